@@ -8,7 +8,7 @@ VENV := .venv$(if $(OTHER),-$(OTHER))
 TESTS := $(if $(OTHER),test/nodes test/system)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint constraints clean
+.PHONY: help setup demo test lint closure constraints clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z]*\):.*  ## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -27,6 +27,11 @@ lint: setup  ## ruff and mypy alone
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
+
+closure: setup  ## list what the robot's node imports of this package, and both ends: lines of code
+	.venv/bin/python tools/count_lines.py --imports adahi_ros.nodes.robot.draft_policy_node
+	.venv/bin/python tools/count_lines.py --imports adahi_ros.nodes.robot.draft_policy_node \
+	    adahi_ros.nodes.server.target_verifier_node
 
 constraints: setup  ## resolve requirements/constraints.txt anew, for every Python at once
 	.venv/bin/pip install --quiet uv

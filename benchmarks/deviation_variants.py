@@ -20,9 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 from adahi_ros.core.assets import asset
-from adahi_ros.gates.deviation import NORMALIZATIONS
-from adahi_ros.gates.gate_config import ControllerConfig
-from adahi_ros.gates.scores import ThresholdedGate
+from adahi_ros.gates.gate_config import NORMALIZATIONS, ControllerConfig, ThresholdedGate
 from adahi_ros.lab.calibration.calibrate import SMOOTHINGS, measure
 from adahi_ros.lab.evaluation.episodes import calibration_episodes
 from adahi_ros.lab.evaluation.rollout import rollout

@@ -46,7 +46,7 @@ def main(
     for name in COMPARED:
         config = calibration.controller(name)
         found = measure_exactness(bench, config.trigger, config, seed, evaluation_episodes(episodes))
-        figures[name] = {"looks_at_the_draw": not config.trigger.blind, **found.figures()}
+        figures[name] = {"looks_at_the_draw": not config.trigger.gate.blind, **found.figures()}
     rounded = max(each["rounded_largest"] for each in figures.values())
     table = narrow_table(
         f"{task}, {episodes} episodes: total variation from the target",

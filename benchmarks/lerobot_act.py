@@ -26,8 +26,7 @@ import typer
 import yaml
 
 from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.gates.gate_config import ControllerConfig
-from adahi_ros.gates.scores import ThresholdedGate
+from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
 from adahi_ros.lab.evaluation.episodes import evaluation_episodes
 from adahi_ros.lab.evaluation.rollout import rollout
 from adahi_ros.lab.tasks import make

@@ -27,7 +27,7 @@ import torch
 import typer
 from rich.console import Console
 
-from adahi_ros.cli.options import folder_of
+from adahi_ros.cli.lab.task_options import folder_of
 from adahi_ros.core.assets import asset
 from adahi_ros.core.texts import abridged
 from adahi_ros.gates.parameter_file import load_calibration

@@ -22,10 +22,9 @@ from rich.table import Table
 
 from adahi_ros.core.assets import asset
 from adahi_ros.core.signature import GOAL, OBSERVATION
-from adahi_ros.gates.deviation import DeviationTracker
-from adahi_ros.gates.gate_context import GateContext
+from adahi_ros.gates.gate_config import DeviationTracker, ThresholdedGate
+from adahi_ros.gates.interface import GateContext
 from adahi_ros.gates.parameter_file import load_calibration
-from adahi_ros.gates.scores import ThresholdedGate
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import Sampling
 

@@ -28,8 +28,7 @@ from adahi_ros.contract.commanded import commanded
 from adahi_ros.contract.parsing import parse_contract
 from adahi_ros.core.assets import asset
 from adahi_ros.core.signature import GOAL, OBSERVATION, Offer
-from adahi_ros.gates.gate_config import ControllerConfig
-from adahi_ros.gates.scores import ThresholdedGate
+from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
 from adahi_ros.lab.evaluation.task_contract import contract_values
 from adahi_ros.lab.tasks import make
 from adahi_ros.nodes.common.messages import to_joint_state, to_status, to_task_state

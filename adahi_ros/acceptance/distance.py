@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from adahi_ros.acceptance.interface import Verdict, difference
+from adahi_ros.acceptance.interface import Acceptance, Verdict, difference
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import Signature
 
-WITHIN = 0.25  # action scales, unless told otherwise
 
-
-class Distance:
+class Distance(Acceptance):
     """Keeps a draft whose every entry, at every step, is near to the target's; else the target's plan comes.
 
     Of a draft that is shorter than the target's plan, the rest is the target's.
@@ -25,8 +23,6 @@ class Distance:
         within: (A,) in action units, how far off an entry may be; infinite where nobody says, as on a robot.
     """
 
-    exact = False
-    needs_codes = False
     needs_actions = True
     keeps_drafts = True
     takes_distance = True
@@ -38,7 +34,13 @@ class Distance:
         """See `Acceptance`: both must speak of the same robot."""
         return difference("action_dim", draft.action_dim, target.action_dim)
 
-    def verify(self, draft: Proposal, target: Proposal, draws: np.ndarray) -> Verdict:
+    def verify(
+        self,
+        draft: Proposal,
+        target: Proposal,
+        draws: np.ndarray,
+        round_trip_ms: np.ndarray | None = None,
+    ) -> Verdict:
         """See `Acceptance`; one part, the whole draft."""
         count = min(draft.actions.shape[1], target.actions.shape[1])
         own = draft.actions[:, :count]

@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import Signature
+
+WITHIN = 0.25  # action scales, the default of rules that take a distance
 
 
 @dataclass(frozen=True)
@@ -29,8 +31,8 @@ class Verdict:
         return Verdict(self.actions[which], self.accepted[which])
 
 
-class Acceptance(Protocol):
-    """A rule by which a target's proposal meets a draft.
+class Acceptance(ABC):
+    """A rule by which a target's proposal meets a draft. A new rule derives from this.
 
     Attributes:
         exact: what comes out is distributed as the target's own proposals, if which drafts are sent does
@@ -38,30 +40,50 @@ class Acceptance(Protocol):
         needs_codes: the draft's codes must be sent, with their distributions.
         needs_actions: the draft's actions are sent, (M, 0, A) of robots that have none: they go by the
             target's plan, and it is over.
-
-    A rule may have `keeps_drafts = True`: a draft of which all parts are accepted is executed as it is, and a
-    reply only says what comes after it; and `takes_distance = True`: it is made with `within` (A,), how
-    far apart actions may be, in action units; and `hears_link = True`: where anybody knows, `verify` is told
-    `round_trip_ms` (M,), what a round trip takes now, NaN of robots of which nobody knows; and
-    `check_target(target, fingerprint)`: it raises a ValueError where what it carries was made for another
-    target than this signature's, or than the policy of this fingerprint (`fingerprint_of`), empty where
-    nobody knows it. Whoever makes a rule for a target calls it before the first draft.
+        keeps_drafts: a draft of which all parts are accepted is executed as it is, and a reply only says
+            what comes after it.
+        takes_distance: it is made with `within` (A,), how far apart actions may be, in action units.
+        uses_link: `verify` reads the round trip.
     """
 
-    exact: bool
-    needs_codes: bool
-    needs_actions: bool
+    exact: bool = False
+    needs_codes: bool = False
+    needs_actions: bool = False
+    keeps_drafts: bool = False
+    takes_distance: bool = False
+    uses_link: bool = False
 
+    def check_target(self, target: Signature, fingerprint: str) -> None:  # noqa: B027
+        """Refuse a target that this was not made for; called before the first draft. By default none is.
+
+        Args:
+            target: its signature.
+            fingerprint: of its policy (`fingerprint_of`), empty where that is unknown.
+
+        Raises:
+            ValueError: it was made for another one.
+        """
+
+    @abstractmethod
     def compatible(self, draft: Signature, target: Signature) -> str | None:
         """Name the first thing that keeps draft and target apart, with both values; None where none does."""
 
-    def verify(self, draft: Proposal, target: Proposal, draws: np.ndarray) -> Verdict:
+    @abstractmethod
+    def verify(
+        self,
+        draft: Proposal,
+        target: Proposal,
+        draws: np.ndarray,
+        round_trip_ms: np.ndarray | None = None,
+    ) -> Verdict:
         """Return what is to be done.
 
         Args:
             draft: of M robots, as it was sent; what the rule does not need may be missing.
             target: of the same robots, drawn by `draws[..., 1]`.
             draws: (M, N, 2) uniform in [0, 1).
+            round_trip_ms: (M,), what a round trip takes now, NaN of robots where that is unknown; None where
+                no rule of this target reads it.
         """
 
 

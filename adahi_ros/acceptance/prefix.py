@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from adahi_ros.acceptance.interface import Verdict, difference
+from adahi_ros.acceptance.interface import Acceptance, Verdict, difference
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import Signature
 
@@ -19,7 +19,7 @@ FAR = 1e6  # of what an entry may be off
 LONGEST = 64  # actions that are looked at: a reply has no more parts
 
 
-class Prefix:
+class Prefix(Acceptance):
     """Keeps a draft up to its first action that is not near to the target's; the rest is the target's.
 
     Args:
@@ -27,8 +27,6 @@ class Prefix:
             it; infinite where nobody says, as on a robot.
     """
 
-    exact = False
-    needs_codes = False
     needs_actions = True
     takes_distance = True
 
@@ -39,7 +37,13 @@ class Prefix:
         """See `Acceptance`: both must speak of the same robot."""
         return difference("action_dim", draft.action_dim, target.action_dim)
 
-    def verify(self, draft: Proposal, target: Proposal, draws: np.ndarray) -> Verdict:
+    def verify(
+        self,
+        draft: Proposal,
+        target: Proposal,
+        draws: np.ndarray,
+        round_trip_ms: np.ndarray | None = None,
+    ) -> Verdict:
         """See `Acceptance`; a part for each action, or one, not kept, where there is none."""
         count = min(draft.actions.shape[1], target.actions.shape[1], LONGEST)
         actions = target.actions.copy()

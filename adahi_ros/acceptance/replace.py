@@ -5,23 +5,27 @@ from __future__ import annotations
 
 import numpy as np
 
-from adahi_ros.acceptance.interface import Verdict, difference
+from adahi_ros.acceptance.interface import Acceptance, Verdict, difference
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import Signature
 
 
-class Replace:
+class Replace(Acceptance):
     """The target policy alone. Of codes it tells which happen to be those of the draft."""
 
     exact = True
-    needs_codes = False
-    needs_actions = False
 
     def compatible(self, draft: Signature, target: Signature) -> str | None:
         """See `Acceptance`: both must speak of the same robot."""
         return difference("action_dim", draft.action_dim, target.action_dim)
 
-    def verify(self, draft: Proposal, target: Proposal, draws: np.ndarray) -> Verdict:
+    def verify(
+        self,
+        draft: Proposal,
+        target: Proposal,
+        draws: np.ndarray,
+        round_trip_ms: np.ndarray | None = None,
+    ) -> Verdict:
         """See `Acceptance`."""
         ours, theirs = draft.distribution, target.distribution
         if ours is None or theirs is None or ours.codes.shape != theirs.codes.shape:

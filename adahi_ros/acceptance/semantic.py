@@ -16,14 +16,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from safetensors.numpy import save_file
 
-from adahi_ros.acceptance.interface import Verdict, codes_differ
+from adahi_ros.acceptance.interface import Acceptance, Verdict, codes_differ
 from adahi_ros.acceptance.speculative import Speculative
-from adahi_ros.core.assets import CHECKPOINTS, named
 from adahi_ros.core.checkpoint_files import (
     CheckpointError,
     Shapes,
@@ -32,9 +30,8 @@ from adahi_ros.core.checkpoint_files import (
     read_shapes,
     read_tensors,
 )
-from adahi_ros.core.distribution import probabilities_at
 from adahi_ros.core.files import replacing
-from adahi_ros.core.proposal import CodeDistribution, Proposal
+from adahi_ros.core.proposal import CodeDistribution, Proposal, probabilities_at
 from adahi_ros.core.signature import CodeSpace, Signature
 
 LEAST = 1e-6  # a probability that counts as none
@@ -133,26 +130,11 @@ def save_semantic_head(path: Path, head: SemanticHead) -> None:
         save_file(tensors, partial, {TARGET: head.target} if head.target else None)
 
 
-def told_arguments(file: str = "", tolerance: float = 0.0, patience_ms: float = 0.0) -> dict[str, Any]:
-    """Return the arguments of `Semantic`, by name, of those that a verifier is told.
-
-    Args:
-        file: see there; a relative one is below the package's checkpoints.
-        tolerance: see there.
-        patience_ms: see there; 0 where the link does not count.
-    """
-    path = str(named(file, CHECKPOINTS)) if file else ""
-    return {"file": path, "tolerance": tolerance, "patience_ms": patience_ms or np.inf}
-
-
-class Semantic:
+class Semantic(Acceptance):
     """Speculative sampling; of drafts that it rejects, those whose risk is below a tolerance stand whole.
 
     At tolerance 0 it is speculative sampling, exactly. Where the link is known, the tolerance is the round
     trip that a rejection may cost as a share of `patience_ms`: on a link that costs nothing, none.
-
-    Attributes:
-        hears_link: it goes by the link.
 
     Args:
         file: of the head, `adahi acceptance train` writes it; empty for none, which a robot needs not.
@@ -164,9 +146,7 @@ class Semantic:
         ValueError: names the argument, the value and what was allowed.
     """
 
-    exact = False
     needs_codes = True
-    needs_actions = False
 
     def __init__(self, file: str = "", tolerance: float = 0.0, patience_ms: float = np.inf) -> None:
         if not 0.0 <= tolerance <= 1.0:
@@ -178,7 +158,7 @@ class Semantic:
         self._head = load_semantic_head(Path(file).expanduser()) if file else None
         self._tolerance = tolerance
         self._patience_ms = patience_ms
-        self.hears_link = bool(np.isfinite(patience_ms))
+        self.uses_link = bool(np.isfinite(patience_ms))
 
     def check_target(self, target: Signature, fingerprint: str) -> None:
         """See `Acceptance`: of another target, the head says nothing, or something that is wrong."""
@@ -219,6 +199,6 @@ class Semantic:
 
     def _tolerated(self, round_trip_ms: np.ndarray | None) -> np.ndarray | float:
         """Return the risk that is taken, of each of M or of all."""
-        if round_trip_ms is None or not self.hears_link:
+        if round_trip_ms is None or not self.uses_link:
             return self._tolerance
         return np.where(np.isnan(round_trip_ms), self._tolerance, round_trip_ms / self._patience_ms)

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from adahi_ros.acceptance.interface import Verdict, codes_differ
-from adahi_ros.core.distribution import probabilities_at, sample
-from adahi_ros.core.proposal import Proposal
+from adahi_ros.acceptance.interface import Acceptance, Verdict, codes_differ
+from adahi_ros.core.proposal import Proposal, probabilities_at, sample
 from adahi_ros.core.signature import Signature
 
 
@@ -69,18 +68,23 @@ def speculative_sample(
     return np.where(accepted, codes, resampled), accepted
 
 
-class Speculative:
+class Speculative(Acceptance):
     """Accepts or resamples each code of a draft."""
 
     exact = True
     needs_codes = True
-    needs_actions = False
 
     def compatible(self, draft: Signature, target: Signature) -> str | None:
         """See `Acceptance`: the codes must mean the same actions to both."""
         return codes_differ(draft, target)
 
-    def verify(self, draft: Proposal, target: Proposal, draws: np.ndarray) -> Verdict:
+    def verify(
+        self,
+        draft: Proposal,
+        target: Proposal,
+        draws: np.ndarray,
+        round_trip_ms: np.ndarray | None = None,
+    ) -> Verdict:
         """See `Acceptance`."""
         ours, theirs = draft.distribution, target.distribution
         assert ours is not None

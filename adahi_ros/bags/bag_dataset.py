@@ -20,9 +20,8 @@ from adahi_ros.bags.message_counts import BagSurvey, Tally
 from adahi_ros.bags.recorded_topics import EPISODE_RESULT, INSTRUCTION, Kinds, topics_of
 from adahi_ros.contract.assembler import EPISODE_GAP_S, Encode, Observation, ObservationAssembler
 from adahi_ros.contract.contract import Alignment, Contract, Source
-from adahi_ros.contract.fields import FieldReader, InputError
+from adahi_ros.contract.fields import NANOSECONDS, FieldReader, InputError, stamp_ns
 from adahi_ros.contract.parsing import contract_path
-from adahi_ros.contract.times import NANOSECONDS, stamp_ns
 from adahi_ros.core.assets import ENCODERS, named
 from adahi_ros.core.texts import INSTRUCTION_LENGTH
 from adahi_ros.core.trajectories import Trajectories

@@ -13,8 +13,7 @@ import numpy as np
 from adahi_ros.bags.bag_reader import Received
 from adahi_ros.bags.recorded_topics import absolute
 from adahi_ros.contract.contract import Contract
-from adahi_ros.contract.fields import InputError
-from adahi_ros.contract.times import NANOSECONDS, stamp_ns
+from adahi_ros.contract.fields import NANOSECONDS, InputError, stamp_ns
 from adahi_ros.core.trajectories import Trajectories
 
 PERCENTILES = (50, 95, 99)

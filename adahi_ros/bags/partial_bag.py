@@ -28,7 +28,7 @@ from adahi_ros.bags.bag_files import (
     why_unclosed,
 )
 from adahi_ros.bags.definitions import BagError, check_cdr, in_words
-from adahi_ros.contract.times import NANOSECONDS
+from adahi_ros.contract.fields import NANOSECONDS
 from adahi_ros.core.files import read_bytes
 from adahi_ros.core.yaml_files import parse_yaml
 

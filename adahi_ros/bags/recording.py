@@ -21,7 +21,7 @@ from adahi_ros.bags.recorded_topics import (
     topics_of,
 )
 from adahi_ros.contract.contract import Channel, Contract
-from adahi_ros.contract.times import NANOSECONDS
+from adahi_ros.contract.fields import NANOSECONDS
 
 MOMENT_S = 1.0  # a clock that goes back further has begun anew
 

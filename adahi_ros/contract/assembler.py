@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 
 from adahi_ros.contract.contract import Camera, Contract, Source
-from adahi_ros.contract.fields import FieldReader, InputError
+from adahi_ros.contract.fields import NANOSECONDS, FieldReader, InputError, stamp_ns
 from adahi_ros.contract.samples import Samples
-from adahi_ros.contract.times import NANOSECONDS, stamp_ns
-from adahi_ros.vision.images import ImageError, from_image, resized
+from adahi_ros.vision.interface import ImageError
 
 LARGEST_NUMBER = 2**32 - 1  # of episodes and steps, as messages have them
 EARLY = 0.25  # of a control period: so much before its time a sample may make a step
@@ -262,6 +261,8 @@ class ObservationAssembler:
 
 
 def _pictured(camera: Camera, message: Any) -> np.ndarray:
+    from adahi_ros.vision.images import from_image, resized  # many robots have no cameras
+
     try:
         return resized(from_image(message), camera.rows, camera.columns)
     except ImageError as error:

@@ -243,3 +243,11 @@ def _picked(field: str, values: np.ndarray, indices: Sequence[int], scalar: bool
     picked = values[list(indices)]
     check_finite(picked, lambda wrong: field if scalar else f"{field}[{indices[wrong]}]")
     return picked
+
+
+NANOSECONDS = 1_000_000_000
+
+
+def stamp_ns(stamp: Any) -> int:
+    """Return the time of a builtin_interfaces/Time, rclpy's or one read from a bag."""
+    return int(stamp.sec) * NANOSECONDS + int(stamp.nanosec)

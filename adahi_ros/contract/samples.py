@@ -7,8 +7,7 @@ from bisect import bisect_left, bisect_right
 from typing import Any
 
 from adahi_ros.contract.contract import Camera, Source
-from adahi_ros.contract.fields import InputError
-from adahi_ros.contract.times import NANOSECONDS
+from adahi_ros.contract.fields import NANOSECONDS, InputError
 
 IMAGES_KEPT = 64
 NUMBERS_KEPT = 2**17  # some seconds of a whole arm at 1 kHz; a megabyte

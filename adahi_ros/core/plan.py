@@ -1,11 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The actions that lie ahead, by control step."""
+"""The actions that lie ahead, by control step, and how plans that overlap are blended."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
-from adahi_ros.core.blends import BLENDS, LATEST, Blend
+ENSEMBLE_RATE = 0.01  # ACT's m: of N replies, the i-th oldest weighs exp(-m i)
+Blend = Callable[[np.ndarray], np.ndarray]
+"""From how many replies, at least one, are in what is held to the share of a new one in what is done."""
+
+
+def _share(share: float) -> Blend:
+    return lambda held: np.full(held.shape, share)
+
+
+def _ensemble(held: np.ndarray) -> np.ndarray:
+    # exp(-m n) over the sum of exp(-m i) for i from 0 to n, a geometric series
+    rate = ENSEMBLE_RATE
+    share: np.ndarray = np.exp(-rate * held) * np.expm1(-rate) / np.expm1(-rate * (held + 1))
+    return share
+
+
+LATEST = "latest"
+BLENDS: dict[str, Blend] = {
+    LATEST: _share(1.0),
+    "weighted_average": _share(0.7),
+    "average": _share(0.5),
+    "conservative": _share(0.3),
+    "temporal_ensemble": _ensemble,
+}
 
 
 class Plan:

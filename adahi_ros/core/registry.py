@@ -2,15 +2,16 @@
 """What there is of a kind, by name: what is shipped, and what other installed packages add by entry points.
 
 A package adds one by a line of its `setup.py` or `pyproject.toml`, as to pytest (docs/extending.md). Its
-name is read from what is installed; its code is imported when it is first used.
+name is read from what is installed. Code is imported when its name is looked up, not before.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
+from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -19,16 +20,25 @@ class RegistryError(ValueError):
     """What a package adds cannot be used; the message says what, of which package, and why."""
 
 
+def at_place(place: str) -> Any:
+    """Import what is at "module:attribute"."""
+    module, _, attribute = place.partition(":")
+    return vars(import_module(module))[attribute]
+
+
 class Registry(Mapping[str, T]):
-    """A mapping from names; looking one up that a package adds imports it.
+    """A mapping from names; a look-up imports what has the name.
 
     Args:
         group: of the entry points, such as adahi_ros.gates.
-        shipped: what comes with this package; a name in it cannot be taken by another.
+        shipped: what comes with this package, itself or as "module:attribute"; a name in it cannot be taken
+            by another.
+        base: that classes of other packages must derive from.
     """
 
-    def __init__(self, group: str, shipped: dict[str, T]) -> None:
+    def __init__(self, group: str, shipped: dict[str, T | str], base: type = object) -> None:
         self.group = group
+        self.base = base
         self.shipped = shipped
         self._loaded: dict[str, T] = {}
 
@@ -44,7 +54,7 @@ class Registry(Mapping[str, T]):
 
         Raises:
             KeyError: nothing has.
-            RegistryError: more than one has, or it cannot be imported.
+            RegistryError: more than one has, it cannot be imported, or it is of another base.
         """
         entries = self._added.get(name, [])
         owners = [_package(entry) for entry in entries] + ["adahi_ros"] * (name in self.shipped)
@@ -53,7 +63,9 @@ class Registry(Mapping[str, T]):
                 f"{self.group}: {name!r} is in {', '.join(sorted(owners))}; must be in one package"
             )
         if not entries:
-            return self.shipped[name]
+            shipped = self.shipped[name]
+            found: T = at_place(shipped) if isinstance(shipped, str) else shipped
+            return found
         if name not in self._loaded:
             self._loaded[name] = self._load(entries[0])
         return self._loaded[name]
@@ -65,6 +77,11 @@ class Registry(Mapping[str, T]):
             reason = f"{type(error).__name__}: {error}"
             what = f"{self.group}: {entry.name!r} of {_package(entry)}"
             raise RegistryError(f"{what}: {entry.value} cannot be imported ({reason})") from error
+        if isinstance(loaded, type) and not issubclass(loaded, self.base):
+            base = f"{self.base.__module__}.{self.base.__name__}"
+            raise RegistryError(
+                f"{self.group}: {entry.name!r} of {_package(entry)}: {entry.value}, must derive from {base}"
+            )
         return loaded
 
     def __contains__(self, name: object) -> bool:

@@ -7,13 +7,13 @@ import math
 
 import numpy as np
 
-from adahi_ros.gates.gate_context import GateContext
+from adahi_ros.gates.interface import Gate, GateContext
 from adahi_ros.gates.plans import Overlap
 
 SHORTEST_OVERLAP = 2  # steps that must be left of a plan as the next is asked for, to compare the two
 
 
-class AdaptiveAgeGate:
+class AdaptiveAgeGate(Gate):
     """The age of the plan in units of a period that adapts: at threshold 1, a plan is asked for every period.
 
     Additively up, multiplicatively down, as SPO does with its horizon (arXiv 2603.19418), and TCP with its

@@ -18,7 +18,7 @@ from safetensors.numpy import save_file
 
 from adahi_ros.core.checkpoint_files import CheckpointError, check_shapes, read_shapes, read_tensors
 from adahi_ros.core.files import replacing
-from adahi_ros.gates.gate_context import GateContext
+from adahi_ros.gates.interface import Gate, GateContext
 from adahi_ros.gates.plans import (
     AgeGate,
     ExpectedErrorGate,
@@ -168,7 +168,7 @@ def save_harm_model(path: Path, model: HarmModel) -> None:
         save_file(tensors, partial)
 
 
-class LearnedGate:
+class LearnedGate(Gate):
     """Expected harm of not asking.
 
     Args:

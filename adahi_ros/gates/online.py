@@ -35,12 +35,13 @@ requests, never the bound.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
-from adahi_ros.gates.gate_context import GateContext
+from adahi_ros.gates.gate_config import ThresholdedGate
+from adahi_ros.gates.interface import Gate, GateContext
 from adahi_ros.gates.plans import distance
 
 ROOM = 0.7  # c / b
@@ -95,7 +96,7 @@ def _other_draw(uniforms: np.ndarray) -> np.ndarray:
     return (uniforms * 2.0**26) % 1.0
 
 
-class OnlineGate:
+class OnlineGate(Gate):
     """Another gate whose threshold is learned while it runs; see the top of the file. Its own threshold is 0.
 
     The score is how far the rank lies above the learned threshold; infinite where exploration asks, or the
@@ -132,8 +133,6 @@ class OnlineGate:
         pace: float = 0.02,
         **arguments: Any,
     ) -> None:
-        from adahi_ros.gates.scores import ThresholdedGate  # it has this gate in its registry
-
         if math.isnan(rate) == math.isnan(wrong):
             raise ValueError(f"rate, wrong: {rate}, {wrong}, must be one of the two")
         self._bounds = math.isnan(rate)
@@ -149,7 +148,7 @@ class OnlineGate:
             if not least < value < most:
                 raise ValueError(f"{name}: {value}, must be between {max(least, 0.0)} and {most}")
         self._explore, self._pace, self._tolerance = explore, pace, tolerance
-        self._of = ThresholdedGate(gate, arguments=arguments)
+        self._of = ThresholdedGate(gate, arguments=arguments).gate
         self.blind = self._of.blind
         self._start(0)
 
@@ -163,6 +162,11 @@ class OnlineGate:
             OnlineState(float(q), self._steps, float(rate), int(explored), float(loss))
             for q, rate, explored, loss in zip(*columns, strict=True)
         ]
+
+    @property
+    def state(self) -> dict[str, float]:
+        """See `Gate`."""
+        return {name: float(value) for states in self.states[:1] for name, value in asdict(states).items()}
 
     def score(self, context: GateContext) -> np.ndarray:
         """See `Gate`; steps in order."""
@@ -192,13 +196,7 @@ class OnlineGate:
         return margin
 
     def learn(self, requested_at: int, fresh: np.ndarray, rows: np.ndarray) -> None:
-        """Take in what fresh plans say of the step that asked for them.
-
-        Args:
-            requested_at: that step, of this episode; one that is unknown is passed over.
-            fresh: (M, A) in action scales, their first actions.
-            rows: (M,), the robots that they are for, by index.
-        """
+        """See `Gate`."""
         intended, counts = self._awaited.get(requested_at, (None, None))
         if intended is None or counts is None:
             return

@@ -15,8 +15,8 @@ import yaml
 from adahi_ros.core.files import replacing
 from adahi_ros.core.parameter_sections import PARAMETERS
 from adahi_ros.core.yaml_files import read_yaml
-from adahi_ros.gates.gate_config import ControllerConfig
-from adahi_ros.gates.scores import ORACLE, WITHOUT_THRESHOLD, Gate, ThresholdedGate
+from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
+from adahi_ros.gates.registry import ORACLE, WITHOUT_THRESHOLD
 
 T = TypeVar("T")
 
@@ -62,18 +62,17 @@ class Calibration:
             "searches one for a rate (--rate)"
         )
 
-    def controller(self, gate: str, oracle: Gate | None = None) -> ControllerConfig:
+    def controller(self, gate: str) -> ControllerConfig:
         """Return the configuration of a controller with this gate.
 
         Args:
-            gate: a key of `gates.GATES`, or `ORACLE`.
-            oracle: where it is that.
+            gate: a key of `GATES`.
 
         Raises:
             ValueError: no such gate, or it was not calibrated.
         """
         return ControllerConfig(
-            ThresholdedGate(gate, self.threshold(gate), oracle),
+            ThresholdedGate(gate, self.threshold(gate)),
             self.smoothing,
             self.normalization,
             self.draft_temperature,

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from adahi_ros.core.signature import OBSERVATION
-from adahi_ros.gates.gate_context import GateContext, PlanContext
+from adahi_ros.gates.interface import Gate, GateContext, PlanContext
 
 
 def distance(one: np.ndarray, other: np.ndarray) -> np.ndarray:
@@ -26,7 +26,7 @@ def _begins(context: GateContext, robots: int) -> bool:
     return context.begins or robots != len(context.uniforms)
 
 
-class AgeGate:
+class AgeGate(Gate):
     """How many steps ago the latest reply was asked for: above k - 1, every k-th step is transmitted."""
 
     blind = True
@@ -36,7 +36,7 @@ class AgeGate:
         return context.age
 
 
-class ExpectedErrorGate:
+class ExpectedErrorGate(Gate):
     """How far, in action scales, who corrects the plan expects to be from a fresh one."""
 
     blind = True
@@ -47,7 +47,7 @@ class ExpectedErrorGate:
         return np.full(len(context.uniforms), np.inf) if expected is None else expected
 
 
-class PlanDeviationGate:
+class PlanDeviationGate(Gate):
     """How far, in action scales, what is proposed now lies from what is planned for now.
 
     The action deviation with the plan in the average's place; SV-VLA (arXiv 2604.02965) compares so a light
@@ -115,7 +115,7 @@ class Innovations:
         self._weight = self.memory * self._weight + 1.0 - self.memory
 
 
-class SurpriseGate:
+class SurpriseGate(Gate):
     """How much has happened, since the plan was asked for, that nothing pointed to.
 
     The root of the sum, over the steps since the request, of the mean square of the `Innovations`.
@@ -138,7 +138,7 @@ class SurpriseGate:
         return surprise
 
 
-class ReversalGate:
+class ReversalGate(Gate):
     """How much the executed actions go to and fro: a moving average, in action scales.
 
     Of each entry that turns round, the geometric mean of the change before and the change after; of others
@@ -205,7 +205,7 @@ class Overlap:
         return new, apart
 
 
-class OverlapGate:
+class OverlapGate(Gate):
     """How far, in action scales, the latest plan lay from the one before it, where both say something."""
 
     blind = True

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from adahi_ros.core.distribution import sample
-from adahi_ros.gates.gate_context import GateContext
+from adahi_ros.core.proposal import sample
+from adahi_ros.gates.interface import Gate, GateContext
 
 SAMPLES, HOTTEST = 20, 2.0
 ODD = np.uint64(0x9E3779B97F4A7C15)  # of SplitMix64 (Steele et al., OOPSLA 2014), as are those below
@@ -32,7 +32,7 @@ def spread(uniforms: np.ndarray, count: int) -> np.ndarray:
     return draws
 
 
-class SampledUncertaintyGate:
+class SampledUncertaintyGate(Gate):
     """The share of codes, drawn at other temperatures, that are not the drafted ones. Looks at these.
 
     Of whole actions hardly one is drawn twice: of two codebooks, most would be all uncertain.

@@ -7,78 +7,46 @@ anywhere/draft.yaml             `kind: NAME`, a key of `POLICIES`, and the argum
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from importlib import import_module
+from collections.abc import Mapping
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
 from adahi_ros.core.checkpoint_files import CheckpointError, kind_of
-from adahi_ros.core.registry import Registry
+from adahi_ros.core.registry import at_place
 from adahi_ros.core.yaml_files import read_yaml
-from adahi_ros.policies.corrector.corrector_checkpoint import KIND as CORRECTOR
-from adahi_ros.policies.corrector.corrector_checkpoint import load_corrector
-from adahi_ros.policies.corrector.distilled import DistilledPolicy
-from adahi_ros.policies.flow.flow_checkpoint import KIND as FLOW
-from adahi_ros.policies.flow.flow_checkpoint import load_flow
 from adahi_ros.policies.interface import Policy
-from adahi_ros.policies.networks.onnx_cache import OpenSession, int8_session, onnx_session
-from adahi_ros.policies.retrieval import KIND as RETRIEVAL
-from adahi_ros.policies.retrieval import load_retrieval
-from adahi_ros.policies.vqbet.vqbet_checkpoint import load_checkpoint
+from adahi_ros.policies.registry import BACKENDS, COMPUTE, KINDS, ON_EVERY_BACKEND, POLICIES, VQBET
 
-COMPUTE = ("device", "dtype", "compile")
-"""What may be told of where and how a policy computes; see `OnTorch`."""
-DTYPES = ("float32", "bfloat16", "float16")
-
-
-def _torch(path: Path, **compute: Any) -> Policy:
-    kind = kind_of(path)
-    if kind == CORRECTOR:
-        _told_nothing(compute, f"{path}, which runs on ONNX Runtime")
-        return DistilledPolicy(load_corrector(path))
-    if kind == RETRIEVAL:
-        _told_nothing(compute, f"{path}, which runs on numpy")
-        return load_retrieval(path)
-    if kind == FLOW:
-        from adahi_ros.policies.flow.flow_torch import torch_policy
-
-        return torch_policy(load_flow(path), **compute)
-    from adahi_ros.policies.vqbet.vqbet_torch import TorchPolicy
-
-    return TorchPolicy(load_checkpoint(path), **compute)
+SESSIONS = {
+    "int8": "adahi_ros.policies.networks.onnx_cache:int8_session",
+    "onnxruntime": "adahi_ros.policies.networks.onnx_cache:onnx_session",
+}
+"""Backends on ONNX Runtime, and what opens an exported network there."""
+LEROBOT = "adahi_ros.policies.lerobot.lerobot_vqbet:LeRobotPolicy"
 
 
-def _onnxruntime(path: Path, **compute: Any) -> Policy:
-    _told_nothing(compute, "the backend onnxruntime, which computes on the CPU; torch takes it")
-    return _on_onnxruntime(path, onnx_session)
+def _on_backend(path: Path, backend: str, compute: Mapping[str, Any]) -> Policy:
+    """Run a checkpoint of ours, or by the backend lerobot a folder of LeRobot's, on torch."""
+    if backend in SESSIONS:
+        _told_nothing(compute, f"the backend {backend}, which computes on the CPU; torch takes it")
+    elif backend == "lerobot" and path.is_dir():
+        return _made(LEROBOT, path, **compute)
+    kind = kind_of(path) or ""
+    if kind in ON_EVERY_BACKEND:
+        load, runtime = ON_EVERY_BACKEND[kind]
+        _told_nothing(compute, f"{path}, which runs on {runtime}")
+        return _made(load, path)
+    places = KINDS.get(kind, VQBET)
+    checkpoint = at_place(places.load)(path)
+    if backend in SESSIONS:
+        return _made(places.onnx, checkpoint, at_place(SESSIONS[backend]))
+    return _made(places.torch, checkpoint, **compute)
 
 
-def _int8(path: Path, **compute: Any) -> Policy:
-    """Run a VQ-BeT or a flow with eight-bit integers; what was distilled is too small to gain by it."""
-    _told_nothing(compute, "the backend int8, which computes on the CPU; torch takes it")
-    return _on_onnxruntime(path, int8_session)
-
-
-def _on_onnxruntime(path: Path, open_session: OpenSession) -> Policy:
-    kind = kind_of(path)
-    if kind == CORRECTOR:
-        return DistilledPolicy(load_corrector(path))
-    if kind == RETRIEVAL:
-        return load_retrieval(path)
-    if kind == FLOW:
-        from adahi_ros.policies.flow.flow_onnx import onnx_policy
-
-        return onnx_policy(load_flow(path), open_session)
-    from adahi_ros.policies.vqbet.vqbet_onnx import OnnxPolicy
-
-    return OnnxPolicy(load_checkpoint(path), open_session)
-
-
-def _lerobot(path: Path, **compute: Any) -> Policy:
-    """Run a folder of LeRobot's, or what is ours, as the draft beside a target of LeRobot's, on torch."""
-    from adahi_ros.policies.lerobot.lerobot_vqbet import LeRobotPolicy
-
-    return LeRobotPolicy(path, **compute) if path.is_dir() else _torch(path, **compute)
+def _made(place: str, *arguments: object, **compute: Any) -> Policy:
+    policy: Policy = at_place(place)(*arguments, **compute)
+    return policy
 
 
 def _told_nothing(compute: Mapping[str, Any], whose: str) -> None:
@@ -89,47 +57,6 @@ def _told_nothing(compute: Mapping[str, Any], whose: str) -> None:
     """
     for name, value in compute.items():
         raise ValueError(f"{name}: {value!r}, must not be given for {whose}")
-
-
-BACKENDS: dict[str, Callable[..., Policy]] = {
-    "int8": _int8,
-    "lerobot": _lerobot,
-    "onnxruntime": _onnxruntime,
-    "torch": _torch,
-}
-
-
-def _when_made(place: str, takes: tuple[str, ...] = ()) -> Callable[..., Policy]:
-    """Return the class at "module:class", imported when one is made: its packages may not be here.
-
-    Args:
-        place: of the class.
-        takes: see `POLICIES`.
-    """
-
-    def make(folder: Path, /, **values: Any) -> Policy:
-        module, _, name = place.partition(":")
-        policy: Policy = getattr(import_module(module), name)(folder, **values)
-        return policy
-
-    make.takes = takes  # type: ignore[attr-defined]  # as a class of another package may have it
-    return make
-
-
-POLICIES: Registry[Callable[..., Policy]] = Registry(
-    "adahi_ros.policies",
-    {
-        "committee": _when_made("adahi_ros.policies.committee:load_committee"),
-        "groot": _when_made("adahi_ros.policies.remote.groot:GrootTarget"),
-        "lerobot": _when_made("adahi_ros.policies.remote.lerobot_target:LeRobotTarget", COMPUTE),
-        "openpi": _when_made("adahi_ros.policies.remote.openpi:OpenPiTarget"),
-        "switched": _when_made("adahi_ros.policies.switched:switched"),
-    },
-)
-"""Kinds of policies that YAML files describe: called with the file's folder, and by name with arguments.
-
-One may have an attribute `takes`: those of `COMPUTE` that are arguments of it.
-"""
 
 
 DESCRIBED = (".yaml", ".yml")
@@ -153,7 +80,7 @@ def load_policy(path: Path, backend: str, **compute: Any) -> Policy:
 
     Args:
         path: of the policy.
-        backend: a key of `BACKENDS`.
+        backend: one of `BACKENDS`.
         compute: by the names of `COMPUTE`, where and how it computes, whatever its own file says.
 
     Raises:
@@ -161,7 +88,7 @@ def load_policy(path: Path, backend: str, **compute: Any) -> Policy:
         ValueError: there is no such backend, or what `compute` says cannot be; names it.
     """
     if backend not in BACKENDS:
-        raise ValueError(f"backend: {backend!r}, must be one of {', '.join(sorted(BACKENDS))}")
+        raise ValueError(f"backend: {backend!r}, must be one of {', '.join(BACKENDS)}")
     try:
         described = description_of(path)
         is_described = described.is_file()
@@ -171,7 +98,7 @@ def load_policy(path: Path, backend: str, **compute: Any) -> Policy:
     if not is_described and described == path:
         raise CheckpointError(f"{path}: there is no such file")
     if not is_described:
-        return BACKENDS[backend](path, **compute)
+        return _on_backend(path, backend, compute)
     if described.with_suffix(".json").is_file():
         raise CheckpointError(f"{path}: there is a .json and a .yaml of that name, must be one of them")
     return _described(described, compute)
@@ -187,8 +114,11 @@ def _described(path: Path, compute: Mapping[str, Any]) -> Policy:
     kind = values.pop("kind", None)
     if not isinstance(kind, str) or kind not in POLICIES:
         raise CheckpointError(f"{path}: kind: {kind!r}, must be one of {', '.join(POLICIES)}")
-    make = POLICIES[kind]
-    takes = getattr(make, "takes", ())
+    try:
+        make = POLICIES[kind]
+    except ImportError as error:
+        raise CheckpointError(f"{path}: kind: {kind!r}: {type(error).__name__}: {error}") from error
+    takes = [name for name in COMPUTE if name in signature(make).parameters]
     others = {name: value for name, value in compute.items() if name not in takes}
     _told_nothing(others, f"a target of the kind {kind}, which takes {' and '.join(takes) or 'none such'}")
     try:

@@ -20,9 +20,16 @@ from typing import Any
 
 import numpy as np
 
-from adahi_ros.core.distribution import counted, probabilities_at, probabilities_of, sample
-from adahi_ros.core.proposal import CodeDistribution, Proposal
+from adahi_ros.core.proposal import (
+    CodeDistribution,
+    Proposal,
+    counted,
+    probabilities_at,
+    probabilities_of,
+    sample,
+)
 from adahi_ros.core.signature import Observations
+from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling
 
 LEAST = 1e-6  # that a weight or a probability counts at least, so that there is always something to divide by
@@ -100,7 +107,7 @@ class CommitteeRules:
                 raise ValueError(f"{name}: {value!r}, must be a number {allowed}")
 
 
-class Committee:
+class Committee(Policy):
     """A `Policy` of several, its members. By itself it gives all the same credit.
 
     Args:
@@ -217,8 +224,6 @@ def load_committee(folder: Path, /, members: Sequence[str], **rules: Any) -> Com
         ValueError: names the field, its value and what was allowed.
         CheckpointError: a member cannot be loaded.
     """
-    from adahi_ros.policies.backends import load_policy  # which has this in its registry
-
     if not isinstance(members, list) or not all(isinstance(name, str) for name in members):
         raise ValueError(f"members: {members!r}, must be a list of names of checkpoints")
     return Committee([load_policy(folder / name, "onnxruntime") for name in members], CommitteeRules(**rules))

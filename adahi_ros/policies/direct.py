@@ -3,17 +3,17 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 
 import numpy as np
 
 from adahi_ros.core.action_range import ActionRange
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import Observations, Signature
-from adahi_ros.policies.interface import AS_TRAINED, Sampling
+from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling
 
 
-class DirectPolicy(ABC):
+class DirectPolicy(Policy):
     """A `Policy` of actions alone; a class that derives from it says which, by `act`.
 
     Args:

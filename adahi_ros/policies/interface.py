@@ -64,16 +64,17 @@ class Actor(Protocol):
         digest: names its very configuration and weights.
         action_scale: (A,) float32, standard deviation of the actions that it was trained on.
         draws: how many uniform draws a proposal takes.
-
-    It may have `device`, for people: where it computes, such as cuda:0, or the address of its server. One
-    that does not say is on the CPU. And it may have `weights_known = False`, where its weights are those of a
-    server that nobody here has seen: then `digest` names how it is asked, and no more.
+        device: for people, where it computes: such as cuda:0, or the address of its server.
+        weights_known: false where its weights are on a server that does not say which they are; then `digest`
+            names how it is requested, and no more.
     """
 
     signature: Signature
     digest: str
     action_scale: np.ndarray
     draws: int
+    device: str = "cpu"
+    weights_known: bool = True
 
     def sound(self, actions: np.ndarray) -> np.ndarray:
         """Return of which robots it may mean the actions (B, T, A), (B,) bool; see `check`."""
@@ -91,7 +92,7 @@ def fingerprint_of(actor: Actor) -> str:
 
     Where they are the same, so is the fingerprint, whatever computes them, and with however many bits.
     """
-    if not getattr(actor, "weights_known", True):
+    if not actor.weights_known:
         return ""
     # A digest may be of any length: those of LeRobot's folders and of other packages are.
     same = re.fullmatch(FINGERPRINT, actor.digest)

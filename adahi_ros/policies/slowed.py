@@ -12,7 +12,7 @@ from adahi_ros.core.signature import Observations
 from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling
 
 
-class SlowedPolicy:
+class SlowedPolicy(Policy):
     """Proposes what a policy does, so much later.
 
     Args:
@@ -27,7 +27,7 @@ class SlowedPolicy:
         self._sleep = sleep
         self.signature = policy.signature
         self.digest = policy.digest
-        self.weights_known = getattr(policy, "weights_known", True)
+        self.weights_known = policy.weights_known
         self.action_scale = policy.action_scale
         self.draws = policy.draws
 

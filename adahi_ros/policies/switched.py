@@ -21,7 +21,7 @@ from adahi_ros.policies.backends import is_policy, load_policy
 from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling
 
 
-class SwitchedPolicy:
+class SwitchedPolicy(Policy):
     """Proposes by the one of two policies that the motion up to now calls for.
 
     It keeps nothing from one proposal to the next: the motion is that of the observations which the policy

@@ -16,18 +16,14 @@ sent, so speculative sampling stays exact.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from adahi_ros.acceptance.interface import Verdict
-from adahi_ros.core.distribution import probabilities_at
-from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.proposal import Proposal, probabilities_at
 from adahi_ros.policies.committee import LEAST, Committee
 from adahi_ros.policies.interface import Sampling
-
-if TYPE_CHECKING:
-    from adahi_ros.proposers.interface import ProposerContext
+from adahi_ros.proposers.interface import Proposer, ProposerContext
 
 LATEST_REPLY = 64  # steps; a later one teaches nothing
 
@@ -48,14 +44,12 @@ class _Said:
     open: np.ndarray
 
 
-class CommitteeProposer:
+class CommitteeProposer(Proposer):
     """A `Proposer` of several drafts.
 
     Args:
         committee: the drafts, and how they work together.
     """
-
-    needs_plan = False
 
     def __init__(self, committee: Committee) -> None:
         self._committee = committee
@@ -82,7 +76,7 @@ class CommitteeProposer:
                 del self._awaited[oldest]
         return proposal
 
-    def told(self, requested_at: int, verdict: Verdict, rows: np.ndarray) -> None:
+    def observe_reply(self, requested_at: int, verdict: Verdict, rows: np.ndarray) -> None:
         """See `Proposer`."""
         said = self._awaited.get(requested_at)
         if said is None:

@@ -10,15 +10,12 @@ saved.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.policies.interface import Policy, Sampling
-
-if TYPE_CHECKING:
-    from adahi_ros.proposers.interface import ProposerContext
+from adahi_ros.proposers.interface import Proposer, ProposerContext
 
 # Of demonstrations of ball, kitchen and Meta-World these predict the next action best. At a constant velocity
 # of actions (all of a change kept) the prediction is worse than the action before, on each of the three.
@@ -120,14 +117,12 @@ class Motion:
         self._weight, self._measured = weight, self._measured + which
 
 
-class KalmanProposer:
+class KalmanProposer(Proposer):
     """Goes on as the actions went, by a Kalman filter; drafts until there were enough of them.
 
     Args:
         policy: the draft.
     """
-
-    needs_plan = False
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
@@ -146,7 +141,7 @@ class KalmanProposer:
         )
 
 
-class RectifiedProposer:
+class RectifiedProposer(Proposer):
     """Drafts; of a draft that is rejected, goes on as the actions went instead, but seldom twice in a row.
 
     A draft is rejected where it lies further from what a Kalman filter expects than a threshold, which
@@ -159,8 +154,6 @@ class RectifiedProposer:
         least, most: bounds of it, in action scales; their ratio is KERV's, 5 to 15 bins.
         resting: steps; KERV's n. Where infinite, nothing is ever repaired.
     """
-
-    needs_plan = False
 
     def __init__(
         self,

@@ -7,30 +7,24 @@ agrees, nobody asks. Its sequence-wise relaxed acceptance is the rule `prefix`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from adahi_ros.core.plan import Plan
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import OBSERVATION
-from adahi_ros.policies.interface import Policy, Sampling
+from adahi_ros.policies.interface import Actor, Policy, Sampling
 from adahi_ros.policies.retrieval import Retrieval
-
-if TYPE_CHECKING:
-    from adahi_ros.core.plan import Plan
-    from adahi_ros.proposers.interface import ProposerContext
+from adahi_ros.proposers.interface import Proposer, ProposerContext
 
 WINDOW = 15  # observations; HeiSD's w
 
 
-class RetrievalProposer:
+class RetrievalProposer(Proposer):
     """Goes on by the target's plan; where that is over, by what is retrieved, anew at every step.
 
     Args:
         policy: that retrieves.
     """
-
-    needs_plan = False
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
@@ -48,7 +42,7 @@ class RetrievalProposer:
         )
 
 
-class DraftAndRetrieval:
+class DraftAndRetrieval(Actor):
     """An `Actor` of both: it reads and draws what the draft does.
 
     Attributes:
@@ -73,7 +67,7 @@ class DraftAndRetrieval:
         self.draft.check(actions)
 
 
-class MixtureProposer:
+class MixtureProposer(Proposer):
     """Goes on by the target's plan; where that is over, by what is retrieved, or drafted.
 
     A kinematic metric tells which, see `Kinematics`: fast and straight motion repeats what was shown. What is
@@ -82,8 +76,6 @@ class MixtureProposer:
     Args:
         actor: draft and index.
     """
-
-    needs_plan = False
 
     def __init__(self, actor: DraftAndRetrieval) -> None:
         self._draft, self._retrieval = actor.draft, actor.retrieval

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from adahi_ros.acceptance.interface import codes_differ, difference
-from adahi_ros.acceptance.rules import ACCEPTANCES, keeps_drafts
+from adahi_ros.acceptance.registry import ACCEPTANCES
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.registry import RegistryError
 from adahi_ros.core.signature import Offer, Signature
@@ -63,7 +63,7 @@ class Description:
             accepted: which parts of its draft were, by the reply.
         """
         ahead = request.first_step - request.step
-        if not (self._keeps_drafts and accepted and all(accepted)):
+        if not (ACCEPTANCES[self.acceptance].keeps_drafts and accepted and all(accepted)):
             return ahead
         drafted = request.actions.size // self.signature.action_dim
         return max(ahead, min(drafted, self.signature.horizon))
@@ -86,10 +86,6 @@ class Description:
     def parts(self, request: Request) -> int | None:
         """Return how many parts of a draft a reply judges: its codes; None where the rule has other parts."""
         return request.codes.size if self._needs_codes else None
-
-    @cached_property
-    def _keeps_drafts(self) -> bool:
-        return keeps_drafts(self.acceptance)
 
     @cached_property
     def _needs_codes(self) -> bool:

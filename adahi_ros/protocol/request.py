@@ -13,8 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from adahi_ros.acceptance.interface import Verdict
-from adahi_ros.core.distribution import probabilities_of
-from adahi_ros.core.proposal import CodeDistribution, Proposal
+from adahi_ros.core.proposal import CodeDistribution, Proposal, probabilities_of
 from adahi_ros.core.signature import Signature
 from adahi_ros.protocol.window import NO_WINDOW, WireWindow
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What robots do that go on by plans, and have none."""
+"""What robots do that have no plan."""
 
 from __future__ import annotations
 

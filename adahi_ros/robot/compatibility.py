@@ -7,11 +7,10 @@ from collections.abc import Sequence
 
 from adahi_ros.contract.contract import Contract
 from adahi_ros.contract.parsing import load_contract
-from adahi_ros.contract.plain import plain_contract
 from adahi_ros.core.signature import GOAL, IMAGE_FEATURES, OBSERVATION, Offer, Signature
 from adahi_ros.protocol.description import Wants
 from adahi_ros.robot.target_view import VIEWS, TargetView
-from adahi_ros.vision.encoder import Encoder, EncoderFiles
+from adahi_ros.vision.interface import EncoderSizes
 
 
 class FitError(ValueError):
@@ -72,6 +71,10 @@ def contract_of_joints(
             f"joint_names: {list(observed)}, must be {signature.observation_dim} at most, "
             "the size of an observation"
         )
+    from adahi_ros.contract.plain import (
+        plain_contract,  # a robot with a contract of its own has no use for it
+    )
+
     return plain_contract(
         "robot",
         rate_hz,
@@ -86,7 +89,7 @@ def contract_of_joints(
 
 
 def check_observation(
-    name: str, contract: Contract, signature: Signature, encoder: Encoder | EncoderFiles | None
+    name: str, contract: Contract, signature: Signature, encoder: EncoderSizes | None
 ) -> None:
     """Check that numbers and features make an observation of the policy's size.
 
@@ -182,7 +185,7 @@ def wants_of(
     offered: Offer,
     target: str,
     view: TargetView,
-    encoder: Encoder | EncoderFiles | None,
+    encoder: EncoderSizes | None,
     horizon: int | None = None,
 ) -> Wants:
     """Return what a verifier must fit.

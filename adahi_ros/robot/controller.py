@@ -20,18 +20,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from adahi_ros.acceptance.interface import Verdict
-from adahi_ros.core.blends import BLENDS, LATEST
 from adahi_ros.core.observation_buffer import NO_IMAGES, ObservationBuffer
-from adahi_ros.core.plan import Plan
+from adahi_ros.core.plan import BLENDS, LATEST, Plan
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.randomness import EpisodeStreams
 from adahi_ros.core.signature import GOAL, Observations
-from adahi_ros.gates.deviation import DeviationTracker
-from adahi_ros.gates.gate_config import ControllerConfig
-from adahi_ros.gates.gate_context import GateContext, LinkEstimate, PlanContext
-from adahi_ros.gates.scores import ThresholdedGate
+from adahi_ros.gates.gate_config import ControllerConfig, DeviationTracker, ThresholdedGate
+from adahi_ros.gates.interface import GateContext, LinkEstimate, PlanContext
 from adahi_ros.policies.interface import Actor, Policy
-from adahi_ros.proposers.interface import PROPOSERS, Proposer, ProposerContext
+from adahi_ros.proposers.interface import Proposer, ProposerContext
+from adahi_ros.proposers.registry import PROPOSERS
 from adahi_ros.protocol.records import UNSAID
 from adahi_ros.protocol.request import sent_codes
 from adahi_ros.robot.backup import Backup
@@ -123,7 +121,6 @@ class Controller:
         self.proposer = proposer
         self._proposer = PROPOSERS[proposer](policy) if made is None else made
         self.seen = ObservationBuffer(LONGEST_MEMORY)
-        self._told = getattr(self._proposer, "told", None)
         self._deviation = DeviationTracker(policy.action_scale, config.smoothing, config.normalization)
         self.reset(0, [0])
 
@@ -237,7 +234,7 @@ class Controller:
             *(index, observed, observations, proposal, deviation, age, uniforms, link, course),
             begins=not self._begun,
         )
-        score = trigger.score(known)
+        score = trigger.gate.score(known)
         # A score that is not a number asks, too, and so does who has nothing to do.
         transmit = (~(score <= trigger.threshold) | unplanned) & sound
         return Step(
@@ -303,7 +300,7 @@ class Controller:
         """
         if self._execution_horizon is not None:
             count = min(count, self._execution_horizon - 1)
-        if self.config.trigger.learns:
+        if self.config.trigger.gate.learns:
             count = 0
         actions = self._plan.ahead(step.index, count)
         actions[:, :1] = step.intended[:, None][:, :count]
@@ -337,9 +334,9 @@ class Controller:
         gone_by = actions[:, committed : self._execution_horizon]
         self._plan.splice(gone_by, requested_at + committed, requested_at, who[sound])
         if not committed:
-            self.config.trigger.learn(requested_at, actions[:, 0] / self.policy.action_scale, who[sound])
-            if self._told is not None:
-                self._told(requested_at, verdict.rows(sound), who[sound])
+            first = actions[:, 0] / self.policy.action_scale
+            self.config.trigger.gate.learn(requested_at, first, who[sound])
+            self._proposer.observe_reply(requested_at, verdict.rows(sound), who[sound])
 
     def executed(self, actions: np.ndarray) -> None:
         """Take into the average what was commanded, (B, A) in action units; not called where nothing was."""

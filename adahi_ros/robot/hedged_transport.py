@@ -31,7 +31,6 @@ from adahi_ros.robot.transport import Sent, Transport
 from adahi_ros.robot.verifier_endpoint import SOONEST_S, Asked, Message, VerifierEndpoint
 
 UNKNOWN = "policy_fingerprint: unknown, so its weights may differ; verification.hedge_unknown: true allows it"
-HEDGES = ("late", "at_once", "off")
 FIRST_NAMED_S = 0.3  # so long the others wait for it to say what the target is
 ANEW_S = (
     3 * WATCH_PERIOD_S
@@ -42,7 +41,7 @@ BETTER = 0.8  # of the cost, below which another verifier is asked first
 BETTER_BY_S = 0.002  # at least: less than that is a busy machine
 
 
-class HedgedTransport:
+class HedgedTransport(Transport):
     """See the module, and `Transport`.
 
     The verifier that is named first says what the target is; where it is not heard in time at the start, the

@@ -15,7 +15,7 @@ import math
 from collections import deque
 from dataclasses import replace
 
-from adahi_ros.gates.gate_context import LinkEstimate
+from adahi_ros.gates.interface import LinkEstimate
 
 WEIGHT = 0.1  # of the newest request
 RECENT = 50  # round trips, of which the shortest is the link's own

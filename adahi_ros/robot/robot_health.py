@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from adahi_ros.core.health_level import Health, Level
-from adahi_ros.gates.gate_context import LinkEstimate
+from adahi_ros.gates.interface import LinkEstimate
 from adahi_ros.robot.session import VerifierState
 from adahi_ros.robot.steps import Totals
 

@@ -9,7 +9,7 @@ from enum import IntEnum
 
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import Signature
-from adahi_ros.gates.gate_context import LinkEstimate
+from adahi_ros.gates.interface import LinkEstimate
 from adahi_ros.protocol.description import Described, Description, SentParts, Wants
 from adahi_ros.protocol.records import Reason
 from adahi_ros.protocol.request import PROTOCOL_VERSION, Reply, Request, RequestFault

@@ -13,7 +13,6 @@ from adahi_ros.core.observation_buffer import NO_IMAGES, ObservationBuffer, Seen
 from adahi_ros.core.signature import IMAGE_FEATURES, OBSERVATION, Feature, ImageInput, Signature
 from adahi_ros.protocol.description import LONGEST_HISTORY, MOST_PICTURED
 from adahi_ros.protocol.window import WireWindow
-from adahi_ros.vision.images import QUALITIES, ImageError, jpeg_within, resized, to_jpeg, within
 
 
 def _values(seen: Seen, features: Sequence[Feature]) -> np.ndarray:
@@ -77,19 +76,19 @@ class TargetView(ABC):
         values = np.stack([_values(each, read) for each in shown])
         goal = _values(shown[-1], target.conditions)
         if target.images:
-            jpegs = [self._jpeg(each, image) for each in shown for image in target.images]
+            jpegs = [self._compressed(each, image.name, image) for each in shown for image in target.images]
             return WireWindow.of(values, goal, images=jpegs)
         # Where the features of images are, an observation that is read whole has them last.
         whole = [feature.name for feature in read] == [OBSERVATION]
         return self._sent(values, goal, shown, self.number_dim if whole else values.shape[1])
 
-    def _jpeg(self, seen: Seen, wanted: ImageInput) -> bytes:
+    def _compressed(self, seen: Seen, name: str, wanted: ImageInput | None = None) -> bytes:
         """Return an image of the size that is wanted, or of its own where that is smaller."""
-        rows, columns = seen.images[wanted.name].shape[:2]
-        size = within((rows, columns), wanted.rows, wanted.columns, wanted.padded)
-        return self._compressed(seen, wanted.name, *size)
+        from adahi_ros.vision.images import resized, within  # many robots send none
 
-    def _compressed(self, seen: Seen, name: str, rows: int, columns: int) -> bytes:
+        rows, columns = seen.images[name].shape[:2]
+        if wanted is not None:
+            rows, columns = within((rows, columns), wanted.rows, wanted.columns, wanted.padded)
         # Only what is sent is compressed, and only once.
         known = name, rows, columns
         if known not in seen.jpegs:
@@ -97,13 +96,9 @@ class TargetView(ABC):
         return seen.jpegs[known]
 
     def _compress(self, image: np.ndarray) -> bytes:
-        jpeg = to_jpeg(image, self.jpeg_quality)
-        if not self.jpeg_budget_bytes or len(jpeg) <= self.jpeg_budget_bytes:
-            return jpeg
-        try:
-            return jpeg_within(image, self.jpeg_budget_bytes)
-        except ImageError:
-            return to_jpeg(image, QUALITIES[0])
+        from adahi_ros.vision.images import jpeg_of
+
+        return jpeg_of(image, self.jpeg_quality, self.jpeg_budget_bytes)
 
     @abstractmethod
     def _sent(self, values: np.ndarray, goal: np.ndarray, shown: Sequence[Seen], numbers: int) -> WireWindow:
@@ -137,11 +132,7 @@ class Jpegs(TargetView):
     needs_encoder = True
 
     def _sent(self, values: np.ndarray, goal: np.ndarray, shown: Sequence[Seen], numbers: int) -> WireWindow:
-        jpegs = [
-            self._compressed(each, name, *image.shape[:2])
-            for each in shown
-            for name, image in each.images.items()
-        ]
+        jpegs = [self._compressed(each, name) for each in shown for name in each.images]
         return WireWindow.of(values[:, :numbers], goal, images=jpegs)
 
 

@@ -25,11 +25,20 @@ class Sent:
     size_bytes: int
 
 
+HEDGES = ("late", "at_once", "off")
+"""When another verifier is asked, too; see `HedgedTransport`."""
+
+
 class Transport(Protocol):
     """Carries requests to the verifier and replies back. It may lose, double, delay and reorder both.
 
     Nothing here waits.
     """
+
+    @property
+    def figures(self) -> dict[str, object]:
+        """For people: of several verifiers, what each was asked and how it replies."""
+        return {}
 
     @property
     def present(self) -> bool:

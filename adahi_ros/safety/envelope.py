@@ -9,22 +9,12 @@ from copy import copy
 
 import numpy as np
 
-from adahi_ros.contract.contract import GOALS
+from adahi_ros.core.registry import at_place
 from adahi_ros.safety.checks import LARGEST
-from adahi_ros.safety.governors import (
-    ACCELERATION,
-    EFFORT,
-    GoalGovernor,
-    Governor,
-    MagnitudeGovernor,
-    PositionGovernor,
-    VelocityGovernor,
-    interventions_of,
-)
+from adahi_ros.safety.governors import GOVERNORS, Governor, interventions_of
 from adahi_ros.safety.intervention import Admitted, Intervention
 from adahi_ros.safety.limits import Limits
 
-FIELDS = ("positions", "velocities", "accelerations", "effort", GOALS)
 SHORTEST_S = 1e-9  # the clocks' resolution; what is shorter is no time
 # In periods after the last command. The robot reaches a command in one period and then stands. Timers jitter,
 # so its velocity fades rather than ends there: what is left is never more than its mean velocity since then.
@@ -48,8 +38,8 @@ class Envelope:
 
     Args:
         limits: of the A commanded entries.
-        field: what an action is, one of `FIELDS`; a twist is `velocities`, a position that a ROS action goes
-            to is `goals`. Or (A,), what each entry is.
+        field: what an action is, a key of `GOVERNORS`; a twist is `velocities`, a position that a ROS action
+            goes to is `goals`. Or (A,), what each entry is.
         period_s: of the control.
 
     Raises:
@@ -217,19 +207,7 @@ class Envelope:
 
 def _governor(limits: Limits, place: int, field: str, period_s: float) -> Governor:
     """Return that of one entry."""
-
-    def of(*columns: np.ndarray) -> list[float]:
-        return [float(column[place]) for column in columns]
-
-    motion = (limits.position_low, limits.position_high, limits.velocity, limits.acceleration)
-    if field == "positions":
-        return PositionGovernor(period_s, *of(*motion, limits.max_step))
-    if field == GOALS:
-        return GoalGovernor(*of(limits.position_low, limits.position_high))
-    if field == "velocities":
-        return VelocityGovernor(period_s, *of(*motion))
-    if field == "accelerations":
-        return MagnitudeGovernor(float(limits.acceleration[place]), ACCELERATION)
-    if field == "effort":
-        return MagnitudeGovernor(float(limits.effort[place]), EFFORT)
-    raise ValueError(f"field: {field!r}, must be one of {', '.join(FIELDS)}")
+    if field not in GOVERNORS:
+        raise ValueError(f"field: {field!r}, must be one of {', '.join(GOVERNORS)}")
+    governor: Governor = at_place(GOVERNORS[field])(limits, place, period_s)
+    return governor

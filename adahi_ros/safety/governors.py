@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from typing import Protocol
 
+from adahi_ros.contract.contract import GOALS
 from adahi_ros.safety.intervention import Intervention
 
 ROUNDING = 4.0  # units in the last place by which arithmetic may miss a limit that is met
@@ -86,273 +87,6 @@ class Governor(Protocol):
         """Whether what went out last stops the robot, once it has got there."""
 
 
-class PositionGovernor:
-    """A commanded position: within limits, and so are velocity and acceleration from one to the next.
-
-    Starts from the measured position at rest; where there is none, from the first that is wanted. A start
-    outside of the position limits is left inwards only.
-
-    Args:
-        period_s: of the control.
-        low: smallest position.
-        high: largest position.
-        velocity: largest speed, per s.
-        acceleration: largest change of velocity, per s^2.
-        max_step: largest distance from the measured position.
-    """
-
-    def __init__(
-        self, period_s: float, low: float, high: float, velocity: float, acceleration: float, max_step: float
-    ) -> None:
-        self._low, self._high = low, high
-        self._fastest, self._acceleration = velocity, acceleration
-        self._max_step = max_step
-        self.reset()
-
-    def reset(self) -> None:
-        self._position: float | None = None
-        self._velocity = 0.0  # stays 0 where one may stop at once
-
-    def slow(self, share: float, reached: bool) -> None:
-        self._velocity *= 0.0 if reached else share
-
-    def strays(self, measured: float, interval_s: float) -> bool:
-        if self._position is None or math.isnan(measured):
-            return False
-        coasted = self._velocity * interval_s
-        change = _over(self._acceleration, interval_s * interval_s)
-        off = self._position - measured
-        return max(abs(off), abs(off + _clipped(0.0, coasted - change, coasted + change))) > self._max_step
-
-    def begin(self, measured: float) -> None:
-        if not math.isnan(measured):
-            self._position = measured
-        self._velocity = 0.0
-
-    @property
-    def at_rest(self) -> bool:
-        return self._velocity == 0.0
-
-    def admit(self, wanted: float, measured: float, interval_s: float, stages: set[int]) -> float:
-        start = _clipped(wanted, self._low, self._high)
-        if start != wanted:
-            stages.add(BOUNDS)
-        if self._position is None:
-            self._position = start if math.isnan(measured) else measured
-        nearest, furthest = self._within_step(self._position, measured)
-        target = _clipped(start, nearest, furthest)
-        if target != start:
-            stages.add(STEP)
-        change = _over(self._acceleration, interval_s * interval_s)
-        back = brakable(self._position - nearest, change)
-        forth = brakable(furthest - self._position, change)
-        fast = _over(self._fastest, interval_s)
-        bounds = ((STEP, -back, forth), (VELOCITY, -fast, fast))
-        return self._moved(target, bounds, change, interval_s, stages)
-
-    def can_hold(self, measured: float) -> bool:
-        return self._position is not None or not math.isnan(measured)
-
-    def hold(self, measured: float, interval_s: float) -> float:
-        if self._position is None:
-            self._position = measured
-        change = _over(self._acceleration, interval_s * interval_s)
-        return self._moved(self._position, (), change, interval_s, set())
-
-    def _within_step(self, before: float, measured: float) -> tuple[float, float]:
-        """Return the positions near enough to the measured one; never all further outside than before."""
-        if math.isnan(measured):
-            return -math.inf, math.inf
-        return (
-            min(measured - self._max_step, max(self._high, before)),
-            max(measured + self._max_step, min(self._low, before)),
-        )
-
-    def _moved(
-        self, target: float, bounds: tuple[Bound, ...], change: float, interval_s: float, stages: set[int]
-    ) -> float:
-        """Go towards a target as far as its bounds allow, and above all those that hold when braking, too.
-
-        Args:
-            target: position.
-            bounds: of the displacement.
-            change: how far it may be from what would be coasted, a dt^2.
-            interval_s: since the last command.
-            stages: to add to.
-        """
-        before, low, high = self._position, self._low, self._high
-        assert before is not None
-        coasted = self._velocity * interval_s
-        braking = (
-            (ACCELERATION, coasted - change, coasted + change),
-            (ROOM, -brakable(before - low, change), brakable(high - before, change)),
-        )
-        # The velocity was made of a position that may have been further from 0 than both are now.
-        rounding = max(_rounding(before, target), _rounding(abs(before) + abs(coasted), 0.0))
-        moved = _through(target - before, bounds + braking, rounding, stages)
-        if interval_s > 0.0 and self._acceleration != math.inf:
-            self._velocity = _clipped(moved / interval_s, -self._fastest, self._fastest)
-        self._position = _clipped(
-            target if abs(target - before - moved) <= rounding else before + moved,
-            low if low < before else before,
-            high if high > before else before,
-        )
-        return self._position
-
-
-class VelocityGovernor:
-    """A commanded velocity: within its limit, and so is its change from one to the next.
-
-    Where the position is measured, the velocity is such that a period later there is still room to brake
-    before the position limit. That gives way to the limit of acceleration where both cannot be.
-
-    Args:
-        period_s: of the control.
-        low: smallest position.
-        high: largest position.
-        velocity: largest speed, per s.
-        acceleration: largest change of velocity, per s^2.
-    """
-
-    def __init__(
-        self, period_s: float, low: float, high: float, velocity: float, acceleration: float
-    ) -> None:
-        self._low, self._high = low, high
-        self._fastest, self._acceleration = velocity, acceleration
-        self._period_s = period_s
-        self._period_change = _over(acceleration, period_s * period_s)
-        self.reset()
-
-    def reset(self) -> None:
-        self._velocity = 0.0
-
-    def slow(self, share: float, reached: bool) -> None:
-        if share == 0.0:  # a controller may have stopped it meanwhile; before that it goes on
-            self._velocity = 0.0
-
-    def strays(self, measured: float, interval_s: float) -> bool:
-        return False
-
-    def begin(self, measured: float) -> None:
-        self._velocity = 0.0
-
-    @property
-    def at_rest(self) -> bool:
-        return self._velocity == 0.0
-
-    def admit(self, wanted: float, measured: float, interval_s: float, stages: set[int]) -> float:
-        target = _clipped(wanted, -self._fastest, self._fastest)
-        if target != wanted:
-            stages.add(VELOCITY)
-        known = not math.isnan(measured)
-        back = self._approach(measured - self._low if known else math.inf)
-        forth = self._approach(self._high - measured if known else math.inf)
-        return self._changed(target, ((APPROACH, -back, forth),), interval_s, stages)
-
-    def can_hold(self, measured: float) -> bool:
-        return True
-
-    def hold(self, measured: float, interval_s: float) -> float:
-        return self._changed(0.0, (), interval_s, set())
-
-    def _approach(self, room: float) -> float:
-        """Return the largest speed towards a position limit."""
-        return brakable(room, self._period_change) / self._period_s
-
-    def _changed(
-        self, target: float, bounds: tuple[Bound, ...], interval_s: float, stages: set[int]
-    ) -> float:
-        """Come as near to a target as its bounds allow, and above all that of acceleration."""
-        before = self._velocity
-        change = _over(self._acceleration, interval_s)
-        braking = (ACCELERATION, before - change, before + change)
-        rounding = _rounding(before, target)
-        velocity = _through(target, (*bounds, braking), rounding, stages)
-        self._velocity = target if abs(target - velocity) <= rounding else velocity
-        return self._velocity
-
-
-class MagnitudeGovernor:
-    """A command that has a largest magnitude, and no past: acceleration and effort. It holds with 0.
-
-    Args:
-        largest: magnitude.
-        stage: that this limit is.
-    """
-
-    at_rest = True
-
-    def __init__(self, largest: float, stage: int) -> None:
-        self._largest = largest
-        self._stage = stage
-
-    def reset(self) -> None:
-        pass
-
-    def slow(self, share: float, reached: bool) -> None:
-        pass
-
-    def strays(self, measured: float, interval_s: float) -> bool:
-        return False
-
-    def begin(self, measured: float) -> None:
-        pass
-
-    def admit(self, wanted: float, measured: float, interval_s: float, stages: set[int]) -> float:
-        action = _clipped(wanted, -self._largest, self._largest)
-        if action != wanted:
-            stages.add(self._stage)
-        return action
-
-    def can_hold(self, measured: float) -> bool:
-        return True
-
-    def hold(self, measured: float, interval_s: float) -> float:
-        return 0.0
-
-
-class GoalGovernor:
-    """A position that a driver moves to by itself, at its own speed: of the limits, position alone applies.
-
-    It holds with what went out last: whoever holds the robot cancels what is under way.
-
-    Args:
-        low: smallest position.
-        high: largest position.
-    """
-
-    at_rest = True
-
-    def __init__(self, low: float, high: float) -> None:
-        self._low, self._high = low, high
-        self.reset()
-
-    def reset(self) -> None:
-        self._position = math.nan
-
-    def slow(self, share: float, reached: bool) -> None:
-        pass
-
-    def strays(self, measured: float, interval_s: float) -> bool:
-        return False
-
-    def begin(self, measured: float) -> None:
-        if not math.isnan(measured):
-            self._position = measured
-
-    def admit(self, wanted: float, measured: float, interval_s: float, stages: set[int]) -> float:
-        self._position = _clipped(wanted, self._low, self._high)
-        if self._position != wanted:
-            stages.add(BOUNDS)
-        return self._position
-
-    def can_hold(self, measured: float) -> bool:
-        return not (math.isnan(self._position) and math.isnan(measured))
-
-    def hold(self, measured: float, interval_s: float) -> float:
-        return measured if math.isnan(self._position) else self._position
-
-
 def brakable(room: float, change: float) -> float:
     """Return the largest displacement in an interval that leaves room to brake from its speed.
 
@@ -362,34 +96,44 @@ def brakable(room: float, change: float) -> float:
         room: to the limit; none where it is below 0.
         change: by which braking changes the displacement from one interval to the next, a dt^2.
     """
-    room = _clipped(room, 0.0, FAR)
+    room = clip(room, 0.0, FAR)
     steepness = 2.0 * room / (change if change > TINY else TINY)
     return 2.0 * room / (1.0 + math.sqrt(1.0 + steepness))
 
 
-def _over(limit: float, interval: float) -> float:
+def over(limit: float, interval: float) -> float:
     """Return a limit times an interval, or its square; what is unlimited stays so in no time."""
     return math.inf if limit == math.inf else limit * interval
 
 
-def _clipped(value: float, low: float, high: float) -> float:
+def clip(value: float, low: float, high: float) -> float:
     """Clip; what is within keeps every bit, the sign of a zero too, and where low > high, high it is."""
     if value < low:
         value = low
     return high if value > high else value
 
 
-def _rounding(one: float, other: float) -> float:
+def rounding_of(one: float, other: float) -> float:
     """Return by how much sums of two terms may be off."""
     return ROUNDING * math.ulp(max(abs(one), abs(other)))
 
 
-def _through(value: float, bounds: tuple[Bound, ...], rounding: float, stages: set[int]) -> float:
+def through(value: float, bounds: tuple[Bound, ...], rounding: float, stages: set[int]) -> float:
     """Clip by one bound after the other; add the stages of those that changed more than rounding."""
     for stage, low, high in bounds:
         if not low <= value <= high:
-            clipped = _clipped(value, low, high)
+            clipped = clip(value, low, high)
             if abs(clipped - value) > rounding:
                 stages.add(stage)
             value = clipped
     return value
+
+
+GOVERNORS: dict[str, str] = {
+    "positions": "adahi_ros.safety.position_governor:position_governor",
+    "velocities": "adahi_ros.safety.velocity_governor:velocity_governor",
+    "accelerations": "adahi_ros.safety.magnitude_governor:acceleration_governor",
+    "effort": "adahi_ros.safety.magnitude_governor:effort_governor",
+    GOALS: "adahi_ros.safety.goal_governor:goal_governor",
+}
+"""By what a command is: what makes the governor of one entry of the limits, as "module:function"."""

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from adahi_ros.safety.continuous import Unwrapped
 from adahi_ros.safety.envelope import RESTS, Envelope
-from adahi_ros.safety.following import Following
+from adahi_ros.safety.following import Following, Unwrapped, fastest, stopping_path
 from adahi_ros.safety.intervention import Admitted, Intervention
 from adahi_ros.safety.permission import Permission
-from adahi_ros.safety.stopping import fastest, stopping_path
-from adahi_ros.safety.workspace import Workspace
+
+if TYPE_CHECKING:
+    from adahi_ros.safety.workspace import Workspace
 
 _STOPS = (Intervention.STALE, Intervention.DISABLED, Intervention.DEACTIVATED)
 _ALARMS = (Intervention.FOLLOWING, Intervention.DRIVER)

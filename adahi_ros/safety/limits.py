@@ -16,10 +16,16 @@ from adahi_ros.contract.contract import GOALS
 from adahi_ros.core.files import read_bytes
 from adahi_ros.core.schema import Listed, Schema, checked, shown
 from adahi_ros.core.yaml_files import read_yaml
-from adahi_ros.safety.checks import CONTINUOUS, ENDLESS, LARGEST, Effort, Position, Rate, check_order
+from adahi_ros.safety.checks import (
+    CONTINUOUS,
+    ENDLESS,
+    LARGEST,
+    Effort,
+    Position,
+    Rate,
+    check_order,
+)
 from adahi_ros.safety.checks import checked as checked_limit
-from adahi_ros.safety.moveit import moveit_limits
-from adahi_ros.safety.urdf import urdf_limits
 
 DEFAULT = "default"
 WORKSPACE = "workspace"  # of the whole robot; safety/workspace.py reads it
@@ -247,12 +253,16 @@ def _check_measured(limits: dict[str, dict[str, float]], field_of: Mapping[str, 
 def _read(path: Path) -> dict[str, dict[str, float]]:
     """Return the limits of everything that a file has, by name and field."""
     if path.suffix in URDF_SUFFIXES:
+        from adahi_ros.safety.urdf import urdf_limits
+
         return urdf_limits(read_bytes(path))
     if path.suffix not in YAML_SUFFIXES:
         allowed = ", ".join((*YAML_SUFFIXES, *URDF_SUFFIXES))
         raise ValueError(f"suffix: {shown(path.suffix)}, must be one of {allowed} (of a xacro, make a URDF)")
     values = read_yaml(path)
     if isinstance(values, dict) and "joint_limits" in values:
+        from adahi_ros.safety.moveit import moveit_limits
+
         joints = checked(_MoveItFile, values).joint_limits
         return {name: moveit_limits(f"joint_limits.{name}", entry) for name, entry in joints.items()}
     return {name: entry.given() for name, entry in checked(_File, values).limits.items()}

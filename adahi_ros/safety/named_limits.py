@@ -3,13 +3,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 from adahi_ros.contract.commanded import Commanded
 from adahi_ros.contract.contract import JOINT_STATE, MeasuredPositions
+from adahi_ros.core.assets import asset, shipped
 from adahi_ros.safety.limits import Limits, load_limits
-from adahi_ros.safety.shipped import limits_path
-from adahi_ros.safety.workspace import Workspace, load_workspace
+
+if TYPE_CHECKING:
+    from adahi_ros.safety.workspace import Workspace
 
 NO_LIMITS = "none"
+FOLDER = "config/limits"
+VARIANTS = ("_camera", "_instructed", "_seen", "_10", "_50")
+"""Endings of tasks of the same robot."""
 
 
 def named_limits(name: str, required: bool, what: Commanded, measured: MeasuredPositions) -> Limits:
@@ -56,6 +64,8 @@ def named_workspace(name: str, what: Commanded) -> Workspace | None:
     """
     if name in ("", NO_LIMITS):
         return None
+    from adahi_ros.safety.workspace import load_workspace
+
     try:
         return load_workspace(limits_path(name), what.names, what.fields)
     except (ValueError, OSError) as error:
@@ -77,3 +87,20 @@ def limits_warning(name: str, what: Commanded, measured: MeasuredPositions) -> s
             f"contract: does not observe where {', '.join(unknown)} stands; the first command may be far off"
         )
     return None
+
+
+def limits_path(name: str) -> Path:
+    """Return the file of this path, or the shipped one of this name.
+
+    Raises:
+        FileNotFoundError: there is none.
+    """
+    return Path(name) if Path(name).suffix else asset(f"{FOLDER}/{name}.yaml")
+
+
+def limits_of_task(task: str) -> str:
+    """Return the name of the shipped limits of a task's robot, the same in all variants; or ''."""
+    name = task
+    for variant in VARIANTS:
+        name = name.removesuffix(variant)
+    return name if shipped(f"{FOLDER}/{name}.yaml") else ""

@@ -23,9 +23,7 @@ from adahi_ros.protocol.request import (
     check_round_trip,
     fingerprint_number,
 )
-from adahi_ros.server.received_images import pictures
 from adahi_ros.server.verification_request import (
-    NO_IMAGES,
     VerificationRequest,
     check_request,
     joined,
@@ -124,7 +122,7 @@ class Engine:
         self.at_once = verifier.at_once
         self._seed = seed
         self._signature = signature = verifier.signature
-        self._hears_link = getattr(verifier.acceptance, "hears_link", False)
+        self._uses_link = verifier.acceptance.uses_link
         self._fingerprint = signature.codes and fingerprint_number(signature.codes.fingerprint)
         length, dim, seen = signature.history, signature.observation_dim, len(signature.images)
         self._windows = WindowCache(length, dim, images, robots, max_age_s, seen)
@@ -234,13 +232,18 @@ class Engine:
         key = (
             *(request.robot_id, request.episode, request.step, request.first_step, request.instruction),
             *(window.digest, *(each.tobytes() for each in flat)),
-            request.round_trip_ms if self._hears_link else None,
+            request.round_trip_ms if self._uses_link else None,
         )
         return _Asked(key, request, window)
 
     def _checked(self, asked: _Asked) -> _Checked:
-        request, window, images = asked.request, asked.window, self._signature.images
+        request, window = asked.request, asked.window
         ahead = request.first_step - request.step
+        images: dict[str, np.ndarray] = {}
+        if self._signature.images:
+            from adahi_ros.server.received_images import pictures
+
+            images = pictures(self._signature.images, window.images)
         checked = check_request(
             self._signature,
             self._verifier.acceptance,
@@ -251,7 +254,7 @@ class Engine:
             request.actions,
             request.instruction,
             ahead,
-            pictures(images, window.images) if images else NO_IMAGES,
+            images,
             request.round_trip_ms,
         )
         count = self._verifier.draws
@@ -266,7 +269,7 @@ class Engine:
 
     def _stands(self, verdict: Verdict) -> bool:
         """Whether the robot executes its own draft, which it need not be told."""
-        return self._verifier.keeps_drafts and bool(verdict.accepted.all())
+        return self._verifier.acceptance.keeps_drafts and bool(verdict.accepted.all())
 
     def _check(self, request: Request) -> None:
         """Check what a request is about."""

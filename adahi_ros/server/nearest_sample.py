@@ -11,10 +11,8 @@ from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import Observations
 from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling
 
-SAMPLES = 8
 
-
-class NearestPlan:
+class NearestPlan(Policy):
     """A `Policy` whose proposals are the nearest of N to what the robots have committed to.
 
     The backward coherence of bidirectional decoding (Liu et al., arXiv 2408.17355), over the committed
@@ -29,16 +27,14 @@ class NearestPlan:
         ValueError: N is out of range.
     """
 
-    def __init__(self, policy: Policy, samples: int = SAMPLES) -> None:
+    def __init__(self, policy: Policy, samples: int) -> None:
         if samples < 1:
             raise ValueError(f"samples: {samples}, must be at least 1")
         self.signature = policy.signature
         self.digest = policy.digest
-        self.weights_known = getattr(policy, "weights_known", True)
+        self.weights_known = policy.weights_known
         self.action_scale = policy.action_scale
         self.draws = samples * policy.draws
-        self.sound = policy.sound
-        self.check = policy.check
         self._policy = policy
         self._samples = samples
 
@@ -57,3 +53,11 @@ class NearestPlan:
         distance = np.where(np.isnan(committed)[:, None], 0.0, apart**2).sum(axis=(2, 3))
         nearest = np.where(np.isnan(distance), np.inf, distance).argmin(axis=1)
         return Proposal(plans[np.arange(batch), nearest])
+
+    def sound(self, actions: np.ndarray) -> np.ndarray:
+        """See `Actor`."""
+        return self._policy.sound(actions)
+
+    def check(self, actions: np.ndarray) -> None:
+        """See `Actor`."""
+        self._policy.check(actions)

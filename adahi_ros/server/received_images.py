@@ -12,7 +12,8 @@ from PIL import Image
 from adahi_ros.core.signature import ImageInput
 from adahi_ros.protocol.request import RequestError, RequestFault
 from adahi_ros.vision.encoder import Encoder
-from adahi_ros.vision.images import ImageError, from_jpeg, padded, resized
+from adahi_ros.vision.images import from_jpeg, padded, resized
+from adahi_ros.vision.interface import ImageError
 
 HEADER_BYTES = 4096  # of a JPEG, beside its pixels
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from adahi_ros.acceptance.interface import Acceptance
-from adahi_ros.core.distribution import UNITS
-from adahi_ros.core.proposal import CodeDistribution, Proposal
+from adahi_ros.core.proposal import UNITS, CodeDistribution, Proposal
 from adahi_ros.core.signature import CodeSpace, Observations, Signature
 from adahi_ros.protocol.request import (
     NOTHING,

@@ -11,9 +11,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from adahi_ros.acceptance.distance import WITHIN
-from adahi_ros.acceptance.interface import Acceptance, Verdict
-from adahi_ros.acceptance.rules import ACCEPTANCES, keeps_drafts, made, rule_for
+from adahi_ros.acceptance.interface import WITHIN, Acceptance, Verdict
+from adahi_ros.acceptance.registry import ACCEPTANCES, made, rule_for
 from adahi_ros.core.randomness import EpisodeStreams, step_uniforms
 from adahi_ros.core.signature import Signature
 from adahi_ros.policies.interface import (
@@ -24,9 +23,9 @@ from adahi_ros.policies.interface import (
     fingerprint_of,
 )
 from adahi_ros.protocol.request import PARTS_MOST, RequestError, RequestFault
-from adahi_ros.server.nearest_sample import SAMPLES, NearestPlan
 from adahi_ros.server.verification_request import VerificationRequest
 
+SAMPLES = 8  # plans of which the agreement `choose` takes one
 AGREEMENTS = {
     "none": "it plans as if it were heard at once",
     "continue": "it plans on from the actions that a robot has committed to; flow policies can",
@@ -43,7 +42,6 @@ class Verifier(Protocol):
         draws: how many uniform draws a verdict takes.
         rule: a key of `ACCEPTANCES`.
         acceptance: that rule.
-        keeps_drafts: see there.
         fingerprint: of the target's configuration and weights, see `fingerprint_of`.
         at_once: so many batches it verifies side by side.
     """
@@ -52,7 +50,6 @@ class Verifier(Protocol):
     draws: int
     rule: str
     acceptance: Acceptance
-    keeps_drafts: bool
     fingerprint: str
     at_once: int
 
@@ -116,17 +113,18 @@ class TargetVerifier:
             raise ValueError(
                 f"agreement: 'choose', must be another with the rule {rule!r}, which is about codes"
             )
-        self.policy = NearestPlan(policy, samples) if agreement == "choose" else policy
+        self.policy = policy
+        if agreement == "choose":
+            from adahi_ros.server.nearest_sample import NearestPlan
+
+            self.policy = NearestPlan(policy, samples)
         told: dict[str, Any] = dict(arguments)
-        if getattr(ACCEPTANCES[rule], "takes_distance", False):
+        if ACCEPTANCES[rule].takes_distance:
             told["within"] = distance * policy.action_scale
         self.rule = rule
         self.acceptance = made(rule, told)
         self.fingerprint = fingerprint_of(policy)
-        check_target = getattr(self.acceptance, "check_target", None)
-        if check_target is not None:
-            check_target(policy.signature, self.fingerprint)
-        self.keeps_drafts = keeps_drafts(rule)
+        self.acceptance.check_target(policy.signature, self.fingerprint)
         self._sampling = Sampling(temperature, sendable)
         self._agrees = agreement != "none"
         self.signature = self.policy.signature
@@ -189,10 +187,7 @@ class TargetVerifier:
         if self._agrees and request.committed is not None:
             sampling = replace(sampling, committed=request.committed)
         proposal = self.policy.propose(request.observations, draws[..., 1], sampling)
-        heard: dict[str, np.ndarray] = {}
-        if request.round_trip_ms is not None and getattr(self.acceptance, "hears_link", False):
-            heard["round_trip_ms"] = request.round_trip_ms
-        return self.acceptance.verify(request.draft, proposal, draws, **heard)
+        return self.acceptance.verify(request.draft, proposal, draws, request.round_trip_ms)
 
     def _checked(self, verdict: Verdict, robots: int) -> Verdict:
         """Return a verdict as what it should be: policy and rule may be another package's."""

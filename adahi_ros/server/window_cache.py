@@ -11,7 +11,14 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from adahi_ros.protocol.request import RequestError, RequestFault, check_finite
-from adahi_ros.protocol.window import FEATURE_BYTES, NUMBER_BYTES, WHOLE, WireRows, WireWindow, window_digest
+from adahi_ros.protocol.window import (
+    FEATURE_BYTES,
+    NUMBER_BYTES,
+    WHOLE,
+    WireRows,
+    WireWindow,
+    window_digest,
+)
 
 ROBOTS_KEPT = 1024  # of them the windows, unless told otherwise
 MAX_AGE_S = 60.0  # likewise

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+from adahi_ros.vision.interface import MAX_SIDE, QUALITIES, QUALITY, ImageError
+
 MAX_PIXELS = 16_777_216  # 4096 x 4096: more than cameras of robots have
-MAX_SIDE = 65_500  # what JPEG can say
 
 # Where red, green and blue are in a pixel; slices where they do, for these are fast.
 CHANNELS: dict[str, slice | list[int]] = {
@@ -31,12 +32,6 @@ MOST_SCANS = 32  # of a JPEG; progressive ones have ten or so
 SCAN = b"\xff\xda"  # begins one: no pixel is written so
 FORMATS = {"jpeg": "JPEG", "jpg": "JPEG", "png": "PNG"}
 MODES = ("1", "L", "LA", "P", "PA", "RGB", "RGBA", "CMYK")  # Pillow's, of up to 8 bits per channel
-QUALITY = 80  # of what is sent, unless told otherwise
-QUALITIES = (1, 95)  # Pillow's; above, files grow and nothing is gained
-
-
-class ImageError(ValueError):
-    """An image that cannot be used; the message names field, value and what was allowed."""
 
 
 def from_image(message: Any) -> np.ndarray:
@@ -197,6 +192,23 @@ def jpeg_within(image: np.ndarray, budget_bytes: int) -> bytes:
         else:
             high = quality - 1
     return best
+
+
+def jpeg_of(image: np.ndarray, quality: int, budget_bytes: int) -> bytes:
+    """Return an image (H, W, 3) uint8 as JPEG, of the lowest quality where none is within the budget.
+
+    Args:
+        image: RGB.
+        quality: at most.
+        budget_bytes: where it would be larger, it gets a lower quality; 0 for no budget.
+    """
+    jpeg = to_jpeg(image, quality)
+    if not budget_bytes or len(jpeg) <= budget_bytes:
+        return jpeg
+    try:
+        return jpeg_within(image, budget_bytes)
+    except ImageError:
+        return to_jpeg(image, QUALITIES[0])
 
 
 def resized(image: np.ndarray, rows: int, columns: int) -> np.ndarray:

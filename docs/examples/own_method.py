@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from adahi_ros.core.proposal import Proposal
-from adahi_ros.gates.gate_context import GateContext
+from adahi_ros.gates.interface import GateContext
 from adahi_ros.policies.interface import Actor
 from adahi_ros.proposers.interface import ProposerContext
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from adahi_ros.acceptance.interface import codes_differ
+from adahi_ros.acceptance.registry import ACCEPTANCES
 from adahi_ros.acceptance.replace import Replace
-from adahi_ros.acceptance.rules import ACCEPTANCES
 from adahi_ros.core.proposal import CodeDistribution, Proposal
 from adahi_ros.core.signature import CodeSpace, Feature, Signature
 

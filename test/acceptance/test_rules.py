@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from adahi_ros.acceptance.rules import BY_TARGET, rule_for
+from adahi_ros.acceptance.registry import BY_TARGET, rule_for
 from adahi_ros.core.signature import CodeSpace, Feature, Signature
 
 PLANS = Signature(1, 4, 2, (Feature("observation", 3),))

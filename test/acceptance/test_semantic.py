@@ -12,13 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.numpy import save_file
 
-from adahi_ros.acceptance.rules import made
+from adahi_ros.acceptance.registry import made
 from adahi_ros.acceptance.semantic import Semantic, SemanticHead, load_semantic_head, save_semantic_head
 from adahi_ros.acceptance.speculative import Speculative
 from adahi_ros.core.assets import CHECKPOINTS, asset
 from adahi_ros.core.checkpoint_files import CheckpointError, read_tensors
-from adahi_ros.core.distribution import counted
-from adahi_ros.core.proposal import CodeDistribution, Proposal
+from adahi_ros.core.proposal import CodeDistribution, Proposal, counted
 from adahi_ros.core.signature import OBSERVATION, CodeSpace, Feature, Signature
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import Policy, fingerprint_of
@@ -187,8 +186,8 @@ def test_by_link_the_tolerance_is_the_round_trip_as_a_share_of_patience(
 ) -> None:
     asked = pair(seed)
     by_link, told = Semantic(file, patience_ms=patience_ms), Semantic(file, 0.25)
-    assert by_link.hears_link
-    assert not told.hears_link
+    assert by_link.uses_link
+    assert not told.uses_link
     verdict = by_link.verify(*asked, round_trip_ms=np.full(M, 0.25 * patience_ms))
     np.testing.assert_array_equal(verdict.actions, told.verify(*asked).actions)
 

@@ -19,9 +19,9 @@ from adahi_ros.core.action_range import ActionRange
 from adahi_ros.core.signature import OBSERVATION, Feature, Observations, Signature
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.lab.training import train_corrector
-from adahi_ros.policies.backends import POLICIES
 from adahi_ros.policies.corrector.corrector_checkpoint import load_corrector
 from adahi_ros.policies.direct import DirectPolicy
+from adahi_ros.policies.registry import POLICIES
 from test.bags.seeing import HORIZON, Seeing, messages, seeing_values
 
 

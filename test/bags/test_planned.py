@@ -19,9 +19,8 @@ from adahi_ros.contract.fields import InputError
 from adahi_ros.contract.parsing import parse_contract
 from adahi_ros.core.action_range import ActionRange
 from adahi_ros.core.signature import Observations
-from adahi_ros.gates.gate_config import ControllerConfig
-from adahi_ros.gates.gate_context import LinkEstimate
-from adahi_ros.gates.scores import ThresholdedGate
+from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
+from adahi_ros.gates.interface import LinkEstimate
 from adahi_ros.lab.calibration.bag_plans import plan_bags
 from adahi_ros.lab.calibration.target_inputs import Asked, Jpeg
 from adahi_ros.lab.calibration.target_plans import Planned

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from adahi_ros.gates.gate_config import ControllerConfig
-from adahi_ros.gates.scores import ThresholdedGate
+from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
 from adahi_ros.lab.bench.link_ends import Stage, stage_across
 from adahi_ros.lab.bench.robot_log import LogPart, Replay, Shown, mistimed, never, unaccounted
 from adahi_ros.lab.link.emulator import emulated_link

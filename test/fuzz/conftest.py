@@ -21,8 +21,8 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from adahi_ros.nodes.common.message_types import message_type
 from adahi_ros.nodes.common.messages import to_image, to_joint_state, to_task_state
+from adahi_ros.nodes.common.qos import message_type
 
 _spec = importlib.util.spec_from_file_location("system", Path(__file__).parents[1] / "system/conftest.py")
 assert _spec is not None

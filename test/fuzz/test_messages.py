@@ -21,10 +21,9 @@ from adahi_ros.contract.assembler import Observation, ObservationAssembler
 from adahi_ros.contract.fields import InputError
 from adahi_ros.contract.parsing import load_contract
 from adahi_ros.core.assets import asset
-from adahi_ros.core.distribution import UNITS
+from adahi_ros.core.proposal import UNITS
 from adahi_ros.core.signature import GOAL, OBSERVATION, Offer
-from adahi_ros.gates.gate_config import ControllerConfig
-from adahi_ros.gates.scores import ThresholdedGate
+from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
 from adahi_ros.nodes.common.verifier_messages import (
     describe,
     from_described,

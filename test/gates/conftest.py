@@ -5,8 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from adahi_ros.gates.gate_config import ThresholdedGate
+from adahi_ros.gates.interface import Gate
 from adahi_ros.gates.learned import SIGNS, HarmModel, save_harm_model
-from adahi_ros.gates.scores import ThresholdedGate
 
 
 @pytest.fixture(scope="session")
@@ -32,8 +33,8 @@ class Made:
     def __init__(self, harm_file: Path) -> None:
         self._arguments = {"learned": {"file": str(harm_file)}, "online": {"gate": "deviation", "rate": 0.1}}
 
-    def __call__(self, name: str) -> ThresholdedGate:
-        return ThresholdedGate(name, arguments=self._arguments.get(name, {}))
+    def __call__(self, name: str) -> Gate:
+        return ThresholdedGate(name, arguments=self._arguments.get(name, {})).gate
 
 
 @pytest.fixture

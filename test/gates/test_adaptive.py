@@ -9,7 +9,7 @@ import pytest
 
 from adahi_ros.core.signature import Observations
 from adahi_ros.gates.adaptive import AdaptiveAgeGate
-from adahi_ros.gates.gate_context import GateContext, PlanContext
+from adahi_ros.gates.interface import GateContext, PlanContext
 
 HORIZON = 16
 

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from adahi_ros.gates.deviation import SHORTEST_AVERAGE, DeviationTracker
+from adahi_ros.gates.gate_config import SHORTEST_AVERAGE, DeviationTracker
 
 SCALE = np.array([2.0, 0.5])
 SERIES = np.array([[2.0, 0.0], [4.0, 0.5], [0.0, -0.5]])  # scaled: [1, 0], [2, 1], [0, -1]

@@ -11,7 +11,8 @@ import pytest
 
 from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.core.signature import OBSERVATION, Observations
-from adahi_ros.gates.gate_context import GateContext, PlanContext
+from adahi_ros.gates.gate_config import ThresholdedGate
+from adahi_ros.gates.interface import GateContext, PlanContext
 from adahi_ros.gates.learned import (
     SIGNS,
     HarmModel,
@@ -21,7 +22,6 @@ from adahi_ros.gates.learned import (
     load_harm_model,
     save_harm_model,
 )
-from adahi_ros.gates.scores import ThresholdedGate
 
 F = len(SIGNS)
 

@@ -7,8 +7,8 @@ import re
 import numpy as np
 import pytest
 
+from adahi_ros.gates.gate_config import ThresholdedGate
 from adahi_ros.gates.online import LATEST_REPLY, OnlineGate, Ranks
-from adahi_ros.gates.scores import ThresholdedGate
 from adahi_ros.lab.evaluation.drifting_clocks import (
     BOUND,
     DRIFTS,

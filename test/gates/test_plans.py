@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from adahi_ros.core.signature import OBSERVATION, Observations
-from adahi_ros.gates.gate_context import GateContext, PlanContext
-from adahi_ros.gates.scores import ThresholdedGate
+from adahi_ros.gates.gate_config import ThresholdedGate
+from adahi_ros.gates.interface import Gate, GateContext, PlanContext
 
 A = 2
 FOLLOWING = ("plan_deviation", "surprise", "reversal", "overlap")
@@ -44,19 +44,19 @@ def plan(*values: float) -> np.ndarray:
 
 def run_surprise(seen: np.ndarray, ages: np.ndarray) -> np.ndarray:
     """Return the surprise (T, B) of observations (T, B, O) with plans of such ages (T,)."""
-    gate = ThresholdedGate("surprise")
+    gate = ThresholdedGate("surprise").gate
     return np.stack([gate.score(context(t, each, ages[t], None)) for t, each in enumerate(seen)])
 
 
 def test_the_plan_deviation_is_the_distance_from_what_is_planned_now() -> None:
     far = course(np.zeros((1, A)), plan(1.0, 9.0), intended=np.array([[4.0, 5.0]]))
     np.testing.assert_allclose(
-        ThresholdedGate("plan_deviation").score(context(3, still(), 1.0, far)), np.sqrt((9 + 16) / 2)
+        ThresholdedGate("plan_deviation").gate.score(context(3, still(), 1.0, far)), np.sqrt((9 + 16) / 2)
     )
 
 
 def test_the_plan_deviation_is_nothing_where_the_plan_is_followed_and_infinite_without_one() -> None:
-    gate = ThresholdedGate("plan_deviation")
+    gate = ThresholdedGate("plan_deviation").gate
     assert gate.score(context(3, still(), 1.0, course(np.zeros((1, A)), plan(1.0)))) == 0.0
     over = course(np.zeros((1, A)), plan(0.0), intended=np.zeros((1, A)), left=0)
     assert np.isinf(gate.score(context(3, still(), 9.0, over)))
@@ -97,7 +97,7 @@ def test_what_never_moves_surprises_nobody() -> None:
 
 def test_reversals_are_those_of_what_was_executed() -> None:
     def scored(values: list[float]) -> float:
-        gate = ThresholdedGate("reversal")
+        gate = ThresholdedGate("reversal").gate
         for step, value in enumerate(values):
             before = values[step - 1] if step else np.nan
             last = gate.score(context(step, still(), 1.0, course(np.full((1, A), before), plan(value))))
@@ -109,7 +109,7 @@ def test_reversals_are_those_of_what_was_executed() -> None:
 
 
 def overlaps(plans: list[tuple[float, np.ndarray]]) -> list[float]:
-    gate, found = ThresholdedGate("overlap"), []
+    gate, found = ThresholdedGate("overlap").gate, []
     for step, (age, ahead) in enumerate(plans):
         found.append(float(gate.score(context(step, still(), age, course(np.zeros((1, A)), ahead)))[0]))
     return found
@@ -140,7 +140,7 @@ def test_robots_are_scored_as_they_are_alone_and_episodes_anew(name: str) -> Non
     ahead = draw.normal(size=(steps, robots, 6, A))
     age = draw.integers(1, 5, size=(steps, robots)).astype(float)
 
-    def scores(gate: ThresholdedGate, who: list[int]) -> np.ndarray:
+    def scores(gate: Gate, who: list[int]) -> np.ndarray:
         return np.stack(
             [
                 gate.score(
@@ -155,16 +155,16 @@ def test_robots_are_scored_as_they_are_alone_and_episodes_anew(name: str) -> Non
             ]
         )
 
-    gate = ThresholdedGate(name)
+    gate = ThresholdedGate(name).gate
     together = scores(gate, [0, 1, 2])
     assert together[5:].std() > 0.0
     np.testing.assert_allclose(scores(gate, [0, 1, 2]), together)  # nothing is left of the episode before
-    np.testing.assert_allclose(scores(ThresholdedGate(name), [1])[:, 0], together[:, 1])
+    np.testing.assert_allclose(scores(ThresholdedGate(name).gate, [1])[:, 0], together[:, 1])
 
 
 @pytest.mark.parametrize("name", FOLLOWING)
 def test_a_gate_that_begins_in_the_middle_scores(name: str) -> None:
     plans = course(np.ones((2, A)), np.ones((2, 3, A)))
-    score = ThresholdedGate(name).score(replace(context(7, still(2), 2.0, plans)))
+    score = ThresholdedGate(name).gate.score(replace(context(7, still(2), 2.0, plans)))
     assert score.shape == (2,)
     assert not np.isnan(score).any()

@@ -11,7 +11,7 @@ from scipy import stats
 
 from adahi_ros.core.proposal import CodeDistribution, Proposal
 from adahi_ros.core.signature import Observations
-from adahi_ros.gates.gate_context import GateContext
+from adahi_ros.gates.interface import GateContext
 from adahi_ros.gates.sampled import HOTTEST, SampledUncertaintyGate, spread
 
 

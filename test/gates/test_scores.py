@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from adahi_ros.core.distribution import UNITS, counted, probabilities_of
-from adahi_ros.core.proposal import CodeDistribution, Proposal
+from adahi_ros.core.proposal import UNITS, CodeDistribution, Proposal, counted, probabilities_of
 from adahi_ros.core.signature import Observations
-from adahi_ros.gates.gate_context import GateContext, PlanContext
-from adahi_ros.gates.scores import GATES, ThresholdedGate
+from adahi_ros.gates.gate_config import ThresholdedGate
+from adahi_ros.gates.interface import Gate, GateContext, PlanContext
+from adahi_ros.gates.registry import GATES
 
 
 def drafted(codes: np.ndarray, counts: np.ndarray) -> Proposal:
@@ -43,7 +43,7 @@ def context(robots: int) -> GateContext:
     return context_of(draft, deviation, draw.random(robots))
 
 
-def test_every_gate_scores_every_robot(made: Callable[[str], ThresholdedGate]) -> None:
+def test_every_gate_scores_every_robot(made: Callable[[str], Gate]) -> None:
     for name in GATES:
         score = made(name).score(context(5))
         assert score.shape == (5,), name
@@ -52,20 +52,20 @@ def test_every_gate_scores_every_robot(made: Callable[[str], ThresholdedGate]) -
 
 def test_deviation_scores_by_the_deviation() -> None:
     seen = context(5)
-    np.testing.assert_array_equal(ThresholdedGate("deviation").score(seen), seen.deviation)
+    np.testing.assert_array_equal(ThresholdedGate("deviation").gate.score(seen), seen.deviation)
 
 
 def test_uncertainty_scores_by_what_the_draft_gave_its_own_codes() -> None:
     counts = counted(np.array([[[0.5, 0.5], [0.2, 0.8]], [[1.0, 0.0], [0.0, 1.0]]]))
     draft = drafted(np.array([[0, 1], [0, 1]]), counts)
-    score = ThresholdedGate("uncertainty").score(context_of(draft, np.zeros(2), np.zeros(2)))
+    score = ThresholdedGate("uncertainty").gate.score(context_of(draft, np.zeros(2), np.zeros(2)))
     np.testing.assert_allclose(score, [1 - 0.5 * 0.8, 0.0], atol=2 / UNITS)
 
 
 def test_the_expected_error_is_that_of_who_corrects_and_infinite_where_nobody_says() -> None:
     expected = np.array([0.1, np.inf, 2.0])
     corrected = Proposal(np.zeros((3, 1, 2), np.float32), expected_error=expected)
-    gate = ThresholdedGate("expected_error", 0.5)
+    gate = ThresholdedGate("expected_error", 0.5).gate
     assert gate.blind
     np.testing.assert_array_equal(gate.score(context_of(corrected, np.zeros(3), np.zeros(3))), expected)
     for silent in (None, Proposal(np.zeros((3, 1, 2), np.float32))):
@@ -75,7 +75,7 @@ def test_the_expected_error_is_that_of_who_corrects_and_infinite_where_nobody_sa
 @pytest.mark.parametrize("rate", [0.0, 0.1, 0.6, 1.0])
 def test_random_transmits_at_the_rate_of_its_threshold(rate: float) -> None:
     robots = 20_000
-    share = (ThresholdedGate("random", 1.0 - rate).score(context(robots)) > 1.0 - rate).mean()
+    share = (ThresholdedGate("random", 1.0 - rate).gate.score(context(robots)) > 1.0 - rate).mean()
     assert abs(share - rate) < 5 * np.sqrt(rate * (1 - rate) / robots) + 1e-9
 
 
@@ -83,13 +83,13 @@ def test_random_is_blind_to_the_draft() -> None:
     seen = context(5)
     other = context_of(context(6).proposal, np.zeros(5), seen.uniforms)
     np.testing.assert_array_equal(
-        ThresholdedGate("random").score(seen), ThresholdedGate("random").score(other)
+        ThresholdedGate("random").gate.score(seen), ThresholdedGate("random").gate.score(other)
     )
 
 
 @pytest.mark.parametrize("name", sorted(GATES))
 def test_blind_gates_are_those_that_score_the_same_whatever_was_drawn(
-    name: str, made: Callable[[str], ThresholdedGate]
+    name: str, made: Callable[[str], Gate]
 ) -> None:
     seen, other = context(5), context(5)
     assert other.proposal is not None
@@ -104,8 +104,8 @@ def test_blind_gates_are_those_that_score_the_same_whatever_was_drawn(
 
 @pytest.mark.parametrize("threshold", [-1e300, 0.0, 1e300])
 def test_always_and_never_whatever_the_threshold(threshold: float) -> None:
-    assert (ThresholdedGate("always", threshold).score(context(3)) > threshold).all()
-    assert not (ThresholdedGate("never", threshold).score(context(3)) > threshold).any()
+    assert (ThresholdedGate("always", threshold).gate.score(context(3)) > threshold).all()
+    assert not (ThresholdedGate("never", threshold).gate.score(context(3)) > threshold).any()
 
 
 def test_an_unknown_gate_is_refused_with_those_there_are() -> None:
@@ -121,15 +121,15 @@ def test_a_threshold_that_is_no_number_is_refused(threshold: float) -> None:
 
 
 def test_a_gate_may_be_given_with_any_name() -> None:
-    class ByGoal:
+    class ByGoal(Gate):
         def score(self, context: GateContext) -> np.ndarray:
             return context.observations.conditions["goal"][:, 0]
 
     np.testing.assert_array_equal(
-        ThresholdedGate("by_goal", 1.5, ByGoal()).score(context(4)), [0.0, 1.0, 2.0, 3.0]
+        ThresholdedGate("by_goal", 1.5, ByGoal()).gate.score(context(4)), [0.0, 1.0, 2.0, 3.0]
     )
     np.testing.assert_array_equal(
-        ThresholdedGate("always", 0.0, ByGoal()).score(context(4)), [0.0, 1.0, 2.0, 3.0]
+        ThresholdedGate("always", 0.0, ByGoal()).gate.score(context(4)), [0.0, 1.0, 2.0, 3.0]
     )
     with pytest.raises(ValueError, match="threshold: nan, must be finite"):
         ThresholdedGate("by_goal", np.nan, ByGoal())
@@ -137,8 +137,8 @@ def test_a_gate_may_be_given_with_any_name() -> None:
 
 def test_what_was_asked_for_long_ago_is_asked_for_again() -> None:
     seen = replace(context(3), age=np.array([0.0, 7.0, np.inf]))
-    assert (ThresholdedGate("age", 6.0).score(seen) > 6.0).tolist() == [False, True, True]
+    assert (ThresholdedGate("age", 6.0).gate.score(seen) > 6.0).tolist() == [False, True, True]
 
 
 def test_uncertainty_asks_where_nothing_was_drawn() -> None:
-    assert np.isinf(ThresholdedGate("uncertainty").score(replace(context(2), proposal=None))).all()
+    assert np.isinf(ThresholdedGate("uncertainty").gate.score(replace(context(2), proposal=None))).all()

@@ -11,8 +11,8 @@ import pytest
 from rclpy.lifecycle import LifecycleNode
 
 from adahi_ros.contract.commanded import Commanded, commanded_by_sink
+from adahi_ros.contract.fields import NANOSECONDS
 from adahi_ros.contract.parsing import parse_contract
-from adahi_ros.contract.times import NANOSECONDS
 from adahi_ros.lab.nodes.domain import exclusive_domain
 from adahi_ros.lab.nodes.observer import Observer
 from adahi_ros.lab.tasks.trajectory_controller import TrajectoryController

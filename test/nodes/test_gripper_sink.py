@@ -20,7 +20,7 @@ from adahi_ros.contract.parsing import parse_contract
 from adahi_ros.lab.nodes.domain import exclusive_domain
 from adahi_ros.lab.nodes.observer import Observer
 from adahi_ros.nodes.common.gripper_actions import gripper_action
-from adahi_ros.nodes.robot.command_sinks import GripperSink
+from adahi_ros.nodes.robot.gripper_sink import GripperSink
 from adahi_ros.safety.goals import CANCEL_ATTEMPTS
 
 GRIPPER = "control_msgs/action/GripperCommand"

@@ -16,8 +16,8 @@ from adahi_ros.lab.nodes.domain import exclusive_domain
 from adahi_ros.lab.nodes.observer import Observer
 from adahi_ros.nodes.robot import draft_policy_parts
 from adahi_ros.nodes.robot.draft_policy_node import DraftPolicyNode
-from adahi_ros.robot.loop import Totals
 from adahi_ros.robot.session import VerifierSession
+from adahi_ros.robot.steps import Totals
 
 
 def test_an_error_closes_everything(checkpoints: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,11 +20,10 @@ from sensor_msgs.msg import CompressedImage
 from trajectory_msgs.msg import JointTrajectoryPoint
 
 from adahi_ros.contract.contract import COMMAND_FIELDS
-from adahi_ros.core.distribution import counted
 from adahi_ros.core.health_level import Level
-from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.proposal import Proposal, counted
 from adahi_ros.core.signature import CodeSpace, Feature, ImageInput, Signature
-from adahi_ros.gates.gate_context import LinkEstimate
+from adahi_ros.gates.interface import LinkEstimate
 from adahi_ros.nodes.common.messages import (
     from_stamp,
     from_status,

@@ -11,8 +11,8 @@ from adahi_msgs.srv import VerifyDraft
 
 from adahi_ros.lab.nodes.domain import exclusive_domain
 from adahi_ros.lab.nodes.observer import Observer
-from adahi_ros.nodes.common.clients import Clients
 from adahi_ros.nodes.common.qos import verify_qos
+from adahi_ros.nodes.common.reachable import Clients
 from adahi_ros.nodes.server.request_scheduler import BatchParameters
 from test.nodes.test_turns_elsewhere import Front
 

@@ -16,7 +16,7 @@ from adahi_ros.lab.nodes.robot_simulator_node import RobotSimulatorParameters
 from adahi_ros.nodes.common.parameters import rows
 from adahi_ros.nodes.launching.modules import MODULES
 from adahi_ros.nodes.robot.draft_policy_parameters import DraftPolicyParameters
-from adahi_ros.nodes.server.target_verifier_node import TargetVerifierParameters
+from adahi_ros.nodes.server.target_verifier_parameters import TargetVerifierParameters
 
 INTERRUPTED = """
 import os, sys

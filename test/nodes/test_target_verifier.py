@@ -43,7 +43,7 @@ ROOM = 256
 EVEN = [8192] * 7 + [8191]
 
 
-class Counting:
+class Counting(Policy):
     """A policy that counts how often it proposes."""
 
     def __init__(self, policy: Policy) -> None:

@@ -16,7 +16,7 @@ from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import Observations, Signature, observed_features
 from adahi_ros.nodes.server.request_scheduler import BatchParameters, RequestScheduler
-from adahi_ros.policies.interface import AS_TRAINED, Sampling, TargetUnavailableError
+from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling, TargetUnavailableError
 from adahi_ros.protocol.description import Description
 from adahi_ros.protocol.request import INTERNAL_ERROR, OK, PROTOCOL_VERSION, RequestFault
 from adahi_ros.server.engine import Engine, ServedTarget, ServedTargets
@@ -28,7 +28,7 @@ SIGNATURE = Signature(1, 2, 1, observed_features(1, 0))
 OTHER = "other"
 
 
-class Still:
+class Still(Policy):
     """Proposes to stay."""
 
     signature, digest, draws, action_scale = SIGNATURE, "still", 1, np.ones(1, np.float32)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from adahi_ros.nodes.common.unmatched_clients import CLIENTS_KEPT, CREDIT_PER_S, CREDIT_S, Unreached
+from adahi_ros.nodes.common.reachable import CLIENTS_KEPT, CREDIT_PER_S, CREDIT_S, Unreached
 
 BLOCK_S = 0.1
 

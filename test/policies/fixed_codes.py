@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from adahi_ros.core.distribution import counted, probabilities_of, sample
-from adahi_ros.core.proposal import CodeDistribution, Proposal
+from adahi_ros.core.proposal import CodeDistribution, Proposal, counted, probabilities_of, sample
 from adahi_ros.core.signature import OBSERVATION, CodeSpace, Feature, Observations, Signature
-from adahi_ros.policies.interface import AS_TRAINED, Sampling
+from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling
 
 B, N, K, A = 5, 2, 4, 2
 
@@ -16,7 +15,7 @@ def nothing_seen(batch: int = B) -> Observations:
     return Observations({OBSERVATION: np.zeros((batch, 1, 1), np.float32)}, {})
 
 
-class FixedAction:
+class FixedAction(Policy):
     """Proposes the same action of every entry, and expects an error of itself; None where it says nothing."""
 
     draws = 0

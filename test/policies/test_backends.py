@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from adahi_ros.core.checkpoint_files import CheckpointError
-from adahi_ros.policies.backends import DTYPES, POLICIES, load_policy
+from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.flow.flow_network import FlowConfig, FlowNetwork
 from adahi_ros.policies.flow.flow_torch import save_flow
 from adahi_ros.policies.interface import Policy
@@ -22,6 +22,7 @@ from adahi_ros.policies.networks import computing
 from adahi_ros.policies.networks.onnx_cache import cache_folder
 from adahi_ros.policies.networks.onnx_files import DIGEST, note_hash
 from adahi_ros.policies.networks.transformer import InputMoments
+from adahi_ros.policies.registry import DTYPES, POLICIES
 from adahi_ros.policies.vqbet import vqbet_export as onnx_export
 from adahi_ros.policies.vqbet.vqbet_checkpoint import Checkpoint, load_checkpoint
 
@@ -237,10 +238,8 @@ def test_what_is_told_goes_before_the_file_of_a_kind_that_takes_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Large:
-        takes = ("device", "dtype")
-
-        def __init__(self, folder: Path, /, **values: Any) -> None:
-            self.values = values
+        def __init__(self, folder: Path, /, device: str, dtype: str) -> None:
+            self.values = {"device": device, "dtype": dtype}
 
     monkeypatch.setitem(POLICIES.shipped, "large", Large)
     (tmp_path / "large.yaml").write_text("{kind: large, device: cuda, dtype: float16}")

@@ -4,8 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from adahi_ros.core.distribution import UNITS, counted
-from adahi_ros.core.proposal import CodeDistribution, Proposal
+from adahi_ros.core.proposal import UNITS, CodeDistribution, Proposal, counted
 from adahi_ros.policies.interface import Policy, Sampling
 from adahi_ros.policies.vqbet.code_policy import Prediction
 

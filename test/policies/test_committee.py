@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from adahi_ros.core.checkpoint_files import CheckpointError
-from adahi_ros.core.distribution import probabilities_of
+from adahi_ros.core.proposal import probabilities_of
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.committee import FUSIONS, Committee, CommitteeRules
 from adahi_ros.policies.interface import AS_TRAINED, Sampling

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from adahi_ros.acceptance.rules import ACCEPTANCES
-from adahi_ros.core.distribution import counted
-from adahi_ros.core.proposal import Proposal
+from adahi_ros.acceptance.registry import ACCEPTANCES
+from adahi_ros.core.proposal import Proposal, counted
 from adahi_ros.core.signature import CodeSpace, Feature, ImageInput, Offer, Signature
 from adahi_ros.protocol import description
 from adahi_ros.protocol.description import LONGEST_HISTORY, MOST_PICTURED, Description, Wants, why_not_served

@@ -15,8 +15,7 @@ import pytest
 
 from adahi_ros.contract.assembler import Observation
 from adahi_ros.core.signature import GOAL, OBSERVATION, Offer
-from adahi_ros.gates.gate_config import ControllerConfig
-from adahi_ros.gates.scores import ThresholdedGate
+from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
 from adahi_ros.policies.interface import Policy
 from adahi_ros.protocol.description import Described, Description, Wants
 from adahi_ros.protocol.records import StepRecord

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from adahi_ros.gates.gate_config import ControllerConfig
-from adahi_ros.gates.scores import ThresholdedGate
+from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
 from adahi_ros.protocol.records import Reason
 from adahi_ros.protocol.request import RequestFault
 from adahi_ros.robot.prefetch import UNDER_WAY_MOST
@@ -132,15 +131,15 @@ def test_what_a_gate_has_learned_outlasts_a_change_of_something_else(
     robot.loop.change(config, 0.1)
     robot.connect()
     see_steps(robot, range(20))
-    before = robot.loop.controller.config.trigger.state
+    before = robot.loop.controller.config.trigger.gate.state
     assert (before["steps"], math.isnan(before["wrong"])) == (20, True)
     again = ControllerConfig(ThresholdedGate("online", 0.0, arguments=arguments), smoothing=0.25)
     robot.loop.change(again, 0.1)
-    assert repr(robot.loop.controller.config.trigger.state) == repr(before)
+    assert repr(robot.loop.controller.config.trigger.gate.state) == repr(before)
     assert robot.loop.controller.config.smoothing == 0.25
     other = ControllerConfig(ThresholdedGate("online", 0.0, arguments={**arguments, "rate": 0.25}))
     robot.loop.change(other, 0.1)
-    assert robot.loop.controller.config.trigger.state == {}
+    assert robot.loop.controller.config.trigger.gate.state == {}
 
 
 def test_a_target_that_is_slower_than_expected_is_not_asked_ever_more(planner: Robot) -> None:

@@ -8,11 +8,11 @@ import pytest
 from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.acceptance.speculative import speculative_sample
 from adahi_ros.core.signature import OBSERVATION
-from adahi_ros.gates.gate_config import ControllerConfig
-from adahi_ros.gates.scores import ThresholdedGate
+from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
 from adahi_ros.policies.committee import FUSIONS, Committee, CommitteeRules
 from adahi_ros.proposers.committee import LATEST_REPLY, CommitteeProposer
-from adahi_ros.proposers.interface import PROPOSERS, DraftProposer
+from adahi_ros.proposers.draft import DraftProposer
+from adahi_ros.proposers.registry import PROPOSERS
 from adahi_ros.robot.controller import Controller
 from test.policies.fixed_codes import B, FixedAction, FixedCodes, K, N
 

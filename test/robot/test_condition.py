@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from adahi_ros.contract.times import NANOSECONDS
+from adahi_ros.contract.fields import NANOSECONDS
 from adahi_ros.core.health_level import Health, Level
 from adahi_ros.protocol.request import RequestFault
 from adahi_ros.robot.diagnosis import Diagnosis

@@ -9,9 +9,8 @@ import pytest
 from scipy import stats
 
 from adahi_ros.acceptance.interface import Verdict
-from adahi_ros.gates.gate_config import ControllerConfig
-from adahi_ros.gates.gate_context import GateContext, LinkEstimate
-from adahi_ros.gates.scores import ThresholdedGate
+from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
+from adahi_ros.gates.interface import Gate, GateContext, LinkEstimate
 from adahi_ros.policies.interface import Policy
 from adahi_ros.policies.vqbet.code_policy import CodePolicy, Prediction
 from adahi_ros.robot.controller import Controller, Step
@@ -303,7 +302,7 @@ def test_a_verdict_that_is_no_action_is_refused_and_leaves_no_trace(
 
 
 def test_a_score_that_is_not_a_number_asks(fixed_policy: Make) -> None:
-    class Unsure:
+    class Unsure(Gate):
         def score(self, context: GateContext) -> np.ndarray:
             return np.array([np.nan, 0.0, 1.0])
 
@@ -313,7 +312,7 @@ def test_a_score_that_is_not_a_number_asks(fixed_policy: Make) -> None:
 
 
 def test_a_gate_can_go_by_the_state_of_the_link(fixed_policy: Make) -> None:
-    class WhileTheLinkIsGood:
+    class WhileTheLinkIsGood(Gate):
         def score(self, context: GateContext) -> np.ndarray:
             lost = 0.0 if context.link is None else context.link.loss
             return np.full(len(context.deviation), 1.0 - lost)

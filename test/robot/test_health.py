@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from adahi_ros.core.health_level import Level
-from adahi_ros.gates.gate_context import LinkEstimate
+from adahi_ros.gates.interface import LinkEstimate
 from adahi_ros.protocol.records import Reason, StepRecord
 from adahi_ros.robot.robot_health import (
     NO_OBSERVATION_S,

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from adahi_ros.gates.gate_context import LinkEstimate
+from adahi_ros.gates.interface import LinkEstimate
 from adahi_ros.robot.link_estimate import LinkEstimator
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from adahi_ros.contract.times import NANOSECONDS
+from adahi_ros.contract.fields import NANOSECONDS
 from adahi_ros.core.health_level import Level
 from adahi_ros.robot.diagnosis import Diagnosis
 from adahi_ros.robot.robot_health import News

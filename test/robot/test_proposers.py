@@ -11,18 +11,14 @@ from adahi_ros.core.observation_buffer import ObservationBuffer
 from adahi_ros.core.plan import Plan
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import GOAL, OBSERVATION, Feature, Observations, Signature
-from adahi_ros.gates.gate_config import ControllerConfig
-from adahi_ros.gates.gate_context import GateContext
-from adahi_ros.gates.scores import ThresholdedGate
+from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
+from adahi_ros.gates.interface import Gate, GateContext
 from adahi_ros.policies.corrector.corrector import Correction
 from adahi_ros.policies.corrector.corrector_features import PlanView
 from adahi_ros.policies.interface import Sampling
-from adahi_ros.proposers.interface import (
-    CorrectorProposer,
-    DraftChecksPlanProposer,
-    ProposerContext,
-    plan_view,
-)
+from adahi_ros.proposers.draft import DraftChecksPlanProposer
+from adahi_ros.proposers.interface import ProposerContext
+from adahi_ros.proposers.plan import CorrectorProposer, plan_view
 from adahi_ros.robot.controller import Controller
 
 B, A, T = 3, 2, 4
@@ -282,7 +278,7 @@ def test_a_robot_without_a_plan_is_seen_with_one_of_zeros() -> None:
 def test_the_gate_is_told_what_is_done_and_planned_in_action_scales() -> None:
     told: list[GateContext] = []
 
-    class Listening:
+    class Listening(Gate):
         blind = True
 
         def score(self, context: GateContext) -> np.ndarray:
@@ -309,7 +305,7 @@ def test_the_gate_is_told_what_is_done_and_planned_in_action_scales() -> None:
 def test_a_gate_that_learns_is_told_what_fresh_plans_say_of_the_step_that_asked(late: bool) -> None:
     told: list[tuple[int, np.ndarray, np.ndarray]] = []
 
-    class Learning:
+    class Learning(Gate):
         blind = True
 
         def score(self, context: GateContext) -> np.ndarray:
@@ -333,7 +329,7 @@ def test_a_gate_that_learns_is_told_what_fresh_plans_say_of_the_step_that_asked(
     np.testing.assert_array_equal(fresh, [[3.0, 1.5]])
 
 
-class Nosy:
+class Nosy(Gate):
     """A gate that asks where anything that it is told is 1000 or more; keeps the names of what it is told."""
 
     def __init__(self) -> None:

@@ -51,7 +51,7 @@ def test_an_image_is_compressed_once(monkeypatch: pytest.MonkeyPatch) -> None:
         calls.append(quality)
         return to_jpeg(image, quality)
 
-    monkeypatch.setattr("adahi_ros.robot.target_view.to_jpeg", counted)
+    monkeypatch.setattr("adahi_ros.vision.images.to_jpeg", counted)
     view = Jpegs(1, QUALITY)
     for number in range(5):
         view.add(observed(), {"front": np.full((8, 8, 3), number, dtype=np.uint8)})

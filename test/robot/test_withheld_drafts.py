@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from adahi_ros.contract.assembler import Observation
-from adahi_ros.gates.deviation import DeviationTracker
+from adahi_ros.gates.gate_config import DeviationTracker
 from adahi_ros.protocol.records import Reason
 from adahi_ros.robot.session import VerifierState
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from adahi_ros.safety.envelope import RESTS, Envelope
 from adahi_ros.safety.guard import Guard, GuardConfig
 from adahi_ros.safety.limits import Limits, load_limits
+from adahi_ros.safety.named_limits import limits_path
 from adahi_ros.safety.permission import Permission, Press
-from adahi_ros.safety.shipped import limits_path
 
 PERIOD_S = 0.05
 HOLD_AFTER_S = 0.5

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adahi_ros.safety.checks import LARGEST
-from adahi_ros.safety.envelope import BRAKES, FADES, FIELDS, RESTS, SHORTEST_S, Envelope
+from adahi_ros.safety.envelope import BRAKES, FADES, RESTS, SHORTEST_S, Envelope
+from adahi_ros.safety.governors import GOVERNORS
 from adahi_ros.safety.intervention import Admitted, Intervention
 from adahi_ros.safety.limits import Limits
 
@@ -236,7 +237,7 @@ def test_velocities_within_every_limit_go_through_bit_by_bit(
 
 
 def test_without_limits_everything_finite_goes_through_at_any_pace() -> None:
-    for field in FIELDS:
+    for field in GOVERNORS:
         envelope = Envelope(limits_of(3), field, PERIOD_S)
         for elapsed_s in (0.0, PERIOD_S, -1.0, math.nan, math.inf, 1e-9):
             wanted = np.array([-0.0, 123456.789, -5e-324])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from adahi_ros.safety.heartbeat import Heartbeat
+from adahi_ros.safety.permission import Heartbeat
 
 PERIOD_S = 0.1
 

@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 from adahi_ros.acceptance.semantic import SemanticHead, save_semantic_head, signs_of
-from adahi_ros.core.distribution import counted
 from adahi_ros.core.observation_buffer import History
-from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.proposal import Proposal, counted
 from adahi_ros.core.signature import GOAL, OBSERVATION
 from adahi_ros.policies.vqbet.code_policy import CodePolicy, Prediction
 from adahi_ros.policies.vqbet.decoder import ActionDecoder

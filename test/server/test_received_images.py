@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from adahi_ros.server.received_images import ReceivedImages
-from adahi_ros.vision.images import QUALITIES, ImageError, from_jpeg, to_jpeg
+from adahi_ros.vision.images import from_jpeg, to_jpeg
+from adahi_ros.vision.interface import QUALITIES, ImageError
 
 ROWS, COLUMNS = 16, 24
 

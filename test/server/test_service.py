@@ -8,8 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from adahi_ros.core.distribution import counted
-from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.proposal import Proposal, counted
 from adahi_ros.core.texts import NAME_LENGTH, TEXT_LENGTH
 from adahi_ros.policies.interface import Policy
 from adahi_ros.protocol.description import Description

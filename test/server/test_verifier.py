@@ -9,8 +9,7 @@ import pytest
 from scipy import stats
 
 from adahi_ros.acceptance.interface import Verdict
-from adahi_ros.core.distribution import counted
-from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.proposal import Proposal, counted
 from adahi_ros.core.randomness import STEPS_PER_REFILL
 from adahi_ros.core.signature import Observations
 from adahi_ros.policies.interface import Policy, Sampling, fingerprint_of

@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from adahi_ros.core.assets import asset
-from adahi_ros.gates.gate_config import ControllerConfig
-from adahi_ros.gates.scores import ThresholdedGate
+from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
 from adahi_ros.lab.evaluation.rollout import rollout
 from adahi_ros.lab.nodes.dds_run import run_over_dds
 from adahi_ros.lab.tasks import make

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from adahi_ros.core.distribution import UNITS
+from adahi_ros.core.proposal import UNITS
 from adahi_ros.lab.bench.peer_comparison import OURS, program
 from adahi_ros.lab.nodes.domain import loopback_environment
 from adahi_ros.lab.peers.driving import Observations

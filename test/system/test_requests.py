@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sensor_msgs.msg import CompressedImage
 
-from adahi_ros.core.distribution import counted
+from adahi_ros.core.proposal import counted
 from adahi_ros.nodes.common.qos import verify_qos
 from adahi_ros.nodes.common.verifier_messages import from_description, from_reply, from_request
 from adahi_ros.policies.backends import load_policy

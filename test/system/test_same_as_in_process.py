@@ -11,8 +11,7 @@ import pytest
 import yaml
 
 from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.gates.gate_config import ControllerConfig
-from adahi_ros.gates.scores import ThresholdedGate
+from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
 from adahi_ros.lab.evaluation.rollout import rollout
 from adahi_ros.lab.evaluation.task_contract import contract_values
 from adahi_ros.lab.nodes.dds_run import run_over_dds

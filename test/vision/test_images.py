@@ -15,13 +15,13 @@ from PIL import Image
 from adahi_ros.vision.images import (
     BYTES_PER_PIXEL,
     MAX_PIXELS,
-    ImageError,
     from_image,
     from_jpeg,
     jpeg_within,
     resized,
     to_jpeg,
 )
+from adahi_ros.vision.interface import ImageError
 
 MEGABYTE = 1_000_000
 

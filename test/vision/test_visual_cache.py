@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
+from adahi_ros.nodes.common.encoders import cached_encoder_from
 from adahi_ros.nodes.common.parameters import ParameterError
-from adahi_ros.nodes.common.policies import cached_encoder_from
 from adahi_ros.policies.networks import onnx_cache
 from adahi_ros.vision.encoder import Encoder
 from adahi_ros.vision.encoder_export import make_network, save_encoder

@@ -101,7 +101,7 @@ def distill(
     from adahi_ros.policies.backends import load_policy
     from adahi_ros.policies.corrector.corrector import Corrector
     from adahi_ros.policies.corrector.corrector_checkpoint import load_corrector
-    from adahi_ros.safety.shipped import limits_of_task
+    from adahi_ros.safety.named_limits import limits_of_task
 
     read = load_contract(contract)
     made = [CORRECTOR, DRAFT] if with_draft else [CORRECTOR]

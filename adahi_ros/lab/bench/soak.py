@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from adahi_ros.core.assets import asset
-from adahi_ros.gates.gate_config import ControllerConfig
-from adahi_ros.gates.scores import ThresholdedGate
+from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
 from adahi_ros.lab.bench.endurance import Memory, grown, late_commands, memory_of
 from adahi_ros.lab.bench.link_ends import Stage, stage_across
 from adahi_ros.lab.bench.robot_log import Replay, RobotLog, mistimed, shortened, unaccounted

@@ -19,7 +19,7 @@ from adahi_ros.lab.calibration.replayed_targets import asked_of, asked_once, obs
 from adahi_ros.lab.calibration.robot_file import RobotFile
 from adahi_ros.lab.calibration.target_inputs import AS_BY_DEFAULT
 from adahi_ros.lab.calibration.target_replies import asking_rate
-from adahi_ros.safety.shipped import limits_of_task
+from adahi_ros.safety.named_limits import limits_of_task
 
 SEARCHED = tuple(gate for gate in OF_PLANS if gate not in ("learned", "online"))  # have a threshold, no file
 

@@ -14,7 +14,7 @@ import numpy as np
 from adahi_ros.bags.bag_reader import OnLoss, read_bag
 from adahi_ros.bags.definitions import BagError
 from adahi_ros.bags.recorded_topics import BESIDE_A_RUN, DRAFT_STATUS
-from adahi_ros.contract.times import NANOSECONDS, stamp_ns
+from adahi_ros.contract.fields import NANOSECONDS, stamp_ns
 from adahi_ros.lab.evaluation.metrics import wilson_interval
 from adahi_ros.lab.evaluation.run_metrics import spread
 from adahi_ros.protocol.records import UNSAID, EpisodeRecord, Reason, StepRecord

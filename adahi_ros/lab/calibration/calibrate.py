@@ -13,10 +13,9 @@ from scipy.stats import spearmanr
 
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.gates.calibration import RejectionCurve, rejection_curve, threshold_for_rate
-from adahi_ros.gates.deviation import NORMALIZATIONS, DeviationTracker
-from adahi_ros.gates.gate_config import ControllerConfig
+from adahi_ros.gates.gate_config import NORMALIZATIONS, ControllerConfig, DeviationTracker, ThresholdedGate
 from adahi_ros.gates.parameter_file import Calibration
-from adahi_ros.gates.scores import GATES, ThresholdedGate
+from adahi_ros.gates.registry import GATES
 from adahi_ros.lab.calibration.recorded_world import RecordedWorld
 from adahi_ros.lab.evaluation.episodes import calibration_episodes
 from adahi_ros.lab.evaluation.evaluate import Comparison, play_all
@@ -26,7 +25,7 @@ from adahi_ros.lab.evaluation.rollout import Log
 from adahi_ros.lab.methods.methods import METHODS, gates_of_methods
 from adahi_ros.lab.tasks import make
 from adahi_ros.lab.tasks.task_interface import has_camera
-from adahi_ros.safety.shipped import limits_of_task
+from adahi_ros.safety.named_limits import limits_of_task
 
 EPISODES = 200
 RATE = 0.6

@@ -18,7 +18,7 @@ from adahi_ros.lab.calibration.target_inputs import Jpeg
 from adahi_ros.lab.methods.recommended import Recommendation
 from adahi_ros.policies.backends import is_policy
 from adahi_ros.robot.compatibility import contract_of_joints
-from adahi_ros.vision.images import QUALITIES, QUALITY
+from adahi_ros.vision.interface import QUALITIES, QUALITY
 
 ROBOT, VERIFIER = "draft_policy", "target_verifier"
 # As the node has them where the file says nothing; test/nodes holds that against the node.

@@ -34,7 +34,7 @@ from adahi_ros.server.received_images import ReceivedImages, pictures
 from adahi_ros.server.verification_request import check_request
 from adahi_ros.server.window_cache import WindowCache
 from adahi_ros.vision.encoder import Encoder
-from adahi_ros.vision.images import QUALITY
+from adahi_ros.vision.interface import QUALITY
 
 ROBOT = "bag"
 

@@ -20,7 +20,7 @@ from scipy.optimize import brentq
 
 from adahi_ros import __version__
 from adahi_ros.core.files import LARGEST_WEIGHTS, locked, read_bytes, read_json, replacing
-from adahi_ros.gates.scores import WITHOUT_THRESHOLD
+from adahi_ros.gates.registry import WITHOUT_THRESHOLD
 from adahi_ros.lab.evaluation.evaluate import (
     Comparison,
     Outcome,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from adahi_ros.core.signature import Observations
-from adahi_ros.gates.gate_context import GateContext, PlanContext
+from adahi_ros.gates.interface import GateContext, PlanContext
 from adahi_ros.gates.online import OnlineGate
 
 DRIFTS = 100

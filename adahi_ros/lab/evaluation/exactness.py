@@ -15,14 +15,11 @@ from typing import Any
 import numpy as np
 
 from adahi_ros.acceptance.speculative import rejection_probability, residual
-from adahi_ros.core.distribution import UNITS
 from adahi_ros.core.observation_buffer import History
-from adahi_ros.core.proposal import CodeDistribution, Proposal
+from adahi_ros.core.proposal import UNITS, CodeDistribution, Proposal
 from adahi_ros.core.signature import Observations
-from adahi_ros.gates.deviation import DeviationTracker
-from adahi_ros.gates.gate_config import ControllerConfig
-from adahi_ros.gates.gate_context import GateContext
-from adahi_ros.gates.scores import ThresholdedGate
+from adahi_ros.gates.gate_config import ControllerConfig, DeviationTracker, ThresholdedGate
+from adahi_ros.gates.interface import Gate, GateContext
 from adahi_ros.lab.evaluation.loaded_policies import Bench
 from adahi_ros.lab.evaluation.rollout import rollout
 from adahi_ros.lab.tasks import make
@@ -67,18 +64,18 @@ class Exactness:
         }
 
 
-class _Watched:
+class _Watched(Gate):
     """A gate that keeps what it was asked about."""
 
     def __init__(self, trigger: ThresholdedGate) -> None:
         self.seen: list[GateContext] = []
-        self.blind = trigger.blind
-        self._trigger = trigger
+        self.blind = trigger.gate.blind
+        self._gate = trigger.gate
 
     def score(self, context: GateContext) -> np.ndarray:
         """See `Gate`."""
         self.seen.append(context)
-        return self._trigger.score(context)
+        return self._gate.score(context)
 
 
 def measure_exactness(
@@ -186,7 +183,7 @@ def asking(
             age=known.age[each],
             uniforms=uniforms,
         )
-        asks = ~(trigger.score(several) <= trigger.threshold) & sound[each]
+        asks = ~(trigger.gate.score(several) <= trigger.threshold) & sound[each]
         columns.append(asks.reshape(robots, UNIFORMS).mean(axis=1))
     return np.stack(columns, axis=1)
 

@@ -17,7 +17,9 @@ from adahi_ros.core.plan import Plan
 from adahi_ros.core.signature import GOAL, OBSERVATION
 from adahi_ros.lab.evaluation.loaded_policies import Policies
 from adahi_ros.policies.interface import Actor, Policy
-from adahi_ros.proposers.interface import CorrectorProposer, DraftProposer, Proposer, ProposerContext
+from adahi_ros.proposers.draft import DraftProposer
+from adahi_ros.proposers.interface import Proposer, ProposerContext
+from adahi_ros.proposers.plan import CorrectorProposer
 from adahi_ros.robot.controller import LONGEST_MEMORY
 
 BLOCK = (

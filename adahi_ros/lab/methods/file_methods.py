@@ -25,17 +25,18 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from adahi_ros.acceptance.rules import ACCEPTANCES
+from adahi_ros.acceptance.registry import ACCEPTANCES
 from adahi_ros.core.files import read_bytes
 from adahi_ros.core.proposal import Proposal
-from adahi_ros.gates.gate_config import ControllerConfig
-from adahi_ros.gates.gate_context import GateContext
-from adahi_ros.gates.scores import GATES, WITHOUT_THRESHOLD, Gate, ThresholdedGate
+from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
+from adahi_ros.gates.interface import Gate, GateContext
+from adahi_ros.gates.registry import GATES, WITHOUT_THRESHOLD
 from adahi_ros.lab.evaluation.loaded_policies import Bench
 from adahi_ros.lab.evaluation.rollout import Log, World, rollout
 from adahi_ros.lab.methods.named_numbers import named_number
 from adahi_ros.lab.methods.plan_methods import actor_of, target_of
-from adahi_ros.proposers.interface import PROPOSERS, Proposer, ProposerContext
+from adahi_ros.proposers.interface import Proposer, ProposerContext
+from adahi_ros.proposers.registry import PROPOSERS
 from adahi_ros.robot.controller import Controller
 from adahi_ros.robot.loop import WAIT_POLICIES
 from adahi_ros.server.verifier import TargetVerifier
@@ -125,7 +126,7 @@ class FileMethod:
         return rollout(world, *self._parts(bench), seed, episodes, on_step, late=late, across=bench.across)
 
     def _class(self) -> type:
-        return _class_of(self.path, self.class_name, self.digest)
+        return _completed(_class_of(self.path, self.class_name, self.digest))
 
     def _parts(self, bench: Bench) -> tuple[Controller, TargetVerifier]:
         """Return the robot's side, that remembers nothing, and the verifier."""
@@ -182,7 +183,17 @@ def file_method(name: str) -> FileMethod | None:
     return FileMethod(name, Path(path), class_name, digest, at)
 
 
-class CheckedGate:
+class ByDefault:
+    """What holds where a class of a file says nothing; see `MethodAttributes`."""
+
+    proposer: Any = "draft"
+    gate: Any = "always"
+    threshold: Any = None
+    rule: Any = None  # by proposer
+    wait_policy: Any = "wait"
+
+
+class CheckedGate(Gate):
     """A gate whose scores are looked at before anybody goes by them.
 
     Args:
@@ -191,7 +202,7 @@ class CheckedGate:
     """
 
     def __init__(self, gate: Gate, name: str) -> None:
-        self.blind = bool(getattr(gate, "blind", False))
+        self.blind = bool(gate.blind)
         self._gate = gate
         self._name = name
 
@@ -217,12 +228,17 @@ class CheckedGate:
             )
         return score.astype(np.float64)
 
-    def __getattr__(self, name: str) -> Any:
-        """Return what else the gate may have, such as `learn`."""
-        return getattr(self._gate, name)
+    @property
+    def learns(self) -> bool:
+        """See `Gate`."""
+        return self._gate.learns
+
+    def learn(self, requested_at: int, fresh: np.ndarray, rows: np.ndarray) -> None:
+        """See `Gate`."""
+        self._gate.learn(requested_at, fresh, rows)
 
 
-class CheckedProposer:
+class CheckedProposer(Proposer):
     """A proposer whose proposals are looked at before anybody executes them.
 
     Args:
@@ -233,7 +249,7 @@ class CheckedProposer:
     """
 
     def __init__(self, proposer: Proposer, name: str, action_dim: int, rule: str) -> None:
-        self.needs_plan = bool(getattr(proposer, "needs_plan", False))
+        self.needs_plan = bool(proposer.needs_plan)
         self._proposer = proposer
         self._name = name
         self._action_dim = action_dim
@@ -294,30 +310,33 @@ def _asked(name: str, what: str, ask: Callable[[], T]) -> T:
         raise ValueError(f"{name}: {what}: {type(error).__name__}: {error}{where}") from error
 
 
-def _told(made: type, name: str) -> MethodAttributes:
-    proposes, scores = (callable(getattr(made, method, None)) for method in ("propose", "score"))
-    if proposes == scores:
+def _completed(made: type) -> type[ByDefault]:
+    """Return a class of a file as the gate or proposer that it is, with defaults of what it leaves out."""
+    kinds = [kind for method, kind in (("propose", Proposer), ("score", Gate)) if method in dir(made)]
+    return type(made.__name__, (made, *kinds, ByDefault), {"__doc__": made.__doc__})
+
+
+def _told(made: type[ByDefault], name: str) -> MethodAttributes:
+    proposes = issubclass(made, Proposer)
+    if proposes == issubclass(made, Gate):
         raise ValueError(
             f"{name}: has {'both' if proposes else 'neither'} of score and propose; must have one: a gate "
             "scores, a proposer proposes"
         )
     # What it is itself has its name, whatever attributes of that kind it may have besides.
-    proposer = made.__name__ if proposes else getattr(made, "proposer", "draft")
-    gate = getattr(made, "gate", "always") if proposes else made.__name__
+    proposer = made.__name__ if proposes else made.proposer
+    gate = made.gate if proposes else made.__name__
     if proposes:
         _check(name, "gate", gate, GATES)
     else:
         _check(name, "proposer", proposer, PROPOSERS)
-    by_plans = bool(getattr(made if proposes else PROPOSERS[proposer], "needs_plan", False))
-    usual = "speculative" if proposer == "draft" else "replace"
-    rule = getattr(made, "rule", usual)
+    who = made if proposes else PROPOSERS[proposer]  # that of drafts is no class
+    by_plans = isinstance(who, type) and issubclass(who, Proposer) and bool(who.needs_plan)
+    rule = made.rule or ("speculative" if proposer == "draft" else "replace")
     _check(name, "rule", rule, ("replace",) if by_plans else ACCEPTANCES)
-    wait_policy = getattr(made, "wait_policy", "wait")
-    _check(name, "wait_policy", wait_policy, WAIT_POLICIES if by_plans else ("wait",))
-    threshold = getattr(made, "threshold", None)
-    if threshold is not None:
-        threshold = _threshold(name, threshold)
-    return MethodAttributes(proposes, proposer, by_plans, gate, threshold, rule, wait_policy)
+    _check(name, "wait_policy", made.wait_policy, WAIT_POLICIES if by_plans else ("wait",))
+    threshold = None if made.threshold is None else _threshold(name, made.threshold)
+    return MethodAttributes(proposes, proposer, by_plans, gate, threshold, rule, made.wait_policy)
 
 
 def _threshold(name: str, value: Any) -> float:

@@ -16,10 +16,9 @@ import numpy as np
 from adahi_ros.core.observation_buffer import History
 from adahi_ros.core.randomness import EpisodeStreams
 from adahi_ros.core.signature import GOAL
-from adahi_ros.gates.gate_config import ControllerConfig
-from adahi_ros.gates.gate_context import GateContext
+from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
+from adahi_ros.gates.interface import Gate, GateContext
 from adahi_ros.gates.plans import distance
-from adahi_ros.gates.scores import ThresholdedGate
 from adahi_ros.lab.calibration.target_plans import fresh_plans
 from adahi_ros.lab.evaluation.loaded_policies import Bench
 from adahi_ros.lab.evaluation.rollout import Log, World, for_target, rollout
@@ -35,7 +34,7 @@ NAMED = re.compile(r"oracle:(draft|plan|corrector)(?:@([0-9]+(?:\.[0-9]+)?))?", 
 HARM_GRAMMAR = "oracle:draft, oracle:plan or oracle:corrector, with a threshold @NUMBER"
 
 
-class HarmGate:
+class HarmGate(Gate):
     """Scores, in action scales, how far what robots would do is from the nearest of the target's fresh draws.
 
     Args:

@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from adahi_ros.acceptance.interface import codes_differ
-from adahi_ros.acceptance.rules import ACCEPTANCES, made
-from adahi_ros.acceptance.semantic import told_arguments
-from adahi_ros.core.blends import LATEST
+from adahi_ros.acceptance.registry import ACCEPTANCES, made, semantic_arguments
+from adahi_ros.core.plan import LATEST
 from adahi_ros.core.texts import abridged
-from adahi_ros.gates.gate_config import ControllerConfig
+from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
 from adahi_ros.gates.parameter_file import Calibration
-from adahi_ros.gates.scores import GATES, ORACLE, WITHOUT_THRESHOLD, ThresholdedGate
+from adahi_ros.gates.registry import GATES, ORACLE, WITHOUT_THRESHOLD
 from adahi_ros.lab.evaluation.loaded_policies import Bench
 from adahi_ros.lab.evaluation.rollout import Log, World, rollout
 from adahi_ros.lab.methods.file_methods import FILE_GRAMMAR, FileMethod, file_method
@@ -28,7 +27,7 @@ from adahi_ros.lab.methods.plan_methods import GRAMMAR, PlanMethod, every, plan_
 from adahi_ros.lab.methods.proposer_methods import PROPOSER_GRAMMAR, proposer_method
 from adahi_ros.lab.methods.recommended import BestMethod
 from adahi_ros.policies.interface import Policy
-from adahi_ros.proposers.interface import PROPOSERS
+from adahi_ros.proposers.registry import PROPOSERS
 from adahi_ros.robot.controller import Controller
 from adahi_ros.server.verifier import TargetVerifier
 
@@ -124,7 +123,8 @@ class OracleMethod:
     def run(self, bench: Bench, world: World, seed: int, episodes: Sequence[int], on_step: OnStep) -> Log:
         """See `Method`."""
         policies = bench.policies
-        config = bench.calibration.controller(self.gate, OracleGate(policies.target, world))
+        at, gate = bench.calibration.threshold(self.gate), OracleGate(policies.target, world)
+        config = replace(bench.calibration.controller("always"), trigger=ThresholdedGate(self.gate, at, gate))
         controller, verifier = Controller(policies.draft, config), TargetVerifier(policies.target)
         return rollout(world, controller, verifier, seed, episodes, on_step, across=bench.across)
 
@@ -287,7 +287,7 @@ def goes_by_plans(method: Method) -> bool:
     return not method.drafts if isinstance(method, HarmOracleMethod) else isinstance(method, PlanMethod)
 
 
-RULE_TOLD = signature(told_arguments).parameters.keys()
+RULE_TOLD = signature(semantic_arguments).parameters.keys()
 """Arguments of a rule that the verifier's node has parameters for."""
 
 

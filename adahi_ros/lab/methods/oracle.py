@@ -12,12 +12,12 @@ import numpy as np
 from adahi_ros.acceptance.speculative import rejection_probability
 from adahi_ros.core.observation_buffer import History
 from adahi_ros.core.signature import GOAL
-from adahi_ros.gates.gate_context import GateContext
+from adahi_ros.gates.interface import Gate, GateContext
 from adahi_ros.lab.evaluation.rollout import World, for_target
 from adahi_ros.policies.interface import Policy, Sampling
 
 
-class OracleGate:
+class OracleGate(Gate):
     """Scores 1 - prod min(1, q/p): the probability that not every code is kept.
 
     Args:

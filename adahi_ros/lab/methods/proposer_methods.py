@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from adahi_ros.acceptance.rules import ACCEPTANCES, BY_TARGET
-from adahi_ros.gates.scores import GATES, WITHOUT_THRESHOLD, ThresholdedGate
+from adahi_ros.acceptance.registry import ACCEPTANCES, BY_TARGET
+from adahi_ros.gates.gate_config import ThresholdedGate
+from adahi_ros.gates.registry import GATES, WITHOUT_THRESHOLD
 from adahi_ros.lab.evaluation.loaded_policies import Bench, Policies
 from adahi_ros.lab.evaluation.rollout import Log, World, rollout
 from adahi_ros.lab.methods.named_numbers import named_arguments, named_number

@@ -11,12 +11,12 @@ from typing import Any
 
 from adahi_ros.core.assets import asset, shipped
 from adahi_ros.core.yaml_files import read_yaml
-from adahi_ros.gates.scores import ThresholdedGate
+from adahi_ros.gates.gate_config import ThresholdedGate
 from adahi_ros.lab.evaluation.loaded_policies import PLANS, Bench
 from adahi_ros.lab.evaluation.rollout import Log, World
 from adahi_ros.lab.methods.plan_methods import PlanMethod
 from adahi_ros.lab.tasks import make
-from adahi_ros.proposers.interface import PROPOSERS
+from adahi_ros.proposers.registry import PROPOSERS
 from adahi_ros.robot.loop import WAIT_POLICIES
 
 ROBOT = "/**/draft_policy"

@@ -34,20 +34,20 @@ from adahi_ros.protocol.description import Described, Description
 from adahi_ros.protocol.request import OK, Reply, Request
 from adahi_ros.protocol.window import WireWindow
 from adahi_ros.robot.session import VerifierSession
-from adahi_ros.robot.transport import Sent
+from adahi_ros.robot.transport import Sent, Transport
 
 
-class OpenpiTransport:
+class OpenpiTransport(Transport):
     """One robot's `Transport` by a connection of its own, whose replies come in the order of its requests.
 
     Attributes:
         on_arrival: called when there is something to poll.
-        next_due_s: see `Transport`.
     """
+
+    next_due_s = math.inf
 
     def __init__(self, connection: ClientConnection, signature: Signature) -> None:
         self.on_arrival: Callable[[], None] = lambda: None
-        self.next_due_s = math.inf
         self._connection = connection
         self._signature = signature
         self._packer = msgpack_numpy.Packer()

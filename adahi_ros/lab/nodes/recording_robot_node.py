@@ -27,7 +27,7 @@ from rosgraph_msgs.msg import Clock as ClockMessage
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
 
-from adahi_ros.contract.times import NANOSECONDS
+from adahi_ros.contract.fields import NANOSECONDS
 from adahi_ros.lab.tasks.motions import Motions, ahead_s
 from adahi_ros.nodes.common.messages import (
     from_stamp,

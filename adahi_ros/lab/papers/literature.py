@@ -72,7 +72,7 @@ LITERATURE = (
     PaperMethod(
         "ADAHI",
         "Action Deviation-Aware Inference for Low-Latency Wireless Robots",
-        "gates/deviation.py",
+        "gates/gate_config.py",
         "ask the target where the action deviates from the robot's recent ones",
         "where the target makes single actions; where it plans, a corrected plan asks far less often",
         "0.24, 0.27, 0.31 ms",

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from adahi_ros.contract.times import NANOSECONDS
+from adahi_ros.contract.fields import NANOSECONDS
 from adahi_ros.core.observation_buffer import History
 from adahi_ros.core.randomness import step_uniforms
 from adahi_ros.core.signature import GOAL, OBSERVATION, Signature

@@ -15,8 +15,7 @@ import typer
 from adahi_ros.core.assets import asset
 from adahi_ros.core.proposal import CodeDistribution
 from adahi_ros.core.signature import GOAL, OBSERVATION
-from adahi_ros.gates.gate_config import ControllerConfig
-from adahi_ros.gates.scores import ThresholdedGate
+from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
 from adahi_ros.lab.evaluation.episodes import evaluation_episodes
 from adahi_ros.lab.peers.driving import BACKEND, Observations
 from adahi_ros.lab.tasks import make

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from adahi_ros.contract.times import NANOSECONDS
+from adahi_ros.contract.fields import NANOSECONDS
 from adahi_ros.lab.tasks.demonstrations import Demonstrator
 from adahi_ros.lab.tasks.task_interface import Task
 from adahi_ros.lab.tasks.trajectory_controller import TrajectoryController

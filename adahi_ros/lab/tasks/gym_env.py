@@ -101,9 +101,9 @@ class TaskEnv(gym.Env[np.ndarray, np.ndarray]):
 
 
 gym.register("adahi_ros/Task-v0", entry_point="adahi_ros.lab.tasks.gym_env:TaskEnv")
-for _name, _registered in TASKS.shipped.items():
+for _name in TASKS.shipped:
     gym.register(
-        f"adahi_ros/{_registered.task.partition(':')[2]}-v0",
+        f"adahi_ros/{TASKS[_name].task.partition(':')[2]}-v0",
         entry_point="adahi_ros.lab.tasks.gym_env:TaskEnv",
         kwargs={"task": _name},
     )

@@ -29,7 +29,7 @@ from adahi_ros.lab.training.reservoir import Rows
 from adahi_ros.policies.corrector.corrector import Correction
 from adahi_ros.policies.corrector.corrector_features import FeatureScales, PlanView, features
 from adahi_ros.policies.interface import Policy
-from adahi_ros.proposers.interface import plan_view
+from adahi_ros.proposers.plan import plan_view
 
 BATCH = 50  # episodes side by side
 AGES = 4  # plans of so many ages are examples at every step

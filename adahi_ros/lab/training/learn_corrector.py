@@ -33,7 +33,8 @@ from adahi_ros.policies.corrector.corrector_export import export, load_network
 from adahi_ros.policies.corrector.corrector_features import features
 from adahi_ros.policies.corrector.corrector_network import CorrectorConfig, CorrectorNetwork
 from adahi_ros.policies.interface import Policy
-from adahi_ros.proposers.interface import CorrectorProposer, ProposerContext, plan_view
+from adahi_ros.proposers.interface import ProposerContext
+from adahi_ros.proposers.plan import CorrectorProposer, plan_view
 from adahi_ros.robot.controller import Controller
 from adahi_ros.server.verifier import TargetVerifier
 

@@ -16,11 +16,10 @@ from torch import nn
 from adahi_ros.core.observation_buffer import History
 from adahi_ros.core.randomness import EpisodeStreams
 from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.gates.gate_config import ControllerConfig
-from adahi_ros.gates.gate_context import GateContext
+from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
+from adahi_ros.gates.interface import Gate, GateContext
 from adahi_ros.gates.learned import HarmModel, Signs, standardised
 from adahi_ros.gates.plans import distance
-from adahi_ros.gates.scores import ThresholdedGate
 from adahi_ros.lab.calibration.recorded_world import RecordedWorld
 from adahi_ros.lab.calibration.target_plans import fresh_plans
 from adahi_ros.lab.evaluation.episodes import lesson_episodes
@@ -60,7 +59,7 @@ class Lessons(Rows):
     episode: np.ndarray
 
 
-class NotingGate:
+class NotingGate(Gate):
     """Asks at random, and notes what gates go by and what fresh plans would say.
 
     Args:

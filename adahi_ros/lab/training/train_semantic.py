@@ -19,9 +19,8 @@ from scipy.stats import rankdata
 
 from adahi_ros.acceptance.semantic import SemanticHead, signs
 from adahi_ros.acceptance.speculative import Speculative
-from adahi_ros.core.distribution import sample
 from adahi_ros.core.observation_buffer import History
-from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.proposal import Proposal, sample
 from adahi_ros.core.randomness import EpisodeStreams
 from adahi_ros.core.signature import GOAL, OBSERVATION
 from adahi_ros.gates.plans import distance

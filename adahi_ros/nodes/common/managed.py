@@ -7,17 +7,18 @@ from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from std_srvs.srv import Trigger
 
 from adahi_ros.core.texts import abridged
-from adahi_ros.nodes.common.manager_bond import ManagerBond
 from adahi_ros.nodes.common.parameters import ParameterError, Parameters, parameter
 from adahi_ros.nodes.common.spin import freeze_garbage
-from adahi_ros.nodes.common.transitions import refusing
 from adahi_ros.nodes.common.urgent_executor import Urgent
+
+if TYPE_CHECKING:
+    from adahi_ros.nodes.common.manager_bond import ManagerBond
 
 M = TypeVar("M", bound="ManagedNode")
 
@@ -55,7 +56,7 @@ class ManagedNode(LifecycleNode):
         super().__init__(name, **options)
         self._declared = Parameters(self, parameters)
         self._opened = ExitStack()
-        self._bond = ManagerBond(self)
+        self._bond: ManagerBond | None = None
         self.urgent = Urgent()
         self.last_error = ""
         self.create_service(Trigger, "~/last_error", self._on_last_error)
@@ -75,7 +76,7 @@ class ManagedNode(LifecycleNode):
         """Close everything; parameters can be set again."""
         self.urgent = Urgent()
         self._opened.close()  # which may bring a robot to rest, and so comes first
-        self._bond.dissolve()
+        self._dissolve_bond()
         self._declared.frozen = False
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -98,12 +99,24 @@ class ManagedNode(LifecycleNode):
         self.last_error = ""
         activated = super().on_activate(state)
         if activated is TransitionCallbackReturn.SUCCESS and not self.get_parameter("autostart").value:
-            self._bond.form(self.get_parameter("bond_heartbeat_period").value)
+            self._form_bond(self.get_parameter("bond_heartbeat_period").value)
         return activated
+
+    def _form_bond(self, period_s: float) -> None:
+        if period_s and self._bond is None:
+            from adahi_ros.nodes.common.manager_bond import ManagerBond
+
+            self._bond = ManagerBond(self)
+            self._bond.form(period_s)
+
+    def _dissolve_bond(self) -> None:
+        if self._bond is not None:
+            self._bond.dissolve()
+            self._bond = None
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Let nothing publish any more, and have no bond."""
-        self._bond.dissolve()
+        self._dissolve_bond()
         return super().on_deactivate(state)
 
     def _on_last_error(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
@@ -128,7 +141,7 @@ class ManagedNode(LifecycleNode):
 
     def destroy_node(self) -> None:
         """End; the lifecycle manager hears of it at once."""
-        self._bond.dissolve()
+        self._dissolve_bond()
         super().destroy_node()
 
 
@@ -144,3 +157,16 @@ def started(make: Callable[[], M]) -> M:
             if transition() is not TransitionCallbackReturn.SUCCESS:
                 raise ParameterError("autostart: the node cannot be configured and activated, as it has said")
     return node
+
+
+def refusing(change_state: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Reply to a transition that the present state does not have with False; rclpy would end the process."""
+
+    def reply(request: Any, response: Any) -> Any:
+        try:
+            return change_state(request, response)
+        except RuntimeError:  # rclpy's RCLError is one
+            response.success = False
+            return response
+
+    return reply

@@ -40,10 +40,8 @@ class ManagerBond:
         """Begin to look for the manager, for 10 s; without bondpy, say that there will be no bond.
 
         Args:
-            period_s: of the heartbeats; 0 for no bond.
+            period_s: of the heartbeats.
         """
-        if not period_s or self._bond is not None:
-            return
         try:
             made = import_module("bondpy.bondpy").Bond(self._node, TOPIC, self._node.get_name())
         except ImportError:

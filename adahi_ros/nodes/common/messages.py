@@ -13,9 +13,9 @@ from sensor_msgs.msg import Image, JointState
 from std_msgs.msg import Header
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from adahi_ros.contract.times import NANOSECONDS, stamp_ns
+from adahi_ros.contract.fields import NANOSECONDS, stamp_ns
 from adahi_ros.core.texts import shortened
-from adahi_ros.gates.gate_context import LinkEstimate
+from adahi_ros.gates.interface import LinkEstimate
 from adahi_ros.protocol.records import EpisodeRecord, StepRecord
 
 CAMERA_FRAME = "camera_optical_frame"

@@ -27,7 +27,6 @@ from rclpy.exceptions import ParameterException
 from rclpy.node import Node
 
 from adahi_ros.core.texts import shortened
-from adahi_ros.nodes.common.parameter_files import unheeded
 
 P = TypeVar("P")
 V = TypeVar("V")
@@ -247,8 +246,11 @@ class Parameters(Generic[P]):
 
     def _warn_of_unknown(self) -> None:
         """Name files with nothing for this node, and what is set and no node of this kind has."""
-        for file in unheeded(sys.argv, self._node.get_fully_qualified_name()):
-            self._node.get_logger().warning(file)
+        if "--params-file" in sys.argv:
+            from adahi_ros.nodes.common.parameter_files import unheeded
+
+            for file in unheeded(sys.argv, self._node.get_fully_qualified_name()):
+                self._node.get_logger().warning(file)
         for name in getattr(self._node, "_parameter_overrides", {}):
             if name not in self._table and name != "use_sim_time" and not name.startswith(FOR_OTHERS):
                 near = difflib.get_close_matches(name, self._table, 1)

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""With which QoS topics are subscribed to, and requests sent."""
+"""Types of messages by their names, and the QoS of topics and requests."""
 
 from __future__ import annotations
+
+import importlib
+from typing import Any
 
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
 
 from adahi_ros.contract.contract import Channel
+from adahi_ros.nodes.common.parameters import ParameterError
 
 REQUESTS_KEPT = 100  # by a verifier that is busy, of all its robots together
 LISTENING = QoSProfile(depth=100, reliability=ReliabilityPolicy.BEST_EFFORT)
@@ -38,3 +42,18 @@ def command_qos() -> QoSProfile:
     A new one each time: rclpy writes what is overridden into it.
     """
     return QoSProfile(depth=1)
+
+
+def message_type(kind: str) -> Any:
+    """Return the class of a type such as sensor_msgs/msg/JointState.
+
+    Raises:
+        ParameterError: its package is not installed, or has no such type.
+    """
+    package, _, name = kind.split("/")
+    try:
+        return getattr(importlib.import_module(f"{package}.msg"), name)
+    except (ImportError, AttributeError):
+        raise ParameterError(
+            f"contract: no message type {kind}; is {package} installed and sourced?"
+        ) from None

@@ -24,7 +24,7 @@ from rclpy.service import Service
 from rclpy.signals import SignalHandlerGuardCondition
 from rclpy.subscription import Subscription
 
-from adahi_ros.contract.times import NANOSECONDS
+from adahi_ros.contract.fields import NANOSECONDS
 from adahi_ros.nodes.common.reachable import ServiceReplies
 
 REQUEST_INFO = "request_info"  # attribute of an urgent service: when its newest request was sent

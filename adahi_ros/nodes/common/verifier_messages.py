@@ -35,7 +35,7 @@ from adahi_ros.protocol.request import (
 )
 from adahi_ros.protocol.sizes import IMAGE_FORMAT, reply_bytes, request_bytes
 from adahi_ros.protocol.window import WireRows, WireWindow
-from adahi_ros.vision.images import MAX_SIDE
+from adahi_ros.vision.interface import MAX_SIDE
 
 
 def _bounds(kind: Any) -> dict[str, int]:

@@ -8,7 +8,7 @@ from typing import Any
 from rclpy.context import Context
 from rclpy.impl.implementation_singleton import rclpy_implementation
 
-from adahi_ros.contract.times import NANOSECONDS
+from adahi_ros.contract.fields import NANOSECONDS
 
 
 def serve_waitable(waitable: Any, context: Context, timeout_s: float) -> None:

@@ -27,10 +27,10 @@ from rosbags.interfaces import Qos, QosDurability, QosHistory, QosLiveliness, Qo
 from adahi_ros.bags.bag_writer import STORAGES, BagWriter
 from adahi_ros.bags.definitions import types_of
 from adahi_ros.bags.recording import Listening, Recording, recorded_kinds
+from adahi_ros.contract.fields import NANOSECONDS
 from adahi_ros.contract.parsing import load_contract
-from adahi_ros.contract.times import NANOSECONDS
-from adahi_ros.nodes.common.message_types import message_type
 from adahi_ros.nodes.common.parameters import ParameterError, Parameters, parameter
+from adahi_ros.nodes.common.qos import message_type
 from adahi_ros.nodes.common.spin import run
 
 DEPTH = 10_000  # what is recorded must not be lost here

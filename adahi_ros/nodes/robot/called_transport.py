@@ -14,12 +14,12 @@ from adahi_ros.nodes.common.verifier_messages import from_described, from_reply,
 from adahi_ros.protocol.description import Described
 from adahi_ros.protocol.request import Reply, Request, Sender
 from adahi_ros.protocol.window import WireWindow
-from adahi_ros.robot.transport import Sent
+from adahi_ros.robot.transport import Sent, Transport
 
 SESSION = 0  # nobody else has the robot's name
 
 
-class CalledTransport:
+class CalledTransport(Transport):
     """See `Transport`. Loses nothing; what comes back is there at the next poll.
 
     Args:

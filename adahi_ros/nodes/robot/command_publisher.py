@@ -21,7 +21,6 @@ from adahi_ros.nodes.common.messages import to_stamp
 from adahi_ros.nodes.common.urgent_executor import Urgent
 from adahi_ros.nodes.robot.command_sinks import open_sinks
 from adahi_ros.nodes.robot.draft_policy_parameters import DraftPolicyParameters
-from adahi_ros.nodes.robot.driver_monitor import DriverMonitor
 from adahi_ros.safety.commands import LONGEST_STOP_S, Commands, Outgoing, SafetyRecord
 from adahi_ros.safety.envelope import Envelope
 from adahi_ros.safety.guard import Guard, GuardConfig
@@ -85,9 +84,13 @@ class CommandPublisher:
         opened.callback(node.destroy_timer, watch)
         state = node.create_timer(STATE_PERIOD_S, self._tell_again, clock=steady)
         opened.callback(node.destroy_timer, state)
-        driver = DriverMonitor(node, contract.driver, self._on_driver, self._on_driver, opened)
-        self.urgent = Urgent(timers=[watch], subscriptions=driver.subscriptions)
+        self.urgent = Urgent(timers=[watch])
         """What holds the robot."""
+        if contract.driver:
+            from adahi_ros.nodes.robot.driver_monitor import DriverMonitor
+
+            driver = DriverMonitor(node, contract.driver, self._on_driver, self._on_driver, opened)
+            self.urgent = Urgent(timers=[watch], subscriptions=driver.subscriptions)
         warning = limits_warning(named, what, measured)
         if warning is not None:
             node.get_logger().warning(warning)

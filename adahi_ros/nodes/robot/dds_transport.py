@@ -1,24 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verifier's two services as a `Transport`."""
+"""The verifier that a robot requests plans from, or several of them, over DDS."""
 
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from functools import partial
 from itertools import count
 from typing import Any
 
 from adahi_msgs.srv import DescribeTarget, VerifyDraft
+from rclpy.exceptions import InvalidServiceNameException
 from rclpy.node import Node
 from rclpy.task import Future
 
+from adahi_ros.nodes.common.parameters import ParameterError
 from adahi_ros.nodes.common.qos import verify_qos
 from adahi_ros.nodes.common.verifier_messages import from_described, from_reply, size_of, to_request
+from adahi_ros.nodes.robot.draft_policy_parameters import DraftVerificationParameters
 from adahi_ros.protocol.description import Described
 from adahi_ros.protocol.request import Reply, Request, Sender
 from adahi_ros.protocol.window import WireWindow
-from adahi_ros.robot.transport import Sent
+from adahi_ros.robot.robot_health import News
+from adahi_ros.robot.transport import Sent, Transport
 
 
 class VerifierClients:
@@ -57,7 +63,7 @@ class VerifierClients:
             self._node.destroy_client(client)
 
 
-class DdsTransport:
+class DdsTransport(Transport):
     """See `Transport`.
 
     Args:
@@ -114,3 +120,56 @@ class DdsTransport:
         if self._futures.pop(sent, None) is not None:
             self._arrived.append(read(sent, future.result()))
             self._on_arrival()
+
+
+class Verifiers:
+    """Opens clients of all verifiers that a robot is told.
+
+    Attributes:
+        clients: of each, the first named first.
+        transport: to all of them.
+
+    Args:
+        node: spins the clients.
+        told: which verifiers, and when each is asked.
+        sender: makes the messages.
+        on_arrival: called when there is something to poll.
+        on_news: told what becomes of single ones of several.
+        opened: closes the clients.
+
+    Raises:
+        ParameterError: there can be no verifier of a name, or it is another one's.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        told: DraftVerificationParameters,
+        sender: Sender,
+        on_arrival: Callable[[], None],
+        on_news: Callable[[News], None],
+        opened: ExitStack,
+    ) -> None:
+        self.clients: list[VerifierClients] = []
+        transports: dict[str, Transport] = {}
+        for namespace in ("", *told.backups):
+            try:
+                clients = VerifierClients(node, told.reliability, namespace)
+            except InvalidServiceNameException:
+                raise ParameterError(
+                    f"verification.backups: {namespace!r}, must be a namespace, such as backup or /server_2"
+                ) from None
+            opened.callback(clients.destroy)
+            if clients.name in transports:
+                raise ParameterError(
+                    f"verification.backups: {namespace!r}, must not be that of another: {clients.name}"
+                )
+            self.clients.append(clients)
+            transports[clients.name] = DdsTransport(clients, sender, on_arrival)
+        self.transport = next(iter(transports.values()))
+        if told.backups:
+            from adahi_ros.robot.hedged_transport import HedgedTransport
+
+            self.transport = HedgedTransport(
+                transports, told.hedge, time.monotonic, on_news, told.hedge_unknown
+            )

@@ -33,21 +33,21 @@ from adahi_ros.core.health_level import Health, Level
 from adahi_ros.core.texts import printable
 from adahi_ros.nodes.common.diagnostics import DiagnosticsPublisher
 from adahi_ros.nodes.common.managed import ManagedNode, started
-from adahi_ros.nodes.common.message_types import message_type
 from adahi_ros.nodes.common.messages import to_link_state, to_status
-from adahi_ros.nodes.common.policies import cached_encoder_from, encoder_files_from, encoder_from
-from adahi_ros.nodes.common.qos import observation_qos
+from adahi_ros.nodes.common.qos import message_type, observation_qos
 from adahi_ros.nodes.common.spin import run
 from adahi_ros.nodes.common.throttled_log import ThrottledLog
 from adahi_ros.nodes.common.timers import DueTimer
 from adahi_ros.nodes.common.urgent_executor import Urgent, UrgentExecutor
 from adahi_ros.nodes.common.verifier_messages import REQUEST
 from adahi_ros.nodes.robot.command_publisher import CommandPublisher
+from adahi_ros.nodes.robot.dds_transport import Verifiers
 from adahi_ros.nodes.robot.draft_policy_parameters import DraftPolicyParameters
 from adahi_ros.nodes.robot.draft_policy_parts import (
     check_fit,
     controller_config,
     controller_of,
+    encoder_of,
     fallback_of,
     first_episode,
     policy_and_contract,
@@ -55,7 +55,6 @@ from adahi_ros.nodes.robot.draft_policy_parts import (
 )
 from adahi_ros.nodes.robot.heartbeat_watch import HeartbeatWatch
 from adahi_ros.nodes.robot.operator import Operator
-from adahi_ros.nodes.robot.verifiers import Verifiers
 from adahi_ros.policies.interface import Policy
 from adahi_ros.protocol.request import Sender
 from adahi_ros.robot.compatibility import offer_of, wants_of
@@ -63,7 +62,6 @@ from adahi_ros.robot.diagnosis import Diagnosis
 from adahi_ros.robot.loop import ControlLoop, DraftError
 from adahi_ros.robot.robot_health import News, calibration_warning, deadline_warnings
 from adahi_ros.robot.session import VerifierSession
-from adahi_ros.vision.encoder import Encoder, EncoderFiles
 
 LINK_STATE_PERIOD_S = 0.2
 STATUS_DEPTH = 100  # for a recorder that is busy
@@ -113,8 +111,8 @@ class DraftPolicyNode(ManagedNode):
         if self._condition.active and (totals := self._loop.totals).steps:
             shares = f"{totals.transmitted} transmitted, {totals.verified} verified"
             self.get_logger().info(f"over: {totals.steps} steps, {shares}")
-            if self._verifiers.figures:
-                self.get_logger().info(f"verifiers: {json.dumps(self._verifiers.figures)}")
+            if self._verifiers.transport.figures:
+                self.get_logger().info(f"verifiers: {json.dumps(self._verifiers.transport.figures)}")
         self._close()
 
     def _open(self, values: DraftPolicyParameters) -> None:
@@ -122,14 +120,9 @@ class DraftPolicyNode(ManagedNode):
         self._values = values
         self._contract = contract
         self._condition = Diagnosis(time.monotonic(), contract.period_s)
-        encoder: Encoder | EncoderFiles | None = None
-        encode, image_dim = None, 0
-        if contract.encoder and contract.images_for_target:  # only what the verifier makes of them is known
-            encoder = encoder_files_from(contract.encoder)
-            image_dim = len(contract.cameras) * encoder.features
-        elif contract.encoder:
-            encoder = encoder_from(contract.encoder)
-            encode = (cached_encoder_from(contract.encoder) if values.encoder_cache else encoder).encode
+        encoder, encode = encoder_of(values, contract)
+        at_target = encoder is not None and contract.images_for_target
+        image_dim = len(contract.cameras) * encoder.features if encoder is not None and at_target else 0
         check_fit(values, contract, policy.signature, encoder)
         first = first_episode(values)
         self._inputs = ObservationAssembler(contract, encode, self._on_missed, first)
@@ -344,7 +337,7 @@ class DraftPolicyNode(ManagedNode):
             self._commands.enabled,
             guard.stopped,
             {why.name.lower(): count for why, count in guard.counts.items()},
-            self._verifiers.figures,
+            self._verifiers.transport.figures,
             time.monotonic(),
             self.get_clock().now().nanoseconds,
         )

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from adahi_ros.contract.contract import BY_CONTRACT, COMMAND_FIELDS
 from adahi_ros.core.texts import NAME_LENGTH
-from adahi_ros.gates.deviation import NORMALIZATIONS
-from adahi_ros.gates.scores import GATES
+from adahi_ros.gates.gate_config import NORMALIZATIONS
+from adahi_ros.gates.registry import GATES
 from adahi_ros.nodes.common.command_interfaces import COMMAND_INTERFACES, TwistParameters
 from adahi_ros.nodes.common.managed import ManagedParameters
 from adahi_ros.nodes.common.parameters import LARGEST_INTEGER, group, parameter
@@ -18,12 +18,12 @@ from adahi_ros.nodes.common.policies import (
     VerificationParameters,
 )
 from adahi_ros.nodes.common.verifier_messages import IMAGE_BYTES, REQUEST
-from adahi_ros.proposers.interface import PROPOSERS
-from adahi_ros.robot.hedged_transport import HEDGES
+from adahi_ros.proposers.registry import PROPOSERS
 from adahi_ros.robot.loop import WAIT_POLICIES
 from adahi_ros.robot.steps import FALLBACKS
 from adahi_ros.robot.target_view import VIEWS
-from adahi_ros.vision.images import QUALITY
+from adahi_ros.robot.transport import HEDGES
+from adahi_ros.vision.interface import QUALITY
 
 DRAWN = -1
 WITHOUT_DRAFT = ("plan", "corrector")  # proposers that leave a robot held where there is no plan

@@ -6,17 +6,13 @@ from __future__ import annotations
 import secrets
 from typing import Any
 
+from adahi_ros.contract.assembler import Encode
 from adahi_ros.contract.contract import Contract
 from adahi_ros.contract.parsing import ContractError, load_contract
 from adahi_ros.core.signature import Signature
-from adahi_ros.gates.gate_config import ControllerConfig
-from adahi_ros.gates.scores import ThresholdedGate
+from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
 from adahi_ros.nodes.common.parameters import ParameterError
-from adahi_ros.nodes.common.policies import (
-    corrector_from,
-    index_from,
-    policy_from,
-)
+from adahi_ros.nodes.common.policies import policy_from
 from adahi_ros.nodes.common.verifier_messages import REQUEST
 from adahi_ros.nodes.robot.draft_policy_parameters import (
     DRAWN,
@@ -25,9 +21,7 @@ from adahi_ros.nodes.robot.draft_policy_parameters import (
     DraftPolicyParameters,
     GateParameters,
 )
-from adahi_ros.policies.absent import AbsentPolicy
 from adahi_ros.policies.interface import Actor, Policy
-from adahi_ros.proposers.retrieval import DraftAndRetrieval
 from adahi_ros.robot.compatibility import (
     FitError,
     check_images,
@@ -38,7 +32,7 @@ from adahi_ros.robot.compatibility import (
 from adahi_ros.robot.controller import Controller
 from adahi_ros.robot.steps import Fallback
 from adahi_ros.robot.target_view import TargetView, target_view, view_of_contract
-from adahi_ros.vision.encoder import Encoder, EncoderFiles
+from adahi_ros.vision.interface import EncoderSizes
 
 
 def first_episode(values: DraftPolicyParameters) -> int:
@@ -76,15 +70,12 @@ def controller_of(values: DraftPolicyParameters, policy: Policy) -> Controller:
     Raises:
         ParameterError: the parts do not fit; names the parameter, its value and what was allowed.
     """
-    config = controller_config(values)
-    actor: Actor = policy
-    if values.proposer == "corrector":
-        actor = corrector_from(values.corrector, policy.signature)
-    elif values.proposer in ("retrieval", "mixture"):
-        index = index_from(values.index, policy.signature)
-        actor = index if values.proposer == "retrieval" else DraftAndRetrieval(policy, index)
     controller = Controller(
-        actor, config, values.proposer, policy, execution_horizon=values.execution_horizon
+        _actor_of(values, policy),
+        controller_config(values),
+        values.proposer,
+        policy,
+        execution_horizon=values.execution_horizon,
     )
     if values.wait_policy == "ahead" and controller.drafts:
         raise ParameterError(
@@ -92,6 +83,24 @@ def controller_of(values: DraftPolicyParameters, policy: Policy) -> Controller:
             "which has no plan to go on by"
         )
     return controller
+
+
+def _actor_of(values: DraftPolicyParameters, policy: Policy) -> Actor:
+    """Return what the proposer is made of; its code is imported where a parameter names it."""
+    if values.proposer == "corrector":
+        from adahi_ros.nodes.robot.proposer_actors import corrector_from
+
+        return corrector_from(values.corrector, policy.signature)
+    if values.proposer == "retrieval":
+        from adahi_ros.nodes.robot.proposer_actors import index_from
+
+        return index_from(values.index, policy.signature)
+    if values.proposer == "mixture":
+        from adahi_ros.nodes.robot.proposer_actors import index_from
+        from adahi_ros.proposers.retrieval import DraftAndRetrieval
+
+        return DraftAndRetrieval(policy, index_from(values.index, policy.signature))
+    return policy
 
 
 def fallback_of(values: DraftPolicyParameters) -> Fallback:
@@ -104,6 +113,24 @@ def view_of(values: DraftPolicyParameters, contract: Contract) -> TargetView:
     told = values.verification
     view = view_of_contract(told.vision, contract.images_for_target, bool(contract.encoder))
     return target_view(view, contract.number_dim, told.jpeg_quality, told.jpeg_budget_bytes)
+
+
+def encoder_of(
+    values: DraftPolicyParameters, contract: Contract
+) -> tuple[EncoderSizes | None, Encode | None]:
+    """Return the encoder of the contract's images, and what encodes them on the robot; None without.
+
+    Raises:
+        ParameterError: it cannot be loaded.
+    """
+    if not contract.encoder:
+        return None, None
+    from adahi_ros.nodes.common.encoders import cached_encoder_from, encoder_files_from, encoder_from
+
+    if contract.images_for_target:  # only what the verifier makes of them is known
+        return encoder_files_from(contract.encoder), None
+    encoder = encoder_from(contract.encoder)
+    return encoder, (cached_encoder_from(contract.encoder) if values.encoder_cache else encoder).encode
 
 
 def policy_and_contract(values: DraftPolicyParameters) -> tuple[Policy, Contract]:
@@ -132,6 +159,8 @@ def policy_and_contract(values: DraftPolicyParameters) -> tuple[Policy, Contract
             f"checkpoint: '', must name a policy, for the contract {values.contract!r} has its images "
             "encoded on the robot"
         )
+    from adahi_ros.policies.absent import AbsentPolicy
+
     return AbsentPolicy(contract.number_dim, contract.goal_dim, contract.action.size), contract
 
 
@@ -161,7 +190,7 @@ def check_fit(
     values: DraftPolicyParameters,
     contract: Contract,
     signature: Signature,
-    encoder: Encoder | EncoderFiles | None,
+    encoder: EncoderSizes | None,
 ) -> None:
     """Check that contract, policy and encoder (None without cameras) fit, and can be sent.
 

@@ -14,7 +14,7 @@ from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 
 from adahi_ros.contract.monitors import Monitor, Value
-from adahi_ros.nodes.common.message_types import message_type
+from adahi_ros.nodes.common.qos import message_type
 from adahi_ros.safety.driver_state import DriverState
 
 LOOK_PERIOD_S = 0.1  # how often timeouts are checked

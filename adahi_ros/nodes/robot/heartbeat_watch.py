@@ -14,7 +14,7 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from std_msgs.msg import Empty
 
-from adahi_ros.safety.heartbeat import Heartbeat
+from adahi_ros.safety.permission import Heartbeat
 
 TOPIC = "run_policy_heartbeat"
 PERIOD_S = 0.1

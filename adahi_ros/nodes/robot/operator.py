@@ -15,7 +15,7 @@ from rclpy.qos import QoSProfile
 from std_msgs.msg import Bool
 from std_srvs.srv import SetBool
 
-from adahi_ros.contract.times import NANOSECONDS
+from adahi_ros.contract.fields import NANOSECONDS
 from adahi_ros.nodes.common.urgent_executor import REQUEST_INFO
 from adahi_ros.safety.permission import Permission, Press
 

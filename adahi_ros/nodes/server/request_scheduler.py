@@ -17,9 +17,9 @@ from adahi_msgs.srv import VerifyDraft
 from rclpy.callback_groups import CallbackGroup
 
 from adahi_ros.core.texts import NAME_LENGTH
-from adahi_ros.nodes.common.clients import Clients
 from adahi_ros.nodes.common.parameters import parameter
 from adahi_ros.nodes.common.qos import REQUESTS_KEPT
+from adahi_ros.nodes.common.reachable import Clients
 from adahi_ros.nodes.common.verifier_messages import from_request, header_of, to_reply
 from adahi_ros.nodes.server.outgoing import Outgoing, Sender
 from adahi_ros.protocol.request import Reply, Request, RequestError, RequestFault

@@ -36,7 +36,6 @@ from adahi_ros.nodes.common.throttled_log import ThrottledLog
 from adahi_ros.nodes.common.urgent_executor import Urgent, UrgentExecutor
 from adahi_ros.nodes.common.verifier_messages import describe
 from adahi_ros.nodes.server.exposure import exposure
-from adahi_ros.nodes.server.fleet_targets import fleet_targets
 from adahi_ros.nodes.server.machine import memory_figures
 from adahi_ros.nodes.server.request_scheduler import ByTurns, RequestScheduler
 from adahi_ros.nodes.server.target_verifier_parameters import (
@@ -136,6 +135,8 @@ class TargetVerifierNode(ManagedNode):
         """Load what is to be served."""
         if values.engine == "batched":
             return [served_target(values, self._away)]
+        from adahi_ros.nodes.server.fleet_targets import fleet_targets
+
         policies, targets = fleet_targets(values, self.get_logger().warning)
         self._opened.callback(policies.close)
         return targets

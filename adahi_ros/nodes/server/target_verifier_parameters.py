@@ -9,9 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from adahi_ros.acceptance.distance import WITHIN
-from adahi_ros.acceptance.rules import ACCEPTANCES, BY_TARGET
-from adahi_ros.acceptance.semantic import told_arguments
+from adahi_ros.acceptance.interface import WITHIN
+from adahi_ros.acceptance.registry import ACCEPTANCES, BY_TARGET, semantic_arguments
 from adahi_ros.core.texts import NAME_LENGTH
 from adahi_ros.nodes.common.managed import ManagedParameters
 from adahi_ros.nodes.common.parameters import LARGEST_INTEGER, ParameterError, group, parameter
@@ -19,20 +18,16 @@ from adahi_ros.nodes.common.policies import (
     CHECKPOINT,
     PolicyParameters,
     VerificationParameters,
-    encoder_from,
     policy_from,
 )
 from adahi_ros.nodes.server.request_scheduler import BatchParameters
 from adahi_ros.nodes.server.target_worker import TargetWorker
-from adahi_ros.policies.backends import COMPUTE, DTYPES
-from adahi_ros.policies.slowed import SlowedPolicy
+from adahi_ros.policies.registry import COMPUTE, DTYPES
 from adahi_ros.protocol.description import Description, why_not_served
 from adahi_ros.protocol.request import ROUND_TRIP_MS
 from adahi_ros.server.engine import Engine, ServedTarget
-from adahi_ros.server.nearest_sample import SAMPLES
-from adahi_ros.server.received_images import ReceivedImages
 from adahi_ros.server.service import target_name
-from adahi_ros.server.verifier import AGREEMENTS, TargetVerifier, Verifier
+from adahi_ros.server.verifier import AGREEMENTS, SAMPLES, TargetVerifier, Verifier
 from adahi_ros.server.window_cache import MAX_AGE_S, ROBOTS_KEPT
 
 ROBOT_NAME = f"[A-Za-z_][A-Za-z0-9_]{{0,{NAME_LENGTH - 1}}}"  # also that of a namespace
@@ -217,11 +212,13 @@ def served_target(values: TargetVerifierParameters, away: Callable[[str], None])
     fault = why_not_served(policy.signature)
     if fault is not None:
         raise ParameterError(f"checkpoint: {values.checkpoint!r}, {fault}")
-    device = str(getattr(policy, "device", "cpu"))
+    device = policy.device
     if values.added_compute_s:
+        from adahi_ros.policies.slowed import SlowedPolicy
+
         policy = SlowedPolicy(policy, values.added_compute_s, time.sleep)
     name = target_name(values.target, values.checkpoint)
-    arguments = told_arguments(**vars(values.semantic)) if values.rule == "semantic" else {}
+    arguments = semantic_arguments(**vars(values.semantic)) if values.rule == "semantic" else {}
     try:
         verifier = TargetVerifier(
             policy,
@@ -250,7 +247,12 @@ def target_by(values: TargetVerifierParameters, name: str, verifier: Verifier, d
     Raises:
         ParameterError: the encoder of images cannot be loaded.
     """
-    images = ReceivedImages(encoder_from(values.encoder)) if values.encoder else None
+    images = None
+    if values.encoder:
+        from adahi_ros.nodes.common.encoders import encoder_from
+        from adahi_ros.server.received_images import ReceivedImages
+
+        images = ReceivedImages(encoder_from(values.encoder))
     engine = Engine(verifier, values.seed, images, values.cache.robots, values.cache.max_age_s)
     description = Description(
         name,

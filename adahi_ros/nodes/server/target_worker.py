@@ -30,7 +30,7 @@ class TargetWorker:
     def __init__(self, verifier: Verifier) -> None:
         self.signature, self.draws = verifier.signature, verifier.draws
         self.rule, self.acceptance = verifier.rule, verifier.acceptance
-        self.keeps_drafts, self.fingerprint = verifier.keeps_drafts, verifier.fingerprint
+        self.fingerprint = verifier.fingerprint
         self.at_once = 1
         self._work: SimpleQueue[_Work | None] = SimpleQueue()
         threading.Thread(target=_compute, args=(verifier, self._work), name="target", daemon=True).start()

@@ -12,6 +12,7 @@ import numpy as np
 from adahi_ros.core.action_range import ActionRange
 from adahi_ros.policies.corrector.corrector_checkpoint import CorrectorCheckpoint
 from adahi_ros.policies.corrector.corrector_features import PlanView, features
+from adahi_ros.policies.interface import Actor
 from adahi_ros.policies.networks.onnx_cache import onnx_session
 
 RANGE_MARGIN = 3.0  # in units of the action scale, beyond the demonstrations
@@ -31,7 +32,7 @@ class Correction(NamedTuple):
     expected_error: np.ndarray
 
 
-class Corrector:
+class Corrector(Actor):
     """An `Actor` that corrects plans, and has none of its own.
 
     Args:

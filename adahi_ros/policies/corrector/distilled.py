@@ -8,6 +8,7 @@ target is needed at all.
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
@@ -15,14 +16,14 @@ from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import Observations
 from adahi_ros.policies.corrector.corrector import Corrector, Network
-from adahi_ros.policies.corrector.corrector_checkpoint import CorrectorCheckpoint
+from adahi_ros.policies.corrector.corrector_checkpoint import CorrectorCheckpoint, load_corrector
 from adahi_ros.policies.corrector.corrector_features import PlanView
-from adahi_ros.policies.interface import AS_TRAINED, Sampling
+from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling
 
 HISTORY = 2  # the newest observation, and the one before, for what has changed
 
 
-class DistilledPolicy:
+class DistilledPolicy(Policy):
     """A `Policy` of one action; it draws nothing, and its proposals have no distribution.
 
     Args:
@@ -63,3 +64,12 @@ class DistilledPolicy:
     def check(self, actions: np.ndarray) -> None:
         """See `Policy.check`."""
         self._corrector.check(actions)
+
+
+def load_distilled(path: Path) -> DistilledPolicy:
+    """Load the policy at `DIRECTORY/NAME`, as the exported network runs it.
+
+    Raises:
+        CheckpointError: it cannot be used.
+    """
+    return DistilledPolicy(load_corrector(path))

@@ -11,7 +11,7 @@ from adahi_ros.core.action_range import ActionRange
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import Observations
 from adahi_ros.policies.flow.flow_checkpoint import FlowCheckpoint
-from adahi_ros.policies.interface import AS_TRAINED, Sampling
+from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling
 
 RANGE_MARGIN = 3.0  # in units of the action scale, beyond the demonstrations
 Network = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
@@ -19,7 +19,7 @@ Network = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 nothing is, to plans (B, T, A), all float32."""
 
 
-class FlowPolicy:
+class FlowPolicy(Policy):
     """A `Policy`; its proposals have no distribution that could be sent.
 
     Args:

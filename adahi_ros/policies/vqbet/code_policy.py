@@ -3,15 +3,14 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
 
-from adahi_ros.core.distribution import counted, probabilities_of, sample, softmax
-from adahi_ros.core.proposal import CodeDistribution, Proposal
+from adahi_ros.core.proposal import CodeDistribution, Proposal, counted, probabilities_of, sample, softmax
 from adahi_ros.core.signature import Observations
-from adahi_ros.policies.interface import AS_TRAINED, Sampling
+from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling
 from adahi_ros.policies.vqbet.decoder import ActionDecoder
 from adahi_ros.policies.vqbet.vqbet_sizes import NetworkSizes
 
@@ -46,7 +45,7 @@ class Prediction:
         return offset
 
 
-class CodePolicy(ABC):
+class CodePolicy(Policy):
     """A `Policy` of codes: a network predicts their distributions and offsets, a table decodes them.
 
     Args:

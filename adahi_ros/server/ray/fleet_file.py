@@ -20,16 +20,15 @@ from typing import Annotated, Any
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from adahi_ros.acceptance.distance import WITHIN
-from adahi_ros.acceptance.rules import ACCEPTANCES, BY_TARGET
+from adahi_ros.acceptance.interface import WITHIN
+from adahi_ros.acceptance.registry import ACCEPTANCES, BY_TARGET
 from adahi_ros.core.schema import Schema, Text, above, load, must, one_of, within
 from adahi_ros.core.texts import NAME_LENGTH
-from adahi_ros.policies.backends import BACKENDS, COMPUTE, DTYPES
+from adahi_ros.policies.registry import BACKENDS, COMPUTE, DTYPES
 from adahi_ros.protocol.request import ROUND_TRIP_MS
 from adahi_ros.server.engine import TARGETS_MOST
-from adahi_ros.server.nearest_sample import SAMPLES
 from adahi_ros.server.request_queue import LATEST_S
-from adahi_ros.server.verifier import AGREEMENTS
+from adahi_ros.server.verifier import AGREEMENTS, SAMPLES
 
 MOST_CPUS = 4096
 UNDER_WAY = 2

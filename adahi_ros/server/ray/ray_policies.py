@@ -64,7 +64,6 @@ class RayVerifier:
         self.draws = described.draws
         self.rule = described.rule
         self.acceptance = described.acceptance
-        self.keeps_drafts = described.keeps_drafts
         self.fingerprint = described.fingerprint
         self.device = described.device
         self.at_once = policy.replicas.most * policy.replicas.under_way

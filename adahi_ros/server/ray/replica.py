@@ -17,7 +17,7 @@ import numpy as np
 from ray import serve
 
 from adahi_ros.acceptance.interface import Acceptance, Verdict
-from adahi_ros.acceptance.semantic import told_arguments
+from adahi_ros.acceptance.registry import semantic_arguments
 from adahi_ros.core.assets import CHECKPOINTS, named
 from adahi_ros.core.signature import Signature
 from adahi_ros.policies.backends import load_policy
@@ -40,7 +40,7 @@ class ReplicaDescription:
 
     Attributes:
         made_of: as the fleet's file has it.
-        signature, draws, rule, acceptance, keeps_drafts, fingerprint: see `Verifier`.
+        signature, draws, rule, acceptance, fingerprint: see `Verifier`.
         device: where it computes.
     """
 
@@ -49,7 +49,6 @@ class ReplicaDescription:
     draws: int
     rule: str
     acceptance: Acceptance
-    keeps_drafts: bool
     fingerprint: str
     device: str
 
@@ -67,7 +66,7 @@ class Replica:
 
     def __init__(self, made_of: FleetPolicy) -> None:
         policy = load_policy(named(made_of.checkpoint, CHECKPOINTS), made_of.backend, **made_of.compute)
-        device = str(getattr(policy, "device", "cpu"))
+        device = policy.device
         if made_of.added_compute_s:
             policy = SlowedPolicy(policy, made_of.added_compute_s, time.sleep)
         self._verifier = verifier = TargetVerifier(
@@ -77,7 +76,7 @@ class Replica:
             agreement=made_of.agreement,
             samples=made_of.samples,
             distance=made_of.distance,
-            arguments=told_arguments(**asdict(made_of.semantic)) if made_of.rule == "semantic" else {},
+            arguments=semantic_arguments(**asdict(made_of.semantic)) if made_of.rule == "semantic" else {},
         )
         self._description = ReplicaDescription(
             made_of,
@@ -85,7 +84,6 @@ class Replica:
             verifier.draws,
             verifier.rule,
             verifier.acceptance,
-            verifier.keeps_drafts,
             verifier.fingerprint,
             device,
         )

@@ -11,8 +11,7 @@ import pytest
 from adahi_msgs.srv import VerifyDraft
 from rclpy.serialization import deserialize_message
 
-from adahi_ros.core.distribution import counted
-from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.proposal import Proposal, counted
 from adahi_ros.core.signature import GOAL, OBSERVATION, Observations, Offer
 from adahi_ros.lab.bench.verification_calls import VerificationCalls
 from adahi_ros.nodes.robot.called_transport import CalledTransport

@@ -12,9 +12,10 @@ import pytest
 import yaml
 
 from adahi_ros.core.assets import asset
-from adahi_ros.gates.deviation import NORMALIZATIONS
+from adahi_ros.gates.gate_config import NORMALIZATIONS
 from adahi_ros.gates.parameter_file import Calibration, load_calibration
-from adahi_ros.gates.scores import GATES, DeviationGate
+from adahi_ros.gates.registry import GATES
+from adahi_ros.gates.scores import DeviationGate
 from adahi_ros.lab.calibration.calibrate import (
     FOLDS,
     SMOOTHINGS,

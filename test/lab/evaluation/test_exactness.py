@@ -11,11 +11,9 @@ from scipy import stats
 from adahi_ros.acceptance.speculative import speculative_sample
 from adahi_ros.core.signature import GOAL, OBSERVATION, Observations
 from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.gates.deviation import DeviationTracker
-from adahi_ros.gates.gate_config import ControllerConfig
-from adahi_ros.gates.gate_context import GateContext
+from adahi_ros.gates.gate_config import ControllerConfig, DeviationTracker, ThresholdedGate
+from adahi_ros.gates.interface import GateContext
 from adahi_ros.gates.parameter_file import Calibration
-from adahi_ros.gates.scores import ThresholdedGate
 from adahi_ros.lab.calibration.recorded_world import RecordedWorld
 from adahi_ros.lab.evaluation.exactness import Exactness, asking, joint, measure_exactness, returned
 from adahi_ros.lab.evaluation.loaded_policies import Bench, Policies
@@ -54,7 +52,7 @@ def behind(bench: Bench, gate: ThresholdedGate) -> Exactness:
 def test_behind_a_gate_that_is_blind_what_comes_back_is_the_targets(
     bench: Bench, gate: ThresholdedGate
 ) -> None:
-    assert gate.blind
+    assert gate.gate.blind
     found = behind(bench, gate)
     assert found.asked == pytest.approx(1.0 - gate.threshold)
     assert found.returned.max() < ROUNDING
@@ -66,7 +64,7 @@ def test_behind_a_gate_that_is_blind_what_comes_back_is_the_targets(
 @pytest.mark.parametrize(("name", "apart"), [("deviation", 0.05), ("uncertainty", 0.05)])
 def test_behind_a_gate_that_looks_at_the_draw_it_is_not(bench: Bench, name: str, apart: float) -> None:
     trigger = bench.calibration.controller(name).trigger
-    assert not trigger.blind
+    assert not trigger.gate.blind
     found = behind(bench, trigger)
     assert 0.1 < found.asked.mean() < 0.9
     figures = found.figures()
@@ -161,7 +159,7 @@ def test_the_benchmark_tells_every_gate(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def found(bench: Bench, gate: ThresholdedGate, *others: object) -> Exactness:
-        asked, apart = float(gate.name != "never"), 1e-8 if gate.blind else 0.25
+        asked, apart = float(gate.name != "never"), 1e-8 if gate.gate.blind else 0.25
         return Exactness(*(np.array([value] * 2) for value in (asked, apart * asked, 0.5, 0.75, 1e-4)))
 
     monkeypatch.setattr(benchmark, "measure_exactness", found)

@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from adahi_ros.gates.gate_config import ThresholdedGate
 from adahi_ros.gates.online import OnlineGate
-from adahi_ros.gates.scores import ThresholdedGate
+from adahi_ros.gates.plans import AgeGate
 from adahi_ros.lab.calibration.calibrate import searched_gates
 from adahi_ros.lab.evaluation.evaluate import Comparison, evaluate_methods, play_all
 from adahi_ros.lab.evaluation.rollout import Log
@@ -342,9 +343,8 @@ def test_a_rule_that_does_not_fit_the_policies_is_named(comparison: Comparison, 
 
 def test_a_gate_that_learns_still_does() -> None:
     checked = CheckedGate(OnlineGate("age", rate=0.2), "own.py:Gate")
-    assert ThresholdedGate("own", gate=checked).learns
-    assert checked.learn == checked._gate.learn
-    assert not hasattr(CheckedGate(object(), "own.py:Gate"), "learn")  # type: ignore[arg-type]
+    assert ThresholdedGate("own", gate=checked).gate.learns
+    assert not CheckedGate(AgeGate(), "own.py:Gate").learns
 
 
 def test_a_file_is_named_by_its_content(written: Written) -> None:

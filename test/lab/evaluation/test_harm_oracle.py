@@ -37,7 +37,7 @@ def test_who_asks_less_wherever_it_would_do_what_the_target_would(
     np.testing.assert_array_equal(logs[1].transmitted[logs[1].active], (logs[1].score > 0.5)[logs[1].active])
 
 
-class Standing:
+class Standing(Policy):
     """A target whose actions are all the same."""
 
     def __init__(self, policy: Policy, action: np.ndarray) -> None:

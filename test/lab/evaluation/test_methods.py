@@ -9,12 +9,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from adahi_ros.acceptance.rules import ACCEPTANCES
+from adahi_ros.acceptance.registry import ACCEPTANCES
 from adahi_ros.acceptance.speculative import rejection_probability
-from adahi_ros.core.distribution import counted, probabilities_of, softmax
+from adahi_ros.core.proposal import counted, probabilities_of, softmax
 from adahi_ros.core.trajectories import Trajectories
+from adahi_ros.gates.gate_config import ThresholdedGate
 from adahi_ros.gates.parameter_file import Calibration
-from adahi_ros.gates.scores import GATES, ORACLE, ThresholdedGate
+from adahi_ros.gates.registry import GATES, ORACLE
 from adahi_ros.lab.calibration.recorded_world import RecordedWorld
 from adahi_ros.lab.evaluation.evaluate import Comparison
 from adahi_ros.lab.evaluation.loaded_policies import Bench, Policies

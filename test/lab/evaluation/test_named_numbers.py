@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adahi_ros.gates.scores import GATES, ThresholdedGate
+from adahi_ros.gates.gate_config import ThresholdedGate
+from adahi_ros.gates.registry import GATES
 from adahi_ros.lab.methods.methods import METHODS, parse_methods
 from adahi_ros.lab.methods.named_numbers import LONGEST, named_number
 from adahi_ros.lab.methods.plan_methods import PlanMethod

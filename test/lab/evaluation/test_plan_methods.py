@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from adahi_ros.gates.scores import ThresholdedGate
+from adahi_ros.gates.gate_config import ThresholdedGate
 from adahi_ros.lab.calibration.calibrate import searched_gates
 from adahi_ros.lab.methods.methods import METHODS, gates_of_methods, parse_methods
 from adahi_ros.lab.methods.plan_methods import PlanMethod, plan_method

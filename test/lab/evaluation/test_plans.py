@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from adahi_ros.core.distribution import softmax
+from adahi_ros.core.proposal import softmax
 from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.gates.gate_config import ControllerConfig
-from adahi_ros.gates.scores import ThresholdedGate
+from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
 from adahi_ros.lab.calibration.recorded_world import RecordedWorld
 from adahi_ros.lab.evaluation.loaded_policies import Policies
 from adahi_ros.lab.evaluation.rollout import Log, World, rollout

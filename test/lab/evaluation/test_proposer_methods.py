@@ -136,12 +136,12 @@ def load_like(bench: Bench, index: object) -> object:
 def test_rectified_drafts_are_verified_less_often_than_if_none_were_repaired(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from adahi_ros.proposers import interface as proposers
     from adahi_ros.proposers.kalman import RectifiedProposer
+    from adahi_ros.proposers.registry import PROPOSERS
 
     repaired = run(bench, "kerv")
     monkeypatch.setitem(
-        proposers.PROPOSERS.shipped, "rectified", lambda policy: RectifiedProposer(policy, resting=np.inf)
+        PROPOSERS.shipped, "rectified", lambda policy: RectifiedProposer(policy, resting=np.inf)
     )
     none = run(bench, "kerv")
     assert repaired.transmitted[repaired.active].mean() < none.transmitted[none.active].mean()

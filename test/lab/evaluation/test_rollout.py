@@ -11,8 +11,7 @@ from adahi_ros.core.action_range import ActionRange
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import GOAL, OBSERVATION, Feature, Observations, Signature
 from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.gates.gate_config import ControllerConfig
-from adahi_ros.gates.scores import ThresholdedGate
+from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
 from adahi_ros.lab.calibration.recorded_world import RecordedWorld
 from adahi_ros.lab.evaluation.loaded_policies import Policies
 from adahi_ros.lab.evaluation.rollout import Log, rollout
@@ -203,7 +202,7 @@ def test_hybrid_acts_as_the_target_does_whatever_the_draft(policies: Policies) -
     assert same_distribution(first_actions(policies, "never", "speculative", seed=2), target) < 1e-9
 
 
-class Remembering:
+class Remembering(Policy):
     """A target that reads five observations, and uses as many as another did."""
 
     def __init__(self, policy: Policy) -> None:
@@ -243,7 +242,7 @@ def test_the_oracle_reads_as_the_target_does(policies: Policies) -> None:
         np.testing.assert_array_equal(asked, verified)
 
 
-class Planner(ActionRange):
+class Planner(ActionRange, Policy):
     """A target that plans four actions, each telling at which step it was asked for, and for which it is.
 
     It sees the step as the first number of an observation; where that is negative, its plan is no action.

@@ -9,7 +9,7 @@ import pytest
 
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import OBSERVATION, Feature, Observations, Signature
-from adahi_ros.gates.gate_context import GateContext, PlanContext
+from adahi_ros.gates.interface import GateContext, PlanContext
 from adahi_ros.gates.learned import SIGNS, HarmModel
 from adahi_ros.lab.training.train_gate import (
     Lessons,

@@ -11,21 +11,20 @@ from adahi_ros.core.action_range import ActionRange
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import OBSERVATION, Feature, Observations, Signature
 from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.gates.gate_config import ControllerConfig
-from adahi_ros.gates.gate_context import GateContext
-from adahi_ros.gates.scores import ThresholdedGate
+from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
+from adahi_ros.gates.interface import Gate, GateContext
 from adahi_ros.lab.calibration.recorded_world import RecordedWorld
 from adahi_ros.lab.evaluation import rollout as rollouts
 from adahi_ros.lab.evaluation.rollout import Log, rollout
 from adahi_ros.lab.evaluation.step_link import Across, LinkCourse, StepLink
-from adahi_ros.policies.interface import AS_TRAINED, Sampling
+from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling
 from adahi_ros.robot.controller import Controller
 from adahi_ros.server.verifier import TargetVerifier
 
 DRAFTED = 1000.0
 
 
-class Numbered(ActionRange):
+class Numbered(ActionRange, Policy):
     """Plans T actions, each telling at which step it was proposed, and for which it is.
 
     Args:
@@ -162,7 +161,7 @@ def test_who_drafts_asks_again_of_what_was_lost_whatever_its_gate_says(
 ) -> None:
     losing(2)
 
-    class OnlyThen:
+    class OnlyThen(Gate):
         blind = True
 
         def score(self, context: GateContext) -> np.ndarray:

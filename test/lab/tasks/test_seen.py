@@ -9,7 +9,8 @@ from adahi_ros.lab.tasks import make, make_expert, names
 from adahi_ros.lab.tasks.camera import BallSeen
 from adahi_ros.lab.tasks.instructed import BallInstructed
 from adahi_ros.server.received_images import ReceivedImages
-from adahi_ros.vision.images import QUALITY, to_jpeg
+from adahi_ros.vision.images import to_jpeg
+from adahi_ros.vision.interface import QUALITY
 
 EPISODES = [3, 0, 8]
 

@@ -11,9 +11,9 @@ import pytest
 from adahi_ros.protocol.records import Reason
 from adahi_ros.protocol.request import RequestFault
 from adahi_ros.protocol.window import WHOLE
-from adahi_ros.robot.hedged_transport import HEDGES
 from adahi_ros.robot.link_estimate import FIRST_S
 from adahi_ros.robot.session import VerifierState
+from adahi_ros.robot.transport import HEDGES
 from adahi_ros.robot.verifier_endpoint import ENOUGH
 from test.robot.hedging.conftest import PERIOD_S, QUICK, SLOW, HedgedRobot, bytes_about, requests_to
 

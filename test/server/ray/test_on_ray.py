@@ -18,8 +18,7 @@ import pytest
 
 from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.acceptance.semantic import SemanticHead, save_semantic_head, signs_of
-from adahi_ros.core.distribution import counted
-from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.proposal import Proposal, counted
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import Policy, TargetUnavailableError, fingerprint_of
 from adahi_ros.protocol.request import sent_codes
@@ -125,7 +124,7 @@ def test_batches_that_arrive_together_are_told_apart(on_ray: OnRay) -> None:
 
 def test_the_head_of_the_rule_semantic_is_on_the_replica_and_goes_by_the_link(on_ray: OnRay) -> None:
     there, here = on_ray.semantic, on_ray.semantic_here
-    assert there.acceptance.hears_link  # type: ignore[attr-defined]
+    assert there.acceptance.uses_link  # type: ignore[attr-defined]
     assert there.fingerprint == here.fingerprint == on_ray.verifier.fingerprint != ""
     codes = there.signature.codes
     assert codes is not None

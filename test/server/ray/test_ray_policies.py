@@ -90,7 +90,6 @@ class Ray:
             draws=1,
             rule="replace",
             acceptance=None,
-            keeps_drafts=False,
             fingerprint=self.fingerprint,
             device="cpu",
         )

@@ -20,7 +20,6 @@ from adahi_ros.core.schema import checked
 from adahi_ros.lab.link.emulator import (
     EmulatedLink,
     LinkEnd,
-    LinkUnavailable,
     command_link,
     emulated_link,
     emulated_links,
@@ -28,6 +27,7 @@ from adahi_ros.lab.link.emulator import (
     unavailable,
 )
 from adahi_ros.lab.link.link_profile import LinkProfile
+from adahi_ros.lab.link.namespaces import LinkUnavailable
 
 pytestmark = pytest.mark.skipif(unavailable() is not None, reason=str(unavailable()))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The acceptance rules, by name."""
+"""The acceptance rules, by name: a new one is a line here, or an entry point of another package."""
 
 from __future__ import annotations
 
@@ -7,24 +7,23 @@ from collections.abc import Mapping
 from inspect import signature
 from typing import Any
 
-from adahi_ros.acceptance.distance import Distance
+import numpy as np
+
 from adahi_ros.acceptance.interface import Acceptance
-from adahi_ros.acceptance.prefix import Prefix
-from adahi_ros.acceptance.replace import Replace
-from adahi_ros.acceptance.semantic import Semantic
-from adahi_ros.acceptance.speculative import Speculative
+from adahi_ros.core.assets import CHECKPOINTS, named
 from adahi_ros.core.registry import Registry
 from adahi_ros.core.signature import Signature
 
 ACCEPTANCES: Registry[type[Acceptance]] = Registry(
     "adahi_ros.acceptances",
     {
-        "speculative": Speculative,
-        "replace": Replace,
-        "distance": Distance,
-        "prefix": Prefix,
-        "semantic": Semantic,
+        "speculative": "adahi_ros.acceptance.speculative:Speculative",
+        "replace": "adahi_ros.acceptance.replace:Replace",
+        "distance": "adahi_ros.acceptance.distance:Distance",
+        "prefix": "adahi_ros.acceptance.prefix:Prefix",
+        "semantic": "adahi_ros.acceptance.semantic:Semantic",
     },
+    Acceptance,
 )
 
 
@@ -54,11 +53,6 @@ def rule_for(name: str, target: Signature) -> str:
     return name
 
 
-def keeps_drafts(rule: str) -> bool:
-    """Whether by this rule a draft that is accepted stands as it is, so that nobody need say it again."""
-    return getattr(ACCEPTANCES[rule], "keeps_drafts", False)
-
-
 def made(rule: str, arguments: Mapping[str, Any]) -> Acceptance:
     """Make a rule, a key of `ACCEPTANCES`.
 
@@ -72,3 +66,15 @@ def made(rule: str, arguments: Mapping[str, Any]) -> Acceptance:
     except TypeError as error:  # also of a text where a number was wanted
         allowed = ", ".join(signature(make).parameters) or "none"
         raise ValueError(f"rule {rule}: {error}; its arguments are: {allowed}") from error
+
+
+def semantic_arguments(file: str = "", tolerance: float = 0.0, patience_ms: float = 0.0) -> dict[str, Any]:
+    """Return the arguments of `Semantic`, by name, from those that a verifier has.
+
+    Args:
+        file: of the head; a relative one is below the package's checkpoints.
+        tolerance: risk that is taken where the link is not known, from 0 to 1.
+        patience_ms: the round trip at which any risk is taken; 0 where the link does not count.
+    """
+    path = str(named(file, CHECKPOINTS)) if file else ""
+    return {"file": path, "tolerance": tolerance, "patience_ms": patience_ms or np.inf}

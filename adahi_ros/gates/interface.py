@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a robot knows when it decides whether to ask."""
+"""What a gate is, and what a robot knows when it decides whether to send a request."""
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -82,3 +83,38 @@ class GateContext:
     link: LinkEstimate | None = None
     course: PlanContext | None = None
     begins: bool = False
+
+
+class Gate(ABC):
+    """Scores what B robots would do. A new gate derives from this.
+
+    Attributes:
+        blind: it decides without a look at what was drawn. Behind such a gate, what the verifier returns is
+            distributed as the target's proposals; others send some draws and keep others, and there it is
+            not (evaluation/exactness.py).
+    """
+
+    blind: bool = False
+
+    @abstractmethod
+    def score(self, context: GateContext) -> np.ndarray:
+        """Return the scores (B,)."""
+
+    @property
+    def learns(self) -> bool:
+        """Whether it learns from replies: it has a `learn` of its own."""
+        return type(self).learn is not Gate.learn
+
+    @property
+    def state(self) -> dict[str, float]:
+        """What it has learned of the first robot, by name; empty where it learns nothing."""
+        return {}
+
+    def learn(self, requested_at: int, fresh: np.ndarray, rows: np.ndarray) -> None:  # noqa: B027
+        """Learn what fresh plans say of the step that requested them; by default nothing.
+
+        Args:
+            requested_at: that step, of this episode; an unknown one is ignored.
+            fresh: (M, A) in action scales, their first actions.
+            rows: (M,), the robots that they are for, by index.
+        """

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The gates, by name: a new one is a line here, or an entry point of another package."""
+
+from __future__ import annotations
+
+from adahi_ros.core.registry import Registry
+from adahi_ros.gates.interface import Gate
+
+ORACLE = "oracle"  # knows what the target would say; an evaluation can have it, a robot cannot
+
+GATES: Registry[type[Gate]] = Registry(
+    "adahi_ros.gates",
+    {
+        "deviation": "adahi_ros.gates.scores:DeviationGate",
+        "uncertainty": "adahi_ros.gates.scores:UncertaintyGate",
+        "sampled_uncertainty": "adahi_ros.gates.sampled:SampledUncertaintyGate",
+        "random": "adahi_ros.gates.scores:RandomGate",
+        "age": "adahi_ros.gates.plans:AgeGate",
+        "expected_error": "adahi_ros.gates.plans:ExpectedErrorGate",
+        "plan_deviation": "adahi_ros.gates.plans:PlanDeviationGate",
+        "surprise": "adahi_ros.gates.plans:SurpriseGate",
+        "reversal": "adahi_ros.gates.plans:ReversalGate",
+        "overlap": "adahi_ros.gates.plans:OverlapGate",
+        "learned": "adahi_ros.gates.learned:LearnedGate",
+        "adaptive_age": "adahi_ros.gates.adaptive:AdaptiveAgeGate",
+        "online": "adahi_ros.gates.online:OnlineGate",
+        "always": "adahi_ros.gates.scores:AlwaysGate",
+        "never": "adahi_ros.gates.scores:NeverGate",
+    },
+    Gate,
+)
+WITHOUT_THRESHOLD = ("always", "never")  # decide the same at any threshold

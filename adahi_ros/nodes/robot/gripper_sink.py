@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A gripper's ROS action, which takes a part of every command."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from action_msgs.msg import GoalStatus
+from action_msgs.srv import CancelGoal
+from rclpy.action import ActionClient  # type: ignore[attr-defined]
+from rclpy.lifecycle import LifecycleNode
+
+from adahi_ros.contract.contract import Sink
+from adahi_ros.nodes.common.gripper_actions import GripperAction
+from adahi_ros.nodes.common.throttled_log import ThrottledLog
+from adahi_ros.nodes.common.waitables import serve_waitable
+from adahi_ros.safety.goals import SUPERSEDED_S, Cancel, Goals
+
+WARNING_PERIOD_S = 5.0
+OVER = (GoalStatus.STATUS_SUCCEEDED, GoalStatus.STATUS_CANCELED, GoalStatus.STATUS_ABORTED)
+MOST_GOALS = 16  # that have no answer or are not over, each
+CLOSE_S = 1.0  # the longest wait for a driver's answers when the node ends
+CLOSE_LOOK_S = 0.05
+
+
+@dataclass
+class _Accepted:
+    """A goal that the driver has accepted and that is not known to be over."""
+
+    handle: Any
+    cancel: Cancel = field(default_factory=Cancel)
+    answer: Any = None  # future of the newest cancel request
+
+    @property
+    def over(self) -> bool:
+        return self.cancel.confirmed or self.handle.status in OVER
+
+    def look(self, now_s: float, ready: bool) -> None:
+        """Read the answer to the cancel request; send another where one is due and there is a server."""
+        if self.answer is not None and self.answer.done():
+            self.cancel.answered(_cancels(self.answer.result(), self.handle), now_s)
+            self.answer = None
+        if ready and not self.over and self.cancel.due(now_s):
+            self.answer = self.handle.cancel_goal_async()
+
+
+def _cancels(answer: CancelGoal.Response, handle: Any) -> bool:
+    """Return whether the answer says that the goal is being cancelled, or is over."""
+    if answer.return_code != CancelGoal.Response.ERROR_NONE:
+        return answer.return_code != CancelGoal.Response.ERROR_REJECTED
+    return any(goal.goal_id == handle.goal_id for goal in answer.goals_canceling)
+
+
+class GripperSink:
+    """Sends a goal where another position is wanted; cancels every goal where the robot is held.
+
+    A gripper that has reached its goal, or has grasped, stays as it is: cancelling what is over does nothing.
+
+    Args:
+        node: gets the client.
+        sink: of the contract.
+        action: makes the goals.
+        opened: what closes it.
+    """
+
+    holds_by_itself = True
+
+    def __init__(self, node: LifecycleNode, sink: Sink, action: GripperAction, opened: ExitStack) -> None:
+        self._node = node
+        self._log = ThrottledLog(node, WARNING_PERIOD_S)
+        self._sink = sink
+        self._joint = sink.source.select[0].partition(".")[2]
+        self._action = action
+        self._goals = Goals()
+        self._asked: dict[int, Any] = {}  # futures of goals without an answer, by number
+        self._accepted: list[_Accepted] = []
+        self._client = ActionClient(node, action.action_type, sink.channel.topic)
+        opened.callback(self._close)
+
+    @property
+    def fault(self) -> str:
+        failures = max((each.cancel.failures for each in self._accepted), default=0)
+        if not failures:
+            return ""
+        return f"{self._sink.key}: {self._sink.channel.topic} does not cancel a goal ({failures} requests)"
+
+    def send(self, command: np.ndarray, stamp_ns: int, velocities: np.ndarray | None = None) -> None:
+        now_s = time.monotonic()
+        self._look(now_s)
+        if not self._client.server_is_ready():
+            self._warn("no server", f"no server of {self._sink.channel.topic} ({self._sink.channel.kind})")
+            self._goals.lost()
+            return
+        self._send(self._goals.want(float(command[0]), now_s))
+
+    def hold(self) -> None:
+        now_s = time.monotonic()
+        if not self._goals.held:
+            self._goals.hold()
+            self._cancel(now_s)
+        self._look(now_s)
+
+    def _send(self, position: float | None) -> None:
+        if position is None:
+            return
+        goal = self._action.goal(self._joint, position, self._sink.max_effort)
+        future = self._asked[self._goals.asked] = self._client.send_goal_async(goal)
+        future.add_done_callback(lambda _: self._look(time.monotonic()))
+        if len(self._asked) > MOST_GOALS:
+            self._asked.pop(min(self._asked)).cancel()
+
+    def _look(self, now_s: float) -> None:
+        """Read the answers of the driver, and send the cancel requests that are due."""
+        for number, future in list(self._asked.items()):
+            if future.done() and self._asked.pop(number, None) is not None:
+                self._answered(number, future.result(), now_s)
+        ready = bool(self._accepted) and self._client.server_is_ready()
+        for each in self._accepted:
+            each.look(now_s, ready)
+        self._accepted = [each for each in self._accepted if not each.over][-MOST_GOALS:]
+        if self.fault:
+            self._log.warning("not cancelled", self.fault)
+
+    def _answered(self, number: int, handle: Any, now_s: float) -> None:
+        if not handle.accepted:
+            self._warn("refused", f"{self._sink.channel.topic} refuses a goal")
+        else:
+            if number == self._goals.asked:
+                self._supersede(now_s + SUPERSEDED_S)
+            self._accepted.append(_Accepted(handle))
+            if number != self._goals.asked or self._goals.held:  # it comes too late
+                self._accepted[-1].cancel.want(now_s)
+        self._send(self._goals.answered(number, handle.accepted, now_s))
+
+    def _supersede(self, at_s: float) -> None:
+        for each in self._accepted:
+            if not each.cancel.wanted:
+                each.cancel.want(at_s)
+
+    def _cancel(self, now_s: float) -> None:
+        for each in self._accepted:
+            each.cancel.want(now_s)
+
+    def _close(self) -> None:
+        """Cancel every goal, also one that the driver has yet to accept, within `CLOSE_S`."""
+        end_s = time.monotonic() + CLOSE_S
+        self.hold()
+        self._cancel(time.monotonic())
+        context = self._node.context
+        while (self._asked or self._accepted) and time.monotonic() < end_s:
+            if not (context.ok() and self._client.server_is_ready()):
+                break
+            serve_waitable(self._client, context, CLOSE_LOOK_S)
+            self._look(time.monotonic())
+        if self._asked or self._accepted:
+            self._node.get_logger().error(
+                f"{self._sink.key}: {self._sink.channel.topic} has not confirmed that its goals are cancelled"
+            )
+        self._asked.clear()
+        self._accepted.clear()
+        self._client.destroy()
+
+    def _warn(self, kind: str, text: str) -> None:
+        self._log.warning(kind, f"{self._sink.key}: {text}")

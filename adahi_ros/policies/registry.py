@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kinds of policies, by name: a new one is a line here, or an entry point of another package."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from adahi_ros.core.registry import Registry
+from adahi_ros.policies.interface import Policy
+
+COMPUTE = ("device", "dtype", "compile")
+"""Where and how a policy computes; see `OnTorch`."""
+DTYPES = ("float32", "bfloat16", "float16")
+BACKENDS = ("int8", "lerobot", "onnxruntime", "torch")
+"""What runs a checkpoint of ours."""
+
+POLICIES: Registry[Callable[..., Policy]] = Registry(
+    "adahi_ros.policies",
+    {
+        "committee": "adahi_ros.policies.committee:load_committee",
+        "groot": "adahi_ros.policies.remote.groot:GrootTarget",
+        "lerobot": "adahi_ros.policies.remote.lerobot_target:LeRobotTarget",
+        "openpi": "adahi_ros.policies.remote.openpi:OpenPiTarget",
+        "switched": "adahi_ros.policies.switched:switched",
+    },
+)
+"""Kinds of policies that YAML files describe: called with the file's folder, and by name with arguments.
+
+Those of `COMPUTE` that are arguments of one are also set by the parameters of a verifier.
+"""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How a kind of checkpoint becomes a policy; each is a "module:attribute".
+
+    Attributes:
+        load: reads a checkpoint at `DIRECTORY/NAME`.
+        onnx: runs it on ONNX Runtime, with a function that opens exported networks.
+        torch: runs it on torch, with arguments of `OnTorch`.
+    """
+
+    load: str
+    onnx: str
+    torch: str
+
+
+VQBET = Kind(
+    "adahi_ros.policies.vqbet.vqbet_checkpoint:load_checkpoint",
+    "adahi_ros.policies.vqbet.vqbet_onnx:OnnxPolicy",
+    "adahi_ros.policies.vqbet.vqbet_torch:TorchPolicy",
+)
+"""The kind of a checkpoint that names none."""
+KINDS = {
+    "flow": Kind(
+        "adahi_ros.policies.flow.flow_checkpoint:load_flow",
+        "adahi_ros.policies.flow.flow_onnx:onnx_policy",
+        "adahi_ros.policies.flow.flow_torch:torch_policy",
+    )
+}
+ON_EVERY_BACKEND = {
+    "corrector": ("adahi_ros.policies.corrector.distilled:load_distilled", "ONNX Runtime"),
+    "retrieval": ("adahi_ros.policies.retrieval:load_retrieval", "numpy"),
+}
+"""Kinds that run the same on every backend: what loads one, and what runs it."""

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Proposers that ask a draft policy at every step."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from adahi_ros.core.proposal import Proposal
+from adahi_ros.policies.committee import Committee
+from adahi_ros.policies.interface import Policy, Sampling
+from adahi_ros.proposers.committee import CommitteeProposer
+from adahi_ros.proposers.interface import Proposer, ProposerContext
+
+
+class DraftProposer(Proposer):
+    """Asks a policy at every step.
+
+    Args:
+        policy: the draft.
+    """
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+
+    def propose(self, context: ProposerContext) -> Proposal:
+        """See `Proposer`."""
+        sampling = Sampling(context.temperature, sendable=True)
+        return self._policy.propose(context.observations, context.draws, sampling)
+
+
+def draft_proposer(policy: Policy) -> Proposer:
+    """Return what asks a policy at every step, and learns where it is a committee."""
+    return CommitteeProposer(policy) if isinstance(policy, Committee) else DraftProposer(policy)
+
+
+class DraftChecksPlanProposer(Proposer):
+    """Goes on by the plan, and says how far it is from what a draft policy would do now.
+
+    After SV-VLA (arXiv 2604.02965), whose light verifier has the large policy asked where the two disagree:
+    here by the gate `expected_error`.
+
+    Args:
+        policy: the draft; what it proposes is never executed.
+    """
+
+    needs_plan = True
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+
+    def propose(self, context: ProposerContext) -> Proposal:
+        """See `Proposer`; one action, none where there is no plan; the distance is a root mean square."""
+        planned = context.plan.at(context.step)
+        sampling = Sampling(context.temperature)
+        drafted = self._policy.propose(context.observations, context.draws, sampling).actions[:, 0]
+        distance = np.sqrt((((drafted - planned) / self._policy.action_scale) ** 2).mean(axis=1))
+        return Proposal(planned[:, None], expected_error=np.where(np.isnan(distance), np.inf, distance))

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The proposers, by name: a new one is a line here, or an entry point of another package."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from adahi_ros.core.registry import Registry
+from adahi_ros.proposers.interface import Proposer
+
+PROPOSERS: Registry[Callable[[Any], Proposer]] = Registry(
+    "adahi_ros.proposers",
+    {
+        "draft": "adahi_ros.proposers.draft:draft_proposer",
+        "plan": "adahi_ros.proposers.plan:PlanProposer",
+        "corrector": "adahi_ros.proposers.plan:CorrectorProposer",
+        "draft_checks_plan": "adahi_ros.proposers.draft:DraftChecksPlanProposer",
+        "retrieval": "adahi_ros.proposers.retrieval:RetrievalProposer",
+        "mixture": "adahi_ros.proposers.retrieval:MixtureProposer",
+        "kalman": "adahi_ros.proposers.kalman:KalmanProposer",
+        "rectified": "adahi_ros.proposers.kalman:RectifiedProposer",
+    },
+    Proposer,
+)
+"""Made of a draft policy, or of another actor that they need: a corrector, an index, a draft and an index."""

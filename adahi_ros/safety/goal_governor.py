@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a position may be that a driver moves to by itself."""
+
+from __future__ import annotations
+
+import math
+
+from adahi_ros.safety.governors import BOUNDS, clip
+from adahi_ros.safety.limits import Limits
+
+
+class GoalGovernor:
+    """A position that a driver moves to by itself, at its own speed: of the limits, position alone applies.
+
+    It holds with what went out last: whoever holds the robot cancels what is under way.
+
+    Args:
+        low: smallest position.
+        high: largest position.
+    """
+
+    at_rest = True
+
+    def __init__(self, low: float, high: float) -> None:
+        self._low, self._high = low, high
+        self.reset()
+
+    def reset(self) -> None:
+        self._position = math.nan
+
+    def slow(self, share: float, reached: bool) -> None:
+        pass
+
+    def strays(self, measured: float, interval_s: float) -> bool:
+        return False
+
+    def begin(self, measured: float) -> None:
+        if not math.isnan(measured):
+            self._position = measured
+
+    def admit(self, wanted: float, measured: float, interval_s: float, stages: set[int]) -> float:
+        self._position = clip(wanted, self._low, self._high)
+        if self._position != wanted:
+            stages.add(BOUNDS)
+        return self._position
+
+    def can_hold(self, measured: float) -> bool:
+        return not (math.isnan(self._position) and math.isnan(measured))
+
+    def hold(self, measured: float, interval_s: float) -> float:
+        return measured if math.isnan(self._position) else self._position
+
+
+def goal_governor(limits: Limits, place: int, period_s: float) -> GoalGovernor:
+    """Return that of one entry of the limits."""
+    return GoalGovernor(float(limits.position_low[place]), float(limits.position_high[place]))

@@ -1,0 +1,44 @@
+"""What a robot and a verifier import stays small; `make closure` shows it as a list."""
+
+from __future__ import annotations
+
+import pytest
+
+from tools.count_lines import code_lines, loaded
+
+ROBOT = "adahi_ros.nodes.robot.draft_policy_node"
+VERIFIER = "adahi_ros.nodes.server.target_verifier_node"
+OPTIONAL = (
+    "adahi_ros.acceptance.semantic",
+    "adahi_ros.gates.online",
+    "adahi_ros.gates.plans",
+    "adahi_ros.nodes.common.manager_bond",
+    "adahi_ros.nodes.robot.gripper_sink",
+    "adahi_ros.policies.corrector",
+    "adahi_ros.policies.remote",
+    "adahi_ros.policies.retrieval",
+    "adahi_ros.proposers.kalman",
+    "adahi_ros.robot.hedged_transport",
+    "adahi_ros.safety.workspace",
+    "adahi_ros.server.ray",
+    "adahi_ros.vision.images",
+    "adahi_ros.vision.visual_cache",
+)
+"""What is imported where a parameter, a contract or a checkpoint names it."""
+
+
+@pytest.mark.parametrize(
+    ("modules", "most_lines", "most_modules"),
+    [((ROBOT,), 8000, 100), ((ROBOT, VERIFIER), 10000, 125)],
+    ids=["robot", "both ends"],
+)
+def test_what_a_node_imports_is_small(
+    modules: tuple[str, ...], most_lines: int, most_modules: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = {name: code_lines(file.read_text()) for name, file in loaded(list(modules)).items()}
+    with capsys.disabled():
+        print(f"\n{' and '.join(modules)}: {sum(lines.values())} lines of code in {len(lines)} modules")
+    strange = [name for name in lines if name.startswith(OPTIONAL)]
+    assert not strange
+    assert sum(lines.values()) <= most_lines, sorted(lines.items(), key=lambda each: -each[1])[:20]
+    assert len(lines) <= most_modules, sorted(lines)
