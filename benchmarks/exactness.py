@@ -11,18 +11,217 @@ the 95th percentile over requests), of what is executed, asked or not, and of wh
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
+import numpy as np
 import typer
 from rich.console import Console
 
+from adahi_ros.acceptance.speculative import rejection_probability, residual
 from adahi_ros.core.assets import asset
+from adahi_ros.core.observation_buffer import History
+from adahi_ros.core.proposal import UNITS, CodeDistribution, Proposal
+from adahi_ros.core.signature import Observations
+from adahi_ros.gates.gate_config import ControllerConfig, DeviationTracker, ThresholdedGate
+from adahi_ros.gates.interface import Gate, GateContext
 from adahi_ros.gates.parameter_file import load_calibration
 from adahi_ros.lab.evaluation.episodes import evaluation_episodes
-from adahi_ros.lab.evaluation.exactness import measure_exactness
 from adahi_ros.lab.evaluation.loaded_policies import Bench, PolicyFiles
+from adahi_ros.lab.evaluation.rollout import rollout
 from adahi_ros.lab.reporting.tables import narrow_table, number
+from adahi_ros.lab.tasks import make
+from adahi_ros.policies.interface import Policy, Sampling
+from adahi_ros.protocol.request import sent_codes
+from adahi_ros.robot.controller import Controller
+from adahi_ros.server.verifier import TargetVerifier
+
+UNIFORMS = 10  # evenly spaced, in the place of a drawn one
+
+
+@dataclass(frozen=True)
+class Exactness:
+    """Total variations from the target's distribution of codes, at S observations.
+
+    Attributes:
+        asked: (S,), the probability that the gate asks.
+        returned: (S,), of what comes back when it asks; 0 where it never does.
+        executed: (S,), of what is executed, asked or not.
+        drafted: (S,), of what is drafted.
+        rounded: (S,), from the draft's own distribution: what 16-bit counts change of it.
+    """
+
+    asked: np.ndarray
+    returned: np.ndarray
+    executed: np.ndarray
+    drafted: np.ndarray
+    rounded: np.ndarray
+
+    def figures(self) -> dict[str, Any]:
+        """Return means over observations; of `returned` over requests, with the 95th percentile."""
+        order = np.argsort(self.returned)
+        share = np.cumsum(self.asked[order]) / max(self.asked.sum(), np.finfo(float).tiny)
+        return {
+            "observations": len(self.asked),
+            "asked": float(self.asked.mean()),
+            "returned": float(np.average(self.returned, weights=self.asked)) if self.asked.any() else None,
+            "returned_p95": float(self.returned[order][share >= 0.95][0]) if self.asked.any() else None,
+            "executed": float(self.executed.mean()),
+            "drafted": float(self.drafted.mean()),
+            "rounded_largest": float(self.rounded.max()),
+        }
+
+
+class _Watched(Gate):
+    """A gate that keeps what it was asked about."""
+
+    def __init__(self, trigger: ThresholdedGate) -> None:
+        self.seen: list[GateContext] = []
+        self.blind = trigger.gate.blind
+        self._gate = trigger.gate
+
+    def score(self, context: GateContext) -> np.ndarray:
+        """See `Gate`."""
+        self.seen.append(context)
+        return self._gate.score(context)
+
+
+def measure_exactness(
+    bench: Bench, trigger: ThresholdedGate, config: ControllerConfig, seed: int, episodes: Sequence[int]
+) -> Exactness:
+    """Compare distributions at every observation of hybrid inference behind a gate.
+
+    Args:
+        bench: the task and its policies.
+        trigger: the gate that decides, and its threshold.
+        config: of the controller, but for the trigger.
+        seed: of the rollouts' draws.
+        episodes: their numbers.
+    """
+    draft, target = bench.policies.draft, bench.policies.target
+    watched = _Watched(trigger)
+    controller = Controller(draft, replace(config, trigger=replace(trigger, gate=watched)))
+    log = rollout(make(bench.task), controller, TargetVerifier(target), seed, episodes)
+    past = DeviationTracker(draft.action_scale, config.smoothing, config.normalization)
+    at_target = History(target.signature, len(episodes))
+    columns = []
+    for known, active, action in zip(watched.seen, log.active, log.action, strict=True):
+        wanted = _distribution(draft, known.observations, config.draft_temperature).probabilities
+        q = _distribution(target, at_target.push(known.observed)).probabilities
+        asked = asking(draft, trigger, past, known)
+        counts = _counts(known)
+        drawn, aim = joint(counts / UNITS), joint(q)
+        back = returned(counts, q, drawn * asked)
+        share = back.sum(axis=1)
+        reply = back / np.where(share > 0.0, share, 1.0)[:, None]
+        column = (
+            share,
+            np.where(share > 0.0, _apart(reply, aim), 0.0),
+            _apart(back + drawn * (1.0 - asked), aim),
+            _apart(drawn, aim),
+            _apart(drawn, joint(wanted)),
+        )
+        columns.append([each[active] for each in column])
+        past.update(action)
+    return Exactness(*(np.concatenate(column) for column in zip(*columns, strict=True)))
+
+
+def _distribution(policy: Policy, observations: Observations, temperature: float = 1.0) -> CodeDistribution:
+    """Return the distribution of a policy's codes; which of them are drawn does not matter."""
+    robots = len(next(iter(observations.features.values())))
+    proposal = policy.propose(observations, np.zeros((robots, policy.draws)), Sampling(temperature))
+    assert proposal.distribution is not None
+    return proposal.distribution
+
+
+def _counts(known: GateContext) -> np.ndarray:
+    """Return the distributions (E, N, K) that drafts were drawn from, as they are sent."""
+    assert known.proposal is not None
+    assert known.proposal.distribution is not None
+    assert known.proposal.distribution.counts is not None
+    return known.proposal.distribution.counts
+
+
+def _apart(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    distance: np.ndarray = np.abs(one - other).sum(axis=-1) / 2
+    return distance
+
+
+def joint(distributions: np.ndarray) -> np.ndarray:
+    """Return the distributions (E, K ** N) float64 of all codes together, of independent ones (E, N, K)."""
+    each = distributions.astype(np.float64)
+    each /= each.sum(axis=-1, keepdims=True)
+    product = each[:, 0]
+    for book in range(1, each.shape[1]):
+        product = (product[:, :, None] * each[:, book, None]).reshape(len(each), -1)
+    return product
+
+
+def asking(
+    policy: Policy, trigger: ThresholdedGate, past: DeviationTracker, known: GateContext
+) -> np.ndarray:
+    """Return how likely a gate asks for each combination of codes that may be drawn.
+
+    Args:
+        policy: the draft policy.
+        trigger: that decides.
+        past: the average of what was executed.
+        known: of E robots, with the codes that were in fact drawn.
+
+    Returns:
+        (E, K ** N), in the order of `joint`. Only a gate's own draws make it anything else than 0 or 1.
+    """
+    counts = _counts(known)
+    robots, books, size = counts.shape
+    actions_of = _distribution(policy, known.observations).actions_of
+    uniforms = np.tile((np.arange(UNIFORMS) + 0.5) / UNIFORMS, robots)
+    each = np.repeat(np.arange(robots), UNIFORMS)  # robot by robot, as often as there are uniforms
+    columns = []
+    for combination in np.ndindex((size,) * books):
+        codes = np.tile(combination, (robots, 1))
+        actions = actions_of(codes)
+        sound = policy.sound(actions)
+        drawn = sent_codes(codes[each], counts[each])
+        several = replace(
+            known,
+            observed={name: values[each] for name, values in known.observed.items()},
+            observations=known.observations.rows(each),
+            proposal=Proposal(actions[each], drawn),
+            deviation=past.deviation(actions[:, 0])[each],
+            age=known.age[each],
+            uniforms=uniforms,
+        )
+        asks = ~(trigger.gate.score(several) <= trigger.threshold) & sound[each]
+        columns.append(asks.reshape(robots, UNIFORMS).mean(axis=1))
+    return np.stack(columns, axis=1)
+
+
+def returned(counts: np.ndarray, q: np.ndarray, sent: np.ndarray) -> np.ndarray:
+    """Return what the verifier makes of drafts by speculative sampling.
+
+    Args:
+        counts: (E, N, K) uint16, the distributions that come with the codes.
+        q: (E, N, K), the target's.
+        sent: (E, K ** N), how likely each combination of codes is drawn and sent.
+
+    Returns:
+        (E, K ** N), how likely each is sent for and comes back; sums to what `sent` sums to.
+    """
+    p = np.divide(counts, UNITS, dtype=np.float32)  # as the verifier reads them
+    robots, books, size = p.shape
+    every = (np.full((robots, books), code) for code in range(size))
+    rejected = np.stack([rejection_probability(p, q, codes) for codes in every], axis=-1)
+    drawn_anew = residual(p, q)
+    drawn_anew /= drawn_anew.sum(axis=-1, keepdims=True)
+    kernel = rejected[..., None] * drawn_anew[:, :, None, :]  # from code to code
+    kernel[..., np.arange(size), np.arange(size)] += 1.0 - rejected
+    back = sent.reshape(robots, *(size,) * books)
+    for book in range(books):  # each takes the first axis of codes away, and adds it as the last
+        back = np.einsum("ea...,eab->e...b", back, kernel[:, book])
+    return back.reshape(robots, -1)
+
 
 COMPARED = ("always", "random", "deviation", "uncertainty", "never")
 ROUNDING = 1e-6  # what is smaller is shown as a power of ten

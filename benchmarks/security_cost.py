@@ -22,8 +22,8 @@ from adahi_msgs.srv import VerifyDraft
 from rclpy.node import Node
 from rich.table import Table
 
+from adahi_ros.nodes.common.executors import executor_of
 from adahi_ros.nodes.common.qos import verify_qos
-from adahi_ros.nodes.common.urgent_executor import Urgent, UrgentExecutor
 from benchmarks.loopback import stage, watched
 from benchmarks.security import (
     DEADLINE_S,
@@ -53,10 +53,10 @@ def be(role: str, robot: str, namespace: str, seconds: float = 1e6, size: int = 
 
 def echoes(node: Node, seconds: float) -> dict[str, Any]:
     """Reply at once, for the cost alone."""
-    service = node.create_service(
+    node.create_service(
         VerifyDraft, "verify_draft", lambda request, response: response, qos_profile=verify_qos("best_effort")
     )
-    executor = UrgentExecutor(node, lambda: Urgent(services=[service]))
+    executor = executor_of(node)
     end_s = time.monotonic() + seconds
     while time.monotonic() < end_s:
         executor.spin_once(0.1)
@@ -66,7 +66,7 @@ def echoes(node: Node, seconds: float) -> dict[str, Any]:
 def drives(node: Node, seconds: float, size: int) -> dict[str, Any]:
     """Call with requests of this size; `begin` says that calls count from now on."""
     client = node.create_client(VerifyDraft, "verify_draft", qos_profile=verify_qos("best_effort"))
-    executor = UrgentExecutor(node, lambda: Urgent(clients=[client]))
+    executor = executor_of(node)
     if not client.wait_for_service(20.0):
         raise SystemExit("no service after 20 s")
     request = VerifyDraft.Request(observation_window=array("f", bytes(size - size % 4)))

@@ -25,20 +25,83 @@ from scipy.stats import norm
 from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.core.assets import asset
 from adahi_ros.core.randomness import EpisodeStreams
+from adahi_ros.core.signature import Signature
 from adahi_ros.gates.parameter_file import load_calibration
 from adahi_ros.lab.evaluation.episodes import evaluation_episodes
-from adahi_ros.lab.evaluation.evaluate import Comparison, Outcome, batches, outcome_figures, play
+from adahi_ros.lab.evaluation.evaluate import Comparison, Outcome, Run, batches, outcome_figures, play
 from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
-from adahi_ros.lab.evaluation.rollout import rollout
-from adahi_ros.lab.evaluation.uploads import accepted_length, uploads
+from adahi_ros.lab.evaluation.rollout import Log, rollout
 from adahi_ros.lab.link.link_profile import LinkProfile, profile_named
 from adahi_ros.lab.methods.methods import METHODS
 from adahi_ros.lab.parallel import Job, run_jobs
 from adahi_ros.lab.reporting.tables import narrow_table, number
 from adahi_ros.lab.tasks import make
+from adahi_ros.lab.tasks.task_interface import TaskSpec
+from adahi_ros.protocol.sizes import reply_bytes, request_bytes
 from adahi_ros.robot.controller import Controller
 from adahi_ros.server.verification_request import VerificationRequest
 from adahi_ros.server.verifier import TargetVerifier
+
+
+@dataclass(frozen=True)
+class Uploads:
+    """What R requests cost by one way.
+
+    Attributes:
+        rounds: (R,), round trips.
+        up, down: (R,), bytes of messages, as `wire.sizes` counts them.
+    """
+
+    rounds: np.ndarray
+    up: np.ndarray
+    down: np.ndarray
+
+    def waiting_ms(self, link: LinkProfile) -> np.ndarray:
+        """Return how long each takes on a link on average, (R,), without the target's compute."""
+        taken: np.ndarray = self.rounds * link.rtt_mean_ms + link.transfer_ms(1) * (self.up + self.down)
+        return taken
+
+
+def uploads(log: Log, target: Signature, spec: TaskSpec) -> tuple[Uploads, Uploads]:
+    """Return what the requests of a run cost, everything at once and mismatch first.
+
+    Args:
+        log: of a rule on codes.
+        target: what the target reads and proposes; of codes.
+        spec: of the task.
+    """
+    assert target.codes is not None
+    books, size = target.codes.codebooks, target.codes.codebook_size
+    sent = log.transmitted & log.active
+    gaps = [np.diff(np.flatnonzero(column), prepend=-target.history) for column in sent.T]
+    rows = np.minimum(np.concatenate(gaps), target.history)
+    rejected = (~log.accepted).sum(axis=-1).T[sent.T]
+    told = reply_bytes(target.horizon * target.action_dim, books)
+
+    def request(rows: int, codes: int, counts: int) -> int:
+        numbers = len(spec.joint_names) + len(spec.state_names)
+        goal = target.goal_dim if rows >= target.history else 0
+        features = rows * (target.observation_dim - numbers)
+        return request_bytes(rows * numbers, features, goal, 0, codes, counts)
+
+    whole = np.array([request(int(each), books, books * size) for each in rows])
+    brief = np.array([request(int(each), books, books) for each in rows])
+    more = np.array([request(0, books, int(each) * size) if each else 0 for each in rejected])
+    asked = rejected > 0
+    once = Uploads(np.ones(len(rows)), whole, np.full(len(rows), told))
+    return once, Uploads(1 + asked, brief + more, told + asked * reply_bytes(0, books))
+
+
+def accepted_length(log: Log) -> float:
+    """Return how many drafts in a row stand whole before one does not, or the episode ends, on average."""
+    runs = rejected = 0
+    for column in range(log.active.shape[1]):
+        asked = (log.transmitted & log.active)[:, column]
+        stands = log.accepted[asked, column].all(axis=-1)
+        rejected += int((~stands).sum()) + 1
+        runs += int(stands.sum())
+    return runs / rejected
+
 
 TOLD = ("hybrid", "semantic@0", "semantic@0.1", "semantic@0.3", "semantic@0.5", "semantic@0.8")
 OTHERS = ("distance@0.25", "distance@1", "adahi", "deviation:semantic@0.3", "random", "plan_8")
@@ -122,7 +185,7 @@ def main(
         if tolerance:
             gate = "always" if gate == "semantic" else gate
             named = f"{gate}:semantic:file={head}:tolerance={tolerance}"
-        jobs[name] = [(play, (comparison, named, part)) for part in parts]
+        jobs[name] = [(play, (Run(METHODS[named], comparison, part),)) for part in parts]
     for name, link in profiles.items():
         run = ByLink(comparison, str(head), link, patience_ms)
         jobs[f"semantic by {name}"] = [(run.play, (part,)) for part in parts]
@@ -145,7 +208,7 @@ def main(
             figures["stands"] = float(log.accepted[log.transmitted & log.active].all(axis=-1).mean())
             figures["length"] = accepted_length(log)
             shown += [f"{figures['stands']:.3f}", f"{figures['length']:.2f}"]
-        if "semantic" in name or getattr(method, "rule", "") == "speculative":
+        if "semantic" in name or (method is not None and method.acceptance == "speculative"):
             once, first = uploads(log, target, spec)
             figures["rounds"] = float(first.rounds.sum() / episodes)
             figures["bytes_up"] = [float(each.up.sum() / episodes) for each in (once, first)]

@@ -31,7 +31,8 @@ from adahi_ros.lab.evaluation.episodes import evaluation_episodes
 from adahi_ros.lab.evaluation.evaluate import Comparison
 from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
 from adahi_ros.lab.evaluation.sweep import SWEPT, Point, sweep
-from adahi_ros.lab.methods.methods import COOL, METHODS
+from adahi_ros.lab.methods.method_names import COOL
+from adahi_ros.lab.methods.methods import METHODS
 from adahi_ros.lab.parallel import cores
 from adahi_ros.lab.reporting.tradeoff_figure import draw_sweeps
 from adahi_ros.lab.training.policy_recipe import Recipe, load_recipe

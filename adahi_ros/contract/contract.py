@@ -161,6 +161,8 @@ class Action:
 
     def parts(self, values: np.ndarray) -> list[np.ndarray]:
         """Return what each sink has of (A,) numbers."""
+        if len(self.sinks) == 1:
+            return [values]
         return np.split(values, np.cumsum([sink.source.size for sink in self.sinks])[:-1])
 
     def to_wire(self, values: np.ndarray) -> np.ndarray:

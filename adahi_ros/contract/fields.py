@@ -233,7 +233,7 @@ def check_finite(values: np.ndarray, where: Callable[[int], str]) -> None:
     Raises:
         InputError: one is not; names it.
     """
-    sound = np.isfinite(values) & (np.abs(values) <= LARGEST)
+    sound = np.abs(values) <= LARGEST  # not so where it is not a number
     if not sound.all():
         wrong = int(np.argmin(sound))
         raise InputError(where(wrong), f"{values[wrong]}, must be finite as float32")

@@ -51,6 +51,7 @@ class Plan:
         self._actions = np.zeros((batch, 0, action_dim), dtype=np.float32)
         self._requested = np.zeros((batch, 0), dtype=np.int64)  # step at which each was asked for; -1: none
         self._replies = np.zeros((batch, 0), dtype=np.int64)  # in each action, since the last that won alone
+        self._left: tuple[int, np.ndarray] | None = None  # of `left`, which every part of a step calls
         self._newest = np.full(batch, -1)  # step of the latest request that was replied to; -1: none
 
     def splice(
@@ -64,6 +65,7 @@ class Plan:
             requested_at: control step at which they were asked for.
             rows: the M robots that they are for, by mask or index; None where they are for all.
         """
+        self._left = None
         self._reach(first_step + actions.shape[1])
         skipped = max(0, self._first - first_step)  # for steps that are over
         begin = first_step + skipped - self._first
@@ -85,6 +87,7 @@ class Plan:
 
     def forget_before(self, step: int) -> None:
         """Drop what lies before a control step."""
+        self._left = None
         gone = min(max(0, step - self._first), self._actions.shape[1])
         self._actions, self._requested = self._actions[:, gone:], self._requested[:, gone:]
         self._replies = self._replies[:, gone:]
@@ -112,11 +115,14 @@ class Plan:
 
     def left(self, step: int) -> np.ndarray:
         """Return for how many steps (B,) from this one on, without a gap, there are actions."""
+        if self._left is not None and self._left[0] == step:
+            return self._left[1]
         if step < self._first:
             return np.zeros(len(self._requested), dtype=np.int64)
         present = self._requested[:, step - self._first :] >= 0
         gaps = np.concatenate([~present, np.ones((len(present), 1), dtype=bool)], axis=1)
         counts: np.ndarray = gaps.argmax(axis=1)
+        self._left = step, counts
         return counts
 
     def coming(self, step: int, count: int) -> np.ndarray:

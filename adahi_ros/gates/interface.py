@@ -91,7 +91,7 @@ class Gate(ABC):
     Attributes:
         blind: it decides without a look at what was drawn. Behind such a gate, what the verifier returns is
             distributed as the target's proposals; others send some draws and keep others, and there it is
-            not (evaluation/exactness.py).
+            not (benchmarks/exactness.py).
     """
 
     blind: bool = False

@@ -165,9 +165,9 @@ class ControlLoop:
         self.totals = Totals()
         self.fallback.reset()
 
-    def poll(self) -> None:
-        """Take in what the verifier has sent, and do whatever is due."""
-        self._session.poll(self._clock())
+    def poll(self, slack_s: float = 0.0) -> None:
+        """Take in what the verifier has sent, and do whatever is due; see `VerifierSession.poll`."""
+        self._session.poll(self._clock(), slack_s)
 
     def observe(self, observation: Observation) -> None:
         """Begin the step of an observation; its command goes out now, or when the reply is there.

@@ -26,6 +26,7 @@ class Following:
 
     def __init__(self, limit: np.ndarray) -> None:
         self._limit = limit
+        self._checks = bool(np.isfinite(limit).any())
         self._commands: deque[tuple[float, np.ndarray]] = deque(maxlen=COMMANDS_KEPT)
         self._since_s = float("inf")
 
@@ -49,9 +50,9 @@ class Following:
         """
         while len(self._commands) > 1 and self._commands[1][0] <= now_s - WINDOW_S:
             self._commands.popleft()  # the one before the window is what the arm had at its begin
-        if measured is None or not self._commands or now_s - self._since_s < WINDOW_S:
+        if not self._checks or measured is None or not self._commands or now_s - self._since_s < WINDOW_S:
             return None
-        window = np.stack([positions for _, positions in self._commands])
+        window = np.array([positions for _, positions in self._commands])
         with np.errstate(invalid="ignore"):
             off = np.maximum(window.min(axis=0) - measured, measured - window.max(axis=0))
             beyond = np.flatnonzero(off > self._limit)
@@ -84,10 +85,11 @@ class Unwrapped:
 
     def __init__(self, continuous: np.ndarray) -> None:
         self._continuous = np.array(continuous, dtype=bool)
+        self._some = bool(self._continuous.any())
 
     def __call__(self, measured: np.ndarray, commanded: np.ndarray | None) -> np.ndarray:
         """Return measured positions (A,) in the turn of the commanded ones, where there are any."""
-        if commanded is None:
+        if commanded is None or not self._some:
             return measured
         return np.where(self._continuous, nearest_turn(measured, commanded), measured)
 

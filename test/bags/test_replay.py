@@ -28,7 +28,7 @@ from adahi_ros.lab.calibration.replay import (
     with_plans,
 )
 from adahi_ros.lab.evaluation import step_latency as latency
-from adahi_ros.lab.evaluation.evaluate import Comparison, expert_error
+from adahi_ros.lab.evaluation.evaluate import Comparison, Run, expert_error
 from adahi_ros.lab.evaluation.loaded_policies import Bench, Policies
 from adahi_ros.lab.evaluation.metrics import transmission_rate
 from adahi_ros.lab.link.link_profile import LinkProfile
@@ -57,7 +57,7 @@ def test_errors_are_those_of_the_evaluation_on_the_same_episodes(
 ) -> None:
     assert list(found.figures) == list(REPLAYED)
     for name in ("adahi", "draft", "target"):
-        assert found.figures[name]["mse"] == expert_error(comparison, METHODS[name], data)
+        assert found.figures[name]["mse"] == expert_error(Run(METHODS[name], comparison, ()), data)
 
 
 def test_gates_transmit_and_cost_as_they_are_meant_to(found: Replay) -> None:
@@ -201,14 +201,12 @@ def test_who_lacks_plans_is_told_before_anything_runs(
     data: Trajectories, policies: Policies, calibration: Calibration
 ) -> None:
     alone = replace(policies, plans=None)
-    for name, label in (("plan_2", "Plan/2"), ("corrector_2", "Corrected plan/2")):
-        with pytest.raises(
-            ValueError, match=f"^{label}: there is no target that plans beside these policies"
-        ):
+    for name in ("plan_2", "corrector_2"):
+        with pytest.raises(ValueError, match=f"^{name}: there is no target that plans beside these policies"):
             replay(data, alone, calibration, LINK, 5, pytest.fail, ["adahi", name])
-    with pytest.raises(ValueError, match=r"^Corrected plan/2: there is no corrector beside these policies"):
+    with pytest.raises(ValueError, match=r"^corrector_2: there is no corrector beside these policies"):
         replay(data, policies, calibration, LINK, 5, pytest.fail, ["adahi", "corrector_2"])
-    with pytest.raises(ValueError, match=r"^Plan/9: the target plans only 8 actions"):
+    with pytest.raises(ValueError, match=r"^plan_9: the target plans only 8 actions"):
         replay(data, policies, calibration, LINK, 5, pytest.fail, ["plan_9"])
 
 

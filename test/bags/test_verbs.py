@@ -134,7 +134,7 @@ def test_methods_that_go_by_plans_are_replayed_with_those_of_a_folder(
     for words in ("Plan/8", "Corrected plan/16", "calls"):
         assert words in said
     assert fails(*replayed, *written).startswith(
-        "Plan/8: there is no target that plans beside these policies"
+        "plan_8: there is no target that plans beside these policies"
     )
     no = tmp_path / "no"
     assert fails(*replayed, *written, "--plans", no).startswith(f"--plans: {no}, has no target")

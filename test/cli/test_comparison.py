@@ -67,7 +67,7 @@ def test_what_cannot_be_evaluated_is_named_with_what_could(
         "adahi: methods: 'telepathy', must be of adahi,"
     )
     assert fails(*evaluate, "--methods", "plan_2", "--episodes", 1).startswith(
-        "adahi: Plan/2: there is no target that plans beside these policies"
+        "adahi: plan_2: there is no target that plans beside these policies"
     )
     assert fails(*evaluate, "--methods", "oracle").startswith("adahi: thresholds.oracle: missing, ")
     assert fails(*evaluate, "--methods", "adahi,draft", "--against", "target") == (
@@ -174,10 +174,8 @@ def test_compare_tells_where_methods_stand_and_goes_on_from_what_is_there(
     assert list(pole["methods"]) == ["target", "adahi"]
     assert list(pole["skipped"]) == ["plan_8", f"{EXAMPLE}:Moved"]
     assert "ball: target that plans: Plan/8\n" in result.output
-    assert "inverted_pendulum: plan_8 is left out: Plan/8: there is no target that plans" in result.output
-    monkeypatch.setattr(
-        "adahi_ros.lab.evaluation.comparison.play_method", lambda *arguments: pytest.fail("again")
-    )
+    assert "inverted_pendulum: plan_8 is left out: plan_8: there is no target that plans" in result.output
+    monkeypatch.setattr("adahi_ros.lab.evaluation.evaluate.play", lambda *arguments: pytest.fail("again"))
     again = run(*command, "--methods", "plan_8,adahi")
     assert again.exit_code == 0
     assert "ADAHI" in again.output

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
-from adahi_ros.lab.evaluation import comparison as standing
+from adahi_ros.lab.evaluation import evaluate
 
 Run, Fails = Callable[..., Result], Callable[..., str]
 OPTIONS = ("--task", "ball", "--workers", 1, "--episodes", 2, "--methods", "best,hybrid")
@@ -36,7 +36,7 @@ def test_methods_are_measured_once_across_each_link_and_drawn(
     waiting = [each["transmission_rate"] for each in by_method["hybrid"]]
     assert waiting[0] == 1.0
     assert waiting[1] == pytest.approx(0.25, abs=0.05)  # held for three steps, then a step is executed
-    monkeypatch.setattr(standing, "play_method", lambda *arguments: pytest.fail("measured again"))
+    monkeypatch.setattr(evaluate, "play", lambda *arguments: pytest.fail("measured again"))
     again = run("curve", "delay", *OPTIONS, *places, "--values", "0,3")
     assert again.exit_code == 0
     assert len(figures(rows)["rows"]) == 4

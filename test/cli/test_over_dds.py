@@ -21,7 +21,7 @@ ON_AIR = [name for name, method in METHODS.items() if runs_on_robot(method)]
 @pytest.mark.parametrize("name", sorted(METHODS.keys() - set(ON_AIR)))
 def test_what_no_robot_can_do_is_refused_with_what_one_can(name: str, fails: Callable[..., str]) -> None:
     said = fails("demo", "ball", "--methods", f"adahi,{name}")
-    assert said.startswith(f"adahi: methods: '{name}', must be of {', '.join(ON_AIR)}, or GATE:RULE of ")
+    assert said.startswith(f"adahi: methods: '{name}', must be of {', '.join(ON_AIR)}, or PROPOSER[")
 
 
 @pytest.mark.parametrize("deadline_s", [-1, 0.0001, 100])

@@ -36,7 +36,7 @@ def tabled(folder: Path, run: Run) -> str:
 @pytest.fixture(scope="module")
 def drawn(folder: Path, tabled: str, run: Run) -> str:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("adahi_ros.cli.lab.paper.QUICK_POINT", 1)
+        patch.setattr("adahi_ros.cli.lab.paper.POINT", (1, 1))
         patch.setattr(latency, "REPETITIONS", 3)
         result = run("figures", *ON_BALL, "--quick", "--out", folder)
     assert result.exit_code == 0
@@ -80,15 +80,15 @@ def test_a_table_has_a_method_as_it_is_on_each_task_and_what_a_task_lacks_is_lef
     assert list(ball["methods"]) == [sampled, plan, f"{semantic}:tolerance=0.1"]
     assert ball["skipped"] == {}
     assert list(pole["methods"]) == [sampled]
-    assert pole["skipped"][plan].startswith("Plan/8: there is no target that plans")
+    assert pole["skipped"][plan].startswith("plan_8: there is no target that plans")
     assert len(pole["skipped"]) == 2
-    assert "inverted_pendulum: plan_8 is left out: Plan/8: there is no target that plans" in result.output
+    assert "inverted_pendulum: plan_8 is left out: plan_8: there is no target that plans" in result.output
     assert (tmp_path / "ball.yaml").is_file()  # the threshold that was searched
 
 
 def test_a_table_of_what_no_policies_are_there_for_is_refused(tmp_path: Path, fails: Fails) -> None:
     said = fails("table", "--task", "inverted_pendulum", "--methods", "plan_8,best", "--out", tmp_path)
-    assert said.startswith("adahi: Plan/8: there is no target that plans")
+    assert said.startswith("adahi: plan_8: there is no target that plans")
 
 
 def test_the_methods_of_papers_are_printed_and_written_and_taken_again(
@@ -103,7 +103,7 @@ def test_the_methods_of_papers_are_printed_and_written_and_taken_again(
     written = read(tmp_path / FIGURES)
     assert (written["seed"], written["episodes"]) == (3, 2)
     pole, ball = written["tasks"].values()
-    lacks = "Plan/8: there is no target that plans"
+    lacks = "plan_8: there is no target that plans"
     assert list(pole["methods"]) == ["target", "adahi", "target --backend int8"]
     assert pole["methods"]["adahi"]["against"]["method"] == "target"
     assert pole["skipped"]["plan_8"].startswith(lacks)
@@ -112,9 +112,7 @@ def test_the_methods_of_papers_are_printed_and_written_and_taken_again(
     assert "VLN-Cache has no line: these worlds have no camera" in result.output
     assert (tmp_path / PAGE).read_text().count("\n") == 2 + 4
     assert max(map(len, result.output.splitlines()[:10])) <= 80
-    monkeypatch.setattr(
-        "adahi_ros.lab.evaluation.comparison.play_method", lambda *arguments: pytest.fail("again")
-    )
+    monkeypatch.setattr("adahi_ros.lab.evaluation.evaluate.play", lambda *arguments: pytest.fail("again"))
     assert run(*command).exit_code == 0
     assert read(tmp_path / FIGURES)["tasks"] == written["tasks"]
 

@@ -15,10 +15,11 @@ from rclpy.parameter import Parameter
 
 from adahi_ros.lab.nodes.domain import exclusive_domain
 from adahi_ros.lab.nodes.observer import Observer
+from adahi_ros.nodes.common.executors import executor_of
 from adahi_ros.nodes.common.managed import started
 from adahi_ros.nodes.common.qos import verify_qos
 from adahi_ros.nodes.server import target_verifier_node
-from adahi_ros.nodes.server.target_verifier_node import TargetVerifierNode, executor_of
+from adahi_ros.nodes.server.target_verifier_node import TargetVerifierNode
 
 DEADLINE_S = 30.0
 

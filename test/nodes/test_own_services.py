@@ -14,10 +14,11 @@ from rclpy.parameter import Parameter
 
 from adahi_ros.lab.nodes.domain import exclusive_domain
 from adahi_ros.lab.nodes.observer import Observer
+from adahi_ros.nodes.common.executors import executor_of
 from adahi_ros.nodes.common.managed import started
 from adahi_ros.nodes.common.parameters import ParameterError
 from adahi_ros.nodes.common.qos import verify_qos
-from adahi_ros.nodes.server.target_verifier_node import TargetVerifierNode, executor_of
+from adahi_ros.nodes.server.target_verifier_node import TargetVerifierNode
 from adahi_ros.nodes.server.target_verifier_parameters import check_robots
 
 DEADLINE_S = 30.0

@@ -1,4 +1,4 @@
-"""Over DDS: requests whose replies reach nobody keep an executor from its urgent work only for a moment."""
+"""Over DDS: requests whose replies reach nobody keep a node from its work only for a moment."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from std_srvs.srv import Trigger
 
 from adahi_ros.lab.nodes.domain import exclusive_domain
 from adahi_ros.lab.nodes.observer import Observer
-from adahi_ros.nodes.common.urgent_executor import Urgent, UrgentExecutor
+from adahi_ros.nodes.common.executors import executor_of
+from adahi_ros.nodes.common.reachable import ServiceReplies
 
 REQUESTS = 30
 UNMATCHED = QoSProfile(depth=REQUESTS, durability=DurabilityPolicy.TRANSIENT_LOCAL)
@@ -29,9 +30,8 @@ def ends() -> Iterator[tuple[Observer, Observer]]:
         server.close()
 
 
-@pytest.mark.parametrize("urgent", [False, True])
 def test_a_client_that_replies_do_not_reach_is_served_and_gets_few_of_them(
-    ends: tuple[Observer, Observer], monkeypatch: pytest.MonkeyPatch, urgent: bool
+    ends: tuple[Observer, Observer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its reader wants what the service's writer does not offer, so each reply would block for 0.1 s."""
     sent, send = [], Service.send_response
@@ -50,7 +50,8 @@ def test_a_client_that_replies_do_not_reach_is_served_and_gets_few_of_them(
     server, robot = ends
     qos = QoSProfile(depth=REQUESTS)
     service = server.node.create_service(Trigger, "say", serve, qos_profile=qos)
-    executor = UrgentExecutor(server.node, lambda: Urgent(services=[service] if urgent else []))
+    ServiceReplies().guard(service)
+    executor = executor_of(server.node)
     client = robot.node.create_client(Trigger, "say", qos_profile=UNMATCHED)
     other = robot.node.create_client(Trigger, "say", qos_profile=qos)
 

@@ -92,7 +92,7 @@ def test_who_waits_for_a_turn_is_told_that_there_will_be_none(node: TargetVerifi
         handle=SimpleNamespace(service_take_request=take),
         send_response=lambda response, header: replies.append(response),
     )
-    (turns,) = node.urgent.turns
+    turns = node._scheduler
     turns.services, left = [service], 1
     turns._batch = BatchParameters(size=1)
     assert turns.serve()
@@ -104,7 +104,7 @@ def test_who_waits_for_a_turn_is_told_that_there_will_be_none(node: TargetVerifi
     ]
     assert replies[2].message == "the verifier was deactivated before the turn of this request"
     assert (replies[2].episode_id, replies[2].step_id) == (7, 3)
-    assert not node.urgent.turns
+    assert node._scheduler is None
     node.serve_nobody()  # and nobody twice
     assert len(replies) == 3
 

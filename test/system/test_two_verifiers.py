@@ -77,7 +77,7 @@ def test_a_backup_of_another_policy_is_refused_by_name(
     assert stage.change_state("activate")
     refusal = f"verifier {BACKUP} is not asked: acceptance: replace, must be speculative"
     stage.wait(lambda: refusal in draft.output, "the refusal")
-    assert "verifier ready" in draft.output
+    stage.wait(lambda: "verifier ready" in draft.output, "the other verifier")
     stage.processes.end()
     stage.processes.all.clear()
 

@@ -211,8 +211,8 @@ def calibration_for(
     from adahi_ros.lab.calibration.calibrate import EPISODES
     from adahi_ros.lab.calibration.calibrate import calibrate as run
     from adahi_ros.lab.evaluation.loaded_policies import check_fits
-    from adahi_ros.lab.methods.file_methods import FileMethod
-    from adahi_ros.lab.methods.methods import METHODS, gates_of_methods, goes_by_plans
+    from adahi_ros.lab.methods.file_methods import is_file_method
+    from adahi_ros.lab.methods.methods import METHODS, gates_of_methods
 
     name, policies = file_name(task), files.load()
     shipped_file = f"config/{name}.yaml"
@@ -231,10 +231,10 @@ def calibration_for(
     if rate is None:
         check_fits(found, name, policies)
     unchanged = rate is None and draft_temperature in (None, found.draft_temperature)
-    own = [method for method in gates_of_methods(methods) if isinstance(METHODS[method], FileMethod)]
+    own = [method for method in gates_of_methods(methods) if is_file_method(method)]
     if unchanged and not own:
         return found
-    drafting = not all(goes_by_plans(METHODS[method]) for method in methods)
+    drafting = not all(METHODS[method].by_plans for method in methods)
     every = [*METHODS, *methods] if policies.share_codes and drafting else methods
     with console.status("recalibrating") as status:
         made = run(

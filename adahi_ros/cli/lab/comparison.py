@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from adahi_ros.cli.lab.calibration import calibration_for
-from adahi_ros.cli.lab.paper import FULL_EPISODES, QUICK_EPISODES, Episodes, comparisons
+from adahi_ros.cli.lab.measuring import (
+    WHOLE_TASK,
+    Episodes,
+    RowsFile,
+    Tasks,
+    comparisons,
+    episode_count,
+    row_bar,
+    rows_file,
+    say_skipped,
+)
 from adahi_ros.cli.lab.task_options import TaskName, Workers, file_name, folder_of
 from adahi_ros.cli.options import (
     Backend,
@@ -19,13 +29,11 @@ from adahi_ros.cli.options import (
     JsonFile,
     Rate,
     Seed,
-    tried,
 )
 from adahi_ros.cli.terminal import command_line, console, episode_bars, progress, say, write_json
 
 if TYPE_CHECKING:
     from adahi_ros.gates.parameter_file import Calibration
-    from adahi_ros.lab.evaluation.comparison import Entry
     from adahi_ros.lab.evaluation.loaded_policies import Policies
 
 
@@ -57,10 +65,10 @@ def evaluate(
         typer.Option(
             "--methods",
             "--method",
-            help="Separated by commas, or the option again; there are also random_cool, oracle, plan_2, "
-            "plan_4 and plan_8, any gate with any rule, GATE:RULE, any gate on plans, plan:GATE or "
-            "corrector:GATE, and FILE.py:CLASS, a gate or a proposer of your own, which alone comes beside "
-            f"the others. {{task}} in one is the task, {{checkpoints}} the folder. Default: {COMPARED}.",
+            help="Separated by commas, or the option again. There are also random_cool, oracle, plan_2, "
+            "plan_4 and plan_8; any PROPOSER+GATE@THRESHOLD/RULE, such as corrector+age@7 or draft+random; "
+            "and FILE.py:CLASS, a gate or a proposer of your own. If that is all, it is compared with the "
+            f"default. {{task}} in one is the task, {{checkpoints}} the folder. Default: {COMPARED}.",
         ),
     ] = None,
     episodes: Annotated[int, typer.Option(min=1, help="Per method, the same ones for each.")] = 600,
@@ -80,13 +88,13 @@ def evaluate(
     from adahi_ros.lab.evaluation.episodes import evaluation_episodes
     from adahi_ros.lab.evaluation.evaluate import Comparison, evaluate_methods, reference_among
     from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
-    from adahi_ros.lab.methods.file_methods import FileMethod
-    from adahi_ros.lab.methods.methods import METHODS, for_task, parse_methods
+    from adahi_ros.lab.methods.file_methods import is_file_method
+    from adahi_ros.lab.methods.methods import for_task, parse_methods
     from adahi_ros.lab.reporting.tables import method_table, paired_table
 
     files = PolicyFiles(folder_of(task, checkpoints), backend)
     names = parse_methods(for_task(",".join(methods or [COMPARED]), file_name(task), files.folder), own=True)
-    if all(isinstance(METHODS[name], FileMethod) for name in names):
+    if all(map(is_file_method, names)):
         names = parse_methods(",".join([COMPARED, *names]), own=True)
     reference_among(names, against)
     found = calibration_for(task, files, calibration, rate, draft_temperature, seed, workers, names)
@@ -109,9 +117,7 @@ NOT_STOOD = ("random", "random_cool", "oracle")  # a gate in every gate's place;
 def compare(
     workers: Workers,
     quick: Annotated[bool, typer.Option("--quick", help="100 episodes per method and task.")] = False,
-    tasks: Annotated[
-        str, typer.Option("--tasks", "--task", help="One, or several separated by commas.")
-    ] = STOOD_TASKS,
+    tasks: Tasks = STOOD_TASKS,
     methods: Annotated[
         list[str] | None,
         typer.Option(
@@ -121,39 +127,30 @@ def compare(
         ),
     ] = None,
     episodes: Episodes = None,
-    out: Annotated[
-        Path, typer.Option(help="File of the rows, each written as it is measured, and found there again.")
-    ] = Path("results/compare.json"),
+    out: RowsFile = Path("results/compare.json"),
     backend: Backend = "onnxruntime",
     seed: Seed = 0,
     json_file: JsonFile = None,
 ) -> None:
     """Tell where methods stand on each task: success, what it costs, and what chance explains."""
-    from adahi_ros.lab.evaluation.comparison import Rows, entries, measure, random_baseline, standings
+    from adahi_ros.lab.evaluation.comparison import entries, measure, random_baseline, standings
     from adahi_ros.lab.evaluation.episodes import evaluation_episodes
     from adahi_ros.lab.methods.methods import METHODS, for_task, parse_methods
     from adahi_ros.lab.reporting.tables import standing_table
 
-    count = episodes if episodes is not None else QUICK_EPISODES if quick else FULL_EPISODES
+    count = episode_count(episodes, quick, WHOLE_TASK)
     default = [name for name in METHODS if name not in NOT_STOOD] + ["corrector_8"]
     given = ",".join(["target", *(methods or default)])
-    if json_file is not None and json_file.resolve() == out.resolve():
-        raise ValueError(f"--json: {json_file}, must be another file than the rows have (--out)")
     compared = comparisons(tasks, seed, backend)
     names = {
         task: parse_methods(for_task(given, task, comparison.files.folder), own=True)
         for task, comparison in compared.items()
     }
-    rows = Rows(tried("--out", out))
+    rows = rows_file(out, json_file)
     written: dict[str, Any] = {}
     for task, comparison in compared.items():
         wanted, skipped = entries(comparison, names[task], evaluation_episodes(count))
-        with progress() as bar:
-            job = bar.add_task(f"{task}: rows", total=2 * len(wanted), note="")
-
-            def done(entry: Entry, measured: bool) -> None:
-                bar.update(job, advance=1, note=f"{entry.name}, {entry.kind}")  # noqa: B023
-
+        with row_bar(f"{task}: rows", 2 * len(wanted)) as done:
             found = measure(wanted, rows, workers, done)
             chances = [random_baseline(entry, row) for entry, row in zip(wanted, found, strict=True)]
             baselines = measure([entry for entry in chances if entry is not None], rows, workers, done)
@@ -162,8 +159,7 @@ def compare(
         for need in dict.fromkeys(tuple(values["needs"]) for values in figures.values()):
             who = ", ".join(METHODS[name].label for name in figures if tuple(figures[name]["needs"]) == need)
             say(f"{task}: {' and '.join(need) or 'nobody knows what'}: {who}")
-        for name, reason in skipped.items():
-            say(f"{task}: {name} is left out: {reason}")
+        say_skipped(task, skipped)
         written[task] = {"methods": figures, "skipped": skipped}
     say(f"rows: {out}")
     write_json(json_file, {"command": command_line(), "seed": seed, "episodes": count, "tasks": written})

@@ -4,30 +4,35 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from adahi_ros.cli.lab.paper import FULL_POINT, QUICK_POINT, comparisons
+from adahi_ros.cli.lab.measuring import (
+    POINT,
+    PointEpisodes,
+    RowsFile,
+    Tasks,
+    comparisons,
+    episode_count,
+    row_bar,
+    rows_file,
+    say_skipped,
+)
 from adahi_ros.cli.lab.task_options import Workers
-from adahi_ros.cli.options import Backend, JsonFile, Seed, finite, picture_file, tried
-from adahi_ros.cli.terminal import command_line, console, progress, say, write_json
-
-if TYPE_CHECKING:
-    from adahi_ros.lab.evaluation.comparison import Entry
+from adahi_ros.cli.options import Backend, JsonFile, Seed, finite, picture_file
+from adahi_ros.cli.terminal import command_line, console, say, write_json
 
 
 def curve(
     against: Annotated[str, typer.Argument(help="What is changed of the link: delay, jitter, loss, outage.")],
     workers: Workers,
     quick: Annotated[bool, typer.Option("--quick", help="50 episodes per point instead of 200.")] = False,
-    tasks: Annotated[
-        str, typer.Option("--tasks", "--task", help="One, or several separated by commas.")
-    ] = "ball_instructed",
+    tasks: Tasks = "ball_instructed",
     methods: Annotated[
         str, typer.Option("--methods", "--method", help="As of 'adahi evaluate', separated by commas.")
     ] = "best,plan_8,adahi,hybrid",
-    episodes: Annotated[int | None, typer.Option(min=1, help="Per point. Default: 200; quick: 50.")] = None,
+    episodes: PointEpisodes = None,
     values: Annotated[
         str | None, typer.Option(help="Of what is changed, separated by commas. Default: some to show it by.")
     ] = None,
@@ -36,9 +41,7 @@ def curve(
         float,
         typer.Option(min=1.0, callback=finite, help="Mean control steps from one outage to the next."),
     ] = 40.0,
-    out: Annotated[
-        Path, typer.Option(help="File of the rows, each written as it is measured, and found there again.")
-    ] = Path("results/curves.json"),
+    out: RowsFile = Path("results/curves.json"),
     picture: Annotated[
         Path | None, typer.Option(help="Picture to write. Default: results/curve-AGAINST.png.")
     ] = None,
@@ -51,7 +54,6 @@ def curve(
     In control steps, without a clock. A robot that waits is held meanwhile; one that goes on by plans asks
     ahead, and is held where its plan is over. What is lost is given up, and asked for anew.
     """
-    from adahi_ros.lab.evaluation.comparison import Rows
     from adahi_ros.lab.evaluation.episodes import evaluation_episodes
     from adahi_ros.lab.evaluation.link_curves import curves, links
     from adahi_ros.lab.evaluation.step_link import StepLink
@@ -62,26 +64,18 @@ def curve(
     across = links(against, StepLink(delay=delay, between=between), _numbers(values))
     at = [getattr(link, against) for link in across]
     picture = picture_file("--picture", picture or Path(f"results/curve-{against}.png"))
-    if json_file is not None and json_file.resolve() == out.resolve():
-        raise ValueError(f"--json: {json_file}, must be another file than the rows have (--out)")
-    count = episodes if episodes is not None else QUICK_POINT if quick else FULL_POINT
+    count = episode_count(episodes, quick, POINT)
     compared = comparisons(tasks, seed, backend)
-    rows = Rows(tried("--out", out))
+    rows = rows_file(out, json_file)
     found: dict[str, Any] = {}
     for task, comparison in compared.items():
-        with progress() as bar:
-            job = bar.add_task(f"{task}: rows", total=len(names) * len(across), note="")
-
-            def done(entry: Entry, measured: bool) -> None:
-                bar.update(job, advance=1, note=entry.name)  # noqa: B023
-
+        with row_bar(f"{task}: rows", len(names) * len(across)) as done:
             found[task], skipped = curves(
                 comparison, across, names, evaluation_episodes(count), rows, workers, done
             )
         title = f"{task} against {against}, {count} episodes, seed {seed}"
         console.print(curve_table(found[task], at, title))
-        for name, reason in skipped.items():
-            say(f"{task}: {name} is left out: {reason}")
+        say_skipped(task, skipped)
     draw_curves(found, at, against, picture)
     say(f"rows: {out}\npicture: {picture}")
     told = {"command": command_line(), "against": against, "values": at, "seed": seed, "episodes": count}

@@ -60,7 +60,7 @@ def train(
     from adahi_ros.gates.learned import SIGNS, save_harm_model
     from adahi_ros.lab.calibration.replay import check_sizes
     from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
-    from adahi_ros.lab.methods.plan_methods import target_of
+    from adahi_ros.lab.methods.actors import target_of
     from adahi_ros.lab.reporting.reliability_figure import draw_reliability
     from adahi_ros.lab.training.train_gate import lessons, rank_correlations, reliability, train_harm_model
 

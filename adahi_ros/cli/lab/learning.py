@@ -248,7 +248,6 @@ def learn(
     from adahi_ros.gates.parameter_file import load_calibration
     from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles, check_fits
     from adahi_ros.lab.methods.methods import METHODS, parse_methods
-    from adahi_ros.lab.methods.plan_methods import PlanMethod
     from adahi_ros.lab.reporting.learning_figure import draw_learning, learning_table
     from adahi_ros.lab.training.learn_corrector import CorrectorLearner
     from adahi_ros.lab.training.learn_draft import DraftLearner
@@ -268,7 +267,7 @@ def learn(
     torch.set_num_threads(1)
     config = learning_config(steps, rehearsal, pull, worse, no_guard)
     learner: Learner[Any]
-    if isinstance(METHODS[parse_methods(ask)[0]], PlanMethod):
+    if METHODS[parse_methods(ask)[0]].by_plans:
         if demonstrations is not None:
             raise ValueError(f"demos: {demonstrations}, must be left out where plans are corrected")
         pupils = load_pupils(recipe_file(recipe, f"{name}-plans")).corrector

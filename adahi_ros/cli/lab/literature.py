@@ -6,11 +6,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from adahi_ros.cli.options import tried
-from adahi_ros.cli.terminal import command_line, console, progress, say, write_json
+from adahi_ros.cli.lab.measuring import row_bar, rows_file, say_skipped
+from adahi_ros.cli.terminal import command_line, console, say, write_json
 
 if TYPE_CHECKING:
-    from adahi_ros.lab.evaluation.comparison import Entry
     from adahi_ros.lab.evaluation.evaluate import Comparison
 
 LITERATURE_TASKS = "kitchen,ball,metaworld"
@@ -30,25 +29,20 @@ def measure_literature(
         about: what else is written beside the figures.
     """
     from adahi_ros.lab.calibration.thresholds import Thresholds
-    from adahi_ros.lab.evaluation.comparison import Rows, measure, standings
+    from adahi_ros.lab.evaluation.comparison import measure, standings
     from adahi_ros.lab.evaluation.episodes import evaluation_episodes
     from adahi_ros.lab.papers.literature import LITERATURE, lines
     from adahi_ros.lab.papers.literature_table import line_entries, searched_last
     from adahi_ros.lab.reporting.literature_rows import literature_markdown, literature_table
 
-    rows, table = Rows(tried("--out", out / ROWS)), lines()
+    rows, table = rows_file(out / ROWS), lines()
     numbers = evaluation_episodes(count)
     found: dict[str, Any] = {}
     for task, comparison in compared.items():
         thresholds = Thresholds(out, comparison, workers, say, command_line())
         task_rows: list[dict[str, Any]] = []
         skipped: dict[str, str] = {}
-        with progress() as bar:
-            job = bar.add_task(f"{task}: lines", total=len(table), note="")
-
-            def done(entry: Entry, measured: bool) -> None:
-                bar.update(job, advance=1, note=entry.name)  # noqa: B023
-
+        with row_bar(f"{task}: lines", len(table)) as done:
             # A search may take as long as all other lines.
             for some in searched_last(table, comparison, thresholds):
                 wanted, left_out = line_entries(some, comparison, numbers, thresholds)
@@ -58,8 +52,7 @@ def measure_literature(
     figures = {task: values["methods"] for task, values in found.items()}
     console.print(literature_table(table, figures, f"{count} episodes, seed {about['seed']}"))
     for task, values in found.items():
-        for key, reason in values["skipped"].items():
-            say(f"{task}: {key} is left out: {reason}")
+        say_skipped(task, values["skipped"])
     for each in LITERATURE:
         if not each.lines:
             say(f"{each.name} has no line: {each.why}")

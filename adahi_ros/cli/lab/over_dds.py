@@ -77,13 +77,12 @@ def demo(
 ) -> None:
     """Run robot, draft policy and target verifier as three processes over DDS."""
     from adahi_ros.lab.evaluation.episodes import evaluation_episodes
-    from adahi_ros.lab.evaluation.evaluate import Comparison, expert_error, held_out
+    from adahi_ros.lab.evaluation.evaluate import Comparison, Run, expert_error, held_out
     from adahi_ros.lab.evaluation.loaded_policies import Bench, PolicyFiles
     from adahi_ros.lab.evaluation.repeated_run import repeated_true_skip_ratio
     from adahi_ros.lab.evaluation.run_metrics import run_figures
     from adahi_ros.lab.methods.dds_method import goes_ahead, node_parameters
     from adahi_ros.lab.methods.methods import METHODS, for_task, on_task, parse_methods
-    from adahi_ros.lab.methods.plan_methods import PlanMethod
     from adahi_ros.lab.methods.recommended import default_methods
     from adahi_ros.lab.nodes.dds_run import run_over_dds
     from adahi_ros.lab.nodes.domain import exclusive_domain
@@ -102,6 +101,7 @@ def demo(
     policies = files.load()
     found = calibration_for(task, files, calibration, rate, draft_temperature, seed, workers, names)
     rate_hz, bench = make(task).spec.control_rate_hz, Bench(task, policies, found)
+    compared = Comparison(task, files, found, seed)
     ways = {name: on_task(name, task) for name in names}
     for way in ways.values():
         way.threshold(bench)
@@ -124,9 +124,9 @@ def demo(
                 "threshold": draft["gate.threshold"],
                 **run_figures(runs[name], rate_hz),
                 "true_skip_ratio": None  # a plan has no codes to keep
-                if isinstance(method, PlanMethod)
+                if method.by_plans
                 else repeated_true_skip_ratio(runs[name], bench, method, seed),
-                "mse": expert_error(Comparison(task, files, found, seed), METHODS[name], expert),
+                "mse": expert_error(Run(METHODS[name], compared, numbers), expert),
             }
             say(
                 f"{method.label}: {sum(e.success for e in runs[name].episodes)} of {episodes} episodes "

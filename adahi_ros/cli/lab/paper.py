@@ -11,6 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from adahi_ros.cli.lab.literature import LITERATURE_TASKS, measure_literature
+from adahi_ros.cli.lab.measuring import (
+    POINT,
+    WHOLE_TASK,
+    Episodes,
+    PointEpisodes,
+    Tasks,
+    comparisons,
+    episode_count,
+    say_skipped,
+)
 from adahi_ros.cli.lab.task_options import Workers
 from adahi_ros.cli.options import Backend, Incomplete, JsonFile, Namespace, Seed, tried
 from adahi_ros.cli.terminal import command_line, console, episode_bars, progress, say, write_json
@@ -20,10 +30,7 @@ from adahi_ros.core.files import parse_json, read_bytes
 if TYPE_CHECKING:
     from adahi_ros.lab.evaluation.evaluate import Comparison
 
-QUICK_EPISODES, FULL_EPISODES = 100, 600
-QUICK_POINT, FULL_POINT = 50, 200
-
-Tasks = Annotated[str, typer.Option("--tasks", "--task", help="One, or several separated by commas.")]
+ALL_TASKS = "kitchen,ball,swarm"
 TableTasks = Annotated[
     str | None,
     typer.Option(
@@ -36,28 +43,6 @@ TableTasks = Annotated[
 Folder = Annotated[
     Path | None, typer.Option(help="Folder of the results. Default: results/paper; quick: results/quick.")
 ]
-Episodes = Annotated[int | None, typer.Option(min=1, help="Per method and task. Default: 600; quick: 100.")]
-ALL_TASKS = "kitchen,ball,swarm"
-
-
-def comparisons(tasks: str, seed: int, backend: str) -> dict[str, Comparison]:
-    """Return what is compared on each task: the shipped policies and calibration."""
-    from adahi_ros.gates.parameter_file import load_calibration
-    from adahi_ros.lab.evaluation.evaluate import Comparison
-    from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles, check_fits
-    from adahi_ros.lab.tasks import make
-
-    names = [name.strip() for name in tasks.split(",") if name.strip()]
-    if not names:
-        raise ValueError(f"tasks: {tasks!r}, must name at least one")
-    found = {}
-    for task in names:
-        name = make(task).spec.name
-        files = PolicyFiles(asset(f"checkpoints/{name}"), backend)
-        calibration = load_calibration(asset(f"config/{name}.yaml"))
-        check_fits(calibration, name, files.load())
-        found[name] = Comparison(task, files, calibration, seed)
-    return found
 
 
 def results_folder(out: Path | None, quick: bool) -> Path:
@@ -158,7 +143,7 @@ def table(
     from adahi_ros.lab.reporting.report import TABLE
     from adahi_ros.lab.reporting.tables import paper_table
 
-    count = episodes if episodes is not None else QUICK_EPISODES if quick else FULL_EPISODES
+    count = episode_count(episodes, quick, WHOLE_TASK)
     if literature and methods is not None:
         raise ValueError(f"methods: {methods!r}, must be left out where --literature is given")
     default = LITERATURE_TASKS if literature else ALL_TASKS
@@ -210,8 +195,7 @@ def table(
         if better:
             labels = ", ".join(METHODS[name].label for name in better)
             say(f"{task}: at no more transmissions, at least as good as ADAHI: {labels}")
-        for name, reason in values["skipped"].items():
-            say(f"{task}: {name} is left out: {reason}")
+        say_skipped(task, values["skipped"])
     say(f"took {time.monotonic() - started:.0f} s in {workers} processes")
 
 
@@ -219,7 +203,7 @@ def figures(
     workers: Workers,
     quick: Annotated[bool, typer.Option("--quick", help="50 episodes per point instead of 200.")] = False,
     tasks: Tasks = ALL_TASKS,
-    episodes: Annotated[int | None, typer.Option(min=1, help="Per point. Default: 200; quick: 50.")] = None,
+    episodes: PointEpisodes = None,
     link: Annotated[str, typer.Option(help="Link profile, or a YAML file of one.")] = "wifi_ac",
     dds: Annotated[
         Path | None,
@@ -242,7 +226,7 @@ def figures(
     profile = load_profile(path)
     if dds is not None and not dds.is_dir():
         raise ValueError(f"dds: {dds}, must be a folder")
-    count = episodes if episodes is not None else QUICK_POINT if quick else FULL_POINT
+    count = episode_count(episodes, quick, POINT)
     compared = comparisons(tasks, seed, backend)
     over_dds = {task: measured_over_dds(dds, task) for task in compared}
     out = results_folder(out, quick)

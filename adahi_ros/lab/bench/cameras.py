@@ -214,12 +214,12 @@ def play(comparison: Comparison, method: str, view: str, episodes: Sequence[int]
     """Run episodes with one method, the target seeing what one view shows."""
     world, bench, way = camera_task(comparison.task), comparison.bench(), gated(method)
     controller = Controller(bench.policies.draft, way.config(bench.calibration))
-    verifier = TargetVerifier(bench.policies.target, way.rule)
+    verifier = TargetVerifier(bench.policies.target, way.acceptance)
     target = verifier.policy.signature
     robots = []
     for episode in episodes:
         images = VISION_SETTINGS[view].images(world.encoder)
-        called = CalledVerifier(verifier, way.rule, comparison.seed, images)
+        called = CalledVerifier(verifier, way.acceptance, comparison.seed, images)
         shown = VISION_SETTINGS[view].view(target.observation_dim - world.encoder.features)
         robots.append(_Robot(episode, shown, _calls(called, bench.policies.draft.signature, world)))
     world.reset(comparison.seed, episodes)

@@ -15,15 +15,13 @@ from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.lab.calibration.recorded_world import RecordedWorld
 from adahi_ros.lab.evaluation.loaded_policies import Bench, Policies, check_fits
-from adahi_ros.lab.evaluation.method_needs import on_task
 from adahi_ros.lab.evaluation.metrics import squared_error, transmission_rate, true_skip_ratio
 from adahi_ros.lab.evaluation.rollout import Log
 from adahi_ros.lab.evaluation.run_metrics import spread
 from adahi_ros.lab.evaluation.step_latency import Costs, measure_costs, measure_plan_costs, simulated_latency
 from adahi_ros.lab.link.link_profile import LinkProfile
-from adahi_ros.lab.methods.methods import DRAFTLESS, METHODS, Method, gates_of_methods
-from adahi_ros.lab.methods.plan_methods import PlanMethod
-from adahi_ros.lab.methods.recommended import BestMethod, Recommendation
+from adahi_ros.lab.methods.methods import DRAFTLESS, METHODS, gates_of_methods
+from adahi_ros.lab.methods.recommended import BEST, Recommendation
 from adahi_ros.policies.backends import is_policy, load_policy
 from adahi_ros.policies.corrector.corrector import Corrector
 from adahi_ros.policies.corrector.corrector_checkpoint import load_corrector
@@ -109,7 +107,7 @@ def calibration_of(
 
 def goes_by_plans(name: str) -> bool:
     """Whether a method, by name, needs a target that plans."""
-    return isinstance(METHODS[name], PlanMethod | BestMethod)
+    return METHODS[name].by_plans
 
 
 def check_sizes(signature: Signature, recorded: Trajectories) -> None:
@@ -162,7 +160,10 @@ def replay(
     """
     check_sizes(policies.draft.signature, recorded)
     bench = Bench(recorded.task, policies, calibration)
-    methods = {name: _on(METHODS[name], recorded.task, best) for name in names}
+    methods = {
+        name: best.method(BEST) if best is not None and name == BEST.name else METHODS[name].on(recorded.task)
+        for name in names
+    }
     thresholds = {name: method.threshold(bench) for name, method in methods.items()}
     costs = costs_of(measure_costs(policies.draft, policies.target))
     plan_costs = measure_plan_costs(policies) if any(map(goes_by_plans, names)) else {}
@@ -170,12 +171,12 @@ def replay(
     logs, latencies, figures = {}, {}, {}
     for name, method in methods.items():
         on_method(name)
-        gate, threshold = thresholds[name] or (None, None)
+        gate, threshold = thresholds[name]
         log = method.run(bench, RecordedWorld(recorded), seed, episodes, lambda step: None)
         spent, waited = costs, log
-        if isinstance(method, PlanMethod):
+        if method.by_plans:
             spent = costs_of(plan_costs[method.proposer])
-            waited = replace(log, transmitted=log.transmitted & (method.late == 0))
+            waited = replace(log, transmitted=log.transmitted & (method.delay == 0))
         latency = simulated_latency(waited, name not in DRAFTLESS, spent, link, seed, episodes)
         known = log.deviation[log.active & np.isfinite(log.deviation)]
         logs[name], latencies[name] = log, latency
@@ -193,9 +194,3 @@ def replay(
             "modelled_latency_ms": spread(latency[log.active].tolist()),
         }
     return Replay(recorded, logs, latencies, costs, figures)
-
-
-def _on(method: Method, task: str, best: Recommendation | None) -> Method:
-    if isinstance(method, BestMethod) and best is not None:
-        return best.method(method.label, method.about)
-    return on_task(method, task)

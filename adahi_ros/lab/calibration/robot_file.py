@@ -77,11 +77,11 @@ class RobotFile:
     def _told(self, name: str) -> Any:
         """Return a parameter of the robot; raises ValueError where it is of another type than the node's."""
         value, usual = self.robot.get(name, DEFAULTS[name]), DEFAULTS[name]
-        if isinstance(usual, tuple):
+        kind = type(usual)
+        if kind is tuple:
             if not isinstance(value, list | tuple) or not all(isinstance(each, str) for each in value):
                 raise ValueError(f"{self.path}: {name}: {value!r}, must be a list of strings")
             return tuple(each for each in value if each)  # ROS has no empty list: [''] is one
-        kind = type(usual)
         if type(value) is not kind and not (kind is float and type(value) is int):
             raise ValueError(f"{self.path}: {name}: {value!r}, must be {KINDS[kind]}")
         return kind(value)
@@ -140,7 +140,7 @@ class RobotFile:
             ValueError: none is named.
         """
         name = self.robot.get("checkpoint")
-        if not isinstance(name, str) or not name:
+        if type(name) is not str or not name:
             raise ValueError(
                 f"{self.path}: checkpoint: {name!r}, must be FOLDER/NAME of a policy, or give --draft"
             )
@@ -180,7 +180,7 @@ class RobotFile:
         if not self._goes_by_plans:
             return None
         threshold = self.robot.get("gate.threshold")
-        if not isinstance(threshold, float):
+        if type(threshold) is not float:
             raise ValueError(f"{self.path}: gate.threshold: {threshold!r}, must be a floating-point number")
         proposer, wait_policy, gate = (self._told(name) for name in ("proposer", "wait_policy", "gate.name"))
         try:
@@ -200,7 +200,7 @@ class RobotFile:
     def target(self) -> Path | None:
         """The target that the verifier has, where it is named."""
         target = self.verifier.get("checkpoint")
-        if not isinstance(target, str) or target in ("", self.robot.get("checkpoint")):  # said to all nodes
+        if type(target) is not str or target in ("", self.robot.get("checkpoint")):  # said to all nodes
             return None
         return named(target, CHECKPOINTS)
 

@@ -24,20 +24,17 @@ from adahi_ros.gates.registry import WITHOUT_THRESHOLD
 from adahi_ros.lab.evaluation.evaluate import (
     Comparison,
     Outcome,
-    batches,
+    Run,
     outcome_figures,
     paired_with,
-    play_method,
+    played,
     reference_among,
 )
 from adahi_ros.lab.evaluation.loaded_policies import Bench
-from adahi_ros.lab.evaluation.method_needs import demands, on_task, traffic
-from adahi_ros.lab.methods.file_methods import FileMethod
-from adahi_ros.lab.methods.harm_oracle import HarmOracleMethod
-from adahi_ros.lab.methods.methods import METHODS, GatedMethod, Method, OracleMethod
-from adahi_ros.lab.methods.plan_methods import PlanMethod
-from adahi_ros.lab.methods.proposer_methods import ProposerMethod
-from adahi_ros.lab.parallel import Job, ended_jobs
+from adahi_ros.lab.evaluation.method_needs import demands, traffic
+from adahi_ros.lab.methods.method import Method
+from adahi_ros.lab.methods.method_names import printed
+from adahi_ros.lab.methods.methods import METHODS
 from adahi_ros.lab.tasks import make
 
 RANDOM = "random"
@@ -69,7 +66,8 @@ class Entry:
     def key(self, bench: Bench) -> dict[str, Any]:
         """Return all that decides what will be measured, as plain JSON."""
         policies, calibration = bench.policies, bench.calibration
-        gate, threshold = self.method.threshold(bench) or (None, None)
+        method = self.method.on(self.comparison.task)
+        gate, threshold = method.threshold(bench)
         actors = {each.name: getattr(policies, each.name) for each in fields(policies)}
         link = self.comparison.link
         return {
@@ -78,8 +76,8 @@ class Entry:
             "kind": self.kind,
             "gate": gate,
             "threshold": threshold,
-            "as": repr(on_task(self.method, self.comparison.task)),
-            "file": _content(self.method),
+            "as": printed(method),
+            "file": _content(method),
             "episodes": len(self.episodes),
             "seed": self.comparison.seed,
             "backend": self.comparison.files.backend,
@@ -92,11 +90,10 @@ class Entry:
 
 
 def _content(method: Method) -> str | None:
-    """Name what is in the file that a method is of, or the weights of its gate or rule; None of others."""
-    if isinstance(method, FileMethod):
-        return method.digest
-    kinds = PlanMethod | GatedMethod | ProposerMethod
-    file = method.arguments.get("file") if isinstance(method, kinds) else None
+    """Name the content of a method's file: its class, or weights of its gate or rule; None without one."""
+    if method.own is not None:
+        return method.own.digest
+    file = {**method.gate_arguments, **method.acceptance_arguments}.get("file")
     return (
         None if file is None else blake2b(read_bytes(Path(file), LARGEST_WEIGHTS), digest_size=16).hexdigest()
     )
@@ -184,44 +181,19 @@ def random_baseline(entry: Entry, figures: dict[str, Any]) -> Entry | None:
         None where it asks always, never, or nobody knows how it would be.
     """
     rate = figures["transmission_rate"]
-    if not 0.0 < rate < 1.0:
+    method = entry.method.on(entry.comparison.task)
+    proposes = method.own is not None and method.own.proposes
+    no_threshold = method.gate in WITHOUT_THRESHOLD and not method.by_plans
+    if not 0.0 < rate < 1.0 or proposes or no_threshold or method.horizon is not None:
         return None
-    method, comparison = on_task(entry.method, entry.comparison.task), entry.comparison
-    if isinstance(method, FileMethod):
-        told = method.told()
-        if told.proposes:
-            return None
-        late = int(told.wait_policy == "ahead")
-        method = (
-            PlanMethod(entry.name, "", told.proposer, RANDOM, late=late)
-            if told.by_plans
-            else GatedMethod(entry.name, "", RANDOM, told.rule)
-        )
-    if isinstance(method, OracleMethod):
-        method = GatedMethod(entry.name, "", RANDOM)
-    if isinstance(method, HarmOracleMethod):
-        method = (
-            GatedMethod(entry.name, "", RANDOM)
-            if method.drafts
-            else PlanMethod(entry.name, "", method.proposer, RANDOM)
-        )
-    baseline: Method
-    if isinstance(method, PlanMethod):
-        plans = comparison.files.load().plans
+    chance = rate
+    if method.by_plans:
+        plans = entry.comparison.files.load().plans
         assert plans is not None
-        chance = chance_between_plans(
-            rate, figures["steps_per_episode"], plans.signature.horizon, method.late
-        )
-        baseline = replace(method, asks=RANDOM, at=1.0 - chance, arguments={})
-    elif isinstance(method, ProposerMethod) and method.horizon is None:
-        baseline = replace(method, asks=RANDOM, at=1.0 - rate, arguments={})
-    elif isinstance(method, GatedMethod) and method.gate not in WITHOUT_THRESHOLD:
-        baseline = replace(method, gate=RANDOM)
-        calibration = replace(comparison.calibration, thresholds={RANDOM: 1.0 - rate})
-        comparison = replace(comparison, calibration=calibration)
-    else:
-        return None
-    return Entry(entry.name, BASELINE, baseline, comparison, entry.episodes)
+        horizon = plans.signature.horizon
+        chance = chance_between_plans(rate, figures["steps_per_episode"], horizon, method.delay)
+    baseline = replace(method, gate=RANDOM, gate_arguments={}, at=1.0 - chance, own=None)
+    return replace(entry, kind=BASELINE, method=baseline)
 
 
 def chance_between_plans(rate: float, steps: float, horizon: int, late: int = 0) -> float:
@@ -269,22 +241,12 @@ def measure(
             missing.append((entry, key))
         else:
             on_row(entry, False)
-    jobs: list[Job[Outcome]] = []
-    of_job: list[int] = []
-    for index, (entry, _) in enumerate(missing):
-        parts = batches(entry.episodes)
-        jobs += [(play_method, (entry.comparison, entry.method, part)) for part in parts]
-        of_job += [index] * len(parts)
-    outcomes: dict[int, Outcome] = {}
-    with closing(ended_jobs(jobs, workers)) as ended:
-        for job, outcome in ended:
-            outcomes[job] = outcome
-            mine = [each for each, index in enumerate(of_job) if index == of_job[job]]
-            if all(each in outcomes for each in mine):
-                entry, key = missing[of_job[job]]
-                whole = Outcome.side_by_side([outcomes.pop(each) for each in mine])
-                rows.add({"key": key, **_figures(entry, whole)})
-                on_row(entry, True)
+    runs = [Run(entry.method, entry.comparison, entry.episodes) for entry, _ in missing]
+    with closing(played(runs, workers)) as ended:
+        for index, outcome in ended:
+            entry, key = missing[index]
+            rows.add({"key": key, **_figures(entry, outcome)})
+            on_row(entry, True)
     found = [rows.find(key) for key in keys]
     return [row for row in found if row is not None]
 

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`adahi evaluate`: every method on the same episodes, in process, on all cores."""
+"""Plays methods on the episodes of a task, in process and on all cores; figures of their outcomes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,8 +25,9 @@ from adahi_ros.lab.evaluation.metrics import (
 )
 from adahi_ros.lab.evaluation.rollout import Logged
 from adahi_ros.lab.evaluation.step_link import Across, StepLink
-from adahi_ros.lab.methods.methods import METHODS, Method
-from adahi_ros.lab.parallel import Job, run_jobs
+from adahi_ros.lab.methods.method import Method
+from adahi_ros.lab.methods.methods import METHODS
+from adahi_ros.lab.parallel import Job, ended_jobs, run_jobs
 from adahi_ros.lab.tasks import goal_is_for_target, make
 from adahi_ros.lab.tasks.demonstrations import collect_parallel
 
@@ -82,28 +85,74 @@ class Comparison:
         return Bench(self.task, policies, self.calibration, across)
 
 
+@dataclass(frozen=True)
+class Run:
+    """One method on some episodes; pickles.
+
+    Attributes:
+        method: that is run.
+        comparison: on what.
+        episodes: their numbers.
+    """
+
+    method: Method
+    comparison: Comparison
+    episodes: Sequence[int]
+
+
 def batches(episodes: Sequence[int]) -> list[Sequence[int]]:
-    """Split episodes as jobs are."""
+    """Split episodes as jobs are split."""
     return [episodes[start : start + BATCH] for start in range(0, len(episodes), BATCH)]
 
 
-def play(comparison: Comparison, name: str, episodes: Sequence[int]) -> Outcome:
-    """Run episodes of the task with one method, by its name."""
-    return play_method(comparison, METHODS[name], episodes)
-
-
-def play_method(comparison: Comparison, method: Method, episodes: Sequence[int]) -> Outcome:
-    """Run episodes of the task with one method."""
-    world = make(comparison.task)
-    log = method.run(comparison.bench(), world, comparison.seed, episodes, lambda step: None)
+def play(run: Run) -> Outcome:
+    """Run episodes of the task with one method, side by side."""
+    world, comparison = make(run.comparison.task), run.comparison
+    log = run.method.run(comparison.bench(), world, comparison.seed, run.episodes)
     return Outcome(log, world.success, world.completed, world.fulfilled)
 
 
-def expert_error(comparison: Comparison, method: Method, expert: Trajectories) -> float:
-    """Return a method's mean squared error to the expert on its own observations, in action scales."""
-    bench = comparison.bench()
-    episodes = range(len(expert))
-    log = method.run(bench, RecordedWorld(expert), comparison.seed, episodes, lambda step: None)
+def played(
+    runs: Sequence[Run], workers: int, on_part: Callable[[int, int], None] = lambda index, episodes: None
+) -> Generator[tuple[int, Outcome], None, None]:
+    """Play runs; yield the index and the outcome of each as it ends.
+
+    Args:
+        runs: what is played.
+        workers: processes; the outcomes do not depend on their number.
+        on_part: receives the index of a run and how many of its episodes have just ended.
+    """
+    parts = [(index, part) for index, run in enumerate(runs) for part in batches(run.episodes)]
+    jobs: list[Job[Outcome]] = [(play, (replace(runs[index], episodes=part),)) for index, part in parts]
+    waited_for = Counter(index for index, _ in parts)
+    found: dict[int, dict[int, Outcome]] = {index: {} for index in waited_for}
+    with closing(ended_jobs(jobs, workers)) as ended:
+        for job, outcome in ended:
+            index, part = parts[job]
+            on_part(index, len(part))
+            found[index][job] = outcome
+            if len(found[index]) == waited_for[index]:
+                yield index, Outcome.side_by_side([whole for _, whole in sorted(found.pop(index).items())])
+
+
+def play_runs(
+    runs: Mapping[str, Run], workers: int, on_done: Progress = lambda name, episodes: None
+) -> dict[str, Outcome]:
+    """Play runs by name; arguments as `played`, with the name of a run in place of its index."""
+    names = list(runs)
+    outcomes = dict(played(list(runs.values()), workers, lambda index, done: on_done(names[index], done)))
+    return {name: outcomes[index] for index, name in enumerate(names)}
+
+
+def expert_error(run: Run, expert: Trajectories) -> float:
+    """Return the mean squared error of a run's method, in action scales, on an expert's observations.
+
+    Args:
+        run: its method, and on what.
+        expert: what was observed and done, in place of the run's episodes.
+    """
+    bench = run.comparison.bench()
+    log = run.method.run(bench, RecordedWorld(expert), run.comparison.seed, range(len(expert)))
     return squared_error(expert, log.action, log.active, bench.policies.draft.action_scale)
 
 
@@ -129,27 +178,9 @@ def play_all(
         names: keys of `METHODS`.
         episodes: their numbers.
         workers: processes.
-        on_done: told a method and how many of its episodes have just ended.
+        on_done: receives a method and how many of its episodes have just ended.
     """
-    return _play_all(comparison, {name: METHODS[name] for name in names}, episodes, workers, on_done)
-
-
-def _play_all(
-    comparison: Comparison,
-    methods: Mapping[str, Method],
-    episodes: Sequence[int],
-    workers: int,
-    on_done: Progress,
-) -> dict[str, Outcome]:
-    parts = batches(episodes)
-    named = [(name, part) for name in methods for part in parts]
-    jobs: list[Job[Outcome]] = [(play_method, (comparison, methods[name], part)) for name, part in named]
-    outcomes = run_jobs(jobs, workers, lambda index: on_done(named[index][0], len(named[index][1])))
-    count = len(parts)
-    return {
-        name: Outcome.side_by_side(outcomes[row * count : (row + 1) * count])
-        for row, name in enumerate(methods)
-    }
+    return play_runs({name: Run(METHODS[name], comparison, episodes) for name in names}, workers, on_done)
 
 
 def outcome_figures(outcome: Outcome) -> dict[str, Any]:
@@ -202,14 +233,17 @@ def evaluate_methods(
     """
     reference = reference_among(names, against)
     bench = comparison.bench()
-    methods = {name: METHODS[name] for name in names}  # once, so that a file which changes is told
-    thresholds = {name: method.threshold(bench) for name, method in methods.items()}  # and what cannot run
+    # Each is made once, so that a file which changes meanwhile is an error.
+    runs = {name: Run(METHODS[name], comparison, episodes) for name in names}
+    thresholds = {
+        name: run.method.threshold(bench) for name, run in runs.items()
+    }  # an error before hours of work
     expert = held_out(comparison.task, comparison.seed, workers)
-    outcomes = _play_all(comparison, methods, episodes, workers, on_done)
-    errors = run_jobs([(expert_error, (comparison, method, expert)) for method in methods.values()], workers)
+    outcomes = play_runs(runs, workers, on_done)
+    errors = run_jobs([(expert_error, (run, expert)) for run in runs.values()], workers)
     figures: dict[str, dict[str, Any]] = {}
     for name, error in zip(names, errors, strict=True):
-        gate, threshold = thresholds[name] or (None, None)
+        gate, threshold = thresholds[name]
         figures[name] = {
             "gate": gate,
             "threshold": threshold,

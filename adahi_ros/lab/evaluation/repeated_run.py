@@ -8,7 +8,7 @@ from itertools import groupby
 import numpy as np
 
 from adahi_ros.lab.evaluation.loaded_policies import Bench
-from adahi_ros.lab.methods.methods import Method
+from adahi_ros.lab.methods.method import Method
 from adahi_ros.lab.tasks import make
 from adahi_ros.protocol.records import RunRecord
 
@@ -25,7 +25,7 @@ def repeated_true_skip_ratio(run: RunRecord, bench: Bench, method: Method, seed:
     kept: list[np.ndarray] = []
     for episode, steps in groupby(run.steps, key=lambda step: step.episode):
         actions = np.array([step.action for step in steps], dtype=np.float32)
-        log = method.run(bench, make(bench.task), seed, [episode], lambda step: None)
+        log = method.run(bench, make(bench.task), seed, [episode])
         if not np.array_equal(log.action[:, 0], actions):
             return None
         kept.append(log.accepted[~log.transmitted].all(axis=-1))

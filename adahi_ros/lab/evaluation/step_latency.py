@@ -20,7 +20,7 @@ from adahi_ros.lab.evaluation.loaded_policies import Policies
 from adahi_ros.lab.evaluation.rollout import Log
 from adahi_ros.lab.evaluation.step_costs import step_costs
 from adahi_ros.lab.link.link_profile import LinkProfile
-from adahi_ros.lab.methods.plan_methods import CORRECTOR, DRAFT_CHECKS_PLAN
+from adahi_ros.lab.methods.actors import CORRECTOR, DRAFT_CHECKS_PLAN
 from adahi_ros.policies.interface import Policy
 
 REPETITIONS = 200

@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from adahi_ros.lab.evaluation.evaluate import Comparison, Outcome, Progress, batches, outcome_figures, play
+from adahi_ros.lab.evaluation.evaluate import Comparison, Outcome, Progress, Run, outcome_figures, play_runs
 from adahi_ros.lab.evaluation.loaded_policies import Policies
 from adahi_ros.lab.evaluation.metrics import area_under
-from adahi_ros.lab.methods.methods import gates_of_methods
-from adahi_ros.lab.parallel import Job, run_jobs
+from adahi_ros.lab.methods.methods import METHODS, gates_of_methods
 
 RATES = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05, 0.02)  # falling: each starts at the last
 SWEPT = gates_of_methods()
@@ -115,17 +114,10 @@ def sweep(
         on_done: told a method and how many of its episodes have just ended.
         swept: the methods whose rates are wanted, each with its gate.
     """
-    parts = batches(episodes)
 
-    def run(wanted: dict[str, Comparison]) -> dict[str, Outcome]:
-        jobs: list[Job[Outcome]] = [
-            (play, (each, name, part)) for name, each in wanted.items() for part in parts
-        ]
-        outcomes = run_jobs(jobs, workers, lambda index: on_done(jobs[index][1][1], len(jobs[index][1][2])))
-        return {
-            name: Outcome.side_by_side(outcomes[row * len(parts) : (row + 1) * len(parts)])
-            for row, name in enumerate(wanted)
-        }
+    def run(wanted: Mapping[str, Comparison]) -> dict[str, Outcome]:
+        runs = {name: Run(METHODS[name], on, episodes) for name, on in wanted.items()}
+        return play_runs(runs, workers, on_done)
 
     def measured(outcomes: dict[str, Outcome]) -> list[Point]:
         return [Point(name, outcome_figures(outcome)) for name, outcome in outcomes.items()]

@@ -8,8 +8,9 @@ from typing import Any
 
 from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.lab.evaluation.loaded_policies import PLANS, PolicyFiles
-from adahi_ros.lab.methods.methods import COOL, on_task
-from adahi_ros.lab.methods.plan_methods import PlanMethod
+from adahi_ros.lab.methods.actors import CORRECTOR
+from adahi_ros.lab.methods.method_names import COOL
+from adahi_ros.lab.methods.methods import on_task
 
 
 def node_parameters(
@@ -28,35 +29,46 @@ def node_parameters(
         ValueError: no robot can run it, or its gate was not calibrated.
     """
     method = on_task(name, task)
-    if isinstance(method, PlanMethod):
-        return _by_plan(method, files, calibration, deadline_s)
-    config = method.config(calibration)
     folder = files.folder.resolve()
     draft = {
         "checkpoint": str(folder / "draft"),
         "backend": files.backend,
-        "gate.name": config.trigger.name,
-        "gate.threshold": config.trigger.threshold,
-        "deviation.smoothing": config.smoothing,
-        "deviation.normalization": config.normalization,
-        "draft_temperature": config.draft_temperature,
+        "gate.name": method.gate,
+        "gate.threshold": method.threshold_in(calibration),
         "deadline_s": deadline_s,
     }
-    target = {"checkpoint": str(folder / "target"), "backend": files.backend, "rule": method.rule}
-    told = {
-        name: str(Path(value).resolve()) if name == "file" else value
-        for name, value in method.arguments.items()
+    if method.by_plans:
+        draft |= {
+            "proposer": method.proposer,
+            "wait_policy": method.wait_policy,
+            "draft_temperature": COOL,
+            **{f"gate.{name}": str(Path(file).resolve()) for name, file in method.gate_arguments.items()},
+        }
+        if method.proposer == CORRECTOR:
+            draft["corrector"] = str(folder / PLANS / CORRECTOR)
+    else:
+        config = method.config(calibration)
+        draft |= {
+            "deviation.smoothing": config.smoothing,
+            "deviation.normalization": config.normalization,
+            "draft_temperature": config.draft_temperature,
+        }
+    arguments = {
+        f"{method.acceptance}.{name}": str(Path(value).resolve()) if name == "file" else value
+        for name, value in method.acceptance_arguments.items()
     }
-    return draft, {**target, **{f"{method.rule}.{name}": value for name, value in told.items()}}
+    checkpoint = folder / PLANS / "target" if method.by_plans else folder / "target"
+    target = {"checkpoint": str(checkpoint), "backend": files.backend, "rule": method.acceptance}
+    return draft, target | arguments
 
 
 def goes_by_plans(name: str, task: str) -> bool:
-    """Return whether a method goes on by plans of the target.
+    """Return whether a method executes plans of the target.
 
     Raises:
         ValueError: no robot can run it.
     """
-    return isinstance(on_task(name, task), PlanMethod)
+    return on_task(name, task).by_plans
 
 
 def goes_ahead(name: str, task: str) -> bool:
@@ -66,26 +78,4 @@ def goes_ahead(name: str, task: str) -> bool:
         ValueError: no robot can run it.
     """
     method = on_task(name, task)
-    return isinstance(method, PlanMethod) and method.wait_policy == "ahead"
-
-
-def _by_plan(
-    method: PlanMethod, files: PolicyFiles, calibration: Calibration, deadline_s: float
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    folder = files.folder.resolve()
-    weights = {f"gate.{name}": str(Path(file).resolve()) for name, file in method.arguments.items()}
-    corrector = {"corrector": str(folder / PLANS / "corrector")} if method.proposer == "corrector" else {}
-    draft = {
-        "checkpoint": str(folder / "draft"),
-        "backend": files.backend,
-        "proposer": method.proposer,
-        **corrector,
-        "wait_policy": method.wait_policy,
-        "gate.name": method.asks,
-        "gate.threshold": calibration.threshold(method.label) if method.at is None else method.at,
-        "draft_temperature": COOL,
-        **weights,
-        "deadline_s": deadline_s,
-    }
-    target = {"checkpoint": str(folder / PLANS / "target"), "backend": files.backend, "rule": "replace"}
-    return draft, target
+    return method.by_plans and method.wait_policy == "ahead"

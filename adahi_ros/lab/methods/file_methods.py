@@ -11,12 +11,10 @@ import inspect
 import math
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import lru_cache
 from hashlib import blake2b
-from importlib.abc import SourceLoader
-from importlib.util import module_from_spec, spec_from_file_location
 from numbers import Real
 from pathlib import Path
 from traceback import extract_tb
@@ -28,18 +26,15 @@ import numpy as np
 from adahi_ros.acceptance.registry import ACCEPTANCES
 from adahi_ros.core.files import read_bytes
 from adahi_ros.core.proposal import Proposal
-from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
 from adahi_ros.gates.interface import Gate, GateContext
-from adahi_ros.gates.registry import GATES, WITHOUT_THRESHOLD
-from adahi_ros.lab.evaluation.loaded_policies import Bench
-from adahi_ros.lab.evaluation.rollout import Log, World, rollout
-from adahi_ros.lab.methods.named_numbers import named_number
-from adahi_ros.lab.methods.plan_methods import actor_of, target_of
+from adahi_ros.gates.registry import GATES
+from adahi_ros.lab.methods.actors import DRAFT, follows_plan
+from adahi_ros.lab.methods.method import Method
+from adahi_ros.lab.methods.method_names import named_number
+from adahi_ros.policies.interface import Actor
 from adahi_ros.proposers.interface import Proposer, ProposerContext
 from adahi_ros.proposers.registry import PROPOSERS
-from adahi_ros.robot.controller import Controller
 from adahi_ros.robot.loop import WAIT_POLICIES
-from adahi_ros.server.verifier import TargetVerifier
 
 T = TypeVar("T")
 FILE = re.compile(r"(.+\.py):([^\W\d]\w*)(?:@([^@]+))?")
@@ -47,111 +42,80 @@ FILE_GRAMMAR = "FILE.py:CLASS of a gate or a proposer of your own, with a thresh
 
 
 @dataclass(frozen=True)
-class MethodAttributes:
-    """What a class says of itself by its attributes, and what holds where it says nothing.
+class FileClass:
+    """A class in a file: completes a method, and is its gate or its proposer.
 
     Attributes:
-        proposes: it is a proposer; else a gate.
-        proposer: a key of `PROPOSERS`: "draft"; of a class that proposes, its own name.
-        by_plans: who proposes goes on by the target's plans; else it drafts.
-        gate: a key of `GATES`: "always"; of a class that scores, its own name.
-        threshold: of the gate; None where it is searched.
-        rule: a key of `ACCEPTANCES`: "speculative" for the shipped drafts, "replace" for all else.
-        wait_policy: one of `WAIT_POLICIES`: "wait" for each reply; or "ahead", which has it a step later.
-    """
-
-    proposes: bool
-    proposer: str
-    by_plans: bool
-    gate: str
-    threshold: float | None
-    rule: str
-    wait_policy: str
-
-
-@dataclass(frozen=True)
-class FileMethod:
-    """A class in a file, as a `Method`.
-
-    Attributes:
-        name: as it was given.
+        name: of the method, as it was given.
         path: of the file.
         class_name: in it.
-        digest: names what is in the file; None where it cannot be read. Where the file is run, by whatever
-            process, this must be in it: else not all episodes would be of one method.
-        at: the threshold that was given; None takes the class's own.
+        digest: names the content of the file; None where it cannot be read. Wherever the file is run, by
+            whatever process, its content must have this digest: all episodes are of one method.
     """
 
     name: str
     path: Path
     class_name: str
     digest: str | None
-    at: float | None = None
 
     @property
-    def label(self) -> str:
-        """See `Method`."""
-        return self.class_name if self.at is None else f"{self.class_name}@{self.at:g}"
+    def runs_on_robot(self) -> bool:
+        """See `Source`."""
+        return False
+
+    def on(self, method: Method, task: str) -> Method:
+        """See `Source`: reads the attributes of the class, the same for every task."""
+        made, name, proposes = self._class(), self.name, self.proposes
+        if proposes == issubclass(made, Gate):
+            raise ValueError(
+                f"{name}: has {'both' if proposes else 'neither'} of score and propose; must have one: "
+                "a gate scores, a proposer proposes"
+            )
+        # Its own role has its name, whatever attribute of that role it may have.
+        proposer = made.__name__ if proposes else made.proposer
+        gate = made.gate if proposes else made.__name__
+        if proposes:
+            _check(name, "gate", gate, GATES)
+        else:
+            _check(name, "proposer", proposer, PROPOSERS)
+        by_plans = self.by_plans if proposes else follows_plan(proposer)
+        rule = made.rule or ("speculative" if proposer == DRAFT else "replace")
+        _check(name, "rule", rule, ("replace",) if by_plans else ACCEPTANCES)
+        _check(name, "wait_policy", made.wait_policy, WAIT_POLICIES if by_plans else ("wait",))
+        return replace(
+            method,
+            about=(inspect.getdoc(made) or "").partition("\n")[0],
+            proposer=proposer,
+            gate=gate,
+            at=_threshold(name, made.threshold if method.at is None else method.at),
+            acceptance=rule,
+            delay=int(made.wait_policy == "ahead"),
+            wait_policy=made.wait_policy,
+            source=None,
+            own=self,
+        )
 
     @property
-    def about(self) -> str:
-        """See `Method`: the first line that the class says of itself."""
-        return (inspect.getdoc(self._class()) or "").partition("\n")[0]
+    def proposes(self) -> bool:
+        """See `OwnClass`."""
+        return issubclass(self._class(), Proposer)
 
     @property
-    def gate(self) -> str | None:
-        """See `Method`; None where its threshold is its own, or it needs none."""
-        told = self.told()
-        return self.name if told.threshold is None and told.gate not in WITHOUT_THRESHOLD else None
+    def by_plans(self) -> bool:
+        """See `OwnClass`; of a class that proposes."""
+        made = self._class()
+        return issubclass(made, Proposer) and bool(made.needs_plan)
 
-    def told(self) -> MethodAttributes:
-        """Return what the class says of itself.
+    def made_gate(self) -> CheckedGate:
+        """See `OwnClass`."""
+        return CheckedGate(self._made(), self.name)
 
-        Raises:
-            ValueError: there is none, or it says what cannot be.
-        """
-        found = _told(self._class(), self.name)
-        return found if self.at is None else replace(found, threshold=_threshold(self.name, self.at))
+    def made_proposer(self, actor: Actor, rule: str) -> CheckedProposer:
+        """See `OwnClass`."""
+        return CheckedProposer(self._made(actor), self.name, actor.signature.action_dim, rule)
 
-    def threshold(self, bench: Bench) -> tuple[str, float] | None:
-        """See `Method`."""
-        trigger = self._parts(bench)[0].config.trigger
-        return trigger.name, trigger.threshold
-
-    def run(
-        self, bench: Bench, world: World, seed: int, episodes: Sequence[int], on_step: Callable[[int], None]
-    ) -> Log:
-        """See `Method`."""
-        late = int(self.told().wait_policy == "ahead")
-        return rollout(world, *self._parts(bench), seed, episodes, on_step, late=late, across=bench.across)
-
-    def _class(self) -> type:
+    def _class(self) -> type[ByDefault]:
         return _completed(_class_of(self.path, self.class_name, self.digest))
-
-    def _parts(self, bench: Bench) -> tuple[Controller, TargetVerifier]:
-        """Return the robot's side, that remembers nothing, and the verifier."""
-        told, policies = self.told(), bench.policies
-        base = bench.calibration.controller("always")
-        if told.by_plans:
-            # Who proposes himself knows the robot by the signature of the target.
-            actor = actor_of(policies, "plan" if told.proposes else told.proposer, self.name)
-            target, base = target_of(policies, self.name), ControllerConfig(base.trigger)
-        else:
-            actor, target = policies.draft, policies.target
-            fault = ACCEPTANCES[told.rule]().compatible(actor.signature, target.signature)
-            if fault is not None:
-                raise ValueError(f"{self.name}: {told.rule}: {fault}")
-        at = told.threshold
-        if at is None:
-            at = 0.0 if told.gate in WITHOUT_THRESHOLD else bench.calibration.threshold(self.name)
-        if told.proposes:
-            made = CheckedProposer(self._made(actor), self.name, actor.signature.action_dim, told.rule)
-            config = replace(base, trigger=ThresholdedGate(told.gate, at))
-            controller = Controller(actor, config, told.proposer, made=made)
-        else:
-            trigger = ThresholdedGate(told.gate, at, CheckedGate(self._made(), self.name))
-            controller = Controller(actor, replace(base, trigger=trigger), told.proposer)
-        return controller, TargetVerifier(target, told.rule)
 
     def _made(self, *arguments: Any) -> Any:
         make = self._class()
@@ -163,7 +127,12 @@ class FileMethod:
         return _asked(self.name, "__init__", lambda: make(*arguments))
 
 
-def file_method(name: str) -> FileMethod | None:
+def is_file_method(name: str) -> bool:
+    """Return whether a name is that of a class in a file: see `FILE_GRAMMAR`."""
+    return FILE.fullmatch(name) is not None
+
+
+def file_method(name: str) -> Method | None:
     """Return the method of a name; None where it is none of these: see `FILE_GRAMMAR`.
 
     Raises:
@@ -179,18 +148,25 @@ def file_method(name: str) -> FileMethod | None:
     try:
         digest = _digest(read_bytes(Path(path)))
     except (OSError, ValueError):
-        digest = None  # what is wrong with it is told where it is run
-    return FileMethod(name, Path(path), class_name, digest, at)
+        digest = None  # the error is reported where the file is run
+    label = class_name if at is None else f"{class_name}@{at:g}"
+    return Method(name, label, at=at, source=FileClass(name, Path(path), class_name, digest))
 
 
 class ByDefault:
-    """What holds where a class of a file says nothing; see `MethodAttributes`."""
+    """The attributes of a class in a file that it does not set itself; see `Method`."""
 
-    proposer: Any = "draft"
+    proposer: Any = DRAFT
     gate: Any = "always"
     threshold: Any = None
     rule: Any = None  # by proposer
     wait_policy: Any = "wait"
+
+
+def _completed(made: type) -> type[ByDefault]:
+    """Return a class of a file as the gate or proposer that it is, with defaults for what it leaves out."""
+    kinds = [kind for method, kind in (("propose", Proposer), ("score", Gate)) if method in dir(made)]
+    return type(made.__name__, (made, *kinds, ByDefault), {"__doc__": made.__doc__})
 
 
 class CheckedGate(Gate):
@@ -291,7 +267,7 @@ def read_only(value: Any) -> Any:
         return view
     if isinstance(value, Mapping):
         return {name: read_only(each) for name, each in value.items()}
-    if is_dataclass(value) and not isinstance(value, type):
+    if is_dataclass(type(value)):
         return replace(value, **{each.name: read_only(getattr(value, each.name)) for each in fields(value)})
     return value
 
@@ -310,36 +286,9 @@ def _asked(name: str, what: str, ask: Callable[[], T]) -> T:
         raise ValueError(f"{name}: {what}: {type(error).__name__}: {error}{where}") from error
 
 
-def _completed(made: type) -> type[ByDefault]:
-    """Return a class of a file as the gate or proposer that it is, with defaults of what it leaves out."""
-    kinds = [kind for method, kind in (("propose", Proposer), ("score", Gate)) if method in dir(made)]
-    return type(made.__name__, (made, *kinds, ByDefault), {"__doc__": made.__doc__})
-
-
-def _told(made: type[ByDefault], name: str) -> MethodAttributes:
-    proposes = issubclass(made, Proposer)
-    if proposes == issubclass(made, Gate):
-        raise ValueError(
-            f"{name}: has {'both' if proposes else 'neither'} of score and propose; must have one: a gate "
-            "scores, a proposer proposes"
-        )
-    # What it is itself has its name, whatever attributes of that kind it may have besides.
-    proposer = made.__name__ if proposes else made.proposer
-    gate = made.gate if proposes else made.__name__
-    if proposes:
-        _check(name, "gate", gate, GATES)
-    else:
-        _check(name, "proposer", proposer, PROPOSERS)
-    who = made if proposes else PROPOSERS[proposer]  # that of drafts is no class
-    by_plans = isinstance(who, type) and issubclass(who, Proposer) and bool(who.needs_plan)
-    rule = made.rule or ("speculative" if proposer == "draft" else "replace")
-    _check(name, "rule", rule, ("replace",) if by_plans else ACCEPTANCES)
-    _check(name, "wait_policy", made.wait_policy, WAIT_POLICIES if by_plans else ("wait",))
-    threshold = None if made.threshold is None else _threshold(name, made.threshold)
-    return MethodAttributes(proposes, proposer, by_plans, gate, threshold, rule, made.wait_policy)
-
-
-def _threshold(name: str, value: Any) -> float:
+def _threshold(name: str, value: Any) -> float | None:
+    if value is None:
+        return None
     if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
         raise ValueError(f"{name}: threshold: {value!r}, must be a finite number")
     return float(value)
@@ -384,15 +333,13 @@ def _digest(content: bytes) -> str:
 def _module(path: Path, content: bytes) -> ModuleType:
     """Run what is in a file, once per process."""
     name = f"{path.stem}_{_digest(str(path).encode() + content)}"
-    spec = spec_from_file_location(name, path)
-    assert spec is not None
-    assert isinstance(spec.loader, SourceLoader)
-    module = module_from_spec(spec)
+    module = ModuleType(name)
+    module.__file__ = str(path)
     sys.modules[name] = module  # where dataclasses look their module up
     try:
-        # Not by the loader itself: it keeps what it compiled, and takes that for a file which was changed
-        # within a second and is as long as before.
-        exec(spec.loader.source_to_code(content, str(path)), vars(module))
+        # An import would keep the compiled code, also for a file that was changed within a second and is as
+        # long as before.
+        exec(compile(content, str(path), "exec", dont_inherit=True), vars(module))
     except Exception as error:  # a stranger's file may raise anything as it is run
         del sys.modules[name]
         raise ValueError(f"{path}: cannot be run ({type(error).__name__}: {error})") from error

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -12,9 +12,8 @@ from typing import Any
 from adahi_ros.core.assets import asset, shipped
 from adahi_ros.core.yaml_files import read_yaml
 from adahi_ros.gates.gate_config import ThresholdedGate
-from adahi_ros.lab.evaluation.loaded_policies import PLANS, Bench
-from adahi_ros.lab.evaluation.rollout import Log, World
-from adahi_ros.lab.methods.plan_methods import PlanMethod
+from adahi_ros.lab.evaluation.loaded_policies import PLANS
+from adahi_ros.lab.methods.method import Method
 from adahi_ros.lab.tasks import make
 from adahi_ros.proposers.registry import PROPOSERS
 from adahi_ros.robot.loop import WAIT_POLICIES
@@ -52,51 +51,43 @@ class Recommendation:
         """What a calibration calls the method, whose threshold is to be searched."""
         return f"{self.proposer}:{self.gate}"
 
-    def method(self, label: str, about: str) -> PlanMethod:
-        """Return it as a `Method`."""
-        return PlanMethod(
-            label,
-            about,
-            self.proposer,
-            self.gate,
-            self.threshold,
-            late=int(self.wait_policy == "ahead"),
+    def method(self, best: Method) -> Method:
+        """Return it as the complete method `best`."""
+        return replace(
+            best,
+            proposer=self.proposer,
+            gate=self.gate,
+            at=self.threshold,
+            delay=int(self.wait_policy == "ahead"),
             wait_policy=self.wait_policy,
+            source=None,
         )
 
 
-@dataclass(frozen=True)
-class BestMethod:
-    """What we recommend for a task, as a `Method`.
+class Recommended:
+    """Completes the method `best`: what we recommend for a task.
 
-    In one process, a robot that asks ahead has each reply at the step after.
+    In one process, a robot that prefetches receives each reply at the step after.
     """
 
-    label: str
-    about: str
-
     @property
-    def gate(self) -> None:
-        """See `Method`; its threshold is its own."""
-        return None
+    def runs_on_robot(self) -> bool:
+        """See `Source`."""
+        return True
 
-    def on(self, task: str) -> PlanMethod:
-        """Return what it is on a task.
+    def on(self, method: Method, task: str) -> Method:
+        """See `Source`."""
+        return recommended(task).method(method) if task else replace(method, source=None)
 
-        Raises:
-            ValueError: nothing is recommended for it.
-        """
-        return recommended(task).method(self.label, self.about)
 
-    def threshold(self, bench: Bench) -> tuple[str, float] | None:
-        """See `Method`."""
-        return self.on(bench.task).threshold(bench)
-
-    def run(
-        self, bench: Bench, world: World, seed: int, episodes: Sequence[int], on_step: Callable[[int], None]
-    ) -> Log:
-        """See `Method`."""
-        return self.on(bench.task).run(bench, world, seed, episodes, on_step)
+BEST = Method(
+    "best",
+    "Best",
+    "what we recommend: config/best/TASK.yaml",
+    proposer="plan",
+    acceptance="replace",
+    source=Recommended(),
+)
 
 
 def default_methods(task: str, checkpoints: Path) -> str:

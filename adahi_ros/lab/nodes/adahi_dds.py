@@ -16,8 +16,8 @@ from rclpy.node import Node
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import Offer
 from adahi_ros.lab.peers.driving import Client, peer
+from adahi_ros.nodes.common.executors import executor_of
 from adahi_ros.nodes.common.timers import DueTimer
-from adahi_ros.nodes.common.urgent_executor import Urgent, UrgentExecutor
 from adahi_ros.nodes.robot.dds_transport import DdsTransport, VerifierClients
 from adahi_ros.policies.interface import Policy
 from adahi_ros.protocol.description import Wants
@@ -25,6 +25,8 @@ from adahi_ros.protocol.request import Request, Sender, sent_codes
 from adahi_ros.protocol.window import WireWindow
 from adahi_ros.robot.requests import Outcome
 from adahi_ros.robot.session import VerifierSession, VerifierState
+
+LOOK_S = 0.1  # at the deadline, at least so often
 
 
 class NoReplyError(Exception):
@@ -49,8 +51,7 @@ class DdsClient(Client):
         transport = DdsTransport(clients, Sender.of_new_start("robot", "", fingerprint), self._poll)
         self._due = DueTimer(node, self._poll)
         self._session = VerifierSession(transport, Wants(signature, offered), True, lambda: None)
-        urgent = Urgent(clients=[clients.verifying], timers=[self._due.timer])
-        self._executor = UrgentExecutor(node, lambda: urgent)
+        self._executor = executor_of(node)
         self._session.start(time.monotonic())
         self._due.set(self._session.next_due_s)
 
@@ -64,7 +65,7 @@ class DdsClient(Client):
         while self._session.link is not VerifierState.READY:
             if time.monotonic() > give_up:
                 raise NoReplyError(self._session.trouble)
-            self._executor.spin_once()
+            self._executor.spin_once(LOOK_S)
 
     def ask(
         self, window: np.ndarray, goal: np.ndarray, codes: np.ndarray, counts: np.ndarray
@@ -77,7 +78,7 @@ class DdsClient(Client):
         self._due.set(self._session.next_due_s)
         self._step += 1
         while not outcomes:
-            self._executor.spin_once()
+            self._executor.spin_once(LOOK_S)
         verification = outcomes[0].verification
         if verification is None:
             raise NoReplyError(outcomes[0].message or outcomes[0].reason.name)

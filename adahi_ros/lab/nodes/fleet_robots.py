@@ -16,13 +16,13 @@ from typing import Any
 
 import rclpy
 from adahi_msgs.srv import DescribeTarget, VerifyDraft
+from rclpy.executors import Executor
 from rclpy.node import Node
 from rclpy.utilities import try_shutdown
 
 from adahi_ros.core.signature import Signature
 from adahi_ros.lab.nodes.fleet_robot import FleetClock, FleetRobot, fleet_wants
-from adahi_ros.nodes.common.timers import DueTimer
-from adahi_ros.nodes.common.urgent_executor import Urgent, UrgentExecutor
+from adahi_ros.nodes.common.executors import executor_of
 from adahi_ros.nodes.common.verifier_messages import from_description
 from adahi_ros.nodes.robot.dds_transport import DdsTransport, VerifierClients
 from adahi_ros.protocol.request import Sender
@@ -53,9 +53,7 @@ def run_robots(
     rclpy.init()
     node = Node("fleet")
     clients, arrived = VerifierClients(node, "best_effort"), set[int]()
-    due = DueTimer(node, lambda: due.set(float("inf")))
-    urgent = Urgent(clients=[clients.verifying], timers=[due.timer])
-    executor = UrgentExecutor(node, lambda: urgent)
+    executor = executor_of(node)
     signature = _signature(clients, executor)
     every = every or max(1, signature.horizon // 2)
     fleet = []
@@ -76,6 +74,7 @@ def run_robots(
         flood.go_on(now_s)
         executor.spin_once(max(0.0, min(flood.due_s, clock.next_s) - time.monotonic()))
     records = [robot.end().plain() for robot in fleet]
+    executor.shutdown()
     node.destroy_node()
     try_shutdown()
     return records
@@ -110,7 +109,7 @@ class _Flood:
             self._client.remove_pending_request(self._client.call_async(self._message))
 
 
-def _signature(clients: VerifierClients, executor: UrgentExecutor) -> Signature:
+def _signature(clients: VerifierClients, executor: Executor) -> Signature:
     """Ask what the target is."""
     limit_s = time.monotonic() + DISCOVERY_S
     while not clients.present:

@@ -25,10 +25,11 @@ from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 
 from adahi_ros.lab.peers.driving import Call, LinkWatch
-from adahi_ros.nodes.common.urgent_executor import Urgent, UrgentExecutor
+from adahi_ros.nodes.common.executors import executor_of
 
 SERVICE = "verify_draft"
 WAIT_S = 60.0
+LOOK_S = 0.1  # for a signal, at least so often
 WARM_UP = 20  # calls that are not recorded
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -46,12 +47,12 @@ def serve() -> None:
         response.step_id = request.step_id
         return response
 
-    service = node.create_service(VerifyDraft, SERVICE, reply)
-    executor = UrgentExecutor(node, lambda: Urgent(services=[service]))
+    node.create_service(VerifyDraft, SERVICE, reply)
+    executor = executor_of(node)
     print("ready", flush=True)
     try:
         while True:
-            executor.spin_once()
+            executor.spin_once(LOOK_S)
     except (KeyboardInterrupt, ExternalShutdownException):
         pass
 
@@ -71,7 +72,7 @@ def drive(
     rclpy.init()
     node = Node("service_calls_client")
     client = node.create_client(VerifyDraft, SERVICE)
-    executor = UrgentExecutor(node, lambda: Urgent(clients=[client]))
+    executor = executor_of(node)
     if not client.wait_for_service(WAIT_S):
         raise SystemExit(f"error: no service {SERVICE} after {WAIT_S:g} s")
     made: list[Call] = []

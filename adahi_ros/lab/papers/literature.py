@@ -99,7 +99,7 @@ LITERATURE = (
     PaperMethod(
         "A2C2",
         "arXiv 2509.23224",
-        "policy/corrector/network.py",
+        "policies/corrector/corrector_network.py",
         "a small network on the robot corrects the target's plan at every step",
         "where the target plans and a corrector can be trained: the first to try",
         "0.19, 0.22, 0.25 ms",
@@ -108,7 +108,7 @@ LITERATURE = (
     PaperMethod(
         "SV-VLA",
         "arXiv 2604.02965",
-        "robot/proposers.py",
+        "proposers/interface.py",
         "ask for a new plan where a light policy disagrees with the present one",
         "where no corrector can be trained, and the draft is near to the target, as in the kitchen",
         "0.25, 0.28, 0.26 ms",
@@ -117,7 +117,7 @@ LITERATURE = (
     PaperMethod(
         "temporal ensembling (ACT)",
         "arXiv 2304.13705",
-        "robot/blends.py",
+        "core/plan.py",
         "weigh plans that overlap",
         "not here: Plan/4 asks as often and succeeds more",
         "0.08, 0.09, 0.10 ms",
@@ -126,7 +126,7 @@ LITERATURE = (
     PaperMethod(
         "bidirectional decoding",
         "arXiv 2408.17355",
-        "server/choice.py",
+        "server/nearest_sample.py",
         "of several plans take the one that agrees with what the robot is doing",
         "not here: where replies are late, plans that agree succeed no more than others",
         "0.08, 0.08, 0.10 ms",
@@ -135,7 +135,7 @@ LITERATURE = (
     PaperMethod(
         "PipeInfer",
         "arXiv 2407.11798",
-        "robot/ahead.py",
+        "robot/prefetch.py",
         "nobody waits for a reply, and what is overtaken is dropped before it costs compute",
         "where the robot must not wait for the network; with a corrector, as `best` has it",
         "0.07, 0.08, 0.10 ms, as Plan/8",
@@ -154,7 +154,7 @@ LITERATURE = (
     PaperMethod(
         "CoSine",
         "arXiv 2503.10325",
-        "robot/committee_proposer.py",
+        "proposers/committee.py",
         "several specialised drafts; replies tell the robot which fits, confidence fuses them",
         "where the target is told what the robot is not, and is asked seldom",
         "Meta-World: 0.51 ms with two drafts, 0.59 with three, 0.29 with one",
@@ -164,7 +164,7 @@ LITERATURE = (
     PaperMethod(
         "SpotTune",
         "Li et al., arXiv 2012.03576",
-        "tuning/trend.py",
+        "lab/tuning/trend.py",
         "search on machines that may vanish; what its curve's trend does not promise is stopped",
         "to search recipes, methods and thresholds on machines that may vanish",
         "nothing",
@@ -192,7 +192,7 @@ LITERATURE = (
     PaperMethod(
         "HeiSD",
         "arXiv 2603.17573",
-        "robot/retrieval.py",
+        "proposers/retrieval.py",
         "do unasked what was demonstrated where neighbours agree; by how it moves, draft instead",
         "where there are demonstrations and nothing is to be trained; without drafts",
         "0.69, 0.77, 1.18 ms; without drafts 0.37, 0.42, 0.76 ms",
@@ -205,7 +205,7 @@ LITERATURE = (
     PaperMethod(
         "KERV",
         "arXiv 2603.01581",
-        "robot/kalman.py",
+        "proposers/kalman.py",
         "go on by a Kalman filter where a draft is rejected, not by another request",
         "where actions are smooth and single; not with contacts",
         "0.34, 0.37, 0.42 ms; the filter alone 0.31, 0.34, 0.39 ms",
@@ -214,7 +214,7 @@ LITERATURE = (
     PaperMethod(
         "DyQ-VLA",
         "Zheng et al., arXiv 2603.07904",
-        "policy/switched.py",
+        "policies/switched.py",
         "eight bits while what is observed moves coarsely, all of them where it moves finely",
         "`int8` for a target where memory counts; the switch wins nothing here",
         "the draft's",
@@ -237,7 +237,7 @@ LITERATURE = (
     PaperMethod(
         "E2CL",
         "Wang et al., arXiv 2409.03256",
-        "evaluation/learn.py",
+        "lab/training/learn.py",
         "draft and corrector learn between episodes, from demonstrations and what the target corrected",
         "a draft that is far from its target, and bags of runs; look at success before it is taken",
         "the draft's, which stays as large",

@@ -12,14 +12,14 @@ import numpy as np
 
 from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.core.proposal import Proposal
-from adahi_ros.gates.gate_config import ControllerConfig
 from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.lab.evaluation.episodes import evaluation_episodes, lesson_episodes
 from adahi_ros.lab.evaluation.evaluate import Comparison, outcome_figures, play_all
 from adahi_ros.lab.evaluation.loaded_policies import PLANS, Bench, Policies, PolicyFiles
 from adahi_ros.lab.evaluation.rollout import rollout
+from adahi_ros.lab.methods.actors import CORRECTOR
+from adahi_ros.lab.methods.method import Method
 from adahi_ros.lab.methods.methods import METHODS
-from adahi_ros.lab.methods.plan_methods import CORRECTOR, PlanMethod
 from adahi_ros.lab.tasks import make
 from adahi_ros.lab.training.corrector_data import Examples, Teacher
 from adahi_ros.lab.training.corrector_training import learn_on, running, save_corrector
@@ -72,7 +72,7 @@ class NotingCorrector(CorrectorProposer):
         self.replied[requested_at][rows] = verdict.actions[:, 0]
 
 
-def corrected_plans(bench: Bench, method: PlanMethod, seed: int, episodes: Sequence[int]) -> Examples:
+def corrected_plans(bench: Bench, method: Method, seed: int, episodes: Sequence[int]) -> Examples:
     """Run episodes of a task with corrected plans; return an example of each step that replaced a plan.
 
     Wanted is what the new plan does there, less what the old one would have done. Where a target knows two
@@ -81,7 +81,7 @@ def corrected_plans(bench: Bench, method: PlanMethod, seed: int, episodes: Seque
     assert bench.policies.corrector is not None
     assert bench.policies.plans is not None
     noting = NotingCorrector(bench.policies.corrector)
-    config = ControllerConfig(method.trigger(bench))
+    config = method.config(bench.calibration)
     controller = Controller(bench.policies.corrector, config, CORRECTOR, made=noting)
     verifier = TargetVerifier(bench.policies.plans, "replace")
     log = rollout(make(bench.task), controller, verifier, seed, episodes)
@@ -156,7 +156,7 @@ class CorrectorLearner(Learner[Examples]):
         old_episodes: int = OLD_EPISODES,
     ) -> None:
         method = METHODS[how.ask]
-        if not isinstance(method, PlanMethod) or method.proposer != CORRECTOR or method.late:
+        if method.proposer != CORRECTOR or method.delay:
             raise ValueError(
                 f"ask: {how.ask!r}, must be of corrected plans that are waited for, as corrector_8"
             )

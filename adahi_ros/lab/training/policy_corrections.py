@@ -17,7 +17,7 @@ from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.lab.evaluation.evaluate import Outcome
 from adahi_ros.lab.evaluation.loaded_policies import Bench
 from adahi_ros.lab.evaluation.rollout import Log
-from adahi_ros.lab.methods.methods import GatedMethod
+from adahi_ros.lab.methods.method import Method
 from adahi_ros.lab.tasks import make
 from adahi_ros.lab.training.reservoir import Rows
 from adahi_ros.policies.networks.step_dataset import step_goals, window_indices
@@ -130,7 +130,7 @@ def corrections_of(
 
 
 def corrected_episodes(
-    bench: Bench, method: GatedMethod, seed: int, episodes: Sequence[int]
+    bench: Bench, method: Method, seed: int, episodes: Sequence[int]
 ) -> tuple[Corrections, Outcome]:
     """Run episodes of a task with a method that drafts; return its corrections, and what became of them."""
     world = make(bench.task)

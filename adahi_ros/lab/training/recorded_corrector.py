@@ -14,7 +14,8 @@ from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.lab.calibration.target_plans import plan_recorded
 from adahi_ros.lab.evaluation.episodes import lesson_episodes
 from adahi_ros.lab.evaluation.loaded_policies import Bench
-from adahi_ros.lab.methods.plan_methods import every, target_of
+from adahi_ros.lab.methods.actors import target_of
+from adahi_ros.lab.methods.methods import METHODS
 from adahi_ros.lab.tasks import goal_is_for_target, make
 from adahi_ros.lab.tasks.task_interface import Task
 from adahi_ros.lab.training.fitting import Run
@@ -81,7 +82,7 @@ def recording_of(task: str, bench: Bench, seed: int, episodes: int) -> Trajector
     """Return episodes of blind plans: what a robot has that has never been corrected."""
     world = RecordedTask(make(task))
     numbers = lesson_episodes(episodes, FIRST_EPISODE)
-    every("plan", STEPS).run(bench, world, seed, numbers, lambda step: None)
+    METHODS[f"plan_{STEPS}"].run(bench, world, seed, numbers)
     return world.recorded()
 
 
@@ -128,7 +129,7 @@ def compare_correctors(
         rates = {}
         for name, each in (("of_recordings", of_recordings), ("of_simulation", bench)):
             world = make(task)
-            every(CORRECTOR, steps).run(each, world, seed, episodes, lambda step: None)
+            METHODS[f"corrector_{steps}"].run(each, world, seed, episodes)
             rates[name] = float(world.success.mean())
         found["methods"][f"{CORRECTOR}_{steps}"] = rates
         on_done(f"{CORRECTOR}_{steps}")

@@ -25,7 +25,7 @@ from adahi_ros.lab.calibration.target_plans import fresh_plans
 from adahi_ros.lab.evaluation.episodes import lesson_episodes
 from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
 from adahi_ros.lab.evaluation.rollout import rollout
-from adahi_ros.lab.methods.plan_methods import actor_of, target_of
+from adahi_ros.lab.methods.actors import actor_of, target_of
 from adahi_ros.lab.parallel import Job, run_jobs
 from adahi_ros.lab.tasks import make
 from adahi_ros.lab.training.corrector_data import agreeing

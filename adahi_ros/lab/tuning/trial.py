@@ -27,7 +27,6 @@ from adahi_ros.lab.evaluation.episodes import tuning_episodes
 from adahi_ros.lab.evaluation.evaluate import Comparison, outcome_figures, play_all
 from adahi_ros.lab.evaluation.loaded_policies import PLANS, Policies, PolicyFiles
 from adahi_ros.lab.methods.methods import METHODS
-from adahi_ros.lab.methods.plan_methods import PlanMethod
 from adahi_ros.lab.tasks.demonstrations import collect_parallel
 from adahi_ros.lab.training.policy_recipe import Recipe
 from adahi_ros.lab.training.staging import STATES
@@ -95,12 +94,12 @@ class Setting:
     @property
     def name(self) -> str:
         """The method, as other verbs take it beside a calibration that `calibrated` returns."""
-        by_name = self.threshold is not None and isinstance(METHODS[self.method], PlanMethod)
+        by_name = self.threshold is not None and METHODS[self.method].by_plans
         return f"{self.method}@{self.threshold}" if by_name else self.method
 
     def calibrated(self, base: Calibration, policies: Policies) -> Calibration:
         """Return a calibration of these policies, with this threshold and temperature."""
-        gate = METHODS[self.name].gate
+        gate = METHODS[self.name].calibrated
         temperature = self.draft_temperature
         return replace(
             base,

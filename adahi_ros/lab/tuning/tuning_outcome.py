@@ -52,8 +52,7 @@ def keep_best(row: Row, ground: Ground) -> str:
     partial.rename(folder)
     policies = PolicyFiles(folder / CHECKPOINTS, "onnxruntime").load()
     calibration = setting.calibrated(ground.calibration, policies)
-    told = METHODS[setting.name].threshold(Bench(ground.task, policies, calibration))
-    gate, threshold = told if told is not None else ("never", 0.0)
+    gate, threshold = METHODS[setting.name].threshold(Bench(ground.task, policies, calibration))
     node = node_parameters(ground.task, str((folder / CHECKPOINTS / "draft").resolve()))
     file = folder / f"{ground.calibration.task}.yaml"
     calibration.save(file, gate, ground.command, {**node, "gate": {"name": gate, "threshold": threshold}})

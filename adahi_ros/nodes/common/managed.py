@@ -14,8 +14,8 @@ from std_srvs.srv import Trigger
 
 from adahi_ros.core.texts import abridged
 from adahi_ros.nodes.common.parameters import ParameterError, Parameters, parameter
+from adahi_ros.nodes.common.reachable import ServiceReplies
 from adahi_ros.nodes.common.spin import freeze_garbage
-from adahi_ros.nodes.common.urgent_executor import Urgent
 
 if TYPE_CHECKING:
     from adahi_ros.nodes.common.manager_bond import ManagerBond
@@ -43,7 +43,6 @@ class ManagedNode(LifecycleNode):
     (std_srvs/Trigger) says why it could not be configured, or why it deactivated itself.
 
     Attributes:
-        urgent: what its executor serves first.
         last_error: since it was configured or activated last; empty for none.
 
     Args:
@@ -53,16 +52,24 @@ class ManagedNode(LifecycleNode):
     """
 
     def __init__(self, name: str, parameters: type[Any], **options: Any) -> None:
+        self._replies = ServiceReplies()
         super().__init__(name, **options)
+        for service in self.services:  # those of its lifecycle, too
+            self._replies.guard(service)
         self._declared = Parameters(self, parameters)
         self._opened = ExitStack()
         self._bond: ManagerBond | None = None
-        self.urgent = Urgent()
         self.last_error = ""
         self.create_service(Trigger, "~/last_error", self._on_last_error)
         if not self.get_parameter("autostart").value:
             self.get_logger().info("unconfigured; waits for 'configure' and 'activate'")
         self._service_change_state.callback = refusing(self._service_change_state.callback)
+
+    def create_service(self, *arguments: Any, **options: Any) -> Any:
+        """See rclpy. A reply that cannot reach its client does not block the node."""
+        service = super().create_service(*arguments, **options)
+        self._replies.guard(service)
+        return service
 
     @abstractmethod
     def _open(self, values: Any) -> None:
@@ -74,7 +81,6 @@ class ManagedNode(LifecycleNode):
 
     def _close(self) -> None:
         """Close everything; parameters can be set again."""
-        self.urgent = Urgent()
         self._opened.close()  # which may bring a robot to rest, and so comes first
         self._dissolve_bond()
         self._declared.frozen = False
@@ -143,6 +149,7 @@ class ManagedNode(LifecycleNode):
         """End; the lifecycle manager hears of it at once."""
         self._dissolve_bond()
         super().destroy_node()
+        self._replies.close()
 
 
 def started(make: Callable[[], M]) -> M:

@@ -53,11 +53,11 @@ def to_command(
         stamp_ns: when the period starts; 0 for at receipt, which leaves the controller the whole period.
     """
     reached = Duration(sec=int(period_s), nanosec=int(period_s % 1 * NANOSECONDS))
-    return JointTrajectory(
-        header=Header(stamp=to_stamp(stamp_ns)),
-        joint_names=list(names),
-        points=[JointTrajectoryPoint(**{field: doubles(action)}, time_from_start=reached)],
-    )
+    point = JointTrajectoryPoint(**{field: doubles(action)}, time_from_start=reached)
+    message = JointTrajectory(joint_names=list(names), points=[point])
+    if stamp_ns:
+        message.header.stamp = to_stamp(stamp_ns)
+    return message
 
 
 def to_joint_state(

@@ -120,7 +120,7 @@ def run(
     Returns:
         The exit code: 0, or 1 where a parameter is wrong.
     """
-    node = None
+    node = executor = None
     # rclpy would say it once, and the node would go on with a step that has got no command.
     warnings.filterwarnings("error", message="Unhandled exception in done callback")
     try:
@@ -133,7 +133,7 @@ def run(
         freeze_garbage()
         end = finished(node)
         # Not spin_until_future_complete, which hangs one more callback on the future at every event.
-        while ok() and not signals.came and (end is None or not end.done()):
+        while not signals.came and (end is None or not end.done()):
             executor.spin_once(timeout_sec=LOOK_S)
     except ParameterError as error:
         print(f"error: {error}", file=sys.stderr)
@@ -146,11 +146,11 @@ def run(
         print(f"error: {' '.join(str(error).split())}", file=sys.stderr)  # what --ros-args names
         return 1
     finally:
-        _end(node, last_words)
+        _end(node, executor, last_words)
     return 0
 
 
-def _end(node: N | None, last_words: Callable[[N], None]) -> None:
+def _end(node: N | None, executor: Executor | None, last_words: Callable[[N], None]) -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # it is ending
     if node is not None:
@@ -158,5 +158,7 @@ def _end(node: N | None, last_words: Callable[[N], None]) -> None:
             if ok():
                 last_words(node)
         finally:
+            if executor is not None:
+                executor.shutdown()  # an EventsExecutor keeps what a node destroys until its next event
             node.destroy_node()
     try_shutdown()

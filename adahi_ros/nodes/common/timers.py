@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Timers that are set anew each time."""
+"""Timers that are set again after each call."""
 
 from __future__ import annotations
 
@@ -14,30 +14,36 @@ from adahi_ros.contract.fields import NANOSECONDS
 
 
 class DueTimer:
-    """Calls when something is due, and again at once until it is told what is due next.
-
-    Attributes:
-        timer: to be spun.
+    """Calls when something is due, and again at once until it is set to what is due next.
 
     Args:
         node: has the timer.
-        call: what to do then; must set the timer anew.
+        call: what to do then; must set the timer.
     """
 
     def __init__(self, node: Node, call: Callable[[], None]) -> None:
         self._node = node
+        self._call = call
+        self._due_s = math.inf
         # Steady: a clock that is set back must not put off what is due.
-        self.timer = node.create_timer(1.0, call, clock=Clock(clock_type=ClockType.STEADY_TIME))
-        self.timer.cancel()
+        self._timer = node.create_timer(1.0, self._fire, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        self._timer.cancel()
 
     def set(self, due_s: float) -> None:
         """Call at this time of `time.monotonic`; infinite for never."""
+        if due_s == self._due_s:  # as after most control steps
+            return
+        self._due_s = due_s
         if math.isinf(due_s):
-            self.timer.cancel()
+            self._timer.cancel()
         else:
-            self.timer.timer_period_ns = round(max(0.0, due_s - time.monotonic()) * NANOSECONDS)
-            self.timer.reset()
+            self._timer.timer_period_ns = round(max(0.0, due_s - time.monotonic()) * NANOSECONDS)
+            self._timer.reset()
 
     def destroy(self) -> None:
         """Free the timer."""
-        self._node.destroy_timer(self.timer)
+        self._node.destroy_timer(self._timer)
+
+    def _fire(self) -> None:
+        self._due_s = math.nan  # whatever is set now is new
+        self._call()

@@ -18,7 +18,6 @@ from adahi_ros.contract.commanded import commanded, commanded_by_sink
 from adahi_ros.contract.contract import Contract
 from adahi_ros.core.texts import abridged
 from adahi_ros.nodes.common.messages import to_stamp
-from adahi_ros.nodes.common.urgent_executor import Urgent
 from adahi_ros.nodes.robot.command_sinks import open_sinks
 from adahi_ros.nodes.robot.draft_policy_parameters import DraftPolicyParameters
 from adahi_ros.safety.commands import LONGEST_STOP_S, Commands, Outgoing, SafetyRecord
@@ -80,17 +79,14 @@ class CommandPublisher:
         opened.callback(node.destroy_publisher, self._state_out)
         opened.callback(self.close)  # before its publishers
         steady = Clock(clock_type=ClockType.STEADY_TIME)
-        watch = node.create_timer(contract.period_s, self.look, clock=steady)
-        opened.callback(node.destroy_timer, watch)
+        self._watch = node.create_timer(contract.period_s, self.look, clock=steady)
+        opened.callback(node.destroy_timer, self._watch)
         state = node.create_timer(STATE_PERIOD_S, self._tell_again, clock=steady)
         opened.callback(node.destroy_timer, state)
-        self.urgent = Urgent(timers=[watch])
-        """What holds the robot."""
         if contract.driver:
             from adahi_ros.nodes.robot.driver_monitor import DriverMonitor
 
-            driver = DriverMonitor(node, contract.driver, self._on_driver, self._on_driver, opened)
-            self.urgent = Urgent(timers=[watch], subscriptions=driver.subscriptions)
+            DriverMonitor(node, contract.driver, self._on_driver, self._on_driver, opened)
         warning = limits_warning(named, what, measured)
         if warning is not None:
             node.get_logger().warning(warning)
@@ -131,6 +127,8 @@ class CommandPublisher:
         """
         outgoing = self._commands.send(action, observation.read, time.monotonic())
         self._publish(outgoing, AT_ONCE if outgoing.brakes else observation.stamp_ns)
+        if outgoing.action is not None:  # a hold is due a period later at the soonest
+            self._watch.reset()
         return outgoing.action
 
     def commanded(self) -> np.ndarray | None:

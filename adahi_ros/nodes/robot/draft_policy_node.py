@@ -32,13 +32,13 @@ from adahi_ros.contract.fields import InputError
 from adahi_ros.core.health_level import Health, Level
 from adahi_ros.core.texts import printable
 from adahi_ros.nodes.common.diagnostics import DiagnosticsPublisher
+from adahi_ros.nodes.common.executors import executor_of
 from adahi_ros.nodes.common.managed import ManagedNode, started
 from adahi_ros.nodes.common.messages import to_link_state, to_status
 from adahi_ros.nodes.common.qos import message_type, observation_qos
 from adahi_ros.nodes.common.spin import run
 from adahi_ros.nodes.common.throttled_log import ThrottledLog
 from adahi_ros.nodes.common.timers import DueTimer
-from adahi_ros.nodes.common.urgent_executor import Urgent, UrgentExecutor
 from adahi_ros.nodes.common.verifier_messages import REQUEST
 from adahi_ros.nodes.robot.command_publisher import CommandPublisher
 from adahi_ros.nodes.robot.dds_transport import Verifiers
@@ -56,6 +56,7 @@ from adahi_ros.nodes.robot.draft_policy_parts import (
 from adahi_ros.nodes.robot.heartbeat_watch import HeartbeatWatch
 from adahi_ros.nodes.robot.operator import Operator
 from adahi_ros.policies.interface import Policy
+from adahi_ros.protocol.records import StepRecord
 from adahi_ros.protocol.request import Sender
 from adahi_ros.robot.compatibility import offer_of, wants_of
 from adahi_ros.robot.diagnosis import Diagnosis
@@ -64,15 +65,13 @@ from adahi_ros.robot.robot_health import News, calibration_warning, deadline_war
 from adahi_ros.robot.session import VerifierSession
 
 LINK_STATE_PERIOD_S = 0.2
+WATCH_SLACK_S = 0.025  # a control step checks whether the verifier is there so much before a timer would
 STATUS_DEPTH = 100  # for a recorder that is busy
 WARNING_PERIOD_S = 1.0
 
 
 class DraftPolicyNode(ManagedNode):
-    """See the module. A step begins when a joint state and a task state of one time are there.
-
-    Urgent is what a control step waits for.
-    """
+    """See the module. A step begins when a joint state and a task state of one time are there."""
 
     def __init__(self, **options: Any) -> None:
         self._condition = Diagnosis(time.monotonic())
@@ -161,7 +160,7 @@ class DraftPolicyNode(ManagedNode):
             values.seed,
             values.deadline_s,
             self._commands,
-            lambda record: self._status_publisher.publish(to_status(record)),
+            self._publish_status,
             fallback_of(values),
             time.monotonic,
             contract.period_s if values.wait_policy == "ahead" else None,
@@ -169,18 +168,10 @@ class DraftPolicyNode(ManagedNode):
         self._opened.callback(self._stop_loop)  # before its timer and clients
         self._loop.tell(values.instruction)
         self._open_instruction()
-        observations = [
-            self._open_subscription(topic, channel) for topic, channel in contract.channels.items()
-        ]
-        holding = self._commands.urgent
+        for topic, channel in contract.channels.items():
+            self._open_subscription(topic, channel)
         timeout_s = values.heartbeat_timeout_s
         self._heartbeat = HeartbeatWatch(self, timeout_s, self._deactivate_itself, self._opened)
-        self.urgent = Urgent(
-            clients=[clients.verifying for clients in self._verifiers.clients],
-            services=[self._operator.service],
-            timers=[*holding.timers, self._due.timer],
-            subscriptions=[self._operator.subscription, *holding.subscriptions, *observations],
-        )
         steady = Clock(clock_type=ClockType.STEADY_TIME)
         timer = self.create_timer(LINK_STATE_PERIOD_S, self._publish_link_state, clock=steady)
         self._opened.callback(self.destroy_timer, timer)
@@ -196,7 +187,7 @@ class DraftPolicyNode(ManagedNode):
         self._opened.callback(self.destroy_lifecycle_publisher, publisher)
         return publisher
 
-    def _open_subscription(self, topic: str, channel: Channel) -> Any:
+    def _open_subscription(self, topic: str, channel: Channel) -> None:
         subscription = self.create_subscription(
             message_type(channel.kind),
             topic,
@@ -205,7 +196,6 @@ class DraftPolicyNode(ManagedNode):
             qos_overriding_options=QoSOverridingOptions.with_default_policies(),
         )
         self._opened.callback(self.destroy_subscription, subscription)
-        return subscription
 
     def _open_instruction(self) -> None:
         """Hear what the target is to be told, also what was said before this node was there."""
@@ -291,14 +281,20 @@ class DraftPolicyNode(ManagedNode):
         try:
             self._loop.observe(observation)
         finally:
-            self._due.set(self._loop.next_due_s)
+            self._poll(WATCH_SLACK_S)
 
-    def _poll(self) -> None:
+    def _poll(self, slack_s: float = 0.0) -> None:
         """A message has come from the verifier, or something is due."""
-        self._loop.poll()
+        self._loop.poll(slack_s)
         self._due.set(self._loop.next_due_s)
 
+    def _publish_status(self, record: StepRecord) -> None:
+        if self._status_publisher.get_subscription_count():  # else the message would be made for nobody
+            self._status_publisher.publish(to_status(record))
+
     def _publish_link_state(self) -> None:
+        if not self._link_state_publisher.get_subscription_count():
+            return
         session, now_ns = self._session, self.get_clock().now().nanoseconds
         estimate = session.estimate(time.monotonic())
         self._link_state_publisher.publish(
@@ -341,11 +337,6 @@ class DraftPolicyNode(ManagedNode):
             time.monotonic(),
             self.get_clock().now().nanoseconds,
         )
-
-
-def executor_of(node: DraftPolicyNode) -> UrgentExecutor:
-    """Return the executor that serves the control loop before anyone else."""
-    return UrgentExecutor(node, lambda: node.urgent)
 
 
 def main() -> None:

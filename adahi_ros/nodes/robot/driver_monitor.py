@@ -25,9 +25,6 @@ class DriverMonitor:
 
     The first call comes from the constructor: the driver does not run before its first message.
 
-    Attributes:
-        subscriptions: to serve urgently.
-
     Args:
         node: gets subscriptions and a timer.
         monitors: of the contract.
@@ -47,7 +44,6 @@ class DriverMonitor:
         on_running: Callable[[], None],
         opened: ExitStack,
     ) -> None:
-        self.subscriptions: list[Any] = []
         self._state = DriverState(monitors)
         self._on_fault, self._on_running = on_fault, on_running
         self._fault = ""
@@ -56,7 +52,6 @@ class DriverMonitor:
             called = partial(self._heard, index, monitor.field)
             subscription = node.create_subscription(kind, monitor.topic, called, _qos(monitor))
             opened.callback(node.destroy_subscription, subscription)
-            self.subscriptions.append(subscription)
         if monitors:
             timer = node.create_timer(
                 LOOK_PERIOD_S, self._look, clock=Clock(clock_type=ClockType.STEADY_TIME)

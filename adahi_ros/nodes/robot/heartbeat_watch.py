@@ -6,7 +6,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from typing import Any
 
 from rclpy.clock import Clock, ClockType  # type: ignore[attr-defined]
 from rclpy.duration import Duration
@@ -14,6 +13,7 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from std_msgs.msg import Empty
 
+from adahi_ros.nodes.common.executors import with_info
 from adahi_ros.safety.permission import Heartbeat
 
 TOPIC = "run_policy_heartbeat"
@@ -64,11 +64,11 @@ class HeartbeatWatch:
     ) -> None:
         self._heartbeat = Heartbeat(timeout_s)
         self._silent = silent
-        received: Any = self._received  # rclpy's types do not know callbacks with a message's information
-        subscription = node.create_subscription(Empty, TOPIC, received, QOS)
+        subscription = node.create_subscription(Empty, TOPIC, with_info(self._received), QOS)
         opened.callback(node.destroy_subscription, subscription)
-        timer = node.create_timer(PERIOD_S, self._look, clock=Clock(clock_type=ClockType.STEADY_TIME))
-        opened.callback(node.destroy_timer, timer)
+        self._timer = node.create_timer(PERIOD_S, self._look, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        self._timer.cancel()  # a robot without a policy runner is not woken for it
+        opened.callback(node.destroy_timer, self._timer)
 
     def begin(self) -> None:
         """The node acts from now on."""
@@ -77,8 +77,12 @@ class HeartbeatWatch:
     def end(self) -> None:
         """The node does not act any longer."""
         self._heartbeat.end()
+        self._timer.cancel()
 
     def _received(self, message: Empty, information: Mapping[str, int]) -> None:
+        if self._timer.is_canceled():
+            self._look()  # the time before is no stall of this process
+            self._timer.reset()
         # 0 where the middleware has no such time: then the heartbeat is as old as its reception.
         sent_ns = information["source_timestamp"] or information["received_timestamp"] or time.time_ns()
         self._heartbeat.received(1e-9 * (time.time_ns() - sent_ns), time.monotonic())

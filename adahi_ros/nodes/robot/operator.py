@@ -16,7 +16,9 @@ from std_msgs.msg import Bool
 from std_srvs.srv import SetBool
 
 from adahi_ros.contract.fields import NANOSECONDS
-from adahi_ros.nodes.common.urgent_executor import REQUEST_INFO
+from adahi_ros.nodes.common.deferred_service import DeferredService
+from adahi_ros.nodes.common.executors import with_info
+from adahi_ros.nodes.common.reachable import ServiceReplies
 from adahi_ros.safety.permission import Permission, Press
 
 DEPTH = 100  # a true right after a false must not replace it
@@ -30,7 +32,6 @@ class Operator:
 
     Attributes:
         permission: of the operator to move.
-        service, subscription: urgent for the node's executor.
 
     Args:
         node: gets the subscription and the service.
@@ -44,9 +45,11 @@ class Operator:
         self._changed = changed
         self._warned_s = -WARNING_PERIOD_S
         self.permission = Permission(True, TIMEOUT_S)
-        on_enable: Any = self._on_enable  # rclpy's types know no callback with the message's info
-        self.subscription = node.create_subscription(Bool, "enable", on_enable, QoSProfile(depth=DEPTH))
-        self.service = node.create_service(SetBool, "~/set_enabled", self._on_set_enabled)
+        on_enable = with_info(self._on_enable)
+        self._subscription = node.create_subscription(Bool, "enable", on_enable, QoSProfile(depth=DEPTH))
+        self._service = DeferredService(node, SetBool, "~/set_enabled", self._on_set_enabled)
+        self._replies = ServiceReplies()
+        self._replies.guard(self._service)
 
     def _on_enable(self, message: Bool, info: Mapping[str, int]) -> None:
         now_s = time.monotonic()
@@ -57,20 +60,20 @@ class Operator:
         self._changed()
 
     def _publishers(self) -> int:
-        return self._node.count_publishers(self.subscription.topic_name)
+        return self._node.count_publishers(self._subscription.topic_name)
 
-    def _on_set_enabled(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
+    def _on_set_enabled(self, request: SetBool.Request, header: Any) -> None:
+        response = SetBool.Response()
         if request.data and not self._active():
             response.message = "the node is not active"
-            return response
-        # Only the node's own executor keeps what the middleware says of a request.
-        info = vars(self.service).pop(REQUEST_INFO, None)
-        age_s = age_of(info.source_timestamp) if info is not None else 0.0
-        ignored = self.permission.set_enabled(request.data, time.monotonic(), age_s)
-        self._changed()
-        response.success = not ignored
-        response.message = ignored or ("enabled" if request.data else "disabled, held")
-        return response
+        else:
+            # Humble's header has no timestamps.
+            age_s = age_of(getattr(header, "source_timestamp", 0))
+            ignored = self.permission.set_enabled(request.data, time.monotonic(), age_s)
+            self._changed()
+            response.success = not ignored
+            response.message = ignored or ("enabled" if request.data else "disabled, held")
+        self._service.send_response(response, header)
 
 
 def age_of(stamp_ns: int) -> float:

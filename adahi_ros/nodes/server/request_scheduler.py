@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from adahi_msgs.srv import VerifyDraft
-from rclpy.callback_groups import CallbackGroup
 
 from adahi_ros.core.texts import NAME_LENGTH
 from adahi_ros.nodes.common.parameters import parameter
@@ -77,30 +76,15 @@ class BatchParameters:
     )
 
 
-class ByTurns(CallbackGroup):
-    """Of a service that `RequestScheduler` serves. Executors leave it alone: they serve one at a time."""
-
-    def can_execute(self, entity: Any) -> bool:
-        """See rclpy."""
-        return False
-
-    def beginning_execution(self, entity: Any) -> bool:
-        """See rclpy."""
-        return False
-
-    def ending_execution(self, entity: Any) -> None:
-        """See rclpy."""
-
-
 _Taken = tuple[Request, Sender, float]
 """A request, where its reply goes, and when it came."""
 
 
 class RequestScheduler:
-    """Serves a verifier's services in the place of its executor, which sees one request at a time.
+    """Serves a verifier's services in batches; its executor passes one request at a time.
 
     Attributes:
-        services: rclpy's.
+        services: of the requests.
 
     Args:
         services: each with the name of the one robot that may ask by it; '' for any.
@@ -149,6 +133,11 @@ class RequestScheduler:
         if len(self._waiting) >= self._batch.size:
             return 0.0
         return max(0.0, self._waiting.oldest_s + self._batch.wait_s - time.monotonic())
+
+    def take_in(self, robot: str, request: VerifyDraft.Request, header: Any) -> None:
+        """Take a request that came by a robot's service; the rest is taken by `serve`."""
+        service = self.services[self._robots.index(robot)]
+        self._admit(robot, request, self._sender(service, request, header), time.monotonic())
 
     def serve(self) -> bool:
         """Serve the requests whose turn it is; return whether there were any."""
@@ -278,8 +267,11 @@ class RequestScheduler:
                 request, header = service.handle.service_take_request(VerifyDraft.Request)
                 if header is None:
                     break
-                client = self._clients.client_of(header) or request.robot_id[: NAME_LENGTH + 1]
-                yield robot, request, Sender(service, header, client)
+                yield robot, request, self._sender(service, request, header)
+
+    def _sender(self, service: Any, request: VerifyDraft.Request, header: Any) -> Sender:
+        client = self._clients.client_of(header) or request.robot_id[: NAME_LENGTH + 1]
+        return Sender(service, header, client)
 
     def _reply(self, request: Request, sender: Sender, served: Served, came_s: float) -> None:
         self._send(request, sender, served.reply, came_s)

@@ -13,31 +13,28 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from adahi_msgs.srv import DescribeTarget, LoadTarget, UnloadTarget, VerifyDraft
-from rclpy.callback_groups import ReentrantCallbackGroup
-from rclpy.exceptions import InvalidHandle
-from rclpy.guard_condition import GuardCondition
-from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
-from rclpy.task import Future
 
 from adahi_ros.core.health_level import Health
 from adahi_ros.core.texts import shortened
+from adahi_ros.nodes.common.deferred_service import DeferredService
 from adahi_ros.nodes.common.diagnostics import DiagnosticsPublisher
+from adahi_ros.nodes.common.executors import executor_of
 from adahi_ros.nodes.common.managed import ManagedNode, started
 from adahi_ros.nodes.common.qos import verify_qos
 from adahi_ros.nodes.common.spin import freeze_garbage, run
 from adahi_ros.nodes.common.throttled_log import ThrottledLog
-from adahi_ros.nodes.common.urgent_executor import Urgent, UrgentExecutor
+from adahi_ros.nodes.common.timers import DueTimer
 from adahi_ros.nodes.common.verifier_messages import describe
 from adahi_ros.nodes.server.exposure import exposure
 from adahi_ros.nodes.server.machine import memory_figures
-from adahi_ros.nodes.server.request_scheduler import ByTurns, RequestScheduler
+from adahi_ros.nodes.server.request_scheduler import RequestScheduler
 from adahi_ros.nodes.server.target_verifier_parameters import (
     TargetVerifierParameters,
     check_robots,
@@ -54,45 +51,58 @@ SHARED_WARNING_PERIOD_S = 10.0  # of two robots of one name
 
 
 class TargetVerifierNode(ManagedNode):
-    """See the module. Its services are there while it is active; urgent is what robots wait for."""
+    """See the module. Its services are there while it is active."""
 
     def __init__(self, **options: Any) -> None:
         self._serving = ExitStack()
+        self._scheduler: RequestScheduler | None = None  # while it is active
         self._loading = False
         super().__init__("target_verifier", TargetVerifierParameters, **options)
         self._log = ThrottledLog(self, WARNING_PERIOD_S)
         self._shared_log = ThrottledLog(self, SHARED_WARNING_PERIOD_S)
         if told := exposure(os.environ):
             self.get_logger().warning(told)
-        # For as long as the node is there: one that is loading must not keep it from being deactivated.
-        apart = ReentrantCallbackGroup()
-        self.create_service(LoadTarget, "~/load_target", self._load_target, callback_group=apart)
+        self._loader = DeferredService(self, LoadTarget, "~/load_target", self._load_target)
         self.create_service(UnloadTarget, "~/unload_target", self._unload_target)
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Serve robots."""
         services = [(robot, self._open_services(robot)) for robot in self._values.robots or ("",)]
-        woken = GuardCondition(None, None, self.context)  # by verdicts from elsewhere
-        wake = partial(_wake, woken)
-        turns = RequestScheduler(
-            services, self._service, self._values.batch, self._served, self._unheard, wake
+        self._due = DueTimer(self, self._serve)
+        self._serving.callback(self._due.destroy)
+        self._scheduler = RequestScheduler(
+            services, self._service, self._values.batch, self._served, self._unheard, self._wake
         )
         self._serving.callback(time.sleep, PARTING_S)
-        self._serving.callback(turns.dismiss)  # of these the last is called first
-        self.urgent = Urgent(turns=[turns], guards=[woken])
+        self._serving.callback(self._scheduler.dismiss)  # of these the last is called first
         return super().on_activate(state)
 
-    def _open_services(self, robot: str) -> Any:
+    def _received(self, robot: str, request: VerifyDraft.Request, header: Any) -> None:
+        if self._scheduler is not None:
+            self._scheduler.take_in(robot, request, header)
+            self._serve()
+
+    def _serve(self) -> None:
+        """Serve whose turn it is, and wait for the next turn."""
+        if self._scheduler is not None:
+            self._scheduler.serve()
+            self._due.set(time.monotonic() + self._scheduler.wait_s)
+
+    def _wake(self) -> None:
+        """Serve what was verified elsewhere; called by any thread, also after the node's end."""
+        if self.executor is not None:
+            self.executor.create_task(self._serve)
+
+    def _open_services(self, robot: str) -> DeferredService:
         """Open the services of a robot, or of all where it has no name; return that of its requests."""
-        qos = verify_qos(self._values.verification.reliability)
-        verifying = self.create_service(
+        verifying = DeferredService(
+            self,
             VerifyDraft,
             self._service_name("verify_draft", robot),
-            _never_called,
-            qos_profile=qos,
-            callback_group=ByTurns(),
+            partial(self._received, robot),
+            verify_qos(self._values.verification.reliability),
         )
-        self._serving.callback(self.destroy_service, verifying)
+        self._serving.callback(verifying.destroy)
         name = self._service_name("describe_target", robot)
         self._serving.callback(
             self.destroy_service, self.create_service(DescribeTarget, name, self._describe)
@@ -111,7 +121,7 @@ class TargetVerifierNode(ManagedNode):
 
     def serve_nobody(self) -> None:
         """End the services; who waits for a turn is told so."""
-        self.urgent = Urgent()
+        self._scheduler = None
         self._serving.close()
 
     def _close(self) -> None:
@@ -162,26 +172,32 @@ class TargetVerifierNode(ManagedNode):
         response.targets = list(targets.names)
         return response
 
-    async def _load_target(
-        self, request: LoadTarget.Request, response: LoadTarget.Response
-    ) -> LoadTarget.Response:
+    def _load_target(self, request: LoadTarget.Request, header: Any) -> None:
         """Load a policy while the others are served, and serve it once it has planned."""
-        response.message = self._refusal()
-        if response.message:
-            return response
+        refusal = self._refusal()
+        if refusal:
+            self._loader.send_response(LoadTarget.Response(message=refusal), header)
+            return
         values = replace(self._values, checkpoint=request.checkpoint, target=request.target)
-        service, loaded, self._loading = self._service, Future(executor=self.executor), True
-        threading.Thread(target=_load, args=(values, self._away, loaded), daemon=True).start()
-        made = await loaded
+        loaded, self._loading = partial(self._on_loaded, self._service, header), True
+
+        def load() -> None:
+            made = _load(values, self._away)
+            if self.executor is not None:
+                self.executor.create_task(loaded, made)
+
+        threading.Thread(target=load, daemon=True).start()
+
+    def _on_loaded(self, service: VerificationService, header: Any, made: ServedTarget | str) -> None:
         self._loading = False
         fault = made if isinstance(made, str) else self._put(service, made)
         freeze_garbage()  # also where what was loaded is of no use
-        response.success, response.message = not fault, fault or _served_now(service.targets)
-        return response
+        message = fault or _served_now(service.targets)
+        self._loader.send_response(LoadTarget.Response(success=not fault, message=message), header)
 
     def _refusal(self) -> str:
         """Return why what is served may not be changed now, or nothing."""
-        if not self.urgent.turns:
+        if self._scheduler is None:
             return "target_verifier: it is not active"
         if self._values.engine != "batched":
             return (
@@ -231,49 +247,33 @@ class TargetVerifierNode(ManagedNode):
 
     def _health(self) -> Health:
         shared = self._service.shared_names(time.monotonic())
-        turns = [each for each in self.urgent.turns if isinstance(each, RequestScheduler)]
+        scheduler = self._scheduler
         device = self._service.targets.named("").device
         return self._watch.report(
             self._service.counts,
             shared,
-            serving=bool(turns),
-            waiting_most=max((each.most_waited() for each in turns), default=0),
+            serving=scheduler is not None,
+            waiting_most=0 if scheduler is None else scheduler.most_waited(),
             machine={"device": device, **memory_figures(device)},
         )
 
 
-def _never_called(request: VerifyDraft.Request, response: VerifyDraft.Response) -> VerifyDraft.Response:
-    raise AssertionError("verify_draft is served by turns")
-
-
-def _wake(woken: GuardCondition) -> None:
-    """Wake the executor from any thread; a verdict may come after the node's end."""
-    with suppress(InvalidHandle, rclpy_implementation.RCLError):
-        woken.trigger()
-
-
-def _load(values: TargetVerifierParameters, away: Callable[[str], None], loaded: Future) -> None:
-    """Load a policy in a thread of its own; where it cannot be loaded, the result says why.
+def _load(values: TargetVerifierParameters, away: Callable[[str], None]) -> ServedTarget | str:
+    """Load a policy in a thread of its own; where it cannot be loaded, return why.
 
     In words: an exception would keep what was loaded so far in memory.
     """
     try:
         target_name(values.target, values.checkpoint)  # sooner than minutes from now
-        made: ServedTarget | str = served_target(values, away)
+        return served_target(values, away)
     except ValueError as error:
-        made = shortened(str(error))
+        return shortened(str(error))
     except Exception as error:  # noqa: BLE001  whoever waits is told, whatever it was
-        made = shortened(f"checkpoint: {values.checkpoint!r}, cannot be loaded: {error}")
-    loaded.set_result(made)
+        return shortened(f"checkpoint: {values.checkpoint!r}, cannot be loaded: {error}")
 
 
 def _served_now(targets: ServedTargets) -> str:
     return shortened("served now: " + ", ".join(map(repr, targets.names)))
-
-
-def executor_of(node: TargetVerifierNode) -> UrgentExecutor:
-    """Return the executor that serves robots before anyone else."""
-    return UrgentExecutor(node, lambda: node.urgent)
 
 
 def main() -> None:

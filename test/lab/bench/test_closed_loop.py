@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from adahi_ros.core.signature import GOAL, OBSERVATION, Feature, Signature
-from adahi_ros.lab.bench.loop_figures import jerk, longest_gap, loop_figures
 from adahi_ros.lab.peers.closed_loop import (
     CUT_STEPS,
     MAX_COMMAND_AGE_S,
@@ -16,7 +15,7 @@ from adahi_ros.lab.peers.closed_loop import (
     load_logs,
     save_logs,
 )
-from benchmarks.clients import Client
+from benchmarks.clients import Client, jerk, longest_gap, loop_figures
 
 TASK, SEED, FIRST, RATE_HZ = "ball_instructed", 3, 2_000_000, 20.0
 LEVEL, OFF_THE_PLATE = np.zeros(2), np.array([0.3, 0.3])

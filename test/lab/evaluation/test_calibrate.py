@@ -32,7 +32,8 @@ from adahi_ros.lab.evaluation.evaluate import Comparison, play_all
 from adahi_ros.lab.evaluation.loaded_policies import Policies, PolicyFiles
 from adahi_ros.lab.evaluation.metrics import transmission_rate
 from adahi_ros.lab.evaluation.rollout import Log
-from adahi_ros.lab.methods.methods import METHODS, GatedMethod
+from adahi_ros.lab.methods.method import Method
+from adahi_ros.lab.methods.methods import METHODS
 from adahi_ros.lab.reporting.calibration_figure import draw_calibrations
 
 RATE = 0.45
@@ -70,8 +71,10 @@ def test_every_gate_reaches_the_rate_on_fresh_episodes(files: PolicyFiles, found
 def test_a_gate_is_searched_by_the_first_method_that_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
     known = {"deviation": "adahi", "uncertainty": "uncertainty", "oracle": "oracle"}
     assert searched_gates() == known
-    monkeypatch.setitem(METHODS, "new", GatedMethod("New", "", "new"))
-    monkeypatch.setitem(METHODS, "new_cool", GatedMethod("New cool", "", "new", draft_temperature=0.3))
+    monkeypatch.setitem(METHODS, "new", Method("new", "New", gate="new"))
+    monkeypatch.setitem(
+        METHODS, "new_cool", Method("new_cool", "New cool", gate="new", draft_temperature=0.3)
+    )
     assert searched_gates() == {**known, "new": "new"}
 
 

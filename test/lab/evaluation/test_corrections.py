@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from adahi_ros.lab.evaluation.evaluate import Comparison, play
+from adahi_ros.lab.evaluation.evaluate import Comparison, Run, play
 from adahi_ros.lab.evaluation.rollout import Log
-from adahi_ros.lab.methods import methods
-from adahi_ros.lab.methods.methods import gated
+from adahi_ros.lab.methods import method as running
+from adahi_ros.lab.methods.methods import METHODS, gated
 from adahi_ros.lab.training.policy_corrections import Corrections, corrected_episodes
 from adahi_ros.lab.training.reservoir import Reservoir
 
@@ -30,7 +30,7 @@ def test_they_are_what_was_asked_and_came_back(comparison: Comparison) -> None:
     bench = comparison.bench()
     found, outcome = corrected_episodes(bench, gated("adahi"), comparison.seed, EPISODES)
     log = outcome.log
-    same = play(comparison, "adahi", EPISODES).log
+    same = play(Run(METHODS["adahi"], comparison, EPISODES)).log
     for name in vars(log):
         np.testing.assert_array_equal(getattr(log, name), getattr(same, name))
     asked = log.transmitted & log.active
@@ -66,13 +66,13 @@ def test_the_windows_are_those_that_the_draft_read(comparison: Comparison) -> No
 def test_replies_that_are_no_action_are_left_out(
     comparison: Comparison, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = methods.rollout
+    real = running.rollout
 
     def refusing(*args: object, **kwargs: object) -> Log:
         log = real(*args, **kwargs)  # type: ignore[arg-type]
         return replace(log, refused=log.refused | (np.arange(len(log.active)) == 1)[:, None])
 
-    monkeypatch.setattr(methods, "rollout", refusing)
+    monkeypatch.setattr(running, "rollout", refusing)
     found, outcome = corrected_episodes(comparison.bench(), gated("hybrid"), comparison.seed, EPISODES)
     assert found.left_out == {"refused": 3}
     assert len(found) == outcome.log.active.sum() - 3

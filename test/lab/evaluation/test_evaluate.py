@@ -15,6 +15,7 @@ from adahi_ros.lab.evaluation import evaluate
 from adahi_ros.lab.evaluation.evaluate import (
     Comparison,
     Outcome,
+    Run,
     evaluate_methods,
     held_out,
     outcome_figures,
@@ -93,10 +94,10 @@ def test_every_method_is_compared_with_the_target_episode_by_episode(
 ) -> None:
     assert figures["target"]["against"] is None
     assert {values["against"]["method"] for values in figures.values() if values["against"]} == {"target"}
-    outcomes = {name: play(comparison, name, range(8)) for name in ("draft", "plan_2")}
+    outcomes = {name: play(Run(METHODS[name], comparison, range(8))) for name in ("draft", "plan_2")}
     outcomes["draft"].success[:] = np.arange(8) < 1
     outcomes["plan_2"].success[:] = np.arange(8) >= 1
-    monkeypatch.setattr(evaluate, "_play_all", lambda *arguments: outcomes)
+    monkeypatch.setattr(evaluate, "play_runs", lambda *arguments: outcomes)
     found = evaluate_methods(comparison, ["draft", "plan_2"], range(8), against="plan_2")
     assert found["plan_2"]["against"] is None
     expected = mcnemar(outcomes["draft"].success, outcomes["plan_2"].success)
@@ -139,7 +140,7 @@ def test_batches_are_joined_in_the_order_of_the_episodes(
     joined = play_all(comparison, ["adahi", "draft"], numbers, 1, lambda *done: told.append(done))
     assert told == [(name, count) for name in ("adahi", "draft") for count in (3, 3, 2)]
     for name, outcome in joined.items():
-        parts = [play(comparison, name, numbers[start : start + 3]) for start in (0, 3, 6)]
+        parts = [play(Run(METHODS[name], comparison, numbers[start : start + 3])) for start in (0, 3, 6)]
         assert_same(outcome, Outcome.side_by_side(parts))
         first = 0
         for part in parts:
@@ -215,16 +216,16 @@ def test_a_gate_that_was_not_calibrated_is_refused_before_anything_is_run(compar
 
 def test_plan_need_a_target_that_proposes_them(comparison: Comparison, checkpoints: Path) -> None:
     without = replace(comparison, files=PolicyFiles(checkpoints, "torch"))
-    with pytest.raises(ValueError, match=r"^Plan/2: there is no target that plans .*ball-plans\.yaml$"):
-        play(without, "plan_2", range(1))
+    with pytest.raises(ValueError, match=r"^plan_2: there is no target that plans .*ball-plans\.yaml$"):
+        play(Run(METHODS["plan_2"], without, range(1)))
 
 
 def test_a_corrector_is_needed_to_correct(comparison: Comparison) -> None:
-    with pytest.raises(ValueError, match=r"^Corrected plan/4: there is no corrector"):
+    with pytest.raises(ValueError, match=r"^corrector_4: there is no corrector"):
         METHODS["corrector_4"].threshold(comparison.bench())
 
 
 def test_a_plan_for_longer_than_its_horizon_is_refused_before_anything_is_run(comparison: Comparison) -> None:
-    with pytest.raises(ValueError, match=r"^Plan/9: the target plans only 8 actions$"):
+    with pytest.raises(ValueError, match=r"^plan_9: the target plans only 8 actions$"):
         METHODS["plan_9"].threshold(comparison.bench())
     assert METHODS["plan_8"].threshold(comparison.bench()) == ("age", 7)

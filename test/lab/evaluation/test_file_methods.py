@@ -17,8 +17,8 @@ from adahi_ros.gates.plans import AgeGate
 from adahi_ros.lab.calibration.calibrate import searched_gates
 from adahi_ros.lab.evaluation.evaluate import Comparison, evaluate_methods, play_all
 from adahi_ros.lab.evaluation.rollout import Log
-from adahi_ros.lab.methods.file_methods import CheckedGate, FileMethod, file_method
-from adahi_ros.lab.methods.methods import METHODS, gates_of_methods, goes_by_plans, parse_methods
+from adahi_ros.lab.methods.file_methods import CheckedGate, file_method
+from adahi_ros.lab.methods.methods import METHODS, gates_of_methods, parse_methods
 from adahi_ros.lab.tasks import make
 
 Written = Callable[[str], str]
@@ -66,7 +66,7 @@ def test_a_gate_in_a_file_does_what_the_shipped_one_does(comparison: Comparison,
     name = written(DEVIATION)
     assert parse_methods(f"adahi,{name}", own=True) == ["adahi", name]
     assert METHODS[name].threshold(comparison.bench()) == ("Deviation", 0.4)
-    assert (METHODS[name].label, METHODS[name].about) == ("Deviation", "Asks where the action deviates.")
+    assert (METHODS[name].label, METHODS[name].on().about) == ("Deviation", "Asks where the action deviates.")
     assert_same(run(comparison, name), run(comparison, "adahi"))
     assert METHODS[f"{name}@0.7"].label == "Deviation@0.7"
     assert METHODS[f"{name}@0.7"].threshold(comparison.bench()) == ("Deviation", 0.7)
@@ -89,7 +89,7 @@ class Age:
         return context.age
 """
     name = written(age)
-    assert goes_by_plans(METHODS[name])
+    assert METHODS[name].by_plans
     assert_same(run(comparison, name), run(comparison, "plan_4"))
     name = written(age + "    wait_policy = 'ahead'\n")
     assert_same(run(comparison, name), run(comparison, "plan_4+1"))
@@ -116,7 +116,7 @@ class Draft:
     def propose(self, context):
         return self.policy.propose(context.observations, context.draws, Sampling(context.temperature, True))
 """)
-    assert not goes_by_plans(METHODS[name])
+    assert not METHODS[name].by_plans
     assert_same(run(comparison, name), run(comparison, "adahi"))
 
 
@@ -147,9 +147,7 @@ def test_a_file_that_was_changed_is_read_anew(
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
     for number in range(3):
         name = written(DEVIATION.replace("0.4", f"0.{number}"))
-        method = METHODS[name]
-        assert isinstance(method, FileMethod)
-        assert method.told().threshold == number / 10
+        assert METHODS[name].on().at == number / 10
     assert [each.name for each in tmp_path.iterdir()] == ["own.py"]
 
 
@@ -350,7 +348,7 @@ def test_a_gate_that_learns_still_does() -> None:
 def test_a_file_is_named_by_its_content(written: Written) -> None:
     digests = []
     for text in (DEVIATION, DEVIATION + "\n"):
-        method = METHODS[written(text)]
-        assert isinstance(method, FileMethod)
-        digests.append(method.digest)
+        own = METHODS[written(text)].on().own
+        assert own is not None
+        digests.append(own.digest)
     assert digests[0] != digests[1]

@@ -17,7 +17,6 @@ from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.lab.evaluation.loaded_policies import PLANS, Bench, PolicyFiles
 from adahi_ros.lab.methods.methods import METHODS
-from adahi_ros.lab.methods.plan_methods import PlanMethod
 from adahi_ros.lab.training.corrector_training import learn_on, save_corrector, scales_of
 from adahi_ros.lab.training.fitting import FitConfig, Run
 from adahi_ros.lab.training.learn import LearningConfig
@@ -66,7 +65,6 @@ def learner(begin: Path, calibration: Calibration) -> Callable[..., CorrectorLea
 def test_examples_are_of_the_steps_that_replaced_a_plan(begin: Path, calibration: Calibration) -> None:
     policies = PolicyFiles(begin, "onnxruntime").load()
     method = METHODS["corrector_4"]
-    assert isinstance(method, PlanMethod)
     found = corrected_plans(Bench("ball", policies, calibration), method, 0, [5, 6])
     assert policies.corrector is not None
     ages = found.features[:, -1] * policies.corrector.signature.horizon

@@ -16,7 +16,7 @@ from adahi_ros.core.assets import asset
 from adahi_ros.gates.parameter_file import load_calibration
 from adahi_ros.lab.calibration import calibrate, thresholds
 from adahi_ros.lab.calibration.thresholds import Thresholds
-from adahi_ros.lab.evaluation import comparison as standing
+from adahi_ros.lab.evaluation import evaluate
 from adahi_ros.lab.evaluation.comparison import Rows, measure
 from adahi_ros.lab.evaluation.episodes import evaluation_episodes
 from adahi_ros.lab.evaluation.evaluate import Comparison
@@ -93,10 +93,8 @@ def test_what_was_measured_is_not_measured_again(
     path = tmp_path / "rows.json"
     rows = json.loads(found.read_text())["rows"]
     path.write_text(json.dumps({"rows": [row for row in rows if row["key"]["method"] != "adahi"]}))
-    played, play = [], standing.play_method
-    monkeypatch.setattr(
-        standing, "play_method", lambda *arguments: played.append(arguments[1].label) or play(*arguments)
-    )
+    played, play = [], evaluate.play
+    monkeypatch.setattr(evaluate, "play", lambda run: played.append(run.method.label) or play(run))
     wanted, _ = line_entries(lines(), shipped, EPISODES, searched(tmp_path, shipped))
     again = measure(wanted, Rows(path), 1)
     assert played == ["ADAHI"]
@@ -117,9 +115,9 @@ def test_what_a_task_lacks_is_told_and_the_others_are_run(comparison: Comparison
     wanted, skipped = line_entries(table, comparison, EPISODES, searched(tmp_path, comparison))
     assert [entry.name for entry in wanted] == ["adahi"]
     reasons = [
-        "HeiSD: there is no index of demonstrations",
-        "Best: there is no corrector",
-        "Corrected plan/8: there is no corrector",
+        "heisd: there is no index of demonstrations",
+        "best: there is no corrector",
+        "corrector_8: there is no corrector",
         str(comparison.files.folder / "semantic.safetensors"),
         "config/switched/ball_of_another: not found",
     ]

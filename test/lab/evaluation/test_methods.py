@@ -13,33 +13,25 @@ from adahi_ros.acceptance.registry import ACCEPTANCES
 from adahi_ros.acceptance.speculative import rejection_probability
 from adahi_ros.core.proposal import counted, probabilities_of, softmax
 from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.gates.gate_config import ThresholdedGate
 from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.gates.registry import GATES, ORACLE
 from adahi_ros.lab.calibration.recorded_world import RecordedWorld
 from adahi_ros.lab.evaluation.evaluate import Comparison
 from adahi_ros.lab.evaluation.loaded_policies import Bench, Policies
+from adahi_ros.lab.methods.actors import actor_of
 from adahi_ros.lab.methods.dds_method import node_parameters
-from adahi_ros.lab.methods.harm_oracle import HARM_GRAMMAR
+from adahi_ros.lab.methods.method_names import COOL, GRAMMAR
 from adahi_ros.lab.methods.methods import (
-    COOL,
     METHODS,
-    GatedMethod,
-    for_task,
     gated,
     parse_methods,
     runs_on_robot,
 )
-from adahi_ros.lab.methods.plan_methods import GRAMMAR, PlanMethod, actor_of
-from adahi_ros.lab.methods.proposer_methods import PROPOSER_GRAMMAR
 from adahi_ros.lab.methods.recommended import default_methods
 from adahi_ros.lab.reporting.style import COLOURS, LINES, MARKERS
 from adahi_ros.lab.tasks import make
 
-ON_AIR = [name for name, method in METHODS.items() if isinstance(method, GatedMethod)]
-OR_BOTH = (
-    f", or GATE:RULE of the gates {', '.join(GATES)} and the rules {', '.join(ACCEPTANCES)}, or {GRAMMAR}"
-)
+ON_AIR = [name for name, method in METHODS.items() if runs_on_robot(method) and not method.by_plans]
 MANY = 300
 Codes = Callable[..., np.ndarray]
 
@@ -63,7 +55,7 @@ def test_what_a_robot_can_do_has_a_gate_and_a_rule() -> None:
     for name in ON_AIR:
         assert gated(name) is METHODS[name]
         assert gated(name).gate in GATES
-        assert gated(name).rule in ACCEPTANCES
+        assert gated(name).acceptance in ACCEPTANCES
 
 
 def test_thresholds_are_the_calibrations(comparison: Comparison, calibration: Calibration) -> None:
@@ -76,7 +68,7 @@ def test_thresholds_are_the_calibrations(comparison: Comparison, calibration: Ca
     assert thresholds["oracle"] == (ORACLE, calibration.thresholds[ORACLE])
     assert thresholds["plan_4"] == ("age", 3)
     for name in thresholds:
-        assert METHODS[name].gate in (None, thresholds[name][0])
+        assert METHODS[name].calibrated in (None, thresholds[name][0])
 
 
 def test_one_method_alone_has_a_draft_temperature_of_its_own(calibration: Calibration) -> None:
@@ -125,67 +117,6 @@ def test_the_oracle_transmits_exactly_where_the_target_is_likely_to_reject(
     assert rejected[log.transmitted].mean() > threshold > rejected[~log.transmitted].mean()
 
 
-def test_methods_are_split_at_commas() -> None:
-    assert parse_methods(" adahi, oracle,adahi,") == ["adahi", "oracle"]
-    assert parse_methods(" adahi, draft,", on_air=True) == ["adahi", "draft"]
-
-
-@pytest.mark.parametrize(
-    ("text", "named"), [("adahi,telepathy", "telepathy"), ("a,adahi,b", "a, b"), (" ,", " ,")]
-)
-def test_what_is_no_method_is_named(text: str, named: str) -> None:
-    expected = f"methods: {named!r}, must be of {', '.join(METHODS)}{OR_BOTH}, or {PROPOSER_GRAMMAR}"
-    expected += f", or {HARM_GRAMMAR}"
-    with pytest.raises(ValueError, match=f"^{re.escape(expected)}$"):
-        parse_methods(text)
-
-
-@pytest.mark.parametrize(
-    "name", ["age", "age:nothing", "nothing:replace", "age:replace:no", "age:replace:plan:"]
-)
-def test_what_is_no_gate_with_a_rule_is_no_method(name: str) -> None:
-    assert name not in METHODS
-    with pytest.raises(ValueError, match=re.escape(f"methods: {name!r}, must be of")):
-        parse_methods(name)
-
-
-def test_plans_come_every_so_many_steps_and_so_late_and_agree() -> None:
-    names = ["plan_8", "corrector_8+4", "plan_16+12:continue", "plan_1+1:none"]
-    assert parse_methods(",".join(names)) == names
-    methods = [METHODS[name] for name in names]
-    assert all(isinstance(method, PlanMethod) for method in methods)
-    assert [(method.proposer, method.at, method.late, method.agreement) for method in methods] == [
-        ("plan", 7, 0, "none"),
-        ("corrector", 7, 4, "none"),
-        ("plan", 15, 12, "continue"),
-        ("plan", 0, 1, "none"),
-    ]
-    assert [method.label for method in methods] == [
-        *("Plan/8", "Corrected plan/8+4", "Plan/16+12 continue", "Plan/1+1")
-    ]
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "plan_0",
-        "plan_",
-        "plan_8+",
-        "plan_8+0",
-        "plan_8+100",
-        "plan_8:continue",
-        "plan_8+4:guess",
-        "plan_8+4:",
-        "draft_8",
-    ],
-)
-def test_plans_by_another_name_are_none(name: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(f"methods: {name!r}, must be of")) as refused:
-        parse_methods(name)
-    assert "plan_K+L:AGREEMENT, with L from 1 to 99" in str(refused.value)
-    assert "AGREEMENT of none, continue, choose" in str(refused.value)
-
-
 def test_replies_may_be_late_and_the_target_agree(comparison: Comparison) -> None:
     bench = comparison.bench()
     logs = [
@@ -195,50 +126,6 @@ def test_replies_may_be_late_and_the_target_agree(comparison: Comparison) -> Non
     prompt, late, agreeing = (log.action[:20] for log in logs)
     assert not np.array_equal(prompt, late)
     assert not np.array_equal(late, agreeing)
-
-
-def test_any_gate_with_any_rule_is_a_method() -> None:
-    assert parse_methods("age:replace:plan,random:replace") == ["age:replace:plan", "random:replace"]
-    assert METHODS["random:replace"] == GatedMethod("random:replace", "", "random", "replace")
-    assert gated("random:replace") == METHODS["random:replace"]
-    with pytest.raises(ValueError, match="methods: 'age:replace:plan', must be of"):
-        gated("age:replace:plan")
-
-
-@pytest.mark.parametrize(
-    ("name", "label", "proposer", "trigger", "blend"),
-    [
-        ("plan_16", "Plan/16", "plan", ThresholdedGate("age", 15), "latest"),
-        ("corrector_4", "Corrected plan/4", "corrector", ThresholdedGate("age", 3), "latest"),
-        ("weighted_average_4", "Weighted average/4", "plan", ThresholdedGate("age", 3), "weighted_average"),
-        (
-            "temporal_ensemble_1",
-            "Temporal ensemble/1",
-            "plan",
-            ThresholdedGate("age", 0),
-            "temporal_ensemble",
-        ),
-        (
-            "draft_checks_plan:expected_error@1.5",
-            "draft_checks_plan:expected_error@1.5",
-            "draft_checks_plan",
-            ThresholdedGate("expected_error", 1.5),
-            "latest",
-        ),
-    ],
-)
-def test_plans_by_name(name: str, label: str, proposer: str, trigger: ThresholdedGate, blend: str) -> None:
-    method = METHODS[name]
-    assert isinstance(method, PlanMethod)
-    asks = ThresholdedGate(method.asks, method.at)
-    assert (method.label, method.proposer, asks, method.blend) == (label, proposer, trigger, blend)
-
-
-@pytest.mark.parametrize(
-    "name", ["latest_4", "average_0", "median_4", "draft_checks_plan", "draft_checks_plan:age@x", "plan_1.5"]
-)
-def test_what_is_no_way_to_follow_plans_is_no_method(name: str) -> None:
-    assert name not in METHODS
 
 
 def test_a_draft_and_blended_plans_are_evaluated(comparison: Comparison) -> None:
@@ -265,16 +152,6 @@ def test_a_gate_with_a_rule_does_what_the_method_of_these_does(comparison: Compa
     np.testing.assert_array_equal(known.transmitted, spelled.transmitted)
 
 
-def test_the_target_s_plan_can_be_what_is_gone_by(comparison: Comparison, calibration: Calibration) -> None:
-    policies = comparison.files.load()
-    assert policies.plans is not None
-    bench = Bench(
-        "ball", Policies(policies.draft, policies.target), replace(calibration, thresholds={"age": 0.5})
-    )
-    log = METHODS["age:replace:plan"].run(bench, make("ball"), 5, range(3), lambda step: None)
-    assert log.transmitted.all()  # plans of one action
-
-
 def test_a_rule_that_does_not_fit_the_policies_is_named(
     comparison: Comparison, calibration: Calibration
 ) -> None:
@@ -282,10 +159,10 @@ def test_a_rule_that_does_not_fit_the_policies_is_named(
     codeless = SimpleNamespace(signature=replace(policies.target.signature, codes=None))
     bench = Bench("ball", Policies(policies.draft, codeless), calibration)
     assert METHODS["always:replace"].threshold(bench) == ("always", 0.0)
-    message = "Hybrid: speculative: codes: the draft's is a tokenizer, the target's none; must be the same"
+    message = "hybrid: speculative: codes: the draft's is a tokenizer, the target's none; must be the same"
     with pytest.raises(ValueError, match=f"^{message}$"):
         METHODS["hybrid"].threshold(bench)
-    with pytest.raises(ValueError, match=r"^Oracle: codes: the draft's is a tokenizer"):
+    with pytest.raises(ValueError, match=r"^oracle: speculative: codes: the draft's is a tokenizer"):
         METHODS["oracle"].threshold(bench)
 
 
@@ -295,7 +172,7 @@ def test_a_rule_that_does_not_fit_the_policies_is_named(
 def test_what_no_robot_can_do_is_refused_on_air(name: str) -> None:
     allowed = [each for each in METHODS if each not in ("oracle", "distilled")]
     for refuse in (gated, lambda name: parse_methods(f"adahi,{name}", on_air=True)):
-        expected = f"methods: {name!r}, must be of {', '.join(allowed)}{OR_BOTH}"
+        expected = f"methods: {name!r}, must be of {', '.join(allowed)}, or {GRAMMAR}"
         with pytest.raises(ValueError, match=f"^{re.escape(expected)}$"):
             refuse(name)
 
@@ -324,7 +201,7 @@ def test_a_robot_is_told_the_file_of_its_gate(comparison: Comparison, calibratio
 def test_what_was_distilled_acts_alone_and_asks_nobody(comparison: Comparison) -> None:
     bench = comparison.bench()
     with pytest.raises(
-        ValueError, match=r"^Distilled: there is no checkpoint distilled .* 'adahi train TASK "
+        ValueError, match=r"^distilled: there is no checkpoint distilled .* 'adahi train TASK "
     ):
         METHODS["distilled"].threshold(bench)
     with_one = replace(bench, policies=replace(bench.policies, distilled=bench.policies.draft))
@@ -347,7 +224,7 @@ def test_who_goes_on_by_plans_is_told_no_more_than_the_draft_is(comparison: Comp
 def test_arguments_of_a_rule_are_of_the_method_and_of_the_verifiers_node(comparison: Comparison) -> None:
     name = "always:semantic:tolerance=0.0"
     method = gated(name)
-    assert (method.gate, method.rule, method.proposer, method.arguments) == (
+    assert (method.gate, method.acceptance, method.proposer, method.acceptance_arguments) == (
         *("always", "semantic", "draft"),
         {"tolerance": 0.0},
     )
@@ -363,10 +240,3 @@ def test_arguments_of_a_rule_are_of_the_method_and_of_the_verifiers_node(compari
         METHODS["always:semantic:bold=1"].threshold(comparison.bench())
     with pytest.raises(ValueError, match="must not name an argument twice"):
         METHODS["always:semantic:tolerance=0:tolerance=1"]
-
-
-def test_a_method_is_named_as_it_is_on_a_task() -> None:
-    text = "adahi,always:semantic:file={checkpoints}/head.safetensors,plan:learned:file={task}.safetensors@1"
-    assert for_task(text, "ball", Path("my/ball")) == (
-        "adahi,always:semantic:file=my/ball/head.safetensors,plan:learned:file=ball.safetensors@1"
-    )

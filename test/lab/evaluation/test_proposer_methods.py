@@ -10,12 +10,10 @@ import pytest
 
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.gates.parameter_file import Calibration
-from adahi_ros.lab.calibration.calibrate import searched_gates
 from adahi_ros.lab.evaluation.episodes import evaluation_episodes
 from adahi_ros.lab.evaluation.loaded_policies import RETRIEVAL, Bench, PolicyFiles
 from adahi_ros.lab.evaluation.rollout import Log
-from adahi_ros.lab.methods.methods import METHODS, parse_methods, runs_on_robot
-from adahi_ros.lab.methods.proposer_methods import NAMED, ProposerMethod, proposer_method
+from adahi_ros.lab.methods.methods import METHODS
 from adahi_ros.lab.tasks import make
 from adahi_ros.lab.training.retrieval_index import make_index, save_index
 from adahi_ros.policies.retrieval import load_retrieval
@@ -44,49 +42,9 @@ def run(bench: Bench, name: str) -> Log:
     return METHODS[name].run(bench, make("ball"), SEED, EPISODES, lambda step: None)
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("retrieval_8:expected_error@0.3", ("retrieval", "expected_error", 0.3, "prefix", 8)),
-        ("mixture:age@1", ("mixture", "age", 1.0, "prefix", None)),
-        ("retrieval_8:never", ("retrieval", "never", 0.0, "prefix", 8)),
-        ("rectified:expected_error/speculative", ("rectified", "expected_error", None, "speculative", None)),
-        ("kalman_4:random/replace@.5", ("kalman", "random", 0.5, "replace", 4)),
-        ("kerv", ("rectified", "expected_error", 0.0, "by_target", None)),
-    ],
-)
-def test_a_name_says_who_acts_when_he_asks_and_how_he_is_judged(
-    name: str, expected: tuple[object, ...]
-) -> None:
-    method = METHODS[name]
-    assert isinstance(method, ProposerMethod)
-    assert (method.proposer, method.asks, method.at, method.rule, method.horizon) == expected
-    assert parse_methods(f"{name},plan_2") == [name, "plan_2"]
-    assert not runs_on_robot(method)
-
-
-def test_arguments_of_a_gate_are_given_by_name() -> None:
-    method = proposer_method("retrieval_8:online:gate=expected_error:wrong=0.1")
-    assert method is not None
-    assert (method.arguments, method.at) == ({"gate": "expected_error", "wrong": 0.1}, 0.0)
-
-
-@pytest.mark.parametrize(
-    "name", ["retrieval", "retrieval_0:age@1", "kerv_8", "mixture:luck", "mixture:age/luck@1"]
-)
-def test_what_is_no_such_name_is_no_method(name: str) -> None:
-    assert proposer_method(name) is None
-    assert name not in METHODS
-
-
-def test_a_threshold_that_is_not_given_is_searched_for_each_method() -> None:
-    names = ["retrieval_8:expected_error", "rectified:expected_error"]
-    assert searched_gates([*names, *NAMED]) == {name: name for name in names}
-
-
 def test_without_an_index_nothing_is_retrieved(bench: Bench) -> None:
     without = replace(bench, policies=replace(bench.policies, retrieval=None))
-    with pytest.raises(ValueError, match=r"^HeiSD: there is no index of demonstrations.*'adahi index TASK'"):
+    with pytest.raises(ValueError, match=r"^heisd: there is no index of demonstrations.*'adahi index TASK'"):
         METHODS["heisd"].threshold(without)
     with pytest.raises(ValueError, match="the target plans only 8 actions"):
         METHODS["retrieval_9:never"].threshold(bench)

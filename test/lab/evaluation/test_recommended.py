@@ -13,7 +13,7 @@ from adahi_ros.gates.parameter_file import load_calibration
 from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
 from adahi_ros.lab.methods import recommended as room
 from adahi_ros.lab.methods.dds_method import goes_ahead, node_parameters
-from adahi_ros.lab.methods.recommended import BestMethod, recommended
+from adahi_ros.lab.methods.recommended import BEST, recommended
 from adahi_ros.policies.backends import is_policy
 
 TASKS = sorted(path.stem for path in asset("config/best").glob("*.yaml"))
@@ -63,7 +63,7 @@ def test_what_is_wrong_in_a_file_is_named(
     monkeypatch.setattr(room, "asset", lambda relative: path)
     recommended.cache_clear()
     with pytest.raises(ValueError, match=message) as refused:
-        BestMethod("Best", "").on("ball")
+        BEST.on("ball")
     assert str(refused.value).startswith(f"{path}: ")
     recommended.cache_clear()
 

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from adahi_ros.gates.learned import SIGNS, HarmModel, save_harm_model
-from adahi_ros.lab.evaluation import comparison as standing
 from adahi_ros.lab.evaluation import evaluate
 from adahi_ros.lab.evaluation.comparison import (
     BASELINE,
@@ -26,10 +25,10 @@ from adahi_ros.lab.evaluation.comparison import (
     random_baseline,
     standings,
 )
-from adahi_ros.lab.evaluation.evaluate import Comparison, evaluate_methods
+from adahi_ros.lab.evaluation.evaluate import Comparison, Outcome, Run, evaluate_methods
 from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
 from adahi_ros.lab.evaluation.metrics import mcnemar
-from adahi_ros.lab.methods.methods import METHODS, Method
+from adahi_ros.lab.methods.methods import METHODS
 from adahi_ros.lab.methods.recommended import Recommendation
 
 EPISODES = range(6)
@@ -48,7 +47,7 @@ def idle(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     def play(*arguments: object) -> None:
         pytest.fail("measured again")
 
-    return lambda: monkeypatch.setattr(standing, "play_method", play)
+    return lambda: monkeypatch.setattr(evaluate, "play", play)
 
 
 def measured(comparison: Comparison, path: Path, names: tuple[str, ...] = NAMES) -> list[dict[str, Any]]:
@@ -82,15 +81,15 @@ def test_what_is_there_is_not_measured_again(
 def test_what_was_stopped_goes_on(
     comparison: Comparison, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    play, played = standing.play_method, []
+    play, played = evaluate.play, []
 
-    def stops(comparison: Comparison, method: Method, episodes: Any) -> Any:
-        played.append(method)
+    def stops(run: Run) -> Outcome:
+        played.append(run.method)
         if len(played) == 3:
             raise KeyboardInterrupt
-        return play(comparison, method, episodes)
+        return play(run)
 
-    monkeypatch.setattr(standing, "play_method", stops)
+    monkeypatch.setattr(evaluate, "play", stops)
     with pytest.raises(KeyboardInterrupt):
         measured(comparison, path)
     assert [row["key"]["method"] for row in json.loads(path.read_text())["rows"]] == list(NAMES[:2])
@@ -234,7 +233,7 @@ def test_what_a_task_has_no_policies_for_is_left_out(comparison: Comparison, che
     found, skipped = entries(bare, ["adahi", "plan_4", "corrector_4", "oracle"], EPISODES)
     assert [entry.name for entry in found] == ["adahi", "oracle"]
     assert list(skipped) == ["plan_4", "corrector_4"]
-    assert skipped["plan_4"].startswith("Plan/4: there is no target that plans")
+    assert skipped["plan_4"].startswith("plan_4: there is no target that plans")
 
 
 def lot(comparison: Comparison, name: str, path: Path, episodes: range = range(20)) -> tuple[Any, Any]:

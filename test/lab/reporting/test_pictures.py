@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from adahi_ros.lab.evaluation import step_latency as latency
-from adahi_ros.lab.evaluation.evaluate import Comparison, evaluate_methods, play
+from adahi_ros.lab.evaluation.evaluate import Comparison, Run, evaluate_methods, play
 from adahi_ros.lab.evaluation.loaded_policies import Policies
 from adahi_ros.lab.evaluation.sweep import RATES, SWEPT, Point, areas, fixed_methods
 from adahi_ros.lab.evaluation.traces import Trace
@@ -23,6 +23,7 @@ from adahi_ros.lab.evaluation.tradeoffs import (
     tradeoff_figures,
 )
 from adahi_ros.lab.link.link_profile import LinkProfile
+from adahi_ros.lab.methods.methods import METHODS
 from adahi_ros.lab.reporting.pictures import draw_pictures
 from adahi_ros.lab.reporting.trace_figure import draw_traces
 from adahi_ros.lab.reporting.tradeoff_figure import area_table
@@ -109,7 +110,7 @@ def test_latency_is_what_each_method_waited_for(found: Tradeoffs) -> None:
 
 def test_the_trace_is_adahis_first_episode(found: Tradeoffs, comparison: Comparison) -> None:
     trace = found.trace
-    log = play(comparison, "adahi", EPISODES).log
+    log = play(Run(METHODS["adahi"], comparison, EPISODES)).log
     length = int(log.active[:, 0].sum())
     assert trace.threshold == comparison.calibration.thresholds["deviation"]
     np.testing.assert_array_equal(trace.deviation, log.deviation[:length, 0])

@@ -7,9 +7,9 @@ import numpy as np
 from adahi_ros.lab.evaluation.loaded_policies import Policies
 from adahi_ros.lab.evaluation.method_needs import Demands, traffic
 from adahi_ros.lab.evaluation.rollout import Log
-from adahi_ros.lab.evaluation.uploads import accepted_length, uploads
 from adahi_ros.lab.link.link_profile import LinkProfile
 from adahi_ros.lab.tasks import make
+from benchmarks.semantic_uploads import accepted_length, uploads
 
 KEPT = [[1, 1], [0, 1], [1, 1], [1, 1], [0, 0]]
 

@@ -15,13 +15,13 @@ from adahi_ros.gates.gate_config import ControllerConfig, DeviationTracker, Thre
 from adahi_ros.gates.interface import GateContext
 from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.lab.calibration.recorded_world import RecordedWorld
-from adahi_ros.lab.evaluation.exactness import Exactness, asking, joint, measure_exactness, returned
 from adahi_ros.lab.evaluation.loaded_policies import Bench, Policies
 from adahi_ros.lab.evaluation.rollout import rollout
 from adahi_ros.policies.interface import Sampling
 from adahi_ros.robot.controller import Controller
 from adahi_ros.server.verifier import TargetVerifier
 from benchmarks import exactness as benchmark
+from benchmarks.exactness import Exactness, asking, joint, measure_exactness, returned
 
 MANY = 6000
 ROUNDING = 1e-6

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which policies a proposer needs, on the robot and as the target."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from adahi_ros.lab.evaluation.loaded_policies import PLANS, RETRIEVAL, Policies
+from adahi_ros.policies.interface import Actor, Policy
+from adahi_ros.proposers.interface import Proposer
+from adahi_ros.proposers.registry import PROPOSERS
+from adahi_ros.proposers.retrieval import DraftAndRetrieval
+
+DRAFT, TARGET, DISTILLED = "draft", "target", "distilled"
+PLAN, CORRECTOR, DRAFT_CHECKS_PLAN, MIXTURE = "plan", "corrector", "draft_checks_plan", "mixture"
+
+ON_ROBOT: dict[str, tuple[str, ...]] = {
+    PLAN: (),
+    CORRECTOR: (CORRECTOR,),
+    RETRIEVAL: (RETRIEVAL,),
+    MIXTURE: (DRAFT, RETRIEVAL),
+    DISTILLED: (DISTILLED,),
+}
+"""Fields of `Policies` that a proposer uses on the robot. All other proposers use the draft."""
+
+MISSING = {
+    PLANS: "there is no target that plans beside these policies; train one with a recipe such as "
+    "config/recipes/ball-plans.yaml",
+    CORRECTOR: "there is no corrector beside these policies; 'adahi train' makes one by a recipe such as "
+    "config/recipes/ball-plans.yaml",
+    RETRIEVAL: "there is no index of demonstrations beside these policies; 'adahi index TASK' makes one",
+    DISTILLED: "there is no checkpoint distilled beside these policies' plans; 'adahi train TASK --only "
+    "distilled' makes one by a recipe such as config/recipes/ball-plans.yaml",
+}
+
+
+def follows_plan(proposer: str) -> bool:
+    """Return whether a proposer executes plans of the target, and proposes nothing for it to verify."""
+    made = None if proposer == DISTILLED else PROPOSERS[proposer]  # that of drafts is no class
+    return isinstance(made, type) and issubclass(made, Proposer) and bool(made.needs_plan)
+
+
+def policy_of(policies: Policies, kind: str, method: str) -> Any:
+    """Return one of the policies, by the name of its field.
+
+    Raises:
+        ValueError: it is missing; names the method that needs it.
+    """
+    found = getattr(policies, kind)
+    if found is None:
+        raise ValueError(f"{method}: {MISSING[kind]}")
+    return found
+
+
+def target_of(policies: Policies, method: str) -> Policy:
+    """Return the target that plans; raises as `policy_of`."""
+    target: Policy = policy_of(policies, PLANS, method)
+    return target
+
+
+def actor_of(policies: Policies, proposer: str, method: str | None = None) -> Actor:
+    """Return the policy that a proposer is made from; raises as `policy_of`."""
+    method = proposer if method is None else method
+    if proposer == PLAN:
+        # As in the robot's node: a robot that follows plans knows and sees no more than its draft does.
+        target = target_of(policies, method)
+        ours, theirs = policies.draft.signature, target.signature
+        knows_more = theirs.goal_dim > ours.goal_dim or theirs.image_dim > 0
+        return policies.draft if knows_more else target
+    parts = [policy_of(policies, kind, method) for kind in ON_ROBOT.get(proposer, (DRAFT,))]
+    actor: Actor = DraftAndRetrieval(*parts) if len(parts) > 1 else parts[0]
+    return actor

@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A method: what proposes actions, when a plan is requested, and how the target verifies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from adahi_ros.acceptance.registry import BY_TARGET, made, rule_for
+from adahi_ros.core.plan import LATEST
+from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
+from adahi_ros.gates.interface import Gate
+from adahi_ros.gates.parameter_file import Calibration
+from adahi_ros.gates.registry import WITHOUT_THRESHOLD
+from adahi_ros.lab.evaluation.loaded_policies import PLANS, Bench, Policies
+from adahi_ros.lab.evaluation.rollout import Log, World, rollout
+from adahi_ros.lab.methods.actors import DISTILLED, DRAFT, ON_ROBOT, TARGET, actor_of, follows_plan, policy_of
+from adahi_ros.lab.methods.oracles import ORACLES
+from adahi_ros.policies.interface import Actor, Policy
+from adahi_ros.proposers.interface import Proposer
+from adahi_ros.robot.controller import Controller
+from adahi_ros.server.verifier import TargetVerifier
+
+OnStep = Callable[[int], None]
+
+
+class Source(Protocol):
+    """Completes a method when it is first used."""
+
+    @property
+    def runs_on_robot(self) -> bool:
+        """Whether a robot can run the method over ROS."""
+
+    def on(self, method: Method, task: str) -> Method:
+        """Return the complete method for a task; without a task, what holds for every task.
+
+        Raises:
+            ValueError: it cannot be completed.
+        """
+
+
+class OwnClass(Protocol):
+    """A user's class, which is the gate or the proposer of a method."""
+
+    @property
+    def digest(self) -> str | None:
+        """Names the content of the file."""
+
+    @property
+    def proposes(self) -> bool:
+        """Whether the class is a proposer; else it is a gate."""
+
+    @property
+    def by_plans(self) -> bool:
+        """Whether a class that proposes executes plans of the target."""
+
+    def made_gate(self) -> Gate:
+        """Return a new gate."""
+
+    def made_proposer(self, actor: Actor, rule: str) -> Proposer:
+        """Return a new proposer.
+
+        Args:
+            actor: the policy that it is made from.
+            rule: verifies its proposals, a key of `ACCEPTANCES`.
+        """
+
+
+@dataclass(frozen=True)
+class Method:
+    """One way to share the work between robot and server.
+
+    Attributes:
+        name: as people give it; also the key of its threshold in a calibration, see `calibrated`.
+        label: for tables and pictures.
+        about: one line for people.
+        proposer: a key of `PROPOSERS`, or `DISTILLED`.
+        gate: a key of `GATES` or `ORACLES`.
+        gate_arguments: of the gate, by name.
+        at: threshold of the gate; None takes the calibration's.
+        acceptance: a key of `ACCEPTANCES`, or `BY_TARGET`.
+        acceptance_arguments: of that rule, by name.
+        horizon: how many actions of a plan are executed at most, by a proposer that also drafts; None
+            requests single actions.
+        delay: control steps until a reply arrives, see `rollout`.
+        wait_policy: of the robot's node where plans are executed, one of `WAIT_POLICIES`.
+        blend: a key of `BLENDS`, of plans that overlap.
+        agreement: a key of `AGREEMENTS`.
+        draft_temperature: None takes the calibration's.
+        source: completes the method when it is first used; None where it is complete.
+        own: a user's class that is its gate or its proposer.
+    """
+
+    name: str
+    label: str
+    about: str = ""
+    proposer: str = DRAFT
+    gate: str = "never"
+    gate_arguments: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    at: float | None = None
+    acceptance: str = "speculative"
+    acceptance_arguments: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    horizon: int | None = None
+    delay: int = 0
+    wait_policy: str = "ahead"
+    blend: str = LATEST
+    agreement: str = "none"
+    draft_temperature: float | None = None
+    source: Source | None = None
+    own: OwnClass | None = None
+
+    def on(self, task: str = "") -> Method:
+        """Return the complete method for a task; without a task, what holds for every task.
+
+        Raises:
+            ValueError: its source cannot complete it.
+        """
+        return self if self.source is None else self.source.on(self, task)
+
+    @property
+    def by_plans(self) -> bool:
+        """Whether the robot executes plans of the target, and the target verifies no draft."""
+        method = self.on()
+        if method.own is not None and method.own.proposes:
+            return method.own.by_plans
+        return follows_plan(method.proposer)
+
+    @property
+    def calibrated(self) -> str | None:
+        """The key of its threshold in a calibration; None where it needs none."""
+        method = self.on()
+        if method.at is not None or method.gate in WITHOUT_THRESHOLD:
+            return None
+        shared = method.proposer == DRAFT and not method.gate_arguments and method.own is None
+        return method.gate if shared else method.name
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The fields of `Policies` that a complete method uses."""
+        if self.by_plans:
+            return (PLANS, *(() if self.own is not None and self.own.proposes else self._on_robot))
+        if self.proposer == DISTILLED:
+            return self._on_robot
+        if self._on_robot != (DRAFT,):
+            return (TARGET if self.horizon is None else PLANS, *self._on_robot)
+        if (self.gate, self.acceptance, self.own) == ("always", "replace", None):
+            return (TARGET,)  # what was drafted changes nothing
+        if self.gate == "never":
+            return (DRAFT,)
+        return (DRAFT, TARGET if self.horizon is None else PLANS)
+
+    @property
+    def _on_robot(self) -> tuple[str, ...]:
+        return ON_ROBOT.get(self.proposer, (DRAFT,))
+
+    def threshold_in(self, calibration: Calibration) -> float:
+        """Return the gate's threshold.
+
+        Raises:
+            ValueError: the gate was not calibrated.
+        """
+        if self.at is not None:
+            return self.at
+        key = self.calibrated
+        return 0.0 if key is None else calibration.threshold(key)
+
+    def config(self, calibration: Calibration, gate: Gate | None = None) -> ControllerConfig:
+        """Return the configuration of its controller.
+
+        Args:
+            calibration: of the gates.
+            gate: where it is not made by name.
+
+        Raises:
+            ValueError: the gate cannot be made, or was not calibrated.
+        """
+        at = self.threshold_in(calibration)
+        if gate is None:
+            trigger = ThresholdedGate(self.gate, at, arguments=self.gate_arguments)
+        else:
+            trigger = ThresholdedGate(self.gate, at, gate)
+        if self.by_plans or self.proposer == DISTILLED:
+            return ControllerConfig(trigger)
+        temperature = calibration.draft_temperature
+        return ControllerConfig(
+            trigger,
+            calibration.smoothing,
+            calibration.normalization,
+            temperature if self.draft_temperature is None else self.draft_temperature,
+        )
+
+    def threshold(self, bench: Bench) -> tuple[str, float]:
+        """Return its gate and that gate's threshold.
+
+        Raises:
+            ValueError: the bench lacks something that the method needs.
+        """
+        method = self.on(bench.task)
+        actor, _, rule = method._parts(bench.policies)
+        if method.gate in ORACLES:
+            return method.gate, method.threshold_in(bench.calibration)
+        if method.own is not None and method.own.proposes:
+            method.own.made_proposer(actor, rule)
+        trigger = method.config(bench.calibration, method._own_gate()).trigger
+        return trigger.name, trigger.threshold
+
+    def run(
+        self,
+        bench: Bench,
+        world: World,
+        seed: int,
+        episodes: Sequence[int],
+        on_step: OnStep = lambda step: None,
+    ) -> Log:
+        """Run episodes of a world to their end; raises as `threshold`."""
+        method = self.on(bench.task)
+        actor, target, rule = method._parts(bench.policies)
+        gate, proposer = method._own_gate(), None
+        if method.gate in ORACLES:
+            gate = ORACLES[method.gate](target, world, actor, seed, episodes)
+        if method.own is not None and method.own.proposes:
+            proposer = method.own.made_proposer(actor, rule)
+        controller = Controller(
+            actor,
+            method.config(bench.calibration, gate),
+            DRAFT if method.proposer == DISTILLED else method.proposer,
+            blend=method.blend,
+            execution_horizon=method.horizon,
+            made=proposer,
+        )
+        verifier = TargetVerifier(
+            target, rule, agreement=method.agreement, arguments=method.acceptance_arguments
+        )
+        return rollout(
+            world, controller, verifier, seed, episodes, on_step, late=method.delay, across=bench.across
+        )
+
+    def _own_gate(self) -> Gate | None:
+        return None if self.own is None or self.own.proposes else self.own.made_gate()
+
+    def _parts(self, policies: Policies) -> tuple[Actor, Policy, str]:
+        """Return the policy on the robot, the target, and the name of the acceptance rule.
+
+        Raises:
+            ValueError: a policy is missing, or they do not fit.
+        """
+        if self.proposer == DISTILLED:  # requests nothing: the target itself need not run
+            distilled = policy_of(policies, DISTILLED, self.name)
+            return distilled, distilled, self.acceptance
+        planned = self.by_plans or self.horizon is not None
+        target: Policy = policy_of(policies, PLANS if planned else TARGET, self.name)
+        own_proposer = self.own is not None and self.own.proposes
+        proposer = ("plan" if self.by_plans else DRAFT) if own_proposer else self.proposer
+        actor = actor_of(policies, proposer, self.name)
+        rule = self.acceptance
+        if rule == BY_TARGET:
+            rule = rule_for(rule, target.signature) if policies.share_codes else "replace"
+        if not self.by_plans:
+            fault = made(rule, self.acceptance_arguments).compatible(actor.signature, target.signature)
+            if fault is not None:
+                raise ValueError(f"{self.name}: {rule}: {fault}")
+        horizon = target.signature.horizon
+        never = self.by_plans and self.gate == "age" and self.at is not None and self.at >= horizon
+        if never or (self.horizon or 0) > horizon:
+            raise ValueError(f"{self.name}: the target plans only {horizon} actions")
+        return actor, target, rule

@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names of methods: reads and prints them.
+
+A name is an entry of `ALIASES`, or
+
+    PROPOSER[:NAME=VALUE]*[+GATE[:NAME=VALUE]*[@THRESHOLD]][/RULE[:NAME=VALUE]*]
+
+The older grammars in `FORMER` are still accepted.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from adahi_ros.acceptance.registry import ACCEPTANCES, BY_TARGET
+from adahi_ros.core.plan import BLENDS, LATEST
+from adahi_ros.core.texts import abridged
+from adahi_ros.gates.registry import GATES, WITHOUT_THRESHOLD
+from adahi_ros.lab.evaluation.loaded_policies import RETRIEVAL
+from adahi_ros.lab.methods.actors import DISTILLED, DRAFT, MIXTURE, follows_plan
+from adahi_ros.lab.methods.method import Method
+from adahi_ros.lab.methods.oracles import HARM, ORACLES
+from adahi_ros.proposers.registry import PROPOSERS
+from adahi_ros.robot.loop import WAIT_POLICIES
+from adahi_ros.server.verifier import AGREEMENTS
+
+COOL = 0.3  # a temperature at which the draft hardly ever makes a wild error
+LONGEST = 32  # characters of a number
+SHOWN = 100  # characters of a name that is refused
+LONGEST_DELAY, LONGEST_HORIZON = 99, 9999  # control steps
+ONLINE = "online"  # a gate that learns its threshold itself
+
+
+class Alias(NamedTuple):
+    """What a name stands for.
+
+    Attributes:
+        method: by the grammar.
+        label, about: see `Method`.
+    """
+
+    method: str
+    label: str
+    about: str = ""
+
+
+ALIASES = {
+    "adahi": Alias("draft+deviation", "ADAHI", "verify where the action deviates"),
+    "hybrid": Alias("draft+always", "Hybrid", "verify every step"),
+    "draft": Alias("draft+never", "Draft only", "never request the target"),
+    "target": Alias("draft+always/replace", "Target only", "the target acts, every observation is sent"),
+    "random": Alias("draft+random", "Random", "verify at random, at ADAHI's rate"),
+    "uncertainty": Alias("draft+uncertainty", "Uncertainty", "verify where the draft was unsure"),
+    "random_cool": Alias(
+        f"draft:temperature={COOL}+random", "Cool random", f"at random, the draft at temperature {COOL}"
+    ),
+    "oracle": Alias("draft+oracle", "Oracle", "verify where the target is likely to reject"),
+    "distilled": Alias(
+        "distilled+never/replace", "Distilled", "a small policy distilled from the target, alone"
+    ),
+    "heisd": Alias(
+        "mixture:horizon=8+expected_error@0.4",
+        "HeiSD",
+        "demonstrated actions where neighbours agree, drafts where motion is slow, else the target's plans",
+    ),
+    "kerv": Alias(
+        "rectified+expected_error@0",
+        "KERV",
+        "drafts, rectified by a Kalman filter; the target verifies where the filter cannot",
+    ),
+}
+RULES = {RETRIEVAL: "prefix", MIXTURE: "prefix", "kalman": "replace", "rectified": BY_TARGET}
+"""The default rules of proposers; of all others, speculative for drafts and replace for plans."""
+OPTIONS_OF_PLANS = ("delay", "blend", "agreement", "wait")
+OPTIONS_OF_DRAFTS = ("horizon", "temperature")
+
+ARGUMENTS = r"(?::\w+=[^:@=]+)*"
+NAME = re.compile(rf"(\w+)((?::\w+=[^:@=+]+)*)(?:\+(\w+)({ARGUMENTS})(?:@([^:@]+))?)?")
+ACCEPTANCE = re.compile(rf"/(\w+)({ARGUMENTS})$")
+_STEPS, _AT = r"([1-9][0-9]{0,3})", r"(@[^:@]+)?"
+_BLENDED = tuple(name for name in BLENDS if name != LATEST)
+
+
+def _periodic(found: re.Match[str]) -> Alias:
+    kind, steps, delay, agreement = found.groups(default="")
+    label, how = {
+        "plan": ("Plan", "blindly"),
+        "corrector": ("Corrected plan", "corrected at every step"),
+    }.get(kind, (kind.replace("_", " ").capitalize(), f"those that overlap blended by {kind}"))
+    label, about = f"{label}/{steps}", f"the target's plans, a new one every {steps} steps, {how}"
+    options = f":blend={kind}" if kind in _BLENDED else ""
+    if delay:
+        options += f":delay={delay}"
+        label, about = f"{label}+{delay}", f"{about}, replies {delay} steps late"
+    if agreement not in ("", "none"):
+        options += f":agreement={agreement}"
+        label, about = f"{label} {agreement}", f"{about}; {AGREEMENTS[agreement]}"
+    return Alias(f"{'plan' if kind in _BLENDED else kind}{options}+age@{int(steps) - 1}", label, about)
+
+
+def _gated_proposer(found: re.Match[str]) -> Alias:
+    proposer, horizon, gate, rule, arguments, at = found.groups(default="")
+    horizon = f":horizon={horizon}" if horizon else ""
+    return Alias(f"{proposer}{horizon}+{gate}{arguments}{at}{rule}", found[0])
+
+
+def _harm(found: re.Match[str]) -> Alias:
+    proposer, at = found.groups(default="")
+    rule = f"/{BY_TARGET}" * (proposer == DRAFT)
+    return Alias(f"{proposer}+{HARM}{at}{rule}", found[0], "request where the target would act differently")
+
+
+def _gated_draft(found: re.Match[str]) -> Alias:
+    gate, rule, proposer, arguments = found.groups(default="")
+    return Alias(f"{proposer or DRAFT}+{gate}/{rule}{arguments}", found[0])
+
+
+FORMER: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Alias]], ...] = (
+    (
+        re.compile(
+            rf"(plan|corrector|{'|'.join(_BLENDED)})_{_STEPS}"
+            rf"(?:\+([1-9][0-9]?)(?::({'|'.join(AGREEMENTS)}))?)?",
+            re.ASCII,
+        ),
+        _periodic,
+    ),
+    (
+        re.compile(
+            rf"(plan|corrector|draft_checks_plan|{'|'.join(RULES)})(?:_{_STEPS})?"
+            rf":(\w+?)(/\w+)?({ARGUMENTS}){_AT}",
+            re.ASCII,
+        ),
+        _gated_proposer,
+    ),
+    (re.compile(r"oracle:(draft|plan|corrector)(@[0-9]+(?:\.[0-9]+)?)?", re.ASCII), _harm),
+    (re.compile(rf"(\w+):(\w+)(?::(\w+))?({ARGUMENTS})"), _gated_draft),
+)
+"""Older grammars, each rewritten to the present one: plan_K, corrector_K and BLEND_K with +L and
+:AGREEMENT; PROPOSER:GATE; oracle:PROPOSER; GATE:RULE."""
+
+GRAMMAR = (
+    "PROPOSER[:NAME=VALUE]*[+GATE[:NAME=VALUE]*[@THRESHOLD]][/RULE[:NAME=VALUE]*] of the proposers "
+    f"{', '.join(PROPOSERS)}, the gates {', '.join(GATES)} and the rules {', '.join(ACCEPTANCES)}; or "
+    "GATE:RULE, plan:GATE or corrector:GATE; or plan_K, corrector_K or BLEND_K; where replies are L steps "
+    f"late plan_K+L or plan_K+L:AGREEMENT, with L from 1 to {LONGEST_DELAY}, a BLEND of "
+    f"{', '.join(_BLENDED)} and an AGREEMENT of {', '.join(AGREEMENTS)}"
+)
+ORACLE_GRAMMAR = (
+    f"heisd, kerv, any of these with a gate of {', '.join(ORACLES)}, or "
+    "oracle:draft, oracle:plan or oracle:corrector, with a threshold @NUMBER"
+)
+
+
+def parsed(name: str) -> Method | None:
+    """Return the method that a name means; None where it is no such name.
+
+    Raises:
+        ValueError: a number in it is not finite or too long, an argument is there twice, or is none that the
+            method takes.
+    """
+    alias = ALIASES.get(name)
+    for pattern, rewritten in FORMER:
+        found = pattern.fullmatch(name) if alias is None else None
+        if found is not None:
+            alias = rewritten(found)
+    return _declared(name, alias or Alias(name, name))
+
+
+def _declared(name: str, alias: Alias) -> Method | None:
+    text, acceptance, acceptance_arguments = _without_acceptance(alias.method)
+    found = NAME.fullmatch(text)
+    if found is None:
+        return None
+    proposer, options, gate, gate_arguments, threshold = found.groups(default="")
+    gate = gate or "never"
+    if (proposer not in PROPOSERS and proposer != DISTILLED) or (gate not in GATES and gate not in ORACLES):
+        return None
+    at = 0.0 if gate in (*WITHOUT_THRESHOLD, ONLINE) else None
+    if threshold:
+        at = named_number(name, "threshold", threshold)
+        if at is None:
+            return None
+    by_plans = follows_plan(proposer)
+    if by_plans and acceptance not in ("", "replace"):
+        raise ValueError(f"{_shown(name)}: rule: {acceptance}, must be replace where plans are executed")
+    return Method(
+        name,
+        alias.label,
+        alias.about,
+        proposer,
+        gate,
+        named_arguments(name, gate_arguments),
+        at,
+        acceptance or ("replace" if by_plans else RULES.get(proposer, "speculative")),
+        named_arguments(name, acceptance_arguments),
+        **_options(name, named_arguments(name, options), by_plans),
+    )
+
+
+def _without_acceptance(text: str) -> tuple[str, str, str]:
+    """Split the rule off, and its arguments; a file's path in an argument may have slashes, too."""
+    for start in (each.start() for each in re.finditer("/", text)):
+        found = ACCEPTANCE.match(text, start)
+        if found is not None and (found[1] in ACCEPTANCES or found[1] == BY_TARGET):
+            return text[:start], found[1], found[2]
+    return text, "", ""
+
+
+def _options(name: str, given: Mapping[str, Any], by_plans: bool) -> dict[str, Any]:
+    """Return fields of a `Method` from the options of its proposer.
+
+    Raises:
+        ValueError: names the option, its value and what is allowed.
+    """
+    known = OPTIONS_OF_PLANS if by_plans else OPTIONS_OF_DRAFTS
+    choices = {"blend": tuple(BLENDS), "agreement": tuple(AGREEMENTS), "wait": WAIT_POLICIES}
+    most = {"delay": LONGEST_DELAY, "horizon": LONGEST_HORIZON}
+    for option, value in given.items():
+        allowed = None
+        if option not in known:
+            raise ValueError(f"{_shown(name)}: {option}: unknown, must be one of {', '.join(known)}")
+        if option in choices and value not in choices[option]:
+            allowed = f"one of {', '.join(choices[option])}"
+        if option in most and value not in range(1, most[option] + 1):
+            allowed = f"a whole number from 1 to {most[option]}"
+        if option == "temperature" and not (type(value) is float and value > 0.0):
+            allowed = "a number above 0"
+        if allowed is not None:
+            raise ValueError(f"{_shown(name)}: {option}: {value!r}, must be {allowed}")
+    fields = {"wait": "wait_policy", "temperature": "draft_temperature"}
+    return {fields.get(key, key): int(value) if key in most else value for key, value in given.items()}
+
+
+def printed(method: Method) -> str:
+    """Return a complete method's name by the grammar, without aliases; of a user's class its own name."""
+    if method.own is not None:
+        return method.name
+    options = {
+        "horizon": method.horizon,
+        "temperature": method.draft_temperature,
+        "delay": method.delay or None,
+        "blend": None if method.blend == LATEST else method.blend,
+        "agreement": None if method.agreement == "none" else method.agreement,
+        "wait": None if method.wait_policy == "ahead" else method.wait_policy,
+    }
+    text = method.proposer + _printed({name: value for name, value in options.items() if value is not None})
+    text += f"+{method.gate}{_printed(method.gate_arguments)}"
+    if method.at is not None:
+        text += f"@{repr(method.at).removesuffix('.0')}"
+    return f"{text}/{method.acceptance}{_printed(method.acceptance_arguments)}"
+
+
+def _printed(arguments: Mapping[str, Any]) -> str:
+    return "".join(f":{name}={value}" for name, value in arguments.items())
+
+
+def _shown(name: str) -> str:
+    return abridged(name, SHOWN)
+
+
+def named_number(method: str, field: str, text: str) -> float | None:
+    """Return the number that a text in a method's name says; None where it is no number.
+
+    Raises:
+        ValueError: it is infinite, not a number to IEEE 754, or too long; names method, field and text.
+    """
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    if not math.isfinite(number) or len(text) > LONGEST:
+        about = f"{_shown(method)}: {field}: {abridged(text, LONGEST)}"
+        raise ValueError(f"{about}, must be a finite number of at most {LONGEST} characters")
+    return number
+
+
+def named_arguments(method: str, given: str) -> dict[str, float | str]:
+    """Return what :NAME=VALUE in a method's name say, once or several times, as numbers where they are any.
+
+    Raises:
+        ValueError: a number is not finite or too long, or an argument is there twice.
+    """
+    pairs = [each.split("=") for each in given.split(":")[1:]]
+    arguments: dict[str, float | str] = {}
+    for key, text in pairs:
+        number = named_number(method, key, text)
+        arguments[key] = text if number is None else number
+    if len(arguments) < len(pairs):
+        raise ValueError(f"{_shown(method)}: must not name an argument twice")
+    return arguments
