@@ -32,7 +32,6 @@ from adahi_ros.proposers.interface import Proposer, ProposerContext
 from adahi_ros.proposers.registry import PROPOSERS
 from adahi_ros.protocol.records import UNSAID
 from adahi_ros.protocol.request import sent_codes
-from adahi_ros.robot.backup import Backup
 
 LONGEST_MEMORY = 256  # steps; a plan that was asked for before is corrected as if it were of the oldest
 
@@ -115,7 +114,11 @@ class Controller:
     ) -> None:
         self.policy = policy
         self.config = config
-        self._backup = None if backup is None else Backup(backup)
+        self._backup = None
+        if backup is not None:
+            from adahi_ros.robot.backup import Backup
+
+            self._backup = Backup(backup)
         self._blend = BLENDS[blend]
         self._execution_horizon = execution_horizon
         self.proposer = proposer
