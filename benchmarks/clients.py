@@ -47,7 +47,7 @@ from adahi_ros.lab.link.link_profile import profile_named
 from adahi_ros.lab.methods.dds_method import goes_ahead, node_parameters
 from adahi_ros.lab.peers import environments
 from adahi_ros.lab.peers.closed_loop import Drive, EpisodeLog, load_logs
-from adahi_ros.lab.peers.plan_server import BACKEND
+from adahi_ros.lab.peers.driving import BACKEND
 from adahi_ros.lab.reporting.tables import narrow_table, number
 from adahi_ros.lab.tasks import make
 

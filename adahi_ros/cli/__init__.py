@@ -19,13 +19,11 @@ from adahi_ros.cli.lab.calibration import calibrate
 from adahi_ros.cli.lab.committee import committee
 from adahi_ros.cli.lab.comparison import compare, evaluate
 from adahi_ros.cli.lab.curve import curve
-from adahi_ros.cli.lab.dataset import dataset_app
-from adahi_ros.cli.lab.demonstrations import demos
+from adahi_ros.cli.lab.dataset import dataset_app, demos, index
 from adahi_ros.cli.lab.distill import distill
 from adahi_ros.cli.lab.encoder import app as encoder
 from adahi_ros.cli.lab.fleet import fleet
 from adahi_ros.cli.lab.gate import app as gate
-from adahi_ros.cli.lab.index import index
 from adahi_ros.cli.lab.learning import learn
 from adahi_ros.cli.lab.lerobot import app as lerobot
 from adahi_ros.cli.lab.link import app as link

@@ -170,6 +170,9 @@ Incomplete = Annotated[
         "--incomplete", help="Read what is whole of bags that were cut off, and tell what is left out."
     ),
 ]
+KeepFailures = Annotated[
+    bool, typer.Option("--keep-failures", help="Keep episodes that episode_result says have failed.")
+]
 Instruction = Annotated[
     str, typer.Option(help="What the target is told until the bag's topic instruction says otherwise.")
 ]

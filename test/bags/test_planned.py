@@ -21,8 +21,8 @@ from adahi_ros.core.action_range import ActionRange
 from adahi_ros.core.signature import Observations
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
 from adahi_ros.gates.interface import LinkEstimate
-from adahi_ros.lab.calibration.bag_plans import Asked, plan_bags
-from adahi_ros.lab.calibration.target_inputs import Jpeg
+from adahi_ros.lab.calibration.bag_plans import plan_bags
+from adahi_ros.lab.calibration.target_inputs import Asked, Jpeg
 from adahi_ros.lab.calibration.target_plans import Planned
 from adahi_ros.policies.absent import AbsentPolicy
 from adahi_ros.policies.interface import TargetUnavailableError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from adahi_ros.cli.lab.index import index
+from adahi_ros.cli.lab.dataset import index
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.lab.evaluation.loaded_policies import RETRIEVAL
 from adahi_ros.policies.retrieval import load_retrieval

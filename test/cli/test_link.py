@@ -14,7 +14,7 @@ from typer.testing import Result
 
 from adahi_ros import cli
 from adahi_ros.lab.link.emulator import unavailable
-from adahi_ros.lab.link.namespace_processes import processes_in
+from adahi_ros.lab.link.namespaces import processes_in
 
 needs_a_link = pytest.mark.skipif(unavailable() is not None, reason=str(unavailable()))
 

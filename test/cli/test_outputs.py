@@ -14,6 +14,7 @@ from typer.testing import Result
 from adahi_ros.core.assets import asset
 from adahi_ros.lab.reporting import calibration_figure, training_figure
 from adahi_ros.lab.training import train
+from adahi_ros.policies.vqbet.vqbet_checkpoint import save_policy
 
 BAG = ("--contract", "ball", "bag")
 WITH_FIGURES = [
@@ -131,7 +132,7 @@ def test_figures_are_written_before_pictures_are_drawn(
     monkeypatch.setattr(calibration_figure, "draw_calibrations", draw)
     monkeypatch.setattr(training_figure, "draw_losses", draw)
     monkeypatch.setattr("adahi_ros.gates.calibration.MOST_TRIALS", 2)  # how near says nothing here
-    monkeypatch.setattr(train, "export", lambda checkpoint, path: None)  # takes seconds
+    monkeypatch.setattr(train, "save_with_export", save_policy)  # takes seconds
     options: list[Any] = ["--episodes", 6, "--smoothing", 0.5, "--normalization", "std", "--workers", 1]
     options += ["--checkpoints", checkpoints, "--backend", "torch", "--out", "ball.yaml"]
     with pytest.raises(UndrawnError):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
-from adahi_ros.lab.bench.link_stage import Stage, stage_across
+from adahi_ros.lab.bench.link_ends import Stage, stage_across
 from adahi_ros.lab.bench.robot_log import LogPart, Replay, Shown, mistimed, never, unaccounted
 from adahi_ros.lab.link.emulator import emulated_link
 from adahi_ros.lab.link.link_profile import LinkProfile, profile_named

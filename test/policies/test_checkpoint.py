@@ -26,6 +26,7 @@ from adahi_ros.policies.vqbet.vqbet_checkpoint import (
     save_tokenizer,
 )
 from adahi_ros.policies.vqbet.vqbet_torch import load_network
+from test.policies.damage import edit
 
 
 @pytest.fixture
@@ -81,10 +82,6 @@ def test_policies_of_one_directory_share_a_tokenizer_and_differ(checkpoints: Pat
 
 def cut(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-40])
-
-
-def edit(path: Path, **changes: Any) -> None:
-    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
 
 
 def drop(path: Path, key: str) -> None:

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from safetensors.numpy import load_file, save_file
 
 from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.core.signature import GOAL, OBSERVATION, Feature
@@ -36,6 +35,7 @@ from adahi_ros.policies.corrector.corrector_network import (
     corrector_loss,
     weights_count,
 )
+from test.policies.damage import change, edit, resize
 
 OBS, G, A, T, B = 6, 2, 2, 5, 4
 CONFIG = CorrectorConfig(OBS, G, A, T, hidden=8)
@@ -260,24 +260,6 @@ def test_a_correction_is_in_action_scales_and_far_from_all_is_no_action(folder: 
     assert corrector.sound(actions).tolist() == [True, False, False]
     with pytest.raises(ValueError, match=r"action\[0\]: .*, must be from"):
         corrector.check(actions)
-
-
-def edit(path: Path, **changes: Any) -> None:
-    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
-
-
-def resize(path: Path, **changes: Any) -> None:
-    edit(path, config=json.loads(path.read_text())["config"] | changes)
-
-
-def change(path: Path, tensor: str, value: float | None) -> None:
-    """Put a number into a tensor, or take it out."""
-    tensors = load_file(path)
-    if value is None:
-        del tensors[tensor]
-    else:
-        tensors[tensor].flat[0] = value
-    save_file(tensors, path)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 from collections.abc import Callable
@@ -12,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from safetensors.numpy import load_file, save_file
 
 from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.core.signature import GOAL, OBSERVATION, Feature, Observations
@@ -26,6 +24,7 @@ from adahi_ros.policies.flow.flow_network import FlowConfig
 from adahi_ros.policies.flow.flow_policy import RANGE_MARGIN, FlowPolicy, normal
 from adahi_ros.policies.flow.flow_torch import load_network, save_flow, torch_policy
 from adahi_ros.policies.interface import Sampling
+from test.policies.damage import change, edit, resize
 
 SIZE = {"width": 8, "layers": 1, "heads": 2, "head_width": 16, "head_layers": 1, "steps": 2}
 HORIZON, WINDOW, BATCH = 3, 2, 7
@@ -246,24 +245,6 @@ def test_what_is_far_from_every_demonstration_is_no_action(folder: Path) -> None
     for row, message in ((2, r"action\[0\]: nan, must be from"), (3, r"action\[0\]: .*, must be from")):
         with pytest.raises(ValueError, match=message):
             policy.check(actions[row : row + 1])
-
-
-def edit(path: Path, **changes: Any) -> None:
-    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
-
-
-def resize(path: Path, **changes: Any) -> None:
-    edit(path, config=json.loads(path.read_text())["config"] | changes)
-
-
-def change(path: Path, tensor: str, value: float | None) -> None:
-    """Put a number into a tensor, or take it out."""
-    tensors = load_file(path)
-    if value is None:
-        del tensors[tensor]
-    else:
-        tensors[tensor].flat[0] = value
-    save_file(tensors, path)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from adahi_ros.policies.backends import load_policy
-from adahi_ros.policies.vqbet import growth
+from adahi_ros.policies.vqbet import vqbet_export
 from adahi_ros.policies.vqbet.growth import grow, grown_policies
 from adahi_ros.policies.vqbet.vqbet_checkpoint import load_checkpoint
 from adahi_ros.policies.vqbet.vqbet_network import VQBeT
@@ -78,7 +78,7 @@ def test_nothing_shrinks(trained: VQBeT) -> None:
 @pytest.fixture
 def unexported(monkeypatch: pytest.MonkeyPatch) -> None:
     """No export, which takes seconds: to be had where nothing runs what was exported."""
-    monkeypatch.setattr(growth, "export", lambda checkpoint, path: None)
+    monkeypatch.setattr(vqbet_export, "export", lambda checkpoint, path: None)
 
 
 @pytest.mark.parametrize("backend", ["torch", "onnxruntime"])

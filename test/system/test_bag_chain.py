@@ -28,8 +28,8 @@ from adahi_ros.bags.definitions import BagError
 from adahi_ros.bags.recovery import recover
 from adahi_ros.contract.plain import plain_values
 from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.lab.tasks import make, make_expert
-from adahi_ros.lab.tasks.demonstrations import collect
+from adahi_ros.lab.tasks import make
+from adahi_ros.lab.tasks.demonstrations import collect_parallel
 from adahi_ros.policies.backends import load_policy
 from test.system.recorder import COMMAND, ENDS_S, RELIABLE, Recorder, wait_for_the_end_of
 
@@ -99,7 +99,7 @@ def trained(demonstrated: Path, folder: Path) -> str:
 
 def test_a_recorded_demonstration_is_what_collecting_it_gives(trained: str, folder: Path) -> None:
     data = Trajectories.load(folder / "data/trajectories.safetensors")
-    same = collect(make("ball"), make_expert("ball"), EPISODES, SEED, 0.1).trajectories
+    same = collect_parallel("ball", EPISODES, SEED, 0.1, workers=1).trajectories
     for name in ("observations", "actions", "goals", "ends"):
         assert getattr(data, name).tobytes() == getattr(same, name).tobytes(), name
     summary = json.loads((folder / "data/dataset.json").read_text())

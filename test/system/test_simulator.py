@@ -16,8 +16,8 @@ from trajectory_msgs.msg import JointTrajectory
 
 from adahi_ros.contract.sinks.joint_trajectory import JointTrajectorySink
 from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.lab.tasks import TASKS, make, make_expert
-from adahi_ros.lab.tasks.demonstrations import collect
+from adahi_ros.lab.tasks import TASKS, demonstrations, make
+from adahi_ros.lab.tasks.demonstrations import collect_parallel
 from adahi_ros.nodes.common.messages import from_episode_result, from_stamp, to_image
 from adahi_ros.protocol.records import EpisodeRecord
 from test.commands import trajectory
@@ -249,7 +249,9 @@ class Forgiving:
 def collected(task: str) -> tuple[Trajectories, list[bool]]:
     """Return what `adahi demos` would record, and which episodes succeeded."""
     world = Forgiving(make(task))
-    recorded = collect(world, make_expert(task), EPISODES, SEED, NOISE).trajectories
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(demonstrations, "make", lambda name: world)
+        recorded = collect_parallel(task, EPISODES, SEED, NOISE, workers=1).trajectories
     return recorded, world.task.success.tolist()
 
 

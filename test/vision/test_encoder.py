@@ -23,6 +23,7 @@ from adahi_ros.vision import encoder_export as export
 from adahi_ros.vision.encoder import Encoder, load_files
 from adahi_ros.vision.encoder_export import ARCHITECTURES, make_network, save_encoder
 from adahi_ros.vision.resnet import load_weights
+from test.policies.damage import edit
 
 SIZE = [24, 32]
 NAMES = ("ball.json", "ball.onnx", "ball.safetensors")
@@ -148,10 +149,6 @@ def test_a_damaged_file_is_named(tmp_path: Path, name: str, content: bytes, said
     (tmp_path / name).write_bytes(content)
     with pytest.raises(CheckpointError, match=said):
         Encoder.load(path)
-
-
-def edit(path: Path, **changes: object) -> None:
-    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
 
 
 def test_what_is_no_network_is_refused_though_its_hash_is_right(tmp_path: Path) -> None:

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from adahi_ros.cli.lab.task_options import TaskName, Workers, folder_of
+from adahi_ros.cli.lab.task_options import DemonstrationsFile, TaskName, Workers, demonstrations_of, folder_of
 from adahi_ros.cli.options import Checkpoints, Overwrite, recipe_file, replaceable
 from adahi_ros.cli.terminal import command_line, say
 
@@ -37,18 +38,13 @@ def committee(
             help="Its draft is each member's. Default: config/recipes/TASK-committee.yaml, or TASK.yaml."
         ),
     ] = None,
-    demonstrations: Annotated[
-        Path | None,
-        typer.Option("--demos", help="File of 'adahi demos'. Default: record as the recipe says."),
-    ] = None,
+    demonstrations: DemonstrationsFile = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Train several specialised drafts on the tokenizer of a target; the robot learns which fits."""
     import torch
 
-    from adahi_ros.core.trajectories import Trajectories
-    from adahi_ros.lab.tasks import goal_is_for_target
-    from adahi_ros.lab.tasks.demonstrations import collect_parallel
+    from adahi_ros.lab.tasks.demonstrations import told_to_robots
     from adahi_ros.lab.training.policy_recipe import load_recipe
     from adahi_ros.lab.training.train_committee import Lessons, by_fit, by_goal, train_committee
     from adahi_ros.policies.committee import CommitteeRules
@@ -62,16 +58,8 @@ def committee(
     if "draft" not in steps.policies or steps.policies["draft"].kind != "vqbet":
         raise ValueError("--recipe: must have a policy named draft, of the kind vqbet")
     beside = folder_of(task, checkpoints)
-    if demonstrations is not None:
-        data = Trajectories.load(demonstrations)
-    else:
-        lessons = steps.demonstrations
-        data = collect_parallel(
-            task, lessons.episodes, lessons.seed, lessons.action_noise, workers
-        ).trajectories
-    told = data.without_images()
-    if goal_is_for_target(task):
-        told = told.without_goals()
+    data = demonstrations_of(task, demonstrations, None, **asdict(steps.demonstrations), workers=workers)
+    told = told_to_robots(data, task)
     torch.set_num_threads(1)
     taught = Lessons(data, told, load_tokenizer(beside), steps.window_length, steps.policies["draft"])
     who = by_goal(taught, members) if split == "goal" else by_fit(taught, members, say)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verb that makes training data of bags."""
+"""`adahi demos`, `adahi dataset` and `adahi index`: what policies learn from."""
 
 from __future__ import annotations
 
@@ -8,8 +8,124 @@ from typing import Annotated
 
 import typer
 
-from adahi_ros.cli.options import Bags, ContractName, Incomplete, Namespace, tried
-from adahi_ros.cli.terminal import command_line, console, say
+from adahi_ros.cli.lab.task_options import (
+    TASKS_THERE_ARE,
+    Dataset,
+    TaskName,
+    Workers,
+    demonstrations_of,
+    file_name,
+    known_task,
+    recorded_now,
+)
+from adahi_ros.cli.options import (
+    Bags,
+    ContractName,
+    Incomplete,
+    JsonFile,
+    KeepFailures,
+    Namespace,
+    Overwrite,
+    Seed,
+    finite,
+    replaceable,
+    tried,
+)
+from adahi_ros.cli.terminal import command_line, console, say, write_json
+
+
+def index(
+    task: Annotated[str, typer.Argument(help=f"{TASKS_THERE_ARE}; with --data, what that is of.")],
+    workers: Workers,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder to write retrieval.* into. Default: checkpoints/TASK.")
+    ] = None,
+    demonstrations: Annotated[
+        Path | None, typer.Option("--demos", help="File of 'adahi demos'. Default: record --episodes.")
+    ] = None,
+    dataset: Dataset = None,
+    episodes: Annotated[int, typer.Option(min=8, help="To record, with the noise of 'adahi demos'.")] = 400,
+    horizon: Annotated[int, typer.Option(min=1, max=1024, help="Actions of what is retrieved.")] = 8,
+    neighbours: Annotated[
+        int, typer.Option(min=2, max=64, help="Of different episodes, that are asked whether they agree.")
+    ] = 5,
+    most_mib: Annotated[
+        float,
+        typer.Option(
+            min=0.01, max=1024.0, callback=finite, help="Size at most; whole episodes are left out."
+        ),
+    ] = 8.0,
+    overwrite: Overwrite = False,
+    seed: Seed = 0,
+    json_file: JsonFile = None,
+) -> None:
+    """Make an index of demonstrations or bags, for the proposers 'retrieval' and 'mixture'."""
+    from adahi_ros.lab.evaluation.loaded_policies import RETRIEVAL
+    from adahi_ros.lab.tasks.demonstrations import NOISE, told_to_robots
+    from adahi_ros.lab.training.retrieval_index import make_index, save_index
+
+    name = task if dataset is not None else file_name(known_task(task))
+    folder = out if out is not None else Path("checkpoints") / name
+    replaceable("--out", folder / f"{RETRIEVAL}.json", overwrite)
+    data = demonstrations_of(task, demonstrations, dataset, episodes, seed, NOISE, workers)
+    data = data.without_images() if dataset is not None else told_to_robots(data, task)
+    made, figures = make_index(data, seed, neighbours, int(most_mib * 2**20))
+    sizes = {
+        "observation_dim": data.observations.shape[1],
+        "goal_dim": data.goals.shape[1],
+        "horizon": horizon,
+        "neighbours": neighbours,
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    save_index(folder, RETRIEVAL, made, sizes, {"command": command_line(), "seed": seed, **figures})
+    write_json(json_file, {"task": name, "seed": seed, **figures})
+    say(
+        f"{folder / RETRIEVAL}: {figures['steps']} steps of {figures['episodes']} episodes; without its own "
+        f"episode, what is retrieved is {figures['error']:.2f} action scales off, the mean action "
+        f"{figures['error_of_mean']:.2f}"
+    )
+    say(
+        "rank correlation with that error: what neighbours say "
+        f"{figures['rank_correlation_of_doubt']:.2f}, fast and straight motion "
+        f"{figures['rank_correlation_of_kinematics']:.2f}"
+    )
+
+
+def demos(
+    task: TaskName,
+    out: Annotated[Path, typer.Option(help="File to write, safetensors.")],
+    workers: Workers,
+    episodes: Annotated[int | None, typer.Option(min=1, help="Episodes to run. Default: 400.")] = None,
+    action_noise: Annotated[
+        float,
+        typer.Option(
+            min=0.0, max=1.0, callback=finite, help="Noise executed, not recorded: share of half the range."
+        ),
+    ] = 0.1,
+    minari: Annotated[
+        str | None,
+        typer.Option(help="Instead: human episodes of this Minari data set, 'D4RL/kitchen/complete-v2'."),
+    ] = None,
+    seed: Seed = 0,
+    json_file: JsonFile = None,
+) -> None:
+    """Record the scripted expert, or convert human demonstrations."""
+    from adahi_ros.lab.tasks.minari_demonstrations import load_minari
+
+    tried("--out", out)
+    if minari is not None:
+        if episodes is not None:
+            raise ValueError(f"episodes: {episodes}, must be left out where minari ({minari}) is given")
+        recorded = load_minari(minari, task)
+    else:
+        recorded = recorded_now(task, 400 if episodes is None else episodes, seed, action_noise, workers)
+    recorded.trajectories.save(out)
+    kept, steps = len(recorded.trajectories), len(recorded.trajectories.observations)
+    say(f"{out}: {kept} of {recorded.attempted} episodes were kept, {steps} steps")
+    write_json(
+        json_file, {"task": task, "seed": seed, "attempted": recorded.attempted, "kept": kept, "steps": steps}
+    )
+
 
 dataset_app = typer.Typer(help="Training data from a robot's bags.", no_args_is_help=True)
 
@@ -20,9 +136,7 @@ def from_bag(
     contract: ContractName,
     out: Annotated[Path, typer.Option(help="Folder to write.")],
     namespace: Namespace = "",
-    keep_failures: Annotated[
-        bool, typer.Option("--keep-failures", help="Keep episodes that episode_result says have failed.")
-    ] = False,
+    keep_failures: KeepFailures = False,
     incomplete: Incomplete = False,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace the dataset that is in --out already.")

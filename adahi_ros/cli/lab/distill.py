@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -31,10 +30,9 @@ from adahi_ros.core.parameter_sections import PARAMETERS
 
 if TYPE_CHECKING:
     from adahi_ros.bags.bag_dataset import BagDataset
-    from adahi_ros.lab.calibration.bag_plans import Asked
+    from adahi_ros.lab.calibration.target_inputs import Asked
     from adahi_ros.lab.calibration.target_plans import Planned
     from adahi_ros.lab.training.policy_recipe import CorrectorRecipe
-    from adahi_ros.lab.training.train_corrector import TrainedOnRecordings
     from adahi_ros.policies.interface import Policy
 
 DEFAULT_RECIPE = "config/recipes/distill/default.yaml"
@@ -99,8 +97,6 @@ def distill(
         check_held_out,
         check_plans,
         split,
-        train_draft_on_recordings,
-        train_on_recordings,
     )
     from adahi_ros.policies.backends import load_policy
     from adahi_ros.policies.corrector.corrector import Corrector
@@ -140,10 +136,10 @@ def distill(
     planned = _planned(policy, dataset, asked, out)
     note = {"command": command_line(), "target": policy.digest}
     how_made = note, held_out, not goal_is_for_target(read.robot_type)
-    found = {CORRECTOR: _trained(train_on_recordings, planned, how.corrector, out, chosen, *how_made)}
+    found = {CORRECTOR: _trained(planned, how.corrector, out, chosen, *how_made)}
     if with_draft:
         its_seed = how.distilled.seed if seed is None else seed
-        found[DRAFT] = _trained(train_draft_on_recordings, planned, how.distilled, out, its_seed, *how_made)
+        found[DRAFT] = _trained(planned, how.distilled, out, its_seed, *how_made, DRAFT)
     _tell(found, out)
     figures: dict[str, Any] = {"left_out": planned.left_out, **found}
     if params is not None:
@@ -173,7 +169,6 @@ def distill(
 
 
 def _trained(
-    train: Callable[..., TrainedOnRecordings],
     planned: Planned,
     recipe: CorrectorRecipe,
     out: Path,
@@ -181,11 +176,12 @@ def _trained(
     *how: Any,
 ) -> dict[str, Any]:
     from adahi_ros.lab.training.fitting import Run
+    from adahi_ros.lab.training.train_corrector import train_on_recordings
 
     with progress() as bar:
         fitted = bar.add_task("fit", total=recipe.fit.steps, note="")
         run = Run(seed, on_step=lambda step, loss: bar.update(fitted, completed=step, note=f"{loss:.4g}"))
-        return train(planned, recipe, out, run, *how).figures
+        return train_on_recordings(planned, recipe, out, run, *how).figures
 
 
 def _save_parameters(path: Path, robot: dict[str, Any], verifier: dict[str, Any]) -> None:

@@ -4,13 +4,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from adahi_ros.cli.lab.task_options import TaskName, Workers, file_name, folder_of
+from adahi_ros.cli.lab.task_options import (
+    DemonstrationsFile,
+    TaskName,
+    Workers,
+    demonstrations_of,
+    file_name,
+    folder_of,
+)
 from adahi_ros.cli.options import (
     CalibrationFile,
     Checkpoints,
@@ -22,7 +29,6 @@ from adahi_ros.cli.options import (
     folder_named,
     picture_file,
     recipe_file,
-    recorded,
     replaceable,
     share,
 )
@@ -83,9 +89,7 @@ class Old:
         Raises:
             ValueError: there is no recipe, or one without a draft of codes, or demonstrations do not fit.
         """
-        from adahi_ros.core.trajectories import Trajectories
-        from adahi_ros.lab.tasks import goal_is_for_target
-        from adahi_ros.lab.tasks.demonstrations import collect_parallel
+        from adahi_ros.lab.tasks.demonstrations import told_to_robots
         from adahi_ros.lab.training.learn import Lessons
         from adahi_ros.lab.training.policy_recipe import load_recipe
         from adahi_ros.policies.vqbet.vqbet_checkpoint import load_checkpoint, load_tokenizer
@@ -94,23 +98,9 @@ class Old:
         if "draft" not in recipe.policies or recipe.policies["draft"].kind != "vqbet":
             raise ValueError("--recipe: must have a policy named draft, of the kind vqbet")
         sizes = load_checkpoint(folder / "draft").sizes
-        if self.dataset is not None:
-            data = recorded(self.dataset, self.name)
-        elif self.demonstrations is not None:
-            data = Trajectories.load(self.demonstrations)
-        else:
-            how = recipe.demonstrations
-            with progress() as bar:
-                job = bar.add_task("demonstrations", total=how.episodes, note="")
-                data = collect_parallel(
-                    *(self.name, how.episodes, how.seed, how.action_noise, self.workers),
-                    lambda done, episodes: bar.update(job, completed=done),
-                ).trajectories
-        if data.task != self.name:
-            raise ValueError(f"demos: of task {data.task!r}, must be of {self.name!r}")
-        data = data.without_images()
-        if goal_is_for_target(self.name):
-            data = data.without_goals()
+        how = asdict(recipe.demonstrations)
+        data = demonstrations_of(self.name, self.demonstrations, self.dataset, **how, workers=self.workers)
+        data = told_to_robots(data, self.name)
         fit = recipe.policies["draft"].fit
         return Lessons(data, load_tokenizer(folder), sizes.window_length, fit)
 
@@ -244,10 +234,7 @@ def learn(
     recipe: Annotated[
         Path | None, typer.Option(help="Of the draft, or corrector. Default: that of config/recipes.")
     ] = None,
-    demonstrations: Annotated[
-        Path | None,
-        typer.Option("--demos", help="File of 'adahi demos'. Default: record as the recipe says."),
-    ] = None,
+    demonstrations: DemonstrationsFile = None,
     picture: Annotated[
         Path | None, typer.Option(help="Picture to write. Default: results/learning-TASK.png.")
     ] = None,
@@ -279,7 +266,7 @@ def learn(
     check_fits(found, name, PolicyFiles(begin, "onnxruntime").load())
     torch.set_num_threads(1)
     config = learning_config(steps, rehearsal, pull, worse, no_guard)
-    learner: Learner
+    learner: Learner[Any]
     if METHODS[parse_methods(ask)[0]].by_plans:
         if demonstrations is not None:
             raise ValueError(f"demos: {demonstrations}, must be left out where plans are corrected")

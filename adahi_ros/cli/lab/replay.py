@@ -17,6 +17,7 @@ from adahi_ros.cli.options import (
     Incomplete,
     Instruction,
     JsonFile,
+    KeepFailures,
     Namespace,
     Seed,
     existing,
@@ -77,9 +78,7 @@ def replay(
     ] = "wifi_ac",
     instruction: Instruction = "",
     namespace: Namespace = "",
-    keep_failures: Annotated[
-        bool, typer.Option("--keep-failures", help="Keep episodes that episode_result says have failed.")
-    ] = False,
+    keep_failures: KeepFailures = False,
     incomplete: Incomplete = False,
     out: Annotated[
         list[Path] | None,

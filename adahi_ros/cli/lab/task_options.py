@@ -4,12 +4,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from adahi_ros.cli.options import folder_named
+from adahi_ros.cli.options import folder_named, recorded
+from adahi_ros.cli.terminal import progress
 from adahi_ros.lab.parallel import cores
+
+if TYPE_CHECKING:
+    from adahi_ros.core.trajectories import Trajectories
+    from adahi_ros.lab.tasks.demonstrations import Demonstrations
 
 TASKS_THERE_ARE = (  # those shipped; to ask the registry would load what help does not need
     "The task: ball, inverted_pendulum, kitchen, swarm, with an instruction ball_instructed, "
@@ -42,10 +47,67 @@ def folder_of(task: str, checkpoints: Path | None) -> Path:
     return checkpoints if checkpoints is not None else folder_named(file_name(task))
 
 
+def demonstrations_of(
+    task: str,
+    file: Path | None,
+    dataset: Path | None,
+    episodes: int,
+    seed: int,
+    action_noise: float,
+    workers: int,
+) -> Trajectories:
+    """Return demonstrations, of a dataset or a file, or recorded now.
+
+    Args:
+        task: what `make` takes; with a dataset, what that is of.
+        file: of `adahi demos`; None for none.
+        dataset: folder of `adahi dataset from-bag`; None for none.
+        episodes: to record where neither is given.
+        seed: of these.
+        action_noise: of these, as `collect_parallel` takes it.
+        workers: processes that record.
+
+    Raises:
+        ValueError: both are given, or demonstrations are of another task.
+    """
+    from adahi_ros.core.trajectories import Trajectories
+
+    if file is not None and dataset is not None:
+        raise ValueError(f"demos: {file}, must be left out where data ({dataset}) is given")
+    if dataset is not None:
+        return recorded(dataset, task)
+    if file is None:
+        return recorded_now(task, episodes, seed, action_noise, workers).trajectories
+    data = Trajectories.load(file)
+    if data.task != file_name(task):
+        raise ValueError(f"demos: of task {data.task!r}, must be of {file_name(task)!r}")
+    return data
+
+
+def recorded_now(task: str, episodes: int, seed: int, action_noise: float, workers: int) -> Demonstrations:
+    """Record demonstrations, behind a progress bar; arguments and errors as `collect_parallel`."""
+    from adahi_ros.lab.tasks.demonstrations import collect_parallel
+
+    with progress() as bar:
+        job = bar.add_task(f"{task}: episodes", total=episodes, note="")
+        return collect_parallel(
+            *(task, episodes, seed, action_noise, workers),
+            lambda done, all_of_them: bar.update(job, completed=done),
+        )
+
+
 TaskName = Annotated[
     str,
     typer.Argument(help=f"{TASKS_THERE_ARE}.", callback=known_task),
 ]
 Workers = Annotated[
     int, typer.Option(min=1, default_factory=cores, show_default="all cores", help="Processes to work in.")
+]
+DemonstrationsFile = Annotated[
+    Path | None,
+    typer.Option("--demos", help="File of 'adahi demos'. Default: record as the recipe says."),
+]
+Dataset = Annotated[
+    Path | None,
+    typer.Option("--data", help="Folder of 'adahi dataset from-bag', instead of demonstrations."),
 ]

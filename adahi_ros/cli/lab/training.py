@@ -20,6 +20,8 @@ from adahi_ros.cli.lab.learning import (
 )
 from adahi_ros.cli.lab.task_options import (
     TASKS_THERE_ARE,
+    Dataset,
+    DemonstrationsFile,
     TaskName,
     Workers,
     file_name,
@@ -56,14 +58,8 @@ def train(
     recipe: Annotated[
         Path | None, typer.Option(help="Training recipe. Default: config/recipes/TASK.yaml.")
     ] = None,
-    demonstrations: Annotated[
-        Path | None,
-        typer.Option("--demos", help="File of 'adahi demos'. Default: record as the recipe says."),
-    ] = None,
-    dataset: Annotated[
-        Path | None,
-        typer.Option("--data", help="Folder of 'adahi dataset from-bag', instead of demonstrations."),
-    ] = None,
+    demonstrations: DemonstrationsFile = None,
+    dataset: Dataset = None,
     only: Annotated[
         str | None,
         typer.Option(help="Train these policies alone, comma-separated, on the tokenizer there."),

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A verifier under the load of a fleet: who gets plans in time, and what that costs."""
+"""A verifier under the load of a fleet: who gets plans in time, and what that costs.
+
+A server as openpi has it may be in the verifier's place: it differs in its messages alone.
+"""
 
 from __future__ import annotations
 
@@ -12,18 +15,65 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from socket import socket
 from tempfile import TemporaryDirectory, TemporaryFile
 from typing import Any
 
 import yaml
 
+from adahi_ros.core.assets import asset
+from adahi_ros.lab.bench.call_figures import fleet_figures
 from adahi_ros.lab.bench.endurance import MemoryWatch
 from adahi_ros.lab.bench.fleet_faults import Fault
-from adahi_ros.lab.bench.fleet_figures import fleet_figures
-from adahi_ros.lab.bench.openpi_bench import measure_openpi
 from adahi_ros.lab.nodes.domain import exclusive_domain, run_environment
+from adahi_ros.lab.peers import environments
+from adahi_ros.lab.peers.closed_loop import Drive
 from adahi_ros.nodes.launching.child_processes import DdsRunError, NodeProcess, node_processes
 from adahi_ros.nodes.launching.fleet import RunningFleet, fleet_up
+
+SERVER = "adahi_ros.lab.peers.openpi_loop"
+FLEET = "adahi_ros.lab.nodes.openpi_fleet"
+
+
+def measure_openpi(checkpoint: str, asked: Mapping[str, Any], added_compute_s: float = 0.0) -> dict[str, Any]:
+    """Let a fleet ask openpi's server; return `fleet_figures`, and `memory`.
+
+    Args:
+        checkpoint: of the target.
+        asked: arguments of `nodes.measuring.openpi_fleet.run_robots`, but those of the server.
+        added_compute_s: that every plan takes longer.
+
+    Raises:
+        DdsRunError: a process ended early.
+        EnvironmentMissingError: openpi's packages cannot be had here.
+    """
+    variables = environments.variables(environments.environment("openpi_websocket"))
+    target = str(asset(f"checkpoints/{checkpoint}.json").with_suffix(""))
+    with socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address, port = free.getsockname()
+    with TemporaryDirectory(prefix="adahi_fleet_") as scratch:
+        arguments, records = Path(scratch) / "asked.json", Path(scratch) / "records.json"
+        settings = {"added_compute_s": added_compute_s}
+        Drive("", target, asked["seed"], 0, 0, 0.0, address, port, settings).save(arguments)
+        serve = [sys.executable, "-u", "-m", SERVER, "serve", str(arguments)]
+        with subprocess.Popen(serve, env=variables, stdout=subprocess.PIPE, text=True) as server:
+            try:
+                assert server.stdout is not None
+                if "ready" not in server.stdout.readline():
+                    raise DdsRunError("openpi's server ended before it was ready")
+                served = {"address": address, "port": port, "target": target}
+                arguments.write_text(json.dumps({**asked, **served}))
+                memory = MemoryWatch(server.pid)
+                drive = [sys.executable, "-m", FLEET, str(arguments), str(records)]
+                fleet = subprocess.run(drive, env=variables, capture_output=True, text=True, check=False)
+                used = memory.end()
+            finally:
+                server.terminate()
+        if fleet.returncode:
+            raise DdsRunError(f"the fleet ended with code {fleet.returncode}:\n{fleet.stderr[-2000:]}")
+        return fleet_figures(json.loads(records.read_text()), asked["seconds"]) | {"memory": used}
+
 
 GRACE_S = 3.0
 GLANCE_S = 0.02

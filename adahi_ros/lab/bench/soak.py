@@ -14,7 +14,7 @@ import numpy as np
 from adahi_ros.core.assets import asset
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
 from adahi_ros.lab.bench.endurance import Memory, grown, late_commands, memory_of
-from adahi_ros.lab.bench.link_stage import Stage, stage_across
+from adahi_ros.lab.bench.link_ends import Stage, stage_across
 from adahi_ros.lab.bench.robot_log import Replay, RobotLog, mistimed, shortened, unaccounted
 from adahi_ros.lab.link.emulator import emulated_link
 from adahi_ros.lab.link.link_profile import LinkProfile, profile_named

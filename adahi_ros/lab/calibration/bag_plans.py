@@ -5,59 +5,26 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from adahi_ros.bags.bag_dataset import BagDataset
-from adahi_ros.contract.contract import Contract
 from adahi_ros.core.randomness import step_uniforms
 from adahi_ros.core.signature import Observations
 from adahi_ros.lab.calibration.plan_store import PlanStore, digest_of_bags
 from adahi_ros.lab.calibration.target_inputs import (
-    AS_BY_DEFAULT,
-    Jpeg,
+    Asked,
     check_target,
     read_inputs,
     verifiers_encoder,
 )
-from adahi_ros.lab.calibration.target_plans import TEACHER, Planned
-from adahi_ros.lab.training.corrector_data import fresh_plans
+from adahi_ros.lab.calibration.target_plans import TEACHER, Planned, fresh_plans
 from adahi_ros.policies.interface import Policy
 
-BATCH = 16  # observations that a target gets at once
 STORED = 64  # steps in a file, but where a run ends before
 FOLDER = "planned"
-
-
-@dataclass(frozen=True)
-class Asked:
-    """How a target is asked at the steps of bags.
-
-    Attributes:
-        bags: of the robot.
-        contract: what its observations are made of.
-        namespace: of the robot.
-        name: of the target, for people.
-        origin: all that makes the plans what they are beside these bags: contract, target and its settings.
-        samples: S, plans at each step, of a target that draws; else it is one.
-        seed: of the draws.
-        jpeg: of images that are sent.
-        batch: observations that the target gets at once.
-    """
-
-    bags: Sequence[Path]
-    contract: Contract
-    namespace: str
-    name: str
-    origin: dict[str, Any]
-    samples: int = 1
-    seed: int = 0
-    jpeg: Jpeg = AS_BY_DEFAULT
-    batch: int = BATCH
 
 
 def plan_bags(
@@ -97,10 +64,7 @@ def plan_bags(
     store = PlanStore(folder / FOLDER, question, shape)
     done = len(store)
     on_steps(done)
-    inputs = read_inputs(
-        *(asked.bags, asked.contract, asked.namespace, dataset),
-        *(signature, encoder, asked.jpeg, done),
-    )
+    inputs = read_inputs(asked, dataset, signature, encoder, done)
     fresh: list[np.ndarray] = []
     try:
         for batch in _batches(inputs, asked.batch):

@@ -20,10 +20,10 @@ from adahi_ros.bags.bag_reader import OnLoss
 from adahi_ros.contract.contract import Contract
 from adahi_ros.core.signature import GOAL, IMAGE_FEATURES, OBSERVATION, Signature
 from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.lab.calibration.bag_plans import Asked, plan_bags
-from adahi_ros.lab.calibration.recorded_target import RecordedTarget, numbered
+from adahi_ros.lab.calibration.bag_plans import plan_bags
 from adahi_ros.lab.calibration.replay import with_plans
-from adahi_ros.lab.calibration.target_inputs import mean_request_bytes, verifiers_encoder
+from adahi_ros.lab.calibration.target_inputs import Asked, mean_request_bytes, verifiers_encoder
+from adahi_ros.lab.calibration.target_plans import RecordedTarget, numbered
 from adahi_ros.lab.evaluation.loaded_policies import Policies
 from adahi_ros.lab.evaluation.step_latency import Costs, target_ms_of
 from adahi_ros.policies.backends import description_of
@@ -173,9 +173,5 @@ def _costs(pair: Policies, asked: Asked, dataset: BagDataset) -> Callable[[Costs
     signature = pair.target.signature
     encoder = verifiers_encoder(asked.contract, signature)
     target_ms = cache(lambda: target_ms_of(pair.target))
-    request_bytes = cache(
-        lambda: mean_request_bytes(
-            *(asked.bags, asked.contract, asked.namespace, dataset, signature, encoder, asked.jpeg)
-        )
-    )
+    request_bytes = cache(lambda: mean_request_bytes(asked, dataset, signature, encoder))
     return costs_of

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from adahi_ros.acceptance.replace import Replace
 from adahi_ros.bags.bag_dataset import BagDataset, beside, encoder_of
 from adahi_ros.bags.bag_reader import read_bag
 from adahi_ros.bags.recorded_topics import topics_of
-from adahi_ros.contract.assembler import Encode, Observation, ObservationAssembler
+from adahi_ros.contract.assembler import Observation, ObservationAssembler
 from adahi_ros.contract.contract import BY_CONTRACT, Contract
 from adahi_ros.contract.fields import InputError
 from adahi_ros.core.assets import ENCODERS, named
@@ -52,7 +53,35 @@ class Jpeg(NamedTuple):
 
 AS_BY_DEFAULT = Jpeg()
 MEASURED = 32  # observations
+BATCH = 16  # observations that a target gets at once
 NO_CODES = np.zeros(0, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """How a target is asked at the steps of bags.
+
+    Attributes:
+        bags: of the robot.
+        contract: what its observations are made of.
+        namespace: of the robot.
+        name: of the target, for people.
+        origin: all that makes the plans what they are beside these bags: contract, target and its settings.
+        samples: S, plans at each step, of a target that draws; else it is one.
+        seed: of the draws.
+        jpeg: of images that are sent.
+        batch: observations that the target gets at once.
+    """
+
+    bags: Sequence[Path]
+    contract: Contract
+    namespace: str
+    name: str
+    origin: dict[str, Any]
+    samples: int = 1
+    seed: int = 0
+    jpeg: Jpeg = AS_BY_DEFAULT
+    batch: int = BATCH
 
 
 class TargetInputs:
@@ -155,39 +184,28 @@ def check_target(contract: Contract, name: str, signature: Signature, encoder: E
 
 
 def read_inputs(
-    paths: Sequence[Path],
-    contract: Contract,
-    namespace: str,
-    dataset: BagDataset,
-    signature: Signature,
-    encoder: Encoder | None,
-    jpeg: Jpeg,
-    first: int = 0,
+    asked: Asked, dataset: BagDataset, signature: Signature, encoder: Encoder | None, first: int = 0
 ) -> Iterator[Observations]:
     """Yield what a target reads at each step of a dataset, of one robot; few images are kept at a time.
 
     Args:
-        paths: of the bags.
-        contract: by which the dataset was read of them.
-        namespace: likewise.
-        dataset: whose steps.
+        asked: how the target is asked.
+        dataset: of its bags, by its contract.
         signature: the target's.
         encoder: see `verifiers_encoder`.
-        jpeg: of images that are sent.
         first: step to begin with.
 
     Raises:
         BagError: a bag cannot be read any more.
         RequestError: a verifier would refuse what was observed.
     """
-    encode = None if contract.images_for_target else encoder_of(contract)
     instructions, step = dataset.instructions, first
-    for bag, path in enumerate(paths):
+    for bag, path in enumerate(asked.bags):
         wanted = deque(dataset.places[first:][dataset.places[first:, 0] == bag, 1].tolist())
         if not wanted:
             continue
-        inputs = TargetInputs(contract, signature, encoder, jpeg)
-        observed = _observations(path, contract, encode, namespace, bool(instructions))
+        inputs = TargetInputs(asked.contract, signature, encoder, asked.jpeg)
+        observed = _observations(path, asked, bool(instructions))
         for number, observation in enumerate(observed):
             inputs.add(observation)
             if number == wanted[0]:
@@ -199,31 +217,23 @@ def read_inputs(
 
 
 def mean_request_bytes(
-    paths: Sequence[Path],
-    contract: Contract,
-    namespace: str,
-    dataset: BagDataset,
-    signature: Signature,
-    encoder: Encoder | None,
-    jpeg: Jpeg,
+    asked: Asked, dataset: BagDataset, signature: Signature, encoder: Encoder | None
 ) -> int:
     """Return how large an observation is as it is sent, in the mean over the first; see `read_inputs`."""
-    encode = None if contract.images_for_target else encoder_of(contract)
-    inputs = TargetInputs(contract, signature, encoder, jpeg)
+    inputs = TargetInputs(asked.contract, signature, encoder, asked.jpeg)
     told = dataset.instructions[0] if dataset.instructions else ""
     sizes = []
-    first = _observations(paths[0], contract, encode, namespace, bool(told))
-    for observation in islice(first, MEASURED):
+    for observation in islice(_observations(asked.bags[0], asked, bool(told)), MEASURED):
         inputs.add(observation)
         inputs.read(told)
         sizes.append(inputs.sent_bytes)
     return round(sum(sizes) / len(sizes)) + len(told)
 
 
-def _observations(
-    path: Path, contract: Contract, encode: Encode | None, namespace: str, instructed: bool
-) -> Iterator[Observation]:
+def _observations(path: Path, asked: Asked, instructed: bool) -> Iterator[Observation]:
     """Yield the observations of a bag, the very ones that `read_dataset` makes."""
+    contract, namespace = asked.contract, asked.namespace
+    encode = None if contract.images_for_target else encoder_of(contract)
     assembler = ObservationAssembler(contract, encode)
     # Of a bag that was cut off, the dataset has told already, or it was refused.
     for received in read_bag(path, topics_of(contract), beside(instructed), namespace, lambda loss: None):

@@ -1,22 +1,66 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a target plans at every recorded step, for those who learn from it."""
+"""What a target plans at every recorded step, for those who learn from it.
+
+A target that was asked before then takes the place of one that cannot be asked of what a recording has.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from adahi_ros.core.action_range import ActionRange
 from adahi_ros.core.observation_buffer import History
 from adahi_ros.core.randomness import EpisodeStreams
-from adahi_ros.core.signature import GOAL, OBSERVATION
+from adahi_ros.core.signature import GOAL, IMAGE_FEATURES, OBSERVATION, Feature, Observations, Signature
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.lab.calibration.recorded_world import RecordedWorld
 from adahi_ros.lab.evaluation.rollout import for_target
-from adahi_ros.lab.training.corrector_data import fresh_plans
+from adahi_ros.policies.absent import LARGEST
+from adahi_ros.policies.direct import DirectPolicy
 from adahi_ros.policies.interface import Policy
 from adahi_ros.policies.networks.step_dataset import Moments
+
+
+class RecordedTarget(DirectPolicy):
+    """Says of each recorded step what a target has planned for it.
+
+    It is told which step it is, in the place of what the target alone sees: see `numbered`.
+
+    Args:
+        planned: what was planned.
+        digest: of the target that has planned it.
+    """
+
+    def __init__(self, planned: Planned, digest: str) -> None:
+        data, plans = planned.data, planned.plans
+        goal_dim, action_dim = data.goals.shape[1], plans.shape[3]
+        signature = Signature(
+            1,
+            planned.horizon,
+            action_dim,
+            (Feature(OBSERVATION, data.observations.shape[1]), Feature(IMAGE_FEATURES, 1)),
+            (Feature(GOAL, goal_dim),) if goal_dim else (),
+        )
+        most = np.full(action_dim, LARGEST)
+        super().__init__(signature, ActionRange(-most, most), planned.action_scale, digest, draws=1)
+        self._plans = plans
+
+    def act(self, observations: Observations, draws: np.ndarray) -> np.ndarray:
+        """See `DirectPolicy`: one of the plans of each step."""
+        rows = observations.features[IMAGE_FEATURES][:, -1, 0].astype(np.int64)
+        which = (draws[:, 0] * self._plans.shape[1]).astype(np.int64)
+        plans: np.ndarray = self._plans[rows, which]
+        return plans
+
+
+def numbered(planned: Planned) -> Trajectories:
+    """Return the recorded steps with their numbers as what the target alone sees."""
+    numbers = np.arange(len(planned.plans), dtype=np.float32)  # exact up to 2^24
+    return replace(planned.data, image_features=numbers[:, None])
+
 
 BATCH = 50  # episodes side by side
 TEACHER = "teacher"  # the stream of the plans' draws
@@ -75,6 +119,15 @@ def unit_of_actions(target: Policy, data: Trajectories) -> np.ndarray:
     """Return the target's scale of actions (A,), or that of what was done, where the target says but ones."""
     scale: np.ndarray = target.action_scale
     return Moments.of(data.actions).scale if (scale == 1.0).all() else scale
+
+
+def fresh_plans(target: Policy, observations: Observations, draws: np.ndarray) -> np.ndarray:
+    """Return S plans of each of B robots (B, S, T, A), by draws (B, S, target.draws)."""
+    batch, samples = draws.shape[:2]
+    repeated = observations.rows(np.repeat(np.arange(batch), samples))
+    actions = target.propose(repeated, draws.reshape(batch * samples, -1)).actions
+    plans: np.ndarray = actions.reshape(batch, samples, *actions.shape[1:])
+    return plans
 
 
 def plan_recorded(

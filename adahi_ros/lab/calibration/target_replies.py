@@ -7,14 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from adahi_ros.gates.parameter_file import Calibration
-from adahi_ros.lab.calibration.calibrate import calibrate_by
-from adahi_ros.lab.calibration.recorded_target import RecordedTarget, numbered
-from adahi_ros.lab.calibration.recorded_world import RecordedWorld
-from adahi_ros.lab.calibration.target_plans import Planned
-from adahi_ros.lab.evaluation.loaded_policies import Bench, Policies
-from adahi_ros.lab.evaluation.rollout import Log
-from adahi_ros.lab.methods.methods import METHODS
+from adahi_ros.lab.calibration.calibrate import calibrate_recorded
+from adahi_ros.lab.calibration.target_plans import Planned, RecordedTarget, numbered
+from adahi_ros.lab.evaluation.loaded_policies import Policies
 from adahi_ros.policies.absent import AbsentPolicy
 from adahi_ros.policies.corrector.corrector import Corrector
 
@@ -59,13 +54,6 @@ def ask_by_expected_error(
     absent.signature = replace(absent.signature, conditions=corrector.signature.conditions)
     policies = Policies(absent, target, target, corrector)
     method = f"corrector:{GATE}"
-
-    def run(calibration: Calibration, name: str) -> Log:
-        bench, world = Bench(recorded.task, policies, calibration), RecordedWorld(recorded)
-        return METHODS[name].run(bench, world, seed, range(len(recorded)), lambda step: None)
-
     rate = asking_rate(planned.horizon)
-    found = calibrate_by(
-        run, policies, recorded.task, rate, None, None, 1.0, None, lambda line: None, [method]
-    )
+    found = calibrate_recorded(policies, recorded, rate, seed, methods=[method])
     return Asking(found.thresholds[method], found.figures["measured_rates"][method])

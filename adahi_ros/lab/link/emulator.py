@@ -22,21 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from adahi_ros.lab.link.link_profile import LinkProfile
-from adahi_ros.lab.link.namespace_processes import processes_in
-from adahi_ros.lab.link.namespaces import ROBOT, LinkUnavailable, enter_network, server_address
-
-__all__ = [
-    "Counts",
-    "EmulatedLink",
-    "LinkEnd",
-    "LinkUnavailable",
-    "Traffic",
-    "command_link",
-    "emulated_link",
-    "emulated_links",
-    "inside",
-    "unavailable",
-]
+from adahi_ros.lab.link.namespaces import ROBOT, LinkUnavailable, enter_network, processes_in, server_address
 
 logger = logging.getLogger(__name__)
 CONTROL = "control"

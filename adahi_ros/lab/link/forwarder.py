@@ -28,14 +28,16 @@ from typing import Any
 from adahi_ros.core.schema import checked
 from adahi_ros.lab.link.channel import Channel
 from adahi_ros.lab.link.link_profile import AtLeastZero, LinkProfile
-from adahi_ros.lab.link.namespace_processes import end_all, gone, processes_in
 from adahi_ros.lab.link.namespaces import (
     ROBOT,
     Host,
     LinkUnavailable,
+    end_all,
     end_with_parent,
+    gone,
     hardware_address,
     make_hosts,
+    processes_in,
     server_address,
 )
 

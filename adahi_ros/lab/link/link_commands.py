@@ -8,14 +8,34 @@ import shlex
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from adahi_ros.core.signals import leaving_on
-from adahi_ros.lab.link.emulator import EmulatedLink, LinkEnd
-from adahi_ros.lab.link.namespace_processes import end_all, gone
-from adahi_ros.lab.link.namespaces import end_with_parent
+from adahi_ros.lab.link.emulator import EmulatedLink, LinkEnd, command_link
+from adahi_ros.lab.link.namespaces import end_all, end_with_parent, gone
 
 SERVER_PREFIX, CONTROL = "ADAHI_SERVER_PREFIX", "ADAHI_LINK_CONTROL"
 END_S = 1.0
+
+
+class CommandedLink:
+    """The emulated link that this process is at an end of; without one, nothing."""
+
+    def __init__(self) -> None:
+        control = os.environ.get(CONTROL)
+        self._control = Path(control) if control else None
+
+    def carried(self) -> tuple[int, int] | None:
+        """Return the bytes that have crossed it so far, up and down; None without a link."""
+        if self._control is None:
+            return None
+        now = command_link(self._control, {})
+        return now["up"]["bytes"], now["down"]["bytes"]
+
+    def cut(self, for_s: float) -> None:
+        """Let nothing through from now on, for so long."""
+        if self._control is not None:
+            command_link(self._control, {"cut_s": for_s})
 
 
 def environment_of(link: EmulatedLink) -> dict[str, str]:

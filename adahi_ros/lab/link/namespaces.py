@@ -2,6 +2,8 @@
 """Hosts on this machine: network and mount namespaces by system calls, which vanish with their process.
 
 As a program, it makes two hosts, or says in a line why that cannot be done here.
+
+It also finds the processes that run in a network, and ends them.
 """
 
 from __future__ import annotations
@@ -11,15 +13,62 @@ import errno
 import fcntl
 import os
 import shutil
+import signal
 import socket
 import struct
 import subprocess
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+END_S, LOOK_S = 5.0, 0.02
+
+Find = Callable[[], Collection[int]]
+
+
+def processes_in(network: int) -> set[int]:
+    """Return the ids of the processes that run in a network namespace, given by its inode."""
+    found = set()
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if os.stat(folder / "ns/net").st_ino == network:
+                found.add(int(folder.name))
+        except OSError:  # ended meanwhile, or none of ours
+            continue
+    return found
+
+
+def gone(find: Find, within_s: float) -> bool:
+    """Wait until there are no such processes any more; return whether that came to pass."""
+    deadline_s = time.monotonic() + within_s
+    while find():
+        if time.monotonic() > deadline_s:
+            return False
+        time.sleep(LOOK_S)
+    return True
+
+
+def end_all(find: Find) -> None:
+    """Ask processes to end; kill whoever does not, and whoever comes meanwhile."""
+    _send(find(), signal.SIGTERM)
+    if not gone(find, END_S):
+
+        def killed() -> Collection[int]:
+            _send(found := find(), signal.SIGKILL)
+            return found
+
+        gone(killed, END_S)
+
+
+def _send(processes: Collection[int], number: signal.Signals) -> None:
+    for process in processes:
+        with suppress(ProcessLookupError):
+            os.kill(process, number)
+
 
 NETWORK = "10.77.0"
 ROBOT, SERVER = f"{NETWORK}.1", f"{NETWORK}.2"

@@ -18,8 +18,8 @@ from adahi_ros.core.signature import GOAL, Observations
 from adahi_ros.gates.interface import Gate, GateContext
 from adahi_ros.gates.plans import distance
 from adahi_ros.gates.registry import ORACLE
+from adahi_ros.lab.calibration.target_plans import fresh_plans
 from adahi_ros.lab.evaluation.rollout import World, for_target
-from adahi_ros.lab.training.corrector_data import fresh_plans
 from adahi_ros.policies.interface import Actor, Policy, Sampling
 
 HARM = "harm"

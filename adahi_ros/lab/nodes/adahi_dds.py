@@ -15,7 +15,7 @@ from rclpy.node import Node
 
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import Offer
-from adahi_ros.lab.peers.driving import peer
+from adahi_ros.lab.peers.driving import Client, peer
 from adahi_ros.nodes.common.executors import executor_of
 from adahi_ros.nodes.common.timers import DueTimer
 from adahi_ros.nodes.robot.dds_transport import DdsTransport, VerifierClients
@@ -33,7 +33,7 @@ class NoReplyError(Exception):
     """No verifier to ask, or no reply by the deadline."""
 
 
-class DdsClient:
+class DdsClient(Client):
     """Asks as the draft policy node does."""
 
     failures = (NoReplyError,)

@@ -22,12 +22,12 @@ from rclpy.parameter import Parameter
 from rclpy.qos import QoSProfile
 from rclpy.utilities import try_shutdown
 
+from adahi_ros.lab.link.link_commands import CommandedLink
 from adahi_ros.lab.nodes.dds_run import CONFIGURE_S, STATUSES_KEPT, observed
 from adahi_ros.lab.nodes.observer import Observer
 from adahi_ros.lab.nodes.robot_simulator_node import RobotSimulatorNode
 from adahi_ros.lab.peers.closed_loop import (
     MAX_COMMAND_AGE_S,
-    CommandedLink,
     Drive,
     EpisodeLog,
     RecordedTask,

@@ -9,7 +9,6 @@ file has the arguments of `run_over_dds`, and the second is written: a `RunRecor
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -21,8 +20,7 @@ from adahi_msgs.msg import DraftStatus, EpisodeResult
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
 
-from adahi_ros.lab.link.emulator import command_link
-from adahi_ros.lab.link.link_commands import CONTROL
+from adahi_ros.lab.link.link_commands import CommandedLink
 from adahi_ros.lab.nodes.domain import exclusive_domain, run_environment, server_prefix
 from adahi_ros.lab.nodes.observer import Observer
 from adahi_ros.lab.nodes.task_encoders import encoder_parameters
@@ -149,6 +147,7 @@ class _Collector:
         self.episodes: list[EpisodeRecord] = []
         self._carried: tuple[int, int] | None = None  # by the link, up to the end of the first step
         self._node = node
+        self._link = CommandedLink()
         self._on_status = on_status
         self._on_episode = on_episode
         deep = QoSProfile(depth=STATUSES_KEPT)
@@ -162,7 +161,7 @@ class _Collector:
 
     def crossed(self) -> Crossed | None:
         """Return what has crossed the link since the end of the first step; None without a link."""
-        carried = _carried_bytes()
+        carried = self._link.carried()
         if carried is None or self._carried is None:
             return None
         up, down = (now - before for now, before in zip(carried, self._carried, strict=True))
@@ -171,21 +170,12 @@ class _Collector:
     def _add_step(self, message: DraftStatus) -> None:
         self.steps.append(from_status(message))
         if len(self.steps) == 1:
-            self._carried = _carried_bytes()
+            self._carried = self._link.carried()
         self._on_status(self.steps[-1])
 
     def _add_episode(self, message: EpisodeResult) -> None:
         self.episodes.append(from_episode_result(message))
         self._on_episode(self.episodes[-1])
-
-
-def _carried_bytes() -> tuple[int, int] | None:
-    """Return what the emulated link that this runs on has carried, up and down; None without a link."""
-    control = os.environ.get(CONTROL)
-    if control is None:
-        return None
-    carried = command_link(Path(control), {})
-    return carried["up"]["bytes"], carried["down"]["bytes"]
 
 
 def _watch(

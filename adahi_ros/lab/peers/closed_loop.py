@@ -10,7 +10,6 @@ an `EpisodeLog` per episode, so that what is compared is counted in one place.
 from __future__ import annotations
 
 import json
-import os
 import threading
 import time
 from collections.abc import Callable
@@ -24,8 +23,6 @@ from adahi_ros.contract.fields import NANOSECONDS
 from adahi_ros.core.observation_buffer import History
 from adahi_ros.core.randomness import step_uniforms
 from adahi_ros.core.signature import GOAL, OBSERVATION, Signature
-from adahi_ros.lab.link.emulator import command_link
-from adahi_ros.lab.link.link_commands import CONTROL
 from adahi_ros.lab.tasks import make
 from adahi_ros.lab.tasks.commanded import CommandedTask, Motion
 
@@ -111,31 +108,11 @@ def load_logs(path: Path) -> list[EpisodeLog]:
 class Link(Protocol):
     """What a world knows of the link that it is at an end of."""
 
-    def carried(self) -> tuple[int, int]:
-        """Return the bytes that have crossed it so far, up and down."""
+    def carried(self) -> tuple[int, int] | None:
+        """Return the bytes that have crossed it so far, up and down; None without a link."""
 
     def cut(self, for_s: float) -> None:
         """Let nothing through from now on, for so long."""
-
-
-class CommandedLink:
-    """The emulated link that this process is at an end of; without one, nothing."""
-
-    def __init__(self) -> None:
-        control = os.environ.get(CONTROL)
-        self._control = Path(control) if control else None
-
-    def carried(self) -> tuple[int, int]:
-        """See `Link`."""
-        if self._control is None:
-            return 0, 0
-        now = command_link(self._control, {})
-        return now["up"]["bytes"], now["down"]["bytes"]
-
-    def cut(self, for_s: float) -> None:
-        """See `Link`."""
-        if self._control is not None:
-            command_link(self._control, {"cut_s": for_s})
 
 
 class RecordedTask(CommandedTask):
@@ -168,7 +145,7 @@ class RecordedTask(CommandedTask):
         self.log = EpisodeLog(self.episode)
         self._moved = False
         self._opened_s = self._clock()
-        self._carried = self._link.carried()
+        self._carried = self._link.carried() or (0, 0)
         drawn = step_uniforms(self._seed, "closed_loop/outage", self.episode, 0, 1)[0]
         first, last = CUT_STEPS
         self._cut_at = first + int(drawn * (last - first)) if self._outage_s else -1
@@ -207,7 +184,7 @@ class RecordedTask(CommandedTask):
         if over:
             if self._outage_s:
                 self._link.cut(0.0)
-            carried = self._link.carried()
+            carried = self._link.carried() or (0, 0)
             self.log.bytes_up, self.log.bytes_down = (
                 now - before for now, before in zip(carried, self._carried, strict=True)
             )

@@ -9,7 +9,7 @@ A peer is a way to ask a remote policy for every action. Each is one program, be
         --calls N --out FILE.json
 
 and consists of a class that is a `Server`, one that is a `Client`, and a call of `peer`; what it installs
-is an entry of `environments.PEERS`.
+is a file in config/peers.
 
 The terms are the same for all. A call is the request of one step, from a draft in hand to an action in
 hand: every peer is handed the same window, goal and draft, made beforehand, and sends all of it; every
@@ -22,8 +22,8 @@ from __future__ import annotations
 
 import gc
 import json
-import os
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -36,8 +36,7 @@ from safetensors.numpy import load_file, save_file
 
 from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.core.checkpoint_files import CheckpointError
-from adahi_ros.lab.link.emulator import command_link
-from adahi_ros.lab.link.link_commands import CONTROL
+from adahi_ros.lab.link.link_commands import CommandedLink
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import Policy
 from adahi_ros.server.verification_request import check_request
@@ -109,16 +108,20 @@ class Server(Protocol):
         """Listen, call `ready`, reply for ever."""
 
 
-class Client(Protocol):
-    """Asks a server, one request at a time."""
+class Client(ABC):
+    """Asks a server, one request at a time.
 
-    @property
-    def failures(self) -> tuple[type[Exception], ...]:
-        """What `connect` and `ask` raise where the server or the link fails them."""
+    Attributes:
+        failures: what `connect` and `ask` raise where the server or the link fails them.
+    """
 
+    failures: tuple[type[Exception], ...]
+
+    @abstractmethod
     def connect(self) -> None:
         """Connect to the server."""
 
+    @abstractmethod
     def ask(
         self, window: np.ndarray, goal: np.ndarray, codes: np.ndarray, counts: np.ndarray
     ) -> tuple[np.ndarray, float]:
@@ -133,7 +136,9 @@ class Client(Protocol):
 
     def rest(self, duration_s: float) -> None:
         """Wait for the next control period, as a robot's program does with this client."""
+        time.sleep(duration_s)
 
+    @abstractmethod
     def close(self) -> None:
         """Drop the connection, if there is one, without waiting for the server."""
 
@@ -234,28 +239,26 @@ class LinkWatch:
     """The emulated link that the driver runs on, if it does: cuts it, and counts what crosses it."""
 
     def __init__(self, cut_at: int, cut_s: float) -> None:
-        control = os.environ.get(CONTROL)
-        self._control = Path(control) if control else None
+        self._link = CommandedLink()
         self._cut_at, self._cut_s = cut_at, cut_s
+        self._first: tuple[int, int] | None = None
         self._cut: float | None = None
 
     def before(self, index: int) -> None:
         """Do what is due before a call."""
-        if self._control is None:
-            return
         if index == 0:
-            self._first = command_link(self._control, {})
-        if index == self._cut_at:
-            command_link(self._control, {"cut_s": self._cut_s})
+            self._first = self._link.carried()
+        if index == self._cut_at and self._first is not None:
+            self._link.cut(self._cut_s)
             self._cut = time.monotonic()
 
     def record(self) -> dict[str, Any]:
         """Return when it was cut, on the clock of the calls, and the bytes that crossed since the first."""
-        if self._control is None:
+        now = self._link.carried()
+        if now is None or self._first is None:
             return {}
-        now = command_link(self._control, {})
-        sizes = {f"bytes_{way}": now[way]["bytes"] - self._first[way]["bytes"] for way in ("up", "down")}
-        return {"cut_start_s": self._cut, **sizes}
+        up, down = (after - before for after, before in zip(now, self._first, strict=True))
+        return {"cut_start_s": self._cut, "bytes_up": up, "bytes_down": down}
 
 
 def _loaded(checkpoint: Path) -> Policy:
@@ -268,7 +271,7 @@ def _loaded(checkpoint: Path) -> Policy:
     return policy
 
 
-def _freeze_garbage() -> None:
+def freeze_garbage() -> None:
     """Do at every end as our nodes do: the collector looks at what is here now no more."""
     gc.collect()
     gc.freeze()
@@ -288,7 +291,7 @@ def peer(name: str, make_server: MakeServer | None, make_client: MakeClient) -> 
         ) -> None:
             """Reply until SIGTERM; `ready` on standard output says that it listens."""
             server = make_server(_loaded(checkpoint))
-            _freeze_garbage()
+            freeze_garbage()
             server.serve(address, port, lambda: print("ready", flush=True))
 
     app.callback()(lambda: None)  # a single command keeps its name
@@ -318,7 +321,7 @@ def peer(name: str, make_server: MakeServer | None, make_client: MakeClient) -> 
         draft = _loaded(checkpoint)
         client = make_client(address, port, timeout_s, draft)
         link = LinkWatch(cut_at, cut_s)
-        _freeze_garbage()
+        freeze_garbage()
         try:
             connect_first(client)
         except TimeoutError as error:

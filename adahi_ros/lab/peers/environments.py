@@ -4,7 +4,7 @@
     export PYTHONPATH=$(.venv/bin/python -m adahi_ros.lab.peers.environments NAME)
     .venv/bin/python -m adahi_ros.lab.peers.NAME --help
 
-`PEERS` names every package of a peer with its version, but for those that this project has anyway,
+config/peers names every package of a peer with its version, beside those that this project has anyway,
 numpy and torch among them. Nothing is installed that is not named there.
 """
 
@@ -21,70 +21,18 @@ from typing import Annotated
 
 import typer
 
+from adahi_ros.core.assets import asset
+
 PIP = (sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps")
-FLASK = (
-    "flask==3.1.3",
-    "werkzeug==3.1.9",
-    "itsdangerous==2.2.0",
-    "click==8.5.1",
-    "blinker==1.9.0",
-    "requests==2.34.2",
-    "urllib3==2.8.0",
-    "certifi==2026.10.18",
-    "charset-normalizer==3.5.2",
-    "idna==3.20",
-)
-PEERS: dict[str, tuple[str, ...]] = {
-    "flask_json": FLASK,
-    "flask_waitress": (*FLASK, "waitress==3.0.2"),
-    "lerobot_grpc": (
-        "lerobot==0.4.4",
-        # As `lerobot[async]` has them.
-        "grpcio==1.73.1",
-        "protobuf==6.31.1",
-        "draccus==0.10.0",
-        "accelerate==1.15.0",
-        "av==15.1.0",
-        "datasets==4.8.5",
-        "deepdiff==8.6.2",
-        "diffusers==0.35.2",
-        "huggingface_hub==0.35.3",
-        "jsonlines==4.0.0",
-        "opencv-python-headless==4.12.0.88",
-        "pyserial==3.5",
-        "termcolor==3.3.0",
-        "torchvision==0.28.0",  # of torch 2.13, which LeRobot does not ask for yet
-        # What these import.
-        "certifi==2026.10.18",
-        "charset-normalizer==3.5.2",
-        "dill==0.4.1",
-        "httpx==0.28.1",
-        "idna==3.20",
-        "mergedeep==1.3.4",
-        "multiprocess==0.70.19",
-        "orderly-set==5.5.0",
-        "pandas==2.3.3",
-        "pyarrow==26.0.1",
-        "pytz==2026.6",
-        "pyyaml-include==1.4.1",
-        "requests==2.34.2",
-        "toml==0.10.2",
-        "tqdm==4.70.1",
-        "typing-inspect==0.9.0",
-        "urllib3==2.8.0",
-        "xxhash==4.1.0",
-    ),
-    "openpi_websocket": (
-        "openpi-client==0.1.2",
-        "msgpack==1.2.4",
-        "websockets==15.0.1",
-        # What its broker of chunks imports.
-        "dm-tree==0.1.10",
-        "absl-py==2.5.1",
-        "attrs==26.1.0",
-        "wrapt==2.5.2",
-    ),
-}
+
+
+def _packages(file: Path) -> tuple[str, ...]:
+    """Return what a file of requirements lists."""
+    lines = file.read_text().splitlines()
+    return tuple(line for line in lines if line and not line.startswith("#"))
+
+
+PEERS = {file.stem: _packages(file) for file in sorted(asset("config/peers").glob("*.txt"))}
 
 
 class EnvironmentMissingError(RuntimeError):

@@ -18,7 +18,7 @@ import requests
 from flask import Flask, request
 from werkzeug.serving import make_server
 
-from adahi_ros.lab.peers.driving import DraftVerifier, peer
+from adahi_ros.lab.peers.driving import Client, DraftVerifier, peer
 from adahi_ros.policies.interface import Policy
 
 
@@ -50,7 +50,7 @@ class JsonServer:
         return {**reply, "compute_ms": 1e3 * (time.perf_counter() - start)}
 
 
-class JsonClient:
+class JsonClient(Client):
     """Posts drafts."""
 
     failures = (requests.ConnectionError, requests.Timeout, requests.exceptions.ChunkedEncodingError)
@@ -78,10 +78,6 @@ class JsonClient:
         response.raise_for_status()
         said = response.json()
         return np.array(said["actions"], np.float32), said["compute_ms"]
-
-    def rest(self, duration_s: float) -> None:
-        """See `Client.rest`."""
-        time.sleep(duration_s)
 
     def close(self) -> None:
         """See `Client.close`."""

@@ -30,19 +30,14 @@ import numpy as np
 import torch
 
 from adahi_ros.core.signature import Signature
-from adahi_ros.lab.peers.driving import DraftVerifier, peer
+from adahi_ros.lab.peers.driving import Client, DraftVerifier, peer
 from adahi_ros.policies.interface import Policy
+from adahi_ros.policies.remote.lerobot_target import import_lerobot
 
 WORKERS = 4  # as LeRobot serves
 OBSERVATION = "window_goal_and_draft"
 
-try:
-    import torchvision  # noqa: F401
-except RuntimeError:  # built for CUDA, beside a torch that is not: it misses these two, which nobody calls
-    for operator in ("nms", "qnms"):
-        torch.library.define(
-            f"torchvision::{operator}", "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
-        )
+import_lerobot()
 
 from lerobot.async_inference import helpers  # noqa: E402
 
@@ -61,21 +56,42 @@ from lerobot.transport.utils import grpc_channel_options, send_bytes_in_chunks  
 logging.disable(logging.INFO)  # else several lines for every step
 
 
-class LeRobotPolicy:
+class InTheirPlace:
     """Our target in the place of one of LeRobot's policies."""
 
     config = SimpleNamespace(image_features={})
+
+    def from_pretrained(self, name: str) -> InTheirPlace:
+        return self
+
+    def to(self, device: str) -> InTheirPlace:
+        return self
+
+
+def serve_plans(
+    policy: InTheirPlace,
+    kind: type[policy_server.PolicyServer],
+    config: PolicyServerConfig,
+    ready: Callable[[], None],
+) -> None:
+    """Have a server of LeRobot's kind load our policy, listen, call `ready`, and reply for ever."""
+    policy_server.get_policy_class = lambda name: policy
+    policy_server.make_pre_post_processors = lambda *_, **__: (lambda x: x, lambda x: x)  # it has its own
+    server = grpc.server(futures.ThreadPoolExecutor(max_workers=WORKERS))
+    services_pb2_grpc.add_AsyncInferenceServicer_to_server(kind(config), server)
+    server.add_insecure_port(f"{config.host}:{config.port}")
+    server.start()
+    ready()
+    server.wait_for_termination()
+
+
+class LeRobotPolicy(InTheirPlace):
+    """Verifies the drafts that are part of the observations."""
 
     def __init__(self, policy: Policy) -> None:
         self._verifier = DraftVerifier(policy)
         self.accepted = np.zeros(0, bool)
         self.compute_ms = 0.0
-
-    def from_pretrained(self, name: str) -> LeRobotPolicy:
-        return self
-
-    def to(self, device: str) -> LeRobotPolicy:
-        return self
 
     def predict_action_chunk(self, observation: dict[str, torch.Tensor]) -> torch.Tensor:
         """Return actions (1, W, A)."""
@@ -109,15 +125,8 @@ class GrpcServer:
 
     def serve(self, address: str, port: int, ready: Callable[[], None]) -> None:
         """See `Server.serve`."""
-        policy_server.get_policy_class = lambda name: self._policy
-        policy_server.make_pre_post_processors = lambda *_, **__: (lambda x: x, lambda x: x)  # it has its own
         config = PolicyServerConfig(host=address, port=port, inference_latency=0.0)
-        server = grpc.server(futures.ThreadPoolExecutor(max_workers=WORKERS))
-        services_pb2_grpc.add_AsyncInferenceServicer_to_server(TimingPolicyServer(config), server)
-        server.add_insecure_port(f"{address}:{port}")
-        server.start()
-        ready()
-        server.wait_for_termination()
+        serve_plans(self._policy, TimingPolicyServer, config, ready)
 
 
 def _sizes(signature: Signature) -> tuple[int, int, int, int]:
@@ -133,7 +142,7 @@ def _features(signature: Signature) -> dict[str, Any]:
     return {"observation.state": {"dtype": "float32", "shape": shape, "names": [OBSERVATION]}}
 
 
-class GrpcClient:
+class GrpcClient(Client):
     """Does what LeRobot's `RobotClient` does."""
 
     failures = (grpc.RpcError, TimeoutError)
@@ -186,10 +195,6 @@ class GrpcClient:
         except queue.Empty:
             raise TimeoutError(f"no actions after {self._timeout_s:g} s") from None
         return np.stack([each.get_action().numpy() for each in actions]), actions[0].compute_ms
-
-    def rest(self, duration_s: float) -> None:
-        """See `Client.rest`."""
-        time.sleep(duration_s)
 
     def close(self) -> None:
         """See `Client.close`."""

@@ -14,38 +14,26 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from concurrent import futures
-from types import SimpleNamespace
 from typing import Any
 
-import grpc
 import numpy as np
 import torch
 
 from adahi_ros.lab.peers.closed_loop import Drive, RealTimeWorld
-from adahi_ros.lab.peers.lerobot_grpc import WORKERS
+from adahi_ros.lab.peers.lerobot_grpc import InTheirPlace, serve_plans
 from adahi_ros.lab.peers.plan_server import Planner, program, signature_of
 
 from lerobot.async_inference import policy_server, robot_client  # isort: skip  # after what makes it importable
 from lerobot.async_inference.configs import PolicyServerConfig, RobotClientConfig  # isort: skip
-from lerobot.transport import services_pb2_grpc  # isort: skip
 
 PER_UNIT = 1000.0
 
 
-class LeRobotPlanner:
-    """Our target in the place of one of LeRobot's policies."""
-
-    config = SimpleNamespace(image_features={})
+class LeRobotPlanner(InTheirPlace):
+    """Plans by our target in the place of one of LeRobot's policies."""
 
     def __init__(self, planner: Planner) -> None:
         self._planner = planner
-
-    def from_pretrained(self, name: str) -> LeRobotPlanner:
-        return self
-
-    def to(self, device: str) -> LeRobotPlanner:
-        return self
 
     def predict_action_chunk(self, observation: dict[str, torch.Tensor]) -> torch.Tensor:
         """Return actions (1, T, A)."""
@@ -83,16 +71,8 @@ class WorldRobot:
 
 def serve(asked: Drive, planner: Planner, ready: Callable[[], None]) -> None:
     """See `program`."""
-    policy = LeRobotPlanner(planner)
-    policy_server.get_policy_class = lambda name: policy
-    policy_server.make_pre_post_processors = lambda *_, **__: (lambda x: x, lambda x: x)  # it has its own
     config = PolicyServerConfig(asked.address, asked.port, asked.settings["fps"], inference_latency=0)
-    server = grpc.server(futures.ThreadPoolExecutor(max_workers=WORKERS))
-    services_pb2_grpc.add_AsyncInferenceServicer_to_server(policy_server.PolicyServer(config), server)
-    server.add_insecure_port(f"{asked.address}:{asked.port}")
-    server.start()
-    ready()
-    server.wait_for_termination()
+    serve_plans(LeRobotPlanner(planner), policy_server.PolicyServer, config, ready)
 
 
 def drive(asked: Drive, world: RealTimeWorld) -> None:

@@ -22,7 +22,7 @@ import websockets.sync.client
 from openpi_client import msgpack_numpy
 from openpi_client.websocket_client_policy import WebsocketClientPolicy
 
-from adahi_ros.lab.peers.driving import DraftVerifier, peer
+from adahi_ros.lab.peers.driving import Client, DraftVerifier, peer
 from adahi_ros.policies.interface import Policy
 
 
@@ -89,7 +89,7 @@ class ImpatientPolicy(WebsocketClientPolicy):
         self._ws.close_socket()
 
 
-class WebsocketClient:
+class WebsocketClient(Client):
     """Sends observations."""
 
     failures = (OSError, websockets.WebSocketException)
@@ -109,10 +109,6 @@ class WebsocketClient:
         assert self._policy is not None
         reply = self._policy.infer({"window": window, "goal": goal, "codes": codes, "counts": counts})
         return reply["actions"], reply["server_timing"]["infer_ms"]
-
-    def rest(self, duration_s: float) -> None:
-        """See `Client.rest`."""
-        time.sleep(duration_s)
 
     def close(self) -> None:
         """See `Client.close`."""

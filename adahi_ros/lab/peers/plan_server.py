@@ -9,7 +9,6 @@ Of the file, a server takes address, port, target, seed and, of `settings`, `add
 
 from __future__ import annotations
 
-import gc
 import sys
 import time
 from collections.abc import Callable
@@ -19,11 +18,11 @@ import numpy as np
 
 from adahi_ros.core.randomness import step_uniforms
 from adahi_ros.core.signature import Signature
-from adahi_ros.lab.peers.closed_loop import CommandedLink, Drive, RealTimeWorld, save_logs
+from adahi_ros.lab.link.link_commands import CommandedLink
+from adahi_ros.lab.peers.closed_loop import Drive, RealTimeWorld, save_logs
+from adahi_ros.lab.peers.driving import BACKEND, freeze_garbage
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.slowed import SlowedPolicy
-
-BACKEND = "onnxruntime"
 
 
 class Planner:
@@ -68,16 +67,10 @@ def program(
     command, asked = sys.argv[1], Drive.load(Path(sys.argv[2]))
     if command == "serve":
         planner = Planner(asked.target, asked.seed, asked.settings.get("added_compute_s", 0.0))
-        _freeze_garbage()
+        freeze_garbage()
         serve(asked, planner, lambda: print("ready", flush=True))
         return
     world = RealTimeWorld(asked, signature_of(asked.target), CommandedLink())
-    _freeze_garbage()
+    freeze_garbage()
     drive(asked, world)
     save_logs(world.logs, Path(sys.argv[3]))
-
-
-def _freeze_garbage() -> None:
-    """Do at every end as our nodes do: the collector looks at what is here now no more."""
-    gc.collect()
-    gc.freeze()

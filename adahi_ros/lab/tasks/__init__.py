@@ -15,7 +15,7 @@ from typing import Any
 
 from adahi_ros.core.assets import asset
 from adahi_ros.core.registry import Registry
-from adahi_ros.lab.tasks.task_interface import Expert, Task, TaskSpec
+from adahi_ros.lab.tasks.task_interface import Expert, Task
 
 
 @dataclass(frozen=True)
@@ -29,61 +29,30 @@ class Registered:
     expert: str
 
 
+def _shipped(module: str, task: str, expert: str = "") -> Registered:
+    """Return where a task of this folder is; its expert is beside it, or at "module:class"."""
+    place = f"{__name__}.{module}:{task}"
+    return Registered(place, f"{__name__}.{expert}" if ":" in expert else f"{place}Expert")
+
+
 TASKS: Registry[Registered] = Registry(
     "adahi_ros.tasks",
     {
-        "ball": Registered("adahi_ros.lab.tasks.ball:BallBalancing", "adahi_ros.lab.tasks.ball:BallExpert"),
-        "ball_camera": Registered(
-            "adahi_ros.lab.tasks.camera:BallCamera", "adahi_ros.lab.tasks.camera:BallCameraExpert"
-        ),
-        "ball_instructed": Registered(
-            "adahi_ros.lab.tasks.instructed:BallInstructed",
-            "adahi_ros.lab.tasks.instructed:BallInstructedExpert",
-        ),
-        "ball_seen": Registered(
-            "adahi_ros.lab.tasks.camera_task:BallSeen", "adahi_ros.lab.tasks.camera_task:BallSeenExpert"
-        ),
-        "kitchen": Registered(
-            "adahi_ros.lab.tasks.kitchen:Kitchen", "adahi_ros.lab.tasks.kitchen_expert:KitchenExpert"
-        ),
-        "kitchen_camera": Registered(
-            "adahi_ros.lab.tasks.camera:KitchenCamera", "adahi_ros.lab.tasks.camera:KitchenCameraExpert"
-        ),
-        "kitchen_instructed": Registered(
-            "adahi_ros.lab.tasks.kitchen_instructed:KitchenInstructed",
-            "adahi_ros.lab.tasks.kitchen_instructed:KitchenInstructedExpert",
-        ),
-        "metaworld": Registered(
-            "adahi_ros.lab.tasks.metaworld:MetaWorld", "adahi_ros.lab.tasks.metaworld_expert:MetaWorldExpert"
-        ),
-        "metaworld_10": Registered(
-            "adahi_ros.lab.tasks.metaworld:MetaWorld10",
-            "adahi_ros.lab.tasks.metaworld_expert:MetaWorldExpert",
-        ),
-        "metaworld_50": Registered(
-            "adahi_ros.lab.tasks.metaworld:MetaWorld50",
-            "adahi_ros.lab.tasks.metaworld_expert:MetaWorldExpert",
-        ),
-        "swarm": Registered("adahi_ros.lab.tasks.swarm:Swarm", "adahi_ros.lab.tasks.swarm:SwarmExpert"),
-        "swarm_instructed": Registered(
-            "adahi_ros.lab.tasks.instructed:SwarmInstructed", "adahi_ros.lab.tasks.swarm:SwarmExpert"
-        ),
+        "ball": _shipped("ball", "BallBalancing", "ball:BallExpert"),
+        "ball_camera": _shipped("camera", "BallCamera"),
+        "ball_instructed": _shipped("instructed", "BallInstructed"),
+        "ball_seen": _shipped("camera", "BallSeen"),
+        "kitchen": _shipped("kitchen", "Kitchen", "kitchen_expert:KitchenExpert"),
+        "kitchen_camera": _shipped("camera", "KitchenCamera"),
+        "kitchen_instructed": _shipped("kitchen_instructed", "KitchenInstructed"),
+        "metaworld": _shipped("metaworld", "MetaWorld", "metaworld_expert:MetaWorldExpert"),
+        "metaworld_10": _shipped("metaworld", "MetaWorld10", "metaworld_expert:MetaWorldExpert"),
+        "metaworld_50": _shipped("metaworld", "MetaWorld50", "metaworld_expert:MetaWorldExpert"),
+        "swarm": _shipped("swarm", "Swarm"),
+        "swarm_instructed": _shipped("instructed", "SwarmInstructed", "swarm:SwarmExpert"),
     },
 )
-
 DESCRIBED = ".yaml"
-
-__all__ = [
-    "TASKS",
-    "Expert",
-    "Registered",
-    "Task",
-    "TaskSpec",
-    "goal_is_for_target",
-    "make",
-    "make_expert",
-    "names",
-]
 
 
 def names() -> list[str]:

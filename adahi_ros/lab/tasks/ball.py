@@ -21,7 +21,7 @@ import numpy as np
 from adahi_ros.core.randomness import EpisodeStreams
 from adahi_ros.lab.tasks.ball_parameters import BallParameters
 from adahi_ros.lab.tasks.portable import UNIFORMS_PER_DRAW, bell_noise, norm, polar, sine_of_small
-from adahi_ros.lab.tasks.task_interface import Task, TaskSpec, checked_action
+from adahi_ros.lab.tasks.task_interface import SimulatedTask, Task, TaskSpec, checked_action
 
 GRAVITY = 9.81  # m/s^2
 ROLLING_SHARE = 5.0 / 7.0  # of the tangential acceleration, for a solid ball without slip
@@ -29,7 +29,7 @@ SUBSTEPS = 5
 TURN = 2.0 * np.pi
 
 
-class BallBalancing:
+class BallBalancing(SimulatedTask):
     """E plates side by side. Implements `adahi_ros.lab.tasks.task_interface.Task`.
 
     Joints: plate roll and pitch (rad). State: ball x, y (m), vx, vy (m/s) in the plate's frame. Goal: x,
@@ -77,10 +77,8 @@ class BallBalancing:
         self._tilt_rate = np.zeros((count, 2))
         self._command = np.zeros((count, 2))
         self._trail = [self._position]
-        self._steps = np.zeros(count, dtype=np.int64)
+        self._begin(count)
         self._held = np.zeros(count, dtype=np.int64)
-        self._success = np.zeros(count, dtype=bool)
-        self._failed = np.zeros(count, dtype=bool)
         self._disturbance = np.zeros((count, 2))
         self._disturbances = EpisodeStreams(seed, "ball/disturbance", episodes, 2 * UNIFORMS_PER_DRAW)
 
@@ -105,40 +103,14 @@ class BallBalancing:
         return self._goal.copy()
 
     @property
-    def observation(self) -> np.ndarray:
-        """(E, 6) float32: roll, pitch, x, y, vx, vy."""
-        return np.concatenate([self._tilt, self._position, self._velocity], axis=1).astype(np.float32)
-
-    @property
     def held_steps(self) -> np.ndarray:
         """(E,) int64, consecutive steps for which the ball has been on the goal."""
         return self._held.copy()
 
     @property
-    def completed(self) -> np.ndarray:
-        """(E, 1) bool, latched: the ball has rested on the goal."""
-        return self._success[:, None].copy()
-
-    @property
     def fulfilled(self) -> np.ndarray:
         """(E, 1) bool: the ball is within the tolerance of the goal now."""
         return self._on_goal()[:, None]
-
-    @property
-    def success(self) -> np.ndarray:
-        """(E,) bool, latched."""
-        return self._success.copy()
-
-    @property
-    def failed(self) -> np.ndarray:
-        """(E,) bool, latched: the ball has left the plate."""
-        return self._failed.copy()
-
-    @property
-    def done(self) -> np.ndarray:
-        """(E,) bool: succeeded, left the plate, or out of steps."""
-        done: np.ndarray = self._success | self._failed | (self._steps >= self.spec.max_steps)
-        return done
 
     def step(self, action: np.ndarray) -> None:
         """Advance every episode that is not done by one control period.

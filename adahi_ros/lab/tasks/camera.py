@@ -3,6 +3,10 @@
 
 The camera is part of the world: its exposure and its grain come from the episode's addressed draws, so an
 episode's frames are the same side by side or alone. Frames are taken when somebody looks, once per step.
+
+In the worlds of `SeenTask` the camera is for the target alone: what is to be done is in the picture, and
+nowhere else. The robot sends the picture with a request, as JPEG, and makes nothing of it. Here, too, the
+target sees what a verifier makes of that JPEG.
 """
 
 from __future__ import annotations
@@ -19,8 +23,9 @@ from adahi_ros.core.assets import asset
 from adahi_ros.core.randomness import EpisodeStreams, step_uniforms
 from adahi_ros.lab.tasks import make, make_expert
 from adahi_ros.lab.tasks.portable import UNIFORMS_PER_DRAW, bell_noise
-from adahi_ros.lab.tasks.task_interface import Task, TaskSpec
+from adahi_ros.lab.tasks.task_interface import SimulatedTask, Task
 from adahi_ros.vision.encoder import Encoder
+from adahi_ros.vision.images import as_sent
 
 EXPOSURE = 0.1  # largest share by which a frame is brighter or darker
 GRAIN = 2.5  # standard deviation of a pixel, of 255
@@ -121,7 +126,7 @@ def _grain() -> np.ndarray:
     return sheet
 
 
-class WatchedTask:
+class WatchedTask(SimulatedTask):
     """A task at which a camera looks: joints, actions, criterion and every episode are that task's.
 
     Attributes:
@@ -137,8 +142,6 @@ class WatchedTask:
         CheckpointError: the encoder is missing or damaged.
         ValueError: no camera looks at the task, or its frames are not of the encoder's size.
     """
-
-    spec: TaskSpec
 
     def __init__(self, watched: str, encoder: Encoder | None = None) -> None:
         self.watched = make(watched)
@@ -187,11 +190,6 @@ class WatchedTask:
     def goal(self) -> np.ndarray:
         """(E, G) float64."""
         return self.watched.goal
-
-    @property
-    def observation(self) -> np.ndarray:
-        """(E, O) float32: joint positions, then state."""
-        return np.concatenate([self.joint_positions, self.state], axis=1).astype(np.float32)
 
     def step(self, action: np.ndarray) -> None:
         """Advance every episode that is not done by one control period.
@@ -306,3 +304,48 @@ class KitchenCameraExpert(CameraExpert):
 
     def __init__(self) -> None:
         super().__init__("kitchen")
+
+
+class SeenTask(WatchedTask):
+    """A task whose goal is told to nobody: the camera shows it, and only the target looks. Implements `Task`.
+
+    Args:
+        name: of the task.
+        watched: registry name of the task that is looked at.
+        encoder: the verifier's; default: the shipped one of that task.
+
+    Raises:
+        CheckpointError: the encoder is missing or damaged.
+        ValueError: no camera looks at the task, or its frames are not of the encoder's size.
+    """
+
+    def __init__(self, name: str, watched: str, encoder: Encoder | None = None) -> None:
+        super().__init__(watched, encoder)
+        self.spec = replace(
+            self.watched.spec, name=name, goal_dim=0, goal_for_target=False, images_for_target=True
+        )
+        self.reset(0, [0])
+
+    @property
+    def goal(self) -> np.ndarray:
+        """(E, 0) float64."""
+        return self.watched.goal[:, :0]
+
+    @property
+    def image_features(self) -> np.ndarray:
+        """(E, F) float32, what a verifier makes of the present frames as they are sent."""
+        return self._encoded(as_sent)
+
+
+class BallSeen(SeenTask):
+    """Ball balancing to a mark in the ring round the post, which the target alone sees."""
+
+    def __init__(self) -> None:
+        super().__init__("ball_seen", "ball_instructed")
+
+
+class BallSeenExpert(CameraExpert):
+    """Goes round the post to the mark; knows where both are."""
+
+    def __init__(self) -> None:
+        super().__init__("ball_instructed")

@@ -6,18 +6,20 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
 
 from adahi_ros.core.randomness import EpisodeStreams
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.lab.parallel import cores, run_jobs
-from adahi_ros.lab.tasks import make, make_expert
+from adahi_ros.lab.tasks import goal_is_for_target, make, make_expert
 from adahi_ros.lab.tasks.portable import UNIFORMS_PER_DRAW, bell_noise
 from adahi_ros.lab.tasks.task_interface import Expert, Task, TaskSpec
 
 NOISE = 0.1  # executed, not recorded, unless told: a share of half the range
 BATCH_EPISODES = 10  # whatever the number of workers: a simulator may round differently in other batches
+T = TypeVar("T")
 
 
 class Demonstrator:
@@ -74,34 +76,6 @@ class _Episode:
     image_features: np.ndarray
 
 
-def collect(
-    task: Task,
-    expert: Expert,
-    episodes: int,
-    seed: int,
-    action_noise: float,
-    progress: Callable[[int, int], None] | None = None,
-) -> Demonstrations:
-    """Run an expert with noise on what it does and record what it wanted to do; see `Demonstrator`.
-
-    All episodes run side by side; those that fail are left out.
-
-    Args:
-        task: is reset.
-        expert: is reset.
-        episodes: how many to run, numbers 0 to `episodes` - 1.
-        seed: of the episodes and of the noise.
-        action_noise: standard deviation, as a share of half the range of each action.
-        progress: called after every control step with the steps taken and the most there can be.
-
-    Raises:
-        ValueError: `episodes` or `action_noise` out of range, or not one episode succeeded.
-    """
-    _check(episodes, action_noise)
-    recorded = _record(task, expert, seed, action_noise, range(episodes), progress)
-    return _assemble(task.spec.name, episodes, recorded)
-
-
 def collect_parallel(
     task: str,
     episodes: int,
@@ -110,10 +84,10 @@ def collect_parallel(
     workers: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Demonstrations:
-    """Do as `collect` does, in several processes: for simulators that take long.
+    """Run an expert with noise on what it does and record what it wanted to do; see `Demonstrator`.
 
-    The result is the same for any number of workers. The processes are spawned, so a script that
-    calls this needs the usual `if __name__ == "__main__":`.
+    Episodes that fail are left out. The result is the same for any number of workers. The processes are
+    spawned, so a script that calls this needs the usual `if __name__ == "__main__":`.
 
     Args:
         task: what `make` and `make_expert` take.
@@ -126,10 +100,37 @@ def collect_parallel(
     Raises:
         ValueError: an argument out of range, no such task, or not one episode succeeded.
     """
-    _check(episodes, action_noise)
-    numbers = range(episodes)
-    batches = [numbers[start : start + BATCH_EPISODES] for start in range(0, episodes, BATCH_EPISODES)]
+    if episodes < 1:
+        raise ValueError(f"episodes: {episodes}, expected at least 1")
+    if not 0.0 <= action_noise <= 1.0:
+        raise ValueError(f"action_noise: {action_noise}, expected 0 to 1")
     name = make(task).spec.name  # here, so that a wrong name is told before any process starts
+    try:
+        recorded = in_batches(_record, (task, seed, action_noise), episodes, workers, progress)
+    finally:
+        _world.cache_clear()
+    return _assemble(name, episodes, [episode for batch in recorded for episode in batch])
+
+
+def in_batches(
+    record: Callable[..., T],
+    arguments: tuple[Any, ...],
+    episodes: int,
+    workers: int | None,
+    progress: Callable[[int, int], None] | None,
+) -> list[T]:
+    """Record batches of episodes in processes; return what came of each.
+
+    Args:
+        record: takes the arguments and the numbers of the episodes of a batch.
+        arguments: of `record`.
+        episodes: how many in all.
+        workers: see `collect_parallel`.
+        progress: likewise.
+    """
+    batches = [
+        range(episodes)[start : start + BATCH_EPISODES] for start in range(0, episodes, BATCH_EPISODES)
+    ]
     done = 0
 
     def on_done(index: int) -> None:
@@ -138,45 +139,26 @@ def collect_parallel(
         if progress is not None:
             progress(done, episodes)
 
-    jobs = [(_record_batch, (task, seed, action_noise, batch)) for batch in batches]
-    try:
-        recorded = run_jobs(jobs, cores() if workers is None else workers, on_done)
-    finally:
-        _world.cache_clear()
-    return _assemble(name, episodes, [episode for batch in recorded for episode in batch])
+    jobs = [(record, (*arguments, batch)) for batch in batches]
+    return run_jobs(jobs, cores() if workers is None else workers, on_done)
 
 
-def _check(episodes: int, action_noise: float) -> None:
-    if episodes < 1:
-        raise ValueError(f"episodes: {episodes}, expected at least 1")
-    if not 0.0 <= action_noise <= 1.0:
-        raise ValueError(f"action_noise: {action_noise}, expected 0 to 1")
-
-
-def _record(
-    task: Task,
-    expert: Expert,
-    seed: int,
-    action_noise: float,
-    numbers: Sequence[int],
-    progress: Callable[[int, int], None] | None = None,
-) -> list[_Episode]:
+def _record(name: str, seed: int, action_noise: float, numbers: Sequence[int]) -> list[_Episode]:
     """Return those of the episodes with these numbers that succeeded."""
+    task, expert = _world(name)
     spec = task.spec
     demonstrator = Demonstrator(expert, spec, action_noise)
     task.reset(seed, numbers)
     demonstrator.reset(seed, numbers)
     nothing = np.zeros((len(numbers), 0), dtype=np.float32)
     observations, actions, seen, lengths = [], [], [], np.zeros(len(numbers), dtype=np.int64)
-    for step in range(spec.max_steps):
+    for _ in range(spec.max_steps):
         lengths += ~task.done
         wanted, executed = demonstrator.act(task)
         observations.append(task.observation)
         seen.append(task.image_features if spec.images_for_target else nothing)  # type: ignore[attr-defined]
         actions.append(wanted.astype(np.float32))
         task.step(executed)
-        if progress is not None:
-            progress(step + 1, spec.max_steps)
         if task.done.all():
             break
     observed, done, shown = (np.stack(each, axis=1) for each in (observations, actions, seen))
@@ -185,6 +167,12 @@ def _record(
         _Episode(observed[e, : lengths[e]], done[e, : lengths[e]], goals[e], shown[e, : lengths[e]])
         for e in np.flatnonzero(task.success)
     ]
+
+
+def told_to_robots(data: Trajectories, task: str) -> Trajectories:
+    """Return demonstrations of a task as its robot sees them: without what is for the target alone."""
+    data = data.without_images()
+    return data.without_goals() if goal_is_for_target(task) else data
 
 
 def _assemble(task: str, attempted: int, kept: list[_Episode]) -> Demonstrations:
@@ -205,7 +193,3 @@ def _assemble(task: str, attempted: int, kept: list[_Episode]) -> Demonstrations
 def _world(task: str) -> tuple[Task, Expert]:
     """A process makes them once: loading a robot's model takes longer than a batch of steps."""
     return make(task), make_expert(task)
-
-
-def _record_batch(task: str, seed: int, action_noise: float, numbers: Sequence[int]) -> list[_Episode]:
-    return _record(*_world(task), seed, action_noise, numbers)

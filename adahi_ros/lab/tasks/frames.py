@@ -9,13 +9,12 @@ from functools import lru_cache
 import numpy as np
 
 from adahi_ros.core.randomness import EpisodeStreams
-from adahi_ros.lab.parallel import run_jobs
 from adahi_ros.lab.tasks import make, make_expert
 from adahi_ros.lab.tasks.camera import Film, View, make_view
+from adahi_ros.lab.tasks.demonstrations import in_batches
 from adahi_ros.lab.tasks.portable import UNIFORMS_PER_DRAW, bell_noise
 from adahi_ros.lab.tasks.task_interface import Expert, Task
 
-BATCH_EPISODES = 10
 EVERY = 2  # steps; frames in between show nothing new
 
 
@@ -44,17 +43,7 @@ def record_frames(
         ValueError: no camera looks at the task, or an argument is out of range.
     """
     make_view(task)  # here, so that a wrong name is told before any process starts
-    batches = [
-        range(episodes)[start : start + BATCH_EPISODES] for start in range(0, episodes, BATCH_EPISODES)
-    ]
-    done = 0
-
-    def on_done(index: int) -> None:
-        nonlocal done
-        done += len(batches[index])
-        progress(done, episodes)
-
-    parts = run_jobs([(_record, (task, seed, action_noise, batch)) for batch in batches], workers, on_done)
+    parts = in_batches(_record, (task, seed, action_noise), episodes, workers, progress)
     return np.concatenate([images for images, _ in parts]), np.concatenate([labels for _, labels in parts])
 
 

@@ -15,12 +15,12 @@ import numpy as np
 from adahi_ros.core.randomness import step_uniforms
 from adahi_ros.lab.tasks.gymnasium_description import Description, criterion, faults_of, load_description
 from adahi_ros.lab.tasks.offscreen import choose_renderer
-from adahi_ros.lab.tasks.task_interface import Expert, Task, TaskSpec, checked_action
+from adahi_ros.lab.tasks.task_interface import Expert, SimulatedTask, Task, TaskSpec, checked_action
 
 SEEDS = 2**31  # an episode's seed for the environment is below
 
 
-class GymnasiumTask:
+class GymnasiumTask(SimulatedTask):
     """E environments of one kind. Implements `adahi_ros.lab.tasks.task_interface.Task`.
 
     Each episode has an environment of its own, seeded for it alone. Joint velocities are differences
@@ -77,11 +77,10 @@ class GymnasiumTask:
         self._observed = np.stack(starts).astype(np.float64)
         self._before = self._observed
         self._start_goal = self._observed[:, self._goal]
-        self._steps = np.zeros(count, dtype=np.int64)
+        self._begin(count)
         self._return = np.zeros(count)
         self._ended = np.zeros(count, dtype=bool)
         self._met_now = np.zeros(count, dtype=bool)
-        self._success = np.zeros(count, dtype=bool)
 
     @property
     def joint_positions(self) -> np.ndarray:
@@ -105,36 +104,15 @@ class GymnasiumTask:
         return self._start_goal.copy()
 
     @property
-    def observation(self) -> np.ndarray:
-        """(E, O) float32: joint positions, then state."""
-        return self._observed[:, self._joints + self._state].astype(np.float32)
-
-    @property
-    def completed(self) -> np.ndarray:
-        """(E, 1) bool, latched."""
-        return self._success[:, None].copy()
-
-    @property
     def fulfilled(self) -> np.ndarray:
         """(E, 1) bool: the criterion is met now."""
         return self._met_now[:, None].copy()
-
-    @property
-    def success(self) -> np.ndarray:
-        """(E,) bool, latched."""
-        return self._success.copy()
 
     @property
     def failed(self) -> np.ndarray:
         """(E,) bool, latched: the environment has ended the episode without success."""
         failed: np.ndarray = self._ended & ~self._success
         return failed
-
-    @property
-    def done(self) -> np.ndarray:
-        """(E,) bool: succeeded, failed, or out of steps."""
-        done: np.ndarray = self._success | self._ended | (self._steps >= self.spec.max_steps)
-        return done
 
     def step(self, action: np.ndarray) -> None:
         """Advance every episode that is not done by one control period.

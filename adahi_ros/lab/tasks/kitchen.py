@@ -29,7 +29,7 @@ from adahi_ros.lab.tasks.kitchen_world import (
     position_names,
     velocity_names,
 )
-from adahi_ros.lab.tasks.task_interface import TaskSpec, checked_action
+from adahi_ros.lab.tasks.task_interface import SimulatedTask, TaskSpec, checked_action
 
 if TYPE_CHECKING:
     from adahi_ros.lab.tasks.kitchen_render import KitchenPainter
@@ -39,7 +39,7 @@ ARM_START_NOISE_RAD = 0.1
 KETTLE_START_NOISE_M = 0.02
 
 
-class Kitchen:
+class Kitchen(SimulatedTask):
     """E kitchens side by side. Implements `adahi_ros.lab.tasks.task_interface.Task`.
 
     Joints: the arm's seven (rad) and two fingers (m). State: their velocities, then the positions of
@@ -91,8 +91,7 @@ class Kitchen:
         kettle = world.goal_indices["kettle"]
         positions[:, kettle[:2]] += KETTLE_START_NOISE_M * draws[:, ARM_JOINTS:]
         self._states = self._physics.at_rest(positions)
-        self._steps = np.zeros(count, dtype=np.int64)
-        self._failed = np.zeros(count, dtype=bool)
+        self._begin(count)
         self._completed = np.zeros((count, len(SUBTASKS)), dtype=bool)
         width = world.model.nq + world.model.nv
         self._noise = EpisodeStreams(seed, "kitchen/observation", episodes, width)
@@ -120,11 +119,6 @@ class Kitchen:
         return np.zeros((len(self._observed), 0))
 
     @property
-    def observation(self) -> np.ndarray:
-        """(E, 59) float32, in the library's order: joint positions, then state."""
-        return self._observed.astype(np.float32)
-
-    @property
     def true_positions(self) -> np.ndarray:
         """(E, 30) float64, all positions in the model's order, without noise."""
         return self._physics.positions(self._states).copy()
@@ -144,17 +138,6 @@ class Kitchen:
         """(E,) bool, latched."""
         success: np.ndarray = np.all(self._completed, axis=1)
         return success
-
-    @property
-    def failed(self) -> np.ndarray:
-        """(E,) bool, latched: the physics diverged."""
-        return self._failed.copy()
-
-    @property
-    def done(self) -> np.ndarray:
-        """(E,) bool: succeeded, diverged, or out of steps."""
-        done: np.ndarray = self.success | self._failed | (self._steps >= self.spec.max_steps)
-        return done
 
     def step(self, action: np.ndarray) -> None:
         """Advance every episode that is not done by one control period.

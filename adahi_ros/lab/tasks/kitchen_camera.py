@@ -14,6 +14,7 @@ import numpy as np
 
 from adahi_ros.lab.tasks.kitchen import SUBTASKS, Kitchen
 from adahi_ros.lab.tasks.kitchen_world import ROBOT_JOINTS, KitchenWorld, load_world, position_names
+from adahi_ros.lab.tasks.offscreen import make_renderer
 
 # After the kitchen's world, which tells MuJoCo how to draw before it is imported.
 import mujoco  # isort: skip
@@ -57,7 +58,6 @@ class KitchenView:
 class _SmallRenderer:
     def __init__(self, world: KitchenWorld) -> None:
         model = copy.copy(world.model)
-        model.vis.global_.offwidth, model.vis.global_.offheight = COLUMNS, ROWS
         for name, value in QUALITY.items():
             setattr(model.vis.quality, name, value)
         self._model, self._data = model, mujoco.MjData(model)
@@ -65,14 +65,7 @@ class _SmallRenderer:
         for name, value in world.camera.items():
             setattr(self._camera, name, value)
         self._shapes.geomgroup[FINE_ARM], self._shapes.geomgroup[COARSE_ARM] = 0, 1
-        try:
-            self._renderer: Any = mujoco.Renderer(model, ROWS, COLUMNS)
-        # What is missing shows in many ways: no library, no device, or none of the kind that was asked for.
-        except (AttributeError, ImportError, RuntimeError, mujoco.FatalError) as error:
-            raise RuntimeError(
-                f"kitchen: no frames, there is no OpenGL here ({error}); install libegl1, or set MUJOCO_GL "
-                "to egl, osmesa or glfw, whichever there is"
-            ) from error
+        self._renderer: Any = make_renderer(model, ROWS, COLUMNS, "kitchen")
 
     def draw(self, positions: np.ndarray) -> np.ndarray:
         self._data.qpos[:] = positions

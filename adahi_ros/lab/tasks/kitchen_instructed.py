@@ -73,11 +73,6 @@ class KitchenInstructed(Kitchen):
         success: np.ndarray = self._turns == TOLD
         return success
 
-    @property
-    def failed(self) -> np.ndarray:
-        """(E,) bool, latched: a sub-task was completed out of turn, or the physics diverged."""
-        return self._failed.copy()
-
     def step(self, action: np.ndarray) -> None:
         """Advance every episode that is not done by one control period; see `Kitchen.step`."""
         before, active = self._completed.copy(), ~self.done

@@ -12,6 +12,7 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from adahi_ros.lab.tasks.kitchen_world import KitchenWorld
+from adahi_ros.lab.tasks.offscreen import make_renderer
 
 WIDTH, HEIGHT = 640, 480
 INK, FAINT, GOOD, BAD, PAPER = "#273142", "#6b7686", "#1f8a5b", "#c0262d", "#ffffff"
@@ -50,20 +51,12 @@ class KitchenPainter:
     def __init__(self, world: KitchenWorld) -> None:
         self._world = world
         model = copy.copy(world.model)
-        model.vis.global_.offwidth, model.vis.global_.offheight = WIDTH, HEIGHT
         model.vis.quality.offsamples = 0
         self._model, self._data = model, mujoco.MjData(model)
         self._camera = mujoco.MjvCamera()
         for name, value in world.camera.items():
             setattr(self._camera, name, value)
-        try:
-            self._renderer = mujoco.Renderer(model, HEIGHT, WIDTH)
-        # What is missing shows in many ways: no library, no device, or none of the kind that was asked for.
-        except (AttributeError, ImportError, RuntimeError, mujoco.FatalError) as error:
-            raise RuntimeError(
-                f"kitchen: cannot draw, there is no OpenGL here ({error}); install libegl1, or set MUJOCO_GL "
-                "to egl, osmesa or glfw, whichever there is"
-            ) from error
+        self._renderer = make_renderer(model, HEIGHT, WIDTH, "kitchen")
 
     def draw(self, scene: KitchenScene) -> np.ndarray:
         """Return the picture, (480, 640, 3) uint8."""

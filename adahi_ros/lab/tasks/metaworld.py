@@ -25,7 +25,7 @@ from adahi_ros.lab.tasks.metaworld_scenes import Errand, Scene
 from adahi_ros.lab.tasks.metaworld_suites import AXES, MT10, MT50, SHARED, Original, Suite
 from adahi_ros.lab.tasks.metaworld_world import LIBRARY_OBSERVATION_DIM, World, load_scene
 from adahi_ros.lab.tasks.portable import UNIFORMS_PER_DRAW, bell_noise
-from adahi_ros.lab.tasks.task_interface import TaskSpec, checked_action
+from adahi_ros.lab.tasks.task_interface import SimulatedTask, TaskSpec, checked_action
 
 if TYPE_CHECKING:
     from adahi_ros.lab.tasks.metaworld_render import MetaWorldPainter
@@ -35,7 +35,7 @@ ASKED = "what was asked for"
 MIDDLE_M = np.array([0.0, 0.85, 0.15])  # of where marks may be
 
 
-class MetaWorld:
+class MetaWorld(SimulatedTask):
     """E tables side by side. Implements `adahi_ros.lab.tasks.task_interface.Task`.
 
     Joints: none, for the hand is commanded. State: the hand's place (m), how open the gripper is (0 to 1),
@@ -104,9 +104,7 @@ class MetaWorld:
         self._observed = np.zeros((count, self.spec.observation_dim))
         self._read = np.zeros((count, LIBRARY_OBSERVATION_DIM))
         self._met = np.zeros(count, dtype=bool)
-        self._failed = np.zeros(count, dtype=bool)
-        self._success = np.zeros(count, dtype=bool)
-        self._steps = np.zeros(count, dtype=np.int64)
+        self._begin(count)
         self._disturbances = EpisodeStreams(
             seed, "metaworld/disturbance", episodes, len(AXES) * UNIFORMS_PER_DRAW
         )
@@ -118,16 +116,6 @@ class MetaWorld:
             self._look(row)
 
     @property
-    def joint_positions(self) -> np.ndarray:
-        """(E, 0) float64: the hand is commanded, not its joints."""
-        return np.zeros((len(self._steps), 0))
-
-    @property
-    def joint_velocities(self) -> np.ndarray:
-        """(E, 0) float64: the hand is commanded, not its joints."""
-        return np.zeros((len(self._steps), 0))
-
-    @property
     def state(self) -> np.ndarray:
         """(E, S) float64; see the class."""
         return self._observed.copy()
@@ -136,11 +124,6 @@ class MetaWorld:
     def goal(self) -> np.ndarray:
         """(E, 35) float64: the sentence's vector, then x, y, z of the mark (m) from the middle of all."""
         return self._goal.copy()
-
-    @property
-    def observation(self) -> np.ndarray:
-        """(E, S) float32: the state."""
-        return self._observed.astype(np.float32)
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -158,30 +141,9 @@ class MetaWorld:
         return self._read.copy()
 
     @property
-    def completed(self) -> np.ndarray:
-        """(E, 1) bool, latched: what was asked for has been done."""
-        return self._success[:, None].copy()
-
-    @property
     def fulfilled(self) -> np.ndarray:
         """(E, 1) bool: what was asked for is done now."""
         return self._met[:, None].copy()
-
-    @property
-    def success(self) -> np.ndarray:
-        """(E,) bool, latched."""
-        return self._success.copy()
-
-    @property
-    def failed(self) -> np.ndarray:
-        """(E,) bool, latched: something else that the scene allows for has been done."""
-        return self._failed.copy()
-
-    @property
-    def done(self) -> np.ndarray:
-        """(E,) bool: succeeded, failed, or out of steps."""
-        done: np.ndarray = self._success | self._failed | (self._steps >= self.spec.max_steps)
-        return done
 
     def step(self, action: np.ndarray) -> None:
         """Advance every episode that is not done by one control period.

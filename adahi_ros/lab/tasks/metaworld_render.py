@@ -11,6 +11,7 @@ from PIL import Image, ImageDraw
 
 from adahi_ros.lab.tasks.kitchen_render import BAD, COSTLY, FAINT, GOOD, INK, LINE, PAPER, font, rgb
 from adahi_ros.lab.tasks.metaworld_world import World
+from adahi_ros.lab.tasks.offscreen import make_renderer
 
 WIDTH, HEIGHT = 640, 480
 CAMERA = {"azimuth": 145.0, "elevation": -28.0, "distance": 1.5, "lookat": (0.0, 0.68, 0.12)}
@@ -69,15 +70,7 @@ class MetaWorldPainter:
 
     def _renderer(self, world: World, name: str) -> mujoco.Renderer:
         if name not in self._renderers:
-            world.model.vis.global_.offwidth, world.model.vis.global_.offheight = WIDTH, HEIGHT
-            try:
-                self._renderers[name] = mujoco.Renderer(world.model, HEIGHT, WIDTH)
-            # As in the kitchen's: what is missing shows in many ways.
-            except (AttributeError, ImportError, RuntimeError, mujoco.FatalError) as error:
-                raise RuntimeError(
-                    f"metaworld: cannot draw, there is no OpenGL here ({error}); install libegl1, or set "
-                    "MUJOCO_GL to egl, osmesa or glfw, whichever there is"
-                ) from error
+            self._renderers[name] = make_renderer(world.model, HEIGHT, WIDTH, "metaworld")
         return self._renderers[name]
 
 

@@ -11,6 +11,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
+
+from adahi_ros.core.assets import asset
+from adahi_ros.core.yaml_files import read_yaml
 
 Vector = tuple[float, float, float]
 
@@ -97,120 +101,33 @@ class Scene:
     start: tuple[float, float] = (0.0, 0.0)
 
 
-DRAWER = Point("body", "drawer_link", (0.0, -0.16, 0.0))
-DRAWER_FROM_ABOVE = Point("body", "drawer_link", (0.0, -0.16, 0.05))
-OPENING, CLOSING = Point("site", "handleOpenStart"), Point("site", "handleCloseStart")
-TURNING_ON = Point("site", "handleStartOpen", (0.0, 0.0, -0.01))
-TURNING_OFF = Point("site", "handleStartClose", (0.0, 0.0, -0.01))
-LOCKING, UNLOCKING = Point("site", "lockStartLock"), Point("site", "lockStartUnlock")
-PRESSING, PULLING = Point("site", "handleStart"), Point("site", "handleRight")
-PLATE, PUCK, TOOL = Point("geom", "puck"), Point("body", "obj"), Point("tool")
-ON_TABLE = Box((-0.1, 0.8, 0.02), (0.1, 0.9, 0.02))
-ABOVE_TABLE = Box((-0.1, 0.8, 0.05), (0.1, 0.9, 0.3))
+def _point(values: dict[str, Any]) -> Point:
+    return Point(**{**values, "offset": tuple(values.get("offset", Point.offset))})
 
-SCENES = (
-    Scene(
-        "drawer",
-        "drawer-open-v3",
-        "drawer",
-        Box((-0.1, 0.9, 0.0), (0.1, 0.9, 0.0)),
-        (
-            Errand("open the drawer", "drawer-open-v3", DRAWER, Span(high=-0.15)),
-            Errand("close the drawer", "drawer-close-v3", DRAWER_FROM_ABOVE, Span(low=-0.02)),
-        ),
-        DRAWER,
-        0,
-        (-0.1, -0.07),
-    ),
-    Scene(
-        "window",
-        "window-open-v3",
-        "window",
-        Box((-0.1, 0.75, 0.16), (0.1, 0.9, 0.16)),
-        (
-            Errand("open the window", "window-open-v3", OPENING, Span(low=0.18)),
-            Errand("close the window", "window-close-v3", CLOSING, Span(high=0.02)),
-        ),
-        OPENING,
-        0,
-        (0.08, 0.12),
-    ),
-    Scene(
-        "faucet",
-        "faucet-open-v3",
-        "faucetBase",
-        Box((-0.05, 0.8, 0.0), (0.05, 0.85, 0.0)),
-        (
-            Errand("turn the faucet on", "faucet-open-v3", TURNING_ON, Span(low=1.1)),
-            Errand("turn the faucet off", "faucet-close-v3", TURNING_OFF, Span(high=-1.1)),
-        ),
-        TURNING_ON,
-        0,
-        (-0.3, 0.3),
-    ),
-    Scene(
-        "lock",
-        "door-lock-v3",
-        "door",
-        Box((-0.1, 0.8, 0.15), (0.1, 0.85, 0.15)),
-        (
-            Errand("lock the door", "door-lock-v3", LOCKING, Span(low=1.4)),
-            Errand("unlock the door", "door-unlock-v3", UNLOCKING, Span(high=0.15)),
-        ),
-        LOCKING,
-        0,
-        (0.85, 1.1),
-    ),
-    Scene(
-        "handle",
-        "handle-press-v3",
-        "box",
-        Box((-0.1, 0.8, 0.0), (0.1, 0.9, 0.0)),
-        (
-            Errand("press the handle down", "handle-press-v3", PRESSING, Span(high=-0.09)),
-            Errand("pull the handle up", "handle-pull-v3", PULLING, Span(low=-0.012)),
-        ),
-        PRESSING,
-        0,
-        (-0.045, -0.025),
-    ),
-    Scene(
-        "plate",
-        "plate-slide-v3",
-        "puck_goal",
-        Box((-0.1, 0.85, 0.0), (0.1, 0.9, 0.0)),
-        (
-            Errand("slide the plate into the net", "plate-slide-v3", PLATE, Span(low=0.21)),
-            Errand("slide the plate away from the net", "plate-slide-back-v3", PLATE, Span(high=0.03)),
-        ),
-        PLATE,
-        1,
-        (0.1, 0.13),
-    ),
-    Scene(
-        "plate beside",
-        "plate-slide-side-v3",
-        "puck_goal",
-        Box((-0.3, 0.54, 0.0), (-0.25, 0.66, 0.0)),
-        (
-            Errand("slide the plate to the left", "plate-slide-side-v3", PLATE, Span(high=-0.18)),
-            Errand("slide the plate to the right", "plate-slide-back-side-v3", PLATE, Span(low=0.0)),
-        ),
-        PLATE,
-        0,
-        (-0.12, -0.06),
-    ),
-    Scene(
-        "puck",
-        "push-v3",
-        "obj",
-        Box((-0.1, 0.6, 0.02), (0.1, 0.7, 0.02)),
-        (
-            Errand("reach for the mark", "reach-v3", PUCK, Delivery(TOOL, ABOVE_TABLE, 0.05)),
-            Errand("push the puck to the mark", "push-v3", PUCK, Delivery(PUCK, ON_TABLE, 0.07)),
-            Errand("lift the puck to the mark", "pick-place-v3", PUCK, Delivery(PUCK, ABOVE_TABLE, 0.07)),
-        ),
-        PUCK,
-    ),
-)
-"""All there are."""
+
+def _box(values: dict[str, Any]) -> Box:
+    return Box(tuple(values["low"]), tuple(values["high"]))
+
+
+def _errand(values: dict[str, Any]) -> Errand:
+    said = values["done"]
+    if "mark" in said:
+        done: Span | Delivery = Delivery(_point(said["point"]), _box(said["mark"]), said["within_m"])
+    else:
+        done = Span(**said)
+    return Errand(**{**values, "seen": _point(values["seen"]), "done": done})
+
+
+def _scene(values: dict[str, Any]) -> Scene:
+    return Scene(
+        **{
+            **values,
+            "place": _box(values["place"]),
+            "errands": tuple(map(_errand, values["errands"])),
+            "part": _point(values["part"]),
+            "start": tuple(values.get("start", Scene.start)),
+        }
+    )
+
+
+SCENES = tuple(map(_scene, read_yaml(asset("config/metaworld/scenes.yaml"))))

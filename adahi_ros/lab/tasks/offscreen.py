@@ -6,6 +6,10 @@ from __future__ import annotations
 import ctypes.util
 import os
 import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import mujoco
 
 
 def choose_renderer() -> None:
@@ -13,3 +17,28 @@ def choose_renderer() -> None:
     if sys.platform.startswith("linux"):
         # MuJoCo reads this when it is imported, and that fails if it says EGL and there is none.
         os.environ.setdefault("MUJOCO_GL", "egl" if ctypes.util.find_library("EGL") else "disable")
+
+
+def make_renderer(model: mujoco.MjModel, rows: int, columns: int, name: str) -> mujoco.Renderer:
+    """Return a renderer of pictures of so many rows and columns.
+
+    Args:
+        model: gets room for such pictures.
+        rows: of a picture.
+        columns: of a picture.
+        name: of the world, for the error.
+
+    Raises:
+        RuntimeError: there is no OpenGL to draw with.
+    """
+    import mujoco
+
+    model.vis.global_.offwidth, model.vis.global_.offheight = columns, rows
+    try:
+        return mujoco.Renderer(model, rows, columns)
+    # What is missing shows in many ways: no library, no device, or none of the kind that was asked for.
+    except (AttributeError, ImportError, RuntimeError, mujoco.FatalError) as error:
+        raise RuntimeError(
+            f"{name}: cannot draw, there is no OpenGL here ({error}); install libegl1, or set MUJOCO_GL to "
+            "egl, osmesa or glfw, whichever there is"
+        ) from error

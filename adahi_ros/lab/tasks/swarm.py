@@ -20,14 +20,14 @@ import numpy as np
 from adahi_ros.core.randomness import EpisodeStreams
 from adahi_ros.lab.tasks.portable import UNIFORMS_PER_DRAW, bell_noise, dot, norm, polar
 from adahi_ros.lab.tasks.swarm_parameters import SwarmParameters
-from adahi_ros.lab.tasks.task_interface import Task, TaskSpec, checked_action
+from adahi_ros.lab.tasks.task_interface import SimulatedTask, Task, TaskSpec, checked_action
 
 SUBSTEPS = 5
 TURN = 2.0 * np.pi
 SPREAD = 0.6  # of a drone's sector around the centre, the rest is room between neighbours
 
 
-class Swarm:
+class Swarm(SimulatedTask):
     """E arenas side by side, each with N drones. Implements `adahi_ros.lab.tasks.task_interface.Task`.
 
     Joints: none, J = 0. State: every drone's x, y (m), then every drone's vx, vy (m/s). Goal: every
@@ -81,24 +81,13 @@ class Swarm:
         self._target = polar(1.4 + 0.4 * jitter[:, :, 3], opposite)
         self._velocity = np.zeros((count, drones, 2))
         self._trail = [self._position]
-        self._steps = np.zeros(count, dtype=np.int64)
+        self._begin(count)
         self._held = np.zeros((count, drones), dtype=np.int64)
         self._completed = np.zeros((count, drones), dtype=bool)
         self._collided = np.zeros((count, drones), dtype=bool)
         self._left = np.zeros((count, drones), dtype=bool)
-        self._success = np.zeros(count, dtype=bool)
         self._wind = np.zeros((count, drones, 2))
         self._winds = EpisodeStreams(seed, "swarm/wind", episodes, 2 * drones * UNIFORMS_PER_DRAW)
-
-    @property
-    def joint_positions(self) -> np.ndarray:
-        """(E, 0) float64: a swarm has no joints."""
-        return np.zeros((len(self._steps), 0))
-
-    @property
-    def joint_velocities(self) -> np.ndarray:
-        """(E, 0) float64: a swarm has no joints."""
-        return np.zeros((len(self._steps), 0))
 
     @property
     def state(self) -> np.ndarray:
@@ -109,11 +98,6 @@ class Swarm:
     def goal(self) -> np.ndarray:
         """(E, 2 N) float64, every target's x, y (m)."""
         return _flat(self._target).copy()
-
-    @property
-    def observation(self) -> np.ndarray:
-        """(E, 4 N) float32: the state."""
-        return self.state.astype(np.float32)
 
     @property
     def held_steps(self) -> np.ndarray:
@@ -137,21 +121,10 @@ class Swarm:
         return self._collided.copy()
 
     @property
-    def success(self) -> np.ndarray:
-        """(E,) bool, latched."""
-        return self._success.copy()
-
-    @property
     def failed(self) -> np.ndarray:
         """(E,) bool, latched: drones have collided or left the arena."""
         failed: np.ndarray = np.any(self._collided | self._left, axis=1)
         return failed
-
-    @property
-    def done(self) -> np.ndarray:
-        """(E,) bool: succeeded, failed, or out of steps."""
-        done: np.ndarray = self._success | self.failed | (self._steps >= self.spec.max_steps)
-        return done
 
     def step(self, action: np.ndarray) -> None:
         """Advance every episode that is not done by one control period.

@@ -166,6 +166,52 @@ class Task(Protocol):
         """Return a picture of one episode for people, (height, width, 3) uint8."""
 
 
+class SimulatedTask(Task):
+    """What the tasks here share, of one without joints and with one criterion; see `Task`."""
+
+    def _begin(self, count: int) -> None:
+        """Start so many episodes: nothing has happened in them yet."""
+        self._steps = np.zeros(count, dtype=np.int64)
+        self._success = np.zeros(count, dtype=bool)
+        self._failed = np.zeros(count, dtype=bool)
+
+    @property
+    def joint_positions(self) -> np.ndarray:
+        """(E, 0) float64: there are no joints."""
+        return np.zeros((len(self._steps), 0))
+
+    @property
+    def joint_velocities(self) -> np.ndarray:
+        """(E, 0) float64: there are no joints."""
+        return np.zeros((len(self._steps), 0))
+
+    @property
+    def observation(self) -> np.ndarray:
+        """(E, O) float32: joint positions, then state."""
+        return np.concatenate([self.joint_positions, self.state], axis=1).astype(np.float32)
+
+    @property
+    def completed(self) -> np.ndarray:
+        """(E, 1) bool, latched: the criterion has been met."""
+        return self.success[:, None]
+
+    @property
+    def success(self) -> np.ndarray:
+        """(E,) bool, latched."""
+        return self._success.copy()
+
+    @property
+    def failed(self) -> np.ndarray:
+        """(E,) bool, latched: the criterion cannot be met any more."""
+        return self._failed.copy()
+
+    @property
+    def done(self) -> np.ndarray:
+        """(E,) bool: succeeded, failed, or out of steps."""
+        done: np.ndarray = self.success | self.failed | (self._steps >= self.spec.max_steps)
+        return done
+
+
 def has_camera(task: Task) -> bool:
     """Whether a camera looks at it, in the place of the state or for the target alone.
 

@@ -10,11 +10,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors.torch import save_file
 from torch import Tensor
 
-from adahi_ros.core.checkpoint_files import FORMAT
-from adahi_ros.core.files import replacing, save_json
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.lab.training.fitting import FitConfig, Run, digest_of, fit
 from adahi_ros.policies.corrector.corrector import Network
@@ -27,6 +24,7 @@ from adahi_ros.policies.corrector.corrector_network import (
     weights_count,
 )
 from adahi_ros.policies.networks.step_dataset import Moments
+from adahi_ros.policies.networks.weights_file import save_weights
 
 SMALLEST_CHANGE = 1e-3  # of an observation's scale: what hardly ever moves must not drown the rest
 
@@ -107,20 +105,16 @@ def save_corrector(
     training: dict[str, Any],
 ) -> None:
     """Write a trained corrector, but for its ONNX file."""
-    tensors = {key: value.contiguous() for key, value in network.state_dict().items()}
     arrays = {**vars(scales), "action_low": action_range[0], "action_high": action_range[1]}
-    tensors |= {key: torch.from_numpy(np.ascontiguousarray(value)) for key, value in arrays.items()}
-    with replacing(directory / f"{name}.safetensors") as partial:
-        save_file(tensors, partial)
-    save_json(
-        directory / f"{name}.json",
-        {
-            "format": FORMAT,
-            "kind": KIND,
-            "parameters": weights_count(network),
-            "config": asdict(config),
-            "training": training,
-        },
+    numbers = {key: torch.from_numpy(np.ascontiguousarray(value)) for key, value in arrays.items()}
+    save_weights(
+        directory,
+        name,
+        {**network.state_dict(), **numbers},
+        kind=KIND,
+        parameters=weights_count(network),
+        config=asdict(config),
+        training=training,
     )
 
 

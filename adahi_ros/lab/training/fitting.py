@@ -22,6 +22,7 @@ from torch.optim.swa_utils import AveragedModel
 
 from adahi_ros.core.files import parse_json, replacing
 from adahi_ros.core.schema import Schema
+from adahi_ros.core.trajectories import Trajectories
 
 
 @dataclass(frozen=True)
@@ -150,6 +151,17 @@ def _load_state(path: Path, trained: _Trained, recipe: dict) -> list[float]:
             moments.setdefault(int(index), {})[field] = value
     trained.optimizer.load_state_dict({**trained.optimizer.state_dict(), "state": moments})
     return losses
+
+
+def sizes_of(data: Trajectories, window_length: int) -> dict[str, int]:
+    """Return the sizes of a policy's network that its demonstrations give."""
+    return {
+        "observation_dim": data.inputs.shape[1],
+        "goal_dim": data.goals.shape[1],
+        "action_dim": data.actions.shape[1],
+        "window_length": window_length,
+        "image_dim": data.image_features.shape[1],
+    }
 
 
 def digest_of(*tensors: Tensor) -> str:

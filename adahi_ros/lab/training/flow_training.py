@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.lab.training.fitting import FitConfig, Run, digest_of, fit
+from adahi_ros.lab.training.fitting import FitConfig, Run, digest_of, fit, sizes_of
 from adahi_ros.policies.flow.flow_network import FlowConfig, FlowNetwork
 from adahi_ros.policies.networks.step_dataset import Moments, action_chunks, step_goals, window_indices
 from adahi_ros.policies.networks.transformer import InputMoments
@@ -33,11 +33,7 @@ def train_flow(
         run: seed, saved state and progress.
     """
     config = FlowConfig(
-        observation_dim=data.inputs.shape[1],
-        goal_dim=data.goals.shape[1],
-        action_dim=data.actions.shape[1],
-        window_length=window_length,
-        image_dim=data.image_features.shape[1],
+        **sizes_of(data, window_length),
         **size,
     )
     moments = InputMoments.of(Moments.of(data.inputs), Moments.of(data.goals))

@@ -3,33 +3,85 @@
 
 After E2CL (Wang et al., "E2CL: Exploration-based Error Correction Learning for Embodied Agents", arXiv
 2409.03256): an agent explores, a teacher corrects it, and it learns from demonstrations and corrections
-together.
+together. Of what was learned, a network between the two takes as much as is allowed.
 """
 
 from __future__ import annotations
 
+import copy
 import math
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+import torch
+from torch import nn
 
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.lab.training.fitting import Run, digest_of
-from adahi_ros.lab.training.interpolation import M, within
 from adahi_ros.lab.training.policy_corrections import Corrections
 from adahi_ros.lab.training.staging import STATES, StagedFolder
 from adahi_ros.lab.training.training_recipe import F
 from adahi_ros.lab.training.vqbet_finetuning import Actions, Keeping, fine_tune, log_likelihood, mean_loss
 from adahi_ros.lab.training.vqbet_training import CodeFitConfig, Demonstrated
 from adahi_ros.policies.vqbet.tokenizer import ActionTokenizer
-from adahi_ros.policies.vqbet.vqbet_checkpoint import load_checkpoint, save_policy
-from adahi_ros.policies.vqbet.vqbet_export import export
+from adahi_ros.policies.vqbet.vqbet_checkpoint import load_checkpoint
+from adahi_ros.policies.vqbet.vqbet_export import save_with_export
 from adahi_ros.policies.vqbet.vqbet_network import VQBeT
 from adahi_ros.policies.vqbet.vqbet_torch import load_network
+
+M = TypeVar("M", bound=nn.Module)
+SHARES = (1.0, 0.5, 0.25, 0.125)  # of the way to what was learned
+
+
+class Taken(NamedTuple):
+    """How far it went.
+
+    Attributes:
+        share: of the way; 0 for nothing.
+        learned: loss of the whole way.
+        after: loss of what was taken.
+    """
+
+    share: float
+    learned: float
+    after: float
+
+
+def interpolated(module: M, other: M, share: float) -> M:
+    """Return a module whose weights are a share of the way from one to another."""
+    between = copy.deepcopy(other)
+    theirs = other.state_dict()
+    between.load_state_dict(
+        {name: torch.lerp(value, theirs[name], share) for name, value in module.state_dict().items()}
+    )
+    return between
+
+
+def within(module: M, learned: M, loss_of: Callable[[M], float], bound: float) -> tuple[M, Taken]:
+    """Go as far from a module to another as a loss allows: the whole way, a half, a quarter, an eighth.
+
+    Weights in between keep more of the first (Wortsman et al., "Robust fine-tuning of zero-shot models",
+    2022).
+
+    Args:
+        module: where it begins; what is returned where no share is allowed.
+        learned: where it would go.
+        loss_of: returns the loss of a module.
+        bound: that this may have.
+    """
+    whole = 0.0
+    for share in SHARES:
+        between = learned if share == 1.0 else interpolated(module, learned, share)
+        loss = loss_of(between)
+        whole = loss if share == 1.0 else whole
+        if loss <= bound:
+            return between, Taken(share, whole, loss)
+    return module, Taken(0.0, whole, loss_of(module))
+
 
 DRAFT = "draft"
 NOTHING = "there is nothing to learn from"
@@ -236,7 +288,7 @@ def learn_from(
     )
     if learned.figures["share"]:
         told = {**learned.figures, "command": command, "seed": run.seed, "demonstrations": lessons.digest}
-        write_draft(staged.folder, learned.model, {**checkpoint.training, "corrections": told})
+        save_with_export(staged.folder, DRAFT, learned.model, {**checkpoint.training, "corrections": told})
     staged.finish()
     return learned
 
@@ -248,9 +300,3 @@ def copy_policies(begin: Path, folder: Path) -> None:
             shutil.copytree(path, folder / path.name, dirs_exist_ok=True)
         elif not path.match(STATES):
             shutil.copy2(path, folder)
-
-
-def write_draft(folder: Path, model: VQBeT, training: dict[str, Any]) -> None:
-    """Write a draft and its export."""
-    save_policy(folder, DRAFT, model, training)
-    export(load_checkpoint(folder / DRAFT), folder / f"{DRAFT}.onnx")

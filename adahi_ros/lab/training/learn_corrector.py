@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from torch import Tensor
 
 from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.core.proposal import Proposal
@@ -26,9 +25,8 @@ from adahi_ros.lab.training.corrector_data import Examples, Teacher
 from adahi_ros.lab.training.corrector_training import learn_on, running, save_corrector
 from adahi_ros.lab.training.fitting import Run
 from adahi_ros.lab.training.learn import LearningConfig, learned_within
-from adahi_ros.lab.training.learn_rounds import Rounds, calibrated_by, restored, saved
+from adahi_ros.lab.training.learn_rounds import Learner, Rounds, calibrated_by
 from adahi_ros.lab.training.policy_recipe import CorrectorRecipe
-from adahi_ros.lab.training.reservoir import Reservoir
 from adahi_ros.policies.corrector.corrector import Corrector
 from adahi_ros.policies.corrector.corrector_checkpoint import load_corrector
 from adahi_ros.policies.corrector.corrector_export import export, load_network
@@ -129,7 +127,7 @@ class OldLessons:
         return float(np.sqrt(np.mean((self.held_out.wanted - correction) ** 2)))
 
 
-class CorrectorLearner:
+class CorrectorLearner(Learner[Examples]):
     """Learns from the plans that came back.
 
     Args:
@@ -165,15 +163,15 @@ class CorrectorLearner:
         for name, value in (("explore", how.explore), ("rate", how.rate)):
             if value:
                 raise ValueError(f"{name}: {value}, must be left out where plans are corrected")
-        self._method, self._task, self._recipe, self._how = method, task, recipe, how
+        self._method, self._task, self._recipe = method, task, recipe
         self._config, self._calibration, self._workers = config, calibration, workers
         policies = PolicyFiles(begin, "onnxruntime").load()
         method.threshold(Bench(task, policies, calibration))  # raises where something is missing
         self._checkpoint = load_corrector(begin / PLANS / CORRECTOR)
-        self._network = load_network(self._checkpoint)
+        self._network: CorrectorNetwork
+        super().__init__(how, load_network(self._checkpoint), Examples)
         self._old = self._lessons(policies, old_episodes)
-        self._reservoir: Reservoir[Examples] = Reservoir(how.most, how.seed)
-        self._best = self._old.error(self._network)
+        self.best = self._old.error(self._network)
 
     def _lessons(self, policies: Policies, episodes: int) -> OldLessons:
         assert policies.plans is not None
@@ -229,17 +227,7 @@ class CorrectorLearner:
                 Run(seed + number),
                 self._recipe.beta,
             )
-        error, best = self._old.error, self._best
+        error, best = self._old.error, self.best
         self._network, taken = learned_within(self._network, learned, error, config.worse, best)
-        self._best = taken["held_out"]["best"]
+        self.best = taken["held_out"]["best"]
         return {"new": len(new), "corrections": len(kept), **taken}
-
-    def state(self) -> dict[str, Tensor]:
-        """See `Learner`."""
-        return saved(self._network, self._reservoir)
-
-    def restore(self, state: dict[str, Tensor], last: dict[str, Any]) -> None:
-        """See `Learner`."""
-        restored(state, self._network, self._reservoir, Examples)
-        if "update" in last:
-            self._best = last["update"]["held_out"]["best"]

@@ -7,8 +7,6 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
-
 from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.lab.calibration.calibrate import calibrate
 from adahi_ros.lab.evaluation.episodes import evaluation_episodes
@@ -16,17 +14,18 @@ from adahi_ros.lab.evaluation.evaluate import Comparison, outcome_figures, play_
 from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
 from adahi_ros.lab.methods.methods import gated
 from adahi_ros.lab.training.fitting import Run
-from adahi_ros.lab.training.learn import DRAFT, LearningConfig, Lessons, update, write_draft
-from adahi_ros.lab.training.learn_rounds import Rounds, calibrated_by, restored, saved
+from adahi_ros.lab.training.learn import DRAFT, LearningConfig, Lessons, update
+from adahi_ros.lab.training.learn_rounds import Learner, Rounds, calibrated_by
 from adahi_ros.lab.training.policy_corrections import Corrections, corrected_episodes
-from adahi_ros.lab.training.reservoir import Reservoir
 from adahi_ros.policies.vqbet.vqbet_checkpoint import load_checkpoint
+from adahi_ros.policies.vqbet.vqbet_export import save_with_export
+from adahi_ros.policies.vqbet.vqbet_network import VQBeT
 from adahi_ros.policies.vqbet.vqbet_torch import load_network
 
 FIXED, RATED, ALONE = "threshold as it was", "threshold at the rate", "draft alone"
 
 
-class DraftLearner:
+class DraftLearner(Learner[Corrections]):
     """Learns from the codes that came back.
 
     Args:
@@ -53,13 +52,12 @@ class DraftLearner:
         workers: int = 1,
     ) -> None:
         self._ask, self._explore = gated(how.ask), gated(how.explore or how.ask)
-        self._task, self._lessons, self._how, self._config = task, lessons, how, config
+        self._checkpoint = load_checkpoint(begin / DRAFT)
+        self._network: VQBeT
+        super().__init__(how, load_network(self._checkpoint), Corrections)
+        self._task, self._lessons, self._config = task, lessons, config
         self._workers = workers
         self._first = self._present = calibration
-        self._checkpoint = load_checkpoint(begin / DRAFT)
-        self._model = load_network(self._checkpoint)
-        self._reservoir: Reservoir[Corrections] = Reservoir(how.most, how.seed)
-        self._best: float | None = None
 
     @property
     def origin(self) -> dict[str, Any]:
@@ -76,7 +74,7 @@ class DraftLearner:
 
     def write(self, folder: Path, command: str) -> None:
         """See `Learner`."""
-        write_draft(folder, self._model, {**self._checkpoint.training, "learned": command})
+        save_with_export(folder, DRAFT, self._network, {**self._checkpoint.training, "learned": command})
 
     def look(self, files: PolicyFiles) -> dict[str, Any]:
         """See `Learner`: by the first threshold, at the rate, and alone."""
@@ -112,16 +110,6 @@ class DraftLearner:
         bench = Comparison(self._task, files, self._present, seed).bench()
         new, _ = corrected_episodes(bench, self._explore, seed, self._how.lessons(number))
         kept, run = self._reservoir.add(new), Run(seed + number)
-        learned = update(self._model, self._lessons, kept, self._config, run, self._best)
-        self._model, self._best = learned.model, learned.figures["held_out"]["best"]
+        learned = update(self._network, self._lessons, kept, self._config, run, self.best)
+        self._network, self.best = learned.model, learned.figures["held_out"]["best"]
         return {"new": len(new), **learned.figures}
-
-    def state(self) -> dict[str, Tensor]:
-        """See `Learner`."""
-        return saved(self._model, self._reservoir)
-
-    def restore(self, state: dict[str, Tensor], last: dict[str, Any]) -> None:
-        """See `Learner`."""
-        restored(state, self._model, self._reservoir, Corrections)
-        if "update" in last:
-            self._best = last["update"]["held_out"]["best"]

@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Generic
 
 import numpy as np
 import torch
@@ -73,53 +74,62 @@ class Rounds:
         return lesson_episodes(self.episodes, FIRST_EPISODE + number * self.episodes)
 
 
-class Learner(Protocol):
-    """What learns on a robot, in a task."""
+class Learner(ABC, Generic[R]):
+    """What learns on a robot, in a task.
+
+    Args:
+        how: it learns in rounds.
+        network: that learns.
+        kind: of the rows that it learns from.
+
+    Attributes:
+        best: the lowest loss on what is held out, so far; None before any.
+    """
+
+    def __init__(self, how: Rounds, network: nn.Module, kind: type[R]) -> None:
+        self._how, self._network, self._kind = how, network, kind
+        self._reservoir: Reservoir[R] = Reservoir(how.most, how.seed)
+        self.best: float | None = None
 
     @property
+    @abstractmethod
     def origin(self) -> Figures:
         """All that decides what becomes of it, as JSON has it."""
 
+    @abstractmethod
     def write(self, folder: Path, command: str) -> None:
         """Write it as it is now, and its export, into a folder of policies."""
 
+    @abstractmethod
     def look(self, files: PolicyFiles) -> Figures:
         """Return figures of it as it is now, by how it is looked at; called once before each `learn`."""
 
+    @abstractmethod
     def learn(self, files: PolicyFiles, number: int) -> Figures:
         """Run the episodes of a round, counted from 0, and learn; return figures."""
 
     def state(self) -> dict[str, Tensor]:
-        """Return what it goes on from."""
+        """Return what it goes on from: the weights of its network, and what it keeps."""
+        weights = {f"{MODEL}{name}": value.contiguous() for name, value in self._network.state_dict().items()}
+        kept = {f"{KEPT}{name}": np.ascontiguousarray(each) for name, each in self._reservoir.state().items()}
+        return weights | {name: torch.from_numpy(each) for name, each in kept.items()}
 
     def restore(self, state: dict[str, Tensor], last: Figures) -> None:
         """Go on from such a state, and the figures of the last round.
 
         Raises:
-            ValueError, KeyError, RuntimeError: it is none.
+            KeyError, RuntimeError: something is missing, or does not fit.
         """
-
-
-def saved(network: nn.Module, reservoir: Reservoir[Any]) -> dict[str, Tensor]:
-    """Return a learner's state: the weights of its network, and what it keeps."""
-    weights = {f"{MODEL}{name}": value.contiguous() for name, value in network.state_dict().items()}
-    kept = reservoir.state().items()
-    return weights | {f"{KEPT}{name}": torch.from_numpy(np.ascontiguousarray(each)) for name, each in kept}
-
-
-def restored(state: dict[str, Tensor], network: nn.Module, reservoir: Reservoir[R], kind: type[R]) -> None:
-    """Put what `saved` returned into a network and a reservoir of such rows.
-
-    Raises:
-        KeyError, RuntimeError: something is missing, or does not fit.
-    """
-    network.load_state_dict({name: state[f"{MODEL}{name}"] for name in network.state_dict()})
-    kept = {name.removeprefix(KEPT): each.numpy() for name, each in state.items() if name.startswith(KEPT)}
-    reservoir.restore(kept, kind)
+        network = self._network
+        network.load_state_dict({name: state[f"{MODEL}{name}"] for name in network.state_dict()})
+        kept = {key.removeprefix(KEPT): each.numpy() for key, each in state.items() if key.startswith(KEPT)}
+        self._reservoir.restore(kept, self._kind)
+        if "update" in last:
+            self.best = last["update"]["held_out"]["best"]
 
 
 def learn_in_rounds(
-    learner: Learner,
+    learner: Learner[Any],
     begin: Path,
     out: Path,
     how: Rounds,
@@ -181,7 +191,7 @@ def line_of(found: Figures) -> str:
     return "; ".join(parts)
 
 
-def _resumed(path: Path, learner: Learner, recipe: Figures) -> list[Figures]:
+def _resumed(path: Path, learner: Learner[Any], recipe: Figures) -> list[Figures]:
     """Go on from a saved state; return the figures of the rounds that were."""
     try:
         with safe_open(path, framework="pt") as file:

@@ -8,7 +8,7 @@ it is its own.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -19,11 +19,12 @@ from adahi_ros.lab.evaluation.loaded_policies import Bench
 from adahi_ros.lab.evaluation.rollout import Log
 from adahi_ros.lab.methods.method import Method
 from adahi_ros.lab.tasks import make
+from adahi_ros.lab.training.reservoir import Rows
 from adahi_ros.policies.networks.step_dataset import step_goals, window_indices
 
 
 @dataclass(frozen=True)
-class Corrections:
+class Corrections(Rows):
     """N replies to N steps.
 
     Attributes:
@@ -50,30 +51,22 @@ class Corrections:
             if not np.isfinite(getattr(self, name)).all():
                 raise ValueError(f"{name}: holds values that are not finite")
 
-    def __len__(self) -> int:
-        return len(self.windows)
-
     @classmethod
     def arrays(cls) -> list[str]:
         """Return the names of what has a row for each reply."""
-        return [each.name for each in fields(cls) if each.name != "left_out"]
+        return [name for name in super().arrays() if name != "left_out"]
 
     @property
     def acceptance(self) -> float | None:
         """The share of drafts that were accepted whole; None of none."""
         return float(self.accepted.all(axis=1).mean()) if len(self) else None
 
-    def rows(self, which: np.ndarray) -> Corrections:
-        """Return some of them, by mask or index."""
-        return replace(self, **{name: getattr(self, name)[which] for name in self.arrays()})
-
     @classmethod
     def joined(cls, parts: Sequence[Corrections]) -> Corrections:
         """Return all of some, at least one."""
         why = sorted({reason for part in parts for reason in part.left_out})
-        arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in cls.arrays()}
         left_out = {reason: sum(part.left_out.get(reason, 0) for part in parts) for reason in why}
-        return cls(**arrays, left_out=left_out)
+        return replace(super().joined(parts), left_out=left_out)
 
     @classmethod
     def of_steps(

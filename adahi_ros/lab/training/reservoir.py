@@ -4,34 +4,37 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Generic, Protocol, TypeVar
+from dataclasses import dataclass, fields, replace
+from typing import Generic, TypeVar
 
 import numpy as np
 
 from adahi_ros.core.randomness import step_uniforms
 
 MOST = 20_000  # that are kept, unless told otherwise
+R = TypeVar("R", bound="Rows")
 
 
-class Rows(Protocol):
-    """Arrays that have a row for each of N."""
+@dataclass(frozen=True)
+class Rows:
+    """Arrays that have a row for each of N; the base of dataclasses of such."""
 
     def __len__(self) -> int:
-        """N."""
-
-    def rows(self, which: np.ndarray) -> Any:
-        """Return some of them, by mask or index."""
-
-    @classmethod
-    def joined(cls, parts: Sequence[Any]) -> Any:
-        """Return all of some, at least one."""
+        return len(getattr(self, self.arrays()[0]))
 
     @classmethod
     def arrays(cls) -> list[str]:
-        """Return their names, in the order of the arguments."""
+        """Return the names of what has a row for each, in the order of the arguments."""
+        return [each.name for each in fields(cls)]
 
+    def rows(self: R, which: np.ndarray) -> R:
+        """Return some of them, by mask or index."""
+        return replace(self, **{name: getattr(self, name)[which] for name in self.arrays()})
 
-R = TypeVar("R", bound=Rows)
+    @classmethod
+    def joined(cls: type[R], parts: Sequence[R]) -> R:
+        """Return all of some, at least one."""
+        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in cls.arrays()))
 
 
 class Reservoir(Generic[R]):
@@ -58,9 +61,9 @@ class Reservoir(Generic[R]):
         drawn = [step_uniforms(self._seed, "reservoir", 0, self._seen + row, 1) for row in range(len(more))]
         self._seen += len(more)
         numbers = np.concatenate([self._numbers, *drawn])
-        joined: R = more if self._kept is None else type(more).joined([self._kept, more])
+        joined = more if self._kept is None else type(more).joined([self._kept, more])
         which = np.sort(np.argsort(-numbers, kind="stable")[: self._most])
-        kept: R = joined.rows(which)
+        kept = joined.rows(which)
         self._kept, self._numbers = kept, numbers[which]
         return kept
 

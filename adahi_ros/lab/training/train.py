@@ -16,29 +16,25 @@ from rich.progress import Progress
 from torch import nn
 
 from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.lab.tasks import goal_is_for_target, make
-from adahi_ros.lab.tasks.demonstrations import collect_parallel
+from adahi_ros.lab.tasks import make
+from adahi_ros.lab.tasks.demonstrations import collect_parallel, told_to_robots
 from adahi_ros.lab.training.fitting import FitConfig, Run
 from adahi_ros.lab.training.flow_training import train_flow
 from adahi_ros.lab.training.policy_recipe import TARGET, CorrectorRecipe, Recipe
 from adahi_ros.lab.training.staging import STATES, StagedFolder
 from adahi_ros.lab.training.train_corrector import train_in_simulation
 from adahi_ros.lab.training.training_recipe import VQBET, DemonstrationRecipe, F, ModelRecipe
-from adahi_ros.lab.training.vqbet_training import CodeFitConfig, train_policy, train_tokenizer
+from adahi_ros.lab.training.vqbet_training import train_policy, train_tokenizer
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.flow.flow_checkpoint import load_flow
+from adahi_ros.policies.flow.flow_network import FlowNetwork
 from adahi_ros.policies.flow.flow_torch import export as export_flow
 from adahi_ros.policies.flow.flow_torch import save_flow
 from adahi_ros.policies.interface import Policy
 from adahi_ros.policies.vqbet.tokenizer import ActionTokenizer, TokenizerConfig
-from adahi_ros.policies.vqbet.vqbet_checkpoint import (
-    load_checkpoint,
-    load_decoder,
-    load_tokenizer,
-    save_policy,
-    save_tokenizer,
-)
-from adahi_ros.policies.vqbet.vqbet_export import export
+from adahi_ros.policies.vqbet.vqbet_checkpoint import load_decoder, load_tokenizer, save_tokenizer
+from adahi_ros.policies.vqbet.vqbet_export import save_with_export
+from adahi_ros.policies.vqbet.vqbet_network import VQBeT
 
 THREADS = 1  # for networks this small, sharing out the work costs more than the work
 LAST_LOSSES = 100  # the reported loss is their mean
@@ -218,19 +214,14 @@ def train_recipe(
     def seeded(model: ModelRecipe[F]) -> ModelRecipe[F]:
         return model if seed is None else replace(model, seed=seed)
 
-    told = data.without_images()
-    if goal_is_for_target(task):
-        told = told.without_goals()
+    told = told_to_robots(data, task)
     if codes and tokenizer is None:
         assert recipe.tokenizer is not None
         tokenizer = _train_tokenizer(shop, out, data, seeded(recipe.tokenizer))
     for name in wanted:
-        model, shown = seeded(recipe.policies[name]), data if name == TARGET else told
-        if model.kind == VQBET:
-            assert tokenizer is not None
-            _train_codes(shop, out, name, shown, tokenizer, recipe.window_length, model)
-        else:
-            _train_flow(shop, out, name, shown, recipe.window_length, model)
+        shown = data if name == TARGET else told
+        model = seeded(recipe.policies[name])
+        _train_policy(shop, out, name, shown, tokenizer, recipe.window_length, model)
     for name, how in taught.items():
         where = out if TARGET in wanted else staged.out
         target = load_policy(where / TARGET, "onnxruntime")
@@ -254,40 +245,33 @@ def _train_tokenizer(
     return tokenizer
 
 
-def _train_codes(
+def _train_policy(
     shop: _Workshop,
     out: Path,
     name: str,
     data: Trajectories,
-    tokenizer: ActionTokenizer,
+    tokenizer: ActionTokenizer | None,
     window_length: int,
-    model: ModelRecipe[CodeFitConfig],
+    model: ModelRecipe[Any],
 ) -> None:
+    """Train a policy of codes where the recipe says so, else one of a flow."""
+
     def write(folder: Path, policy: Any, note: dict[str, Any]) -> None:
-        save_policy(folder, name, policy, note)
-        export(load_checkpoint(folder / name), folder / f"{name}.onnx")
+        if model.kind == VQBET:
+            save_with_export(folder, name, policy, note)
+        else:
+            save_flow(folder, name, policy, note)
+            export_flow(load_flow(folder / name), folder / f"{name}.onnx")
 
     run, started = shop.run(name, model)
     run = shop.staged(name, run, model.fit.steps, write)
-    policy, losses = train_policy(data, tokenizer, window_length, model.size, model.fit, run)
-    write(out, policy, shop.finished(name, model, losses, policy.parameters_count, started))
-
-
-def _train_flow(
-    shop: _Workshop,
-    out: Path,
-    name: str,
-    data: Trajectories,
-    window_length: int,
-    model: ModelRecipe[FitConfig],
-) -> None:
-    def write(folder: Path, policy: Any, note: dict[str, Any]) -> None:
-        save_flow(folder, name, policy, note)
-        export_flow(load_flow(folder / name), folder / f"{name}.onnx")
-
-    run, started = shop.run(name, model)
-    run = shop.staged(name, run, model.fit.steps, write)
-    policy, losses = train_flow(data, window_length, model.size, model.fit, run)
+    how = window_length, model.size, model.fit, run
+    policy: VQBeT | FlowNetwork
+    if model.kind == VQBET:
+        assert tokenizer is not None
+        policy, losses = train_policy(data, tokenizer, *how)
+    else:
+        policy, losses = train_flow(data, *how)
     write(out, policy, shop.finished(name, model, losses, policy.parameters_count, started))
 
 

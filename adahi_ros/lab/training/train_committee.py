@@ -32,8 +32,7 @@ from adahi_ros.lab.training.vqbet_training import CodeFitConfig, train_policy
 from adahi_ros.policies.committee import CommitteeRules
 from adahi_ros.policies.networks.step_dataset import action_chunks, step_goals, window_indices
 from adahi_ros.policies.vqbet.tokenizer import ActionTokenizer
-from adahi_ros.policies.vqbet.vqbet_checkpoint import load_checkpoint, save_policy
-from adahi_ros.policies.vqbet.vqbet_export import export
+from adahi_ros.policies.vqbet.vqbet_export import save_with_export
 from adahi_ros.policies.vqbet.vqbet_network import VQBeT
 
 DRAFT = "draft"
@@ -160,8 +159,7 @@ def train_committee(
             "steps": fit.steps,
             "loss": losses[-1],
         }
-        save_policy(staged.folder, name, network, made)
-        export(load_checkpoint(staged.folder / name), staged.folder / f"{name}.onnx")
+        save_with_export(staged.folder, name, network, made)
         members.append(name)
         count = int((who == member).sum())
         say(f"{name}: {network.parameters_count:,} weights, {count} demonstrations, {fit.steps} steps")

@@ -15,8 +15,7 @@ from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.lab.calibration.target_plans import Planned
 from adahi_ros.lab.evaluation.episodes import lesson_episodes
 from adahi_ros.lab.tasks import make
-from adahi_ros.lab.training.corrector_data import Examples, Teacher
-from adahi_ros.lab.training.corrector_recorded import recorded_examples
+from adahi_ros.lab.training.corrector_data import Examples, Teacher, recorded_examples
 from adahi_ros.lab.training.corrector_training import (
     running,
     save_corrector,
@@ -139,80 +138,57 @@ def train_on_recordings(
     note: dict[str, Any],
     held_out: float = HELD_OUT,
     with_goal: bool = True,
+    name: str = CORRECTOR,
 ) -> TrainedOnRecordings:
     """Train a corrector of a target's plans into a folder, on recorded episodes alone.
+
+    Or a draft: a policy for the robot that does without a plan what a target would begin with. It sees what a
+    robot saw, and not where it leads itself (behaviour cloning): good for as long as a robot waits for a
+    plan, and hardly for more. Its errors are those of its action, beside the error of the mean action.
 
     Args:
         planned: what a robot observed and did, and what the target plans there; the units are the robot's
             own, but for actions.
         recipe: how; what it says of rounds of rollouts is passed over.
-        folder: gets the checkpoint `corrector`.
+        folder: gets the checkpoint of that name.
         run: of the fit; its seed is of all draws.
         note: what the checkpoint is to say of its training, beside the figures.
         held_out: share of the episodes, drawn at random, that tell how good it is; at least one.
         with_goal: whether it is told the goal, and not the target alone.
+        name: `CORRECTOR`, or `DRAFT` for that policy.
 
     Raises:
         ValueError: the data is not enough; names value and what is needed.
     """
     learnt, unseen = split(planned.data, run.seed, held_out)
-    scales = _scales(planned, with_goal)
-    examples, tests = (recorded_examples(planned, numbers, scales, run.seed) for numbers in (learnt, unseen))
-    config = _config(recipe, scales, planned.horizon)
-    network, losses = train_corrector(
-        examples.features, examples.wanted, config.hidden, recipe.fit, run, recipe.beta
+    scales = replace(scales_of(planned.data, with_goal), action_scale=planned.action_scale)
+    drafts = name == DRAFT
+    examples, tests = (
+        first_actions(planned, numbers, scales)
+        if drafts
+        else recorded_examples(planned, numbers, scales, run.seed)
+        for numbers in (learnt, unseen)
     )
+    config = _config(recipe, scales, 1 if drafts else planned.horizon)
+    network, losses = train_corrector(
+        *(examples.features, examples.wanted, config.hidden, recipe.fit, run, recipe.beta), from_mean=drafts
+    )
+    if drafts:
+        without = {"mean_error": _root_mean_square(tests.wanted - examples.wanted.mean(axis=0))}
+    else:
+        without = {"plan_error": _root_mean_square(tests.wanted)}
     figures = {
         "episodes": len(learnt) + len(unseen),
         "examples": len(examples.features) + len(tests.features),
         "held_out": {
             "episodes": len(unseen),
             "examples": len(tests.features),
-            "plan_error": _root_mean_square(tests.wanted),
+            **without,
             **expect_as_held_out(network, tests),
         },
     }
     training = {**note, "seed": run.seed, "parameters": weights_count(network), **figures}
-    _save(folder, network, config, scales, planned.action_range, training)
-    return TrainedOnRecordings(losses, figures)
-
-
-def train_draft_on_recordings(
-    planned: Planned,
-    recipe: CorrectorRecipe,
-    folder: Path,
-    run: Run,
-    note: dict[str, Any],
-    held_out: float = HELD_OUT,
-    with_goal: bool = True,
-) -> TrainedOnRecordings:
-    """Train a policy for the robot that does, untold of any plan, what a target would begin with.
-
-    It sees what a robot saw, and not where it leads itself (behaviour cloning): good for as long as a robot
-    waits for a plan, and hardly for more.
-
-    Arguments and errors as of `train_on_recordings`; the checkpoint is `draft`. Its errors are those of its
-    action, beside the error of the mean action.
-    """
-    learnt, unseen = split(planned.data, run.seed, held_out)
-    scales = _scales(planned, with_goal)
-    examples, tests = (first_actions(planned, numbers, scales) for numbers in (learnt, unseen))
-    config = _config(recipe, scales, 1)
-    network, losses = train_corrector(
-        *(examples.features, examples.wanted, config.hidden, recipe.fit, run, recipe.beta), from_mean=True
-    )
-    figures = {
-        "episodes": len(learnt) + len(unseen),
-        "examples": len(examples.features) + len(tests.features),
-        "held_out": {
-            "episodes": len(unseen),
-            "examples": len(tests.features),
-            "mean_error": _root_mean_square(tests.wanted - examples.wanted.mean(axis=0)),
-            **expect_as_held_out(network, tests),
-        },
-    }
-    training = {**note, "seed": run.seed, "parameters": weights_count(network), **figures}
-    _save(folder, network, config, scales, planned.action_range, training, DRAFT)
+    _save(folder, network, config, scales, planned.action_range, training, name)
     return TrainedOnRecordings(losses, figures)
 
 
@@ -267,10 +243,6 @@ def split(data: Trajectories, seed: int, held_out: float) -> tuple[list[int], li
     return sorted(order[count:].tolist()), sorted(order[:count].tolist())
 
 
-def _scales(planned: Planned, with_goal: bool) -> FeatureScales:
-    return replace(scales_of(planned.data, with_goal), action_scale=planned.action_scale)
-
-
 def _root_mean_square(values: np.ndarray) -> float:
     return float(np.sqrt(np.mean(np.square(values, dtype=np.float64))))
 
@@ -292,7 +264,7 @@ def _save(
     scales: FeatureScales,
     action_range: tuple[np.ndarray, np.ndarray],
     training: dict[str, Any],
-    name: str = CORRECTOR,
+    name: str,
 ) -> CorrectorCheckpoint:
     """Write a corrector that may do what is in a range, and its export."""
     save_corrector(folder, name, network, config, scales, action_range, training)

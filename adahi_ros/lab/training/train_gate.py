@@ -21,14 +21,16 @@ from adahi_ros.gates.interface import Gate, GateContext
 from adahi_ros.gates.learned import HarmModel, Signs, standardised
 from adahi_ros.gates.plans import distance
 from adahi_ros.lab.calibration.recorded_world import RecordedWorld
+from adahi_ros.lab.calibration.target_plans import fresh_plans
 from adahi_ros.lab.evaluation.episodes import lesson_episodes
 from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
 from adahi_ros.lab.evaluation.rollout import rollout
 from adahi_ros.lab.methods.actors import actor_of, target_of
 from adahi_ros.lab.parallel import Job, run_jobs
 from adahi_ros.lab.tasks import make
-from adahi_ros.lab.training.corrector_data import agreeing, fresh_plans
+from adahi_ros.lab.training.corrector_data import agreeing
 from adahi_ros.lab.training.fitting import FitConfig, Run, fit
+from adahi_ros.lab.training.reservoir import Rows
 from adahi_ros.policies.interface import Policy
 from adahi_ros.robot.controller import Controller
 from adahi_ros.server.verifier import TargetVerifier
@@ -43,7 +45,7 @@ BINS = 20
 
 
 @dataclass(frozen=True)
-class Lessons:
+class Lessons(Rows):
     """N steps that were not asked about, or might not have been.
 
     Attributes:
@@ -55,15 +57,6 @@ class Lessons:
     signs: np.ndarray
     harm: np.ndarray
     episode: np.ndarray
-
-    def of(self, rows: np.ndarray) -> Lessons:
-        """Return some of them, by mask."""
-        return Lessons(self.signs[rows], self.harm[rows], self.episode[rows])
-
-    @classmethod
-    def joined(cls, parts: Sequence[Lessons]) -> Lessons:
-        """Return all lessons of some."""
-        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in vars(parts[0])))
 
 
 class NotingGate(Gate):
@@ -164,7 +157,7 @@ def train_harm_model(data: Lessons, seed: int) -> tuple[HarmModel, Lessons]:
         ValueError: too few lessons.
     """
     fold = data.episode % FOLDS
-    curve, test, rest = data.of(fold == 0), data.of(fold == 1), data.of(fold > 1)
+    curve, test, rest = data.rows(fold == 0), data.rows(fold == 1), data.rows(fold > 1)
     if min(len(part.harm) for part in (curve, test, rest)) < 2 * BINS:
         raise ValueError(f"episodes: {len(data.harm)} steps in all, must be more: of each fold {2 * BINS}")
     raw = fitted_network(rest, seed)

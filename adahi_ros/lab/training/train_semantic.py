@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import minimize
@@ -29,6 +29,7 @@ from adahi_ros.lab.evaluation.loaded_policies import Policies, PolicyFiles
 from adahi_ros.lab.evaluation.rollout import World, for_target
 from adahi_ros.lab.parallel import Job, run_jobs
 from adahi_ros.lab.tasks import make
+from adahi_ros.lab.training.reservoir import Rows
 from adahi_ros.policies.interface import Policy, Sampling
 from adahi_ros.protocol.request import sent_codes
 
@@ -42,7 +43,7 @@ BATCH = 25  # episodes side by side
 
 
 @dataclass(frozen=True)
-class Mismatches:
+class Mismatches(Rows):
     """What was seen of M mismatches.
 
     Attributes:
@@ -59,10 +60,6 @@ class Mismatches:
     apart: np.ndarray
     kept: np.ndarray
     redrawn: np.ndarray
-
-    def rows(self, which: np.ndarray) -> Mismatches:
-        """Return some, by mask."""
-        return Mismatches(*(values[which] for values in vars(self).values()))
 
     def matters(self, beyond: float) -> np.ndarray:
         """Return which led further than a distance, (M,) bool."""
@@ -165,12 +162,9 @@ def lessons(
     told = run_jobs(jobs, workers)
     scale = np.concatenate([observed for _, observed in told]).std(axis=0)
     scale = np.where(scale > 0.0, scale, 1.0)
-    joined = [
-        np.concatenate([getattr(part, name) for part, _ in told])
-        for name in ("episode", "signs", "apart", "kept", "redrawn")
-    ]
-    led = [np.sqrt(((each / scale) ** 2).mean(axis=1)) for each in joined[3:]]
-    return Mismatches(*joined[:3], *led)
+    joined = Mismatches.joined([part for part, _ in told])
+    led = {name: np.sqrt(((getattr(joined, name) / scale) ** 2).mean(axis=1)) for name in ("kept", "redrawn")}
+    return replace(joined, **led)
 
 
 def train_semantic_head(data: Mismatches) -> tuple[SemanticHead, dict[str, float]]:

@@ -27,7 +27,7 @@ class RecipeError(ValueError):
 
 @dataclass(frozen=True)
 class DemonstrationRecipe(Schema):
-    """Which demonstrations to record; see `tasks.demonstrations.collect`."""
+    """Which demonstrations to record; see `tasks.demonstrations.collect_parallel`."""
 
     episodes: Positive
     seed: Seed

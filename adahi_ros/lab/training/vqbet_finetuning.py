@@ -115,7 +115,7 @@ def fine_tune(
 
     def loss_of(batch: Tensor) -> Tensor:
         # One draw of a pair: old and new each get a batch of its own.
-        shown = old.windows(batch % len(old))
+        shown = old.at(batch % len(old))
         loss = torch.zeros(())
         if keeping.rehearsal > 0.0:
             loss = loss + keeping.rehearsal * windows_loss(learned, *shown, table, config)
@@ -150,12 +150,11 @@ def mean_loss(
 ) -> float:
     """Return the loss of a network, as it is trained by, over all steps of some data."""
     table = torch.from_numpy(tokenizer.freeze().table)
-    take = data.windows if isinstance(data, Demonstrated) else data.at
     total = 0.0
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)  # where the loss draws codes
         for batch in torch.arange(len(data)).split(BATCH):
-            total += len(batch) * windows_loss(model, *take(batch), table, config).item()
+            total += len(batch) * windows_loss(model, *data.at(batch), table, config).item()
     return total / len(data)
 
 

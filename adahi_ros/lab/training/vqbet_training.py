@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.lab.training.fitting import FitConfig, Run, digest_of, fit
+from adahi_ros.lab.training.fitting import FitConfig, Run, digest_of, fit, sizes_of
 from adahi_ros.policies.networks.step_dataset import Moments, action_chunks, step_goals, window_indices
 from adahi_ros.policies.networks.transformer import InputMoments
 from adahi_ros.policies.vqbet.tokenizer import ActionTokenizer, TokenizerConfig
@@ -162,7 +162,7 @@ class Demonstrated:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def windows(self, batch: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    def at(self, batch: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Return what `windows_loss` takes of a batch (B,): every observation of a window is an example."""
         steps = self.rows[batch]
         return self.observations[steps], self.goals[batch], self.codes[steps], self.chunks[steps]
@@ -214,11 +214,7 @@ def train_policy(
         run: seed, saved state and progress.
     """
     config = VQBeTConfig(
-        observation_dim=data.inputs.shape[1],
-        goal_dim=data.goals.shape[1],
-        action_dim=data.actions.shape[1],
-        window_length=window_length,
-        image_dim=data.image_features.shape[1],
+        **sizes_of(data, window_length),
         chunk_length=tokenizer.config.chunk_length,
         codebooks=tokenizer.config.codebooks,
         codebook_size=tokenizer.config.codebook_size,
@@ -238,7 +234,7 @@ def train_policy(
     table = torch.from_numpy(tokenizer.freeze().table)
     losses = fit(
         model,
-        lambda batch: windows_loss(model, *lessons.windows(batch), table, fit_config),
+        lambda batch: windows_loss(model, *lessons.at(batch), table, fit_config),
         len(lessons),
         fit_config,
         run,

@@ -26,9 +26,8 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from adahi_ros.lab.parallel import run_alike
-from adahi_ros.lab.tuning.costs import COSTS, Meter
 from adahi_ros.lab.tuning.trend import PRUNERS
-from adahi_ros.lab.tuning.trial import FIGURES, Attempt, Ground
+from adahi_ros.lab.tuning.trial import COSTS, FIGURES, Attempt, Ground, Meter
 
 STARTUP = 8  # trials that are drawn at random, before those that follow from what was found
 MOST_WORKERS = 10  # that one trial may bring down, before it is given up

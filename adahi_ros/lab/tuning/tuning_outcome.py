@@ -13,9 +13,8 @@ from adahi_ros.core.files import replacing
 from adahi_ros.lab.calibration.calibrate import node_parameters
 from adahi_ros.lab.evaluation.loaded_policies import Bench, PolicyFiles
 from adahi_ros.lab.methods.methods import METHODS
-from adahi_ros.lab.tuning.costs import COSTS
 from adahi_ros.lab.tuning.search import Row, efficient
-from adahi_ros.lab.tuning.trial import CHECKPOINTS, TRAINED, Ground, Setting, rounded
+from adahi_ros.lab.tuning.trial import CHECKPOINTS, COSTS, TRAINED, Ground, Setting, rounded
 
 BEST = "best"
 

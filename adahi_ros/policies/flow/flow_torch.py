@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 
-from adahi_ros.core.checkpoint_files import FORMAT, CheckpointError
-from adahi_ros.core.files import replacing, save_json
+from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.policies.flow.flow_checkpoint import KIND, READS, FlowCheckpoint
 from adahi_ros.policies.flow.flow_network import FlowConfig, FlowNetwork
 from adahi_ros.policies.flow.flow_policy import FlowPolicy
 from adahi_ros.policies.networks.computing import OnTorch
 from adahi_ros.policies.networks.onnx_export import write_onnx
 from adahi_ros.policies.networks.transformer import InputMoments
+from adahi_ros.policies.networks.weights_file import save_weights
 
 ACTION = ("action_mean", "action_scale", "action_low", "action_high")
 
@@ -54,18 +54,14 @@ def torch_policy(checkpoint: FlowCheckpoint, **compute: Any) -> FlowPolicy:
 
 def save_flow(directory: Path, name: str, network: FlowNetwork, training: dict[str, Any]) -> None:
     """Write a trained policy."""
-    tensors = {key: value.contiguous() for key, value in network.state_dict().items()}
-    with replacing(directory / f"{name}.safetensors") as partial:
-        save_file(tensors, partial)
-    save_json(
-        directory / f"{name}.json",
-        {
-            "format": FORMAT,
-            "kind": KIND,
-            "parameters": network.parameters_count,
-            "config": asdict(network.config),
-            "training": training,
-        },
+    save_weights(
+        directory,
+        name,
+        network.state_dict(),
+        kind=KIND,
+        parameters=network.parameters_count,
+        config=asdict(network.config),
+        training=training,
     )
 
 

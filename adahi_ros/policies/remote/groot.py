@@ -22,19 +22,17 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
-from weakref import finalize
 
 import numpy as np
 from pydantic.dataclasses import dataclass
 
 from adahi_ros.core.schema import Text, checked, one_of
 from adahi_ros.core.signature import Observations
-from adahi_ros.policies.direct import DirectPolicy
 from adahi_ros.policies.remote.described import described
 from adahi_ros.policies.remote.groot_protocol import PROTOCOLS, Modalities, Protocol, answer_of
 from adahi_ros.policies.remote.packed_arrays import pack_groot
-from adahi_ros.policies.remote.planned_targets import checked_plans
-from adahi_ros.policies.remote.remote import Connection, PolicyServer, ServerFault
+from adahi_ros.policies.remote.remote import Connection, ServerFault
+from adahi_ros.policies.remote.served_target import ServedTarget, connected
 from adahi_ros.policies.remote.server_fields import Secret, ServerFile, address, digest_of, need_packages
 from adahi_ros.policies.remote.target_fields import Count
 from adahi_ros.policies.remote.zmq_connection import ZmqLink
@@ -52,7 +50,7 @@ class GrootFile(ServerFile):
     actions: dict[Text, Count]
 
 
-class GrootTarget(DirectPolicy):
+class GrootTarget(ServedTarget):
     """See the module.
 
     Args:
@@ -64,8 +62,6 @@ class GrootTarget(DirectPolicy):
         ValueError: names the field, the value and what was allowed.
     """
 
-    weights_known = False
-
     def __init__(self, folder: Path, clock: Callable[[], float] = time.monotonic, /, **values: Any) -> None:
         need_packages("msgpack", "zmq")
         digest = digest_of("groot", values)
@@ -73,15 +69,14 @@ class GrootTarget(DirectPolicy):
         self._protocol = PROTOCOLS[file.protocol]
         self._parts = file.actions
         self._extra = file.extra
-        self.device = file.url
         self._token = {"api_token": file.api_token} if file.api_token else {}
-        self._described = read = described(file, prompt=PROMPT)
+        read = described(file, prompt=PROMPT)
         if sum(self._parts.values()) != read.signature.action_dim:
             raise ValueError(
                 f"actions: {sum(self._parts.values())} entries in all, must be {read.signature.action_dim}, "
                 "as many as action_names"
             )
-        super().__init__(read.signature, read.action_range, read.action_scale, digest)
+        super().__init__(read, file.url, digest)
         state, pictures = self._state(read.signature.nothing()), read.pictures(read.signature.nothing())
         wanted = Modalities(
             tuple(pictures),
@@ -93,8 +88,7 @@ class GrootTarget(DirectPolicy):
         )
         asked = pack_groot({"endpoint": "get_modality_config", **self._token})
         connect = partial(_connect, file.url, asked, wanted, self._protocol)
-        self._server = PolicyServer(file.url, connect, file.timeout_s, clock)
-        finalize(self, self._server.close)
+        self._reach(connect, file.timeout_s, clock)
 
     def act(self, observations: Observations, draws: np.ndarray) -> np.ndarray:
         """See `DirectPolicy.act`; one question for all robots."""
@@ -135,7 +129,7 @@ class GrootTarget(DirectPolicy):
             raise ServerFault(
                 f"answered actions of shapes {[part.shape for part in parts]}, must be of one length"
             )
-        return checked_plans("actions", np.concatenate(parts, axis=2), robots, self._described)
+        return self._checked("actions", np.concatenate(parts, axis=2), robots)
 
 
 def _connect(url: str, asked: bytes, wanted: Modalities, protocol: Protocol, timeout_s: float) -> Connection:
@@ -146,10 +140,5 @@ def _connect(url: str, asked: bytes, wanted: Modalities, protocol: Protocol, tim
     """
     begun_s = time.monotonic()
     link = ZmqLink(url, timeout_s)
-    try:
-        left_s = max(0.0, begun_s + timeout_s - time.monotonic())
-        wanted.check(answer_of(link.ask(asked, left_s)), protocol)
-    except ServerFault:
-        link.close()
-        raise
-    return link
+    left_s = max(0.0, begun_s + timeout_s - time.monotonic())
+    return connected(link, lambda: wanted.check(answer_of(link.ask(asked, left_s)), protocol))

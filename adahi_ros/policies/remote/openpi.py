@@ -26,7 +26,6 @@ from dataclasses import field
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
-from weakref import finalize
 
 import numpy as np
 from pydantic.dataclasses import dataclass
@@ -34,11 +33,10 @@ from pydantic.dataclasses import dataclass
 from adahi_ros.core.schema import Text, checked
 from adahi_ros.core.signature import Observations
 from adahi_ros.core.texts import abridged
-from adahi_ros.policies.direct import DirectPolicy
 from adahi_ros.policies.remote.described import described
 from adahi_ros.policies.remote.packed_arrays import PackedError, pack_openpi, unpack_openpi
-from adahi_ros.policies.remote.planned_targets import checked_plans
-from adahi_ros.policies.remote.remote import ERROR_LENGTH, Connection, PolicyServer, ServerFault
+from adahi_ros.policies.remote.remote import ERROR_LENGTH, Connection, ServerFault
+from adahi_ros.policies.remote.served_target import ServedTarget, connected
 from adahi_ros.policies.remote.server_fields import Secret, ServerFile, address, digest_of, need_packages
 from adahi_ros.policies.remote.websocket_connection import WebsocketLink
 
@@ -57,7 +55,7 @@ class OpenPiFile(ServerFile):
     metadata: dict[Text, Any] = field(default_factory=dict)
 
 
-class OpenPiTarget(DirectPolicy):
+class OpenPiTarget(ServedTarget):
     """See the module.
 
     Args:
@@ -69,22 +67,18 @@ class OpenPiTarget(DirectPolicy):
         ValueError: names the field, the value and what was allowed.
     """
 
-    weights_known = False
-
     def __init__(self, folder: Path, clock: Callable[[], float] = time.monotonic, /, **values: Any) -> None:
         need_packages("msgpack", "websockets")
         digest = digest_of("openpi", values)
         self._file: OpenPiFile = checked(OpenPiFile, values)
-        self.device = url = self._file.url
-        self._described = read = described(self._file, prompt=PROMPT)
+        read = described(self._file, prompt=PROMPT)
         if read.signature.history != 1:
             raise ValueError(f"history: {read.signature.history}, must be 1, what the server takes")
-        super().__init__(read.signature, read.action_range, read.action_scale, digest)
+        super().__init__(read, self._file.url, digest)
         self._messages(read.signature.nothing(), 1)  # finds names that cannot be
         headers = {"Authorization": f"Api-Key {self._file.api_key}"} if self._file.api_key else {}
-        connect = partial(_connect, url, headers, self._file.metadata)
-        self._server = PolicyServer(url, connect, self._file.timeout_s, clock)
-        finalize(self, self._server.close)
+        connect = partial(_connect, self._file.url, headers, self._file.metadata)
+        self._reach(connect, self._file.timeout_s, clock)
 
     def act(self, observations: Observations, draws: np.ndarray) -> np.ndarray:
         """See `DirectPolicy.act`; one question for each robot."""
@@ -104,7 +98,7 @@ class OpenPiTarget(DirectPolicy):
         plan = answer.get(ACTIONS) if isinstance(answer, dict) else None
         if not isinstance(plan, np.ndarray):
             raise ServerFault(f"answered without {ACTIONS}")
-        return checked_plans(ACTIONS, plan[None], 1, self._described)
+        return self._checked(ACTIONS, plan[None], 1)
 
     def _messages(self, observations: Observations, robots: int) -> list[bytes]:
         """Return what is sent of each robot."""
@@ -134,12 +128,7 @@ def _connect(
         ServerFault: there is none.
     """
     link = WebsocketLink(url, headers, timeout_s)
-    try:
-        _check_metadata(link.greeting, metadata)
-    except ServerFault:
-        link.close()
-        raise
-    return link
+    return connected(link, lambda: _check_metadata(link.greeting, metadata))
 
 
 def _check_metadata(greeting: bytes, metadata: Mapping[str, Any]) -> None:

@@ -8,7 +8,31 @@ from typing import Protocol, TypeVar
 
 from adahi_ros.core.texts import abridged
 from adahi_ros.policies.interface import TargetUnavailableError
-from adahi_ros.policies.remote.back_off import BackOff
+
+FIRST_S = 0.1
+LONGEST_S = 5.0
+
+
+class BackOff:
+    """A pause after each failure in a row, each twice as long as the one before."""
+
+    def __init__(self) -> None:
+        self._pause_s = 0.0
+        self._until_s = 0.0
+
+    def left_s(self, now_s: float) -> float:
+        """Return how long is still to be waited, 0 where nothing is."""
+        return max(0.0, self._until_s - now_s)
+
+    def failed(self, now_s: float) -> None:
+        """Begin the next pause."""
+        self._pause_s = min(LONGEST_S, 2.0 * self._pause_s) or FIRST_S
+        self._until_s = now_s + self._pause_s
+
+    def succeeded(self) -> None:
+        """The next failure is the first one again."""
+        self._pause_s = self._until_s = 0.0
+
 
 LONGEST_ANSWER = 1 << 20  # bytes; a plan of 256 actions of 32 float64 has a sixteenth of it
 ERROR_LENGTH = 200

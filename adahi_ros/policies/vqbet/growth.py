@@ -19,8 +19,8 @@ from pathlib import Path
 import torch
 
 from adahi_ros.policies.networks.onnx_cache import cache_folder
-from adahi_ros.policies.vqbet.vqbet_checkpoint import Checkpoint, load_checkpoint, load_decoder, save_policy
-from adahi_ros.policies.vqbet.vqbet_export import export
+from adahi_ros.policies.vqbet.vqbet_checkpoint import Checkpoint, load_checkpoint, load_decoder
+from adahi_ros.policies.vqbet.vqbet_export import save_with_export
 from adahi_ros.policies.vqbet.vqbet_network import VQBeT
 from adahi_ros.policies.vqbet.vqbet_torch import load_network
 
@@ -100,5 +100,4 @@ def _write(folder: Path, target: Checkpoint, parameters: int, seed: int, out: Pa
         "seed": seed,
         "note": "units added that nothing listens to: the same function, to rounding, at a larger cost",
     }
-    save_policy(out, "target", model, {**target.training, "grown": how})
-    export(load_checkpoint(out / "target"), out / "target.onnx")
+    save_with_export(out, "target", model, {**target.training, "grown": how})

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from adahi_ros.core.checkpoint_files import (
-    FORMAT,
     CheckpointError,
     Shapes,
     check_count,
@@ -26,7 +25,6 @@ from adahi_ros.core.checkpoint_files import (
     read_shapes,
     read_tensors,
 )
-from adahi_ros.core.files import replacing, save_json
 from adahi_ros.policies.vqbet.decoder import ActionDecoder
 from adahi_ros.policies.vqbet.vqbet_sizes import NetworkSizes
 
@@ -106,21 +104,17 @@ def _check_tokenizer(config: dict[str, Any], shapes: Shapes) -> None:
 def save_tokenizer(directory: Path, tokenizer: ActionTokenizer, training: dict[str, Any]) -> ActionDecoder:
     """Write a trained tokenizer with its decode table; return the decoder as it will be read."""
     import torch
-    from safetensors.torch import save_file
+
+    from adahi_ros.policies.networks.weights_file import save_weights
 
     decoder = tokenizer.freeze()
-    tensors = {name: value.contiguous() for name, value in tokenizer.state_dict().items()}
-    tensors[TABLE] = torch.from_numpy(decoder.table)
-    with replacing(directory / "tokenizer.safetensors") as partial:
-        save_file(tensors, partial)
-    save_json(
-        directory / "tokenizer.json",
-        {
-            "format": FORMAT,
-            "fingerprint": decoder.fingerprint,
-            "config": asdict(tokenizer.config),
-            "training": training,
-        },
+    save_weights(
+        directory,
+        "tokenizer",
+        {**tokenizer.state_dict(), TABLE: torch.from_numpy(decoder.table)},
+        fingerprint=decoder.fingerprint,
+        config=asdict(tokenizer.config),
+        training=training,
     )
     return decoder
 
@@ -171,22 +165,17 @@ def load_tokenizer(directory: Path) -> ActionTokenizer:
 
 def save_policy(directory: Path, name: str, model: VQBeT, training: dict[str, Any]) -> None:
     """Write a trained policy beside the saved tokenizer that it speaks."""
-    from safetensors.torch import save_file
+    from adahi_ros.policies.networks.weights_file import save_weights
 
-    fingerprint = load_decoder(directory).fingerprint
-    tensors = {key: value.contiguous() for key, value in model.state_dict().items()}
-    with replacing(directory / f"{name}.safetensors") as partial:
-        save_file(tensors, partial)
-    save_json(
-        directory / f"{name}.json",
-        {
-            "format": FORMAT,
-            "kind": "vqbet",
-            "fingerprint": fingerprint,
-            "parameters": model.parameters_count,
-            "config": asdict(model.config),
-            "training": training,
-        },
+    save_weights(
+        directory,
+        name,
+        model.state_dict(),
+        kind="vqbet",
+        fingerprint=load_decoder(directory).fingerprint,
+        parameters=model.parameters_count,
+        config=asdict(model.config),
+        training=training,
     )
 
 

@@ -4,12 +4,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from adahi_ros.policies.networks.onnx_export import write_onnx
-from adahi_ros.policies.vqbet.vqbet_checkpoint import Checkpoint
+from adahi_ros.policies.vqbet.vqbet_checkpoint import Checkpoint, load_checkpoint, save_policy
+from adahi_ros.policies.vqbet.vqbet_network import VQBeT
 from adahi_ros.policies.vqbet.vqbet_torch import load_network
+
+
+def save_with_export(directory: Path, name: str, model: VQBeT, training: dict[str, Any]) -> None:
+    """Write a trained policy beside the saved tokenizer that it speaks, and its export."""
+    save_policy(directory, name, model, training)
+    export(load_checkpoint(directory / name), directory / f"{name}.onnx")
 
 
 def export(checkpoint: Checkpoint, path: Path) -> None:

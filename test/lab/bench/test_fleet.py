@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from adahi_ros.lab.bench.call_figures import STARVED_MOST, fleet_figures
 from adahi_ros.lab.bench.fleet_bench import OPENPI, Serving, measure_fleet
-from adahi_ros.lab.bench.fleet_figures import STARVED_MOST, fleet_figures
 from adahi_ros.lab.nodes.fleet_robot import FleetClock
 from adahi_ros.lab.peers import environments
 

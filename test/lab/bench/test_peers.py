@@ -134,10 +134,10 @@ def test_a_connection_that_fails_is_a_failed_call_too() -> None:
 def test_an_answer_that_is_no_action_ends_the_measurement() -> None:
     decoder = ActionDecoder(np.zeros((4, 4, 1, 2), np.float32), np.ones(2, np.float32))
     client = ScriptedClient(Clock(), [0.0625] * 2)
-    assert len(driven(client, 1, decoder.check)) == 1
+    assert len(driven(client, 1, decoder.range.check)) == 1
     client.chunk = np.full((1, 2), np.nan, np.float32)
     with pytest.raises(ValueError, match=re.escape("action[0]: nan")):
-        driven(client, 1, decoder.check)
+        driven(client, 1, decoder.range.check)
 
 
 def test_what_is_no_failure_of_the_link_is_not_counted_as_one() -> None:

@@ -14,18 +14,17 @@ from adahi_ros.core.signature import GOAL, OBSERVATION, Feature, Observations, S
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.lab.calibration import target_plans as planned
 from adahi_ros.lab.calibration.target_plans import Planned, plan_recorded, unit_of_actions
-from adahi_ros.lab.training import corrector_recorded, train_corrector
-from adahi_ros.lab.training.corrector_data import Examples
-from adahi_ros.lab.training.corrector_recorded import AGES, nearest, recorded_examples
+from adahi_ros.lab.training import corrector_data, train_corrector
+from adahi_ros.lab.training.corrector_data import AGES, Examples, nearest, recorded_examples
 from adahi_ros.lab.training.corrector_training import running
 from adahi_ros.lab.training.fitting import FitConfig, Run
 from adahi_ros.lab.training.policy_recipe import CorrectorRecipe
 from adahi_ros.lab.training.train_corrector import (
+    DRAFT,
     HELD_OUT,
     TrainedOnRecordings,
     check_plans,
     split,
-    train_draft_on_recordings,
     train_on_recordings,
 )
 from adahi_ros.policies.corrector.corrector_checkpoint import CorrectorCheckpoint, load_corrector
@@ -130,7 +129,7 @@ def test_examples_of_an_episode_do_not_depend_on_those_beside(monkeypatch: pytes
     alone = examples_of(target, numbers=(1,))
     np.testing.assert_array_equal(alone.features, together.features[mine])
     np.testing.assert_array_equal(alone.wanted, together.wanted[mine])
-    monkeypatch.setattr(corrector_recorded, "BATCH", 2)
+    monkeypatch.setattr(corrector_data, "BATCH", 2)
     monkeypatch.setattr(planned, "BATCH", 2)
     told: list[int] = []
     by_two = plan_recorded(target, counted(), 3, 1, told.append)
@@ -276,7 +275,7 @@ def test_a_draft_of_recordings_does_what_the_plans_begin_with(tmp_path: Path) ->
     far = replace(data, actions=data.actions + 500.0)  # an action far from zero, such as a joint's position
     plans = plan_recorded(Counting((500.0,)), far, 1, 1)
     recipe = replace(RECIPE, fit=FitConfig(300, 64, 1e-2))
-    trained = train_draft_on_recordings(plans, recipe, tmp_path, Run(1), {})
+    trained = train_on_recordings(plans, recipe, tmp_path, Run(1), {}, name=DRAFT)
     held = trained.figures["held_out"]
     assert (held["episodes"], held["examples"], trained.figures["examples"]) == (2, 24, 120)
     assert held["error"] < 0.25 * held["mean_error"]

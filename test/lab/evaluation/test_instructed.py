@@ -13,7 +13,7 @@ from adahi_ros.lab.evaluation.evaluate import Comparison
 from adahi_ros.lab.evaluation.loaded_policies import Bench, PolicyFiles
 from adahi_ros.lab.evaluation.rollout import Log
 from adahi_ros.lab.methods.methods import METHODS
-from adahi_ros.lab.tasks.camera_task import BallSeen
+from adahi_ros.lab.tasks.camera import BallSeen
 from adahi_ros.lab.tasks.instructed import BallInstructed
 
 STEPS = 12

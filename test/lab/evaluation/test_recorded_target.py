@@ -9,9 +9,8 @@ import numpy as np
 from adahi_ros.core.observation_buffer import History
 from adahi_ros.core.signature import GOAL, OBSERVATION
 from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.lab.calibration.recorded_target import RecordedTarget, numbered
 from adahi_ros.lab.calibration.recorded_world import RecordedWorld
-from adahi_ros.lab.calibration.target_plans import Planned
+from adahi_ros.lab.calibration.target_plans import Planned, RecordedTarget, numbered
 from adahi_ros.lab.calibration.target_replies import ask_by_expected_error
 from adahi_ros.lab.evaluation.rollout import for_target
 from adahi_ros.policies.corrector.corrector import Corrector

@@ -21,6 +21,8 @@ from adahi_ros.lab.training.training_recipe import DemonstrationRecipe, ModelRec
 from adahi_ros.lab.training.vqbet_training import CodeFitConfig
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import Policy
+from adahi_ros.policies.vqbet import vqbet_export
+from adahi_ros.policies.vqbet.vqbet_checkpoint import save_policy
 
 FIT = CodeFitConfig(steps=6, batch_size=16, warmup=1)
 SIZE = {"width": 4, "layers": 1, "heads": 2, "head_hidden": 4}
@@ -78,7 +80,7 @@ def test_a_goal_for_the_target_alone_is_shown_to_no_other(
         taught[rest[-2]] = data.goals.shape[1]
         rest[3]([0.0], 1)
 
-    monkeypatch.setattr(train, "export", lambda checkpoint, path: None)
+    monkeypatch.setattr(train, "save_with_export", save_policy)
     monkeypatch.setattr(train, "train_in_simulation", teach)
     pupil = CorrectorRecipe(1, {"hidden": 4}, FIT)
     recipe = replace(RECIPE, corrector=pupil, distilled=pupil)
@@ -114,7 +116,9 @@ def test_a_stopped_run_goes_on_and_ends_with_the_same_weights(
 
         return make
 
-    monkeypatch.setattr(train, "export", lambda checkpoint, path: None)  # takes a second, says nothing here
+    monkeypatch.setattr(
+        vqbet_export, "export", lambda checkpoint, path: None
+    )  # takes a second, says nothing here
     monkeypatch.setattr(train, "Run", run_that_counts(killed))
     out = tmp_path / "out"
     with pytest.raises(KilledError):
@@ -143,10 +147,10 @@ def test_a_folder_is_as_it_was_until_all_is_done(
         raise KilledError
 
     with monkeypatch.context() as patch:
-        patch.setattr(train, "export", killed)
+        patch.setattr(vqbet_export, "export", killed)
         with pytest.raises(KilledError):
             follow(out, seed=9)
-    monkeypatch.setattr(train, "export", lambda checkpoint, path: path.write_bytes(b"exported"))
+    monkeypatch.setattr(vqbet_export, "export", lambda checkpoint, path: path.write_bytes(b"exported"))
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
     (tmp_path / "out.training" / "half").mkdir()  # what else a stopped run may leave
     follow(out, seed=9)
@@ -161,7 +165,7 @@ def test_a_folder_is_as_it_was_until_all_is_done(
 def test_a_run_that_was_stopped_between_the_two_moves_is_mended(
     trained: tuple[Path, dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(train, "export", lambda checkpoint, path: None)
+    monkeypatch.setattr(train, "save_with_export", save_policy)
     shutil.copytree(trained[0], tmp_path / "out.previous")
     (tmp_path / "out.previous" / "notes.txt").write_text("kept")
     follow(tmp_path / "out", seed=9)
@@ -183,7 +187,7 @@ def test_where_no_folder_can_be_nothing_is_trained(tmp_path: Path, monkeypatch: 
 def test_only_one_policy_leaves_the_tokenizer_and_the_other_alone(
     trained: tuple[Path, dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(train, "export", lambda checkpoint, path: None)
+    monkeypatch.setattr(train, "save_with_export", save_policy)
     before = weights(trained[0])
     for name, value in before.items():
         (tmp_path / name).write_bytes(value)
@@ -200,7 +204,7 @@ def test_only_one_policy_leaves_the_tokenizer_and_the_other_alone(
 def test_a_seed_replaces_that_of_every_model(
     trained: tuple[Path, dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(train, "export", lambda checkpoint, path: None)
+    monkeypatch.setattr(train, "save_with_export", save_policy)
     follow(tmp_path, seed=9)
     before, after = weights(trained[0]), weights(tmp_path)
     assert before.keys() == after.keys()
@@ -214,7 +218,7 @@ def test_a_seed_replaces_that_of_every_pupil(tmp_path: Path, monkeypatch: pytest
         taught[rest[-2]] = how.seed, rest[1].seed
         rest[2]([0.0], 1)
 
-    monkeypatch.setattr(train, "export", lambda checkpoint, path: None)
+    monkeypatch.setattr(train, "save_with_export", save_policy)
     monkeypatch.setattr(train, "train_in_simulation", teach)
     pupil = CorrectorRecipe(1, {"hidden": 4}, FIT)
     follow(tmp_path, replace(RECIPE, corrector=pupil, distilled=pupil), seed=9)
@@ -244,7 +248,7 @@ def test_what_cannot_be_trained_is_named(
 def test_given_demonstrations_are_learned_from(
     tmp_path: Path, demonstrations: Callable[[int], Trajectories], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(train, "export", lambda checkpoint, path: None)
+    monkeypatch.setattr(train, "save_with_export", save_policy)
     data = replace(demonstrations(2), task="ball")
     follow(tmp_path, data=data)
     decoder = load_policy(tmp_path / "draft", "torch").decoder

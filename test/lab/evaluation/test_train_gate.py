@@ -58,7 +58,7 @@ def test_what_never_varied_does_not_count_where_it_does(trained: tuple[HarmModel
 
 def test_too_few_steps_are_refused(taught: Lessons) -> None:
     with pytest.raises(ValueError, match="episodes: 150 steps in all, must be more"):
-        train_harm_model(taught.of(np.arange(N) < 150), seed=3)
+        train_harm_model(taught.rows(np.arange(N) < 150), seed=3)
 
 
 def test_harm_is_the_distance_from_a_fresh_plan_in_action_scales() -> None:

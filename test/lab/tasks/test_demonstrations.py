@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.lab.tasks import make, make_expert, names
-from adahi_ros.lab.tasks.ball import BallBalancing, BallExpert
+from adahi_ros.lab.tasks import demonstrations, make, make_expert, names
+from adahi_ros.lab.tasks.ball import BallBalancing
 from adahi_ros.lab.tasks.ball_parameters import BallParameters
-from adahi_ros.lab.tasks.demonstrations import BATCH_EPISODES, collect, collect_parallel
+from adahi_ros.lab.tasks.demonstrations import BATCH_EPISODES, Demonstrations, collect_parallel
 from adahi_ros.lab.tasks.task_interface import Task
 
 
@@ -22,6 +22,10 @@ class Idle:
 
     def act(self, task: Task) -> np.ndarray:
         return np.zeros((len(task.done), task.spec.action_dim))
+
+
+def recorded_of(episodes: int, seed: int, action_noise: float) -> Demonstrations:
+    return collect_parallel("ball", episodes, seed, action_noise, workers=1)
 
 
 # (episodes, how many may fail): simulators of physics take long
@@ -42,7 +46,7 @@ TRIALS = {
 @pytest.mark.parametrize("name", [name for name in names() if name != "kitchen_camera"])
 def test_every_task_has_an_expert_whose_noisy_episodes_succeed(name: str) -> None:
     episodes, may_fail = TRIALS.get(name, (20, 0))
-    result = collect(make(name), make_expert(name), episodes, seed=21, action_noise=0.1)
+    result = collect_parallel(name, episodes, seed=21, action_noise=0.1, workers=1)
     assert result.attempted == episodes
     assert len(result.trajectories) == episodes - result.failed
     assert result.failed <= may_fail
@@ -75,9 +79,9 @@ def test_a_task_shows_what_its_spec_says(name: str, seeing: Callable[[str], Task
 
 def test_any_number_of_processes_records_the_same() -> None:
     episodes = 2 * BATCH_EPISODES + 5  # the last batch is a smaller one
-    alone = collect(make("ball"), make_expert("ball"), episodes, seed=3, action_noise=0.3)
+    alone = collect_parallel("ball", episodes, seed=3, action_noise=0.3, workers=1)
     assert alone.failed > 0  # so that some are left out
-    for workers in (1, 2):
+    for workers in (2, 3):
         told: list[tuple[int, int]] = []
         shared = collect_parallel(
             "ball",
@@ -108,6 +112,9 @@ def test_wrong_arguments_are_named_before_any_process_starts() -> None:
         collect_parallel("ball", 3, 0, 0.0, workers=0)
     with pytest.raises(ValueError, match="episodes: 0"):
         collect_parallel("ball", 0, 0, 0.0)
+    for noise in (-0.1, float("nan")):
+        with pytest.raises(ValueError, match=f"action_noise: {noise}"):
+            collect_parallel("ball", 2, 0, noise)
     with pytest.raises(ValueError, match="task: 'bowl'"):
         collect_parallel("bowl", 3, 0, 0.0)
 
@@ -116,7 +123,7 @@ WORLD = BallParameters()
 
 
 def test_a_recording_survives_the_file(tmp_path: Path) -> None:
-    recorded = collect(BallBalancing(), BallExpert(), 20, seed=4, action_noise=0.1).trajectories
+    recorded = recorded_of(20, seed=4, action_noise=0.1).trajectories
     recorded.save(tmp_path / "ball.safetensors")
     loaded = Trajectories.load(tmp_path / "ball.safetensors")
     assert loaded.task == "ball"
@@ -125,7 +132,7 @@ def test_a_recording_survives_the_file(tmp_path: Path) -> None:
 
 
 def test_each_episode_ends_with_its_hold_on_the_goal() -> None:
-    recorded = collect(BallBalancing(), BallExpert(), 30, seed=4, action_noise=0.1).trajectories
+    recorded = recorded_of(30, seed=4, action_noise=0.1).trajectories
     for (start, end), goal in zip(recorded.spans(), recorded.goals, strict=True):
         position = recorded.observations[start:end, 2:4]
         # Observations come before actions: the last one shows all but one of the steps held.
@@ -135,7 +142,7 @@ def test_each_episode_ends_with_its_hold_on_the_goal() -> None:
 
 
 def test_without_noise_the_recorded_actions_replay_the_episode() -> None:
-    recorded = collect(BallBalancing(), BallExpert(), 3, seed=8, action_noise=0.0).trajectories
+    recorded = recorded_of(3, seed=8, action_noise=0.0).trajectories
     assert len(recorded) == 3
     for number, (start, end) in enumerate(recorded.spans()):
         task = BallBalancing()
@@ -147,37 +154,18 @@ def test_without_noise_the_recorded_actions_replay_the_episode() -> None:
 
 
 def test_noise_is_executed_but_not_recorded() -> None:
-    clean = collect(BallBalancing(), BallExpert(), 5, seed=2, action_noise=0.0).trajectories
-    noisy = collect(BallBalancing(), BallExpert(), 5, seed=2, action_noise=0.3).trajectories
+    clean = recorded_of(5, seed=2, action_noise=0.0).trajectories
+    noisy = recorded_of(5, seed=2, action_noise=0.3).trajectories
     np.testing.assert_array_equal(clean.actions[0], noisy.actions[0])
     assert not np.array_equal(clean.observations[1], noisy.observations[1])
-    again = collect(BallBalancing(), BallExpert(), 5, seed=2, action_noise=0.3).trajectories
+    again = recorded_of(5, seed=2, action_noise=0.3).trajectories
     np.testing.assert_array_equal(noisy.observations, again.observations)
 
 
-def test_progress_counts_up() -> None:
-    told: list[tuple[int, int]] = []
-    collect(BallBalancing(), BallExpert(), 2, 0, 0.0, progress=lambda step, most: told.append((step, most)))
-    assert [step for step, _ in told] == list(range(1, len(told) + 1))
-    assert {most for _, most in told} == {WORLD.max_steps}
-
-
-@pytest.mark.parametrize(
-    ("episodes", "noise", "message"),
-    [(0, 0.1, "episodes: 0"), (2, -0.1, "action_noise: -0.1"), (2, float("nan"), "action_noise: nan")],
-)
-def test_wrong_arguments_are_named(episodes: int, noise: float, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        collect(BallBalancing(), BallExpert(), episodes, 0, noise)
-
-
-def test_failures_are_left_out_and_counted() -> None:
-    hard = BallParameters(max_steps=75)  # too short for some of the episodes
-    result = collect(BallBalancing(hard), BallExpert(), 40, seed=0, action_noise=0.0)
-    assert 0 < result.failed < 40
-    assert len(result.trajectories) == 40 - result.failed
+def test_no_episode_that_succeeds_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demonstrations, "make_expert", lambda name: Idle())
     with pytest.raises(ValueError, match="none of 3 succeeded on 'ball'"):
-        collect(BallBalancing(), Idle(), 3, seed=0, action_noise=0.0)
+        recorded_of(3, seed=0, action_noise=0.0)
 
 
 def test_a_task_or_expert_that_is_not_there_is_named_with_those_that_are() -> None:

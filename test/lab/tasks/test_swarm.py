@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from adahi_ros.lab.tasks.demonstrations import collect
+from adahi_ros.lab.tasks.demonstrations import collect_parallel
 from adahi_ros.lab.tasks.swarm import Swarm, SwarmExpert
 from adahi_ros.lab.tasks.swarm_parameters import SwarmParameters
 
@@ -284,7 +284,7 @@ def test_the_expert_flies_swarms_of_other_sizes(drones: int, drive: Callable[...
 
 
 def test_the_expert_succeeds_in_spite_of_the_noise_of_demonstrations() -> None:
-    recorded = collect(Swarm(), SwarmExpert(), episodes=200, seed=5, action_noise=0.1)
+    recorded = collect_parallel("swarm", episodes=200, seed=5, action_noise=0.1, workers=1)
     assert recorded.failed <= 0.03 * recorded.attempted
 
 

@@ -16,6 +16,7 @@ from adahi_ros.lab.training import train  # noqa: E402
 from adahi_ros.lab.tuning import search  # noqa: E402
 from adahi_ros.lab.tuning.search import Plan, Row, efficient, rows, work  # noqa: E402
 from adahi_ros.lab.tuning.trial import Attempt  # noqa: E402
+from adahi_ros.policies.vqbet.vqbet_checkpoint import save_policy  # noqa: E402
 
 RATE = "policies.draft.fit.learning_rate"
 
@@ -131,7 +132,7 @@ def test_a_killed_workers_trial_goes_on_elsewhere_and_ends_as_if_nobody_had_been
 def test_a_trial_that_does_badly_is_stopped_and_one_that_does_well_is_not(
     plan_in: Callable[..., Plan], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(train, "export", lambda checkpoint, path: None)
+    monkeypatch.setattr(train, "save_with_export", save_policy)
 
     def measure(self: Attempt, folder: Path, episodes: int) -> dict[str, float]:
         return figures(0.9 if self._trial.number < 4 else 0.1)
@@ -148,7 +149,7 @@ def test_a_trial_that_does_badly_is_stopped_and_one_that_does_well_is_not(
 def test_a_worker_that_was_given_up_and_lives_leaves_its_trial_to_the_other(
     plan_in: Callable[..., Plan], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(train, "export", lambda checkpoint, path: None)
+    monkeypatch.setattr(train, "save_with_export", save_policy)
     monkeypatch.setattr(Attempt, "_measure", lambda *arguments: figures(0.5))
     plan = plan_in("out", trials=1)
     given_up: list[int] = []
@@ -171,7 +172,7 @@ def test_a_worker_that_was_given_up_and_lives_leaves_its_trial_to_the_other(
 def test_a_setting_that_cannot_be_trained_fails_alone(
     plan_in: Callable[..., Plan], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(train, "export", lambda checkpoint, path: None)
+    monkeypatch.setattr(train, "save_with_export", save_policy)
     monkeypatch.setattr(Attempt, "_measure", lambda *arguments: figures(0.5))
     widths = {
         "policies.draft.size.heads": {"choices": [1, 2]},

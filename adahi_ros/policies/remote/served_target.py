@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What targets behind servers of others share: the connection, and the check of the plans that come."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from weakref import finalize
+
+import numpy as np
+
+from adahi_ros.policies.direct import DirectPolicy
+from adahi_ros.policies.remote.described import Described
+from adahi_ros.policies.remote.remote import Connection, PolicyServer, ServerFault
+
+
+class ServedTarget(DirectPolicy):
+    """A policy behind a server of others, asked about observations as a file describes them.
+
+    Args:
+        read: what the file says of the policy.
+        url: of the server.
+        digest: names what the file says.
+
+    Attributes:
+        device: where it runs, the server's URL.
+    """
+
+    weights_known = False
+
+    def __init__(self, read: Described, url: str, digest: str) -> None:
+        super().__init__(read.signature, read.action_range, read.action_scale, digest)
+        self.device = url
+        self._described = read
+
+    def _reach(
+        self, connect: Callable[[float], Connection], timeout_s: float, clock: Callable[[], float]
+    ) -> None:
+        """Have the server asked by such connections, as long as this policy lives; see `PolicyServer`."""
+        self._server = PolicyServer(self.device, connect, timeout_s, clock)
+        finalize(self, self._server.close)
+
+    def _checked(self, name: str, plans: Any, robots: int) -> np.ndarray:
+        """Return the first T actions of plans of B robots, (B, T, A) float32.
+
+        Args:
+            name: of what was answered, for messages.
+            plans: a stranger's; should be (B, T or more, A) numbers.
+            robots: B.
+
+        Raises:
+            ServerFault: they are no such plans, or not finite, or beyond the action range.
+        """
+        horizon, dim = self.signature.horizon, self.signature.action_dim
+        shape = np.shape(plans) if isinstance(plans, np.ndarray) else None
+        if shape is None or len(shape) != 3 or (shape[0], shape[2]) != (robots, dim) or shape[1] < horizon:
+            found = type(plans).__name__ if shape is None else f"shape {shape}"
+            raise ServerFault(f"answered {name}: {found}, must be ({robots}, {horizon} or more, {dim})")
+        if plans.dtype.kind not in "fiu":
+            raise ServerFault(f"answered {name}: of {plans.dtype}, must be numbers")
+        with np.errstate(over="ignore"):
+            plan = plans[:, :horizon].astype(np.float32)
+        if not np.isfinite(plan).all():
+            row, ahead, index = np.argwhere(~np.isfinite(plan))[0]
+            raise ServerFault(
+                f"answered {name}[{row}, {ahead}, {index}]: {plan[row, ahead, index]}, must be finite"
+            )
+        try:
+            self._described.action_range.check(plan)
+        except ValueError as error:
+            raise ServerFault(f"answered {name}: {error}") from None
+        return plan
+
+
+def connected(link: Connection, check: Callable[[], None]) -> Connection:
+    """Return a connection that a check accepts; close one that it refuses by a `ServerFault`."""
+    try:
+        check()
+    except ServerFault:
+        link.close()
+        raise
+    return link

@@ -1,0 +1,27 @@
+"""Ways to damage a checkpoint."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from safetensors.numpy import load_file, save_file
+
+
+def edit(path: Path, **changes: Any) -> None:
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def resize(path: Path, **changes: Any) -> None:
+    edit(path, config=json.loads(path.read_text())["config"] | changes)
+
+
+def change(path: Path, tensor: str, value: float | None) -> None:
+    """Put a number into a tensor, or take it out."""
+    tensors = load_file(path)
+    if value is None:
+        del tensors[tensor]
+    else:
+        tensors[tensor].flat[0] = value
+    save_file(tensors, path)
