@@ -35,7 +35,7 @@ from rclpy.utilities import try_shutdown
 from adahi_ros.core.assets import asset
 from adahi_ros.core.registry import Argument
 from adahi_ros.lab.nodes.domain import exclusive_domain, loopback_environment
-from adahi_ros.nodes.common.parameters import listed
+from adahi_ros.nodes.common.command_line import listed
 from adahi_ros.nodes.launching.modules import MODULES
 
 PAGE = "reference.md"

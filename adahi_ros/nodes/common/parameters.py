@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import Field, field, fields
 from functools import partial
 from typing import Any, Generic, TypeVar
@@ -104,18 +104,6 @@ def rows(kind: type[Any], within: str = "") -> tuple[Argument, ...]:
                 default = list(default or NO_NAMES)
             found.append(Argument(f"{within}{each.name}", default, **each.metadata))
     return tuple(found)
-
-
-def listed(kind: type[Any]) -> Iterator[tuple[Argument, str]]:
-    """Iterate over what a dataclass declares, for people: each parameter, and the component that it is of.
-
-    Of components that a parameter names, only those of this package have their arguments here.
-    """
-    for row in rows(kind):
-        yield row, ""
-        for name in getattr(row.names, "shipped", ()):
-            for each in arguments_beside(row, {row.name: name}.get):
-                yield each, name
 
 
 def filled(kind: type[P], values: Mapping[str, Any], within: str = "") -> P:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import argparse
 import gc
 import os
 import select
@@ -22,26 +21,10 @@ from rclpy.task import Future
 from rclpy.utilities import ok, remove_ros_args, try_shutdown
 
 from adahi_ros.core.signals import LAUNCH
-from adahi_ros.nodes.common.parameters import ParameterError, listed
+from adahi_ros.nodes.common.parameters import ParameterError
 
 N = TypeVar("N", bound=Node)
 LOOK_S = 0.1  # for a signal, at least so often
-
-
-def _read_arguments(about: str, parameters: type[Any] | None) -> None:
-    """Print `--help`; refuse what is neither that nor ROS's."""
-    helps = not {"-h", "--help"}.isdisjoint(sys.argv)
-    table = list(listed(parameters)) if helps and parameters is not None else []
-    width = max((len(row.name) for row, _ in table), default=0)
-    lines = "\n".join(
-        f"  {row.name:{width}}  {component and f'{component}: '}{row.description} ({row.allowed})"
-        for row, component in table
-    )
-    argparse.ArgumentParser(
-        description=about,
-        epilog=f"parameters, as --ros-args -p NAME:=VALUE or --params-file FILE:\n{lines}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    ).parse_args(remove_ros_args(sys.argv)[1:])
 
 
 def single_threaded(node: Node) -> Executor:
@@ -128,7 +111,10 @@ def run(
     # rclpy would say it once, and the node would go on with a step that has got no command.
     warnings.filterwarnings("error", message="Unhandled exception in done callback")
     try:
-        _read_arguments(about, parameters)
+        if remove_ros_args(sys.argv)[1:]:
+            from adahi_ros.nodes.common.command_line import read_arguments
+
+            read_arguments(about, parameters)
         signals = _Signals()
         signals.come_with_launch_end()
         rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
