@@ -1,0 +1,53 @@
+"""The files of docs/run_lerobot.md work as they stand."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+pytest.importorskip("rclpy")
+
+from adahi_ros.contract.parsing import load_contract
+from adahi_ros.nodes.common.parameters import filled
+from adahi_ros.nodes.robot.draft_policy_parameters import DraftPolicyParameters
+from adahi_ros.nodes.robot.draft_policy_parts import controller_of, policy_and_contract
+from adahi_ros.safety.limits import load_limits
+from adahi_ros.safety.named_limits import limits_path
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs/run_lerobot.md").read_text()
+CONTRACT, TARGET, PARAMETERS = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+
+
+def flat(values: dict[str, Any], within: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in values.items():
+        if isinstance(value, dict):
+            yield from flat(value, f"{within}{name}.")
+        else:
+            yield f"{within}{name}", value
+
+
+@pytest.fixture
+def contract(tmp_path: Path) -> str:
+    (tmp_path / "so101_act.yaml").write_text(CONTRACT)
+    return str(tmp_path / "so101_act.yaml")
+
+
+def test_the_target_names_the_actions_of_the_contract(contract: str) -> None:
+    target, read = yaml.safe_load(TARGET), load_contract(contract)
+    assert target["action_names"] == list(read.action.select)
+    assert target["rate_hz"] == read.rate_hz
+    assert [camera.key for camera in read.cameras] == ["observation.images.front", "observation.images.wrist"]
+
+
+def test_the_parameters_make_a_robot_without_a_policy_that_is_held_until_a_plan_comes(contract: str) -> None:
+    (given,) = yaml.safe_load(PARAMETERS).values()
+    values = filled(DraftPolicyParameters, {**dict(flat(given["ros__parameters"])), "contract": contract})
+    policy, read = policy_and_contract(values)
+    assert controller_of(values, policy).config.trigger.name == "age"
+    names = [path.partition(".")[2] for path in read.action.select]
+    assert load_limits(limits_path(values.safety.limits), names).velocity.min() > 0.0
