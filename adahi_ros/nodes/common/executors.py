@@ -40,3 +40,36 @@ def with_info(callback: Callable[[Any, Mapping[str, int]], None]) -> Any:
         callback(message, information)
 
     return received
+
+
+class Turn:
+    """Calls something once everything is served that has come so far.
+
+    `EventsExecutor` serves events in their order, and keeps all of them. Where one kind costs more time than
+    it has, everything else waits behind more and more of that kind. So such work waits for its turn.
+
+    Attributes:
+        waits: whether it is to be called.
+
+    Args:
+        node: whose executor calls it; without an executor it is called at once.
+        call: what to do.
+    """
+
+    def __init__(self, node: Node, call: Callable[[], None]) -> None:
+        self.waits = False
+        self._node = node
+        self._call = call
+
+    def request(self) -> None:
+        """Have it called, once for all requests until then."""
+        executor = self._node.executor
+        if executor is None:
+            self._call()
+        elif not self.waits:
+            self.waits = True
+            executor.create_task(self._take)
+
+    def _take(self) -> None:
+        self.waits = False
+        self._call()

@@ -32,7 +32,7 @@ from adahi_ros.contract.fields import InputError
 from adahi_ros.core.health_level import Health, Level
 from adahi_ros.core.texts import printable
 from adahi_ros.nodes.common.diagnostics import DiagnosticsPublisher
-from adahi_ros.nodes.common.executors import executor_of
+from adahi_ros.nodes.common.executors import Turn, executor_of
 from adahi_ros.nodes.common.managed import ManagedNode, started
 from adahi_ros.nodes.common.messages import to_link_state, to_status
 from adahi_ros.nodes.common.qos import message_type, observation_qos
@@ -54,6 +54,7 @@ from adahi_ros.nodes.robot.draft_policy_parts import (
     view_of,
 )
 from adahi_ros.nodes.robot.heartbeat_watch import HeartbeatWatch
+from adahi_ros.nodes.robot.kept_messages import KeptMessages
 from adahi_ros.nodes.robot.operator import Operator
 from adahi_ros.policies.interface import Policy
 from adahi_ros.protocol.records import StepRecord
@@ -84,7 +85,7 @@ class DraftPolicyNode(ManagedNode):
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Look for a verifier, then begin to step."""
-        self._inputs.clear()
+        self._forget_inputs()
         self._condition.begin(time.monotonic())
         wait_s = self._values.verifier_wait_s
         self._loop.start(wait_s)
@@ -101,7 +102,7 @@ class DraftPolicyNode(ManagedNode):
         self._heartbeat.end()
         self._commands.stop()
         self._stop_loop()
-        self._inputs.clear()
+        self._forget_inputs()
         self._condition.forget(time.monotonic())
         return super().on_deactivate(state)
 
@@ -125,6 +126,7 @@ class DraftPolicyNode(ManagedNode):
         check_fit(values, contract, policy.signature, encoder)
         first = first_episode(values)
         self._inputs = ObservationAssembler(contract, encode, self._on_missed, first)
+        self._kept, self._turn = KeptMessages(), Turn(self, self._serve_kept)
         if contract.episode is None:
             self.get_logger().info(
                 f"counts episodes from {first}; with first_episode={first} and seed={values.seed} a trial "
@@ -188,11 +190,12 @@ class DraftPolicyNode(ManagedNode):
         return publisher
 
     def _open_subscription(self, topic: str, channel: Channel) -> None:
+        qos = observation_qos(channel)
         subscription = self.create_subscription(
             message_type(channel.kind),
             topic,
-            partial(self._on_message, topic),
-            observation_qos(channel),
+            partial(self._on_message, topic, qos),
+            qos,
             qos_overriding_options=QoSOverridingOptions.with_default_policies(),
         )
         self._opened.callback(self.destroy_subscription, subscription)
@@ -245,12 +248,28 @@ class DraftPolicyNode(ManagedNode):
 
     # A step
 
-    def _on_message(self, topic: str, message: Any) -> None:
+    def _on_message(self, topic: str, qos: QoSProfile, message: Any) -> None:
         if not self._condition.active:
             return
+        if self._turn.waits:  # after a step whatever else came meanwhile is first, such as a stop
+            self._kept.add(topic, message, qos.depth)
+        else:
+            self._take(topic, message)
+
+    def _serve_kept(self) -> None:
+        """Take what has come since the last step, until there is another step."""
+        while self._condition.active and self._kept and not self._turn.waits:
+            self._take(*self._kept.pop())
+
+    def _forget_inputs(self) -> None:
+        self._inputs.clear()
+        self._kept.clear()
+
+    def _take(self, topic: str, message: Any) -> None:
         try:
             observation = self._inputs.add(topic, message, self.get_clock().now().nanoseconds)
             if observation is not None:
+                self._turn.request()
                 self._observe(observation)
         except InputError as error:
             self._condition.ignored(error.field)

@@ -25,7 +25,7 @@ from adahi_ros.core.health_level import Health
 from adahi_ros.core.texts import shortened
 from adahi_ros.nodes.common.deferred_service import DeferredService
 from adahi_ros.nodes.common.diagnostics import DiagnosticsPublisher
-from adahi_ros.nodes.common.executors import executor_of
+from adahi_ros.nodes.common.executors import Turn, executor_of
 from adahi_ros.nodes.common.managed import ManagedNode, started
 from adahi_ros.nodes.common.qos import verify_qos
 from adahi_ros.nodes.common.spin import freeze_garbage, run
@@ -69,6 +69,7 @@ class TargetVerifierNode(ManagedNode):
         """Serve robots."""
         services = [(robot, self._open_services(robot)) for robot in self._values.robots or ("",)]
         self._due = DueTimer(self, self._serve)
+        self._turn = Turn(self, self._serve)
         self._serving.callback(self._due.destroy)
         self._scheduler = RequestScheduler(
             services, self._service, self._values.batch, self._served, self._unheard, self._wake
@@ -80,7 +81,7 @@ class TargetVerifierNode(ManagedNode):
     def _received(self, robot: str, request: VerifyDraft.Request, header: Any) -> None:
         if self._scheduler is not None:
             self._scheduler.take_in(robot, request, header)
-            self._serve()
+            self._turn.request()
 
     def _serve(self) -> None:
         """Serve whose turn it is, and wait for the next turn."""

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Messages that wait for the next step, of each topic the newest."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+
+class KeptMessages:
+    """Messages of several topics in the order in which they came; false while there is none."""
+
+    def __init__(self) -> None:
+        self._kept: deque[tuple[str, Any]] = deque()
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def add(self, topic: str, message: Any, most: int) -> None:
+        """Keep a message, and of its topic at most so many."""
+        same = [place for place, (kept, _) in enumerate(self._kept) if kept == topic]
+        if len(same) >= max(1, most):
+            del self._kept[same[0]]
+        self._kept.append((topic, message))
+
+    def pop(self) -> tuple[str, Any]:
+        """Return the oldest with its topic, and keep it no longer."""
+        return self._kept.popleft()
+
+    def clear(self) -> None:
+        """Keep none."""
+        self._kept.clear()
