@@ -13,5 +13,8 @@ from adahi_ros.nodes.common.qos import new_message
 
 
 def trajectory(names: Sequence[str], positions: np.ndarray, stamp_ns: int) -> Any:
-    """Return the JointTrajectory of positions (A,) at 20 Hz."""
-    return JointTrajectorySink().message(Command(names, "positions", positions, 0.05, stamp_ns), new_message)
+    """Return the JointTrajectory of positions (A,) at 20 Hz, whatever they are."""
+    zeros = np.zeros(len(names))
+    message = JointTrajectorySink().message(Command(names, "positions", zeros, 0.05, stamp_ns), new_message)
+    message.points[0].positions = positions.tolist()
+    return message

@@ -22,12 +22,15 @@ from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.lab.evaluation.evaluate import Comparison
 from adahi_ros.lab.evaluation.loaded_policies import PLANS, Policies, PolicyFiles
 from adahi_ros.lab.tasks import make as make_task
+from adahi_ros.lab.tasks.offscreen import choose_renderer
 from adahi_ros.lab.tasks.task_interface import Task
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.vqbet.code_policy import CodePolicy, Prediction
 from adahi_ros.policies.vqbet.decoder import ActionDecoder
 from adahi_ros.policies.vqbet.vqbet_sizes import NetworkSizes
 from adahi_ros.protocol.records import Reason, StepRecord
+
+choose_renderer()  # before a test imports mujoco itself
 
 # Networks this small only lose by being shared out, all the more where pytest-xdist uses every core.
 os.environ["OMP_NUM_THREADS"] = "1"

@@ -10,6 +10,7 @@ Arguments of a component are fields of its dataclass. ROS parameters, YAML keys 
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import cached_property
@@ -22,6 +23,7 @@ from adahi_ros.core.texts import shortened
 T = TypeVar("T")
 V = TypeVar("V")
 LARGEST_INTEGER = 2**63 - 1
+LARGEST = int(sys.float_info.max)
 SHOWN = 100  # characters of a wrong value
 
 
@@ -186,7 +188,7 @@ class Argument:
         Raises:
             ValueError: it is not allowed; names the argument, the value and what is allowed.
         """
-        if isinstance(self.default, float) and type(value) is int:
+        if isinstance(self.default, float) and type(value) is int and abs(value) <= LARGEST:
             value = float(value)
         right = type(value) is type(self.default)
         if right and self.low is not None and self.high is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -16,11 +16,13 @@ from adahi_ros.gates.gate_config import ControllerConfig
 from adahi_ros.protocol.records import Reason, StepRecord
 from adahi_ros.protocol.request import Request, reported_round_trip_ms
 from adahi_ros.robot.controller import Controller, Step
-from adahi_ros.robot.prefetch import RequestsAhead
 from adahi_ros.robot.requests import Outcome
 from adahi_ros.robot.session import VerifierSession, VerifierState
 from adahi_ros.robot.steps import ActiveStep, Fallback, Totals
 from adahi_ros.robot.target_view import TargetView
+
+if TYPE_CHECKING:
+    from adahi_ros.robot.prefetch import RequestsAhead
 
 THE_ROBOT = np.array([True])
 WAIT_POLICIES = ("wait", "ahead")
@@ -112,6 +114,8 @@ class ControlLoop:
         self._last: ActiveStep | None = None
         self._ahead: RequestsAhead | None = None
         if ahead_period_s is not None:
+            from adahi_ros.robot.prefetch import RequestsAhead
+
             self._ahead = RequestsAhead(session, ahead_period_s, self._received)
         self._arrived: Outcome | None = None  # since the last step, where none is waited for
 

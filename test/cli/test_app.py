@@ -82,7 +82,7 @@ def test_an_error_in_a_real_process_is_one_line() -> None:
         env={**os.environ, "COLUMNS": "40"},
     )
     assert ended.returncode == 2
-    said = f"adahi: methods: 'telepathy', must be of {', '.join(METHODS)}, or GATE:RULE of the gates "
+    said = f"adahi: methods: 'telepathy', must be of {', '.join(METHODS)}, or "
     assert ended.stderr.startswith(said)
     assert ended.stderr.count("\n") == 1
 

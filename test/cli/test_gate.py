@@ -37,4 +37,4 @@ def test_what_cannot_be_trained_is_told(tmp_path: Path, checkpoints: Path, fails
     asked = ("gate", "train", "ball", "--out", tmp_path / "gate.safetensors", "--picture", tmp_path / "g.png")
     assert fails(*asked, "--proposer", "draft") == "adahi: proposer: 'draft', must be plan or corrector\n"
     said = fails(*asked, "--checkpoints", checkpoints, "--backend", "torch", "--workers", 1)
-    assert said.startswith("adahi: corrector: there is no target that plans beside these policies")
+    assert said.startswith("adahi: corrector: there is no corrector beside these policies")

@@ -41,7 +41,7 @@ def test_train_follows_a_recipe(
     assert load_policy(out / "draft", "onnxruntime").signature.parameters > 0
     recipe["policies"]["draft"]["size"]["depth"] = 3
     path.write_text(yaml.safe_dump(recipe))
-    expected = f"adahi: {path}: recipe.policies.draft.size.depth: unknown, must be one of head_hidden,"
+    expected = f"adahi: {path}: recipe.policies.draft.size.depth: unknown, must be one of width,"
     assert fails("train", "ball", "--recipe", path, "--out", out).startswith(expected)
 
 

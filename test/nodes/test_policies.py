@@ -14,9 +14,9 @@ import pytest
 from adahi_ros.core.action_range import ActionRange
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import Feature, ImageInput, Observations, Signature
+from adahi_ros.nodes.common import policies
 from adahi_ros.nodes.common.parameters import ParameterError
 from adahi_ros.nodes.common.policies import PolicyParameters, policy_from
-from adahi_ros.policies import backends
 from adahi_ros.policies.absent import LARGEST
 from adahi_ros.policies.direct import DirectPolicy
 from adahi_ros.policies.interface import Policy, TargetUnavailableError
@@ -74,7 +74,7 @@ def test_a_policy_that_proposes_what_it_should_not_cannot_be_used(
     fixed_policy: Callable[..., Policy], monkeypatch: pytest.MonkeyPatch, propose: Any, reason: str
 ) -> None:
     policy = fixed_policy(EVEN.tolist())
-    monkeypatch.setattr(backends, "load_policy", lambda *arguments: policy)
+    monkeypatch.setattr(policies, "load_policy", lambda *arguments: policy)
     assert policy_from(PolicyParameters("good")) is policy
     monkeypatch.setattr(policy, "propose", propose)
     with pytest.raises(ParameterError, match=rf"^checkpoint: 'liar', .*{reason}"):
@@ -82,7 +82,7 @@ def test_a_policy_that_proposes_what_it_should_not_cannot_be_used(
 
 
 def test_what_is_no_policy_cannot_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backends, "load_policy", lambda *arguments: SimpleNamespace())
+    monkeypatch.setattr(policies, "load_policy", lambda *arguments: SimpleNamespace())
     with pytest.raises(ParameterError, match="checkpoint: 'none', AttributeError"):
         policy_from(PolicyParameters("none"))
 
@@ -100,7 +100,7 @@ def test_a_name_that_no_file_may_have_is_that_of_no_checkpoint(name: str) -> Non
 
 def test_it_is_asked_once_before_anyone_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     policy = Elsewhere((ImageInput("observation.images.front", 6, 8),), instruction=True)
-    monkeypatch.setattr(backends, "load_policy", lambda *arguments: policy)
+    monkeypatch.setattr(policies, "load_policy", lambda *arguments: policy)
     policy_from(PolicyParameters("large"))
     (asked,) = policy.asked
     assert {name: values.shape for name, values in asked.features.items()} == {
@@ -115,7 +115,7 @@ def test_it_is_asked_once_before_anyone_waits_for_it(monkeypatch: pytest.MonkeyP
 
 def test_what_robots_get_is_the_same_whether_it_was_asked_before(monkeypatch: pytest.MonkeyPatch) -> None:
     asked_before, new = Elsewhere(), Elsewhere()
-    monkeypatch.setattr(backends, "load_policy", lambda *arguments: asked_before)
+    monkeypatch.setattr(policies, "load_policy", lambda *arguments: asked_before)
     policy_from(PolicyParameters("large"))
     window = WireWindow.of(np.ones((2, 4), np.float32), np.zeros(5, np.float32))
     draft = Proposal(np.zeros((1, 0, 2), np.float32))
@@ -132,7 +132,7 @@ def test_a_target_that_is_not_to_be_had_yet_may_come_and_a_draft_must_be_there(
 ) -> None:
     policy = Elsewhere()
     policy.away = True
-    monkeypatch.setattr(backends, "load_policy", lambda *arguments: policy)
+    monkeypatch.setattr(policies, "load_policy", lambda *arguments: policy)
     told: list[str] = []
     assert policy_from(PolicyParameters("large"), told.append) is policy
     assert told == [AWAY]

@@ -20,10 +20,10 @@ from adahi_ros.acceptance.semantic import load_semantic_head
 from adahi_ros.core.assets import CHECKPOINTS, named
 from adahi_ros.lab.nodes.domain import exclusive_domain
 from adahi_ros.lab.nodes.observer import Observer
+from adahi_ros.nodes.common import policies
 from adahi_ros.nodes.server.request_scheduler import BatchParameters
 from adahi_ros.nodes.server.target_verifier_node import TargetVerifierNode
 from adahi_ros.nodes.server.target_verifier_parameters import TargetVerifierParameters, told_to_compute
-from adahi_ros.policies import backends
 from adahi_ros.policies.absent import AbsentPolicy
 from adahi_ros.policies.interface import TargetUnavailableError
 from adahi_ros.protocol.request import fingerprint_number
@@ -119,7 +119,7 @@ def test_a_target_that_is_not_to_be_had_yet_keeps_no_verifier_from_serving(
 
     policy = AbsentPolicy(4, 0, 2)
     monkeypatch.setattr(policy, "propose", away, raising=False)
-    monkeypatch.setattr(backends, "load_policy", lambda *arguments: policy)
+    monkeypatch.setattr(policies, "load_policy", lambda *arguments: policy)
     node = make_node()
     assert node.trigger_configure() is TransitionCallbackReturn.SUCCESS
     assert "the target is not to be had yet" in (said := capfd.readouterr().err)
@@ -182,6 +182,6 @@ def test_a_target_that_no_robot_can_serve_is_refused_where_it_is_configured(
     policy = AbsentPolicy(4, 0, 2)
     policy.signature = replace(policy.signature, history=65)
     monkeypatch.setattr(policy, "act", lambda *arguments: np.zeros((1, 1, 2)))
-    monkeypatch.setattr(backends, "load_policy", lambda *arguments: policy)
+    monkeypatch.setattr(policies, "load_policy", lambda *arguments: policy)
     assert make_node(checkpoint="long").trigger_configure() is not TransitionCallbackReturn.SUCCESS
     assert "checkpoint: 'long', history: the target's is 65, must be from 1 to 64" in capfd.readouterr().err

@@ -67,7 +67,7 @@ class NotingCorrector(CorrectorProposer):
         self.replied.append(np.full_like(planned, np.nan))
         return super().propose(context)
 
-    def told(self, requested_at: int, verdict: Verdict, rows: np.ndarray) -> None:
+    def observe_reply(self, requested_at: int, verdict: Verdict, rows: np.ndarray) -> None:
         """See `Proposer`: of who waits, the step that asked is the present one."""
         self.replied[requested_at][rows] = verdict.actions[:, 0]
 

@@ -233,7 +233,7 @@ def test_the_target_reads_as_much_of_the_past_as_it_wants(policies: Policies) ->
 def test_the_oracle_reads_as_the_target_does(policies: Policies) -> None:
     """A gate that is asked side by side with the verifier sees what that sees."""
     longer, shown = Remembering(policies.target), make("ball")
-    gate = ThresholdedGate("oracle", 0.2, OracleGate(longer, shown))
+    gate = ThresholdedGate("oracle", 0.2, OracleGate(longer, shown, 2))
     controller = Controller(policies.draft, ControllerConfig(gate))
     rollout(shown, controller, TargetVerifier(longer), 3, [0, 1])
     assert len(longer.seen) % 2 == 0
