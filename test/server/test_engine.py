@@ -20,6 +20,7 @@ from adahi_ros.policies.vqbet.vqbet_sizes import NetworkSizes
 from adahi_ros.protocol.request import (
     NO_FINGERPRINT,
     UNKNOWN_MS,
+    Reply,
     Request,
     RequestError,
     RequestFault,
@@ -28,8 +29,7 @@ from adahi_ros.protocol.request import (
 from adahi_ros.protocol.window import SentWindows
 from adahi_ros.robot.target_view import Features
 from adahi_ros.server.engine import Engine
-from adahi_ros.server.verification_request import VerificationRequest
-from adahi_ros.server.verifier import TargetVerifier, verification_uniforms
+from adahi_ros.server.verifier import TargetVerifier, VerificationRequest, verification_uniforms
 
 SEED, STEPS, HORIZON = 3, 12, 4
 NOW_S = 1.0
@@ -171,6 +171,12 @@ def test_a_target_without_a_tokenizer_replaces() -> None:
     assert refusal.value.fault is RequestFault.TOKENIZER_MISMATCH
 
 
+def together(engine: Engine, requests: list[Request]) -> list[Reply]:
+    replies = engine.finish(engine.begin(requests), NOW_S)
+    assert all(isinstance(each, Reply) for each in replies)
+    return replies  # type: ignore[return-value]
+
+
 def semantic(tmp_path: Path, **arguments: float) -> dict[str, Any]:
     """Arguments of a rule whose head says of every mismatch that it matters with a probability of a half."""
     path, count = tmp_path / "head.safetensors", signs_of(Recalling(2).signature.codes, 2)
@@ -204,16 +210,16 @@ def test_by_link_a_draft_stands_where_the_robots_round_trip_is_long_and_the_draw
     all_stand = [request_of(step=step, first_step=step, round_trip_ms=51.0) for step in steps]
     none_stand = [replace(each, round_trip_ms=49.0) for each in all_stand]
     unknown = [replace(each, round_trip_ms=UNKNOWN_MS) for each in all_stand]
-    for verdict in engine.verify_all(all_stand, NOW_S):
+    for verdict in together(engine, all_stand):
         assert all(verdict.accepted)
-    expected = plain.verify_all(unknown, NOW_S)
+    expected = together(plain, unknown)
     assert not all(all(verdict.accepted) for verdict in expected)
     for requests in (none_stand, unknown):
-        for verdict, one in zip(engine.verify_all(requests, NOW_S), expected, strict=True):
+        for verdict, one in zip(together(engine, requests), expected, strict=True):
             np.testing.assert_array_equal(verdict.accepted, one.accepted)
             np.testing.assert_allclose(verdict.actions, one.actions, rtol=1e-6)
     before = len(asked)
-    engine.verify_all(all_stand, NOW_S)  # sent again as they were
+    together(engine, all_stand)  # sent again as they were
     assert len(asked) == before
 
 

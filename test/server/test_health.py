@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from adahi_ros.core.health_level import Level
-from adahi_ros.server.server_health import HealthWatch
-from adahi_ros.server.service import Counts
+from adahi_ros.server.server_health import Counts, HealthWatch
 
 
 def test_a_verifier_that_nobody_has_asked_serves() -> None:

@@ -19,9 +19,9 @@ from adahi_ros.protocol.description import Description
 from adahi_ros.protocol.request import Request, RequestError, RequestFault
 from adahi_ros.protocol.window import SentWindows
 from adahi_ros.robot.target_view import Numbers
-from adahi_ros.server.engine import Engine, ServedTarget, ServedTargets
+from adahi_ros.server.engine import Engine
 from adahi_ros.server.received_images import pictures
-from adahi_ros.server.service import VerificationService
+from adahi_ros.server.service import ServedTarget, ServedTargets, VerificationService
 from adahi_ros.server.verifier import TargetVerifier
 from adahi_ros.vision.images import to_jpeg
 

@@ -9,7 +9,7 @@ import pytest
 from adahi_ros.core.signature import OBSERVATION, Feature, Signature
 from adahi_ros.protocol.description import Description
 from adahi_ros.protocol.request import RequestError, RequestFault
-from adahi_ros.server.engine import TARGETS_MOST, ServedTarget, ServedTargets
+from adahi_ros.server.service import TARGETS_MOST, ServedTarget, ServedTargets
 
 SIGNATURE = Signature(2, 4, 2, (Feature(OBSERVATION, 3),), parameters=7)
 

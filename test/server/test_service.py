@@ -14,8 +14,15 @@ from adahi_ros.policies.interface import Policy
 from adahi_ros.protocol.description import Description
 from adahi_ros.protocol.request import INTERNAL_ERROR, OK, Request, RequestError, RequestFault, sent_codes
 from adahi_ros.protocol.window import WireWindow
-from adahi_ros.server.engine import Engine, ServedTarget, ServedTargets
-from adahi_ros.server.service import LATE_S, Served, VerificationService, target_name
+from adahi_ros.server.engine import Engine
+from adahi_ros.server.service import (
+    LATE_S,
+    Served,
+    ServedTarget,
+    ServedTargets,
+    VerificationService,
+    target_name,
+)
 from adahi_ros.server.verifier import TargetVerifier
 
 EVEN = np.full((2, 4), 0.25)

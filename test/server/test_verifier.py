@@ -15,8 +15,13 @@ from adahi_ros.core.signature import Observations
 from adahi_ros.policies.interface import Policy, Sampling, fingerprint_of
 from adahi_ros.policies.slowed import SlowedPolicy
 from adahi_ros.protocol.request import RequestError, RequestFault, sent_codes
-from adahi_ros.server.verification_request import VerificationRequest
-from adahi_ros.server.verifier import AGREEMENTS, TargetVerifier, VerificationDraws, verification_uniforms
+from adahi_ros.server.verifier import (
+    AGREEMENTS,
+    TargetVerifier,
+    VerificationDraws,
+    VerificationRequest,
+    verification_uniforms,
+)
 
 DRAFT = [[0.7, 0.1, 0.1, 0.1], [0.25, 0.25, 0.25, 0.25]]
 TARGET = [[0.1, 0.2, 0.3, 0.4], [0.5, 0.3, 0.15, 0.05]]
@@ -61,11 +66,11 @@ def test_its_fingerprint_is_that_of_the_weights_whatever_is_made_of_the_policy(
     own = fingerprint_of(policy)
     assert re.fullmatch("[0-9a-f]{16}", own)
     for made in (policy, SlowedPolicy(policy, 0.0, lambda _: None)):
-        assert TargetVerifier(made, "speculative", temperature=0.5).fingerprint == own
-        assert TargetVerifier(made, "replace", agreement="choose").fingerprint == own
+        assert TargetVerifier(made, "speculative", temperature=0.5).terms.fingerprint == own
+        assert TargetVerifier(made, "replace", agreement="choose").terms.fingerprint == own
     policy.weights_known = False  # type: ignore[attr-defined]
     for made in (policy, SlowedPolicy(policy, 0.0, lambda _: None)):
-        assert TargetVerifier(made, "replace", agreement="choose").fingerprint == ""
+        assert TargetVerifier(made, "replace", agreement="choose").terms.fingerprint == ""
 
 
 def test_a_digest_of_16_digits_is_the_fingerprint_and_others_have_one_of_their_own(

@@ -23,7 +23,7 @@ from adahi_ros.policies.vqbet.vqbet_checkpoint import load_decoder
 from adahi_ros.protocol.description import Description
 from adahi_ros.protocol.request import PROTOCOL_VERSION, RequestFault, fingerprint_number
 from adahi_ros.protocol.window import WireWindow, window_digest
-from adahi_ros.server.verification_request import check_request
+from adahi_ros.server.engine import check_request
 from adahi_ros.server.verifier import TargetVerifier, verification_uniforms
 from adahi_ros.server.window_cache import WindowCache
 

@@ -21,20 +21,17 @@ from typing import Any
 
 import numpy as np
 
-from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.core.texts import abridged
 from adahi_ros.policies.interface import TargetUnavailableError
 from adahi_ros.server.ray.fleet_file import FleetPolicy, application_of
 from adahi_ros.server.ray.ray_head import check_installed
-from adahi_ros.server.verification_request import VerificationRequest
+from adahi_ros.server.verifier import Verdicts, VerificationRequest
 
 RETRY_AFTER_S = 0.25  # robots come again while Ray is away
 LOOK_S = 0.1  # for a Ray that is away
 NOTICE_S = 1.0  # from the first call that fails of a Ray that dies to the end of its head's connection
 PAUSE_S = 0.02  # before a batch goes to another replica
 DEPLOYED_S = 300.0  # a policy's first replica, its weights loaded
-
-Told = list[Verdict | Exception]
 
 
 @dataclass(eq=False)
@@ -60,17 +57,12 @@ class RayVerifier:
     """
 
     def __init__(self, policies: RayPolicies, policy: FleetPolicy, described: Any) -> None:
-        self.signature = described.signature
-        self.draws = described.draws
-        self.rule = described.rule
-        self.acceptance = described.acceptance
-        self.fingerprint = described.fingerprint
-        self.device = described.device
+        self.terms, self.device = described.terms, described.device
         self.at_once = policy.replicas.most * policy.replicas.under_way
         self._policies = policies
         self._policy = policy
 
-    def submit(self, request: VerificationRequest, draws: np.ndarray, until_s: float) -> Future[Told]:
+    def submit(self, request: VerificationRequest, draws: np.ndarray, until_s: float) -> Future[Verdicts]:
         """See `Verifier`; its clock is `time.monotonic`."""
         return self._policies.submit(self._policy, request, draws, until_s)
 
@@ -125,7 +117,7 @@ class RayPolicies:
 
     def submit(
         self, policy: FleetPolicy, request: VerificationRequest, draws: np.ndarray, until_s: float
-    ) -> Future[Told]:
+    ) -> Future[Verdicts]:
         """See `Verifier.submit`."""
         return self._run(self._ask(policy, request, draws, until_s))
 
@@ -136,7 +128,7 @@ class RayPolicies:
 
     async def _ask(
         self, policy: FleetPolicy, request: VerificationRequest, draws: np.ndarray, until_s: float
-    ) -> Told:
+    ) -> Verdicts:
         count = len(draws)
         parts = np.array_split(np.arange(count), -(-count // policy.batch))
         asked = (self._ask_some(policy, request.rows(rows), draws[rows], until_s) for rows in parts)
@@ -147,7 +139,7 @@ class RayPolicies:
 
     async def _ask_some(
         self, policy: FleetPolicy, request: VerificationRequest, draws: np.ndarray, until_s: float
-    ) -> Told:
+    ) -> Verdicts:
         """Ask one replica after the other until one replies."""
         from ray.exceptions import RayActorError, RayTaskError
         from ray.serve.exceptions import ReplicaUnavailableError
@@ -231,9 +223,10 @@ class RayPolicies:
                 handles[policy.name] = await asyncio.to_thread(_deployed, policy)
                 described = await asyncio.wait_for(_of(handles[policy.name].describe.remote()), DEPLOYED_S)
             before = self._described.setdefault(policy.name, described)
-            if _without_weights(before.signature) != _without_weights(described.signature):
+            was, now = before.terms, described.terms
+            if replace(was.signature, parameters=0) != replace(now.signature, parameters=0):
                 raise ValueError(f"policy {policy.name!r} is back, and reads or proposes something else")
-            if before.fingerprint != described.fingerprint:
+            if was.fingerprint != now.fingerprint:
                 self._say(f"policy {policy.name!r} is back with other weights than robots are told")
         self._connection = _Connection(handles, self._loop.create_future())
 
@@ -263,7 +256,7 @@ class RayPolicies:
         await self._disconnected()
 
 
-async def _replied(connection: _Connection, handle: Any, asked: Any, left_s: float) -> Told | None:
+async def _replied(connection: _Connection, handle: Any, asked: Any, left_s: float) -> Verdicts | None:
     """Return what a replica says to a batch; None where it is to be asked again, if there is time.
 
     Raises:
@@ -279,7 +272,7 @@ async def _replied(connection: _Connection, handle: Any, asked: Any, left_s: flo
     if replied.cancelled():  # by Ray, as it ends
         await asyncio.sleep(PAUSE_S)
         return None
-    told: Told = replied.result()
+    told: Verdicts = replied.result()
     return told
 
 
@@ -345,7 +338,3 @@ def _disconnect() -> None:
     # Ray Serve would take this controller for the next Ray's, which counts its clients anew.
     context._set_global_client(None)
     ray.shutdown()
-
-
-def _without_weights(signature: Any) -> Any:
-    return replace(signature, parameters=0)

@@ -25,8 +25,7 @@ from adahi_ros.protocol.request import sent_codes
 from adahi_ros.server.ray.fleet_file import FleetPolicy, Replicas, SemanticArguments
 from adahi_ros.server.ray.ray_head import ENVIRONMENT, RayHead
 from adahi_ros.server.ray.ray_policies import RayPolicies, RayVerifier
-from adahi_ros.server.verification_request import VerificationRequest
-from adahi_ros.server.verifier import TargetVerifier
+from adahi_ros.server.verifier import TargetVerifier, VerificationRequest
 
 pytestmark = [
     pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed: requirements/ray.txt"),
@@ -67,12 +66,12 @@ class OnRay:
             assert self.heard.wait_for(lambda: any(what in each for each in self.said), LIMIT_S), self.said
 
     def request(self, robots: int, seed: int = 0) -> tuple[VerificationRequest, np.ndarray]:
-        signature, draw = self.verifier.signature, np.random.default_rng(seed)
+        signature, draw = self.verifier.terms.signature, np.random.default_rng(seed)
         seen = draw.normal(size=(robots, signature.history, signature.observation_dim))
         goals = draw.normal(size=(robots, signature.goal_dim))
         observations = signature.observations(seen.astype(np.float32), goals.astype(np.float32))
         draft = Proposal(np.zeros((robots, 0, signature.action_dim), np.float32))
-        return VerificationRequest(observations, draft), draw.random((robots, self.verifier.draws, 2))
+        return VerificationRequest(observations, draft), draw.random((robots, self.verifier.terms.draws, 2))
 
 
 def random_head(target: Policy) -> SemanticHead:
@@ -124,9 +123,9 @@ def test_batches_that_arrive_together_are_told_apart(on_ray: OnRay) -> None:
 
 def test_the_head_of_the_rule_semantic_is_on_the_replica_and_goes_by_the_link(on_ray: OnRay) -> None:
     there, here = on_ray.semantic, on_ray.semantic_here
-    assert there.acceptance.uses_link  # type: ignore[attr-defined]
-    assert there.fingerprint == here.fingerprint == on_ray.verifier.fingerprint != ""
-    codes = there.signature.codes
+    assert there.terms.acceptance.uses_link
+    assert there.terms.fingerprint == here.terms.fingerprint == on_ray.verifier.terms.fingerprint != ""
+    codes = there.terms.signature.codes
     assert codes is not None
     robots, draw = 24, np.random.default_rng(2)
     bare, draws = on_ray.request(robots)

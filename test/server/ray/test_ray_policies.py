@@ -15,13 +15,14 @@ import numpy as np
 import pytest
 
 from adahi_ros.acceptance.interface import Verdict
+from adahi_ros.acceptance.replace import Replace
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import Observations, Signature, observed_features
 from adahi_ros.policies.interface import TargetUnavailableError
 from adahi_ros.server.ray import ray_policies
 from adahi_ros.server.ray.fleet_file import FleetPolicy
 from adahi_ros.server.ray.ray_policies import RayPolicies
-from adahi_ros.server.verification_request import VerificationRequest
+from adahi_ros.server.verifier import Terms, VerificationRequest
 
 pytestmark = pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed: requirements/ray.txt")
 LIMIT_S = 10.0
@@ -84,15 +85,8 @@ class Ray:
 
     def _handles(self) -> dict[str, Any]:
         self.policies._head = self.head
-        said = SimpleNamespace(
-            made_of=POLICY,
-            signature=SIGNATURE,
-            draws=1,
-            rule="replace",
-            acceptance=None,
-            fingerprint=self.fingerprint,
-            device="cpu",
-        )
+        terms = Terms(SIGNATURE, 1, "replace", Replace(), self.fingerprint)
+        said = SimpleNamespace(made_of=POLICY, terms=terms, device="cpu")
         describe = SimpleNamespace(remote=lambda: Response(said))
         verify = SimpleNamespace(remote=self._verify)
         return {"arm": SimpleNamespace(describe=describe, verify=verify)}
@@ -182,7 +176,7 @@ def test_what_fails_while_ray_is_there_is_told_as_what_it_is(
 
 def test_a_policy_that_comes_back_with_other_weights_is_told(ray: Ray) -> None:
     (verifier,) = ray.policies.open()
-    assert verifier.fingerprint == "0123456789abcdef"
+    assert verifier.terms.fingerprint == "0123456789abcdef"
     ray.vanish()
     ray.await_said("Ray is away")
     ray.fingerprint = "fedcba9876543210"
