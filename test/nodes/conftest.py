@@ -2,9 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from adahi_ros.lab.nodes.domain import exclusive_domain
+from adahi_ros.lab.nodes.observer import Observer
+from test.nodes.in_process import NodesInProcess, nodes_in_process
+
+
+@pytest.fixture
+def nodes() -> Iterator[NodesInProcess]:
+    """Nodes in this process, and what ends them."""
+    with nodes_in_process() as nodes:
+        yield nodes
+
+
+@pytest.fixture
+def ends() -> Iterator[tuple[Observer, Observer]]:
+    """The two ends of a service in one domain: server and robot."""
+    with exclusive_domain() as domain:
+        server, robot = Observer(domain, "server"), Observer(domain, "robot")
+        yield server, robot
+        robot.close()
+        server.close()
 
 
 @pytest.fixture

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from typing import Any
 
-import pytest
 from adahi_msgs.srv import VerifyDraft
 
-from adahi_ros.lab.nodes.domain import exclusive_domain
 from adahi_ros.lab.nodes.observer import Observer
 from adahi_ros.nodes.common.qos import verify_qos
 from adahi_ros.nodes.common.reachable import Clients
@@ -29,15 +26,6 @@ class Counted:
     def send_response(self, response: VerifyDraft.Response, header: Any) -> None:
         self.sent.append(response.step_id)
         self._service.send_response(response, header)
-
-
-@pytest.fixture
-def ends() -> Iterator[tuple[Observer, Observer]]:
-    with exclusive_domain() as domain:
-        server, robot = Observer(domain, "server"), Observer(domain, "robot")
-        yield server, robot
-        robot.close()
-        server.close()
 
 
 def taken(service: Any, count: int) -> list[tuple[VerifyDraft.Request, Any]]:

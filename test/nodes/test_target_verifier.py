@@ -8,7 +8,6 @@ import warnings
 from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,7 +15,6 @@ from typing import Any
 import numpy as np
 import pytest
 from adahi_msgs.srv import VerifyDraft
-from rclpy.parameter import Parameter
 from sensor_msgs.msg import CompressedImage
 
 from adahi_ros.acceptance.interface import Verdict
@@ -25,9 +23,6 @@ from adahi_ros.core.health_level import Level
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import Observations
 from adahi_ros.core.texts import TEXT_LENGTH
-from adahi_ros.lab.nodes.domain import exclusive_domain
-from adahi_ros.lab.nodes.observer import Observer
-from adahi_ros.nodes.common.managed import started
 from adahi_ros.nodes.common.throttled_log import ThrottledLog
 from adahi_ros.nodes.common.verifier_messages import from_request, to_reply
 from adahi_ros.nodes.server import target_verifier_parameters
@@ -37,6 +32,7 @@ from adahi_ros.policies.interface import Policy, Sampling
 from adahi_ros.protocol.request import PROTOCOL_VERSION, RequestFault, fingerprint_number
 from adahi_ros.protocol.window import SentWindows, WireWindow
 from adahi_ros.server.engine import REPLIES_KEPT
+from test.nodes.in_process import nodes_in_process
 
 Ask = Callable[..., VerifyDraft.Response]
 ROOM = 256
@@ -67,23 +63,10 @@ def running(exported: Path) -> Iterator[tuple[TargetVerifierNode, Counting]]:
         policies.append(Counting(load(*arguments)))
         return policies[0]
 
-    with exclusive_domain() as domain, pytest.MonkeyPatch.context() as patch:
+    with nodes_in_process() as nodes, pytest.MonkeyPatch.context() as patch:
         patch.setattr(target_verifier_parameters, "policy_from", counting)
-        observer = Observer(domain, "watcher")
-        node = started(
-            partial(
-                TargetVerifierNode,
-                context=observer.context,
-                use_global_arguments=False,
-                parameter_overrides=[
-                    Parameter("checkpoint", value=str(exported / "target")),
-                    Parameter("cache.robots", value=ROOM),
-                ],
-            )
-        )
-        yield node, policies[0]
-        node.destroy_node()
-        observer.close()
+        values = {"checkpoint": str(exported / "target"), "cache.robots": ROOM}
+        yield nodes.start(TargetVerifierNode, values), policies[0]
 
 
 @pytest.fixture(scope="module")

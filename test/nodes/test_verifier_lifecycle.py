@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,12 +14,9 @@ import numpy as np
 import pytest
 from adahi_msgs.srv import DescribeTarget, VerifyDraft
 from rclpy.lifecycle import TransitionCallbackReturn
-from rclpy.parameter import Parameter
 
 from adahi_ros.acceptance.semantic import load_semantic_head
 from adahi_ros.core.assets import CHECKPOINTS, named
-from adahi_ros.lab.nodes.domain import exclusive_domain
-from adahi_ros.lab.nodes.observer import Observer
 from adahi_ros.nodes.common import policies
 from adahi_ros.nodes.server.request_scheduler import BatchParameters
 from adahi_ros.nodes.server.target_verifier_node import TargetVerifierNode
@@ -27,30 +24,18 @@ from adahi_ros.nodes.server.target_verifier_parameters import TargetVerifierPara
 from adahi_ros.policies.absent import AbsentPolicy
 from adahi_ros.policies.interface import TargetUnavailableError
 from adahi_ros.protocol.request import fingerprint_number
+from test.nodes.in_process import NodesInProcess
 
 
 @pytest.fixture
-def make_node(exported: Path) -> Iterator[Callable[..., TargetVerifierNode]]:
+def make_node(nodes: NodesInProcess, exported: Path) -> Callable[..., TargetVerifierNode]:
     """From parameters to a verifier that is not configured."""
-    with exclusive_domain() as domain:
-        observer = Observer(domain, "watcher")
-        nodes: list[TargetVerifierNode] = []
 
-        def make(**parameters: Any) -> TargetVerifierNode:
-            given = {"checkpoint": str(exported / "target"), "autostart": False, **parameters}
-            nodes.append(
-                TargetVerifierNode(
-                    context=observer.context,
-                    use_global_arguments=False,
-                    parameter_overrides=[Parameter(name, value=value) for name, value in given.items()],
-                )
-            )
-            return nodes[-1]
+    def make(**parameters: Any) -> TargetVerifierNode:
+        given = {"checkpoint": str(exported / "target"), "autostart": False, **parameters}
+        return nodes.make(TargetVerifierNode, given)
 
-        yield make
-        for node in nodes:
-            node.destroy_node()
-        observer.close()
+    return make
 
 
 @pytest.fixture
@@ -62,15 +47,13 @@ def node(make_node: Callable[..., TargetVerifierNode]) -> TargetVerifierNode:
     return node
 
 
-def rule_of(node: TargetVerifierNode) -> str:
-    return str(node._describe(DescribeTarget.Request(), DescribeTarget.Response()).acceptance)
+def described(node: TargetVerifierNode) -> DescribeTarget.Response:
+    return node._describe(DescribeTarget.Request(), DescribeTarget.Response())
 
 
 def test_a_verifier_that_is_cleaned_up_keeps_no_policy(node: TargetVerifierNode) -> None:
     """The next one that it is configured with must find its memory free."""
-    assert (
-        node._describe(DescribeTarget.Request(), DescribeTarget.Response()).acceptance == "speculative"
-    )  # of a target with a tokenizer
+    assert described(node).acceptance == "speculative"  # of a target with a tokenizer
     kept = weakref.ref(node._service)
     node.trigger_deactivate()
     node.trigger_cleanup()
@@ -125,9 +108,7 @@ def test_a_target_that_is_not_to_be_had_yet_keeps_no_verifier_from_serving(
     assert "the target is not to be had yet" in (said := capfd.readouterr().err)
     assert "ws://there:8000: not reachable" in said
     assert node.trigger_activate() is TransitionCallbackReturn.SUCCESS
-    assert (
-        node._describe(DescribeTarget.Request(), DescribeTarget.Response()).acceptance == "replace"
-    )  # it has no tokenizer
+    assert described(node).acceptance == "replace"  # it has no tokenizer
 
 
 def test_what_is_not_said_of_where_it_computes_is_left_to_the_targets_file() -> None:
@@ -168,10 +149,9 @@ def test_the_head_of_its_target_goes_by_the_link_where_the_verifier_is_told_to(
     node = make_node(rule="semantic", checkpoint="ball/target", **told)
     assert node.trigger_configure() is TransitionCallbackReturn.SUCCESS
     engine = node._service.targets.named("").engine
-    assert engine._uses_link == bool(patience_ms)
-    described = node._describe(DescribeTarget.Request(), DescribeTarget.Response())
+    assert engine._terms.acceptance.uses_link == bool(patience_ms)
     head = load_semantic_head(named(HEAD, CHECKPOINTS))
-    assert described.policy_fingerprint == fingerprint_number(head.target) > 0
+    assert described(node).policy_fingerprint == fingerprint_number(head.target) > 0
 
 
 def test_a_target_that_no_robot_can_serve_is_refused_where_it_is_configured(
