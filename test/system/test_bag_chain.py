@@ -10,7 +10,6 @@ import signal
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -31,7 +30,8 @@ from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.lab.tasks import make
 from adahi_ros.lab.tasks.demonstrations import collect_parallel
 from adahi_ros.policies.backends import load_policy
-from test.system.recorder import COMMAND, ENDS_S, RELIABLE, Recorder, wait_for_the_end_of
+from test.system.recorder import COMMAND, ENDS_S, RELIABLE, Recorder
+from test.system.stage import Stage
 
 EPISODES, SEED = 2, 3
 BURST = 2000
@@ -64,11 +64,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory, recipe_of: Callable[..., st
 
 
 @pytest.fixture(scope="module")
-def demonstrated(stage: Any, folder: Path, recorders: Callable[..., Recorder]) -> Path:
+def demonstrated(stage: Stage, folder: Path, recorders: Callable[..., Recorder]) -> Path:
     """A bag of the expert, twenty times as fast as it acts."""
     recorder = recorders(folder, "--contract", "ball.yaml", "--out", "demonstrations", "--use-sim-time")
-    simulator = stage.start(
-        "robot_simulator_node",
+    simulator = stage.start_simulator(
         task="ball",
         seed=SEED,
         episodes=EPISODES,
@@ -77,7 +76,7 @@ def demonstrated(stage: Any, folder: Path, recorders: Callable[..., Recorder]) -
         wait_for_subscribers=1,
         qos_overrides=RELIABLE,
     )
-    wait_for_the_end_of(simulator, stage)
+    stage.await_end(simulator)
     said = recorder.end()
     assert "demonstrations: " in said
     assert "Traceback" not in said
@@ -120,7 +119,7 @@ def test_the_recording_is_replayed_without_a_robot(trained: str, demonstrated: P
 
 
 def test_the_policies_run_on_the_robot_and_their_run_is_reported(
-    trained: str, stage: Any, folder: Path, recorders: Callable[..., Recorder]
+    trained: str, stage: Stage, folder: Path, recorders: Callable[..., Recorder]
 ) -> None:
     recorder = recorders(folder, "--contract", "ball.yaml", "--out", "run")
     values = yaml.safe_load((folder / "params.yaml").read_text())["/**"]["ros__parameters"]
@@ -128,11 +127,10 @@ def test_the_policies_run_on_the_robot_and_their_run_is_reported(
     stage.start("target_verifier_node", checkpoint=str(folder / "policies/target"))
     patient = {"deadline_s": 5.0, "safety__hold_after_s": 60.0}
     stage.start("draft_policy_node", **settings, **patient, command__lockstep=True)
-    assert stage.change_state("configure")
-    assert stage.change_state("activate")
+    stage.activate()
     recorder.wait_until_it_records("draft_status")
-    simulator = stage.start("robot_simulator_node", episodes=1, lockstep=True, wait_for_subscribers=2)
-    wait_for_the_end_of(simulator, stage)
+    simulator = stage.start_simulator(episodes=1, lockstep=True, wait_for_subscribers=2)
+    stage.await_end(simulator)
     recorder.end(signal.SIGTERM)
     said = adahi(folder, "report", "run", "--json", "run.json")
     found = json.loads((folder / "run.json").read_text())
@@ -157,7 +155,7 @@ def test_the_policies_run_on_the_robot_and_their_run_is_reported(
 
 
 def test_a_recorder_in_a_namespace_ends_by_itself_with_a_whole_bag(
-    stage: Any, folder: Path, recorders: Callable[..., Recorder]
+    stage: Stage, folder: Path, recorders: Callable[..., Recorder]
 ) -> None:
     """Nobody publishes `command` here; the bag is whole all the same, and what lacks is told."""
     out = stage.node.create_publisher(TaskState, "/left/task_state", qos_profile_sensor_data)
@@ -185,7 +183,7 @@ def test_a_recorder_in_a_namespace_ends_by_itself_with_a_whole_bag(
 
 
 def test_all_that_has_come_is_written_however_often_the_recorder_is_told_to_end(
-    stage: Any, folder: Path, recorders: Callable[..., Recorder]
+    stage: Stage, folder: Path, recorders: Callable[..., Recorder]
 ) -> None:
     before = stage.node.count_subscribers("task_state")  # nodes of tests before this one
     recorder = recorders(folder, "--contract", "ball.yaml", "--out", "burst")
@@ -201,7 +199,7 @@ def test_all_that_has_come_is_written_however_often_the_recorder_is_told_to_end(
 
 
 def test_a_clock_that_begins_anew_ends_the_bag_and_says_so(
-    stage: Any, folder: Path, recorders: Callable[..., Recorder]
+    stage: Stage, folder: Path, recorders: Callable[..., Recorder]
 ) -> None:
     recorder = recorders(
         folder, *("--contract", "ball.yaml", "--out", "twice", "--namespace", "twice", "--use-sim-time")
@@ -233,7 +231,7 @@ def test_a_clock_that_begins_anew_ends_the_bag_and_says_so(
 
 
 def test_a_recording_of_nothing_is_a_failure(
-    stage: Any, folder: Path, recorders: Callable[..., Recorder]
+    stage: Stage, folder: Path, recorders: Callable[..., Recorder]
 ) -> None:
     recorder = recorders(
         folder,
@@ -251,7 +249,7 @@ def steps_in(bag: Path, namespace: str) -> list[int]:
 
 @pytest.mark.parametrize("storage", STORAGES)
 def test_what_came_before_a_recorder_was_killed_is_recovered(
-    storage: str, stage: Any, folder: Path, recorders: Callable[..., Recorder], tmp_path: Path
+    storage: str, stage: Stage, folder: Path, recorders: Callable[..., Recorder], tmp_path: Path
 ) -> None:
     bag, how = folder / f"killed_{storage}", ("--namespace", storage, "--storage", storage)
     recorder = recorders(folder, "--contract", "ball.yaml", "--out", bag.name, *how)
@@ -278,7 +276,7 @@ def test_what_came_before_a_recorder_was_killed_is_recovered(
 
 
 def test_a_disk_that_is_full_ends_the_recording_and_says_so(
-    stage: Any, folder: Path, recorders: Callable[..., Recorder]
+    stage: Stage, folder: Path, recorders: Callable[..., Recorder]
 ) -> None:
     recorder = recorders(folder, "--contract", "ball.yaml", "--out", "full", "--namespace", "full")
     out = stage.node.create_publisher(TaskState, "/full/task_state", QoSProfile(depth=BURST))
@@ -305,7 +303,7 @@ def test_a_disk_that_is_full_ends_the_recording_and_says_so(
 
 
 def test_what_somebody_publishes_with_another_type_is_told(
-    stage: Any, folder: Path, recorders: Callable[..., Recorder]
+    stage: Stage, folder: Path, recorders: Callable[..., Recorder]
 ) -> None:
     out = stage.node.create_publisher(String, "/other/command", 10)
     recorder = recorders(folder, "--contract", "ball.yaml", "--out", "other", "--namespace", "other")

@@ -15,10 +15,11 @@ from rclpy.parameter import Parameter
 
 from adahi_ros.contract.plain import plain_values
 from adahi_ros.nodes.launching.child_processes import NodeProcess
+from test.system.stage import Stage
 
 
 @pytest.fixture(scope="module")
-def process(stage: Any) -> NodeProcess:
+def process(stage: Stage) -> NodeProcess:
     """A draft policy node with several wrong parameters."""
     return stage.start(
         "draft_policy_node",
@@ -31,7 +32,7 @@ def process(stage: Any) -> NodeProcess:
 
 
 def test_the_draft_policy_is_configured_once_everything_is_right(
-    stage: Any, process: NodeProcess, exported: Path
+    stage: Stage, process: NodeProcess, exported: Path
 ) -> None:
     client = stage.node.create_client(SetParameters, "draft_policy/set_parameters")
 
@@ -63,7 +64,7 @@ def test_the_draft_policy_is_configured_once_everything_is_right(
     assert "Traceback" not in process.output
 
 
-def test_an_impossible_transition_is_answered(stage: Any, process: NodeProcess) -> None:
+def test_an_impossible_transition_is_answered(stage: Stage, process: NodeProcess) -> None:
     client = stage.node.create_client(ChangeState, "draft_policy/change_state")
     impossible = ChangeState.Request(transition=Transition(id=Transition.TRANSITION_DEACTIVATE))
     assert not stage.call(client, impossible).success
@@ -71,7 +72,7 @@ def test_an_impossible_transition_is_answered(stage: Any, process: NodeProcess) 
     assert process.exit_code is None
 
 
-def test_every_parameter_is_described(stage: Any, process: NodeProcess) -> None:
+def test_every_parameter_is_described(stage: Stage, process: NodeProcess) -> None:
     client = stage.node.create_client(DescribeParameters, "draft_policy/describe_parameters")
     names = ["deadline_s", "gate.name", "gate.threshold", "joint_names", "seed", "robot_id"]
     described = stage.call(client, DescribeParameters.Request(names=names)).descriptors
@@ -83,7 +84,7 @@ def test_every_parameter_is_described(stage: Any, process: NodeProcess) -> None:
     assert described[4].integer_range[0].from_value == 0
 
 
-def test_a_node_starts_by_itself_where_it_is_to(stage: Any, exported: Path) -> None:
+def test_a_node_starts_by_itself_where_it_is_to(stage: Stage, exported: Path) -> None:
     process = stage.start("draft_policy_node", autostart=True, checkpoint=str(exported / "draft"))
     stage.wait(lambda: "active; looks for a verifier" in process.output, "activation")
     assert "unconfigured" not in process.output
@@ -109,27 +110,22 @@ def test_a_node_starts_by_itself_where_it_is_to(stage: Any, exported: Path) -> N
     ],
 )
 def test_a_wrong_parameter_ends_a_plain_node(
-    stage: Any, module: str, parameters: dict[str, Any], words: list[str]
+    stage: Stage, module: str, parameters: dict[str, Any], words: list[str]
 ) -> None:
     process = stage.start(module, **parameters)
-    stage.processes.all.remove(process)
-    stage.wait(lambda: process.exit_code is not None, "end")
-    assert process.exit_code == 1
-    assert "Traceback" not in process.output
-    for word in words:
-        assert word in process.output
+    output = stage.await_end(process, 1)
+    assert all(word in output for word in words), output
 
 
 def test_a_robot_that_counts_its_episodes_has_draws_of_its_own_each_time_it_is_configured(
-    stage: Any, exported: Path, tmp_path: Path
+    stage: Stage, exported: Path, tmp_path: Path
 ) -> None:
     values = plain_values("arm", 20.0, ["a", "b"], 4, 2, ["a", "b"], "positions")
     del values["episode"]
     contract = tmp_path / "arm.yaml"
     contract.write_text(yaml.safe_dump(values))
     checkpoint = str(exported / "draft")
-    stage.processes.end()
-    stage.processes.all.clear()
+    stage.clear()
     process = stage.start("draft_policy_node", checkpoint=checkpoint, contract=str(contract), seed=7)
 
     def counted_from() -> list[int]:

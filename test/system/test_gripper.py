@@ -17,6 +17,7 @@ from std_srvs.srv import SetBool
 from adahi_ros.lab.evaluation.task_contract import contract_values
 from adahi_ros.lab.tasks import make
 from adahi_ros.nodes.common.qos import message_type
+from test.system.stage import Robot, Stage
 
 GRIPPER = "control_msgs/action/GripperCommand"
 
@@ -54,9 +55,7 @@ class Gripper:
         self._server.destroy()
 
 
-def test_a_gripper_gets_goals_and_is_held_with_the_arm(
-    stage: Any, make_robot: Callable[[Any], Any], exported: Path, tmp_path: Path
-) -> None:
+def test_a_gripper_gets_goals_and_is_held_with_the_arm(stage: Stage, exported: Path, tmp_path: Path) -> None:
     values = contract_values(make("ball"))
     whole = values["actions"].pop("action")
     values["actions"]["action.arm"] = {**whole, "select": whole["select"][:1]}
@@ -66,19 +65,12 @@ def test_a_gripper_gets_goals_and_is_held_with_the_arm(
     path = tmp_path / "hand.yaml"
     path.write_text(yaml.safe_dump({**values, "max_age_s": 1.0}, sort_keys=False))
     gripper = Gripper(stage.node)
-    stage.start(
-        "draft_policy_node",
-        checkpoint=str(exported / "draft"),
-        contract=str(path),
-        gate__name="never",
-        verifier_wait_s=0.0,
-        safety__hold_after_s=60.0,
-        command__lockstep=True,
+    stage.start_draft(
+        exported, contract=str(path), gate__name="never", verifier_wait_s=0.0, command__lockstep=True
     )
-    robot = make_robot(stage)
+    robot = Robot(stage)
     switch = stage.node.create_client(SetBool, "draft_policy/set_enabled")
-    assert stage.change_state("configure")
-    assert stage.change_state("activate")
+    stage.activate()
     robot.show_until_answered(1)
     stage.wait(lambda: bool(gripper.handles), "a goal")
     record = robot.answer_to(1, 0)

@@ -14,6 +14,8 @@ from adahi_msgs.msg import SafetyState
 from std_msgs.msg import Bool
 from std_srvs.srv import SetBool
 
+from test.system.stage import Robot, Stage
+
 TIMEOUT_S = 0.4
 PERIOD_S = 0.05
 STOPPED_S = 2.0
@@ -23,7 +25,7 @@ TRANSITION_S = 60.0
 class Cell:
     """A robot in front of the policy's node, and its operator's deadman."""
 
-    def __init__(self, stage: Any, robot: Any, start: Callable[[], Any]) -> None:
+    def __init__(self, stage: Stage, robot: Robot, start: Callable[[], Any]) -> None:
         self.stage, self.robot, self._start = stage, robot, start
         self.process = start()
         self.safety: list[SafetyState] = []
@@ -33,8 +35,7 @@ class Cell:
         self._next_s, self._step = 0.0, 0
 
     def activate(self) -> None:
-        assert self.stage.change_state("configure")
-        assert self.stage.change_state("activate")
+        self.stage.activate()
 
     def set_enabled(self, enabled: bool) -> None:
         assert self.stage.call(self._client, SetBool.Request(data=enabled)).success
@@ -112,11 +113,10 @@ class Cell:
 
 
 @pytest.fixture(scope="module")
-def cell(stage: Any, make_robot: Callable[[Any], Any], exported: Path) -> Iterator[Cell]:
+def cell(stage: Stage, exported: Path) -> Iterator[Cell]:
     def start() -> Any:
-        return stage.start(
-            "draft_policy_node",
-            checkpoint=str(exported / "draft"),
+        return stage.start_draft(
+            exported,
             gate__name="never",
             verifier_wait_s=0.0,
             max_age_s=5.0,
@@ -125,7 +125,7 @@ def cell(stage: Any, make_robot: Callable[[Any], Any], exported: Path) -> Iterat
             safety__hold_after_s=5.0,
         )
 
-    cell = Cell(stage, make_robot(stage), start)
+    cell = Cell(stage, Robot(stage), start)
     cell.activate()
     cell.run(cell.steps(3), "steps", pressed=False)
     cell.press_afresh()

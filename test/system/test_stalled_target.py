@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
 
 from adahi_msgs.srv import DescribeTarget, VerifyDraft
 
 from adahi_ros.nodes.common.qos import verify_qos
 from adahi_ros.protocol.request import PROTOCOL_VERSION
+from test.system.stage import Stage
 
 LONG_S = 20.0
 
 
-def test_describe_and_the_end_do_not_wait_for_a_stalled_target(stage: Any, exported: Path) -> None:
-    process = stage.start(
-        "target_verifier_node", checkpoint=str(exported / "target"), rule="replace", added_compute_s=60.0
-    )
+def test_describe_and_the_end_do_not_wait_for_a_stalled_target(stage: Stage, exported: Path) -> None:
+    process = stage.start_verifier(exported, rule="replace", added_compute_s=60.0)
     describing = stage.node.create_client(DescribeTarget, "describe_target")
     described = stage.call(describing, DescribeTarget.Request())
     asking = stage.node.create_client(VerifyDraft, "verify_draft", qos_profile=verify_qos("best_effort"))
@@ -31,8 +29,5 @@ def test_describe_and_the_end_do_not_wait_for_a_stalled_target(stage: Any, expor
         again = stage.call(describing, DescribeTarget.Request())
         assert again.target == described.target
     assert not reply.done()
-    stage.processes.may_end = process
-    process.ask_to_end()
-    stage.wait(lambda: process.exit_code is not None, "the node's end")
-    assert process.exit_code == 0
+    stage.end(process)
     assert time.monotonic() - begun_s < LONG_S  # the target needs 60 s
