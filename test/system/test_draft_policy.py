@@ -41,8 +41,7 @@ def test_the_reply_is_executed(scene: Scene) -> None:
 
 
 def test_the_state_of_the_link_is_published(scene: Scene) -> None:
-    states: list[LinkState] = []
-    scene.stage.node.create_subscription(LinkState, "link_state", states.append, 10)
+    states: list[LinkState] = scene.stage.received(LinkState, "link_state")
     episode, robot = scene.new_episode(), scene.robot
     robot.show(episode, 1)
     scene.verifier.reply(scene.verifier.wait_for_request(episode, 1))

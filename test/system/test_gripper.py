@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +68,7 @@ def test_a_gripper_gets_goals_and_is_held_with_the_arm(stage: Stage, exported: P
         exported, contract=str(path), gate__name="never", verifier_wait_s=0.0, command__lockstep=True
     )
     robot = Robot(stage)
-    switch = stage.node.create_client(SetBool, "draft_policy/set_enabled")
+    set_enabled = stage.client(SetBool, "draft_policy/set_enabled")
     stage.activate()
     robot.show_until_answered(1)
     stage.wait(lambda: bool(gripper.handles), "a goal")
@@ -79,29 +78,19 @@ def test_a_gripper_gets_goals_and_is_held_with_the_arm(stage: Stage, exported: P
     assert np.float32(robot.commands[-1].points[0].positions[0]) == np.float32(record.action[0])
 
     newest = gripper.handles[-1]
-    assert stage.call(switch, SetBool.Request(data=False)).success
+    assert set_enabled(SetBool.Request(data=False)).success
     stage.wait(lambda: newest.is_cancel_requested, "that it is cancelled")
     count = len(gripper.handles)
-    robot.show(1, 1)
-    assert robot.answer_to(1, 1).action == ()
+    assert robot.next().action == ()
     assert len(gripper.handles) == count
 
-    assert stage.call(switch, SetBool.Request(data=True)).success
-    robot.show(1, 2)
-    robot.answer_to(1, 2)
+    assert set_enabled(SetBool.Request(data=True)).success
+    robot.next()
     stage.wait(lambda: len(gripper.handles) > count, "a new goal")
 
     gripper.close()
     mute = Gripper(stage.node, mute=True)
-    steps = iter(range(3, 1000))
-
-    def shown_until(done: Callable[[], bool]) -> bool:
-        step = next(steps)
-        robot.show(1, step)
-        robot.answer_to(1, step)
-        return done()
-
-    stage.wait(lambda: shown_until(lambda: mute.asked > 0), "a goal for a driver that was started anew")
+    stage.wait(lambda: bool(robot.next()) and mute.asked > 0, "a goal for a driver that was restarted")
     mute.close()
     after = Gripper(stage.node)
-    stage.wait(lambda: shown_until(lambda: bool(after.handles)), "a goal for the one after, too")
+    stage.wait(lambda: bool(robot.next()) and bool(after.handles), "a goal for the one after, too")

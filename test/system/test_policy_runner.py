@@ -16,6 +16,7 @@ from std_msgs.msg import Float32
 from std_srvs.srv import SetBool
 from trajectory_msgs.msg import JointTrajectory
 
+from adahi_ros.nodes.launching.child_processes import NodeProcess
 from adahi_ros.robot.policy_run import End
 from test.system.stage import HeldVerifier, Stage, describe_policy
 
@@ -25,8 +26,8 @@ Result = RunPolicy.Result
 class Client:
     """A behaviour tree's leaf."""
 
-    def __init__(self, stage: Stage) -> None:
-        self.stage = stage
+    def __init__(self, stage: Stage, verifier: NodeProcess) -> None:
+        self.stage, self.verifier = stage, verifier
         self.feedback: list[RunPolicy.Feedback] = []
         self._client = ActionClient(stage.node, RunPolicy, "run_policy")
 
@@ -74,16 +75,16 @@ class Client:
 
     def kill_verifier(self) -> None:
         """Nobody verifies any more, in this test and those after it."""
-        if self.stage.verifier in self.stage.processes.all:
-            self.stage.processes.kill(self.stage.verifier)
+        if self.verifier in self.stage.processes.all:
+            self.stage.processes.kill(self.verifier)
 
 
 @pytest.fixture(scope="module")
 def client(stage: Stage, exported: Path) -> Iterator[Client]:
     """A robot whose policy waits for goals, in a world that ends its episodes."""
-    stage.verifier = stage.start_verifier(exported)
+    verifier = stage.start_verifier(exported)
     stage.start_draft(exported, command__lockstep=True)
-    client = Client(stage)
+    client = Client(stage, verifier)
     client.start_runner()
     yield client
     stage.processes.end()
@@ -134,8 +135,7 @@ def test_a_policy_that_cannot_be_loaded_leaves_the_node_as_it_was(client: Client
 def test_a_goal_that_is_cancelled_while_it_is_configured_activates_nothing(
     client: Client, exported: Path
 ) -> None:
-    heard: list[TransitionEvent] = []
-    client.stage.node.create_subscription(TransitionEvent, "draft_policy/transition_event", heard.append, 10)
+    heard: list[TransitionEvent] = client.stage.received(TransitionEvent, "draft_policy/transition_event")
     handle = client.send(policy=str(exported / "draft"))
     handle.cancel_goal_async()
     status, result = client.result_of(handle)
@@ -184,7 +184,7 @@ def test_whoever_judges_ends_it(client: Client) -> None:
 
 
 def test_a_robot_that_is_stopped_ends_it_and_the_next_goal_waits_until_it_is_enabled(client: Client) -> None:
-    switch = client.stage.node.create_client(SetBool, "draft_policy/set_enabled")
+    set_enabled = client.stage.client(SetBool, "draft_policy/set_enabled")
 
     def started(handle: Any) -> Any:
         client.stage.wait(lambda: client.stage.state() == "active", "that it is active")
@@ -193,26 +193,25 @@ def test_a_robot_that_is_stopped_ends_it_and_the_next_goal_waits_until_it_is_ena
         return handle
 
     handle = started(client.send())
-    assert client.stage.call(switch, SetBool.Request(data=False)).success
+    assert set_enabled(SetBool.Request(data=False)).success
     _, result = client.result_of(handle)
     assert (result.error_code, result.held) == (Result.STOPPED, True)
     handle = started(client.send(time_limit=Duration(sec=3)))
-    assert client.stage.call(switch, SetBool.Request(data=True)).success
+    assert set_enabled(SetBool.Request(data=True)).success
     assert client.result_of(handle)[1].error_code == Result.TIME_LIMIT
 
 
 def test_a_goal_that_names_a_policy_keeps_the_operators_stop(client: Client, exported: Path) -> None:
     """The stop outlasts that the goal configures the node again: no command moves the robot."""
-    commands: list[JointTrajectory] = []
-    client.stage.node.create_subscription(JointTrajectory, "command", commands.append, 100)
-    switch = client.stage.node.create_client(SetBool, "draft_policy/set_enabled")
-    assert client.stage.call(switch, SetBool.Request(data=False)).success
+    commands = client.stage.received(JointTrajectory, "command")
+    set_enabled = client.stage.client(SetBool, "draft_policy/set_enabled")
+    assert set_enabled(SetBool.Request(data=False)).success
     simulator = client.stage.start_simulator(episodes=0, task="ball")
     client.feedback.clear()
     handle = client.send(policy=str(exported / "draft"))
     client.stage.wait(lambda: any(each.steps > 0 for each in client.feedback), "a step")
     assert not commands
-    assert client.stage.call(switch, SetBool.Request(data=True)).success  # for the tests after this one
+    assert set_enabled(SetBool.Request(data=True)).success  # for the tests after this one
     handle.cancel_goal_async()
     client.result_of(handle)
     client.stage.processes.kill(simulator)

@@ -15,21 +15,20 @@ class Server:
     """A verifier, and what is asked of it."""
 
     def __init__(self, stage: Stage) -> None:
-        self._stage = stage
-        make = stage.node.create_client
-        self._describing = make(DescribeTarget, "describe_target")
-        self._loading = make(LoadTarget, "target_verifier/load_target")
-        self._unloading = make(UnloadTarget, "target_verifier/unload_target")
+        make = stage.client
+        self._describe = make(DescribeTarget, "describe_target")
+        self._load = make(LoadTarget, "target_verifier/load_target")
+        self._unload = make(UnloadTarget, "target_verifier/unload_target")
 
     def describe(self, name: str = "") -> DescribeTarget.Response:
-        return self._stage.call(self._describing, DescribeTarget.Request(target=name))
+        return self._describe(DescribeTarget.Request(target=name))
 
     def load(self, name: str, checkpoint: Path) -> LoadTarget.Response:
         request = LoadTarget.Request(target=name, checkpoint=str(checkpoint))
-        return self._stage.call(self._loading, request)
+        return self._load(request)
 
     def unload(self, name: str) -> UnloadTarget.Response:
-        return self._stage.call(self._unloading, UnloadTarget.Request(target=name))
+        return self._unload(UnloadTarget.Request(target=name))
 
 
 @pytest.fixture(scope="module")

@@ -16,8 +16,8 @@ LONG_S = 20.0
 
 def test_describe_and_the_end_do_not_wait_for_a_stalled_target(stage: Stage, exported: Path) -> None:
     process = stage.start_verifier(exported, rule="replace", added_compute_s=60.0)
-    describing = stage.node.create_client(DescribeTarget, "describe_target")
-    described = stage.call(describing, DescribeTarget.Request())
+    describe = stage.client(DescribeTarget, "describe_target")
+    described = describe(DescribeTarget.Request())
     asking = stage.node.create_client(VerifyDraft, "verify_draft", qos_profile=verify_qos("best_effort"))
     assert asking.wait_for_service(LONG_S)
     request = VerifyDraft.Request(
@@ -26,8 +26,7 @@ def test_describe_and_the_end_do_not_wait_for_a_stalled_target(stage: Stage, exp
     reply = asking.call_async(request)
     begun_s = time.monotonic()
     for _ in range(5):
-        again = stage.call(describing, DescribeTarget.Request())
-        assert again.target == described.target
+        assert describe(DescribeTarget.Request()).target == described.target
     assert not reply.done()
     stage.end(process)
     assert time.monotonic() - begun_s < LONG_S  # the target needs 60 s

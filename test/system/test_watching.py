@@ -142,9 +142,8 @@ def test_every_panel_of_the_foxglove_layout_is_placed_once() -> None:
 
 def test_the_markers_of_an_episode_are_published(stage: Stage) -> None:
     process = stage.start("path_markers_node", frame_id="plate", point_of_action__x=0, point_of_action__y=1)
-    got: list[MarkerArray] = []
     latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-    stage.node.create_subscription(MarkerArray, "path_markers", got.append, latched)
+    got: list[MarkerArray] = stage.received(MarkerArray, "path_markers", latched)
     out = stage.node.create_publisher(DraftStatus, "draft_status", 1)
 
     def show(episode: int, step: int) -> None:
