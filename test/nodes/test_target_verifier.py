@@ -145,7 +145,7 @@ def test_old_replies_are_forgotten(served: tuple[Ask, Counting]) -> None:
     assert policy.proposals == before + 1
 
 
-def test_robots_for_whom_there_is_no_room_ask_once_and_get_the_same_replies(
+def test_robots_without_room_ask_once_and_get_the_same_replies(
     served: tuple[Ask, Counting],
 ) -> None:
     ask, _ = served
@@ -230,7 +230,7 @@ LIES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("lie", LIES)
-def test_a_verdict_that_is_none_is_an_internal_error_and_the_next_request_is_served(
+def test_a_broken_verdict_is_an_internal_error_and_the_next_is_served(
     served: tuple[Ask, Counting], monkeypatch: pytest.MonkeyPatch, lie: str
 ) -> None:
     """A policy or a rule of another package may return anything; what is said of it ends no node."""

@@ -142,7 +142,7 @@ def test_a_head_of_another_target_is_refused_where_it_is_configured(
 
 
 @pytest.mark.parametrize("patience_ms", [0.0, 50.0])
-def test_the_head_of_its_target_goes_by_the_link_where_the_verifier_is_told_to(
+def test_the_head_of_its_target_uses_the_link_where_patience_is_given(
     make_node: Callable[..., TargetVerifierNode], patience_ms: float
 ) -> None:
     told = {"semantic.file": HEAD, "semantic.tolerance": 0.1, "semantic.patience_ms": patience_ms}
@@ -154,7 +154,7 @@ def test_the_head_of_its_target_goes_by_the_link_where_the_verifier_is_told_to(
     assert described(node).policy_fingerprint == fingerprint_number(head.target) > 0
 
 
-def test_a_target_that_no_robot_can_serve_is_refused_where_it_is_configured(
+def test_a_target_that_no_robot_can_use_is_refused_when_configured(
     make_node: Callable[..., TargetVerifierNode],
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],

@@ -75,7 +75,7 @@ def replies_of(engine: Engine, *requests: Request) -> list[Reply | Exception]:
     return engine.finish(engine.begin(requests), NOW_S)
 
 
-def test_each_robot_gets_what_it_would_get_alone_and_the_target_is_asked_once_of_a_kind() -> None:
+def test_a_batch_replies_as_to_each_alone_and_asks_once_per_kind() -> None:
     requests = [request(number, ahead=number % 3) for number in range(9)]
     policy = Planning()
     together = replies_of(engine(policy), *requests)

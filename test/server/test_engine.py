@@ -147,7 +147,7 @@ def test_a_reply_begins_within_the_horizon(first_step: int) -> None:
     assert refusal.value.fault is RequestFault.WRONG_SHAPE
 
 
-def test_codes_of_another_tokenizer_are_refused_and_none_are_welcome_where_they_are_not_needed() -> None:
+def test_codes_of_another_tokenizer_are_refused_and_may_be_left_out() -> None:
     other = request_of(fingerprint=1)
     for rule in ("speculative", "replace"):
         with pytest.raises(RequestError, match=r"^tokenizer_fingerprint: 0{15}1, must be ") as refusal:
@@ -198,7 +198,7 @@ def counting(target: Recalling) -> list[int]:
     return asked
 
 
-def test_by_link_a_draft_stands_where_the_robots_round_trip_is_long_and_the_draws_are_the_same(
+def test_by_link_a_draft_stands_where_the_round_trip_is_long(
     tmp_path: Path,
 ) -> None:
     target = Recalling(2)
@@ -223,7 +223,7 @@ def test_by_link_a_draft_stands_where_the_robots_round_trip_is_long_and_the_draw
     assert len(asked) == before
 
 
-def test_what_is_told_of_the_link_makes_no_other_request_where_nobody_goes_by_it(tmp_path: Path) -> None:
+def test_the_round_trip_makes_no_new_request_where_no_rule_uses_it(tmp_path: Path) -> None:
     for rule in ("speculative", "semantic"):
         target = Recalling(2)
         asked = counting(target)
@@ -237,9 +237,7 @@ def test_what_is_told_of_the_link_makes_no_other_request_where_nobody_goes_by_it
 
 @pytest.mark.parametrize("rule", ["speculative", "replace"])
 @pytest.mark.parametrize("told_ms", [np.nan, np.inf, -1.0, 60_001.0])
-def test_garbage_of_the_link_is_refused_by_any_rule_also_where_the_reply_is_remembered(
-    rule: str, told_ms: float
-) -> None:
+def test_garbage_of_the_link_is_refused_also_for_a_remembered_reply(rule: str, told_ms: float) -> None:
     engine = Engine(TargetVerifier(Recalling(2), rule), SEED)
     engine.verify(request_of(), NOW_S)
     with pytest.raises(RequestError, match=r"^round_trip_ms: "):

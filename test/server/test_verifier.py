@@ -59,7 +59,7 @@ def test_the_same_request_gets_the_same_reply(fixed_policy: Callable[..., Policy
     np.testing.assert_array_equal(replies[0].accepted, replies[1].accepted)
 
 
-def test_its_fingerprint_is_that_of_the_weights_whatever_is_made_of_the_policy(
+def test_the_fingerprint_is_of_the_weights_whatever_wraps_the_policy(
     fixed_policy: Callable[..., Policy],
 ) -> None:
     policy = fixed_policy(TARGET)
@@ -73,7 +73,7 @@ def test_its_fingerprint_is_that_of_the_weights_whatever_is_made_of_the_policy(
         assert TargetVerifier(made, "replace", agreement="choose").terms.fingerprint == ""
 
 
-def test_a_digest_of_16_digits_is_the_fingerprint_and_others_have_one_of_their_own(
+def test_a_digest_of_16_digits_is_the_fingerprint_others_are_hashed(
     fixed_policy: Callable[..., Policy],
 ) -> None:
     policy = fixed_policy(TARGET)

@@ -193,7 +193,7 @@ def test_a_recorder_in_a_namespace_ends_by_itself_with_a_whole_bag(
     assert 0 < len(steps) <= sent
 
 
-def test_all_that_has_come_is_written_however_often_the_recorder_is_told_to_end(
+def test_all_that_arrived_is_written_however_often_the_recorder_is_ended(
     stage: Stage, folder: Path, record: Record
 ) -> None:
     before = stage.node.count_subscribers("task_state")  # nodes of tests before this one

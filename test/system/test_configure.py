@@ -118,7 +118,7 @@ def test_a_wrong_parameter_ends_a_plain_node(
     assert all(word in output for word in words), output
 
 
-def test_a_robot_that_counts_its_episodes_has_draws_of_its_own_each_time_it_is_configured(
+def test_a_robot_that_counts_episodes_has_new_draws_when_reconfigured(
     stage: Stage, exported: Path, tmp_path: Path
 ) -> None:
     values = plain_values("arm", 20.0, ["a", "b"], 4, 2, ["a", "b"], "positions")

@@ -61,7 +61,7 @@ def adahi(*words: object) -> str:
     return result.output
 
 
-def test_six_commands_lead_from_bags_to_a_robot_that_goes_by_the_plans_of_another_policy(
+def test_six_commands_lead_from_bags_to_a_robot_with_a_remote_policy(
     stage: Stage, recorders: Callable[..., Recorder], folder: Path, policy: PolicyServer
 ) -> None:
     simulated = {"task": "ball_seen", "demonstrate": True, "speed": 20.0, "wait_for_subscribers": 1}

@@ -183,7 +183,7 @@ def test_whoever_judges_ends_it(client: Client) -> None:
     assert result.steps > 0
 
 
-def test_a_robot_that_is_stopped_ends_it_and_the_next_goal_waits_until_it_is_enabled(client: Client) -> None:
+def test_a_stop_ends_the_goal_and_the_next_one_waits_until_enabled(client: Client) -> None:
     set_enabled = client.stage.client(SetBool, "draft_policy/set_enabled")
 
     def started(handle: Any) -> Any:

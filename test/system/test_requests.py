@@ -189,9 +189,7 @@ def test_no_request_is_an_internal_error(
     assert np.isfinite(response.actions).all()
 
 
-def test_a_window_may_be_sent_as_what_is_new_after_one_that_was_replied_about(
-    ask: Ask, good: dict[str, Any]
-) -> None:
+def test_a_window_may_be_sent_as_what_is_new_after_an_earlier_one(ask: Ask, good: dict[str, Any]) -> None:
     window, goal = np.float32(good["observation_window"]).reshape(3, 6), np.float32(good["goal"])
     rows = WireWindow.of(window, goal).rows.digests(3)
     base = {"base_window": window_digest(rows, goal.tobytes())}

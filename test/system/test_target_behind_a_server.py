@@ -64,7 +64,7 @@ def verifier(stage: Stage, policy: PolicyServer, tmp_path_factory: pytest.TempPa
     return stage.start("target_verifier_node", checkpoint=str(path), rule="replace", target="pi")
 
 
-def test_a_robot_goes_by_the_plans_of_a_policy_behind_a_server_that_goes_and_comes_back(
+def test_a_robot_executes_plans_of_a_policy_server_that_restarts(
     stage: Stage, policy: PolicyServer, verifier: Any, tmp_path: Path
 ) -> None:
     contract = tmp_path / "robot.yaml"

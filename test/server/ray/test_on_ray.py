@@ -121,7 +121,7 @@ def test_batches_that_arrive_together_are_told_apart(on_ray: OnRay) -> None:
             np.testing.assert_allclose(there.actions, here.actions, rtol=0.0, atol=1e-6)
 
 
-def test_the_head_of_the_rule_semantic_is_on_the_replica_and_goes_by_the_link(on_ray: OnRay) -> None:
+def test_the_head_of_the_rule_semantic_on_a_replica_uses_the_link(on_ray: OnRay) -> None:
     there, here = on_ray.semantic, on_ray.semantic_here
     assert there.terms.acceptance.uses_link
     assert there.terms.fingerprint == here.terms.fingerprint == on_ray.verifier.terms.fingerprint != ""
@@ -166,7 +166,7 @@ def test_a_replica_is_killed_amid_the_load_and_nothing_is_lost(on_ray: OnRay) ->
             np.testing.assert_allclose(there.actions, here.actions, rtol=0.0, atol=1e-6)
 
 
-def test_while_ray_is_away_robots_are_told_so_at_once_and_served_when_it_is_back(on_ray: OnRay) -> None:
+def test_robots_are_refused_at_once_while_ray_is_away_and_served_again(on_ray: OnRay) -> None:
     request, draws = on_ray.request(2)
     on_ray.head.end()
     on_ray.await_said("Ray is away")

@@ -142,7 +142,7 @@ def test_a_ray_that_is_not_left_in_order_is_found_again(ray: Ray) -> None:
 
 
 @pytest.mark.parametrize("kind", [RuntimeError, RefusedError])
-def test_while_ray_dies_robots_are_told_to_come_again_whatever_its_calls_raise(
+def test_while_ray_dies_robots_retry_whatever_its_calls_raise(
     ray: Ray, monkeypatch: pytest.MonkeyPatch, kind: type[Exception]
 ) -> None:
     """Before the end of its head is noticed."""
