@@ -33,6 +33,7 @@ from adahi_ros.protocol.request import PROTOCOL_VERSION, RequestFault, fingerpri
 from adahi_ros.protocol.window import SentWindows, WireWindow
 from adahi_ros.server.engine import REPLIES_KEPT
 from test.nodes.in_process import nodes_in_process
+from test.nodes.test_turns_elsewhere import Air
 
 Ask = Callable[..., VerifyDraft.Response]
 ROOM = 256
@@ -98,13 +99,6 @@ def test_a_retransmitted_request_gets_the_same_reply_without_the_target(served: 
     first, before = ask(step_id=1), policy.proposals
     assert first.status == VerifyDraft.Response.STATUS_OK
     assert ask(step_id=1) == first
-    assert policy.proposals == before
-
-
-def test_what_is_told_of_the_link_makes_no_other_request(served: tuple[Ask, Counting]) -> None:
-    ask, policy = served
-    first, before = ask(step_id=1), policy.proposals
-    assert ask(step_id=1, round_trip_ms=25.0) == first
     assert policy.proposals == before
 
 
@@ -280,51 +274,27 @@ def test_of_large_strange_requests_nothing_is_kept_or_said_at_length(
     assert len(capfd.readouterr().err) < 10 * TEXT_LENGTH
 
 
-class Asked:
-    """In the place of rclpy's service: requests wait, replies are kept by their number of arrival."""
-
-    def __init__(self) -> None:
-        self.handle = self
-        self.waiting: list[VerifyDraft.Request] = []
-        self.replies: dict[int, VerifyDraft.Response] = {}
-        self._taken = 0
-
-    def service_take_request(self, kind: type) -> tuple[VerifyDraft.Request | None, int | None]:
-        if not self.waiting:
-            return None, None
-        self._taken += 1
-        return self.waiting.pop(0), self._taken - 1
-
-    def send_response(self, response: VerifyDraft.Response, header: int) -> None:
-        self.replies[header] = response
+def scheduler(node: TargetVerifierNode) -> tuple[Air, RequestScheduler]:
+    """A service in the place of rclpy's, and what serves it one by one."""
+    air, one = Air(), BatchParameters(size=1)
+    return air, RequestScheduler([("", air)], node._service, one, node._served, node._unheard)
 
 
 def test_of_the_requests_of_a_robot_that_wait_only_the_newest_is_verified(
     running: tuple[TargetVerifierNode, Counting],
 ) -> None:
-    node, _ = running
-    asked = Asked()
-    turns = RequestScheduler(
-        [("", asked)], node._service, BatchParameters(size=1), node._served, node._unheard
-    )
-    asked.waiting = [
-        VerifyDraft.Request(robot_id=robot, step_id=step, first_step=step, episode_id=77)
-        for robot, step in (("arm", 3), ("leg", 1), ("arm", 4))
-    ]
+    air, turns = scheduler(running[0])
+    looked_at = RequestFault.PROTOCOL_MISMATCH
+    for robot, step in (("arm", 3), ("leg", 1), ("arm", 4)):
+        air.ask(robot, step, protocol=0)
     assert turns.serve()
     assert turns.wait_s == 0.0
     assert turns.most_waited() == 1  # beside the one that was served; the overtaken one does not wait
     assert turns.most_waited() == 0
-    assert [asked.replies[number].status for number in (0, 2)] == [
-        RequestFault.SUPERSEDED,
-        RequestFault.PROTOCOL_MISMATCH,  # it was looked at
-    ]
-    assert "step_id: 3, was overtaken" in asked.replies[0].message
-    assert (asked.replies[0].episode_id, asked.replies[0].step_id) == (77, 3)
-    asked.waiting = [VerifyDraft.Request(robot_id="leg", step_id=2, episode_id=77)]
+    assert air.replies == [(3, RequestFault.SUPERSEDED, 0.0), (4, looked_at, 0.0)]
+    air.ask("leg", 2, protocol=0)
     assert turns.serve()
-    assert asked.replies[1].status == RequestFault.SUPERSEDED
-    assert asked.replies[3].status == RequestFault.PROTOCOL_MISMATCH
+    assert air.replies[2:] == [(1, RequestFault.SUPERSEDED, 0.0), (2, looked_at, 0.0)]
     assert turns.wait_s == float("inf")
     assert not turns.serve()
 
@@ -335,16 +305,14 @@ def test_a_reply_that_cannot_reach_its_robot_is_told_by_name(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     node, _ = running
-    asked = Asked()
-    turns = RequestScheduler(
-        [("", asked)], node._service, BatchParameters(size=1), node._served, node._unheard
-    )
+    air, turns = scheduler(node)
     before = node._service.counts.unheard
-    asked.waiting = [VerifyDraft.Request(robot_id="leg")]
+    air.ask("leg", 0)
     assert turns.serve()
     assert node._service.counts.unheard == before
-    monkeypatch.setattr(asked, "send_response", lambda *_: warnings.warn("timeout", RuntimeWarning, 2))
-    asked.waiting = [VerifyDraft.Request(robot_id="deaf")] * 2
+    monkeypatch.setattr(air, "send_response", lambda *_: warnings.warn("timeout", RuntimeWarning, 2))
+    for _ in range(2):
+        air.ask("deaf", 0)
     while turns.serve():
         pass
     assert node._service.counts.unheard == before + 2

@@ -30,6 +30,7 @@ from adahi_ros.protocol.window import SentWindows
 from adahi_ros.robot.target_view import Features
 from adahi_ros.server.engine import Engine
 from adahi_ros.server.verifier import TargetVerifier, VerificationRequest, verification_uniforms
+from test.server.noting import noted
 
 SEED, STEPS, HORIZON = 3, 12, 4
 NOW_S = 1.0
@@ -112,14 +113,7 @@ def test_drafted_actions_before_the_reply_begins_are_committed(
     ahead: int, sent: int, count: int | None
 ) -> None:
     target = Recalling(2)
-    told: list[np.ndarray | None] = []
-    propose = target.propose
-
-    def hearing(observations: Any, draws: np.ndarray, sampling: Any) -> Proposal:
-        told.append(sampling.committed)
-        return propose(observations, draws, sampling)
-
-    target.propose = hearing  # type: ignore[method-assign]
+    told = noted(target, lambda observations, draws, sampling: sampling.committed)
     engine = Engine(TargetVerifier(target, "replace", agreement="continue"), SEED)
     actions = np.arange(2 * sent, dtype=np.float32)
     engine.verify(bare(actions=actions, first_step=7 + ahead), NOW_S)
@@ -187,15 +181,7 @@ def semantic(tmp_path: Path, **arguments: float) -> dict[str, Any]:
 
 def counting(target: Recalling) -> list[int]:
     """Have a target note for how many robots it proposes each time."""
-    asked: list[int] = []
-    propose = target.propose
-
-    def noting(observations: Any, draws: np.ndarray, *rest: Any) -> Proposal:
-        asked.append(len(draws))
-        return propose(observations, draws, *rest)
-
-    target.propose = noting  # type: ignore[method-assign]
-    return asked
+    return noted(target, lambda observations, draws, sampling: len(draws))
 
 
 def test_by_link_a_draft_stands_where_the_round_trip_is_long(
@@ -246,15 +232,8 @@ def test_garbage_of_the_link_is_refused_also_for_a_remembered_reply(rule: str, t
 
 def test_another_instruction_is_another_request() -> None:
     target = Recalling(2)
-    told: list[tuple[str, ...]] = []
     target.signature = replace(target.signature, instruction=True)
-    propose = target.propose
-
-    def hearing(observations: Any, draws: np.ndarray, sampling: Any) -> Proposal:
-        told.append(observations.instructions)
-        return propose(observations, draws, sampling)
-
-    target.propose = hearing  # type: ignore[method-assign]
+    told = noted(target, lambda observations, draws, sampling: observations.instructions)
     engine = Engine(TargetVerifier(target), SEED)
     for instruction in ("fold", "fold", "pour"):
         engine.verify(request_of(instruction=instruction), NOW_S)

@@ -12,7 +12,7 @@ from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.core.proposal import Proposal, counted
 from adahi_ros.core.randomness import STEPS_PER_REFILL
 from adahi_ros.core.signature import Observations
-from adahi_ros.policies.interface import Policy, Sampling, fingerprint_of
+from adahi_ros.policies.interface import Policy, fingerprint_of
 from adahi_ros.policies.slowed import SlowedPolicy
 from adahi_ros.protocol.request import RequestError, RequestFault, sent_codes
 from adahi_ros.server.verifier import (
@@ -22,6 +22,7 @@ from adahi_ros.server.verifier import (
     VerificationRequest,
     verification_uniforms,
 )
+from test.server.noting import noted
 
 DRAFT = [[0.7, 0.1, 0.1, 0.1], [0.25, 0.25, 0.25, 0.25]]
 TARGET = [[0.1, 0.2, 0.3, 0.4], [0.5, 0.3, 0.15, 0.05]]
@@ -151,14 +152,7 @@ def test_the_policy_is_told_what_is_committed_where_it_is_to_agree(
     fixed_policy: Callable[..., Policy], agreement: str
 ) -> None:
     policy = fixed_policy(TARGET)
-    told: list[np.ndarray | None] = []
-    propose = policy.propose
-
-    def hearing(observations: Observations, draws: np.ndarray, sampling: Sampling) -> Proposal:
-        told.append(sampling.committed)
-        return propose(observations, draws, sampling)
-
-    policy.propose = hearing  # type: ignore[method-assign]
+    told = noted(policy, lambda observations, draws, sampling: sampling.committed)
     verifier = TargetVerifier(policy, "replace", agreement=agreement, samples=3)
     uniforms = np.full((2, verifier.policy.draws, 2), 0.5)
     committed = np.ones((2, 1, 2), np.float32)

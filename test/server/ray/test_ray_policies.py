@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 import time
 from collections.abc import Iterator
 from importlib import import_module
@@ -23,6 +22,7 @@ from adahi_ros.server.ray import ray_policies
 from adahi_ros.server.ray.fleet_file import FleetPolicy
 from adahi_ros.server.ray.ray_policies import RayPolicies
 from adahi_ros.server.verifier import Terms, VerificationRequest
+from test.server.ray.said import Said
 
 pytestmark = pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed: requirements/ray.txt")
 LIMIT_S = 10.0
@@ -61,22 +61,12 @@ class Ray:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.told: list[Any] = []
         self.disconnects: list[Exception | None] = []
-        self.said: list[str] = []
+        self.said = Said()
         self.fingerprint = "0123456789abcdef"
-        self.heard = threading.Condition()
         monkeypatch.setattr(ray_policies, "_disconnect", self._disconnect)
         monkeypatch.setattr(ray_policies, "LOOK_S", 0.001)
-        self.policies = RayPolicies([POLICY], "auto", self._say)
+        self.policies = RayPolicies([POLICY], "auto", self.said.say)
         monkeypatch.setattr(self.policies, "_handles", self._handles)
-
-    def _say(self, line: str) -> None:
-        with self.heard:
-            self.said.append(line)
-            self.heard.notify_all()
-
-    def await_said(self, what: str) -> None:
-        with self.heard:
-            assert self.heard.wait_for(lambda: any(what in each for each in self.said), LIMIT_S), self.said
 
     def _disconnect(self) -> None:
         error = self.disconnects.pop(0) if self.disconnects else None
@@ -136,9 +126,9 @@ def test_a_ray_that_is_not_left_in_order_is_found_again(ray: Ray) -> None:
     ray.policies.open()
     ray.disconnects = [RuntimeError("the raylet is gone")]
     ray.vanish()
-    ray.await_said("Ray is away")
+    ray.said.wait_for("Ray is away")
     ray.listen(ray.head[1])
-    ray.await_said("Ray is back")
+    ray.said.wait_for("Ray is back")
 
 
 @pytest.mark.parametrize("kind", [RuntimeError, RefusedError])
@@ -178,8 +168,8 @@ def test_a_policy_that_comes_back_with_other_weights_is_told(ray: Ray) -> None:
     (verifier,) = ray.policies.open()
     assert verifier.terms.fingerprint == "0123456789abcdef"
     ray.vanish()
-    ray.await_said("Ray is away")
+    ray.said.wait_for("Ray is away")
     ray.fingerprint = "fedcba9876543210"
     ray.listen(ray.head[1])
-    ray.await_said("policy 'arm' is back with other weights than robots are told")
-    ray.await_said("Ray is back")
+    ray.said.wait_for("policy 'arm' is back with other weights than robots are told")
+    ray.said.wait_for("Ray is back")
