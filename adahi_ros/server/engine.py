@@ -13,8 +13,8 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from adahi_ros.acceptance.interface import Acceptance, Verdict
-from adahi_ros.core.proposal import UNITS, CodeDistribution, Proposal
-from adahi_ros.core.signature import CodeSpace, Signature
+from adahi_ros.core.proposal import UNITS, Proposal
+from adahi_ros.core.signature import Signature
 from adahi_ros.protocol.request import (
     NOTHING,
     OK,
@@ -53,11 +53,13 @@ class _Asked(NamedTuple):
         key: the same of one that is repeated, and of no other.
         request: as it was sent.
         window: the whole of it.
+        ahead: how many control steps after its own the reply begins.
     """
 
     key: Hashable
     request: Request
     window: KnownWindow
+    ahead: int
 
 
 class _Checked(NamedTuple):
@@ -166,19 +168,22 @@ class Engine:
         for each in asked:
             if isinstance(each, Exception) or each.key in verdicts or each.key in fresh:
                 continue
-            known = self._remembered.get(each.key) or _result_or_error(self._checked, each)
-            if isinstance(known, _Checked):
-                fresh[each.key] = known
+            if each.key in self._remembered:
+                verdicts[each.key] = self._remembered[each.key]
+                continue
+            checked = _result_or_error(self._checked, each)
+            if isinstance(checked, _Checked):
+                fresh[each.key] = checked
             else:
-                verdicts[each.key] = known
+                verdicts[each.key] = checked
         alike: dict[Hashable, list[_Checked]] = {}
         for good in fresh.values():
             alike.setdefault(kind_of(good.request), []).append(good)
         awaited = []
-        for checked in alike.values():
-            draws = np.concatenate([each.draws for each in checked])
-            together = joined([each.request for each in checked])
-            awaited.append((checked, self._verifier.submit(together, draws, until_s)))
+        for some in alike.values():
+            draws = np.concatenate([each.draws for each in some])
+            together = joined([each.request for each in some])
+            awaited.append((some, self._verifier.submit(together, draws, until_s)))
         return Batch(self, requests, asked, verdicts, awaited)
 
     def finish(self, batch: Batch, now_s: float) -> list[Reply | Exception]:
@@ -203,7 +208,7 @@ class Engine:
         A reply leaves out the actions that the robot knows: those before the reply begins, and those of its
         own draft where all of that is accepted.
         """
-        skipped = checked.asked.request.ahead
+        skipped = checked.asked.ahead
         if self._terms.acceptance.keeps_drafts and verdict.accepted.all():
             skipped = max(skipped, checked.request.draft.actions.shape[1])
         verdict = Verdict(verdict.actions[:, skipped:], verdict.accepted)
@@ -218,7 +223,8 @@ class Engine:
         request = asked.request
         kept = self._windows.keep(request.robot_id, asked.window, now_s)
         accepted = tuple(map(bool, verdict.accepted[0]))
-        return Reply(OK, "", *request.about, accepted, verdict.actions.ravel(), window_kept=kept)
+        about = request.episode, request.step, request.first_step
+        return Reply(OK, "", *about, accepted, verdict.actions.ravel(), window_kept=kept)
 
     def _complete(self, request: Request) -> _Asked:
         """Check what a request is about, and complete its window."""
@@ -232,7 +238,8 @@ class Engine:
                 RequestFault.TOKENIZER_MISMATCH,
                 f"tokenizer_fingerprint: {request.fingerprint:016x}, must be {allowed}",
             )
-        if not 0 <= request.ahead < self._signature.horizon:
+        ahead = request.first_step - request.step
+        if not 0 <= ahead < self._signature.horizon:
             last = request.step + self._signature.horizon - 1
             raise RequestError(
                 RequestFault.WRONG_SHAPE,
@@ -240,11 +247,12 @@ class Engine:
             )
         window = self._windows.complete(request.robot_id, request.window)
         key = (
-            *(request.robot_id, *request.about, request.instruction, window.digest),
+            *(request.robot_id, request.episode, request.step, request.first_step, request.instruction),
+            window.digest,
             *(each.tobytes() for each in (request.codes, request.counts, request.actions)),
             request.round_trip_ms if self._terms.acceptance.uses_link else None,
         )
-        return _Asked(key, request, window)
+        return _Asked(key, request, window, ahead)
 
     def _checked(self, asked: _Asked) -> _Checked:
         request, window = asked.request, asked.window
@@ -262,7 +270,7 @@ class Engine:
             request.counts,
             request.actions,
             request.instruction,
-            request.ahead,
+            asked.ahead,
             images,
             request.round_trip_ms,
         )
@@ -287,36 +295,6 @@ def _result_or_error(read: Callable[[A], B], what: A) -> B | Exception:
         return read(what)
     except Exception as error:  # noqa: BLE001
         return error.with_traceback(None)  # which would keep the request in memory
-
-
-def _check_codes(space: CodeSpace | None, codes: np.ndarray, counts: np.ndarray) -> CodeDistribution:
-    """Return drafted codes with their distributions of flat arrays; one draft's."""
-    books, size = (0, 0) if space is None else (space.codebooks, space.codebook_size)
-    check_size("codes", codes.size, (books,))
-    for index, code in enumerate(codes.tolist()):
-        if not 0 <= code < size:
-            raise RequestError(
-                RequestFault.CODE_OUT_OF_RANGE,
-                f"codes[{index}]: {code}, must be at least 0 and below {size}",
-            )
-    check_size("draft_probabilities", counts.size, (books, size))
-    counts = counts.reshape(books, size)
-    sums = counts.sum(axis=-1, dtype=np.int64)
-    if counts.min() < 0 or (sums != UNITS).any():
-        raise RequestError(
-            RequestFault.NOT_A_DISTRIBUTION,
-            f"draft_probabilities: rows sum to {sums.tolist()} with smallest entry "
-            f"{counts.min()}, must sum to {UNITS} and not be negative",
-        )
-    impossible = np.flatnonzero(counts[np.arange(books), codes] == 0)
-    if impossible.size:
-        index = impossible[0]
-        raise RequestError(
-            RequestFault.CODE_OUT_OF_RANGE,
-            f"codes[{index}]: {codes[index]}, drafted with probability 0, must be one that "
-            "draft_probabilities has more than 0 for",
-        )
-    return sent_codes(codes[None].astype(np.int64, copy=False), counts[None].astype(np.uint16))
 
 
 def check_request(
@@ -352,6 +330,7 @@ def check_request(
     Raises:
         RequestError: wrong size, not finite, a code out of range or never drafted, or not distributions.
     """
+    draft = _checked_draft(signature, rule, codes, counts, actions)
     check_size("goal", goal.size, (signature.goal_dim,))
     check_finite("goal", goal)
     observations = signature.observations(window[None], goal[None].astype(np.float32))
@@ -363,20 +342,49 @@ def check_request(
     if signature.images:
         shown = {each.name: images[each.name][None] for each in signature.images}
         observations = replace(observations, images=shown)
-    coded = rule.needs_codes or codes.size or counts.size
-    drawn = _check_codes(signature.codes, codes, counts) if coded else None
-    drafted = _check_actions(signature, actions)
-    committed = drafted[:, :ahead] if ahead and drafted.size else None
+    committed = draft.actions[:, :ahead] if ahead and draft.actions.size else None
     trip = None if round_trip_ms == UNKNOWN_MS else np.array([round_trip_ms])
-    return VerificationRequest(observations, Proposal(drafted, drawn), committed, trip)
+    return VerificationRequest(observations, draft, committed, trip)
 
 
-def _check_actions(signature: Signature, actions: np.ndarray) -> np.ndarray:
-    """Return actions (1, T, A) float32 of flat ones; T is 0 of a robot that has none to be judged."""
+def _checked_draft(
+    signature: Signature, rule: Acceptance, codes: np.ndarray, counts: np.ndarray, actions: np.ndarray
+) -> Proposal:
+    """Return a draft of flat arrays: actions (1, T, A) float32, T is 0 where none were sent."""
     size = signature.action_dim
     if actions.size % size:
         raise RequestError(
             RequestFault.WRONG_SHAPE, f"draft_actions: {actions.size} values, must be a multiple of {size}"
         )
     check_finite("draft_actions", actions)
-    return actions.astype(np.float32, copy=False).reshape(1, -1, size)
+    drafted = actions.astype(np.float32, copy=False).reshape(1, -1, size)
+    if not (rule.needs_codes or codes.size or counts.size):
+        return Proposal(drafted)
+    space = signature.codes
+    books, entries = (0, 0) if space is None else (space.codebooks, space.codebook_size)
+    check_size("codes", codes.size, (books,))
+    for index, code in enumerate(codes.tolist()):
+        if not 0 <= code < entries:
+            raise RequestError(
+                RequestFault.CODE_OUT_OF_RANGE,
+                f"codes[{index}]: {code}, must be at least 0 and below {entries}",
+            )
+    check_size("draft_probabilities", counts.size, (books, entries))
+    counts = counts.reshape(books, entries)
+    sums = counts.sum(axis=-1, dtype=np.int64)
+    if counts.min() < 0 or (sums != UNITS).any():
+        raise RequestError(
+            RequestFault.NOT_A_DISTRIBUTION,
+            f"draft_probabilities: rows sum to {sums.tolist()} with smallest entry "
+            f"{counts.min()}, must sum to {UNITS} and not be negative",
+        )
+    impossible = np.flatnonzero(counts[np.arange(books), codes] == 0)
+    if impossible.size:
+        index = impossible[0]
+        raise RequestError(
+            RequestFault.CODE_OUT_OF_RANGE,
+            f"codes[{index}]: {codes[index]}, drafted with probability 0, must be one that "
+            "draft_probabilities has more than 0 for",
+        )
+    drawn = sent_codes(codes[None].astype(np.int64, copy=False), counts[None].astype(np.uint16))
+    return Proposal(drafted, drawn)

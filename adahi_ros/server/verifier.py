@@ -261,10 +261,8 @@ class TargetVerifier:
             halves = np.array_split(np.arange(len(draws)), 2)
             return [one for half in halves for one in self.verify_each(request.rows(half), draws[half])]
         finite = np.isfinite(verdict.actions).all(axis=(1, 2))
-        return [
-            verdict.rows(np.array([row])) if finite[row] else self._not_finite(request)
-            for row in range(len(draws))
-        ]
+        each = [verdict] if len(draws) == 1 else [verdict.rows(np.array([row])) for row in range(len(draws))]
+        return [one if sound else self._not_finite(request) for one, sound in zip(each, finite, strict=True)]
 
     def _not_finite(self, request: VerificationRequest) -> RequestError:
         told = self._agrees and request.committed is not None
