@@ -91,7 +91,7 @@ class Ray:
         """Be there, in the loop that asks."""
         self.connected: list[asyncio.StreamWriter] = []
         serve = asyncio.start_server(lambda _, writer: self.connected.append(writer), "127.0.0.1", port)
-        self.server = self.policies._run(serve).result(LIMIT_S)
+        self.server = self.policies.run(serve).result(LIMIT_S)
         self.head = self.server.sockets[0].getsockname()
 
     def vanish(self) -> None:
@@ -102,7 +102,7 @@ class Ray:
             for writer in self.connected:
                 writer.close()
 
-        self.policies._run(end()).result(LIMIT_S)
+        self.policies.run(end()).result(LIMIT_S)
 
 
 @pytest.fixture
