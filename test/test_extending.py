@@ -24,9 +24,10 @@ SECTIONS = (
     "A gate",
     "A proposer",
     "A command sink",
+    "A limit",
     "A verb",
 )
-ONCE = ("tasks", "acceptances", "gates", "proposers", "sinks", "verbs")
+ONCE = ("tasks", "acceptances", "gates", "proposers", "sinks", "limits", "verbs")
 GROUPS = dict.fromkeys(ONCE, 1) | {"policies": 2}
 
 NODES = """
@@ -107,7 +108,7 @@ def outside(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for path, block in written:
         (folder / path).parent.mkdir(exist_ok=True)
         (folder / path).write_text(block)
-    assert len(written) == text.count("```") / 2 == len(SECTIONS) + 3
+    assert len(written) == text.count("```") / 2 == len(SECTIONS) + 4
     write_package(folder, "my_robot", lines(text))
     return folder
 
@@ -136,7 +137,7 @@ def test_each_section_has_one_file_one_line_and_a_way_to_try_it() -> None:
     for title in SECTIONS:
         assert section(title).count("```python") == 1
         assert "\nTest" in section(title)
-    assert [len(commands(section(title))) for title in SECTIONS] == [1, 0, 1, 2, 1, 1, 1, 1]
+    assert [len(commands(section(title))) for title in SECTIONS] == [1, 0, 1, 2, 1, 1, 1, 0, 1]
 
 
 def test_the_world_is_there_with_its_expert(outside: Path) -> None:
@@ -202,6 +203,32 @@ def test_a_contract_names_the_command_sink_by_its_type(outside: Path) -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, cwd=outside, env=environment(outside)
     )
     assert "action.speed: 3.0, must be from 0.01 to 1" in failed.stderr
+
+
+LIMITS = """
+import numpy as np
+from adahi_ros.contract.commanded import Commanded
+from adahi_ros.contract.contract import MeasuredPositions
+from adahi_ros.safety.named_limits import named_command_limits, named_limits
+
+names = ("wrist_1_joint", "wrist_2_joint")
+what = Commanded.alike(names, "positions")
+limits = named_limits("limits.yaml", True, what, MeasuredPositions(names, (0, 1)))
+assert limits.velocity.tolist() == [1.0, 1.0]
+admits = named_command_limits("limits.yaml", what)["wrist_sum"]
+near, far = np.array([1.0, 1.0]), np.array([1.5, 1.5])
+assert admits(near, near) and admits(far, near) and not admits(near, far)
+named_command_limits("wide.yaml", what)
+"""
+
+
+def test_a_file_of_limits_names_the_limit_by_its_key(outside: Path) -> None:
+    limits = (outside / "limits.yaml").read_text()
+    (outside / "wide.yaml").write_text(limits.replace("largest: 2.5", "largest: 99.0"))
+    failed = subprocess.run(
+        [sys.executable, "-c", LIMITS], capture_output=True, text=True, cwd=outside, env=environment(outside)
+    )
+    assert "wrist_sum: largest: 99.0, must be a number from 0 to 10" in failed.stderr
 
 
 def test_they_work_together_as_three_nodes(outside: Path) -> None:

@@ -10,7 +10,7 @@ from copy import copy
 import numpy as np
 
 from adahi_ros.core.registry import at_place
-from adahi_ros.safety.checks import LARGEST
+from adahi_ros.safety.entry_limits import LARGEST
 from adahi_ros.safety.governors import GOVERNORS, Governor, interventions_of
 from adahi_ros.safety.intervention import Admitted, Intervention
 from adahi_ros.safety.limits import Limits

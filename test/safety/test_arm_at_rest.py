@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from adahi_ros.safety.envelope import RESTS, Envelope
 from adahi_ros.safety.guard import Guard, GuardConfig
-from adahi_ros.safety.limits import Limits, load_limits
+from adahi_ros.safety.limits import Limits
+from adahi_ros.safety.limits_file import load_limits
 from adahi_ros.safety.named_limits import limits_path
 from adahi_ros.safety.permission import Permission, Press
 

@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adahi_ros.safety.checks import LARGEST
+from adahi_ros.safety.entry_limits import LARGEST
 from adahi_ros.safety.envelope import BRAKES, FADES, RESTS, SHORTEST_S, Envelope
 from adahi_ros.safety.governors import GOVERNORS
 from adahi_ros.safety.intervention import Admitted, Intervention
