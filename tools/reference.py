@@ -244,7 +244,7 @@ def _limits() -> str:
         for name in LIMITS.shipped
     ]
     head = (
-        "# Limits\n\nKeys of the file that `safety.limits` names; NAME is a commanded entry, or `default`.\n"
+        "# Limits\n\nKeys of the file `safety.limits`; NAME is a commanded entry, or `default`.\n"
     )
     return "\n".join([head, "| key | allowed | |\n|---|---|---|", *of_entries, *of_commands, ""])
 
