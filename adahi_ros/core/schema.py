@@ -13,7 +13,6 @@ The parser of YAML bounds size and nesting before (core/yaml_files.py).
 
 from __future__ import annotations
 
-import math
 import reprlib
 from collections.abc import Callable, Collection
 from dataclasses import fields
@@ -136,7 +135,6 @@ def at_least(least: int) -> WrapValidator:
 
 
 Text = Annotated[str, must("be a text", bool)]
-Finite = Annotated[float, must("be a finite number", math.isfinite)]
 Listed = Annotated[
     tuple[T, ...], BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value)
 ]
