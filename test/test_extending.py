@@ -23,11 +23,12 @@ SECTIONS = (
     "An acceptance rule",
     "A gate",
     "A proposer",
+    "A paper's method",
     "A command sink",
     "A limit",
     "A verb",
 )
-ONCE = ("tasks", "acceptances", "gates", "proposers", "sinks", "limits", "verbs")
+ONCE = ("tasks", "acceptances", "gates", "proposers", "literature", "sinks", "limits", "verbs")
 GROUPS = dict.fromkeys(ONCE, 1) | {"policies": 2}
 
 NODES = """
@@ -137,7 +138,7 @@ def test_each_section_has_one_file_one_line_and_a_way_to_try_it() -> None:
     for title in SECTIONS:
         assert section(title).count("```python") == 1
         assert "\nTest" in section(title)
-    assert [len(commands(section(title))) for title in SECTIONS] == [1, 0, 1, 2, 1, 1, 1, 0, 1]
+    assert [len(commands(section(title))) for title in SECTIONS] == [1, 0, 1, 2, 1, 1, 1, 1, 0, 1]
 
 
 def test_the_world_is_there_with_its_expert(outside: Path) -> None:
@@ -179,6 +180,15 @@ def test_the_proposer_acts_in_the_place_of_the_draft(outside: Path) -> None:
     slow, draft = figures["slow+never/near"], figures["draft+never/near"]
     assert (slow["transmission_rate"], draft["transmission_rate"]) == (0.0, 0.0)
     assert slow["success_rate"] != draft["success_rate"]
+
+
+def test_a_papers_method_is_listed_with_its_lines(outside: Path) -> None:
+    (command,) = commands(section("A paper's method"))
+    listed = " ".join(adahi(outside, command, "--json", "methods.json").split())
+    assert "Patience Doe, an example" in listed
+    assert "(my_robot/link.py)" in listed
+    patience = json.loads((outside / "methods.json").read_text())["methods"][-1]
+    assert [line["method"] for line in patience["lines"]] == ["link:near", "draft+link:slope=2/near"]
 
 
 def test_a_verb_of_another_package_is_one_of_adahi(outside: Path) -> None:

@@ -243,9 +243,7 @@ def _limits() -> str:
         f"| {' '.join(inspect.cleandoc(LIMITS[name].__doc__ or '').split())} |"
         for name in LIMITS.shipped
     ]
-    head = (
-        "# Limits\n\nKeys of the file `safety.limits`; NAME is a commanded entry, or `default`.\n"
-    )
+    head = "# Limits\n\nKeys of the file `safety.limits`; NAME is a commanded entry, or `default`.\n"
     return "\n".join([head, "| key | allowed | |\n|---|---|---|", *of_entries, *of_commands, ""])
 
 
