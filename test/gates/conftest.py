@@ -1,28 +1,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from adahi_ros.core.signature import OBSERVATION, Observations
 from adahi_ros.gates.gate_config import ThresholdedGate
-from adahi_ros.gates.interface import Gate, GateContext
+from adahi_ros.gates.interface import Gate
 from adahi_ros.gates.learned import SIGNS, HarmModel, save_harm_model
-
-
-def gate_context(robots: int, step: int = 0, seen: np.ndarray | None = None, **given: Any) -> GateContext:
-    """Return what robots know that observe (B, O), with all else zero or absent where it is not given."""
-    observed = np.zeros((robots, 3), np.float32) if seen is None else seen
-    values: dict[str, Any] = {
-        "observed": {OBSERVATION: observed},
-        "observations": Observations({OBSERVATION: observed[:, None]}, {}),
-        "proposal": None,
-        **dict.fromkeys(("deviation", "age", "uniforms"), np.zeros(robots)),
-        "begins": step == 0,
-    }
-    return GateContext(step, **{**values, **given})
 
 
 @pytest.fixture(scope="session")

@@ -7,9 +7,9 @@ import re
 import numpy as np
 import pytest
 
+from adahi_ros.core.signature import Observations
 from adahi_ros.gates.adaptive import AdaptiveAgeGate
 from adahi_ros.gates.interface import GateContext, PlanContext
-from test.gates.conftest import gate_context
 
 HORIZON = 16
 
@@ -32,9 +32,11 @@ def follow(gate: AdaptiveAgeGate, jumps: list[float], horizon: int = HORIZON) ->
 
 
 def context(step: int, age: float, value: float, left: int) -> GateContext:
-    one = np.zeros((1, 2))
+    nothing, one = np.zeros(1), np.zeros((1, 2))
     course = PlanContext(one, one, np.full((1, max(left, 1), 2), value), np.array([left]))
-    return gate_context(1, step, age=np.array([age]), course=course)
+    observations = Observations({}, {})
+    ages = np.array([age])
+    return GateContext(step, {}, observations, None, nothing, ages, nothing, None, course, step == 0)
 
 
 def test_the_period_grows_by_one_while_plans_agree_and_halves_where_they_do_not() -> None:

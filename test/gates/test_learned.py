@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from adahi_ros.core.checkpoint_files import CheckpointError
+from adahi_ros.core.signature import OBSERVATION, Observations
 from adahi_ros.gates.gate_config import ThresholdedGate
 from adahi_ros.gates.interface import GateContext, PlanContext
 from adahi_ros.gates.learned import (
@@ -21,15 +22,16 @@ from adahi_ros.gates.learned import (
     load_harm_model,
     save_harm_model,
 )
-from test.gates.conftest import gate_context
 
 F = len(SIGNS)
 
 
 def context(age: np.ndarray, left: np.ndarray) -> GateContext:
     robots = len(age)
+    seen, nothing = np.zeros((robots, 3)), np.zeros(robots)
     course = PlanContext(np.zeros((robots, 2)), np.zeros((robots, 2)), np.zeros((robots, 4, 2)), left)
-    return gate_context(robots, age=age, course=course)
+    observations = Observations({OBSERVATION: seen[:, None]}, {})
+    return GateContext(0, {OBSERVATION: seen}, observations, None, nothing, age, nothing, None, course)
 
 
 def test_what_is_written_is_read_to_the_bit(harm_model: HarmModel, harm_file: Path) -> None:

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from adahi_ros.core.signature import OBSERVATION, Observations
 from adahi_ros.gates.gate_config import ThresholdedGate
 from adahi_ros.gates.interface import Gate, GateContext, PlanContext
-from test.gates.conftest import gate_context
 
 A = 2
 FOLLOWING = ("plan_deviation", "surprise", "reversal", "overlap")
@@ -24,8 +24,13 @@ def course(
 
 
 def context(step: int, seen: np.ndarray, age: np.ndarray | float, plans: PlanContext | None) -> GateContext:
-    ages = np.broadcast_to(np.asarray(age, float), len(seen))
-    return gate_context(len(seen), step, seen, age=ages, course=plans)
+    robots = len(seen)
+    observations = Observations({OBSERVATION: seen[:, None]}, {})
+    ages = np.broadcast_to(np.asarray(age, float), robots)
+    nothing = np.zeros(robots)
+    return GateContext(
+        step, {OBSERVATION: seen}, observations, None, nothing, ages, nothing, None, plans, step == 0
+    )
 
 
 def still(robots: int = 1) -> np.ndarray:

@@ -10,17 +10,18 @@ import pytest
 from scipy import stats
 
 from adahi_ros.core.proposal import CodeDistribution, Proposal
+from adahi_ros.core.signature import Observations
 from adahi_ros.gates.interface import GateContext
 from adahi_ros.gates.sampled import SampledUncertaintyGate, spread
-from test.gates.conftest import gate_context
 
 
 def context(probabilities: np.ndarray, codes: np.ndarray, seed: int = 0) -> GateContext:
     robots = len(codes)
     drawn = CodeDistribution(probabilities.astype(np.float32), codes, lambda codes: np.zeros((0, 1, 1)))
     proposal = Proposal(np.zeros((robots, 1, 1), np.float32), drawn)
+    nothing = np.zeros(robots)
     uniforms = np.random.default_rng(seed).random(robots)
-    return gate_context(robots, proposal=proposal, uniforms=uniforms)
+    return GateContext(0, {}, Observations({}, {}), proposal, nothing, nothing, uniforms)
 
 
 def test_the_share_is_that_of_the_perturbed_distributions() -> None:

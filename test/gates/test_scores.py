@@ -12,7 +12,6 @@ from adahi_ros.core.signature import Observations
 from adahi_ros.gates.gate_config import ThresholdedGate
 from adahi_ros.gates.interface import Gate, GateContext, PlanContext
 from adahi_ros.gates.registry import GATES
-from test.gates.conftest import gate_context
 
 
 def drafted(codes: np.ndarray, counts: np.ndarray) -> Proposal:
@@ -26,11 +25,12 @@ def context_of(proposal: Proposal | None, deviation: np.ndarray, uniforms: np.nd
     robots = len(uniforms)
     goals = np.arange(robots, dtype=np.float32)[:, None]
     observations = Observations({"observation": np.zeros((robots, 2, 3), np.float32)}, {"goal": goals})
+    observed = {"observation": np.zeros((robots, 3), np.float32), "goal": goals}
     drawn = None if proposal is None else proposal.distribution
     intended = np.zeros((robots, 2)) if drawn is None else drawn.codes.astype(float)
     course = PlanContext(intended, intended, np.zeros((robots, 1, 2)), np.ones(robots, np.int64))
-    known = {"observations": observations, "proposal": proposal, "deviation": deviation, "uniforms": uniforms}
-    return gate_context(robots, course=course, **known)
+    ages = np.zeros(robots)
+    return GateContext(0, observed, observations, proposal, deviation, ages, uniforms, None, course)
 
 
 def context(robots: int) -> GateContext:
