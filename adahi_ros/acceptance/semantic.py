@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from adahi_ros.acceptance.interface import Acceptance, Verdict, codes_differ
+from adahi_ros.acceptance.interface import Acceptance, Verdict
 from adahi_ros.acceptance.speculative import Speculative
 from adahi_ros.core.checkpoint_files import (
     CheckpointError,
@@ -158,10 +158,6 @@ class Semantic(Acceptance):
                 f"file: a head for the target {self._head.target}, must be one for {fingerprint}; "
                 "'adahi acceptance train' makes one"
             )
-
-    def compatible(self, draft: Signature, target: Signature) -> str | None:
-        """See `Acceptance`: the codes must mean the same actions to both."""
-        return codes_differ(draft, target)
 
     def verify(
         self,
