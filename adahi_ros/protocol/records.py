@@ -7,12 +7,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from enum import IntEnum
-from functools import lru_cache
-from typing import Any, TypeVar
-
-from pydantic import TypeAdapter
-
-T = TypeVar("T")
+from typing import Any
 
 
 class Reason(IntEnum):
@@ -97,7 +92,8 @@ class StepRecord:
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> StepRecord:
         """Read a record from what `json` made of its `dataclasses.asdict`."""
-        return _reader(cls).validate_python(values)
+        tuples = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
+        return cls(**{**values, **tuples, "reason": Reason(values["reason"])})
 
     @classmethod
     def told(cls, message: Any, stamp_ns: int) -> StepRecord:
@@ -165,9 +161,9 @@ class RunRecord:
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> RunRecord:
         """Read a record from what `json` made of its `dataclasses.asdict`."""
-        return _reader(cls).validate_python(values)
-
-
-@lru_cache
-def _reader(kind: type[T]) -> TypeAdapter[T]:
-    return TypeAdapter(kind)
+        crossed = values["crossed"]
+        return cls(
+            tuple(map(StepRecord.of, values["steps"])),
+            tuple(EpisodeRecord(**each) for each in values["episodes"]),
+            None if crossed is None else Crossed(**crossed),
+        )

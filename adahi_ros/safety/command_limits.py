@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -60,7 +61,7 @@ def load_command_limits(path: Path, commanded: Mapping[str, str]) -> dict[str, J
         FileNotFoundError: no such file.
         ValueError: names file, field, value and what was allowed.
     """
-    values = read_yaml(path) if path.suffix in YAML_SUFFIXES else None
+    values: Any = read_yaml(path) if path.suffix in YAML_SUFFIXES else None
     judges = {}
     for name in LIMITS if isinstance(values, dict) else ():
         if name in values:

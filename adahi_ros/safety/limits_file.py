@@ -15,7 +15,7 @@ from adahi_ros.core.files import read_bytes
 from adahi_ros.core.schema import Listed, Schema, checked, shown
 from adahi_ros.core.yaml_files import read_yaml
 from adahi_ros.safety.command_limits import LIMITS, YAML_SUFFIXES
-from adahi_ros.safety.entry_limits import ENDLESS, ENTRY_LIMITS, EntryLimit, check_order
+from adahi_ros.safety.entry_limits import ENTRY_LIMITS, Position, check_order
 from adahi_ros.safety.limits import Limits
 from adahi_ros.safety.moveit import moveit_limits
 from adahi_ros.safety.urdf import urdf_limits
@@ -24,32 +24,10 @@ DEFAULT = "default"
 URDF_SUFFIXES = (".urdf", ".xml")
 
 
-@dataclass(frozen=True)
-class _EntryBase(Schema):
-    def __post_init__(self) -> None:
-        position = vars(self)["position"]
-        if position:
-            check_order("position", *position)
-
-    def given(self) -> dict[str, float]:
-        """Return the limits by field; NaN is one that the file does not have."""
-        values = dict(vars(self))
-        values |= zip(ENDLESS, values.pop("position"), strict=False)
-        return {name: value for name, value in values.items() if not math.isnan(value)}
-
-
-def _field(name: str, limit: EntryLimit) -> tuple[str, Any, Any]:
-    if name == "position":
-        return name, Annotated[Listed[limit.number], Field(min_length=2, max_length=2)], ()
-    return name, limit.number, math.nan
-
-
-_Entry = make_dataclass(
-    "_Entry", [_field(*each) for each in ENTRY_LIMITS.items()], bases=(_EntryBase,), frozen=True
-)
-_ENTRIES = Annotated[dict[str, _Entry], Field(min_length=1)]
+Ends = Annotated[Listed[Position], Field(min_length=2, max_length=2)]
+_Entries = Annotated[dict[str, dict[Any, Any]], Field(min_length=1)]
 _WHOLE = [(name, Any, None) for name in LIMITS if name.isidentifier()]  # read by `load_command_limits`
-_File = make_dataclass("_File", [("limits", _ENTRIES), *_WHOLE], bases=(Schema,), frozen=True)
+_File = make_dataclass("_File", [("limits", _Entries), *_WHOLE], bases=(Schema,), frozen=True)
 
 
 @dataclass(frozen=True)
@@ -145,4 +123,20 @@ def _read(path: Path) -> dict[str, dict[str, float]]:
     if isinstance(values, dict) and "joint_limits" in values:
         joints = checked(_MoveItFile, values).joint_limits
         return {name: moveit_limits(f"joint_limits.{name}", entry) for name, entry in joints.items()}
-    return {name: entry.given() for name, entry in checked(_File, values).limits.items()}
+    entries = checked(_File, values).limits
+    return {name: _entry(f"limits.{name}", entry) for name, entry in entries.items()}
+
+
+def _entry(where: str, values: dict[Any, Any]) -> dict[str, float]:
+    """Return the limits of one entry by field."""
+    limits: dict[str, float] = {}
+    for key, value in values.items():
+        if key not in ENTRY_LIMITS:
+            raise ValueError(f"{where}.{key}: unknown, must be one of {', '.join(ENTRY_LIMITS)}")
+        if key == "position":
+            low, high = checked(Ends, value, f"{where}.{key}", strict=True)
+            check_order(f"{where}.{key}", low, high)
+            limits["position_low"], limits["position_high"] = low, high
+        else:
+            limits[key] = checked(ENTRY_LIMITS[key].number, value, f"{where}.{key}", strict=True)
+    return limits
