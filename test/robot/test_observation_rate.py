@@ -9,8 +9,7 @@ import pytest
 
 from adahi_ros.contract.fields import NANOSECONDS
 from adahi_ros.core.health_level import Level
-from adahi_ros.robot.diagnosis import Diagnosis
-from adahi_ros.robot.robot_health import News
+from adahi_ros.robot.diagnosis import Diagnosis, News
 
 PERIOD_S = 0.05
 SECONDS = 20.0

@@ -23,7 +23,7 @@ from adahi_ros.nodes.robot.draft_policy_parameters import DraftVerificationParam
 from adahi_ros.protocol.description import Described
 from adahi_ros.protocol.request import Reply, Request, Sender
 from adahi_ros.protocol.window import WireWindow
-from adahi_ros.robot.robot_health import News
+from adahi_ros.robot.diagnosis import News
 from adahi_ros.robot.transport import Sent, Transport
 
 

@@ -60,9 +60,8 @@ from adahi_ros.policies.interface import Policy
 from adahi_ros.protocol.records import StepRecord
 from adahi_ros.protocol.request import Sender
 from adahi_ros.robot.compatibility import offer_of, wants_of
-from adahi_ros.robot.diagnosis import Diagnosis
+from adahi_ros.robot.diagnosis import Diagnosis, News, calibration_warning, deadline_warnings
 from adahi_ros.robot.loop import ControlLoop, DraftError
-from adahi_ros.robot.robot_health import News, calibration_warning, deadline_warnings
 from adahi_ros.robot.session import VerifierSession
 
 LINK_STATE_PERIOD_S = 0.2

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from adahi_ros.policies.interface import Policy
+from adahi_ros.robot.diagnosis import News
 from adahi_ros.robot.hedged_transport import HedgedTransport
-from adahi_ros.robot.robot_health import News
 from adahi_ros.robot.transport import Transport
 from test.robot.conftest import DRAFT, Robot, SimulatedLink, SimulatedVerifier
 
