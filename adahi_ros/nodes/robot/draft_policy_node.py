@@ -48,7 +48,6 @@ from adahi_ros.nodes.robot.draft_policy_parts import (
     controller_config,
     controller_of,
     encoder_of,
-    fallback_of,
     first_episode,
     policy_and_contract,
     view_of,
@@ -63,6 +62,7 @@ from adahi_ros.robot.compatibility import offer_of, wants_of
 from adahi_ros.robot.diagnosis import Diagnosis, News, calibration_warning, deadline_warnings
 from adahi_ros.robot.loop import ControlLoop, DraftError
 from adahi_ros.robot.session import VerifierSession
+from adahi_ros.robot.steps import Fallback
 
 LINK_STATE_PERIOD_S = 0.2
 WATCH_SLACK_S = 0.025  # a control step checks whether the verifier is there so much before a timer would
@@ -162,7 +162,7 @@ class DraftPolicyNode(ManagedNode):
             values.deadline_s,
             self._commands,
             self._publish_status,
-            fallback_of(values),
+            Fallback(values.fallback_limit if values.fallback == "hold" else None),
             time.monotonic,
             contract.period_s if values.wait_policy == "ahead" else None,
         )
