@@ -20,7 +20,6 @@ from functools import partial
 from typing import Any
 
 from adahi_msgs.msg import DraftStatus, LinkState
-from rclpy.clock import Clock, ClockType  # type: ignore[attr-defined]
 from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from rclpy.qos_overriding_options import QoSOverridingOptions
@@ -38,7 +37,7 @@ from adahi_ros.nodes.common.messages import to_link_state, to_status
 from adahi_ros.nodes.common.qos import message_type, observation_qos
 from adahi_ros.nodes.common.spin import run
 from adahi_ros.nodes.common.throttled_log import ThrottledLog
-from adahi_ros.nodes.common.timers import DueTimer
+from adahi_ros.nodes.common.timers import DueTimer, steady_timer
 from adahi_ros.nodes.common.verifier_messages import REQUEST
 from adahi_ros.nodes.robot.command_publisher import CommandPublisher
 from adahi_ros.nodes.robot.dds_transport import Verifiers
@@ -173,9 +172,7 @@ class DraftPolicyNode(ManagedNode):
             self._open_subscription(topic, channel)
         timeout_s = values.heartbeat_timeout_s
         self._heartbeat = HeartbeatWatch(self, timeout_s, self._deactivate_itself, self._opened)
-        steady = Clock(clock_type=ClockType.STEADY_TIME)
-        timer = self.create_timer(LINK_STATE_PERIOD_S, self._publish_link_state, clock=steady)
-        self._opened.callback(self.destroy_timer, timer)
+        steady_timer(self, LINK_STATE_PERIOD_S, self._publish_link_state, self._opened)
         self._opened.callback(DiagnosticsPublisher(self, values.robot_id, "control", self._health).destroy)
         self.get_logger().info(f"draft policy of {policy.signature}")
         self._check_deadline(values)
