@@ -95,6 +95,11 @@ class LinkEstimator:
         """Average share of requests without a reply; see `LinkEstimate`."""
         return self._estimate.misses
 
+    @property
+    def rtt_ms(self) -> float:
+        """Average round-trip time; see `LinkEstimate`."""
+        return self._estimate.rtt_ms
+
     def estimate(self, now_s: float) -> LinkEstimate:
         """Return how the link is now."""
         return replace(self._estimate, goodput_bytes_s=self._decayed(now_s))

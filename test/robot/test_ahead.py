@@ -254,7 +254,7 @@ def test_what_was_asked_before_the_verifier_was_busy_is_still_waited_for(
     robot.see(1, 0)
     robot.pass_time(PERIOD_S)
     (asked,) = robot.session.submitted
-    robot.session._busy_until_s = robot.link.now_s + 10 * PERIOD_S
+    robot.session.busy_until_s = robot.link.now_s + 10 * PERIOD_S
     robot.see(1, 1)
     robot.pass_time(PERIOD_S)
     assert asked.pending.fate is Fate.PENDING

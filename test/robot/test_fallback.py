@@ -14,7 +14,7 @@ def test_so_many_drafts_in_a_row_act_alone_and_no_more_until_one_is_verified(lim
         assert not fallback.withholds
         assert [fallback.unverified() for _ in range(limit + 3)] == [True] * limit + [False] * 3
         assert fallback.withholds
-        fallback.verified()
+        fallback.reset()
 
 
 def test_without_a_limit_drafts_act_alone_for_ever() -> None:
@@ -28,7 +28,7 @@ def test_no_run_without_a_verified_draft_is_longer_than_the_limit(limit: int, he
     fallback, alone = Fallback(limit), 0
     for verified in heard:
         if verified:
-            fallback.verified()
+            fallback.reset()
             alone = 0
             assert not fallback.withholds
         elif fallback.unverified():

@@ -186,7 +186,7 @@ def test_a_refusal_is_no_reply_while_another_may_answer(
     assert [record.reason for record in robot.records] == [Reason.NONE] * 5
     assert all(record.verified for record in robot.records)
     assert robot.session.link is VerifierState.READY
-    assert not robot.session.is_busy(robot.link.now_s)
+    assert robot.session.busy_until_s <= robot.link.now_s
 
 
 def test_where_all_refuse_the_robot_is_told_why(robot: HedgedRobot) -> None:
@@ -205,10 +205,10 @@ def test_where_all_are_busy_they_are_left_alone_until_the_first_is_free(robot: H
     robot.backup.changes = {**busy, "retry_after_s": 0.5}
     robot.steps(1)
     assert robot.records[0].reason is Reason.BUSY
-    assert robot.session.is_busy(robot.link.now_s)
+    assert robot.session.busy_until_s > robot.link.now_s
     robot.backup.changes = {}
     robot.pass_time(0.4)
-    assert not robot.session.is_busy(robot.link.now_s)
+    assert robot.session.busy_until_s <= robot.link.now_s
     robot.steps(2, first=1)
     assert all(record.verified for record in robot.records[1:])
     assert requests_to(robot.link) == 1
