@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
@@ -13,12 +13,12 @@ from adahi_msgs.action import RunPolicy
 from adahi_msgs.msg import EpisodeResult, SafetyState
 from rclpy.qos import DurabilityPolicy, QoSProfile
 
-from adahi_ros.lab.nodes.domain import exclusive_domain
 from adahi_ros.lab.nodes.observer import Observer
 from adahi_ros.nodes.robot import policy_runner_node
 from adahi_ros.nodes.robot.policy_runner_node import PolicyRunnerNode
 from adahi_ros.protocol.records import StepRecord
 from adahi_ros.robot.policy_run import Attempt, AttemptLimits, End, NodeState, Preparation
+from test.nodes.conftest import Make
 
 NO_LIMITS = AttemptLimits(time_s=0.0, no_verifier_s=0.0, no_steps_s=0.0, stopped_s=0.0)
 LIMITS = AttemptLimits(time_s=2.0, no_verifier_s=2.0, no_steps_s=2.0, stopped_s=0.0)
@@ -32,19 +32,10 @@ def test_error_codes_are_those_of_the_action() -> None:
 
 
 @pytest.fixture
-def observer() -> Iterator[Observer]:
-    with exclusive_domain() as domain:
-        observer = Observer(domain, "judge")
-        yield observer
-        observer.close()
-
-
-@pytest.fixture
-def runner(observer: Observer) -> Iterator[PolicyRunnerNode]:
-    node = PolicyRunnerNode(context=observer.context, use_global_arguments=False)
+def runner(observer: Observer, make_node: Make) -> PolicyRunnerNode:
+    node: PolicyRunnerNode = make_node(PolicyRunnerNode)
     observer._executor.add_node(node)
-    yield node
-    node.destroy_node()
+    return node
 
 
 def begin(runner: PolicyRunnerNode, record: StepRecord, begun_ns: int) -> Attempt:
