@@ -91,7 +91,7 @@ def test_an_image_has_a_bound_too() -> None:
     assert fault == "images[1].data: length 10000001, must be at most 10000000"
 
 
-def test_the_middleware_delivers_what_is_longer_than_the_message_may_have_it() -> None:
+def test_the_middleware_delivers_what_is_longer_than_its_bound() -> None:
     """Where this fails, `check_request_bounds` may go."""
     named = serialize_message(VerifyDraft.Request(check_fields=False, robot_id="x" * MANY))
     assert len(deserialize_message(named, VerifyDraft.Request).robot_id) == MANY

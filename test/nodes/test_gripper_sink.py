@@ -154,7 +154,7 @@ def test_a_hold_cancels_every_goal_at_once(make_hand: MakeHand) -> None:
     hand.until(lambda: hand.sink.fault == "", hand.sink.hold)
 
 
-def test_a_driver_that_refuses_to_cancel_is_asked_a_bounded_number_of_times(make_hand: MakeHand) -> None:
+def test_a_driver_that_refuses_to_cancel_gets_a_bounded_number_of_requests(make_hand: MakeHand) -> None:
     hand = make_hand(refused=10**6)
     hand.goals(1, OPEN)
     said = f"({CANCEL_ATTEMPTS} requests)"

@@ -179,7 +179,7 @@ def test_a_request_without_cameras_carries_nothing_of_them() -> None:
 LATER = PROTOCOL_VERSION + 1
 
 
-def test_a_later_protocol_that_adds_fields_at_the_end_is_read_as_far_as_it_is_told_apart() -> None:
+def test_a_later_protocol_with_more_fields_at_the_end_is_recognised() -> None:
     """So that of protocol 5 is by robots and verifiers of protocol 4: what came with it is at the end."""
     assert list(VerifyDraft.Request.get_fields_and_field_types())[-1] == "round_trip_ms"
     assert list(DescribeTarget.Response.get_fields_and_field_types())[-1] == "policy_fingerprint"

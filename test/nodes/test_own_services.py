@@ -107,6 +107,6 @@ def test_a_name_that_no_service_can_have_is_refused(name: str) -> None:
     check_robots(["x" * 64])
 
 
-def test_a_robot_that_is_named_twice_is_refused_for_each_name_has_one_service() -> None:
+def test_a_robot_that_is_named_twice_is_refused() -> None:
     with pytest.raises(ParameterError, match=r"^robots: 'r1', must not be there twice"):
         check_robots(["r1", "r2", "r1"])

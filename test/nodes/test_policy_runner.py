@@ -52,7 +52,7 @@ def ended(observer: Observer, attempt: Attempt) -> End:
     return found[0]
 
 
-def test_a_judge_that_dds_introduces_late_is_heard_but_not_of_the_goal_before(
+def test_a_judge_that_dds_finds_late_is_heard_but_not_of_the_goal_before(
     observer: Observer, step_record: Callable[..., StepRecord], request: pytest.FixtureRequest
 ) -> None:
     """The runner meets its publisher only after it has spoken, of a goal before and of this one."""
@@ -127,7 +127,7 @@ def test_held_waits_until_the_arm_is_at_rest(
 
 
 @pytest.mark.parametrize("cancelled", [False, True])
-def test_a_goal_that_finds_the_policy_active_and_fails_waits_until_the_arm_is_at_rest(
+def test_a_goal_that_fails_on_an_active_policy_waits_for_the_arm_to_rest(
     observer: Observer, runner: PolicyRunnerNode, monkeypatch: pytest.MonkeyPatch, cancelled: bool
 ) -> None:
     """Someone else activated the policy's node: the arm still moves when the goal deactivates it."""
@@ -157,7 +157,7 @@ def test_a_goal_that_finds_the_policy_active_and_fails_waits_until_the_arm_is_at
 
 
 @pytest.mark.parametrize("seen", [False, True])
-def test_held_is_not_said_of_a_policy_node_that_was_killed_and_started_again(
+def test_held_is_not_said_of_a_policy_node_that_was_killed_and_restarted(
     observer: Observer, runner: PolicyRunnerNode, monkeypatch: pytest.MonkeyPatch, seen: bool
 ) -> None:
     """The new process is unconfigured, and knows nothing of the arm, which may still move."""

@@ -36,7 +36,7 @@ class LoggingNode:
         return ThrottledLog(self, period_s, lambda: self.now_s)  # type: ignore[arg-type]
 
 
-def test_one_warning_per_key_and_period_is_logged_with_the_count_of_the_others() -> None:
+def test_one_warning_per_key_and_period_is_logged_with_a_count_of_others() -> None:
     node = LoggingNode()
     log = node.log()
     for index in range(40):  # 10 Hz

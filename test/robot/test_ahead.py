@@ -187,7 +187,7 @@ def test_without_a_plan_the_draft_acts_so_long_and_then_the_robot_is_held(
     assert all(moves[moves.index(True) :])
 
 
-def test_a_plan_that_was_asked_for_in_an_episode_that_is_over_moves_nothing(planner: Robot) -> None:
+def test_a_plan_for_an_episode_that_is_over_moves_nothing(planner: Robot) -> None:
     planner.link.delay_s = (0.04, 0.04)
     planner.see(1, 0)
     planner.pass_time(PERIOD_S)
@@ -228,7 +228,7 @@ def test_a_reply_that_is_no_good_is_told_and_the_plan_goes_on(
     assert [record.action for record in records] == [says(1, step) for step in (1, 2, 3)]
 
 
-def test_the_plan_goes_on_while_the_verifier_is_busy_and_it_is_asked_when_it_said(
+def test_the_plan_continues_while_the_verifier_is_busy(
     make_robot: Callable[..., Robot],
 ) -> None:
     robot = make_robot("always", limit=0, plans=HORIZON)
@@ -305,7 +305,7 @@ def test_a_reply_of_which_nothing_is_left_does_not_keep_a_robot_going(
     assert [record.action != () for record in records] == [True] * 3 + [False] * 57
 
 
-def test_an_observation_that_is_repeated_counts_the_requests_that_were_sent(
+def test_a_repeated_observation_counts_the_requests_that_were_sent(
     make_robot: Callable[..., Robot],
 ) -> None:
     robot = make_robot("never", limit=0, plans=HORIZON)

@@ -43,7 +43,7 @@ def test_a_closed_one_wants_no_probes() -> None:
     assert not Breaker().probe_due(1e9)
 
 
-def test_a_probe_with_a_reply_closes_it_on_trial_and_one_miss_opens_it_again_for_longer() -> None:
+def test_a_reply_to_a_probe_closes_it_on_trial_and_one_miss_opens_it_again() -> None:
     breaker = opened()
     breaker.probed(0.0)
     breaker.probe_replied()

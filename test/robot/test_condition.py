@@ -49,7 +49,7 @@ def test_inputs_are_counted_until_the_next_activation(robot: Any, condition: Dia
     assert not [name for name in report(condition, robot)[2] if name.startswith(("ignored", "missed"))]
 
 
-def test_a_robot_that_hears_nothing_is_in_error_and_tells_how_old_its_newest_observation_is(
+def test_a_robot_without_observations_is_in_error_and_shows_their_age(
     robot: Any, condition: Diagnosis
 ) -> None:
     robot.pass_time(0.9)
@@ -112,7 +112,7 @@ def mismatched(robot: Any) -> None:
     robot.pass_time(1.0)
 
 
-def test_a_robot_that_refused_to_begin_tells_why_until_it_is_to_begin_again(
+def test_a_robot_that_refused_to_begin_says_why_until_its_next_start(
     robot: Any, condition: Diagnosis
 ) -> None:
     mismatched(robot)

@@ -8,7 +8,7 @@ from adahi_ros.robot.steps import Fallback
 
 
 @pytest.mark.parametrize("limit", [0, 1, 5])
-def test_so_many_drafts_in_a_row_act_alone_and_no_more_until_one_is_verified(limit: int) -> None:
+def test_so_many_drafts_in_a_row_act_alone_until_one_is_verified(limit: int) -> None:
     fallback = Fallback(limit)
     for _ in range(2):
         assert not fallback.withholds

@@ -99,7 +99,7 @@ def test_what_was_planned_or_asked_for_something_else_is_not_done(told: Robot) -
     assert told.record(last).planned_action[0] == planned(number, 5)
 
 
-def test_a_step_that_waits_for_its_reply_asks_anew_when_something_else_is_told(waiting: Robot) -> None:
+def test_a_step_that_waits_sends_again_with_another_instruction(waiting: Robot) -> None:
     waiting.loop.tell("fold the towel")
     steps(waiting, 0, 2)
     assert waiting.records[-1].plan_left > 1
@@ -120,9 +120,7 @@ def test_a_step_that_waits_for_its_reply_asks_anew_when_something_else_is_told(w
 
 
 @pytest.mark.parametrize("trouble", ["silent", "told nothing"])
-def test_a_step_that_waited_executes_nothing_that_was_planned_for_something_else(
-    waiting: Robot, trouble: str
-) -> None:
+def test_a_step_that_waited_executes_no_plan_of_another_instruction(waiting: Robot, trouble: str) -> None:
     """The draft of its own is there only for steps that begin without a plan."""
     waiting.loop.tell("fold the towel")
     steps(waiting, 0, 2)

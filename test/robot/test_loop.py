@@ -142,7 +142,7 @@ def test_another_observation_of_the_same_number_moves_nothing(robot: Any, waits:
     assert len(robot.commands.sent) == 1
 
 
-def test_an_observation_that_nothing_sound_is_made_of_is_as_if_it_had_never_been(
+def test_an_observation_without_a_sound_proposal_leaves_no_trace(
     make_robot: Callable[..., Any],
 ) -> None:
     plain, disturbed = make_robot("random"), make_robot("random")

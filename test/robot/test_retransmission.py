@@ -35,14 +35,14 @@ def test_before_the_first_reply_it_has_a_guess() -> None:
     assert wait_s(RetransmissionTimeout()) == FIRST_S
 
 
-def test_each_retransmission_is_waited_for_twice_as_long_and_then_it_is_enough() -> None:
+def test_each_retransmission_waits_twice_as_long_and_they_are_bounded() -> None:
     timeout = taught([0.013] * 50)
     waits = [wait_s(timeout, retransmissions) for retransmissions in range(RETRANSMISSIONS)]
     np.testing.assert_allclose(waits, waits[0] * 2.0 ** np.arange(RETRANSMISSIONS))
     assert timeout.wait_s(RETRANSMISSIONS) is None
 
 
-def test_a_verifier_that_has_become_slow_is_not_sent_everything_twice_for_ever() -> None:
+def test_a_verifier_that_became_slow_is_not_sent_everything_twice_for_ever() -> None:
     timeout = taught([0.013] * 50)
     assert wait_s(timeout) < 0.060
     for _ in range(50):

@@ -48,7 +48,7 @@ def test_a_verifier_that_does_not_describe_itself_is_asked_again(make_robot: Cal
     assert robot.session.link is VerifierState.READY
 
 
-def test_a_verifier_that_is_there_and_says_nothing_that_can_be_read_is_told_apart_from_none(
+def test_a_verifier_whose_description_cannot_be_read_differs_from_none(
     make_robot: Callable[..., Any],
 ) -> None:
     """The description of an earlier protocol is shorter: no middleware hands it over."""
@@ -65,7 +65,7 @@ def test_a_verifier_that_is_there_and_says_nothing_that_can_be_read_is_told_apar
     assert (robot.session.link, robot.session.trouble) == (VerifierState.READY, "")
 
 
-def test_that_the_verifier_refuses_the_robots_name_is_kept_until_the_next_start(robot: Any) -> None:
+def test_a_refusal_of_the_robots_name_is_kept_until_the_next_start(robot: Any) -> None:
     said = "robot_id: 'robot', must be 'arm', whose service this is"
     robot.verifier.changes = {"status": int(RequestFault.UNKNOWN_ROBOT), "message": said, "actions": ()}
     for step in range(3):
@@ -77,7 +77,7 @@ def test_that_the_verifier_refuses_the_robots_name_is_kept_until_the_next_start(
     assert robot.session.misnamed == ""
 
 
-def test_a_request_says_what_is_known_of_the_link_and_the_same_when_it_is_sent_again(robot: Any) -> None:
+def test_all_copies_of_a_request_say_the_same_of_the_link(robot: Any) -> None:
     robot.see(1, 0)
     robot.pass_time(PERIOD_S)
     known_ms = robot.session.estimate(robot.link.now_s).rtt_ms
@@ -168,7 +168,7 @@ def test_a_verifier_that_is_lost_is_not_sent_to(robot: Any) -> None:
     assert (record.reason, record.transmitted) == (Reason.NO_VERIFIER, False)
 
 
-def test_only_what_is_new_of_a_window_is_sent_and_all_of_it_where_that_is_wanted(robot: Any) -> None:
+def test_only_what_is_new_of_a_window_is_sent_or_all_where_that_is_wanted(robot: Any) -> None:
     for step in range(3):
         robot.see(1, step)
         robot.pass_time(PERIOD_S)

@@ -125,7 +125,7 @@ def test_steps_that_are_superseded_count(make_robot: Make) -> None:
     assert robot.records[-1].message == "superseded"
 
 
-def test_a_withheld_step_is_asked_about_again_where_its_observation_is_repeated(alone: Make) -> None:
+def test_a_withheld_step_sends_again_where_its_observation_is_repeated(alone: Make) -> None:
     robot = alone(0)
     (observation,) = see_all(robot, range(1))
     assert reasons(robot) == [Reason.FALLBACK_LIMIT]
@@ -152,7 +152,7 @@ def test_a_new_activation_begins_to_count(alone: Make) -> None:
     assert robot.records[-1].reason is Reason.NO_VERIFIER
 
 
-def test_the_deviation_is_from_what_was_commanded_not_from_what_the_policy_wanted(make_robot: Make) -> None:
+def test_the_deviation_is_from_commands_and_not_from_what_was_wanted(make_robot: Make) -> None:
     robot = make_robot("never")
     robot.connect()
     robot.commands.share = 0.5

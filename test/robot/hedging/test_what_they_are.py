@@ -57,7 +57,7 @@ def test_a_backup_with_other_weights_of_the_same_sizes_is_not_asked(
 
 @pytest.mark.parametrize("unknown", [("first",), ("backup",), ("first", "backup")])
 @pytest.mark.parametrize(("allowed", "text", "asked"), [(False, REFUSED, 0), (True, ALLOWED, 50)])
-def test_a_backup_with_unknown_weights_needs_permission_and_one_warning_says_so(
+def test_a_backup_with_unknown_weights_needs_permission_and_warns_once(
     make_hedged: Callable[..., HedgedRobot], unknown: tuple[str, ...], allowed: bool, text: str, asked: int
 ) -> None:
     robot = make_hedged("at_once", hedge_unknown=allowed)
@@ -88,7 +88,7 @@ def test_a_backup_that_loads_other_weights_is_found_out_while_it_is_asked(
     assert robot.changes == [VerifierState.READY]  # the first was there all the time
 
 
-def test_a_first_that_loads_other_weights_begins_anew_and_the_backup_follows_it(
+def test_a_first_that_loads_other_weights_is_followed_by_the_backup(
     make_hedged: Callable[..., HedgedRobot],
 ) -> None:
     robot = make_hedged("at_once")
@@ -133,7 +133,7 @@ def test_a_request_says_the_same_of_the_link_to_each_verifier(
     assert told[0] == 0.0 < min(told[1:])
 
 
-def test_that_a_verifier_is_gone_or_back_is_said_once_each_and_not_time_and_again(
+def test_that_a_verifier_is_gone_or_back_is_logged_once_each(
     robot: HedgedRobot,
 ) -> None:
     robot.backup_link.present = False
@@ -152,7 +152,7 @@ def test_that_a_verifier_is_gone_or_back_is_said_once_each_and_not_time_and_agai
     assert robot.texts[-1] == "verifier backup is back"
 
 
-def test_a_backup_that_comes_later_is_asked_only_once_it_has_described_itself(
+def test_a_backup_that_comes_later_is_asked_once_it_has_described_itself(
     make_hedged: Callable[..., HedgedRobot],
 ) -> None:
     robot = make_hedged("at_once")
@@ -166,7 +166,7 @@ def test_a_backup_that_comes_later_is_asked_only_once_it_has_described_itself(
     assert requests_to(robot.backup_link) == 1
 
 
-def test_a_backup_that_became_another_while_the_robot_was_away_is_not_asked(
+def test_a_backup_that_changed_while_the_robot_was_away_is_not_asked(
     make_hedged: Callable[..., HedgedRobot],
 ) -> None:
     robot = make_hedged("at_once")
@@ -213,7 +213,7 @@ def test_the_first_says_what_the_target_is_however_late(make_hedged: Callable[..
     assert all(record.verified for record in robot.records)
 
 
-def test_a_backup_carries_on_where_the_first_is_gone_and_the_session_sees_no_gap(robot: HedgedRobot) -> None:
+def test_a_backup_carries_on_where_the_first_is_gone_without_a_gap(robot: HedgedRobot) -> None:
     robot.steps(3)
     robot.link.present = False
     robot.steps(5, first=3)
@@ -228,7 +228,7 @@ def test_a_backup_carries_on_where_the_first_is_gone_and_the_session_sees_no_gap
     assert robot.records[-1].verified
 
 
-def test_where_neither_replies_the_breaker_opens_and_a_probe_to_either_closes_it(robot: HedgedRobot) -> None:
+def test_where_neither_replies_the_breaker_opens_until_a_probe_succeeds(robot: HedgedRobot) -> None:
     robot.steps(3)
     robot.verifier.replies = robot.backup.replies = False
     robot.steps(6, first=3)
@@ -272,7 +272,7 @@ def test_a_dead_backup_is_not_asked_but_for_probes(robot: HedgedRobot) -> None:
     assert robot.backup_link.described > 20
 
 
-def test_where_only_a_backup_of_another_policy_is_left_there_is_no_verifier(robot: HedgedRobot) -> None:
+def test_with_only_a_backup_of_another_policy_there_is_no_verifier(robot: HedgedRobot) -> None:
     robot.backup.describe_otherwise(parameters=12)
     robot.backup_link.present = False
     robot.pass_time(0.1)
@@ -286,7 +286,7 @@ def test_where_only_a_backup_of_another_policy_is_left_there_is_no_verifier(robo
     assert requests_to(robot.backup_link) == 0
 
 
-def test_where_all_were_gone_whoever_comes_is_asked_what_it_is_as_at_the_start(robot: HedgedRobot) -> None:
+def test_where_all_were_gone_a_new_one_describes_itself_as_at_the_start(robot: HedgedRobot) -> None:
     robot.steps(2)
     robot.link.present = robot.backup_link.present = False
     robot.pass_time(0.2)

@@ -26,7 +26,7 @@ def test_a_reply_that_is_not_late_has_no_hedge(robot: HedgedRobot) -> None:
     assert (requests_to(robot.link), requests_to(robot.backup_link)) == (40, 0)
 
 
-def test_another_is_asked_once_the_reply_is_later_than_the_percentile_and_its_reply_is_executed(
+def test_another_verifier_is_asked_once_a_reply_is_later_than_usual(
     robot: HedgedRobot,
 ) -> None:
     robot.steps(ENOUGH)
@@ -246,7 +246,7 @@ def sent_again(robot: HedgedRobot) -> None:
     assert requests_to(robot.link) > ENOUGH + 1
 
 
-def test_a_copy_that_finds_it_busy_does_not_keep_the_reply_to_another_from_the_robot(
+def test_a_copy_that_finds_it_busy_does_not_hide_the_reply_to_another(
     robot: HedgedRobot,
 ) -> None:
     sent_again(robot)
@@ -254,7 +254,7 @@ def test_a_copy_that_finds_it_busy_does_not_keep_the_reply_to_another_from_the_r
     assert robot.records[-1].verify_ms == pytest.approx(300.0)
 
 
-def test_where_all_copies_find_it_busy_the_robot_is_told_before_its_deadline(robot: HedgedRobot) -> None:
+def test_where_all_copies_find_it_busy_the_robot_knows_before_its_deadline(robot: HedgedRobot) -> None:
     robot.steps(ENOUGH)
     robot.verifier.changes = {"status": int(RequestFault.BUSY), "retry_after_s": 0.1}
     robot.backup_link.present = False
