@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -16,17 +15,15 @@ from adahi_ros.protocol.request import RequestFault
 from adahi_ros.robot.prefetch import UNDER_WAY_MOST
 from adahi_ros.robot.requests import Fate
 from adahi_ros.robot.session import VerifierState
-from test.robot.conftest import PERIOD_S, Robot, planned
+from test.robot.conftest import PERIOD_S, MakeRobot, Robot, planned
 
 HORIZON = 8
 
 
 @pytest.fixture
-def planner(make_robot: Callable[..., Robot]) -> Robot:
+def planner(make_robot: MakeRobot) -> Robot:
     """A robot that asks for a plan only where it must."""
-    robot = make_robot("never", plans=HORIZON)
-    robot.connect()
-    return robot
+    return make_robot("never", plans=HORIZON).connect()
 
 
 def see_steps(robot: Robot, steps: range, episode: int = 1) -> list[Any]:
@@ -87,19 +84,15 @@ def test_a_request_tells_what_is_executed_before_its_reply_can_come(planner: Rob
     assert (after.plan_age, after.action) == (3, says(before[0].stamp_ns, after.step))
 
 
-def test_the_gate_asks_before_need(make_robot: Callable[..., Robot]) -> None:
-    robot = make_robot("always", plans=HORIZON)
-    robot.connect()
+def test_the_gate_asks_before_need(make_robot: MakeRobot) -> None:
+    robot = make_robot("always", plans=HORIZON).connect()
     records = see_steps(robot, range(10))
     assert all(record.transmitted for record in records)
     assert [record.plan_age for record in records[1:]] == [1] * 9
 
 
-def test_of_replies_that_overtake_each_other_the_latest_request_wins(
-    make_robot: Callable[..., Robot],
-) -> None:
-    robot = make_robot("always", plans=HORIZON)
-    robot.connect()
+def test_of_replies_that_overtake_each_other_the_latest_request_wins(make_robot: MakeRobot) -> None:
+    robot = make_robot("always", plans=HORIZON).connect()
     robot.link.delay_s = (0.06, 0.06)
     robot.see(1, 0)
     robot.pass_time(PERIOD_S)
@@ -122,9 +115,7 @@ def test_where_no_reply_comes_only_so_many_requests_are_under_way(planner: Robot
     assert planner.session.link is VerifierState.UNRESPONSIVE
 
 
-def test_what_a_gate_has_learned_outlasts_a_change_of_something_else(
-    make_robot: Callable[..., Robot],
-) -> None:
+def test_what_a_gate_has_learned_outlasts_a_change_of_something_else(make_robot: MakeRobot) -> None:
     robot = make_robot("always", plans=HORIZON)
     arguments = {"gate": "random", "rate": 0.5}
     config = ControllerConfig(ThresholdedGate("online", 0.0, arguments=arguments))
@@ -169,11 +160,8 @@ def test_a_reply_that_comes_just_as_the_verifier_is_doubted_ends_the_doubt(plann
     assert all(record.plan_left > 0 for record in records[-20:])
 
 
-def test_without_a_plan_the_draft_acts_so_long_and_then_the_robot_is_held(
-    make_robot: Callable[..., Robot],
-) -> None:
-    robot = make_robot("never", limit=3, plans=HORIZON)
-    robot.connect()
+def test_without_a_plan_the_draft_acts_so_long_and_then_the_robot_is_held(make_robot: MakeRobot) -> None:
+    robot = make_robot("never", limit=3, plans=HORIZON).connect()
     see_steps(robot, range(2))
     robot.verifier.replies = False
     records = see_steps(robot, range(2, 2 + 20))  # the plan goes on to step 7
@@ -215,10 +203,9 @@ def test_steps_that_were_not_seen_are_passed_over_in_the_plan(planner: Robot) ->
     ],
 )
 def test_a_reply_that_is_no_good_is_told_and_the_plan_goes_on(
-    make_robot: Callable[..., Robot], changes: dict[str, Any], reason: Reason, message: str
+    make_robot: MakeRobot, changes: dict[str, Any], reason: Reason, message: str
 ) -> None:
-    robot = make_robot("always", limit=0, plans=HORIZON)
-    robot.connect()
+    robot = make_robot("always", limit=0, plans=HORIZON).connect()
     robot.see(1, 0)  # held: there is no plan
     robot.pass_time(PERIOD_S)
     robot.verifier.changes = changes
@@ -228,11 +215,8 @@ def test_a_reply_that_is_no_good_is_told_and_the_plan_goes_on(
     assert [record.action for record in records] == [says(1, step) for step in (1, 2, 3)]
 
 
-def test_the_plan_continues_while_the_verifier_is_busy(
-    make_robot: Callable[..., Robot],
-) -> None:
-    robot = make_robot("always", limit=0, plans=HORIZON)
-    robot.connect()
+def test_the_plan_continues_while_the_verifier_is_busy(make_robot: MakeRobot) -> None:
+    robot = make_robot("always", limit=0, plans=HORIZON).connect()
     robot.see(1, 0)  # held: there is no plan
     robot.pass_time(PERIOD_S)
     robot.verifier.changes = {"status": int(RequestFault.BUSY), "retry_after_s": 3.5 * PERIOD_S}
@@ -245,11 +229,8 @@ def test_the_plan_continues_while_the_verifier_is_busy(
     assert records[5].action == says(6, 6)
 
 
-def test_what_was_asked_before_the_verifier_was_busy_is_still_waited_for(
-    make_robot: Callable[..., Robot],
-) -> None:
-    robot = make_robot("always", limit=0, plans=HORIZON)
-    robot.connect()
+def test_what_was_asked_before_the_verifier_was_busy_is_still_waited_for(make_robot: MakeRobot) -> None:
+    robot = make_robot("always", limit=0, plans=HORIZON).connect()
     robot.verifier.replies = False
     robot.see(1, 0)
     robot.pass_time(PERIOD_S)
@@ -269,9 +250,8 @@ def test_a_request_says_how_soon_it_is_needed(planner: Robot) -> None:
     assert all(0.0 < each <= 3 * PERIOD_S for each in needed[1:])
 
 
-def test_who_was_held_for_want_of_a_plan_moves_when_it_is_there(make_robot: Callable[..., Robot]) -> None:
-    robot = make_robot("never", limit=0, plans=HORIZON)
-    robot.connect()
+def test_who_was_held_for_want_of_a_plan_moves_when_it_is_there(make_robot: MakeRobot) -> None:
+    robot = make_robot("never", limit=0, plans=HORIZON).connect()
     observation = robot.see(1, 0)
     assert robot.record(observation).reason is Reason.FALLBACK_LIMIT
     assert not robot.commands.sent
@@ -294,10 +274,9 @@ def test_after_a_stop_nothing_is_under_way(planner: Robot) -> None:
 
 @pytest.mark.parametrize(("horizon", "delay_s"), [(1, 0.005), (HORIZON, 0.19)])
 def test_a_reply_of_which_nothing_is_left_does_not_keep_a_robot_going(
-    make_robot: Callable[..., Robot], horizon: int, delay_s: float
+    make_robot: MakeRobot, horizon: int, delay_s: float
 ) -> None:
-    robot = make_robot("never", limit=3, plans=horizon)
-    robot.connect()
+    robot = make_robot("never", limit=3, plans=horizon).connect()
     robot.link.delay_s = (delay_s, delay_s)
     records = see_steps(robot, range(60))
     assert Fate.REPLIED in fates(robot)
@@ -305,11 +284,8 @@ def test_a_reply_of_which_nothing_is_left_does_not_keep_a_robot_going(
     assert [record.action != () for record in records] == [True] * 3 + [False] * 57
 
 
-def test_a_repeated_observation_counts_the_requests_that_were_sent(
-    make_robot: Callable[..., Robot],
-) -> None:
-    robot = make_robot("never", limit=0, plans=HORIZON)
-    robot.connect()
+def test_a_repeated_observation_counts_the_requests_that_were_sent(make_robot: MakeRobot) -> None:
+    robot = make_robot("never", limit=0, plans=HORIZON).connect()
     robot.link.delay_s = (0.3, 0.3)
     observation = robot.see(1, 0)
     for number in range(5):

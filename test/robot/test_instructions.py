@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from adahi_ros.protocol.records import Reason
-from test.robot.conftest import PERIOD_S, Robot, planned
+from test.robot.conftest import PERIOD_S, MakeRobot, Robot, planned
 
 HORIZON = 8
 
@@ -21,13 +19,13 @@ def connected(robot: Robot) -> Robot:
 
 
 @pytest.fixture
-def told(make_robot: Callable[..., Robot]) -> Robot:
+def told(make_robot: MakeRobot) -> Robot:
     """A robot that goes on by the plans of a target, and waits for none."""
     return connected(make_robot("age", plans=HORIZON))
 
 
 @pytest.fixture
-def waiting(make_robot: Callable[..., Robot]) -> Robot:
+def waiting(make_robot: MakeRobot) -> Robot:
     """A robot that goes on by the plans of a target, and waits for the reply to a request."""
     return connected(make_robot("age", plans=HORIZON, waits=True))
 
@@ -51,9 +49,8 @@ def test_a_target_that_must_be_told_is_not_asked_before(told: Robot) -> None:
     assert told.records[-1].planned_action
 
 
-def test_a_target_that_is_told_nothing_gets_no_sentence(make_robot: Callable[..., Robot]) -> None:
-    robot = make_robot("age", plans=HORIZON)
-    robot.connect()
+def test_a_target_that_is_told_nothing_gets_no_sentence(make_robot: MakeRobot) -> None:
+    robot = make_robot("age", plans=HORIZON).connect()
     robot.loop.tell("fold the towel")
     steps(robot, 0, 1)
     assert {request.instruction for request, _ in robot.link.updates} == {""}
@@ -61,7 +58,7 @@ def test_a_target_that_is_told_nothing_gets_no_sentence(make_robot: Callable[...
 
 @pytest.mark.parametrize("waits", [False, True])
 def test_plans_of_a_target_that_is_told_nothing_stand_whatever_is_said(
-    make_robot: Callable[..., Robot], waits: bool
+    make_robot: MakeRobot, waits: bool
 ) -> None:
     robot = make_robot("age", plans=HORIZON, waits=waits)
     robot.choose("age", 4.0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +16,7 @@ from adahi_ros.protocol.request import RequestFault
 from adahi_ros.robot.loop import DraftError
 from adahi_ros.robot.requests import RETRY_MOST_S, Fate
 from adahi_ros.robot.session import VerifierState
+from test.robot.conftest import MakeRobot
 
 PERIOD_S = 0.05
 
@@ -142,9 +142,7 @@ def test_another_observation_of_the_same_number_moves_nothing(robot: Any, waits:
     assert len(robot.commands.sent) == 1
 
 
-def test_an_observation_without_a_sound_proposal_leaves_no_trace(
-    make_robot: Callable[..., Any],
-) -> None:
+def test_an_observation_without_a_sound_proposal_leaves_no_trace(make_robot: MakeRobot) -> None:
     plain, disturbed = make_robot("random"), make_robot("random")
     for robot in (plain, disturbed):
         robot.connect()
@@ -219,7 +217,7 @@ def test_a_record_names_the_gate_that_decided(robot: Any) -> None:
     assert (robot.record(second).gate, robot.record(second).threshold) == ("never", 1.5)
 
 
-def test_the_first_step_waits_for_a_verifier_as_long_as_it_may(make_robot: Callable[..., Any]) -> None:
+def test_the_first_step_waits_for_a_verifier_as_long_as_it_may(make_robot: MakeRobot) -> None:
     robot = make_robot()
     robot.link.present = False
     robot.loop.start(1.0)

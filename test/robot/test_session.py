@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -17,11 +16,12 @@ from adahi_ros.protocol.window import WHOLE
 from adahi_ros.robot.link_estimate import FIRST_PAUSE_S, FIRST_S, MISSES_UNTIL_OPEN, RETRANSMISSIONS
 from adahi_ros.robot.requests import Fate
 from adahi_ros.robot.session import DESCRIBE_RETRY_S, OF_ANOTHER, UNDESCRIBED, VerifierState
+from test.robot.conftest import MakeRobot
 
 PERIOD_S = 0.2
 
 
-def test_it_looks_for_a_verifier_until_there_is_one(make_robot: Callable[..., Any]) -> None:
+def test_it_looks_for_a_verifier_until_there_is_one(make_robot: MakeRobot) -> None:
     robot = make_robot()
     assert robot.loop.next_due_s == math.inf
     robot.link.present = False
@@ -35,7 +35,7 @@ def test_it_looks_for_a_verifier_until_there_is_one(make_robot: Callable[..., An
     assert robot.changes == [VerifierState.READY]
 
 
-def test_a_verifier_that_does_not_describe_itself_is_asked_again(make_robot: Callable[..., Any]) -> None:
+def test_a_verifier_that_does_not_describe_itself_is_asked_again(make_robot: MakeRobot) -> None:
     robot = make_robot()
     robot.verifier.replies = False
     robot.loop.start(10.0)
@@ -48,9 +48,7 @@ def test_a_verifier_that_does_not_describe_itself_is_asked_again(make_robot: Cal
     assert robot.session.link is VerifierState.READY
 
 
-def test_a_verifier_whose_description_cannot_be_read_differs_from_none(
-    make_robot: Callable[..., Any],
-) -> None:
+def test_a_verifier_whose_description_cannot_be_read_differs_from_none(make_robot: MakeRobot) -> None:
     """The description of an earlier protocol is shorter: no middleware hands it over."""
     robot = make_robot()
     robot.verifier.replies = False
@@ -105,7 +103,7 @@ MISFITS: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("changes", "trouble"), MISFITS)
 def test_a_verifier_that_does_not_fit_is_named(
-    make_robot: Callable[..., Any], changes: dict[str, Any], trouble: str
+    make_robot: MakeRobot, changes: dict[str, Any], trouble: str
 ) -> None:
     robot = make_robot()
     right = robot.verifier.description

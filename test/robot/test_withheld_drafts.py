@@ -13,6 +13,7 @@ from adahi_ros.contract.assembler import Observation
 from adahi_ros.gates.gate_config import DeviationTracker
 from adahi_ros.protocol.records import Reason
 from adahi_ros.robot.session import VerifierState
+from test.robot.conftest import MakeRobot
 
 PERIOD_S = 0.05
 PATIENCE_S = 0.2  # past every deadline
@@ -21,7 +22,7 @@ Make = Callable[..., Any]
 
 
 @pytest.fixture
-def alone(make_robot: Make) -> Make:
+def alone(make_robot: MakeRobot) -> Make:
     """From a limit to a robot for which there is no verifier."""
 
     def make(limit: int | None) -> Any:
@@ -65,9 +66,8 @@ def test_by_default_nothing_is_withheld(alone: Make) -> None:
     assert (len(robot.commands.sent), robot.commands.withheld) == (50, 0)
 
 
-def test_a_verified_draft_ends_it_and_is_asked_for_whatever_the_gate_says(make_robot: Make) -> None:
-    robot = make_robot(limit=1)
-    robot.connect()
+def test_a_verified_draft_ends_it_and_is_asked_for_whatever_the_gate_says(make_robot: MakeRobot) -> None:
+    robot = make_robot(limit=1).connect()
     robot.verifier.replies = False
     see_all(robot, range(2), PATIENCE_S)
     assert reasons(robot) == [Reason.DEADLINE, Reason.FALLBACK_LIMIT]
@@ -108,17 +108,17 @@ def test_what_the_gate_leaves_to_the_draft_neither_counts_nor_ends_the_row(alone
         ({"step": 99}, "bad reply: episode_id, step_id, first_step: (0, 99, 1), must be (0, 1, 1)"),
     ],
 )
-def test_requests_without_a_good_reply_count(make_robot: Make, changes: dict[str, Any], message: str) -> None:
-    robot = make_robot(limit=1)
-    robot.connect()
+def test_requests_without_a_good_reply_count(
+    make_robot: MakeRobot, changes: dict[str, Any], message: str
+) -> None:
+    robot = make_robot(limit=1).connect()
     robot.verifier.changes = changes
     see_all(robot, range(2))
     assert (robot.records[-1].reason, robot.records[-1].message) == (Reason.FALLBACK_LIMIT, message)
 
 
-def test_steps_that_are_superseded_count(make_robot: Make) -> None:
-    robot = make_robot(limit=1)
-    robot.connect()
+def test_steps_that_are_superseded_count(make_robot: MakeRobot) -> None:
+    robot = make_robot(limit=1).connect()
     for step in range(3):
         robot.see(0, step)
     assert reasons(robot) == [Reason.SUPERSEDED, Reason.FALLBACK_LIMIT]
@@ -152,9 +152,8 @@ def test_a_new_activation_begins_to_count(alone: Make) -> None:
     assert robot.records[-1].reason is Reason.NO_VERIFIER
 
 
-def test_the_deviation_is_from_commands_and_not_from_what_was_wanted(make_robot: Make) -> None:
-    robot = make_robot("never")
-    robot.connect()
+def test_the_deviation_is_from_commands_and_not_from_what_was_wanted(make_robot: MakeRobot) -> None:
+    robot = make_robot("never").connect()
     robot.commands.share = 0.5
     average = DeviationTracker(robot.policy.action_scale, 0.5, "std")
     for step in range(12):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,15 @@ from adahi_ros.robot.link_estimate import FIRST_S
 from adahi_ros.robot.session import VerifierState
 from adahi_ros.robot.transport import HEDGES
 from adahi_ros.robot.verifier_endpoint import ENOUGH
-from test.robot.hedging.conftest import PERIOD_S, QUICK, SLOW, HedgedRobot, bytes_about, requests_to
+from test.robot.hedging.conftest import (
+    PERIOD_S,
+    QUICK,
+    SLOW,
+    HedgedRobot,
+    MakeHedged,
+    bytes_about,
+    requests_to,
+)
 
 # Whom it asks, and when
 
@@ -51,9 +58,8 @@ def test_before_replies_are_measured_another_is_asked_after_a_guess(robot: Hedge
     assert robot.records[-1].verify_ms == pytest.approx(1e3 * (FIRST_S + 2 * QUICK[0]))
 
 
-def test_at_once_asks_all_and_takes_the_first_reply(make_hedged: Callable[..., HedgedRobot]) -> None:
-    robot = make_hedged("at_once")
-    robot.connect()
+def test_at_once_asks_all_and_takes_the_first_reply(make_hedged: MakeHedged) -> None:
+    robot = make_hedged("at_once").connect()
     robot.link.delay_s = SLOW
     robot.steps(10)
     assert (requests_to(robot.link), requests_to(robot.backup_link)) == (10, 10)
@@ -62,11 +68,8 @@ def test_at_once_asks_all_and_takes_the_first_reply(make_hedged: Callable[..., H
     assert robot.session.outcomes.total() == 10
 
 
-def test_off_asks_one_at_a_time_and_the_backup_where_the_first_is_dead(
-    make_hedged: Callable[..., HedgedRobot],
-) -> None:
-    robot = make_hedged("off")
-    robot.connect()
+def test_off_asks_one_at_a_time_and_the_backup_where_the_first_is_dead(make_hedged: MakeHedged) -> None:
+    robot = make_hedged("off").connect()
     robot.link.delay_s = SLOW
     robot.steps(20)
     assert requests_to(robot.backup_link) == 0
@@ -83,10 +86,9 @@ def test_off_asks_one_at_a_time_and_the_backup_where_the_first_is_dead(
 
 @pytest.mark.parametrize("hedge", ["late", "at_once"])
 def test_a_dead_first_costs_little_and_is_not_asked_first_for_long(
-    make_hedged: Callable[..., HedgedRobot], hedge: str
+    make_hedged: MakeHedged, hedge: str
 ) -> None:
-    robot = make_hedged(hedge)
-    robot.connect()
+    robot = make_hedged(hedge).connect()
     robot.steps(20)
     robot.verifier.replies = False
     asked = requests_to(robot.link)
@@ -177,10 +179,9 @@ def test_what_a_hedge_is_needed_in_is_less(robot: HedgedRobot) -> None:
 )
 @pytest.mark.parametrize("hedge", HEDGES)
 def test_a_refusal_is_no_reply_while_another_may_answer(
-    make_hedged: Callable[..., HedgedRobot], hedge: str, changes: dict[str, Any]
+    make_hedged: MakeHedged, hedge: str, changes: dict[str, Any]
 ) -> None:
-    robot = make_hedged(hedge)
-    robot.connect()
+    robot = make_hedged(hedge).connect()
     robot.verifier.changes = changes
     robot.steps(5)
     assert [record.reason for record in robot.records] == [Reason.NONE] * 5
@@ -267,9 +268,7 @@ def test_where_all_copies_find_it_busy_the_robot_knows_before_its_deadline(robot
     assert robot.records[-1].total_ms < 500.0
 
 
-def test_nothing_is_executed_twice_or_late_across_two_bad_links(
-    make_hedged: Callable[..., HedgedRobot],
-) -> None:
+def test_nothing_is_executed_twice_or_late_across_two_bad_links(make_hedged: MakeHedged) -> None:
     for hedge in HEDGES:
         robot = make_hedged(hedge, seed=3)
         robot.connect()
