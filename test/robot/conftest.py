@@ -340,6 +340,14 @@ class Robot:
         self.show(observation)
         return observation
 
+    def walk(self, steps: range, period_s: float = PERIOD_S, episode: int = 1) -> list[StepRecord]:
+        """Show new observations, each a period after the other; return the records that come of them."""
+        first = len(self.records)
+        for step in steps:
+            self.see(episode, step)
+            self.pass_time(period_s)
+        return self.records[first:]
+
     def pass_time(self, duration_s: float) -> None:
         """Let time pass, as on a node that polls whenever something comes or is due."""
         end_s = self.link.now_s + duration_s

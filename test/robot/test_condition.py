@@ -85,9 +85,7 @@ def test_observations_that_are_back_after_a_silence_are_news(robot: Any, conditi
 
 def test_steps_are_counted_from_where_it_began(robot: Any) -> None:
     condition = Diagnosis(robot.link.now_s)
-    for step in range(4):
-        robot.see(1, step)
-        robot.pass_time(PERIOD_S)
+    robot.walk(range(4))
     figures = report(condition, robot)[2]
     assert (figures["steps"], figures["rate_hz"], figures["active"]) == (4, "20.0", False)
     assert figures["link.rtt_ms"] == f"{robot.session.estimate(robot.link.now_s).rtt_ms:.3f}"
@@ -132,13 +130,10 @@ def test_a_robot_that_refused_to_begin_says_why_until_its_next_start(
 
 
 def test_a_mismatch_amid_the_steps_refuses_nothing(robot: Any, condition: Diagnosis) -> None:
-    robot.see(1, 0)
-    robot.pass_time(PERIOD_S)
+    robot.walk(range(1))
     robot.verifier.speak("0" * 16)
     robot.verifier.changes = {"status": int(RequestFault.TOKENIZER_MISMATCH)}
-    for step in range(1, 40):
-        robot.see(1, step)
-        robot.pass_time(PERIOD_S)
+    robot.walk(range(1, 40))
     news = condition.news(robot.session, robot.loop, robot.link.now_s)
     assert news is not None
     assert (news.level, news.refuses, condition.refusal) == (Level.ERROR, False, "")

@@ -30,21 +30,15 @@ def waiting(make_robot: MakeRobot) -> Robot:
     return connected(make_robot("age", plans=HORIZON, waits=True))
 
 
-def steps(robot: Robot, first: int, last: int) -> None:
-    for step in range(first, last + 1):
-        robot.see(1, step)
-        robot.pass_time(PERIOD_S)
-
-
 def test_a_target_that_must_be_told_is_not_asked_before(told: Robot) -> None:
-    steps(told, 0, 1)
+    told.walk(range(2))
     told.loop.tell(" \n")
-    steps(told, 2, 2)
+    told.walk(range(2, 3))
     assert not told.link.sent
     assert told.records[-1].reason is Reason.REFUSED
     assert told.records[-1].message.startswith("instruction: none was told")
     told.loop.tell("fold the towel")
-    steps(told, 3, 4)
+    told.walk(range(3, 5))
     assert [request.instruction for request, _ in told.link.updates] == ["fold the towel"]
     assert told.records[-1].planned_action
 
@@ -52,7 +46,7 @@ def test_a_target_that_must_be_told_is_not_asked_before(told: Robot) -> None:
 def test_a_target_that_is_told_nothing_gets_no_sentence(make_robot: MakeRobot) -> None:
     robot = make_robot("age", plans=HORIZON).connect()
     robot.loop.tell("fold the towel")
-    steps(robot, 0, 1)
+    robot.walk(range(2))
     assert {request.instruction for request, _ in robot.link.updates} == {""}
 
 
@@ -63,11 +57,11 @@ def test_plans_of_a_target_that_is_told_nothing_stand_whatever_is_said(
     robot = make_robot("age", plans=HORIZON, waits=waits)
     robot.choose("age", 4.0)
     robot.connect()
-    steps(robot, 0, 1)
+    robot.walk(range(2))
     asked, left = len(robot.link.updates), robot.records[-1].plan_left
     assert left > 1
     robot.loop.tell("fold the towel")
-    steps(robot, 2, 2)
+    robot.walk(range(2, 3))
     assert robot.records[-1].plan_left == left - 1
     robot.choose("always")
     robot.show(robot.observation(1, 3))  # asks, and the reply is on its way
@@ -79,7 +73,7 @@ def test_plans_of_a_target_that_is_told_nothing_stand_whatever_is_said(
 
 def test_what_was_planned_or_asked_for_something_else_is_not_done(told: Robot) -> None:
     told.loop.tell("fold the towel")
-    steps(told, 0, 2)
+    told.walk(range(3))
     assert told.records[-1].plan_left > 1
     under_way = told.observation(1, 3)
     told.choose("always")
@@ -98,7 +92,7 @@ def test_what_was_planned_or_asked_for_something_else_is_not_done(told: Robot) -
 
 def test_a_step_that_waits_sends_again_with_another_instruction(waiting: Robot) -> None:
     waiting.loop.tell("fold the towel")
-    steps(waiting, 0, 2)
+    waiting.walk(range(3))
     assert waiting.records[-1].plan_left > 1
     waiting.choose("always")
     now = waiting.see(1, 3)
@@ -120,7 +114,7 @@ def test_a_step_that_waits_sends_again_with_another_instruction(waiting: Robot) 
 def test_a_step_that_waited_executes_no_plan_of_another_instruction(waiting: Robot, trouble: str) -> None:
     """The draft of its own is there only for steps that begin without a plan."""
     waiting.loop.tell("fold the towel")
-    steps(waiting, 0, 2)
+    waiting.walk(range(3))
     waiting.choose("always")
     waiting.link.delay_s = (0.02, 0.02)
     now = waiting.see(1, 3)

@@ -100,8 +100,7 @@ def test_a_newer_observation_executes_the_draft_of_the_one_that_waits(robot: Any
 
 @pytest.mark.parametrize("newer", [(2, 0), (0, 5), (1, 2)])
 def test_an_episode_that_is_over_or_begun_again_moves_nothing(robot: Any, newer: tuple[int, int]) -> None:
-    robot.see(1, 1)
-    robot.pass_time(PERIOD_S)
+    robot.walk(range(1, 2))
     robot.see(1, 3)
     observation = robot.see(*newer)
     robot.pass_time(PERIOD_S)
@@ -200,8 +199,7 @@ def test_a_verifier_that_is_busy_is_left_alone_for_as_long_as_it_says(robot: Any
 @pytest.mark.parametrize("said", [math.nan, math.inf, -1.0, 1e9])
 def test_a_verifier_that_says_nonsense_of_when_to_ask_again_is_asked_soon(robot: Any, said: float) -> None:
     robot.verifier.changes = {"status": int(RequestFault.BUSY), "retry_after_s": said}
-    robot.see(1, 0)
-    robot.pass_time(PERIOD_S)
+    robot.walk(range(1))
     robot.verifier.changes = {}
     robot.pass_time(RETRY_MOST_S)
     observation = robot.see(1, 1)
@@ -222,8 +220,7 @@ def test_the_first_step_waits_for_a_verifier_as_long_as_it_may(make_robot: MakeR
     robot.link.present = False
     robot.loop.start(1.0)
     for _ in range(5):
-        robot.see(1, 0)
-        robot.pass_time(0.1)
+        robot.walk(range(1), 0.1)
     assert not robot.loop.begins_alone
     robot.pass_time(0.6)
     assert robot.loop.begins_alone

@@ -66,9 +66,7 @@ def test_a_verifier_whose_description_cannot_be_read_differs_from_none(make_robo
 def test_a_refusal_of_the_robots_name_is_kept_until_the_next_start(robot: Any) -> None:
     said = "robot_id: 'robot', must be 'arm', whose service this is"
     robot.verifier.changes = {"status": int(RequestFault.UNKNOWN_ROBOT), "message": said, "actions": ()}
-    for step in range(3):
-        robot.see(1, step)
-        robot.pass_time(PERIOD_S)
+    robot.walk(range(3), PERIOD_S)
     assert robot.session.misnamed == said
     assert robot.changes == [VerifierState.READY] * 2  # what was told of once is not told of again
     robot.loop.stop()
@@ -76,12 +74,10 @@ def test_a_refusal_of_the_robots_name_is_kept_until_the_next_start(robot: Any) -
 
 
 def test_all_copies_of_a_request_say_the_same_of_the_link(robot: Any) -> None:
-    robot.see(1, 0)
-    robot.pass_time(PERIOD_S)
+    robot.walk(range(1), PERIOD_S)
     known_ms = robot.session.estimate(robot.link.now_s).rtt_ms
     robot.link.loss = 1.0
-    robot.see(1, 1)
-    robot.pass_time(PERIOD_S)
+    robot.walk(range(1, 2), PERIOD_S)
     told = [request.round_trip_ms for request, _ in robot.link.updates]
     assert told[0] == UNKNOWN_MS
     assert told[1:] == [known_ms] * len(told[1:])
@@ -154,8 +150,7 @@ def test_a_verifier_of_another_kind_that_has_gone_is_none(robot: Any, gone: str)
 
 
 def test_a_verifier_that_is_lost_is_not_sent_to(robot: Any) -> None:
-    robot.see(1, 0)
-    robot.pass_time(PERIOD_S)
+    robot.walk(range(1), PERIOD_S)
     robot.link.present = False
     robot.pass_time(0.1)
     assert (robot.session.link, robot.session.trouble) == (
@@ -167,9 +162,7 @@ def test_a_verifier_that_is_lost_is_not_sent_to(robot: Any) -> None:
 
 
 def test_only_what_is_new_of_a_window_is_sent_or_all_where_that_is_wanted(robot: Any) -> None:
-    for step in range(3):
-        robot.see(1, step)
-        robot.pass_time(PERIOD_S)
+    robot.walk(range(3), PERIOD_S)
     (_, whole), *_, (_, short) = robot.link.updates
     assert whole.base == WHOLE != short.base
     assert 2 * len(short.rows.numbers) == len(whole.rows.numbers)
@@ -189,8 +182,7 @@ def test_only_what_is_new_of_a_window_is_sent_or_all_where_that_is_wanted(robot:
 
 def test_a_whole_window_that_is_refused_is_not_sent_for_ever(robot: Any) -> None:
     robot.verifier.changes = {"status": int(RequestFault.WINDOW_UNKNOWN), "message": "base_window: unknown"}
-    robot.see(1, 0)
-    robot.pass_time(PERIOD_S)
+    robot.walk(range(1), PERIOD_S)
     assert robot.records[0].reason is Reason.REFUSED
     assert len(robot.link.updates) == 1
 
@@ -285,8 +277,7 @@ def test_a_reply_after_its_deadline_is_dropped(robot: Any) -> None:
 
 def test_several_requests_may_be_on_their_way(robot: Any) -> None:
     link, session = robot.link, robot.session
-    robot.see(1, 0)
-    robot.pass_time(PERIOD_S)
+    robot.walk(range(1), PERIOD_S)
     request = session.submitted[0].pending.request
     ended: list[tuple[int, Reason]] = []
     pending = []
@@ -308,8 +299,7 @@ def test_several_requests_may_be_on_their_way(robot: Any) -> None:
 
 
 def test_an_estimate_is_only_read(robot: Any) -> None:
-    robot.see(1, 0)
-    robot.pass_time(PERIOD_S)
+    robot.walk(range(1), PERIOD_S)
     now_s = robot.link.now_s
     first = robot.session.estimate(now_s)
     robot.session.estimate(now_s + 100.0)
@@ -332,14 +322,10 @@ def test_what_was_stopped_hears_nothing(robot: Any) -> None:
 
 def test_a_verifier_that_keeps_no_window_gets_each_whole_and_once(robot: Any) -> None:
     robot.verifier.keeps_windows = False
-    for step in range(4):
-        robot.see(1, step)
-        robot.pass_time(0.05)
+    robot.walk(range(4))
     assert all(record.verified for record in robot.records)
     assert [update.base for _, update in robot.link.updates] == [0] * 4
     assert robot.session.windows_resent == 0
     robot.verifier.keeps_windows = True
-    for step in range(4, 6):
-        robot.see(1, step)
-        robot.pass_time(0.05)
+    robot.walk(range(4, 6))
     assert [update.base == 0 for _, update in robot.link.updates[4:]] == [True, False]

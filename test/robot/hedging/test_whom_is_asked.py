@@ -53,8 +53,7 @@ def test_another_verifier_is_asked_once_a_reply_is_later_than_usual(
 
 def test_before_replies_are_measured_another_is_asked_after_a_guess(robot: HedgedRobot) -> None:
     robot.verifier.replies = False
-    robot.see(1, 0)
-    robot.pass_time(PERIOD_S)
+    robot.walk(range(1), PERIOD_S)
     assert robot.records[-1].verify_ms == pytest.approx(1e3 * (FIRST_S + 2 * QUICK[0]))
 
 
@@ -136,9 +135,7 @@ def test_a_slow_verifier_is_known_by_its_late_replies_too(robot: HedgedRobot) ->
     """Its percentile is that of all its replies, not of those that came before another's."""
     robot.link.delay_s = robot.backup_link.delay_s = (0.01, 0.1)
     robot.loop.deadline_s = 1.0
-    for step in range(300):
-        robot.see(1, step)
-        robot.pass_time(0.5)
+    robot.walk(range(300), 0.5)
     hedges = robot.figure("backup.hedges") + robot.figure("first.hedges")
     assert 0.01 * 300 < hedges < 0.15 * 300
 
@@ -158,8 +155,7 @@ def test_a_request_that_is_sent_again_goes_to_all(robot: HedgedRobot) -> None:
 
 def test_what_a_hedge_is_needed_in_is_less(robot: HedgedRobot) -> None:
     robot.verifier.replies = False
-    robot.see(1, 0)
-    robot.pass_time(PERIOD_S)
+    robot.walk(range(1), PERIOD_S)
     (first, _), (hedged, _) = robot.link.updates[0], robot.backup_link.updates[0]
     assert hedged.needed_in_s == pytest.approx(first.needed_in_s - FIRST_S)
 
