@@ -13,7 +13,7 @@ from adahi_ros.contract.assembler import Observation
 from adahi_ros.gates.gate_config import DeviationTracker
 from adahi_ros.protocol.records import Reason
 from adahi_ros.robot.session import VerifierState
-from test.robot.conftest import MakeRobot
+from test.robot.conftest import MakeRobot, Robot
 
 PERIOD_S = 0.05
 PATIENCE_S = 0.2  # past every deadline
@@ -34,11 +34,11 @@ def alone(make_robot: MakeRobot) -> Make:
     return make
 
 
-def reasons(robot: Any) -> list[Reason]:
+def reasons(robot: Robot) -> list[Reason]:
     return [record.reason for record in robot.records]
 
 
-def see_all(robot: Any, steps: range, period_s: float = PERIOD_S) -> list[Observation]:
+def see_all(robot: Robot, steps: range, period_s: float = PERIOD_S) -> list[Observation]:
     """Show new observations, each a period after the other."""
     seen = []
     for step in steps:
