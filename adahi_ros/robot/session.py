@@ -285,7 +285,7 @@ class VerifierSession:
         rtt_ms = max(0.0, 1e3 * took_s - outcome.compute_ms)
         size_bytes = pending.request_bytes + outcome.reply_bytes
         self._estimator.replied(now_s, rtt_ms, size_bytes, retransmitted=pending.retransmissions > 0)
-        self.round_trip_ms = reported_round_trip_ms(self._estimator.rtt_ms)
+        self.round_trip_ms = reported_round_trip_ms(self.estimate(now_s).rtt_ms)
         self._timeout.replied(took_s)
 
     def _count_miss(self, now_s: float) -> None:
