@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from adahi_ros.contract.assembler import Observation
 from adahi_ros.gates.gate_config import DeviationTracker
 from adahi_ros.protocol.records import Reason
 from adahi_ros.robot.session import VerifierState
@@ -38,19 +37,10 @@ def reasons(robot: Robot) -> list[Reason]:
     return [record.reason for record in robot.records]
 
 
-def see_all(robot: Robot, steps: range, period_s: float = PERIOD_S) -> list[Observation]:
-    """Show new observations, each a period after the other."""
-    seen = []
-    for step in steps:
-        seen.append(robot.see(0, step))
-        robot.pass_time(period_s)
-    return seen
-
-
 @pytest.mark.parametrize("limit", [0, 1, 4])
 def test_a_draft_acts_alone_for_so_many_steps_and_is_withheld_then(alone: Make, limit: int) -> None:
     robot = alone(limit)
-    see_all(robot, range(limit + 2))
+    robot.walk(range(limit + 2), episode=0)
     assert reasons(robot) == [Reason.NO_VERIFIER] * limit + [Reason.FALLBACK_LIMIT] * 2
     assert (len(robot.commands.sent), robot.commands.withheld) == (limit, 2)
     held = robot.records[-1]
@@ -62,17 +52,17 @@ def test_a_draft_acts_alone_for_so_many_steps_and_is_withheld_then(alone: Make, 
 
 def test_by_default_nothing_is_withheld(alone: Make) -> None:
     robot = alone(None)
-    see_all(robot, range(50))
+    robot.walk(range(50), episode=0)
     assert (len(robot.commands.sent), robot.commands.withheld) == (50, 0)
 
 
 def test_a_verified_draft_ends_it_and_is_asked_for_whatever_the_gate_says(make_robot: MakeRobot) -> None:
     robot = make_robot(limit=1).connect()
     robot.verifier.replies = False
-    see_all(robot, range(2), PATIENCE_S)
+    robot.walk(range(2), PATIENCE_S, 0)
     assert reasons(robot) == [Reason.DEADLINE, Reason.FALLBACK_LIMIT]
     robot.choose("never")
-    see_all(robot, range(2, 4), PATIENCE_S)
+    robot.walk(range(2, 4), PATIENCE_S, 0)
     assert robot.session.link is VerifierState.UNRESPONSIVE
     assert [record.message for record in robot.records[1:]] == [
         *("deadline", "deadline"),
@@ -80,11 +70,11 @@ def test_a_verified_draft_ends_it_and_is_asked_for_whatever_the_gate_says(make_r
     ]
     robot.verifier.replies = True
     robot.pass_time(1.0)  # a probe is replied to
-    see_all(robot, range(4, 5))
+    robot.walk(range(4, 5), episode=0)
     record = robot.records[-1]
     assert (record.reason, record.transmitted, record.verified) == (Reason.NONE, True, True)
     assert record.action
-    see_all(robot, range(5, 6))  # which the gate leaves to the draft again
+    robot.walk(range(5, 6), episode=0)  # which the gate leaves to the draft again
     assert not robot.records[-1].transmitted
     assert robot.records[-1].action
 
@@ -113,7 +103,7 @@ def test_requests_without_a_good_reply_count(
 ) -> None:
     robot = make_robot(limit=1).connect()
     robot.verifier.changes = changes
-    see_all(robot, range(2))
+    robot.walk(range(2), episode=0)
     assert (robot.records[-1].reason, robot.records[-1].message) == (Reason.FALLBACK_LIMIT, message)
 
 
@@ -127,7 +117,7 @@ def test_steps_that_are_superseded_count(make_robot: MakeRobot) -> None:
 
 def test_a_withheld_step_sends_again_where_its_observation_is_repeated(alone: Make) -> None:
     robot = alone(0)
-    (observation,) = see_all(robot, range(1))
+    observation = robot.see(0, 0)
     assert reasons(robot) == [Reason.FALLBACK_LIMIT]
     robot.show(replace(observation, stamp_ns=1000))
     assert len(robot.records) == 1
@@ -145,10 +135,10 @@ def test_a_withheld_step_sends_again_where_its_observation_is_repeated(alone: Ma
 
 def test_a_new_activation_begins_to_count(alone: Make) -> None:
     robot = alone(1)
-    see_all(robot, range(2))
+    robot.walk(range(2), episode=0)
     robot.loop.stop()
     robot.loop.start(0.0)
-    see_all(robot, range(1))
+    robot.walk(range(1), episode=0)
     assert robot.records[-1].reason is Reason.NO_VERIFIER
 
 

@@ -92,17 +92,6 @@ def test_steps_are_counted_from_where_it_began(robot: Robot) -> None:
     assert figures["link.rtt_ms"] == f"{robot.session.estimate(robot.link.now_s).rtt_ms:.3f}"
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [({"stopped": True}, "held: stopped by the operator"), ({"enabled": False}, "held: not enabled")],
-)
-def test_a_robot_that_may_not_move_says_so(
-    robot: Robot, condition: Diagnosis, changes: dict[str, Any], message: str
-) -> None:
-    robot.pass_time(0.1)
-    assert report(condition, robot, **changes)[:2] == (Level.WARN, message)
-
-
 def mismatched(robot: Robot) -> None:
     """Have the verifier be of another tokenizer, and say so."""
     robot.loop.stop()
@@ -154,9 +143,3 @@ def test_a_robot_whose_name_is_refused_is_told_so_once_an_activation(
         again = condition.news(robot.session, robot.loop, now_s)
         assert again is not None
         assert again.text == "verifier ready"
-
-
-def test_a_verifier_that_is_there_is_told_and_refuses_nothing(robot: Robot, condition: Diagnosis) -> None:
-    news = condition.news(robot.session, robot.loop, robot.link.now_s)
-    assert news is not None
-    assert (news.level, news.refuses, condition.refusal) == (Level.OK, False, "")
