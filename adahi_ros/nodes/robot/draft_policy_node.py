@@ -40,7 +40,7 @@ from adahi_ros.nodes.common.throttled_log import ThrottledLog
 from adahi_ros.nodes.common.timers import DueTimer, steady_timer
 from adahi_ros.nodes.common.verifier_messages import REQUEST
 from adahi_ros.nodes.robot.command_publisher import CommandPublisher
-from adahi_ros.nodes.robot.dds_transport import Verifiers
+from adahi_ros.nodes.robot.dds_transport import open_verifiers
 from adahi_ros.nodes.robot.draft_policy_parameters import DraftPolicyParameters
 from adahi_ros.nodes.robot.draft_policy_parts import (
     check_fit,
@@ -109,8 +109,8 @@ class DraftPolicyNode(ManagedNode):
         if self._condition.active and (totals := self._loop.totals).steps:
             shares = f"{totals.transmitted} transmitted, {totals.verified} verified"
             self.get_logger().info(f"over: {totals.steps} steps, {shares}")
-            if self._verifiers.transport.figures:
-                self.get_logger().info(f"verifiers: {json.dumps(self._verifiers.transport.figures)}")
+            if self._transport.figures:
+                self.get_logger().info(f"verifiers: {json.dumps(self._transport.figures)}")
         self._close()
 
     def _open(self, values: DraftPolicyParameters) -> None:
@@ -140,7 +140,8 @@ class DraftPolicyNode(ManagedNode):
         reliability = values.verification.reliability
         target, codes = values.verification.target, policy.signature.codes
         sender = Sender.of_new_start(values.robot_id, target, None if codes is None else codes.fingerprint)
-        self._verifiers = Verifiers(self, values.verification, sender, self._poll, self._say, self._opened)
+        called = self._poll, self._say, self._opened
+        self._transport = open_verifiers(self, values.verification, sender, *called)
         self._due = DueTimer(self, self._poll)
         self._opened.callback(self._due.destroy)
         controller = controller_of(values, policy)
@@ -149,9 +150,7 @@ class DraftPolicyNode(ManagedNode):
         horizon = controller.policy.signature.horizon if values.proposer == "corrector" else None
         offered = offer_of(contract, policy.signature.observation_dim, image_dim)
         wants = wants_of(signature, offered, target, view, encoder, horizon)
-        self._session = VerifierSession(
-            self._verifiers.transport, wants, reliability == "best_effort", self._on_link
-        )
+        self._session = VerifierSession(self._transport, wants, reliability == "best_effort", self._on_link)
         self._loop = ControlLoop(
             controller,
             self._session,
@@ -348,7 +347,7 @@ class DraftPolicyNode(ManagedNode):
             self._commands.enabled,
             guard.stopped,
             {why.name.lower(): count for why, count in guard.counts.items()},
-            self._verifiers.transport.figures,
+            self._transport.figures,
             time.monotonic(),
             self.get_clock().now().nanoseconds,
         )
