@@ -26,7 +26,6 @@ from rclpy.qos_overriding_options import QoSOverridingOptions
 from std_msgs.msg import String
 
 from adahi_ros.contract.assembler import Observation, ObservationAssembler
-from adahi_ros.contract.contract import Channel
 from adahi_ros.contract.fields import InputError
 from adahi_ros.core.health_level import Health, Level
 from adahi_ros.core.texts import printable
@@ -166,9 +165,13 @@ class DraftPolicyNode(ManagedNode):
         )
         self._opened.callback(self._stop_loop)  # before its timer and clients
         self._loop.tell(values.instruction)
-        self._open_instruction()
+        kept = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+        self._subscribe(String, "instruction", self._on_instruction, kept)
         for topic, channel in contract.channels.items():
-            self._open_subscription(topic, channel)
+            qos, overridable = observation_qos(channel), QoSOverridingOptions.with_default_policies()
+            called = partial(self._on_message, topic, qos)
+            kind = message_type(channel.kind)
+            self._subscribe(kind, topic, called, qos, qos_overriding_options=overridable)
         timeout_s = values.heartbeat_timeout_s
         self._heartbeat = HeartbeatWatch(self, timeout_s, self._deactivate_itself, self._opened)
         steady_timer(self, LINK_STATE_PERIOD_S, self._publish_link_state, self._opened)
@@ -184,21 +187,8 @@ class DraftPolicyNode(ManagedNode):
         self._opened.callback(self.destroy_lifecycle_publisher, publisher)
         return publisher
 
-    def _open_subscription(self, topic: str, channel: Channel) -> None:
-        qos = observation_qos(channel)
-        subscription = self.create_subscription(
-            message_type(channel.kind),
-            topic,
-            partial(self._on_message, topic, qos),
-            qos,
-            qos_overriding_options=QoSOverridingOptions.with_default_policies(),
-        )
-        self._opened.callback(self.destroy_subscription, subscription)
-
-    def _open_instruction(self) -> None:
-        """Hear what the target is to be told, also what was said before this node was there."""
-        kept = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-        subscription = self.create_subscription(String, "instruction", self._on_instruction, kept)
+    def _subscribe(self, kind: type, topic: str, called: Any, qos: QoSProfile, **options: Any) -> None:
+        subscription = self.create_subscription(kind, topic, called, qos, **options)
         self._opened.callback(self.destroy_subscription, subscription)
 
     def _on_instruction(self, message: String) -> None:
