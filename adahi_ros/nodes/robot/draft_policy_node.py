@@ -139,8 +139,8 @@ class DraftPolicyNode(ManagedNode):
         reliability = values.verification.reliability
         target, codes = values.verification.target, policy.signature.codes
         sender = Sender.of_new_start(values.robot_id, target, None if codes is None else codes.fingerprint)
-        called = self._poll, self._say, self._opened
-        self._transport = open_verifiers(self, values.verification, sender, *called)
+        beside = self._poll, self._say, self._opened
+        self._transport = open_verifiers(self, values.verification, sender, *beside)
         self._due = DueTimer(self, self._poll)
         self._opened.callback(self._due.destroy)
         controller = controller_of(values, policy)
