@@ -239,6 +239,7 @@ class VerifierSession:
         pending = next((each for each in self._pending if reply.id in each.ids), None)
         if pending is None or now_s > pending.deadline_s:
             return
+        pending.ids.remove(reply.id)
         if reply.status == RequestFault.WINDOW_UNKNOWN and pending.update.base != WHOLE:
             self._send_whole(pending, now_s)
             return
@@ -246,8 +247,7 @@ class VerifierSession:
         outcome = judged(self._target, pending.request, reply, 1e3 * took_s)
         if outcome.reason is Reason.BUSY:
             self.busy_until_s = max(self.busy_until_s, now_s + outcome.retry_after_s)
-            if len(pending.ids) > 1:  # another copy of it may have been let in
-                pending.ids.remove(reply.id)
+            if pending.ids:  # another copy of it may have been let in
                 return
         self._end(pending, outcome)
         if reply.status == RequestFault.UNKNOWN_ROBOT and not self.misnamed:

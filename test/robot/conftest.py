@@ -166,9 +166,10 @@ class SimulatedLink:
         return sent
 
     def poll(self) -> Sequence[Reply | Described]:
-        arrived = []
+        arrived: list[Reply | Described] = []
         while self.next_arrival_s <= self.now_s:
             arrived.append(heapq.heappop(self.on_air)[2])
+            self.open.discard(arrived[-1].id)
         return arrived
 
     def cancel(self, sent: int) -> None:
