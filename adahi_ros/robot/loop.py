@@ -293,9 +293,8 @@ class ControlLoop:
         told = self.instruction if target.instruction else ""
         self._told |= bool(told)
         observation, window = begun.observation, self._view.window(target)
-        about = observation.episode, observation.step
-        beside = committed, told, needed_in_s, self._session.round_trip_ms
-        return Request.of(draft, *about, window, *beside)
+        episode, step, trip_ms = observation.episode, observation.step, self._session.round_trip_ms
+        return Request.of(draft, episode, step, window, committed, told, needed_in_s, trip_ms)
 
     def _received(self, step: int, committed: int, outcome: Outcome) -> None:
         """Take in what came of a request of this step, which nobody waits for."""

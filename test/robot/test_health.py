@@ -122,7 +122,8 @@ def test_what_was_reported_is_no_news(step_record: Make) -> None:
 
 def test_figures(step_record: Make) -> None:
     robot = Robot()
-    assert [robot.report(9.25).values[name] for name in ("transmission_rate", "acceptance")] == ["nan"] * 2
+    nothing = robot.report(9.25).values
+    assert nothing["transmission_rate"] == nothing["acceptance"] == "nan"
     robot = Robot()
     robot.totals = after_steps(step_record, 20)
     robot.observe(9.99)
