@@ -44,7 +44,7 @@ def test_the_target_names_the_actions_of_the_contract(contract: str) -> None:
     assert [camera.key for camera in read.cameras] == ["observation.images.front", "observation.images.wrist"]
 
 
-def test_the_parameters_make_a_robot_without_a_policy_that_is_held_until_a_plan_comes(contract: str) -> None:
+def test_the_parameters_make_a_robot_that_is_held_until_a_plan_comes(contract: str) -> None:
     (given,) = yaml.safe_load(PARAMETERS).values()
     values = filled(DraftPolicyParameters, {**dict(flat(given["ros__parameters"])), "contract": contract})
     policy, read = policy_and_contract(values)
