@@ -18,7 +18,6 @@ from adahi_ros.nodes.common.executors import executor_of
 from adahi_ros.nodes.common.managed import ManagedNode, started
 
 DEADLINE_S = 30.0  # only a broken node is slower
-N = TypeVar("N", bound=Node)
 M = TypeVar("M", bound=ManagedNode)
 
 
@@ -35,22 +34,13 @@ class NodesInProcess:
         self._threads: list[threading.Thread] = []
         self._nodes: list[Node] = []
 
-    def _maker(self, kind: Callable[..., N], values: Mapping[str, Any], **options: Any) -> Callable[[], N]:
-        overrides = [Parameter(name, value=value) for name, value in values.items()]
-        context = self.observer.context
-        return partial(
-            kind, context=context, use_global_arguments=False, parameter_overrides=overrides, **options
-        )
-
-    def make(self, kind: Callable[..., N], values: Mapping[str, Any], **options: Any) -> N:
-        """Return a new node with these parameters."""
-        node = self._maker(kind, values, **options)()
-        self._nodes.append(node)
-        return node
-
     def start(self, kind: Callable[..., M], values: Mapping[str, Any], **options: Any) -> M:
         """Return a managed node that is active, as its process starts it."""
-        node = started(self._maker(kind, {"autostart": True, **values}, **options))
+        given = {"autostart": True, **values}
+        overrides = [Parameter(name, value=value) for name, value in given.items()]
+        context = self.observer.context
+        make = partial(kind, context=context, use_global_arguments=False, parameter_overrides=overrides)
+        node = started(partial(make, **options))
         self._nodes.append(node)
         return node
 

@@ -46,7 +46,7 @@ def client_for(robot: Observer, reliability: str) -> Any:
     return robot.node.create_client(VerifyDraft, "verify_draft", qos_profile=verify_qos(reliability))
 
 
-def test_each_client_has_a_guid_whatever_name_it_uses(ends: tuple[Observer, Observer]) -> None:
+def test_each_client_has_a_guid_whatever_name_it_uses(ends: list[Observer]) -> None:
     server, robot = ends
     service = server.node.create_service(VerifyDraft, "verify_draft", lambda request, response: response)
     clients = [client_for(robot, "reliable") for _ in range(2)]
@@ -63,7 +63,7 @@ def test_each_client_has_a_guid_whatever_name_it_uses(ends: tuple[Observer, Obse
 
 
 def test_a_client_that_no_reply_reaches_blocks_once_under_all_its_names(
-    ends: tuple[Observer, Observer],
+    ends: list[Observer],
 ) -> None:
     server, robot = ends
     service = server.node.create_service(

@@ -20,11 +20,6 @@ Start = Callable[..., TargetVerifierNode]
 
 
 @pytest.fixture
-def observer(nodes: NodesInProcess) -> Observer:
-    return nodes.observer
-
-
-@pytest.fixture
 def start(nodes: NodesInProcess, exported: Path) -> Start:
     """A function that starts a verifier and spins it."""
 

@@ -127,7 +127,7 @@ def test_what_robots_get_is_the_same_whether_it_was_asked_before(monkeypatch: py
     assert np.asarray(first.actions).std() > 0
 
 
-def test_a_target_may_be_unavailable_at_first_but_a_draft_must_load(
+def test_a_target_may_be_unavailable_at_first_and_a_draft_must_be_there(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     policy = Elsewhere()

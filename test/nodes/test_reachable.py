@@ -20,7 +20,7 @@ LONG_S = 30.0
 
 
 def test_a_client_that_replies_do_not_reach_is_served_and_gets_few_of_them(
-    ends: tuple[Observer, Observer], monkeypatch: pytest.MonkeyPatch
+    ends: list[Observer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its reader wants what the service's writer does not offer, so each reply would block for 0.1 s."""
     sent, send = [], Service.send_response

@@ -24,24 +24,25 @@ from adahi_ros.nodes.server.target_verifier_parameters import TargetVerifierPara
 from adahi_ros.policies.absent import AbsentPolicy
 from adahi_ros.policies.interface import TargetUnavailableError
 from adahi_ros.protocol.request import fingerprint_number
-from test.nodes.in_process import NodesInProcess
+from test.nodes.conftest import Make
 
 
 @pytest.fixture
-def make_node(nodes: NodesInProcess, exported: Path) -> Callable[..., TargetVerifierNode]:
+def make_verifier(make_node: Make, exported: Path) -> Callable[..., TargetVerifierNode]:
     """From parameters to a verifier that is not configured."""
 
     def make(**parameters: Any) -> TargetVerifierNode:
         given = {"checkpoint": str(exported / "target"), "autostart": False, **parameters}
-        return nodes.make(TargetVerifierNode, given)
+        verifier: TargetVerifierNode = make_node(TargetVerifierNode, given=given)
+        return verifier
 
     return make
 
 
 @pytest.fixture
-def node(make_node: Callable[..., TargetVerifierNode]) -> TargetVerifierNode:
+def node(make_verifier: Callable[..., TargetVerifierNode]) -> TargetVerifierNode:
     """A verifier that is active."""
-    node = make_node()
+    node = make_verifier()
     node.trigger_configure()
     node.trigger_activate()
     return node
@@ -93,7 +94,7 @@ def test_who_waits_for_a_turn_is_told_that_there_will_be_none(node: TargetVerifi
 
 
 def test_a_target_that_is_not_to_be_had_yet_keeps_no_verifier_from_serving(
-    make_node: Callable[..., TargetVerifierNode],
+    make_verifier: Callable[..., TargetVerifierNode],
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
@@ -103,7 +104,7 @@ def test_a_target_that_is_not_to_be_had_yet_keeps_no_verifier_from_serving(
     policy = AbsentPolicy(4, 0, 2)
     monkeypatch.setattr(policy, "propose", away, raising=False)
     monkeypatch.setattr(policies, "load_policy", lambda *arguments: policy)
-    node = make_node()
+    node = make_verifier()
     assert node.trigger_configure() is TransitionCallbackReturn.SUCCESS
     assert "the target is not to be had yet" in (said := capfd.readouterr().err)
     assert "ws://there:8000: not reachable" in said
@@ -131,22 +132,22 @@ HEAD = "ball/semantic.safetensors"  # below the package's checkpoints
     ],
 )
 def test_a_head_of_another_target_is_refused_where_it_is_configured(
-    make_node: Callable[..., TargetVerifierNode],
+    make_verifier: Callable[..., TargetVerifierNode],
     capfd: pytest.CaptureFixture[str],
     parameters: dict[str, Any],
     says: str,
 ) -> None:
-    node = make_node(rule="semantic", **parameters)
+    node = make_verifier(rule="semantic", **parameters)
     assert node.trigger_configure() is not TransitionCallbackReturn.SUCCESS
     assert says in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("patience_ms", [0.0, 50.0])
 def test_the_head_of_its_target_uses_the_link_where_patience_is_given(
-    make_node: Callable[..., TargetVerifierNode], patience_ms: float
+    make_verifier: Callable[..., TargetVerifierNode], patience_ms: float
 ) -> None:
     told = {"semantic.file": HEAD, "semantic.tolerance": 0.1, "semantic.patience_ms": patience_ms}
-    node = make_node(rule="semantic", checkpoint="ball/target", **told)
+    node = make_verifier(rule="semantic", checkpoint="ball/target", **told)
     assert node.trigger_configure() is TransitionCallbackReturn.SUCCESS
     engine = node._service.targets.named("").engine
     assert engine._terms.acceptance.uses_link == bool(patience_ms)
@@ -155,7 +156,7 @@ def test_the_head_of_its_target_uses_the_link_where_patience_is_given(
 
 
 def test_a_target_that_no_robot_can_use_is_refused_when_configured(
-    make_node: Callable[..., TargetVerifierNode],
+    make_verifier: Callable[..., TargetVerifierNode],
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
@@ -163,5 +164,5 @@ def test_a_target_that_no_robot_can_use_is_refused_when_configured(
     policy.signature = replace(policy.signature, history=65)
     monkeypatch.setattr(policy, "act", lambda *arguments: np.zeros((1, 1, 2)))
     monkeypatch.setattr(policies, "load_policy", lambda *arguments: policy)
-    assert make_node(checkpoint="long").trigger_configure() is not TransitionCallbackReturn.SUCCESS
+    assert make_verifier(checkpoint="long").trigger_configure() is not TransitionCallbackReturn.SUCCESS
     assert "checkpoint: 'long', history: the target's is 65, must be from 1 to 64" in capfd.readouterr().err
