@@ -70,7 +70,7 @@ def test_the_fingerprint_is_of_the_weights_whatever_wraps_the_policy(
     for made in (policy, SlowedPolicy(policy, 0.0, lambda _: None)):
         assert TargetVerifier(made, "speculative", temperature=0.5).terms.fingerprint == own
         assert TargetVerifier(made, "replace", agreement="choose").terms.fingerprint == own
-    policy.weights_known = False  # type: ignore[attr-defined]
+    policy.weights_known = False
     for made in (policy, SlowedPolicy(policy, 0.0, lambda _: None)):
         assert TargetVerifier(made, "replace", agreement="choose").terms.fingerprint == ""
 
