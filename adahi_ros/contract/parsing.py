@@ -110,7 +110,7 @@ def load_contract(name: str) -> Contract:
         raise ContractError(f"{path}: {error}") from None
 
 
-def parse_contract(values: Any) -> Contract:
+def parse_contract(values: object) -> Contract:
     """Make a contract of what a YAML file says.
 
     Raises:
