@@ -36,7 +36,7 @@ def tabled(folder: Path, run: Run) -> str:
 @pytest.fixture(scope="module")
 def drawn(folder: Path, tabled: str, run: Run) -> str:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("adahi_ros.cli.lab.paper.POINT", (1, 1))
+        patch.setattr("adahi_ros.cli.lab.measuring.POINT", (1, 1))
         patch.setattr(latency, "REPETITIONS", 3)
         result = run("figures", *ON_BALL, "--quick", "--out", folder)
     assert result.exit_code == 0

@@ -9,69 +9,54 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Option
 
+from adahi_ros.cli import options
 from adahi_ros.cli.lab.task_options import TaskName, Workers, file_name, folder_of
-from adahi_ros.cli.options import (
-    Backend,
-    Checkpoints,
-    JsonFile,
-    ProfileName,
-    Seed,
-    finite,
-    picture_file,
-    share,
-)
-from adahi_ros.cli.terminal import command_line, console, episode_bars, progress, say, write_json
+from adahi_ros.cli.terminal import command_line, console, episode_bars, job_bar, say, write_json
 
 if TYPE_CHECKING:
     from adahi_ros.lab.evaluation.evaluate import Comparison
 
-app = typer.Typer(help="Measure, mostly across an emulated wireless link.", no_args_is_help=True)
-
-Parameters = Annotated[int, typer.Option(min=1, help="Weights that the trained target is grown to.")]
+Parameters = Annotated[int, Option(min=1, help="Weights that the trained target is grown to.")]
 
 
-@app.command("latency")
 def latency(
     workers: Workers,
-    profile: ProfileName = "wifi_ac",
-    task: Annotated[str, typer.Option(help="A task with shipped policies.")] = "ball",
-    episodes: Annotated[int, typer.Option(min=1, help="Per method, the same ones for each.")] = 20,
+    profile: options.ProfileName = "wifi_ac",
+    task: Annotated[str, Option(help="A task with shipped policies.")] = "ball",
+    episodes: Annotated[int, Option(min=1, help="Per method, the same ones for each.")] = 20,
     methods: Annotated[
         str,
-        typer.Option(
+        Option(
             "--methods", help="Separated by commas. With one that waits for nothing, as best, by the clock."
         ),
     ] = "adahi,hybrid,draft,target,random",
     target_compute_ms: Annotated[
-        float,
-        typer.Option(
-            min=0.0, max=60e3, callback=finite, help="That every reply of the target takes longer, ms."
-        ),
+        float, options.number("That every reply of the target takes longer, ms.", 0.0, 60e3)
     ] = 0.0,
     rate: Annotated[
         float | None,
-        typer.Option(
-            callback=share,
+        Option(
+            callback=options.share,
             help="Transmission rate of ADAHI's gate, and of the random one. Default: a little below 0.6.",
         ),
     ] = None,
     parameters: Parameters = 5_000_000,
-    picture: Annotated[Path, typer.Option(help="Picture to write.")] = Path("results/bench-latency.png"),
-    seed: Seed = 0,
-    json_file: JsonFile = None,
+    picture: Annotated[Path, Option(help="Picture to write.")] = Path("results/bench-latency.png"),
+    seed: options.Seed = 0,
+    json_file: options.JsonFile = None,
 ) -> None:
     """Latency, throughput and bytes of every method; robot and server in processes, the link in between."""
     from adahi_ros.lab.bench.loop_latency import RATE, ROUNDS, measure_latency
     from adahi_ros.lab.methods.methods import parse_methods
     from adahi_ros.lab.reporting.wireless_latency import draw_latency, latency_table
 
-    picture_file("--picture", picture)
+    options.picture_file("--picture", picture)
     names = parse_methods(methods, on_air=True)
     rounds = min(ROUNDS, episodes)
     asked_rate = RATE if rate is None else rate
-    with progress() as bar:
-        advance = episode_bars(bar, names, episodes)
+    with episode_bars(names, episodes) as advance:
         found = measure_latency(
             profile,
             task,
@@ -92,26 +77,21 @@ def latency(
     say(f"picture: {picture}")
 
 
-@app.command("plans")
 def plans(
     task: TaskName,
     workers: Workers,
-    episodes: Annotated[int, typer.Option(min=1, help="In one process, per method.")] = 600,
+    episodes: Annotated[int, Option(min=1, help="In one process, per method.")] = 600,
     episodes_over_dds: Annotated[
-        int, typer.Option(min=0, help="Per method and condition, by the clock; 0 for none.")
+        int, Option(min=0, help="Per method and condition, by the clock; 0 for none.")
     ] = 10,
-    methods: Annotated[
-        str, typer.Option("--methods", help="Separated by commas.")
-    ] = "best,hybrid,adahi,plan_8",
-    repetitions: Annotated[int, typer.Option(min=100, help="Of every policy, for its cost.")] = 3000,
+    methods: Annotated[str, Option("--methods", help="Separated by commas.")] = "best,hybrid,adahi,plan_8",
+    repetitions: Annotated[int, Option(min=100, help="Of every policy, for its cost.")] = 3000,
     recorded: Annotated[
         int,
-        typer.Option(
-            "--recorded", min=0, help="Episodes for a corrector of recordings alone; 0 for none of it."
-        ),
+        Option("--recorded", min=0, help="Episodes for a corrector of recordings alone; 0 for none of it."),
     ] = 125,
-    seed: Seed = 1,
-    json_file: JsonFile = None,
+    seed: options.Seed = 1,
+    json_file: options.JsonFile = None,
 ) -> None:
     """What plans bring: success and calls, across links and slow targets, and what they cost the robot.
 
@@ -135,8 +115,7 @@ def plans(
     names, name = parse_methods(methods, on_air=True), file_name(task)
     files = PolicyFiles(folder_of(task, None), "onnxruntime")
     comparison = Comparison(task, files, load_calibration(asset(f"config/{name}.yaml")), seed)
-    with progress() as bar:
-        advance = episode_bars(bar, names, episodes)
+    with episode_bars(names, episodes) as advance:
         figures = evaluate_methods(comparison, names, evaluation_episodes(episodes), workers, advance)
     costs = step_costs(files.load(), repetitions)
     conditions = (
@@ -183,16 +162,15 @@ def _correctors(task: str, comparison: Comparison, recorded: int, episodes: int)
         )
 
 
-@app.command("peers")
 def peers(
-    profile: ProfileName = "wifi_ac",
-    task: Annotated[str, typer.Option(help="Whose observations are asked about.")] = "kitchen",
-    calls: Annotated[int, typer.Option(min=30, help="Of each way in each turn; few are noise.")] = 300,
-    ways: Annotated[str, typer.Option(help="Separated by commas, or 'all'; a wrong one names them.")] = "all",
+    profile: options.ProfileName = "wifi_ac",
+    task: Annotated[str, Option(help="Whose observations are asked about.")] = "kitchen",
+    calls: Annotated[int, Option(min=30, help="Of each way in each turn; few are noise.")] = 300,
+    ways: Annotated[str, Option(help="Separated by commas, or 'all'; a wrong one names them.")] = "all",
     parameters: Parameters = 5_000_000,
-    picture: Annotated[Path, typer.Option(help="Picture to write.")] = Path("results/bench-peers.png"),
-    seed: Seed = 0,
-    json_file: JsonFile = None,
+    picture: Annotated[Path, Option(help="Picture to write.")] = Path("results/bench-peers.png"),
+    seed: options.Seed = 0,
+    json_file: options.JsonFile = None,
 ) -> None:
     """Ours beside what people use, openpi, LeRobot and Flask: one model, the same drafts, no gate.
 
@@ -206,7 +184,7 @@ def peers(
     from adahi_ros.lab.reporting.wireless_calls import draw_peers, peers_table
     from adahi_ros.policies.vqbet.growth import grown_policies
 
-    picture_file("--picture", picture)
+    options.picture_file("--picture", picture)
     names = PEERS if ways == "all" else tuple(name.strip() for name in ways.split(","))
     for name in names:
         if name not in PEERS:
@@ -228,11 +206,10 @@ def peers(
     say(f"picture: {picture}")
 
 
-@app.command("dds")
 def dds(
-    quick: Annotated[bool, typer.Option("--quick", help="Requests of 1 kB alone.")] = False,
-    seed: Seed = 0,
-    json_file: JsonFile = None,
+    quick: Annotated[bool, Option("--quick", help="Requests of 1 kB alone.")] = False,
+    seed: options.Seed = 0,
+    json_file: options.JsonFile = None,
 ) -> None:
     """Service calls by DDS's defaults and by config/dds: clean, 1 % and 5 % loss, bursts; 1 kB and 100 kB."""
     from adahi_ros.lab.bench.dds_settings import SIZES, compare_dds
@@ -245,17 +222,16 @@ def dds(
     write_json(json_file, figures)
 
 
-@app.command("cameras")
 def cameras(
     workers: Workers,
-    task: Annotated[str, typer.Option(help="One that a camera looks at.")] = "ball_camera",
-    episodes: Annotated[int, typer.Option(min=1, help="Per method and view, the same for each.")] = 100,
-    methods: Annotated[str, typer.Option("--methods", help="Separated by commas.")] = "hybrid,adahi",
-    picture: Annotated[Path, typer.Option("--figure", help="Picture to write.")] = Path(
+    task: Annotated[str, Option(help="One that a camera looks at.")] = "ball_camera",
+    episodes: Annotated[int, Option(min=1, help="Per method and view, the same for each.")] = 100,
+    methods: Annotated[str, Option("--methods", help="Separated by commas.")] = "hybrid,adahi",
+    picture: Annotated[Path, Option("--figure", help="Picture to write.")] = Path(
         "results/bench-cameras.png"
     ),
-    seed: Seed = 0,
-    json_file: JsonFile = None,
+    seed: options.Seed = 0,
+    json_file: options.JsonFile = None,
 ) -> None:
     """What the target should see of camera images: success and bytes with features, JPEGs, raw frames, none.
 
@@ -265,10 +241,9 @@ def cameras(
     from adahi_ros.lab.methods.methods import parse_methods
     from adahi_ros.lab.reporting.cameras_table import cameras_table, draw_cameras
 
-    picture_file("--figure", picture)
+    options.picture_file("--figure", picture)
     names = parse_methods(methods, on_air=True)
-    with progress() as bar:
-        advance = episode_bars(bar, list(VISION_SETTINGS), episodes * len(names))
+    with episode_bars(list(VISION_SETTINGS), episodes * len(names)) as advance:
         figures = measure_cameras(task, episodes, names, seed, workers, advance)
     console.print(cameras_table(figures))
     write_json(json_file, {"command": command_line(), **figures})
@@ -276,17 +251,14 @@ def cameras(
     say(f"picture: {picture}")
 
 
-@app.command("soak")
 def soak(
-    minutes: Annotated[float, typer.Option(min=0.1, callback=finite, help="How long.")] = 30.0,
-    rate_hz: Annotated[
-        float, typer.Option(min=1.0, max=1000.0, callback=finite, help="Observations per second.")
-    ] = 30.0,
+    minutes: Annotated[float, options.number("How long.", 0.1)] = 30.0,
+    rate_hz: Annotated[float, options.number("Observations per second.", 1.0, 1000.0)] = 30.0,
     profile: Annotated[
-        str | None, typer.Option(help="The link. Default: bursts of losses, and three outages a minute.")
+        str | None, Option(help="The link. Default: bursts of losses, and three outages a minute.")
     ] = None,
-    seed: Seed = 0,
-    json_file: JsonFile = None,
+    seed: options.Seed = 0,
+    json_file: options.JsonFile = None,
 ) -> None:
     """Let robot, draft policy and verifier run for long across a bad link; fails if anything is lost."""
     from adahi_ros.lab.bench.soak import soak as run_soak
@@ -294,14 +266,11 @@ def soak(
     from adahi_ros.lab.reporting.soak_table import soak_table
 
     link = profile_named(profile) if profile is not None else None
-    with progress() as bar:
-        job = bar.add_task("soak", total=1.0, note="")
+    with job_bar("soak", 1.0) as update:
         found = run_soak(
-            minutes,
-            rate_hz,
-            link,
+            *(minutes, rate_hz, link),
             seed=seed,
-            on_progress=lambda share, what: bar.update(job, completed=share, note=what),
+            on_progress=lambda share, what: update(completed=share, note=what),
         )
     console.print(soak_table(found.values()))
     write_json(json_file, {"command": command_line(), **found.values()})
@@ -311,13 +280,12 @@ def soak(
         raise typer.Exit(1)
 
 
-@app.command("compute")
 def compute(
     task: TaskName,
-    repetitions: Annotated[int, typer.Option(min=100, help="Of every policy, in turns.")] = 3000,
-    checkpoints: Checkpoints = None,
-    backend: Backend = "onnxruntime",
-    json_file: JsonFile = None,
+    repetitions: Annotated[int, Option(min=100, help="Of every policy, in turns.")] = 3000,
+    checkpoints: options.Checkpoints = None,
+    backend: options.Backend = "onnxruntime",
+    json_file: options.JsonFile = None,
 ) -> None:
     """What a control step costs of draft, corrector and targets: weights, and time on this machine."""
     from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles

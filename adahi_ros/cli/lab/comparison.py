@@ -6,31 +6,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Option
 
+from adahi_ros.cli import options
+from adahi_ros.cli.lab import measuring
 from adahi_ros.cli.lab.calibration import calibration_for
-from adahi_ros.cli.lab.measuring import (
-    WHOLE_TASK,
-    Episodes,
-    RowsFile,
-    Tasks,
-    comparisons,
-    episode_count,
-    row_bar,
-    rows_file,
-    say_skipped,
-)
 from adahi_ros.cli.lab.task_options import TaskName, Workers, file_name, folder_of
-from adahi_ros.cli.options import (
-    Backend,
-    CalibrationFile,
-    Checkpoints,
-    DraftTemperature,
-    JsonFile,
-    Rate,
-    Seed,
-)
-from adahi_ros.cli.terminal import command_line, console, episode_bars, progress, say, write_json
+from adahi_ros.cli.terminal import command_line, console, episode_bars, say, write_json
 
 if TYPE_CHECKING:
     from adahi_ros.gates.parameter_file import Calibration
@@ -62,7 +44,7 @@ def evaluate(
     workers: Workers,
     methods: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--methods",
             "--method",
             help="Separated by commas, or the option again. There are also random_cool, oracle, plan_2, "
@@ -71,18 +53,18 @@ def evaluate(
             f"default. {{task}} in one is the task, {{checkpoints}} the folder. Default: {COMPARED}.",
         ),
     ] = None,
-    episodes: Annotated[int, typer.Option(min=1, help="Per method, the same ones for each.")] = 600,
+    episodes: Annotated[int, Option(min=1, help="Per method, the same ones for each.")] = 600,
     against: Annotated[
         str | None,
-        typer.Option(help="Compare with this method, episode by episode. Default: target, else the first."),
+        Option(help="Compare with this method, episode by episode. Default: target, else the first."),
     ] = None,
-    rate: Rate = None,
-    draft_temperature: DraftTemperature = None,
-    calibration: CalibrationFile = None,
-    checkpoints: Checkpoints = None,
-    backend: Backend = "onnxruntime",
-    seed: Seed = 0,
-    json_file: JsonFile = None,
+    rate: options.Rate = None,
+    draft_temperature: options.DraftTemperature = None,
+    calibration: options.CalibrationFile = None,
+    checkpoints: options.Checkpoints = None,
+    backend: options.Backend = "onnxruntime",
+    seed: options.Seed = 0,
+    json_file: options.JsonFile = None,
 ) -> None:
     """Compare methods on the same episodes, in process."""
     from adahi_ros.lab.evaluation.episodes import evaluation_episodes
@@ -98,8 +80,7 @@ def evaluate(
         names = parse_methods(",".join([COMPARED, *names]), own=True)
     reference_among(names, against)
     found = calibration_for(task, files, calibration, rate, draft_temperature, seed, workers, names)
-    with progress() as bar:
-        move = episode_bars(bar, names, episodes)
+    with episode_bars(names, episodes) as move:
         compared = Comparison(task, files, found, seed)
         figures = evaluate_methods(compared, names, evaluation_episodes(episodes), workers, move, against)
     console.print(method_table(figures, f"{file_name(task)}, {episodes} episodes, seed {seed}"))
@@ -116,21 +97,21 @@ NOT_STOOD = ("random", "random_cool", "oracle")  # a gate in every gate's place;
 
 def compare(
     workers: Workers,
-    quick: Annotated[bool, typer.Option("--quick", help="100 episodes per method and task.")] = False,
-    tasks: Tasks = STOOD_TASKS,
+    quick: Annotated[bool, Option("--quick", help="100 episodes per method and task.")] = False,
+    tasks: measuring.Tasks = STOOD_TASKS,
     methods: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--methods",
             "--method",
             help="As of 'adahi evaluate'. Default: target and all that a robot can do, with corrector_8.",
         ),
     ] = None,
-    episodes: Episodes = None,
-    out: RowsFile = Path("results/compare.json"),
-    backend: Backend = "onnxruntime",
-    seed: Seed = 0,
-    json_file: JsonFile = None,
+    episodes: measuring.Episodes = None,
+    out: measuring.RowsFile = Path("results/compare.json"),
+    backend: options.Backend = "onnxruntime",
+    seed: options.Seed = 0,
+    json_file: options.JsonFile = None,
 ) -> None:
     """Tell where methods stand on each task: success, what it costs, and what chance explains."""
     from adahi_ros.lab.evaluation.comparison import entries, measure, random_baseline, standings
@@ -138,19 +119,19 @@ def compare(
     from adahi_ros.lab.methods.methods import METHODS, for_task, parse_methods
     from adahi_ros.lab.reporting.tables import standing_table
 
-    count = episode_count(episodes, quick, WHOLE_TASK)
+    count = measuring.episode_count(episodes, quick, measuring.WHOLE_TASK)
     default = [name for name in METHODS if name not in NOT_STOOD] + ["corrector_8"]
     given = ",".join(["target", *(methods or default)])
-    compared = comparisons(tasks, seed, backend)
+    compared = measuring.comparisons(tasks, seed, backend)
     names = {
         task: parse_methods(for_task(given, task, comparison.files.folder), own=True)
         for task, comparison in compared.items()
     }
-    rows = rows_file(out, json_file)
+    rows = measuring.rows_file(out, json_file)
     written: dict[str, Any] = {}
     for task, comparison in compared.items():
         wanted, skipped = entries(comparison, names[task], evaluation_episodes(count))
-        with row_bar(f"{task}: rows", 2 * len(wanted)) as done:
+        with measuring.row_bar(f"{task}: rows", 2 * len(wanted)) as done:
             found = measure(wanted, rows, workers, done)
             chances = [random_baseline(entry, row) for entry, row in zip(wanted, found, strict=True)]
             baselines = measure([entry for entry in chances if entry is not None], rows, workers, done)
@@ -159,7 +140,7 @@ def compare(
         for need in dict.fromkeys(tuple(values["needs"]) for values in figures.values()):
             who = ", ".join(METHODS[name].label for name in figures if tuple(figures[name]["needs"]) == need)
             say(f"{task}: {' and '.join(need) or 'nobody knows what'}: {who}")
-        say_skipped(task, skipped)
+        measuring.say_skipped(task, skipped)
         written[task] = {"methods": figures, "skipped": skipped}
     say(f"rows: {out}")
     write_json(json_file, {"command": command_line(), "seed": seed, "episodes": count, "tasks": written})

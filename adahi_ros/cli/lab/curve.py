@@ -6,48 +6,33 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Argument, Option
 
-from adahi_ros.cli.lab.measuring import (
-    POINT,
-    PointEpisodes,
-    RowsFile,
-    Tasks,
-    comparisons,
-    episode_count,
-    row_bar,
-    rows_file,
-    say_skipped,
-)
+from adahi_ros.cli import options
+from adahi_ros.cli.lab import measuring
 from adahi_ros.cli.lab.task_options import Workers
-from adahi_ros.cli.options import Backend, JsonFile, Seed, finite, picture_file
 from adahi_ros.cli.terminal import command_line, console, say, write_json
 
 
 def curve(
-    against: Annotated[str, typer.Argument(help="What is changed of the link: delay, jitter, loss, outage.")],
+    against: Annotated[str, Argument(help="What is changed of the link: delay, jitter, loss, outage.")],
     workers: Workers,
-    quick: Annotated[bool, typer.Option("--quick", help="50 episodes per point instead of 200.")] = False,
-    tasks: Tasks = "ball_instructed",
+    quick: Annotated[bool, Option("--quick", help="50 episodes per point instead of 200.")] = False,
+    tasks: measuring.Tasks = "ball_instructed",
     methods: Annotated[
-        str, typer.Option("--methods", "--method", help="As of 'adahi evaluate', separated by commas.")
+        str, Option("--methods", "--method", help="As of 'adahi evaluate', separated by commas.")
     ] = "best,plan_8,adahi,hybrid",
-    episodes: PointEpisodes = None,
+    episodes: measuring.PointEpisodes = None,
     values: Annotated[
-        str | None, typer.Option(help="Of what is changed, separated by commas. Default: some to show it by.")
+        str | None, Option(help="Of what is changed, separated by commas. Default: some to show it by.")
     ] = None,
-    delay: Annotated[int, typer.Option(min=0, help="Control steps of a round trip, at least.")] = 1,
-    between: Annotated[
-        float,
-        typer.Option(min=1.0, callback=finite, help="Mean control steps from one outage to the next."),
-    ] = 40.0,
-    out: RowsFile = Path("results/curves.json"),
-    picture: Annotated[
-        Path | None, typer.Option(help="Picture to write. Default: results/curve-AGAINST.png.")
-    ] = None,
-    backend: Backend = "onnxruntime",
-    seed: Seed = 0,
-    json_file: JsonFile = None,
+    delay: Annotated[int, Option(min=0, help="Control steps of a round trip, at least.")] = 1,
+    between: Annotated[float, options.number("Mean control steps from one outage to the next.", 1.0)] = 40.0,
+    out: measuring.RowsFile = Path("results/curves.json"),
+    picture: Annotated[Path | None, options.picture("curve-AGAINST")] = None,
+    backend: options.Backend = "onnxruntime",
+    seed: options.Seed = 0,
+    json_file: options.JsonFile = None,
 ) -> None:
     """Draw success and calls of methods against delay, jitter, loss or outages of the link, in process.
 
@@ -63,19 +48,19 @@ def curve(
     names = parse_methods(methods, own=True)
     across = links(against, StepLink(delay=delay, between=between), _numbers(values))
     at = [getattr(link, against) for link in across]
-    picture = picture_file("--picture", picture or Path(f"results/curve-{against}.png"))
-    count = episode_count(episodes, quick, POINT)
-    compared = comparisons(tasks, seed, backend)
-    rows = rows_file(out, json_file)
+    picture = options.picture_or_default(picture, f"curve-{against}")
+    count = measuring.episode_count(episodes, quick, measuring.POINT)
+    compared = measuring.comparisons(tasks, seed, backend)
+    rows = measuring.rows_file(out, json_file)
     found: dict[str, Any] = {}
     for task, comparison in compared.items():
-        with row_bar(f"{task}: rows", len(names) * len(across)) as done:
+        with measuring.row_bar(f"{task}: rows", len(names) * len(across)) as done:
             found[task], skipped = curves(
                 comparison, across, names, evaluation_episodes(count), rows, workers, done
             )
         title = f"{task} against {against}, {count} episodes, seed {seed}"
         console.print(curve_table(found[task], at, title))
-        say_skipped(task, skipped)
+        measuring.say_skipped(task, skipped)
     draw_curves(found, at, against, picture)
     say(f"rows: {out}\npicture: {picture}")
     told = {"command": command_line(), "against": against, "values": at, "seed": seed, "episodes": count}

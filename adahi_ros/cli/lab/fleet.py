@@ -6,57 +6,50 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
+from typer import Option
 
-from adahi_ros.cli.options import JsonFile, Seed, finite
+from adahi_ros.cli import options
 from adahi_ros.cli.terminal import command_line, console, say, write_json
 
 
 def fleet(
-    robots: Annotated[int, typer.Option(min=1, max=10_000, help="How many, all in one process.")] = 64,
-    rate_hz: Annotated[
-        float, typer.Option("--rate", min=0.1, max=1000.0, callback=finite, help="Of their control, Hz.")
-    ] = 20.0,
-    seconds: Annotated[float, typer.Option(min=1.0, callback=finite, help="How long.")] = 20.0,
+    robots: Annotated[int, Option(min=1, max=10_000, help="How many, all in one process.")] = 64,
+    rate_hz: Annotated[float, options.number("Of their control, Hz.", 0.1, 1000.0, name="--rate")] = 20.0,
+    seconds: Annotated[float, options.number("How long.", 1.0)] = 20.0,
     engine: Annotated[
-        str, typer.Option(help="Separated by commas: batched, one_by_one, ray, openpi.")
+        str, Option(help="Separated by commas: batched, one_by_one, ray, openpi.")
     ] = "one_by_one,batched",
     target: Annotated[
-        str, typer.Option(help="DIRECTORY/NAME of a checkpoint, or a YAML file of a policy elsewhere.")
+        str, Option(help="DIRECTORY/NAME of a checkpoint, or a YAML file of a policy elsewhere.")
     ] = "kitchen/plans/target",
     every: Annotated[
         int,
-        typer.Option(
+        Option(
             min=0, help="Control steps by a plan before the next is asked for. Default: half of the plan."
         ),
     ] = 0,
     flood: Annotated[
-        float,
-        typer.Option(
-            min=0.0, max=1e5, callback=finite, help="Requests per second of one more robot, which floods."
-        ),
+        float, options.number("Requests per second of one more robot, which floods.", 0.0, 1e5)
     ] = 0.0,
     replicas: Annotated[
-        int, typer.Option(min=1, max=64, help="Of the target, with the engine ray, on this machine.")
+        int, Option(min=1, max=64, help="Of the target, with the engine ray, on this machine.")
     ] = 1,
-    batch: Annotated[int, typer.Option(min=1, max=1024, help="Requests that are verified at once.")] = 16,
+    batch: Annotated[int, Option(min=1, max=1024, help="Requests that are verified at once.")] = 16,
     added_compute_s: Annotated[
         float,
-        typer.Option(
-            "--added-compute",
-            min=0.0,
-            max=60.0,
-            callback=finite,
-            help="Seconds that every batch takes longer, as on a GPU: no core is busy then.",
+        options.number(
+            "Seconds that every batch takes longer, as on a GPU: no core is busy then.",
+            0.0,
+            60.0,
+            name="--added-compute",
         ),
     ] = 0.0,
     kill: Annotated[
-        str, typer.Option(help="With the engine ray: replica, head or front, which is killed amid the load.")
+        str, Option(help="With the engine ray: replica, head or front, which is killed amid the load.")
     ] = "",
-    at_s: Annotated[
-        float, typer.Option("--at", min=0.0, callback=finite, help="Seconds from the start to that.")
-    ] = 5.0,
-    seed: Seed = 0,
-    json_file: JsonFile = None,
+    at_s: Annotated[float, options.number("Seconds from the start to that.", 0.0, name="--at")] = 5.0,
+    seed: options.Seed = 0,
+    json_file: options.JsonFile = None,
 ) -> None:
     """Ask a verifier as a fleet does, ahead of need and with a burst at the start; who gets plans in time."""
     from adahi_ros.lab.bench.fleet_bench import ENGINES, OPENPI, Serving, measure_fleet

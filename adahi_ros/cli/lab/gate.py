@@ -6,55 +6,38 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
+from adahi_ros.cli import options
 from adahi_ros.cli.lab.task_options import TASKS_THERE_ARE, Workers, file_name, known_task
-from adahi_ros.cli.options import (
-    Backend,
-    Checkpoints,
-    JsonFile,
-    Seed,
-    folder_named,
-    picture_file,
-    recorded,
-    tried,
-)
 from adahi_ros.cli.terminal import console, say, write_json
 
 if TYPE_CHECKING:
     from adahi_ros.core.trajectories import Trajectories
 
-app = typer.Typer(help="Train a gate that decides when to ask.", no_args_is_help=True)
 
-
-@app.callback()
-def gate() -> None:
-    """Keep `train` a verb of its own, though there is but one."""
-
-
-@app.command()
 def train(
-    task: Annotated[str, typer.Argument(help=f"{TASKS_THERE_ARE}; with --data, what that is of.")],
+    task: Annotated[str, Argument(help=f"{TASKS_THERE_ARE}; with --data, what that is of.")],
     workers: Workers,
-    out: Annotated[Path, typer.Option(help="File of weights to write, such as gate.safetensors.")],
+    out: Annotated[Path, Option(help="File of weights to write, such as gate.safetensors.")],
     proposer: Annotated[
-        str, typer.Option(help="Who acts between the target's plans: corrector, or plan for nobody.")
+        str, Option(help="Who acts between the target's plans: corrector, or plan for nobody.")
     ] = "corrector",
-    episodes: Annotated[int, typer.Option(min=5, help="At each of three rates of asking.")] = 40,
+    episodes: Annotated[int, Option(min=5, help="At each of three rates of asking.")] = 40,
     dataset: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--data",
             help="Learn of this folder of 'adahi dataset from-bag', as of a robot that is not simulated.",
         ),
     ] = None,
-    checkpoints: Checkpoints = None,
-    backend: Backend = "onnxruntime",
+    checkpoints: options.Checkpoints = None,
+    backend: options.Backend = "onnxruntime",
     picture: Annotated[
-        Path | None, typer.Option(help="Picture of its reliability. Default: results/gate-TASK-PROPOSER.png.")
+        Path | None, Option(help="Picture of its reliability. Default: results/gate-TASK-PROPOSER.png.")
     ] = None,
-    seed: Seed = 0,
-    json_file: JsonFile = None,
+    seed: options.Seed = 0,
+    json_file: options.JsonFile = None,
 ) -> None:
     """Train the gate 'learned' on rollouts or bags, asking at random: what harm does it not to ask?"""
     from adahi_ros.gates.learned import SIGNS, save_harm_model
@@ -67,13 +50,12 @@ def train(
     if proposer not in ("plan", "corrector"):
         raise ValueError(f"proposer: {proposer!r}, must be plan or corrector")
     name = task if dataset is not None else file_name(known_task(task))
-    default = Path("results") / f"gate-{name}-{proposer}.png"
-    picture = picture_file("--picture", picture if picture is not None else default)
-    tried("--out", out)
-    files = PolicyFiles(checkpoints if checkpoints is not None else folder_named(name), backend)
+    picture = options.picture_or_default(picture, f"gate-{name}-{proposer}")
+    options.tried("--out", out)
+    files = PolicyFiles(checkpoints if checkpoints is not None else options.folder_named(name), backend)
     where: str | Trajectories = task
     if dataset is not None:
-        where = recorded(dataset, task)
+        where = options.recorded(dataset, task)
         check_sizes(target_of(files.load(), proposer).signature, where)
     with console.status("rolling out"):
         data = lessons(where, files, proposer, seed, episodes, workers)

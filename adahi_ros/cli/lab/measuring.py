@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Option
 
-from adahi_ros.cli.options import tried
-from adahi_ros.cli.terminal import progress, say
+from adahi_ros.cli import options
+from adahi_ros.cli.terminal import job_bar, say
 from adahi_ros.core.assets import asset
 
 if TYPE_CHECKING:
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 WHOLE_TASK, POINT = (100, 600), (50, 200)  # episodes: with --quick, and without
 
-Tasks = Annotated[str, typer.Option("--tasks", "--task", help="One, or several separated by commas.")]
-Episodes = Annotated[int | None, typer.Option(min=1, help="Per method and task. Default: 600; quick: 100.")]
-PointEpisodes = Annotated[int | None, typer.Option(min=1, help="Per point. Default: 200; quick: 50.")]
+Tasks = Annotated[str, Option("--tasks", "--task", help="One, or several separated by commas.")]
+Episodes = Annotated[int | None, Option(min=1, help="Per method and task. Default: 600; quick: 100.")]
+PointEpisodes = Annotated[int | None, Option(min=1, help="Per point. Default: 200; quick: 50.")]
 RowsFile = Annotated[
-    Path, typer.Option(help="File of the rows, each written as it is measured, and found there again.")
+    Path, Option(help="File of the rows, each written as it is measured, and found there again.")
 ]
 
 
@@ -63,15 +63,14 @@ def rows_file(out: Path, json_file: Path | None = None) -> Rows:
 
     if json_file is not None and json_file.resolve() == out.resolve():
         raise ValueError(f"--json: {json_file}, must be another file than the rows have (--out)")
-    return Rows(tried("--out", out))
+    return Rows(options.tried("--out", out))
 
 
 @contextmanager
 def row_bar(title: str, total: int) -> Iterator[Callable[[Entry, bool], None]]:
     """Show how many rows are measured; yield the `on_row` of `measure`."""
-    with progress() as bar:
-        job = bar.add_task(title, total=total, note="")
-        yield lambda entry, measured: bar.update(job, advance=1, note=f"{entry.name}, {entry.kind}")
+    with job_bar(title, total) as update:
+        yield lambda entry, measured: update(advance=1, note=f"{entry.name}, {entry.kind}")
 
 
 def say_skipped(task: str, skipped: Mapping[str, str]) -> None:
