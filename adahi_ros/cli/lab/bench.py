@@ -263,7 +263,7 @@ def soak(
     """Let robot, draft policy and verifier run for long across a bad link; fails if anything is lost."""
     from adahi_ros.lab.bench.soak import soak as run_soak
     from adahi_ros.lab.link.link_profile import profile_named
-    from adahi_ros.lab.reporting.soak_table import soak_table
+    from adahi_ros.lab.reporting.load_tables import soak_table
 
     link = profile_named(profile) if profile is not None else None
     with job_bar("soak", 1.0) as update:

@@ -55,7 +55,7 @@ def fleet(
     from adahi_ros.lab.bench.fleet_bench import ENGINES, OPENPI, Serving, measure_fleet
     from adahi_ros.lab.bench.fleet_faults import PARTS
     from adahi_ros.lab.peers.environments import EnvironmentMissingError
-    from adahi_ros.lab.reporting.fleet_table import fleet_table
+    from adahi_ros.lab.reporting.load_tables import fleet_table
 
     names, known = engine.split(","), (*ENGINES, OPENPI)
     for name in names:

@@ -44,7 +44,7 @@ def train(
     from adahi_ros.lab.calibration.replay import check_sizes
     from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
     from adahi_ros.lab.methods.actors import target_of
-    from adahi_ros.lab.reporting.reliability_figure import draw_reliability
+    from adahi_ros.lab.reporting.calibration_figure import draw_reliability
     from adahi_ros.lab.training.train_gate import lessons, rank_correlations, reliability, train_harm_model
 
     if proposer not in ("plan", "corrector"):

@@ -220,7 +220,7 @@ def learn(
     from adahi_ros.gates.parameter_file import load_calibration
     from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles, check_fits
     from adahi_ros.lab.methods.methods import METHODS, parse_methods
-    from adahi_ros.lab.reporting.learning_figure import draw_learning, learning_table
+    from adahi_ros.lab.reporting.curve_figure import draw_learning, learning_table
     from adahi_ros.lab.training.learn_corrector import CorrectorLearner
     from adahi_ros.lab.training.learn_draft import DraftLearner
     from adahi_ros.lab.training.learn_rounds import Learner, Rounds, learn_in_rounds

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rejection against deviation with both fits: the paper's figure 2."""
+"""How well a gate predicts: rejection against deviation (the paper's figure 2), measured against expected harm."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -43,4 +44,17 @@ def draw_calibrations(calibrations: Sequence[Calibration], path: Path) -> None:
     drawn = figure(4.2 * len(calibrations), 3.2)
     for column, calibration in enumerate(calibrations):
         _draw(drawn.add_subplot(1, len(calibrations), column + 1), calibration)
+    save(drawn, path)
+
+
+def draw_reliability(found: Mapping[str, Any], title: str, path: Path) -> None:
+    """Draw what `evaluation.train_gate.reliability` returns."""
+    drawn = figure(4.2, 3.6)
+    axes = drawn.add_subplot(1, 1, 1)
+    titled(axes, title, "expected distance from a fresh plan (action scales)", "measured")
+    most = 1.05 * max(*found["expected"], *found["measured"])
+    axes.plot([0.0, most], [0.0, most], color="0.6", linestyle=":", label="as expected")
+    label = f"equal-count bins, rank correlation {found['rank_correlation']:.2f}"
+    axes.plot(found["expected"], found["measured"], "o-", color=COLOURS["adahi"], markersize=4, label=label)
+    axes.legend(fontsize=8)
     save(drawn, path)

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from rich.table import Table
 
 from adahi_ros.lab.methods.methods import METHODS
-from adahi_ros.lab.reporting.style import COLOURS, figure, save, titled
+from adahi_ros.lab.reporting.style import COLOURS, figure, save, share_below, titled
 from adahi_ros.lab.reporting.tables import narrow_table, number
 from adahi_ros.protocol.records import RunRecord
 
@@ -80,8 +80,7 @@ def draw_latency(figures: Mapping[str, Any], runs: Mapping[str, RunRecord], path
 def _draw_distribution(axes: Axes, runs: Mapping[str, RunRecord]) -> None:
     titled(axes, "latency of every action", "observation to action (ms)", "share of actions below")
     for name, run in runs.items():
-        latency = np.sort([step.total_ms for step in run.steps])
-        share = np.arange(1, len(latency) + 1) / len(latency)
+        latency, share = share_below(np.array([step.total_ms for step in run.steps]))
         mean = f"{METHODS[name].label}, mean {latency.mean():.1f} ms"
         axes.step(latency, share, where="post", color=COLOURS[name], label=mean)
     axes.set_xscale("log")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a verifier did for a fleet, as a table."""
+"""What a verifier did for a fleet, and what a soak found, as tables."""
 
 from __future__ import annotations
 
@@ -21,21 +21,8 @@ def fleet_table(engines: Mapping[str, Mapping[str, Any]], title: str) -> Table:
     """
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     table.add_column("engine")
-    for heading in (
-        "robots",
-        "in time",
-        "p50 ms",
-        "p95 ms",
-        "p99 ms",
-        "starved",
-        "requests",
-        "replies",
-        "replies/s",
-        "plan age",
-        "KiB up",
-        "KiB down",
-        "MiB",
-    ):
+    headings = ["robots", "in time", "p50 ms", "p95 ms", "p99 ms", "starved", "requests", "replies"]
+    for heading in (*headings, "replies/s", "plan age", "KiB up", "KiB down", "MiB"):
         table.add_column(heading, justify="right")
     for name, found in engines.items():
         trips, age, memory = found["rtt_ms"] or {}, found["plan_age"] or {}, found["memory"]
@@ -53,4 +40,32 @@ def fleet_table(engines: Mapping[str, Mapping[str, Any]], title: str) -> Table:
             number(found["bytes_per_reply"] / 1024, 2),
             number(memory["last_bytes"] / 2**20 if memory else None, 0),
         )
+    return table
+
+
+def soak_table(values: Mapping[str, Any]) -> Table:
+    """Return steps, fallbacks, latencies and memory.
+
+    Args:
+        values: of `wireless.soak.SoakResult`.
+    """
+    table = Table(
+        title=f"soak of {values['minutes']:g} minutes at {values['rate_hz']:g} Hz: "
+        f"{'passed' if values['passed'] else 'failed'}",
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        show_header=False,
+        pad_edge=False,
+    )
+    table.add_column("")
+    table.add_column("", justify="right")
+    for name in ("observations", "steps", "verified", "skipped"):
+        table.add_row(name, f"{values[name]:,}")
+    for reason, count in values["fallbacks"].items():
+        table.add_row(f"fallback: {reason}", f"{count:,}")
+    for percentile, latency in values["command_ms"].items():
+        table.add_row(f"observation to command, {percentile}, ms", number(latency, 1))
+    for process, memory in values["memory"].items():
+        table.add_row(f"memory of {process}, growth", f"{100 * memory['growth']:+.2f} %")
     return table
