@@ -100,7 +100,7 @@ def plans(
     """
     from adahi_ros.core.assets import asset
     from adahi_ros.gates.parameter_file import load_calibration
-    from adahi_ros.lab.bench.plan_conditions import measure_conditions
+    from adahi_ros.lab.bench.loop_latency import measure_conditions
     from adahi_ros.lab.evaluation.drifting_clocks import drift_of_bound, drift_of_rate, guarantee
     from adahi_ros.lab.evaluation.episodes import evaluation_episodes
     from adahi_ros.lab.evaluation.evaluate import Comparison, evaluate_methods
@@ -217,7 +217,7 @@ def dds(
 
     sizes = {name: SIZES[name] for name in list(SIZES)[:1]} if quick else SIZES
     figures = {"command": command_line(), "seed": seed}
-    figures |= {"profiles": compare_dds(sizes=sizes, seed=seed, on_trial=say)}
+    figures |= {"profiles": compare_dds(sizes, seed, say)}
     console.print(dds_table(figures))
     write_json(json_file, figures)
 

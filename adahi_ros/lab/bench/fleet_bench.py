@@ -32,7 +32,7 @@ from adahi_ros.nodes.launching.child_processes import DdsRunError, NodeProcess, 
 from adahi_ros.nodes.launching.fleet import RunningFleet, fleet_up
 
 SERVER = "adahi_ros.lab.peers.openpi_loop"
-FLEET = "adahi_ros.lab.nodes.openpi_fleet"
+OPENPI_FLEET, FLEET = "adahi_ros.lab.nodes.openpi_fleet", "adahi_ros.lab.nodes.fleet_robots"
 
 
 def measure_openpi(checkpoint: str, asked: Mapping[str, Any], added_compute_s: float = 0.0) -> dict[str, Any]:
@@ -53,26 +53,56 @@ def measure_openpi(checkpoint: str, asked: Mapping[str, Any], added_compute_s: f
         free.bind(("127.0.0.1", 0))
         address, port = free.getsockname()
     with TemporaryDirectory(prefix="adahi_fleet_") as scratch:
-        arguments, records = Path(scratch) / "asked.json", Path(scratch) / "records.json"
+        served = Path(scratch) / "served.json"
         settings = {"added_compute_s": added_compute_s}
-        Drive("", target, asked["seed"], 0, 0, 0.0, address, port, settings).save(arguments)
-        serve = [sys.executable, "-u", "-m", SERVER, "serve", str(arguments)]
+        Drive("", target, asked["seed"], 0, 0, 0.0, address, port, settings).save(served)
+        serve = [sys.executable, "-u", "-m", SERVER, "serve", str(served)]
         with subprocess.Popen(serve, env=variables, stdout=subprocess.PIPE, text=True) as server:
             try:
                 assert server.stdout is not None
                 if "ready" not in server.stdout.readline():
                     raise DdsRunError("openpi's server ended before it was ready")
-                served = {"address": address, "port": port, "target": target}
-                arguments.write_text(json.dumps({**asked, **served}))
-                memory = MemoryWatch(server.pid)
-                drive = [sys.executable, "-m", FLEET, str(arguments), str(records)]
-                fleet = subprocess.run(drive, env=variables, capture_output=True, text=True, check=False)
-                used = memory.end()
+                fleet = {**asked, "address": address, "port": port, "target": target}
+                with MemoryWatch(server.pid) as memory:
+                    records = _records(OPENPI_FLEET, fleet, Path(scratch), variables)
             finally:
                 server.terminate()
+        return fleet_figures(records, asked["seconds"]) | {"memory": memory.figures()}
+
+
+def _records(
+    module: str,
+    asked: Mapping[str, Any],
+    scratch: Path,
+    environment: Mapping[str, str],
+    look: Callable[[], None] = lambda: None,
+) -> list[dict[str, Any]]:
+    """Run a program of a fleet to its end; return the records of its robots.
+
+    Args:
+        module: of the program.
+        asked: its arguments.
+        scratch: folder for its files.
+        environment: its variables.
+        look: called meanwhile; may raise, which ends the program.
+
+    Raises:
+        DdsRunError: it failed.
+    """
+    with TemporaryFile("w+") as errors:
+        program = _program(module, asked, scratch)
+        fleet = subprocess.Popen(program, env=environment, stderr=errors, stdout=subprocess.DEVNULL)
+        try:
+            while fleet.poll() is None:
+                time.sleep(GLANCE_S)
+                look()
+        finally:
+            _killed(fleet)
+        errors.seek(0)
         if fleet.returncode:
-            raise DdsRunError(f"the fleet ended with code {fleet.returncode}:\n{fleet.stderr[-2000:]}")
-        return fleet_figures(json.loads(records.read_text()), asked["seconds"]) | {"memory": used}
+            raise DdsRunError(f"the fleet ended with code {fleet.returncode}:\n{errors.read()[-2000:]}")
+    found: list[dict[str, Any]] = json.loads((scratch / "records.json").read_text())
+    return found
 
 
 GRACE_S = 3.0
@@ -155,40 +185,25 @@ def _measure(serving: Serving, engine: str, asked: Mapping[str, Any]) -> dict[st
         TemporaryDirectory(prefix="adahi_fleet_") as scratch,
         exclusive_domain() as domain,
         _verifier(serving, engine, domain, Path(scratch)) as (server, look, fleet),
+        ExitStack() as running,
     ):
-        arguments, records = Path(scratch) / "asked.json", Path(scratch) / "records.json"
-        arguments.write_text(json.dumps({**asked, "flood_hz": 0.0}))
-        memory = MemoryWatch(server.pid)
-        with ExitStack() as running:
-            if asked["flood_hz"]:  # in a process that yields to the others: it stands for another machine
-                flooding = Path(scratch) / "flood.json"
-                flooding.write_text(json.dumps({**asked, "robots": 0}))
-                flood = ["nice", "-n", "19", *_program(flooding, Path(scratch) / "none")]
-                running.callback(_killed, subprocess.Popen(flood, env=_environment(domain)))
-            errors = running.enter_context(TemporaryFile("w+"))
-            robots = subprocess.Popen(
-                _program(arguments, records),
-                env=_environment(domain),
-                stderr=errors,
-                stdout=subprocess.DEVNULL,
-            )
-            running.callback(_killed, robots)
-            fault = (
-                Fault(fleet, serving.kill, time.monotonic() + serving.at_s)
-                if fleet and serving.kill
-                else None
-            )
-            while robots.poll() is None:
-                time.sleep(GLANCE_S)
-                look()
-                if fault is not None:
-                    fault.look()
-            used = memory.end()
-            errors.seek(0)
-            if robots.returncode:
-                raise DdsRunError(f"the fleet ended with code {robots.returncode}:\n{errors.read()[-2000:]}")
-        found = json.loads(records.read_text())
-        figures = fleet_figures(found, asked["seconds"]) | {"memory": used}
+        environment = {**os.environ, **run_environment(domain)}
+        if asked["flood_hz"]:  # in a process that yields to the others: it stands for another machine
+            beside = Path(scratch) / "flood"
+            beside.mkdir()
+            flood = ["nice", "-n", "19", *_program(FLEET, {**asked, "robots": 0}, beside)]
+            running.callback(_killed, subprocess.Popen(flood, env=environment))
+        at_s = time.monotonic() + serving.at_s
+        fault = Fault(fleet, serving.kill, at_s) if fleet and serving.kill else None
+
+        def glance() -> None:
+            look()
+            if fault is not None:
+                fault.look()
+
+        with MemoryWatch(server.pid) as memory:
+            found = _records(FLEET, {**asked, "flood_hz": 0.0}, Path(scratch), environment, glance)
+        figures = fleet_figures(found, asked["seconds"]) | {"memory": memory.figures()}
         return figures | ({"kill": fault.figures(found)} if fault is not None else {})
 
 
@@ -232,10 +247,8 @@ def _verifier(
         yield fleet.verifier, fleet.look, fleet
 
 
-def _program(arguments: Path, records: Path) -> list[str]:
-    module = "adahi_ros.lab.nodes.fleet_robots"
-    return [sys.executable, "-m", module, str(arguments), str(records)]
-
-
-def _environment(domain: int) -> dict[str, str]:
-    return {**os.environ, **run_environment(domain)}
+def _program(module: str, asked: Mapping[str, Any], scratch: Path) -> list[str]:
+    """Write what a fleet is asked to do; return the command that does it."""
+    arguments = scratch / "asked.json"
+    arguments.write_text(json.dumps(asked))
+    return [sys.executable, "-m", module, str(arguments), str(scratch / "records.json")]

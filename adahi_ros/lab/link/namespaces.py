@@ -111,16 +111,6 @@ def _call(name: str, *arguments: Any) -> None:
         raise OSError(number, f"{name}: {os.strerror(number)}")
 
 
-def enter_network(descriptor: int) -> None:
-    """Move the calling thread into a network namespace."""
-    _call("setns", descriptor, CLONE_NEWNET)
-
-
-def end_with_parent(number: int) -> None:
-    """Have Linux send this process a signal when the thread that started it is gone."""
-    _LIBC.prctl(1, number)  # PR_SET_PDEATHSIG
-
-
 def server_address(number: int) -> str:
     """Return the address of a server; the first has number 0."""
     return f"{NETWORK}.{2 + number}"

@@ -138,10 +138,7 @@ class _Collector:
     """
 
     def __init__(
-        self,
-        node: Node,
-        on_status: Callable[[StepRecord], None],
-        on_episode: Callable[[EpisodeRecord], None],
+        self, node: Node, on_status: Callable[[StepRecord], None], on_episode: Callable[[EpisodeRecord], None]
     ) -> None:
         self.steps: list[StepRecord] = []
         self.episodes: list[EpisodeRecord] = []

@@ -55,11 +55,7 @@ class Observer:
         try_shutdown(context=self.context)
 
     def wait_until(
-        self,
-        done: Callable[[], bool],
-        deadline_s: float,
-        what: str,
-        check: Callable[[], None] = lambda: None,
+        self, done: Callable[[], bool], deadline_s: float, what: str, check: Callable[[], None] = lambda: None
     ) -> None:
         """Spin until something is so.
 

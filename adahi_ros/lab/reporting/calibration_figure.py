@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How well a gate predicts: rejection against deviation (the paper's figure 2), measured against expected harm."""
+"""How well a gate predicts: rejection against deviation (the paper's figure 2), harm against expectation."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from rich.console import Console
 
-from adahi_ros.lab.bench.plan_conditions import CONDITIONS
+from adahi_ros.lab.bench.loop_latency import CONDITIONS
 from adahi_ros.lab.reporting.plans_table import plans_table
 
 FIGURES = {"plan_8": {"success_rate": 0.5, "transmission_rate": 0.125}}

@@ -23,7 +23,6 @@ from adahi_ros.lab.link.emulator import (
     command_link,
     emulated_link,
     emulated_links,
-    inside,
     unavailable,
 )
 from adahi_ros.lab.link.link_profile import LinkProfile
@@ -181,21 +180,6 @@ def test_shared_memory_is_each_ends_own(link: EmulatedLink) -> None:
     assert subprocess.run([*link.robot.prefix, "test", "-e", name], check=False).returncode == 0
     assert subprocess.run([*link.server.prefix, "test", "-e", name], check=False).returncode == 1
     assert not os.path.exists(name)
-
-
-def test_a_thread_goes_inside_and_comes_back(link: EmulatedLink, sockets: Sockets) -> None:
-    _, server = sockets
-    home = os.readlink("/proc/thread-self/ns/net")
-    try:
-        with inside(link.robot):
-            assert os.readlink("/proc/thread-self/ns/net") != home
-            here = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    except LinkUnavailable as refused:
-        pytest.skip(str(refused))
-    assert os.readlink("/proc/thread-self/ns/net") == home
-    with here:
-        here.sendto(b"from inside", (link.server.address, server.getsockname()[1]))
-    assert server.recv(100) == b"from inside"
 
 
 def test_two_links_have_nothing_to_do_with_each_other(link: EmulatedLink, sockets: Sockets) -> None:
