@@ -15,10 +15,14 @@ from adahi_ros.policies.backends import load_policy
 
 @pytest.fixture(scope="session")
 def run() -> Callable[..., Result]:
-    """From arguments to what the command prints, and its status."""
-    return lambda *arguments: CliRunner().invoke(
-        cli.app, [str(argument) for argument in arguments], catch_exceptions=False
-    )
+    """From arguments to what the command prints as it ends with a status, 0 by default."""
+
+    def invoke(*arguments: object, status: int = 0) -> Result:
+        result = CliRunner().invoke(cli.app, [*map(str, arguments)], catch_exceptions=False)
+        assert result.exit_code == status, result.output
+        return result
+
+    return invoke
 
 
 @pytest.fixture(scope="session")

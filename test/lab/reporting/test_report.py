@@ -31,11 +31,7 @@ TABLES = {
     "episodes": 123,
     "tasks": {
         "ball": {
-            "methods": {
-                "adahi": FIGURES,
-                "hybrid": {**FIGURES, "success_rate": 0.7777},
-                "plan_4": BETTER,
-            }
+            "methods": {"adahi": FIGURES, "hybrid": {**FIGURES, "success_rate": 0.7777}, "plan_4": BETTER}
         },
         "maze": {"methods": {"adahi": FIGURES}},
     },

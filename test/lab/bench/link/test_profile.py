@@ -120,11 +120,7 @@ def test_what_a_profile_is_like_is_checked_too(tmp_path: Path) -> None:
         ("outages", [{"at_s": -1, "for_s": 1}], "outages[0].at_s: -1, must be a number from 0"),
         ("states", [{"for_s": 1}, {"loss": 0.5}], "states[1].for_s: missing"),
         ("states", [{"for_s": 1, "loss": 3}], "states[0].loss: 3, must be a number from 0 to 1"),
-        (
-            "states",
-            [{"for_s": 1, "states": []}],
-            "states[0].states: unknown, must be for_s or a field",
-        ),
+        ("states", [{"for_s": 1, "states": []}], "states[0].states: unknown, must be for_s or a field"),
     ],
 )
 def test_a_wrong_value_of_an_optional_field_is_named(
