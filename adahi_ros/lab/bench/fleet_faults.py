@@ -6,11 +6,12 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from adahi_ros.lab.figures import Figures
 from adahi_ros.nodes.launching.fleet import SERVING, RunningFleet
 
 PARTS = ("replica", "head", "front")
@@ -63,7 +64,7 @@ class Fault:
             return BACK in verifier.output
         return verifier.exit_code is None and SERVING in verifier.output
 
-    def figures(self, records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    def figures(self, records: Sequence[Figures]) -> dict[str, Any]:
         """Return what robots noticed.
 
         Args:

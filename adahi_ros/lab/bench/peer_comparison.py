@@ -20,6 +20,7 @@ import numpy as np
 from adahi_ros.core.assets import asset
 from adahi_ros.lab.bench.call_figures import call_figures, outage_figures
 from adahi_ros.lab.bench.link_ends import cores_of_ends, dds_environment, run_at_robot, serving
+from adahi_ros.lab.figures import Figures
 from adahi_ros.lab.link.emulator import EmulatedLink, emulated_link
 from adahi_ros.lab.link.link_measurement import round_trips_ms
 from adahi_ros.lab.link.link_profile import LinkProfile
@@ -122,7 +123,7 @@ def compare_peers(
     }
 
 
-def _figures(records: Mapping[str, Sequence[Mapping[str, Any]]], link_ms: float) -> dict[str, Any]:
+def _figures(records: Mapping[str, Sequence[Figures]], link_ms: float) -> dict[str, Any]:
     turns = [_beyond_ms(record, link_ms) for record in records["clean"]]
     together = [beyond for turn in turns for beyond in turn]
     return {
@@ -134,7 +135,7 @@ def _figures(records: Mapping[str, Sequence[Mapping[str, Any]]], link_ms: float)
     }
 
 
-def _beyond_ms(record: Mapping[str, Any], link_ms: float) -> list[float]:
+def _beyond_ms(record: Figures, link_ms: float) -> list[float]:
     """Return of each call what is neither the link's time nor the server's compute."""
     calls = record["calls"][WARM_UP:]
     return [call["ms"] - call["compute_ms"] - link_ms for call in calls if call["ok"]]

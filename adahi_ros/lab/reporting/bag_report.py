@@ -8,7 +8,6 @@ import io
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -16,6 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from matplotlib.figure import Figure
 
 from adahi_ros.lab.calibration.bag_run import BagRun
+from adahi_ros.lab.figures import Figures
 from adahi_ros.lab.reporting.report import Picture
 from adahi_ros.lab.reporting.style import SENT, SKIPPED, WITHOUT_REPLY, figure, share_below, titled
 from adahi_ros.lab.reporting.tables import number
@@ -128,7 +128,7 @@ def _pictures(run: BagRun) -> Sequence[Picture]:
     return pictures
 
 
-def write_bag_report(run: BagRun, figures: dict[str, Any], bag: Path, command: str, path: Path) -> None:
+def write_bag_report(run: BagRun, figures: Figures, bag: Path, command: str, path: Path) -> None:
     """Write the report of a run.
 
     Args:

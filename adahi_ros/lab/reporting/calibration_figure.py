@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 
 from adahi_ros.gates.parameter_file import Calibration
+from adahi_ros.lab.figures import Figures
 from adahi_ros.lab.reporting.style import COLOURS, figure, save, titled
 
 
@@ -47,7 +47,7 @@ def draw_calibrations(calibrations: Sequence[Calibration], path: Path) -> None:
     save(drawn, path)
 
 
-def draw_reliability(found: Mapping[str, Any], title: str, path: Path) -> None:
+def draw_reliability(found: Figures, title: str, path: Path) -> None:
     """Draw what `evaluation.train_gate.reliability` returns."""
     drawn = figure(4.2, 3.6)
     axes = drawn.add_subplot(1, 1, 1)

@@ -6,16 +6,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from matplotlib.axes import Axes
 from rich.table import Table
 
+from adahi_ros.lab.figures import Figures
 from adahi_ros.lab.methods.methods import METHODS
 from adahi_ros.lab.reporting.style import curve_looks, draw_success, figure, save, titled
 from adahi_ros.lab.reporting.tables import narrow_table, number
 
-Curves = Mapping[str, Sequence[Mapping[str, Any]]]
+Curves = Mapping[str, Sequence[Figures]]
 """By method, figures in the order of what they are against."""
 AXES = {
     "delay": "delay (control steps)",
@@ -45,7 +45,7 @@ def draw_curves(curves: Mapping[str, Curves], values: Sequence[float], against: 
                 below.plot(values, [row["calls_per_episode"] for row in rows], **looks)
 
 
-def learning_table(figures: Mapping[str, Any]) -> Table:
+def learning_table(figures: Figures) -> Table:
     """Return a row of every round: success and calls an episode of each look, and what of an update stood."""
     looks = list(figures["rounds"][0]["looks"])
     caption = "success, and calls an episode; learned: share of the update that was taken"
@@ -60,7 +60,7 @@ def learning_table(figures: Mapping[str, Any]) -> Table:
     return table
 
 
-def draw_learning(runs: Mapping[str, Mapping[str, Any]], path: Path) -> None:
+def draw_learning(runs: Mapping[str, Figures], path: Path) -> None:
     """Draw success with its 95 % interval above, calls per episode below, a column for each run."""
     with _success_above_calls(list(runs), "round", path) as columns:
         for (above, below), figures in zip(columns, runs.values(), strict=True):

@@ -4,15 +4,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from rich import box
 from rich.table import Table
 
+from adahi_ros.lab.figures import Figures
 from adahi_ros.lab.reporting.tables import number
 
 
-def fleet_table(engines: Mapping[str, Mapping[str, Any]], title: str) -> Table:
+def fleet_table(engines: Mapping[str, Figures], title: str) -> Table:
     """Return a row for each way to serve.
 
     Args:
@@ -43,7 +43,7 @@ def fleet_table(engines: Mapping[str, Mapping[str, Any]], title: str) -> Table:
     return table
 
 
-def soak_table(values: Mapping[str, Any]) -> Table:
+def soak_table(values: Figures) -> Table:
     """Return steps, fallbacks, latencies and memory.
 
     Args:

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.gridspec import SubplotSpec
 
+from adahi_ros.lab.figures import Figures
 from adahi_ros.lab.methods.methods import METHODS
 from adahi_ros.lab.reporting.plan_figure import SHOWN, draw_plans
 from adahi_ros.lab.reporting.style import COLOURS, figure, mark_success, save, share_below, titled
@@ -34,7 +34,7 @@ def _draw_world(axes: Axes, task: str, seed: int, method: str, rows: Sequence[St
     axes.set_title(f"{method}: first episode, repeated", loc="left", fontsize=9.5, fontweight="bold")
 
 
-def _draw_tradeoff(axes: Axes, figures: Mapping[str, Mapping[str, Any]]) -> None:
+def _draw_tradeoff(axes: Axes, figures: Mapping[str, Figures]) -> None:
     titled(axes, "success against calls", "transmission rate (share of steps)", "success rate")
     for name, values in figures.items():
         mark_success(axes, name, values["transmission_rate"], values)
@@ -58,7 +58,7 @@ def _places(within: SubplotSpec, rows: int, columns: int) -> list[SubplotSpec]:
 
 
 def draw_run(
-    task: str, seed: int, runs: Mapping[str, RunRecord], figures: Mapping[str, Mapping[str, Any]], path: Path
+    task: str, seed: int, runs: Mapping[str, RunRecord], figures: Mapping[str, Figures], path: Path
 ) -> None:
     """Draw runs over DDS, one or several methods.
 

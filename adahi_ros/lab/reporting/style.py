@@ -17,6 +17,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from adahi_ros.lab.figures import Figures
 from adahi_ros.lab.methods.methods import METHODS
 
 
@@ -88,7 +89,7 @@ def titled(axes: Axes, title: str, x: str, y: str) -> Axes:
     return axes
 
 
-def mark_success(axes: Axes, name: str, x: float, figures: Mapping[str, Any]) -> None:
+def mark_success(axes: Axes, name: str, x: float, figures: Figures) -> None:
     """Mark a method's success rate at x, with its 95 % interval.
 
     Args:
@@ -104,7 +105,7 @@ def mark_success(axes: Axes, name: str, x: float, figures: Mapping[str, Any]) ->
     axes.errorbar(x, success, spread, capsize=3, linestyle="none", **looks)
 
 
-def draw_success(axes: Axes, x: Sequence[float], rows: Sequence[Mapping[str, Any]], **looks: Any) -> None:
+def draw_success(axes: Axes, x: Sequence[float], rows: Sequence[Figures], **looks: Any) -> None:
     """Draw success rates with their 95 % interval against x, in the order of both; `looks` are of the line.
 
     Args:

@@ -11,6 +11,7 @@ import numpy as np
 from rich.table import Table
 
 from adahi_ros.lab.evaluation.sweep import COUNTED, Area, Point, areas, curve_of
+from adahi_ros.lab.figures import Figures
 from adahi_ros.lab.methods.methods import METHODS
 from adahi_ros.lab.reporting.style import (
     COLOURS,
@@ -30,7 +31,7 @@ CURVES = {"plan_K": "Plan/K", "corrector_K": "Corrected plan/K"}  # labels, of t
 
 
 def draw_latency(
-    figures: Mapping[str, Mapping[str, Mapping[str, Any]]],
+    figures: Mapping[str, Mapping[str, Figures]],
     throughputs: Mapping[str, Mapping[str, np.ndarray]],
     path: Path,
 ) -> None:

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from rich.table import Table
 
+from adahi_ros.lab.figures import Figures
 from adahi_ros.lab.reporting.style import SENT, SKIPPED, figure, save, titled
 from adahi_ros.lab.reporting.tables import narrow_table, number
 
@@ -27,7 +27,7 @@ LINKS = {
 }
 
 
-def peers_table(figures: Mapping[str, Any]) -> Table:
+def peers_table(figures: Figures) -> Table:
     """Return latency, bytes, losses and an outage of each peer.
 
     Args:
@@ -60,7 +60,7 @@ def _range(values: Sequence[float | None]) -> str:
     return f"{min(known):.2f}-{max(known):.2f}" if known else ""
 
 
-def draw_peers(figures: Mapping[str, Any], path: Path) -> None:
+def draw_peers(figures: Figures, path: Path) -> None:
     """Draw what each peer adds to link and compute, and the bytes of a call."""
     drawn = figure(9.6, 2.8)
     left, right = drawn.subplots(1, 2)
@@ -80,7 +80,7 @@ def draw_peers(figures: Mapping[str, Any], path: Path) -> None:
     save(drawn, path)
 
 
-def dds_table(figures: Mapping[str, Any]) -> Table:
+def dds_table(figures: Figures) -> Table:
     """Return service calls by setting, size and link.
 
     Args:

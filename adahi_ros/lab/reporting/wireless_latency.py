@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from rich.table import Table
 
+from adahi_ros.lab.figures import Figures
 from adahi_ros.lab.methods.methods import METHODS
 from adahi_ros.lab.reporting.style import COLOURS, figure, save, share_below, titled
 from adahi_ros.lab.reporting.tables import narrow_table, number
@@ -19,7 +19,7 @@ from adahi_ros.protocol.records import RunRecord
 WAYS = {"bytes_up_per_action": ("to the server", 1.0), "bytes_down_per_action": ("back", 0.5)}
 
 
-def latency_table(figures: Mapping[str, Any]) -> Table:
+def latency_table(figures: Figures) -> Table:
     """Return latency, rate and bytes of each method, eighty columns wide at the most.
 
     Args:
@@ -42,7 +42,7 @@ def latency_table(figures: Mapping[str, Any]) -> Table:
     return table
 
 
-def _title(figures: Mapping[str, Any]) -> str:
+def _title(figures: Figures) -> str:
     trip = figures["link"]["rtt_ms"]
     return (
         f"{figures['task']} across {figures['profile']}, {figures['episodes']} episodes a method\n"
@@ -50,7 +50,7 @@ def _title(figures: Mapping[str, Any]) -> str:
     )
 
 
-def _notes(figures: Mapping[str, Any]) -> Iterator[str]:
+def _notes(figures: Figures) -> Iterator[str]:
     shares = figures["adahi_to_hybrid"]
     if shares is not None:
         parts = {"latency": "latency", "success_rate": "success", "bytes_up_per_action": "bytes up"}
@@ -61,7 +61,7 @@ def _notes(figures: Mapping[str, Any]) -> Iterator[str]:
             yield f"{METHODS[name].label}: {values['fallbacks']} of {values['steps']} steps without a reply"
 
 
-def draw_latency(figures: Mapping[str, Any], runs: Mapping[str, RunRecord], path: Path) -> None:
+def draw_latency(figures: Figures, runs: Mapping[str, RunRecord], path: Path) -> None:
     """Draw the latency of every action, and the bytes that an action takes.
 
     Args:
@@ -87,7 +87,7 @@ def _draw_distribution(axes: Axes, runs: Mapping[str, RunRecord]) -> None:
     axes.legend(fontsize=7.5, loc="upper left", bbox_to_anchor=(0.0, -0.16), ncols=3, frameon=False)
 
 
-def _draw_bytes(axes: Axes, methods: Mapping[str, Mapping[str, Any]]) -> None:
+def _draw_bytes(axes: Axes, methods: Mapping[str, Figures]) -> None:
     titled(axes, "what crosses the link", "bytes per action, whole frames", "")
     rows = np.arange(len(methods))
     before = np.zeros(len(methods))
