@@ -12,9 +12,12 @@ from adahi_ros import cli
 from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.policies.backends import load_policy
 
+Run = Callable[..., Result]
+Fails = Callable[..., str]
+
 
 @pytest.fixture(scope="session")
-def run() -> Callable[..., Result]:
+def run() -> Run:
     """From arguments to what the command prints as it ends with a status, 0 by default."""
 
     def invoke(*arguments: object, status: int = 0) -> Result:
@@ -53,10 +56,10 @@ def loaded_by_help() -> Callable[[str], set[str]]:
 
 @pytest.fixture
 def calibrated(checkpoints: Path, tmp_path: Path) -> Path:
-    digests = (load_policy(checkpoints / name, "torch").digest for name in ("draft", "target"))
+    draft, target = (load_policy(checkpoints / name, "torch").digest for name in ("draft", "target"))
     thresholds = {"deviation": 0.4, "uncertainty": 0.984, "random": 0.4}
     path = tmp_path / "given.yaml"
-    Calibration("ball", *digests, 0.5, "std", 1.0, 0.6, thresholds).save(path, "deviation", "by hand")
+    Calibration("ball", draft, target, 0.5, "std", 1.0, 0.6, thresholds).save(path, "deviation", "by hand")
     return path
 
 

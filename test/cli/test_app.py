@@ -8,13 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from typer.testing import Result
 
 from adahi_ros import __version__, cli
 from adahi_ros.lab.methods.methods import METHODS
 from adahi_ros.lab.tasks import names
+from test.cli.conftest import Fails, Run
 
-Run, Fails = Callable[..., Result], Callable[..., str]
 OF_TRAINING = ("--seed", "--json", "--workers")
 SAYS = {
     "demos": OF_TRAINING,

@@ -1,14 +1,15 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from test.cli.conftest import Fails
+
 
 @pytest.mark.parametrize("verb", [("dataset", "from-bag", "--out", "never"), ("replay",)], ids=" ".join)
 def test_a_contract_that_is_not_there_is_named(
-    verb: tuple[str, ...], tmp_path: Path, fails: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+    verb: tuple[str, ...], tmp_path: Path, fails: Fails, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     said = fails(*verb, tmp_path / "none", "--contract", tmp_path / "none.yaml")

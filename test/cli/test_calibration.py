@@ -1,16 +1,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from typer.testing import Result
 
 from adahi_ros.core.assets import asset
 from adahi_ros.gates.parameter_file import load_calibration
-
-Run, Fails = Callable[..., Result], Callable[..., str]
+from test.cli.conftest import Fails, Run
 
 
 def test_calibrate_writes_parameters_a_picture_and_figures(

@@ -8,14 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import Result
 
 from adahi_ros.cli.lab.dataset import index
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.lab.evaluation.loaded_policies import RETRIEVAL
 from adahi_ros.policies.retrieval import load_retrieval
-
-Run, Fails = Callable[..., Result], Callable[..., str]
+from test.cli.conftest import Fails, Run
 
 
 def test_demos_become_trajectories(tmp_path: Path, run: Run) -> None:
@@ -39,11 +37,11 @@ def test_an_index_has_the_goal_of_demonstrations_that_the_robot_is_given(
 ) -> None:
     data = demonstrations(2)
     Trajectories(task, data.observations, data.actions, data.goals, data.ends).save(tmp_path / "demos")
-    made = {"demonstrations": tmp_path / "demos", "dataset": None, "json_file": tmp_path / "figures.json"}
-    index(task, 1, out=tmp_path / "out", horizon=5, neighbours=3, most_mib=1.0, seed=0, **made)
+    demos, figures = tmp_path / "demos", tmp_path / "figures.json"
+    index(task, 1, tmp_path / "out", demos, horizon=5, neighbours=3, most_mib=1.0, json_file=figures)
     policy = load_retrieval(tmp_path / "out" / RETRIEVAL)
     assert (policy.signature.horizon, policy.signature.goal_dim) == (5, goal_dim)
-    assert (tmp_path / "figures.json").is_file()
+    assert figures.is_file()
 
 
 def test_demonstrations_of_another_task_are_refused(

@@ -1,16 +1,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import yaml
-from typer.testing import Result
 
 from adahi_ros.vision.encoder import Encoder
-
-Run, Fails = Callable[..., Result], Callable[..., str]
+from test.cli.conftest import Fails, Run
 
 
 def test_an_encoder_is_trained_by_a_recipe_and_runs(tmp_path: Path, run: Run, fails: Fails) -> None:

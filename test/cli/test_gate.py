@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import Result
 
 from adahi_ros.bags.bag_dataset import TRAJECTORIES
 from adahi_ros.core.trajectories import Trajectories
@@ -16,8 +15,8 @@ from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
 from adahi_ros.lab.training import train_gate
 from adahi_ros.lab.training.fitting import FitConfig
 from adahi_ros.lab.training.train_gate import Lessons, lessons
+from test.cli.conftest import Fails, Run
 
-Run, Fails = Callable[..., Result], Callable[..., str]
 STEPS = 1500
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import Result
 
 from adahi_ros.cli.lab.learning import learn, learning_config
 from adahi_ros.cli.lab.training import train
@@ -18,8 +17,8 @@ from adahi_ros.lab.training.learn import LearningConfig
 from adahi_ros.lab.training.learn_rounds import Rounds
 from adahi_ros.lab.training.reservoir import MOST
 from adahi_ros.policies.backends import load_policy
+from test.cli.conftest import Fails, Run
 
-Run, Fails = Callable[..., Result], Callable[..., str]
 SETS = "steps", "rehearsal", "pull", "worse", "no_guard"
 SMALL = ("--steps", 3, "--workers", 1)
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import Result
 
 from adahi_ros.bags.bag_dataset import TRAJECTORIES
 from adahi_ros.core.trajectories import Trajectories
@@ -16,8 +14,8 @@ from adahi_ros.lab.tasks import make
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.vision.encoder import Encoder
 from benchmarks.lerobot_conformance import completed
+from test.cli.conftest import Fails, Run
 
-Run, Fails = Callable[..., Result], Callable[..., str]
 DATA = Path(__file__).parents[1] / "data" / "lerobot"
 
 
@@ -28,7 +26,8 @@ def test_a_policy_becomes_target_tokenizer_and_encoder(tmp_path: Path, run: Run,
     encoder = Encoder.load(out / "encoder")
     assert encoder.fingerprint
     assert policy.signature.observation_dim > encoder.features
-    assert policy.decoder.fingerprint in result.output
+    assert policy.signature.codes is not None
+    assert policy.signature.codes.fingerprint in result.output
     assert "is there already" in fails("lerobot", "policy", folder, "--out", out)
 
 

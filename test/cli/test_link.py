@@ -10,13 +10,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from typer.testing import Result
 
 from adahi_ros import cli
 from adahi_ros.lab.link.emulator import unavailable
 from adahi_ros.lab.link.namespaces import processes_in
-
-Run, Fails = Callable[..., Result], Callable[..., str]
+from test.cli.conftest import Fails, Run
 
 needs_a_link = pytest.mark.skipif(unavailable() is not None, reason=str(unavailable()))
 

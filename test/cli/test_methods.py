@@ -1,14 +1,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
-from typer.testing import Result
-
 from adahi_ros.lab.papers.literature import LITERATURE
-
-Run = Callable[..., Result]
+from test.cli.conftest import Run
 
 
 def test_each_method_is_told_with_how_it_is_run_and_when(tmp_path: Path, run: Run) -> None:

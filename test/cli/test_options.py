@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
@@ -15,8 +15,7 @@ from typer.models import OptionInfo
 from adahi_ros.cli import app
 from adahi_ros.cli.options import recipe_file
 from adahi_ros.core.assets import asset
-
-Fails = Callable[..., str]
+from test.cli.conftest import Fails
 
 
 def numbers(verbs: typer.Typer, path: str = "") -> Iterator[tuple[str, OptionInfo]]:

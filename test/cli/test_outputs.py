@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from typer.testing import Result
 
 from adahi_ros.core.assets import asset
 from adahi_ros.lab.reporting import calibration_figure, training_figure
 from adahi_ros.lab.training import train
 from adahi_ros.policies.vqbet.vqbet_checkpoint import save_policy
+from test.cli.conftest import Fails, Run
 
-Run, Fails = Callable[..., Result], Callable[..., str]
 BAG = ("--contract", "ball", "bag")
 WITH_FIGURES = [
     ("calibrate", "ball"),

@@ -1,21 +1,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import Result
 
 from adahi_ros.lab.methods.methods import METHODS, runs_on_robot
+from test.cli.conftest import Fails, Run
 
 pytest.importorskip("rclpy")
 
 from adahi_ros.lab.nodes import dds_run
 from adahi_ros.nodes.launching.child_processes import NodeProcesses
 
-Run, Fails = Callable[..., Result], Callable[..., str]
 ON_AIR = [name for name, method in METHODS.items() if runs_on_robot(method)]
 
 

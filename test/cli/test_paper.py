@@ -2,12 +2,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import Result
 
 from adahi_ros.cli.lab.literature import FIGURES, PAGE
 from adahi_ros.core.assets import asset
@@ -15,8 +13,8 @@ from adahi_ros.lab.evaluation import step_latency as latency
 from adahi_ros.lab.methods.methods import METHODS
 from adahi_ros.lab.papers.literature import Line
 from adahi_ros.lab.reporting.report import PICTURES, REPORT, TABLE
+from test.cli.conftest import Fails, Run
 
-Run, Fails = Callable[..., Result], Callable[..., str]
 COMPARED = ["adahi", "hybrid", "draft", "target", "random", "oracle", "plan_4"]
 ON_BALL = ("--task", "ball", "--workers", 1)
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from typer.testing import Result
 
 from adahi_ros.security.keystores import COPIED
+from test.cli.conftest import Run
 
-Run = Callable[..., Result]
 ROS2 = f"""#!/bin/sh
 case $2 in
 create_keystore) mkdir -p "$3/public" "$3/private" "$3/enclaves" ;;

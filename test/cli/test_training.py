@@ -2,18 +2,16 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import onnxruntime
 import yaml
-from typer.testing import Result
 
 from adahi_ros.core.assets import asset
 from adahi_ros.policies.backends import load_policy
+from test.cli.conftest import Fails, Run
 
-Run, Fails = Callable[..., Result], Callable[..., str]
 FIT = {"steps": 3, "batch_size": 8}
 SIZE = {"width": 4, "layers": 1, "heads": 2, "head_hidden": 4}
 

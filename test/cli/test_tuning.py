@@ -2,14 +2,14 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 import yaml
-from typer.testing import Result
 
-Run, Fails = Callable[..., Result], Callable[..., str]
+from test.cli.conftest import Fails, Run
+
 SPACE = {"train": [], "methods": {"adahi": {"threshold": {"low": 0.1, "high": 2.0}}}, "episodes": 2}
 
 
@@ -76,11 +76,11 @@ def test_the_password_of_a_database_is_neither_said_nor_kept(
     toys = ["--checkpoints", exported, "--calibration", calibrated, "--out", tmp_path / "out"]
     arguments = ["tune", "ball", "--space", space, "--storage", url, *toys]
     monkeypatch.setattr(sys, "argv", ["adahi", *map(str, arguments)])
-    plans = []
-    run = search.run
-    monkeypatch.setattr(search, "run", lambda plan, *others: plans.append(plan) or run(plan, *others))
+    searched = Mock(wraps=search.run)
+    monkeypatch.setattr(search, "run", searched)
     said = fails(*arguments)
     assert f"storage: '{shown}', cannot be opened: " in said
     assert "secret" not in said
-    assert plans[0].storage == url
-    assert f"--storage {shown}" in plans[0].ground.command.replace("'", "")
+    plan = searched.call_args.args[0]
+    assert plan.storage == url
+    assert f"--storage {shown}" in plan.ground.command.replace("'", "")

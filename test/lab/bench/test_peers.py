@@ -20,6 +20,7 @@ from adahi_ros.lab.peers import environments
 from adahi_ros.lab.peers.driving import (
     FIRST_CONNECTION_S,
     Call,
+    Client,
     DraftVerifier,
     Observations,
     connect_first,
@@ -51,7 +52,7 @@ class Clock:
         self.now_s += duration_s
 
 
-class ScriptedClient:
+class ScriptedClient(Client):
     """Takes so many seconds for each request; fails, once they have passed, where they are negative."""
 
     failures = (ConnectionError,)
@@ -202,7 +203,7 @@ def test_the_check_of_an_action_is_part_of_the_call() -> None:
 def test_what_was_driven_is_written(
     tmp_path: Path, observations: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Prompt:
+    class Prompt(Client):
         failures = (ConnectionError,)
 
         def __init__(self, address: str, port: int, timeout_s: float, policy: Policy) -> None:

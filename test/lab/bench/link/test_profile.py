@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from adahi_ros.core.assets import asset
 from adahi_ros.core.schema import checked
 from adahi_ros.lab.link.link_profile import (
+    Burst,
     LinkProfile,
     load_profile,
     profile_named,
@@ -169,8 +170,8 @@ def test_changes_are_checked() -> None:
 
 def test_losses_alone_and_in_bursts_add_up() -> None:
     assert LinkProfile(12.0, 0.3, 55.4, loss=0.1).mean_loss() == pytest.approx(0.1)
-    assert LinkProfile(12.0, 0.3, 55.4, burst=BURST).mean_loss() == pytest.approx(0.25 * 0.5)
-    both = LinkProfile(12.0, 0.3, 55.4, loss=0.1, burst=BURST)
+    assert LinkProfile(12.0, 0.3, 55.4, burst=Burst(**BURST)).mean_loss() == pytest.approx(0.25 * 0.5)
+    both = LinkProfile(12.0, 0.3, 55.4, loss=0.1, burst=Burst(**BURST))
     assert both.mean_loss() == pytest.approx(1 - 0.9 * 0.875)
-    never = {"to_bad": 0.0, "to_good": 0.0, "loss_in_bad": 1.0}
+    never = Burst(to_bad=0.0, to_good=0.0, loss_in_bad=1.0)
     assert LinkProfile(12.0, 0.3, 55.4, burst=never).mean_loss() == 0.0
