@@ -68,15 +68,8 @@ def change(
 
     if control is None and CONTROL not in os.environ:
         raise ValueError(f"control: none given, and no {CONTROL} in the environment")
-    given = {
-        "rtt_mean_ms": rtt_mean_ms,
-        "rtt_jitter_ms": rtt_jitter_ms,
-        "rate_mbit_s": rate_mbit_s,
-        "queue_bytes": queue_bytes,
-        "loss": loss,
-        "duplicate": duplicate,
-        "reorder": reorder,
-    }
+    given = {"rtt_mean_ms": rtt_mean_ms, "rtt_jitter_ms": rtt_jitter_ms, "rate_mbit_s": rate_mbit_s}
+    given |= {"queue_bytes": queue_bytes, "loss": loss, "duplicate": duplicate, "reorder": reorder}
     fields = {name: value for name, value in given.items() if value is not None}
     if profile is not None:
         fields = {**_profile(profile).values(), **fields}

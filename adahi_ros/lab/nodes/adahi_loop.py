@@ -48,11 +48,10 @@ def drive(asked: Drive) -> list[EpisodeLog]:
     }
     with node_processes({}) as processes:
         drafting = processes.start("draft_policy_node", draft)
-        observer = Observer(DOMAIN, "adahi_loop")
-        for label in ("configure", "activate"):
-            if not observer.change_state("draft_policy", label, CONFIGURE_S, processes.check):
-                raise drafting.fault(f"did not {label}")
-        observer.close()
+        with Observer(DOMAIN, "adahi_loop") as observer:
+            for label in ("configure", "activate"):
+                if not observer.change_state("draft_policy", label, CONFIGURE_S, processes.check):
+                    raise drafting.fault(f"did not {label}")
         return _simulate(asked, draft, processes)
 
 

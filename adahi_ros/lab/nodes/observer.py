@@ -32,7 +32,7 @@ TRANSITIONS = {  # with the state that each leads to
 
 
 class Observer:
-    """This process's place in a domain: waits, with a deadline, for what the nodes do.
+    """This process's place in a domain, for as long as its block lasts: waits, with a deadline, for nodes.
 
     Args:
         domain: ROS domain.
@@ -47,6 +47,12 @@ class Observer:
         self._executor = SingleThreadedExecutor(context=self.context)
         self._executor.add_node(self.node)
         self._clients: dict[str, Any] = {}
+
+    def __enter__(self) -> Observer:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """Leave the domain."""
