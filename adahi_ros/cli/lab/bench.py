@@ -98,13 +98,10 @@ def plans(
     Beside that: a corrector of recordings alone, and what a threshold that is learned online holds. With
     ten episodes over DDS the ball takes some 20 minutes.
     """
-    from adahi_ros.core.assets import asset
-    from adahi_ros.gates.parameter_file import load_calibration
     from adahi_ros.lab.bench.loop_latency import measure_conditions
     from adahi_ros.lab.evaluation.drifting_clocks import drift_of_bound, drift_of_rate, guarantee
     from adahi_ros.lab.evaluation.episodes import evaluation_episodes
     from adahi_ros.lab.evaluation.evaluate import Comparison, evaluate_methods
-    from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
     from adahi_ros.lab.evaluation.step_costs import step_costs
     from adahi_ros.lab.methods.methods import parse_methods
     from adahi_ros.lab.reporting.plans_table import plans_table
@@ -113,11 +110,10 @@ def plans(
     if recorded == 1:  # said before minutes of work, not after
         raise ValueError("recorded: 1, must be at least 2, of which one is held out, or 0 for none")
     names, name = parse_methods(methods, on_air=True), file_name(task)
-    files = PolicyFiles(folder_of(task, None), "onnxruntime")
-    comparison = Comparison(task, files, load_calibration(asset(f"config/{name}.yaml")), seed)
+    comparison = Comparison.shipped(task, seed)
     with episode_bars(names, episodes) as advance:
         figures = evaluate_methods(comparison, names, evaluation_episodes(episodes), workers, advance)
-    costs = step_costs(files.load(), repetitions)
+    costs = step_costs(comparison.files.load(), repetitions)
     conditions = (
         measure_conditions(task, episodes_over_dds, names, seed, workers, say) if episodes_over_dds else {}
     )

@@ -12,7 +12,6 @@ from typer import Option
 
 from adahi_ros.cli import options
 from adahi_ros.cli.terminal import job_bar, say
-from adahi_ros.core.assets import asset
 
 if TYPE_CHECKING:
     from adahi_ros.lab.evaluation.comparison import Entry, Rows
@@ -30,22 +29,13 @@ RowsFile = Annotated[
 
 def comparisons(tasks: str, seed: int, backend: str) -> dict[str, Comparison]:
     """Return what is compared on each task: the shipped policies and calibration."""
-    from adahi_ros.gates.parameter_file import load_calibration
     from adahi_ros.lab.evaluation.evaluate import Comparison
-    from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles, check_fits
-    from adahi_ros.lab.tasks import make
 
     names = [name.strip() for name in tasks.split(",") if name.strip()]
     if not names:
         raise ValueError(f"tasks: {tasks!r}, must name at least one")
-    found = {}
-    for task in names:
-        name = make(task).spec.name
-        files = PolicyFiles(asset(f"checkpoints/{name}"), backend)
-        calibration = load_calibration(asset(f"config/{name}.yaml"))
-        check_fits(calibration, name, files.load())
-        found[name] = Comparison(task, files, calibration, seed)
-    return found
+    found = [Comparison.shipped(task, seed, backend) for task in names]
+    return {each.calibration.task: each for each in found}
 
 
 def episode_count(given: int | None, quick: bool, default: tuple[int, int]) -> int:

@@ -17,13 +17,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from adahi_ros.acceptance.interface import Verdict
-from adahi_ros.core.assets import asset
 from adahi_ros.core.signature import GOAL, OBSERVATION, Feature, Offer, Signature
-from adahi_ros.gates.parameter_file import load_calibration
 from adahi_ros.lab.bench.verification_calls import VerificationCalls
 from adahi_ros.lab.evaluation.episodes import evaluation_episodes
 from adahi_ros.lab.evaluation.evaluate import Comparison, batches
-from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles, check_fits
 from adahi_ros.lab.evaluation.metrics import transmission_rate, wilson_interval
 from adahi_ros.lab.evaluation.rollout import Log, Logged
 from adahi_ros.lab.methods.methods import gated
@@ -43,7 +40,6 @@ from adahi_ros.vision.encoder import Encoder
 METHODS = ("hybrid", "adahi")
 QUALITIES = (90, 50, 20)
 BUDGETS_BYTES = (1000, 800)
-BACKEND = "onnxruntime"
 FRAMES_TIMED = 100
 CAMERA = "observation.images.camera"
 
@@ -161,11 +157,7 @@ def measure_cameras(
         raise ValueError(f"episodes: {episodes}, must be at least 1")
     world = camera_task(task)
     name = world.spec.name
-    files = PolicyFiles(asset(f"checkpoints/{name}"), BACKEND)
-    calibration = load_calibration(asset(f"config/{name}.yaml"))
-    policies = files.load()
-    check_fits(calibration, name, policies)
-    comparison = Comparison(task, files, calibration, seed)
+    comparison = Comparison.shipped(task, seed)
     parts = batches(evaluation_episodes(episodes))
     jobs: list[Job[Played]] = [
         (play, (comparison, method, view, part))
@@ -179,7 +171,7 @@ def measure_cameras(
         for view in VISION_SETTINGS
     }
     world.reset(seed, evaluation_episodes(FRAMES_TIMED))
-    length = policies.target.signature.history
+    length = comparison.files.load().target.signature.history
     return {
         "task": name,
         "episodes": episodes,

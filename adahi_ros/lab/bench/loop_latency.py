@@ -26,7 +26,7 @@ from adahi_ros.lab.bench.link_ends import dds_environment, run_at_robot
 from adahi_ros.lab.calibration.calibrate import EPISODES
 from adahi_ros.lab.evaluation.episodes import calibration_episodes, evaluation_episodes
 from adahi_ros.lab.evaluation.evaluate import Comparison, play_all
-from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles, check_fits
+from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
 from adahi_ros.lab.evaluation.metrics import transmission_rate
 from adahi_ros.lab.evaluation.run_metrics import run_figures
 from adahi_ros.lab.link.emulator import EmulatedLink, emulated_link
@@ -169,10 +169,8 @@ def grown_calibration(
     Raises:
         ValueError: the shipped calibration is of other policies.
     """
-    name = make(task).spec.name
-    trained = PolicyFiles(asset(f"checkpoints/{name}"), BACKEND)
-    shipped = load_calibration(asset(f"config/{name}.yaml"))
-    check_fits(shipped, name, trained.load())
+    trained = Comparison.shipped(task, seed)
+    shipped = trained.calibration
     path = grown / f"calibration_{rate:g}_{seed}.yaml"
     if path.is_file():
         kept = load_calibration(path)
@@ -181,7 +179,7 @@ def grown_calibration(
     say(f"threshold for a transmission rate of {rate:g}")
 
     def trial(threshold: float) -> tuple[np.ndarray, float]:
-        tried = Comparison(task, trained, replace(shipped, thresholds={"deviation": threshold}), seed)
+        tried = replace(trained, calibration=replace(shipped, thresholds={"deviation": threshold}))
         log = play_all(tried, ["adahi"], calibration_episodes(EPISODES), workers)["adahi"].log
         return log.score[log.active], transmission_rate(log.transmitted, log.active)
 
