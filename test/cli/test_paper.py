@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from adahi_ros.cli.lab.literature import FIGURES, PAGE
+from adahi_ros.cli.lab.paper import FIGURES, PAGE
 from adahi_ros.core.assets import asset
 from adahi_ros.lab.evaluation import step_latency as latency
 from adahi_ros.lab.methods.methods import METHODS

@@ -12,7 +12,6 @@ from typer import Argument, Option
 
 from adahi_ros.cli import options
 from adahi_ros.cli.lab import measuring
-from adahi_ros.cli.lab.literature import LITERATURE_TASKS, measure_literature
 from adahi_ros.cli.lab.task_options import Workers
 from adahi_ros.cli.terminal import command_line, console, episode_bars, job_bar, say, write_json
 from adahi_ros.core.assets import asset
@@ -21,6 +20,8 @@ from adahi_ros.core.files import parse_json, read_bytes
 if TYPE_CHECKING:
     from adahi_ros.lab.evaluation.evaluate import Comparison
 
+LITERATURE_TASKS = "kitchen,ball,metaworld"
+ROWS, FIGURES, PAGE = "rows.json", "literature.json", "literature.md"
 ALL_TASKS = "kitchen,ball,swarm"
 TableTasks = Annotated[
     str | None,
@@ -302,3 +303,47 @@ def _report_bag(bag: Path, path: Path, namespace: str, incomplete: bool, json_fi
         f"{bag}: {found['steps']} steps in {found['duration_s']:.1f} s, TR {found['transmission_rate']:.3f}, "
         f"fallbacks: {fallbacks}, p95 {found['total_ms']['p95']:.2f} ms"
     )
+
+
+def measure_literature(
+    compared: dict[str, Comparison], count: int, workers: int, out: Path, about: dict[str, Any]
+) -> None:
+    """Measure the table, print it, and write rows, figures and a page; rows that are there are taken.
+
+    Args:
+        compared: by task.
+        count: episodes per line and task.
+        workers: processes.
+        out: folder to write into.
+        about: what else is written beside the figures.
+    """
+    from adahi_ros.lab.calibration.thresholds import Thresholds
+    from adahi_ros.lab.evaluation.comparison import measure, standings
+    from adahi_ros.lab.evaluation.episodes import evaluation_episodes
+    from adahi_ros.lab.papers.literature import LITERATURE, lines
+    from adahi_ros.lab.papers.literature_table import line_entries, searched_last
+    from adahi_ros.lab.reporting.literature_rows import literature_markdown, literature_table
+
+    rows, table = measuring.rows_file(out / ROWS), lines()
+    numbers = evaluation_episodes(count)
+    found: dict[str, Any] = {}
+    for task, comparison in compared.items():
+        thresholds = Thresholds(out, comparison, workers, say, command_line())
+        task_rows: list[dict[str, Any]] = []
+        skipped: dict[str, str] = {}
+        with measuring.row_bar(f"{task}: lines", len(table)) as done:
+            # A search may take as long as all other lines.
+            for some in searched_last(table, comparison, thresholds):
+                wanted, left_out = line_entries(some, comparison, numbers, thresholds)
+                task_rows += measure(wanted, rows, workers, done)
+                skipped.update(left_out)
+        found[task] = {"methods": standings(task_rows, []), "skipped": skipped}
+    figures = {task: values["methods"] for task, values in found.items()}
+    console.print(literature_table(table, figures, f"{count} episodes, seed {about['seed']}"))
+    for task, values in found.items():
+        measuring.say_skipped(task, values["skipped"])
+    for each in LITERATURE:
+        if not each.lines:
+            say(f"{each.name} has no line: {each.why}")
+    (out / PAGE).write_text(literature_markdown(table, figures))
+    write_json(out / FIGURES, {"command": command_line(), "episodes": count, **about, "tasks": found})

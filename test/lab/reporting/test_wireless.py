@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from adahi_ros.lab.methods.methods import METHODS
-from adahi_ros.lab.reporting.wireless_latency import draw_latency, latency_table
+from adahi_ros.lab.reporting.wireless import draw_latency, latency_table
 from adahi_ros.protocol.records import EpisodeRecord, RunRecord, StepRecord
 
 Shown = Callable[..., str]
