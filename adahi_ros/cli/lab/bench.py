@@ -336,8 +336,7 @@ def fleet(
     json_file: options.JsonFile = None,
 ) -> None:
     """Ask a verifier as a fleet does, ahead of need and with a burst at the start; who gets plans in time."""
-    from adahi_ros.lab.bench.fleet_bench import ENGINES, OPENPI, Serving, measure_fleet
-    from adahi_ros.lab.bench.fleet_faults import PARTS
+    from adahi_ros.lab.bench.fleet_bench import ENGINES, OPENPI, PARTS, Serving, measure_fleet
     from adahi_ros.lab.peers.environments import EnvironmentMissingError
     from adahi_ros.lab.reporting.load_tables import fleet_table
 

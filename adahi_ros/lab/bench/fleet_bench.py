@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """A verifier under the load of a fleet: who gets plans in time, and what that costs.
 
-A server as openpi has it may be in the verifier's place: it differs in its messages alone.
+A server as openpi has it may be in the verifier's place: it differs in its messages alone. A part of the
+verifier may be killed meanwhile: a replica, all of Ray, or the front.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -19,18 +21,21 @@ from socket import socket
 from tempfile import TemporaryDirectory, TemporaryFile
 from typing import Any
 
+import numpy as np
 import yaml
 
 from adahi_ros.core.assets import asset
 from adahi_ros.lab.bench.call_figures import fleet_figures
 from adahi_ros.lab.bench.endurance import MemoryWatch
-from adahi_ros.lab.bench.fleet_faults import Fault
+from adahi_ros.lab.figures import Figures
 from adahi_ros.lab.nodes.domain import exclusive_domain, run_environment
 from adahi_ros.lab.peers import environments
 from adahi_ros.lab.peers.closed_loop import Drive
 from adahi_ros.nodes.launching.child_processes import DdsRunError, NodeProcess, node_processes
-from adahi_ros.nodes.launching.fleet import RunningFleet, fleet_up
+from adahi_ros.nodes.launching.fleet import SERVING, RunningFleet, fleet_up
 
+PARTS = ("replica", "head", "front")
+BACK = "Ray is back"  # which the verifier says once its policies are there again
 SERVER = "adahi_ros.lab.peers.openpi_loop"
 OPENPI_FLEET, FLEET = "adahi_ros.lab.nodes.openpi_fleet", "adahi_ros.lab.nodes.fleet_robots"
 
@@ -252,3 +257,76 @@ def _program(module: str, asked: Mapping[str, Any], scratch: Path) -> list[str]:
     arguments = scratch / "asked.json"
     arguments.write_text(json.dumps(asked))
     return [sys.executable, "-m", module, str(arguments), str(scratch / "records.json")]
+
+
+class Fault:
+    """Kills a part of a fleet's verifier, and notes when it is back. All times are `time.monotonic`'s.
+
+    Args:
+        fleet: whose.
+        part: of `PARTS`.
+        at_s: when.
+    """
+
+    def __init__(self, fleet: RunningFleet, part: str, at_s: float) -> None:
+        self._fleet = fleet
+        self._part = part
+        self._at_s = at_s
+        self._replicas: list[int] = []
+        self._killed_s = self._back_s = np.inf
+
+    def look(self) -> None:
+        """Kill it where it is time; note whether it is back."""
+        now_s = time.monotonic()
+        if now_s >= self._at_s and self._killed_s == np.inf:
+            self._kill()
+            self._killed_s = time.monotonic()
+        elif self._killed_s < self._back_s == np.inf and self._is_back():
+            self._back_s = now_s
+
+    def _kill(self) -> None:
+        head = self._fleet.head
+        assert head is not None
+        if self._part == "replica":
+            self._replicas = head.replicas
+            os.kill(self._replicas[0], signal.SIGKILL)
+        elif self._part == "head":
+            head.end()
+        else:
+            self._fleet.verifier.kill()
+
+    def _is_back(self) -> bool:
+        head, verifier = self._fleet.head, self._fleet.verifier
+        assert head is not None
+        if self._part == "replica":
+            others = set(head.replicas)
+            return self._replicas[0] not in others and len(others) >= len(self._replicas)
+        if self._part == "head":
+            return BACK in verifier.output
+        return verifier.exit_code is None and SERVING in verifier.output
+
+    def figures(self, records: Sequence[Figures]) -> dict[str, Any]:
+        """Return what robots noticed.
+
+        Args:
+            records: of the robots, `FleetRecord`s as mappings.
+
+        Returns:
+            `part`; `back_s`: so long after that it was there again, a replica as a process; `gap_s`: the
+            longest time after it without a reply to any robot; `resumed_s`: from when it was back to the next
+            reply. None where that did not happen.
+        """
+        replied = np.sort(np.concatenate([np.array(record["replied_s"]) for record in records]))
+        before, after = replied[replied < self._killed_s], replied[replied >= self._killed_s]
+        since_back = after[after >= self._back_s]
+        silences = np.diff([*before[-1:], *after])
+        return {
+            "part": self._part,
+            "back_s": _finite(self._back_s - self._killed_s),
+            "gap_s": float(silences.max()) if silences.size else None,
+            "resumed_s": float(since_back[0] - self._back_s) if since_back.size else None,
+        }
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
