@@ -54,23 +54,9 @@ def latency(
 
     options.picture_file("--picture", picture)
     names = parse_methods(methods, on_air=True)
-    rounds = min(ROUNDS, episodes)
-    asked_rate = RATE if rate is None else rate
+    how = RATE if rate is None else rate, parameters, min(ROUNDS, episodes), seed, workers
     with episode_bars(names, episodes) as advance:
-        found = measure_latency(
-            profile,
-            task,
-            episodes,
-            names,
-            asked_rate,
-            parameters,
-            rounds,
-            seed,
-            workers,
-            target_compute_ms / 1e3,
-            say,
-            advance,
-        )
+        found = measure_latency(profile, task, episodes, names, *how, target_compute_ms / 1e3, say, advance)
     console.print(latency_table(found.figures))
     write_json(json_file, {"command": command_line(), **found.figures})
     draw_latency(found.figures, found.runs, picture)
@@ -145,16 +131,9 @@ def _correctors(task: str, comparison: Comparison, recorded: int, episodes: int)
         return None
     horizon = bench.policies.plans.signature.horizon
     with TemporaryDirectory() as folder, console.status("recording") as status:
+        numbers, horizons = evaluation_episodes(episodes), (3 * horizon // 4, horizon)
         return compare_correctors(
-            task,
-            bench,
-            recipe,
-            Path(folder),
-            (3 * horizon // 4, horizon),
-            recorded,
-            evaluation_episodes(episodes),
-            comparison.seed,
-            status.update,
+            *(task, bench, recipe, Path(folder), horizons, recorded, numbers), comparison.seed, status.update
         )
 
 

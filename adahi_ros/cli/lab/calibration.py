@@ -119,26 +119,18 @@ def calibrate(
             status.update(f"calibrating: {line}")
 
         if bag:
+            how = rate, seed, smoothing, normalization, draft_temperature
             found, node, verifier = calibrate_bags(
-                robot,
-                bag,
-                namespace,
-                backend,
-                rate,
-                seed,
-                smoothing,
-                normalization,
-                draft_temperature,
-                say if incomplete else None,
-                planned(status),
-                tell,
+                robot, bag, namespace, backend, *how, say if incomplete else None, planned(status), tell
             )
         else:
             assert task is not None
             files = PolicyFiles(folder_of(task, checkpoints), backend)
             temperature = 1.0 if draft_temperature is None else draft_temperature
-            how = smoothing, normalization, temperature, rejection, workers, tell
-            found = run(task, files, RATE if rate is None else rate, seed, episodes, *how)
+            deviation = smoothing, normalization, temperature, rejection
+            found = run(
+                task, files, RATE if rate is None else rate, seed, episodes, *deviation, workers, tell
+            )
             node = node_parameters(
                 task, f"{name}/draft" if checkpoints is None else str((checkpoints / "draft").resolve())
             )
