@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import yaml
 from rich.console import Console
@@ -83,7 +82,7 @@ def say(line: str) -> None:
     console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
-def write_json(path: Path | None, value: dict[str, Any]) -> None:
+def write_json(path: Path | None, value: Mapping[str, object]) -> None:
     """Write figures where the user asked for them."""
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -91,7 +90,7 @@ def write_json(path: Path | None, value: dict[str, Any]) -> None:
         say(f"figures: {path}")
 
 
-def write_yaml(path: Path, document: Mapping[str, Any], width: int = 80) -> None:
+def write_yaml(path: Path, document: Mapping[str, object], width: int = 80) -> None:
     """Write a YAML file that says which command made it; it replaces an older one as a whole."""
     with replacing(path) as partial:
         text = yaml.safe_dump(document, sort_keys=False, default_flow_style=None, width=width)

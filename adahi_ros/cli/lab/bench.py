@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer import Option
@@ -17,6 +17,7 @@ from adahi_ros.cli.terminal import command_line, console, episode_bars, job_bar,
 
 if TYPE_CHECKING:
     from adahi_ros.lab.evaluation.evaluate import Comparison
+    from adahi_ros.lab.figures import Figures
 
 Parameters = Annotated[int, Option(min=1, help="Weights that the trained target is grown to.")]
 
@@ -118,7 +119,7 @@ def plans(
     write_json(json_file, {"command": command_line(), "task": name, **found})
 
 
-def _correctors(task: str, comparison: Comparison, recorded: int, episodes: int) -> dict[str, Any] | None:
+def _correctors(task: str, comparison: Comparison, recorded: int, episodes: int) -> Figures | None:
     """Compare a corrector of recordings alone with that of simulation; None where a task has none."""
     from adahi_ros.core.assets import asset, shipped
     from adahi_ros.lab.evaluation.episodes import evaluation_episodes
@@ -172,7 +173,7 @@ def peers(
         say(f"skipped: {why}")
 
     found = compare_peers(profile_named(profile), task, target, calls, names, seed, say, skip)
-    figures: dict[str, Any] = {"command": command_line(), "profile": profile, "task": task, "calls": calls}
+    figures: dict[str, object] = {"command": command_line(), "profile": profile, "task": task, "calls": calls}
     figures["seed"] = seed
     figures |= {"target_parameters": parameters, "skipped": skipped, **found}
     console.print(peers_table(figures))

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
@@ -112,7 +112,7 @@ def calibrate(
     out = options.replaceable("--out", out if out is not None else Path("config") / f"{name}.yaml", overwrite)
     picture = options.picture_or_default(picture, f"calibration-{name}")
     options.tried("--out", out)
-    verifier: dict[str, Any] = {}
+    verifier: Mapping[str, object] = {}
     with console.status("calibrating") as status:
 
         def tell(line: str) -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 
 
 def comparison_figures(
-    task: str, seed: int, episodes: int, found: Calibration, policies: Policies, figures: dict[str, Any]
-) -> dict[str, Any]:
+    task: str, seed: int, episodes: int, found: Calibration, policies: Policies, figures: Mapping[str, object]
+) -> dict[str, object]:
     """Return the figures of a comparison as they are written."""
     return {
         "task": file_name(task),
@@ -128,7 +129,7 @@ def compare(
         for task, comparison in compared.items()
     }
     rows = measuring.rows_file(out, json_file)
-    written: dict[str, Any] = {}
+    written: dict[str, object] = {}
     for task, comparison in compared.items():
         wanted, skipped = entries(comparison, names[task], evaluation_episodes(count))
         with measuring.row_bar(f"{task}: rows", 2 * len(wanted)) as done:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from adahi_ros.bags.bag_dataset import BagDataset
     from adahi_ros.lab.calibration.target_inputs import Asked
     from adahi_ros.lab.calibration.target_plans import Planned
+    from adahi_ros.lab.figures import Figures
     from adahi_ros.lab.training.policy_recipe import CorrectorRecipe
     from adahi_ros.policies.interface import Policy
 
@@ -117,7 +119,7 @@ def distill(
         its_seed = how.distilled.seed if seed is None else seed
         found[DRAFT] = _trained(planned, how.distilled, out, its_seed, *how_made, DRAFT)
     _tell(found, out)
-    figures: dict[str, Any] = {"left_out": planned.left_out, **found}
+    figures: dict[str, object] = {"left_out": planned.left_out, **found}
     if params is not None:
         corrector = Corrector(load_corrector(out / CORRECTOR))
         unseen = split(planned.data, chosen, held_out)[1]
@@ -145,7 +147,7 @@ def distill(
     write_json(json_file, {"task": read.robot_type, "seed": chosen, **figures})
 
 
-def _trained(planned: Planned, recipe: CorrectorRecipe, out: Path, seed: int, *how: Any) -> dict[str, Any]:
+def _trained(planned: Planned, recipe: CorrectorRecipe, out: Path, seed: int, *how: Any) -> Figures:
     from adahi_ros.lab.training.fitting import Run
     from adahi_ros.lab.training.train_corrector import train_on_recordings
 
@@ -176,7 +178,7 @@ def _planned(policy: Policy, dataset: BagDataset, asked: Asked, out: Path) -> Pl
     return planned
 
 
-def _tell(found: dict[str, Any], out: Path) -> None:
+def _tell(found: Mapping[str, Figures], out: Path) -> None:
     for name, figures in found.items():
         held = figures["held_out"]
         say(f"{out / name}: {figures['examples']:,} examples of {figures['episodes']} episodes")

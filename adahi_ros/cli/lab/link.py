@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer import Argument, Option
@@ -17,6 +17,7 @@ from adahi_ros.cli.terminal import command_line, console, say, write_json
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from adahi_ros.lab.figures import Figures
     from adahi_ros.lab.link.link_profile import LinkProfile
 
 Share = Annotated[float | None, options.number("Share of packets, 0 to 1.", 0.0, 1.0)]
@@ -73,7 +74,7 @@ def change(
     fields = {name: value for name, value in given.items() if value is not None}
     if profile is not None:
         fields = {**_profile(profile).values(), **fields}
-    command: dict[str, Any] = {"change": fields}
+    command: dict[str, object] = {"change": fields}
     if cut is not None:
         command["cut_s"] = cut
     reply = command_link(control or Path(os.environ[CONTROL]), command)
@@ -127,7 +128,7 @@ def _profile(name: str) -> LinkProfile:
     return profile_named(name)
 
 
-def _table(name: str, asked: LinkProfile, measured: dict[str, Any]) -> Table:
+def _table(name: str, asked: LinkProfile, measured: Figures) -> Table:
     from rich.table import Table
 
     table = Table("", "asked", "measured", title=f"the link {name}, {measured['round_trips']} round trips")

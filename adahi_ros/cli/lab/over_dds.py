@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
@@ -16,6 +15,9 @@ from adahi_ros.cli.lab.task_options import TaskName, Workers, file_name, folder_
 from adahi_ros.cli.terminal import console, own_name, say, write_json
 
 LOCKSTEP_DEADLINE_S = 10.0  # a busy machine must not change what a run without a clock does
+
+if TYPE_CHECKING:
+    from adahi_ros.lab.figures import Figures
 
 
 def demo(
@@ -123,7 +125,7 @@ def demo(
     say(f"picture: {picture}")
 
 
-def _crossed(figures: Mapping[str, Any]) -> str:
+def _crossed(figures: Figures) -> str:
     up, down = figures["bytes_up_per_action"], figures["bytes_down_per_action"]
     if up is None or down is None:  # no emulated link
         return ""

@@ -306,7 +306,7 @@ def _report_bag(bag: Path, path: Path, namespace: str, incomplete: bool, json_fi
 
 
 def measure_literature(
-    compared: dict[str, Comparison], count: int, workers: int, out: Path, about: dict[str, Any]
+    compared: dict[str, Comparison], count: int, workers: int, out: Path, about: dict[str, object]
 ) -> None:
     """Measure the table, print it, and write rows, figures and a page; rows that are there are taken.
 

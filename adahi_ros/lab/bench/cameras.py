@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from adahi_ros.lab.evaluation.episodes import evaluation_episodes
 from adahi_ros.lab.evaluation.evaluate import Comparison, batches
 from adahi_ros.lab.evaluation.metrics import transmission_rate, wilson_interval
 from adahi_ros.lab.evaluation.rollout import Log, Logged
+from adahi_ros.lab.figures import Figures
 from adahi_ros.lab.methods.methods import gated
 from adahi_ros.lab.parallel import Job, run_jobs
 from adahi_ros.lab.tasks import make
@@ -135,7 +136,7 @@ def measure_cameras(
     seed: int = 0,
     workers: int = 1,
     on_done: Callable[[str, int], None] = lambda view, episodes: None,
-) -> dict[str, Any]:
+) -> Figures:
     """Run every method with every view of cameras, on the same episodes.
 
     Args:
@@ -261,7 +262,7 @@ def _joined(verdicts: Sequence[Verdict]) -> Verdict:
     )
 
 
-def view_figures(played: Played) -> dict[str, Any]:
+def view_figures(played: Played) -> Figures:
     """Return success, rates and mean bytes; None where nothing was transmitted.
 
     `acceptance` is the share of the transmitted codes that the target kept.
@@ -316,7 +317,7 @@ def image_times(view: str, encoder: Encoder, images: np.ndarray, length: int) ->
     return {"robot": float(np.median(robot_ms)), "verifier": float(np.median(verifier_ms))}
 
 
-def _timed(work: Callable[..., T], *arguments: Any) -> tuple[T, float]:
+def _timed(work: Callable[..., T], *arguments: object) -> tuple[T, float]:
     start = time.perf_counter()
     result = work(*arguments)
     return result, 1e3 * (time.perf_counter() - start)

@@ -11,6 +11,7 @@ from typing import Any
 
 from adahi_ros.lab.bench.call_figures import call_figures
 from adahi_ros.lab.bench.link_ends import DDS, dds_environment, run_at_robot, serving
+from adahi_ros.lab.figures import Figures
 from adahi_ros.lab.link.emulator import EmulatedLink, emulated_link
 from adahi_ros.lab.link.link_profile import profile_named
 
@@ -44,7 +45,7 @@ def compare_dds(
     return found
 
 
-def _measure(link: EmulatedLink, setting: str, size_bytes: int, calls: int) -> dict[str, Any]:
+def _measure(link: EmulatedLink, setting: str, size_bytes: int, calls: int) -> Figures:
     variables = dds_environment(setting)
     with tempfile.TemporaryDirectory(prefix="adahi_dds_") as scratch:
         out = Path(scratch) / "calls.json"

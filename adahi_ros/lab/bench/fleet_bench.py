@@ -40,7 +40,7 @@ SERVER = "adahi_ros.lab.peers.openpi_loop"
 OPENPI_FLEET, FLEET = "adahi_ros.lab.nodes.openpi_fleet", "adahi_ros.lab.nodes.fleet_robots"
 
 
-def measure_openpi(checkpoint: str, asked: Mapping[str, Any], added_compute_s: float = 0.0) -> dict[str, Any]:
+def measure_openpi(checkpoint: str, asked: Mapping[str, Any], added_compute_s: float = 0.0) -> Figures:
     """Let a fleet ask openpi's server; return `fleet_figures`, and `memory`.
 
     Args:
@@ -149,7 +149,7 @@ def measure_fleet(
     flood_hz: float = 0.0,
     seed: int = 0,
     say: Callable[[str], None] = lambda line: None,
-) -> dict[str, dict[str, Any]]:
+) -> dict[str, Figures]:
     """Let a fleet ask a verifier of each kind; return the figures by its name.
 
     Args:
@@ -185,7 +185,7 @@ def measure_fleet(
     return found
 
 
-def _measure(serving: Serving, engine: str, asked: Mapping[str, Any]) -> dict[str, Any]:
+def _measure(serving: Serving, engine: str, asked: Mapping[str, Any]) -> Figures:
     with (
         TemporaryDirectory(prefix="adahi_fleet_") as scratch,
         exclusive_domain() as domain,
@@ -212,7 +212,7 @@ def _measure(serving: Serving, engine: str, asked: Mapping[str, Any]) -> dict[st
         return figures | ({"kill": fault.figures(found)} if fault is not None else {})
 
 
-def _killed(process: subprocess.Popen[Any]) -> None:
+def _killed(process: subprocess.Popen[bytes]) -> None:
     process.kill()
     process.wait()
 
@@ -305,7 +305,7 @@ class Fault:
             return BACK in verifier.output
         return verifier.exit_code is None and SERVING in verifier.output
 
-    def figures(self, records: Sequence[Figures]) -> dict[str, Any]:
+    def figures(self, records: Sequence[Figures]) -> Figures:
         """Return what robots noticed.
 
         Args:

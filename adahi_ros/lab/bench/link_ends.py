@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from adahi_ros.core.assets import asset
 from adahi_ros.lab.bench.robot_log import RobotLog
@@ -48,17 +47,17 @@ class Stage:
         self._log_file = folder / "robot.jsonl"
         self.log = RobotLog(self._log_file)
 
-    def start_robot(self, parameters: Mapping[str, Any]) -> NodeProcess:
+    def start_robot(self, parameters: Mapping[str, object]) -> NodeProcess:
         """Start `recording_robot_node` at the robot's end."""
         values = {"log": str(self._log_file), **parameters}
         return self.processes.start("recording_robot_node", values, self.link.robot.prefix)
 
-    def start_draft(self, parameters: Mapping[str, Any]) -> NodeProcess:
+    def start_draft(self, parameters: Mapping[str, object]) -> NodeProcess:
         """Start `draft_policy_node` at the robot's end; the robot activates it."""
         values = {"qos_overrides": NOTHING_LOST, "max_age_s": 1.0, **parameters}
         return self.processes.start("draft_policy_node", values, self.link.robot.prefix)
 
-    def start_verifier(self, parameters: Mapping[str, Any]) -> NodeProcess:
+    def start_verifier(self, parameters: Mapping[str, object]) -> NodeProcess:
         """Start `target_verifier_node` at the server's end; return when it serves."""
         verifier = self.processes.start("target_verifier_node", parameters, self.link.server.prefix)
         self.wait(lambda: READY in verifier.output, "verifier")

@@ -15,7 +15,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -29,6 +28,7 @@ from adahi_ros.lab.evaluation.evaluate import Comparison, play_all
 from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
 from adahi_ros.lab.evaluation.metrics import transmission_rate
 from adahi_ros.lab.evaluation.run_metrics import run_figures
+from adahi_ros.lab.figures import Figures
 from adahi_ros.lab.link.emulator import EmulatedLink, emulated_link
 from adahi_ros.lab.link.link_measurement import round_trips_ms
 from adahi_ros.lab.link.link_profile import profile_named
@@ -59,7 +59,7 @@ class Latency:
         runs: every step, by method, for pictures.
     """
 
-    figures: dict[str, Any]
+    figures: Figures
     runs: dict[str, RunRecord]
 
 
@@ -206,8 +206,8 @@ def in_rounds(episodes: range, rounds: int) -> list[range]:
 def _run(
     link: EmulatedLink,
     task: str,
-    draft: Mapping[str, Any],
-    target: Mapping[str, Any],
+    draft: Mapping[str, object],
+    target: Mapping[str, object],
     seed: int,
     episodes: range,
     lockstep: bool,
@@ -245,7 +245,7 @@ def joined(runs: Sequence[RunRecord]) -> RunRecord:
     )
 
 
-def latency_figures(run: RunRecord, rate_hz: float) -> dict[str, Any]:
+def latency_figures(run: RunRecord, rate_hz: float) -> Figures:
     """Return the figures of one method.
 
     Args:
@@ -278,7 +278,7 @@ def latency_figures(run: RunRecord, rate_hz: float) -> dict[str, Any]:
     }
 
 
-def ratios(adahi: Mapping[str, Any], hybrid: Mapping[str, Any]) -> dict[str, float | None]:
+def ratios(adahi: Figures, hybrid: Figures) -> dict[str, float | None]:
     """Return ADAHI's mean latency, success and bytes as shares of hybrid's; None where that has none."""
 
     def share(ours: float | None, theirs: float | None) -> float | None:
@@ -299,7 +299,7 @@ CONDITIONS = {  # link's profile, and how much longer the target takes, s
 
 def measure_conditions(
     task: str, episodes: int, methods: Sequence[str], seed: int, workers: int, say: Callable[[str], None]
-) -> dict[str, dict[str, Any]]:
+) -> dict[str, Figures]:
     """Run methods over DDS by the clock under each of `CONDITIONS`; return the figures of each.
 
     Arguments and errors as `measure_latency`, whose figures these are.

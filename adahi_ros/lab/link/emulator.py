@@ -103,7 +103,7 @@ class EmulatedLink:
         self.real_time = real_time
         self._server = {"server": number}
 
-    def change(self, **fields: Any) -> None:
+    def change(self, **fields: object) -> None:
         """Replace fields of the profile from now on; a field that a state has is the state's.
 
         Raises:
@@ -121,7 +121,7 @@ class EmulatedLink:
         return Traffic(Counts(**reply["up"]), Counts(**reply["down"]))
 
 
-def command_link(control: Path, command: Mapping[str, Any]) -> dict[str, Any]:
+def command_link(control: Path, command: Mapping[str, object]) -> dict[str, Any]:
     """Have a link that is up do something; return what it has carried, and its profile.
 
     Args:

@@ -14,7 +14,6 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from adahi_msgs.msg import DraftStatus, EpisodeResult
 from rclpy.node import Node
@@ -40,8 +39,8 @@ STATUSES_KEPT = 1000
 
 def run_over_dds(
     task: str,
-    draft_parameters: Mapping[str, Any],
-    verifier_parameters: Mapping[str, Any],
+    draft_parameters: Mapping[str, object],
+    verifier_parameters: Mapping[str, object],
     seed: int,
     episodes: range,
     lockstep: bool = True,
@@ -110,7 +109,7 @@ def run_over_dds(
         return RunRecord(tuple(collector.steps), tuple(collector.episodes), collector.crossed())
 
 
-def observed(task: str) -> dict[str, Any]:
+def observed(task: str) -> dict[str, object]:
     """Return the draft policy's parameters that say what it observes and commands, and within what limits."""
     made = make(task)
     spec = made.spec

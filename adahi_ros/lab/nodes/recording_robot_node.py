@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -98,7 +99,7 @@ class RecordingRobotNode(Node):
             self._clock_out = self.create_publisher(ClockMessage, "/clock", deep)
             self.create_timer(1.0 / CLOCK_HZ, self._tell_time, clock=steady)
 
-    def _write(self, kind: str, values: dict[str, Any]) -> None:
+    def _write(self, kind: str, values: Mapping[str, object]) -> None:
         self._log.write(json.dumps({kind: values}) + "\n")
 
     def _now(self) -> int:
