@@ -4,6 +4,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -52,6 +53,19 @@ def loaded_by_help() -> Callable[[str], set[str]]:
         return set(ended.stderr.split())
 
     return ask
+
+
+@pytest.fixture
+def recipe() -> dict[str, Any]:
+    """What trains a tokenizer and a draft in no time."""
+    fit = {"steps": 3, "batch_size": 8}
+    size = {"width": 4, "layers": 1, "heads": 2, "head_hidden": 4}
+    return {
+        "demonstrations": {"episodes": 2, "seed": 0, "action_noise": 0.1},
+        "tokenizer": {"seed": 0, "size": {"codebook_size": 4, "hidden": 8}, "fit": fit},
+        "window_length": 2,
+        "policies": {"draft": {"seed": 0, "size": size, "fit": fit}},
+    }
 
 
 @pytest.fixture

@@ -120,7 +120,7 @@ def test_what_is_shipped_is_replaced_where_one_says_so(
 
 
 def test_figures_are_written_before_pictures_are_drawn(
-    checkpoints: Path, nowhere: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+    checkpoints: Path, recipe: dict[str, Any], nowhere: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class UndrawnError(Exception):
         pass
@@ -138,13 +138,6 @@ def test_figures_are_written_before_pictures_are_drawn(
         run("calibrate", "ball", *options, "--json", "calibrate.json")
     assert json.loads(Path("calibrate.json").read_text())["thresholds"]
 
-    fit = {"steps": 2, "batch_size": 8}
-    recipe = {
-        "demonstrations": {"episodes": 2, "seed": 0, "action_noise": 0.1},
-        "tokenizer": {"seed": 0, "size": {"codebook_size": 4, "hidden": 8}, "fit": fit},
-        "window_length": 2,
-        "policies": {"draft": {"seed": 0, "size": {"width": 4, "layers": 1, "heads": 2}, "fit": fit}},
-    }
     Path("recipe.yaml").write_text(yaml.safe_dump(recipe))
     with pytest.raises(UndrawnError):
         run("train", "ball", "--recipe", "recipe.yaml", "--out", "made", "--workers", 1, "--json", "t.json")

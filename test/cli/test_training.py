@@ -12,19 +12,11 @@ from adahi_ros.core.assets import asset
 from adahi_ros.policies.backends import load_policy
 from test.cli.conftest import Fails, Run
 
-FIT = {"steps": 3, "batch_size": 8}
-SIZE = {"width": 4, "layers": 1, "heads": 2, "head_hidden": 4}
 
-
-def test_train_follows_a_recipe(tmp_path: Path, run: Run, fails: Fails) -> None:
+def test_train_follows_a_recipe(recipe: dict[str, Any], tmp_path: Path, run: Run, fails: Fails) -> None:
     data = tmp_path / "demos.safetensors"
     run("demos", "ball", "--out", data, "--episodes", 4, "--workers", 1)
-    recipe: dict[str, Any] = {
-        "demonstrations": {"episodes": 400, "seed": 0, "action_noise": 0.1},
-        "tokenizer": {"seed": 0, "size": {"codebook_size": 4, "hidden": 8}, "fit": FIT},
-        "window_length": 2,
-        "policies": {"draft": {"seed": 0, "size": dict(SIZE), "fit": FIT}},
-    }
+    recipe["demonstrations"]["episodes"] = 400  # which are not recorded, for there are some
     path, out, figures = tmp_path / "recipe.yaml", tmp_path / "out", tmp_path / "train.json"
     path.write_text(yaml.safe_dump(recipe))
     result = run("train", "ball", "--recipe", path, "--demos", data, "--out", out, "--json", figures)
