@@ -90,7 +90,9 @@ def test_the_methods_of_papers_are_printed_and_written_and_taken_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
 ) -> None:
     table = (Line("ADAHI", "adahi"), Line("8 bits", "target", backend="int8"), Line("none", "plan_8"))
-    monkeypatch.setattr("adahi_ros.lab.papers.literature.lines", lambda: (Line("Target", "target"), *table))
+    monkeypatch.setattr(
+        "adahi_ros.lab.papers.literature.lines", lambda known: (Line("Target", "target"), *table)
+    )
     tasks = ("--tasks", "inverted_pendulum,ball", "--episodes", 2, "--seed", 3)
     command = ("table", "--literature", *tasks, "--workers", 1, "--out", tmp_path)
     result = run(*command)
