@@ -71,7 +71,7 @@ def test_a_rate_is_refused_before_anything_is_loaded(verb: str, fails: Fails) ->
     assert said == "adahi: rate: 1.5, must be between 0 and 1\n"
 
 
-def test_recordings_that_no_corrector_can_be_held_out_of_are_refused_before_the_work(
+def test_too_few_recordings_are_refused_before_the_work(
     fails: Fails, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(

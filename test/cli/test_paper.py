@@ -60,7 +60,7 @@ def test_a_table_is_printed_and_written(tabled: str, folder: Path) -> None:
     assert "ball: 3 episodes of 7 methods" in tabled
 
 
-def test_a_table_has_a_method_as_it_is_on_each_task_and_what_a_task_lacks_is_left_out(
+def test_a_table_leaves_out_what_a_task_lacks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
 ) -> None:
     monkeypatch.setattr("adahi_ros.lab.evaluation.evaluate.HELD_OUT_EPISODES", 2)

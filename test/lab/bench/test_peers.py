@@ -105,7 +105,7 @@ def driven(
     return drive(client, asked(calls), PERIOD_S, check, client.clock.read)
 
 
-def test_a_late_answer_delays_the_next_question_and_no_other_is_asked_early() -> None:
+def test_a_late_reply_delays_the_next_call_and_no_other_is_early() -> None:
     client = ScriptedClient(Clock(), [0.0625, 0.3125, 0.0625, 0.0625])
     calls = driven(client, 4)
     assert [call.start_s for call in calls] == [0.0, 0.125, 0.4375, 0.5625]

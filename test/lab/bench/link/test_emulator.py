@@ -222,7 +222,7 @@ def test_what_the_link_replies_is_its_profile_too(link: EmulatedLink) -> None:
     assert checked(LinkProfile, json.loads(json.dumps(reply["profile"]))) == QUICK.changed({"loss": 0.25})
 
 
-def test_a_robot_has_a_link_to_each_of_several_servers_that_do_not_hear_each_other() -> None:
+def test_servers_of_one_robot_do_not_receive_each_others_packets() -> None:
     slow = replace(QUICK, rtt_mean_ms=40.0)
     with emulated_links([QUICK, slow]) as (first, second), ExitStack() as stack:
         assert first.robot is second.robot
