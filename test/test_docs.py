@@ -32,7 +32,7 @@ def test_the_reference_is_what_the_code_says() -> None:
 
 
 def test_the_reference_has_every_node() -> None:
-    page = (ROOT / "docs/reference.md").read_text()
+    page = (ROOT / "docs/reference/parameters.md").read_text()
     files = (ROOT / "adahi_ros/nodes").rglob("*_node.py")
     for file in (each for each in files if each.parent.name != "common"):  # which has what nodes share
         assert f"\n## {file.stem}\n" in page
@@ -49,7 +49,7 @@ def test_links_lead_somewhere() -> None:
 
 
 def test_the_rooms_are_those_that_the_imports_are_checked_by() -> None:
-    page = (ROOT / "docs/architecture.md").read_text()
+    page = (ROOT / "docs/developers/architecture.md").read_text()
     checked = runpy.run_path(str(ROOT / "test/test_imports.py"))
     found = {}
     for room, allowed in re.findall(r"^\| `adahi_ros/([\w/]+)/` \|[^|]*\|([^|]*)\|$", page, re.MULTILINE):
@@ -68,7 +68,7 @@ def test_contracts_on_a_page_can_be_read(page: Path) -> None:
 
 def test_every_verb_on_a_page_is_one() -> None:
     verbs = set(
-        re.findall(r"^\| `adahi ([\w -]+)` \|", (ROOT / "docs/reference.md").read_text(), re.MULTILINE)
+        re.findall(r"^\| `adahi ([\w -]+)` \|", (ROOT / "docs/reference/parameters.md").read_text(), re.MULTILINE)
     )
     groups = {verb.partition(" ")[0] for verb in verbs if " " in verb}
     for page in PAGES:
@@ -88,7 +88,7 @@ def test_messages_that_a_cure_is_told_for_are_said_somewhere() -> None:
         for node in ast.walk(ast.parse(file.read_text()))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     ]
-    messages = re.findall(r'`"([^`]+)"`', (ROOT / "docs/troubleshooting.md").read_text())
+    messages = re.findall(r'`"([^`]+)"`', (ROOT / "docs/how_to/troubleshooting.md").read_text())
     assert messages
     for message in messages:
         for part in filter(None, (" ".join(part.split()) for part in message.split("…"))):
@@ -106,7 +106,7 @@ def test_a_message_names_its_topic_and_qos_as_they_are(path: Path) -> None:
     told = re.search(r"(?:Topic|Service) `([\w~/]+)`, of the node (\w+).*?\. QoS: ([\w, ]+)", comment)
     assert told is not None
     name, node, qos = told.groups()
-    page = (ROOT / "docs/reference.md").read_text()
+    page = (ROOT / "docs/reference/parameters.md").read_text()
     section = re.findall(rf"^## {node}_node\n(.*?)(?=^#)", page, re.MULTILINE | re.DOTALL)[0]
     rows = re.findall(
         rf"^\| (?:publishes|serves) \| `{name}` \| [\w/]+ \| ([\w, ]+) \|", section, re.MULTILINE
@@ -115,7 +115,7 @@ def test_a_message_names_its_topic_and_qos_as_they_are(path: Path) -> None:
 
 
 def test_every_reason_to_hold_is_on_the_page_about_stopping() -> None:
-    page = (ROOT / "docs/stopping.md").read_text()
+    page = (ROOT / "docs/explanation/stopping.md").read_text()
     message = (ROOT / "adahi_msgs/msg/SafetyState.msg").read_text()
     held = re.findall(r"^uint8 INTERVENTION_(\w+)=\d+ .*: held", message, re.MULTILINE)
     assert {"STALE", "DRIVER"} <= set(held)
@@ -123,4 +123,4 @@ def test_every_reason_to_hold_is_on_the_page_about_stopping() -> None:
     fields = ("enabled", "stopped", "needs_press", "holding", "interventions", "message")
     assert all(f"| `{field}` |" in page for field in fields)
     assert "stopping.md" in (ROOT / "README.md").read_text()
-    assert "stopping.md" in (ROOT / "docs/robot.md").read_text()
+    assert "stopping.md" in (ROOT / "docs/how_to/set_up_a_robot.md").read_text()

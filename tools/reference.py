@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes docs/reference.md from the code: what the nodes are asked and offer, the messages, the command.
+"""Writes docs/reference/parameters.md from the code: what the nodes are asked and offer, the messages, the command.
 
     python tools/reference.py [--check]
 

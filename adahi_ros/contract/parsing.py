@@ -3,7 +3,7 @@
 
 The format is that of Rosetta's contracts (iblnkn/rosetta) where both say the same, with what hybrid inference
 needs beside: what paces the control steps, a goal, the numbers of episode and step, an encoder for images.
-See docs/contract.md.
+See docs/reference/contract.md.
 """
 
 from __future__ import annotations

@@ -71,8 +71,8 @@ def plotjuggler_paths() -> list[str]:
 
 
 def documented_paths() -> list[str]:
-    """What docs/watching.md plots: `rqt_plot /TOPIC/FIELD ...`, and `ros2 topic ... /TOPIC --field FIELD`."""
-    text = (ROOT / "docs/watching.md").read_text()
+    """What docs/how_to/watch_and_report.md plots: `rqt_plot /TOPIC/FIELD ...`, and `ros2 topic ... /TOPIC --field FIELD`."""
+    text = (ROOT / "docs/how_to/watch_and_report.md").read_text()
     lines = [line.split() for line in text.splitlines() if line.startswith("    ros2 ")]
     plotted = [word for words in lines if "rqt_plot" in words for word in words if word.startswith("/")]
     echoed = [words for words in lines if words[1] == "topic"]
@@ -108,7 +108,7 @@ def test_every_topic_and_field_of_a_layout_exists(paths: Any) -> None:
 
 
 def test_every_parameter_of_the_markers_is_documented_as_it_is_declared() -> None:
-    lines = [line for line in (ROOT / "docs/watching.md").read_text().splitlines() if line.startswith("| `")]
+    lines = [line for line in (ROOT / "docs/how_to/watch_and_report.md").read_text().splitlines() if line.startswith("| `")]
     documented = {line.split("`")[1]: line for line in lines}
     for row in rows(PathMarkersParameters):
         default = ", ".join(row.default) if isinstance(row.default, list) else str(row.default)

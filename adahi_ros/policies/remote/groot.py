@@ -42,7 +42,7 @@ PROMPT = "annotation.human.task_description"
 
 @dataclass(frozen=True, kw_only=True)
 class GrootFile(ServerFile):
-    """What a file says, beside what each target's says; see docs/targets.md."""
+    """What a file says, beside what each target's says; see docs/reference/target_file.md."""
 
     url: Annotated[str, address("tcp")]
     api_token: Secret = ""

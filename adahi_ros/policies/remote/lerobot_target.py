@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A policy that LeRobot wrote, run by LeRobot in this process (docs/targets.md).
+"""A policy that LeRobot wrote, run by LeRobot in this process (docs/reference/target_file.md).
 
     kind: lerobot
     folder: pretrained_model           # relative to this file

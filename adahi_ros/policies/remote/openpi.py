@@ -46,7 +46,7 @@ ACTIONS = "actions"
 
 @dataclass(frozen=True, kw_only=True)
 class OpenPiFile(ServerFile):
-    """What a file says, beside what each target's says; see docs/targets.md."""
+    """What a file says, beside what each target's says; see docs/reference/target_file.md."""
 
     url: Annotated[str, address("ws", "wss")]
     api_key: Secret = ""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the YAML file of every target here says of what that reads and proposes (docs/targets.md).
+"""What the YAML file of every target here says of what that reads and proposes (docs/reference/target_file.md).
 
     history: 1
     horizon: 16                        # actions of a plan, the first of the policy's own
