@@ -39,6 +39,17 @@ def test_the_reference_has_every_node() -> None:
         assert MODULES[file.stem].split(".")[-2:] == [file.parent.name, file.stem]
 
 
+def test_every_page_is_in_the_site_and_the_site_loads_nothing_from_the_network(tmp_path: Path) -> None:
+    pytest.importorskip("mkdocs")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)]
+    built = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+    assert built.returncode == 0, built.stderr
+    for page in tmp_path.rglob("*.html"):
+        loaded = re.findall(r"<(?:script|link|img|iframe)\b[^>]*?(?:src|href)=\"?([^\" >]+)", page.read_text())
+        assert loaded
+        assert [each for each in loaded if re.match(r"(?:https?:)?//", each)] == []
+
+
 def test_links_lead_somewhere() -> None:
     for page in PAGES:
         for link in re.findall(r"\]\(([^)]+)\)", page.read_text()):
