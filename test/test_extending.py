@@ -1,4 +1,4 @@
-"""docs/how_to/extend.md does what it says, from outside of the package: its files, its lines, its commands."""
+"""docs/how_to/extend.md works from outside of the package: its files, its lines, its commands."""
 
 from __future__ import annotations
 
