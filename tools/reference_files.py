@@ -23,6 +23,7 @@ from adahi_ros.contract.contract_file import (
 from adahi_ros.contract.monitors import Monitor
 from adahi_ros.core.assets import asset
 from adahi_ros.core.registry import arguments_of
+from adahi_ros.core.schema import checked
 from adahi_ros.gates.interface import GateContext, LinkEstimate, PlanContext
 from adahi_ros.gates.registry import GATES
 from adahi_ros.lab.methods.method_names import ALIASES
@@ -38,6 +39,8 @@ from adahi_ros.policies.remote.target_fields import (
     TargetFile,
 )
 from adahi_ros.proposers.registry import PROPOSERS
+from adahi_ros.safety.command_limits import LIMITS
+from adahi_ros.safety.entry_limits import ENTRY_LIMITS
 
 ENTRY = re.compile(r"^    (\w+): (.*?)(?=^    \w+: |\Z)", re.DOTALL | re.MULTILINE)
 CONSTANT = re.compile(r"^u?int\d+ ([A-Z_]+)=(\d+)[ \t]*(?:# (.*))?((?:\n {10,}# .*)*)", re.MULTILINE)
@@ -105,6 +108,33 @@ def _methods() -> str:
     return "\n".join(["| name | stands for | meaning |", "|---|---|---|", *rows])
 
 
+def _allowed(kind: Any) -> str:
+    """Return which values a type of a file allows, as its error says."""
+    try:
+        checked(kind, object())
+    except ValueError as error:
+        return str(error).partition(", must be ")[2]
+    return ""
+
+
+def _entry_limits() -> str:
+    """Return the limits of each commanded entry."""
+    rows = [
+        f"| `{name}` | {_allowed(limit.number)} | {limit.meaning} |" for name, limit in ENTRY_LIMITS.items()
+    ]
+    return "\n".join(["| key | allowed | meaning |", "|---|---|---|", *rows])
+
+
+def _command_limits() -> str:
+    """Return the limits of a whole command."""
+    rows = [
+        f"| `{name}` | {', '.join(f'`{field.name}`' for field in fields(LIMITS[name]))} "
+        f"| {' '.join(inspect.cleandoc(LIMITS[name].__doc__ or '').split())} |"
+        for name in LIMITS.shipped
+    ]
+    return "\n".join(["| key | a mapping of | meaning |", "|---|---|---|", *rows])
+
+
 BLOCKS: dict[str, Callable[[], str]] = {
     "contract": lambda: field_table(ContractFile),
     "source": lambda: field_table(SourceFields),
@@ -114,6 +144,8 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "camera": lambda: field_table(CameraFields),
     "action": lambda: field_table(SinkFields, SourceFields),
     "driver": lambda: field_table(Monitor),
+    "entry limits": _entry_limits,
+    "command limits": _command_limits,
     "target": lambda: field_table(TargetFile),
     "target state": lambda: field_table(StateEntry),
     "target images": lambda: field_table(ImageEntry),

@@ -12,7 +12,6 @@ import pytest
 from adahi_msgs.srv import DescribeTarget, VerifyDraft
 from rclpy.parameter import Parameter
 
-from adahi_ros.lab.nodes.domain import exclusive_domain
 from adahi_ros.lab.nodes.observer import Observer
 from adahi_ros.nodes.common.executors import executor_of
 from adahi_ros.nodes.common.managed import started
@@ -23,14 +22,6 @@ from adahi_ros.nodes.server.target_verifier_parameters import check_robots
 
 DEADLINE_S = 30.0
 Start = Callable[..., TargetVerifierNode]
-
-
-@pytest.fixture
-def observer() -> Iterator[Observer]:
-    with exclusive_domain() as domain:
-        observer = Observer(domain, "watcher")
-        yield observer
-        observer.close()
 
 
 @pytest.fixture
@@ -116,6 +107,6 @@ def test_a_name_that_no_service_can_have_is_refused(name: str) -> None:
     check_robots(["x" * 64])
 
 
-def test_a_robot_that_is_named_twice_is_refused_for_each_name_has_one_service() -> None:
+def test_a_robot_that_is_named_twice_is_refused() -> None:
     with pytest.raises(ParameterError, match=r"^robots: 'r1', must not be there twice"):
         check_robots(["r1", "r2", "r1"])

@@ -325,9 +325,7 @@ def test_a_gate_can_go_by_the_state_of_the_link(fixed_policy: Make) -> None:
 
 
 @pytest.mark.parametrize("gate", ["surprise", "reversal", "overlap", "adaptive_age"])
-def test_a_gate_forgets_an_episode_that_is_over_though_the_next_one_is_not_seen_from_its_start(
-    fixed_policy: Make, gate: str
-) -> None:
+def test_a_gate_forgets_an_episode_even_where_the_next_starts_late(fixed_policy: Make, gate: str) -> None:
     def scores(controller: Controller, first: int) -> list[float]:
         """Return those of an episode that is seen from this step on, with a plan of eight at every step."""
         controller.reset(0, [first])

@@ -9,13 +9,13 @@ import pytest
 from adahi_ros.contract.fields import NANOSECONDS
 from adahi_ros.core.health_level import Health, Level
 from adahi_ros.protocol.request import RequestFault
-from adahi_ros.robot.diagnosis import Diagnosis
-from adahi_ros.robot.robot_health import News
+from adahi_ros.robot.diagnosis import Diagnosis, News
+from test.robot.conftest import Robot
 
 PERIOD_S = 0.05
 
 
-def report(condition: Diagnosis, robot: Any, **changes: Any) -> Health:
+def report(condition: Diagnosis, robot: Robot, **changes: Any) -> Health:
     values: dict[str, Any] = {
         "enabled": True,
         "stopped": False,
@@ -28,13 +28,13 @@ def report(condition: Diagnosis, robot: Any, **changes: Any) -> Health:
 
 
 @pytest.fixture
-def condition(robot: Any) -> Diagnosis:
+def condition(robot: Robot) -> Diagnosis:
     made = Diagnosis(robot.link.now_s)
     made.active = True
     return made
 
 
-def test_inputs_are_counted_until_the_next_activation(robot: Any, condition: Diagnosis) -> None:
+def test_inputs_are_counted_until_the_next_activation(robot: Robot, condition: Diagnosis) -> None:
     for _ in range(2):
         condition.ignored("goal[0]")
     condition.missed("joint_states")
@@ -50,8 +50,8 @@ def test_inputs_are_counted_until_the_next_activation(robot: Any, condition: Dia
     assert not [name for name in report(condition, robot)[2] if name.startswith(("ignored", "missed"))]
 
 
-def test_a_robot_that_hears_nothing_is_in_error_and_tells_how_old_its_newest_observation_is(
-    robot: Any, condition: Diagnosis
+def test_a_robot_without_observations_is_in_error_and_shows_their_age(
+    robot: Robot, condition: Diagnosis
 ) -> None:
     robot.pass_time(0.9)
     level, message, figures = report(condition, robot)
@@ -68,7 +68,7 @@ def test_a_robot_that_hears_nothing_is_in_error_and_tells_how_old_its_newest_obs
     assert (level, message, figures["observation_age_s"]) == (Level.OK, "stepping", "inf")
 
 
-def test_observations_that_are_back_after_a_silence_are_news(robot: Any, condition: Diagnosis) -> None:
+def test_observations_that_are_back_after_a_silence_are_news(robot: Robot, condition: Diagnosis) -> None:
     def observed() -> News | None:
         now_s = robot.link.now_s
         return condition.observed(int(now_s * NANOSECONDS), now_s)
@@ -84,28 +84,15 @@ def test_observations_that_are_back_after_a_silence_are_news(robot: Any, conditi
     assert observed() == News(Level.OK, "the first observation arrived after 3.0 s")
 
 
-def test_steps_are_counted_from_where_it_began(robot: Any) -> None:
+def test_steps_are_counted_from_where_it_began(robot: Robot) -> None:
     condition = Diagnosis(robot.link.now_s)
-    for step in range(4):
-        robot.see(1, step)
-        robot.pass_time(PERIOD_S)
+    robot.walk(range(4))
     figures = report(condition, robot)[2]
     assert (figures["steps"], figures["rate_hz"], figures["active"]) == (4, "20.0", False)
     assert figures["link.rtt_ms"] == f"{robot.session.estimate(robot.link.now_s).rtt_ms:.3f}"
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [({"stopped": True}, "held: stopped by the operator"), ({"enabled": False}, "held: not enabled")],
-)
-def test_a_robot_that_may_not_move_says_so(
-    robot: Any, condition: Diagnosis, changes: dict[str, Any], message: str
-) -> None:
-    robot.pass_time(0.1)
-    assert report(condition, robot, **changes)[:2] == (Level.WARN, message)
-
-
-def mismatched(robot: Any) -> None:
+def mismatched(robot: Robot) -> None:
     """Have the verifier be of another tokenizer, and say so."""
     robot.loop.stop()
     robot.verifier.speak("0" * 16)
@@ -113,8 +100,8 @@ def mismatched(robot: Any) -> None:
     robot.pass_time(1.0)
 
 
-def test_a_robot_that_refused_to_begin_tells_why_until_it_is_to_begin_again(
-    robot: Any, condition: Diagnosis
+def test_a_robot_that_refused_to_begin_says_why_until_its_next_start(
+    robot: Robot, condition: Diagnosis
 ) -> None:
     mismatched(robot)
     news = condition.news(robot.session, robot.loop, robot.link.now_s)
@@ -132,21 +119,18 @@ def test_a_robot_that_refused_to_begin_tells_why_until_it_is_to_begin_again(
     assert report(condition, robot)[:2] == (Level.OK, "inactive")
 
 
-def test_a_mismatch_amid_the_steps_refuses_nothing(robot: Any, condition: Diagnosis) -> None:
-    robot.see(1, 0)
-    robot.pass_time(PERIOD_S)
+def test_a_mismatch_amid_the_steps_refuses_nothing(robot: Robot, condition: Diagnosis) -> None:
+    robot.walk(range(1))
     robot.verifier.speak("0" * 16)
     robot.verifier.changes = {"status": int(RequestFault.TOKENIZER_MISMATCH)}
-    for step in range(1, 40):
-        robot.see(1, step)
-        robot.pass_time(PERIOD_S)
+    robot.walk(range(1, 40))
     news = condition.news(robot.session, robot.loop, robot.link.now_s)
     assert news is not None
     assert (news.level, news.refuses, condition.refusal) == (Level.ERROR, False, "")
 
 
 def test_a_robot_whose_name_is_refused_is_told_so_once_an_activation(
-    robot: Any, condition: Diagnosis
+    robot: Robot, condition: Diagnosis
 ) -> None:
     now_s = robot.link.now_s
     for _ in range(2):
@@ -159,9 +143,3 @@ def test_a_robot_whose_name_is_refused_is_told_so_once_an_activation(
         again = condition.news(robot.session, robot.loop, now_s)
         assert again is not None
         assert again.text == "verifier ready"
-
-
-def test_a_verifier_that_is_there_is_told_and_refuses_nothing(robot: Any, condition: Diagnosis) -> None:
-    news = condition.news(robot.session, robot.loop, robot.link.now_s)
-    assert news is not None
-    assert (news.level, news.refuses, condition.refusal) == (Level.OK, False, "")

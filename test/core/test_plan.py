@@ -144,7 +144,7 @@ def test_robots_are_named_by_mask_or_by_index(rows: np.ndarray) -> None:
     assert plan.at(0).tolist() == [[1.0], [0.0], [3.0]]
 
 
-def test_of_two_for_one_step_asked_for_at_once_the_one_that_came_later_is_taken() -> None:
+def test_of_two_replies_to_one_step_the_later_one_is_taken() -> None:
     """So a verdict corrects the draft that it is about."""
     plan = Plan(1, 1)
     for value in (1.0, 2.0):

@@ -75,7 +75,7 @@ def test_robots_are_filtered_each_by_what_is_known_of_it() -> None:
     assert variance[1] > variance[0]
 
 
-def test_where_nothing_was_done_yet_a_draft_is_proposed_and_expected_to_be_wrong() -> None:
+def test_before_the_first_action_a_draft_is_expected_to_be_wrong() -> None:
     for make in (KalmanProposer, RectifiedProposer):
         draft = StubDraft()
         draft.next = np.array([3.0, -3.0])
@@ -91,7 +91,7 @@ def test_who_is_made_amid_an_episode_begins_to_learn_there() -> None:
     assert np.isinf(proposal.expected_error).all()
 
 
-def test_what_the_filter_said_itself_teaches_it_nothing_and_it_grows_unsure() -> None:
+def test_the_filters_own_actions_teach_it_nothing_and_it_grows_unsure() -> None:
     proposer, draw = KalmanProposer(StubDraft()), np.random.default_rng(1)
     executed, expected = None, []
     for step in range(12):
@@ -117,7 +117,7 @@ def steady(proposer: RectifiedProposer, draft: StubDraft, steps: int = 12) -> np
     return executed
 
 
-def test_a_rejected_draft_is_repaired_without_a_request_and_then_verified_for_some_steps() -> None:
+def test_a_rejected_draft_is_repaired_and_then_verified_for_some_steps() -> None:
     draft = StubDraft()
     proposer = RectifiedProposer(draft, resting=3)
     executed = steady(proposer, draft)

@@ -197,7 +197,7 @@ def test_a_draft_tells_how_far_it_is_from_the_plan_and_the_plan_goes_on() -> Non
         np.testing.assert_allclose(proposal.expected_error, expected)
 
 
-def test_where_the_draft_disagrees_the_target_is_asked_and_the_draft_never_executed() -> None:
+def test_where_the_draft_disagrees_a_request_is_sent_and_no_draft_executed() -> None:
     made = Controller(
         StubDraft(), ControllerConfig(ThresholdedGate("expected_error", 50.0)), "draft_checks_plan"
     )
@@ -302,7 +302,7 @@ def test_the_gate_is_told_what_is_done_and_planned_in_action_scales() -> None:
 
 
 @pytest.mark.parametrize("late", [False, True])
-def test_a_gate_that_learns_is_told_what_fresh_plans_say_of_the_step_that_asked(late: bool) -> None:
+def test_a_gate_learns_what_fresh_plans_say_of_the_step_that_sent(late: bool) -> None:
     told: list[tuple[int, np.ndarray, np.ndarray]] = []
 
     class Learning(Gate):

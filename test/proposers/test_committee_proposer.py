@@ -77,7 +77,7 @@ def test_an_episode_knows_nothing_of_the_one_before() -> None:
     np.testing.assert_array_equal(live(used, [LEFT] * B, 10, 3), live(fresh, [LEFT] * B, 10, 3))
 
 
-def test_what_was_executed_is_distributed_as_the_target_whoever_is_listened_to() -> None:
+def test_what_was_executed_is_distributed_as_the_target_for_every_draft() -> None:
     target = np.array([0.1, 0.4, 0.1, 0.4])
     made, _ = robots(FixedCodes(LEFT), FixedCodes(RIGHT), fusion="drawn")
     executed = np.stack(live(made, [target] * B, 2000))[..., 0].ravel()
