@@ -26,11 +26,9 @@ def on_files(files: Any, config: Any) -> Any:
     found = set()
     for page in files.documentation_pages():
         path = Path(page.abs_src_path)
-        found |= {_beyond_docs(path, link) for link in LINK.findall(path.read_text())}
-    for each in sorted(found - {None}):
-        # A plain file that a browser shows, not a page.
-        name = f"{FOLDER}/{each}.txt"
-        files.append(File.generated(config, name, abs_src_path=str(ROOT / each)))
+        found.update(filter(None, (_beyond_docs(path, link) for link in LINK.findall(path.read_text()))))
+    for each in sorted(found):  # as plain text, which a browser shows
+        files.append(File.generated(config, f"{FOLDER}/{each}.txt", abs_src_path=str(ROOT / each)))
     return files
 
 
