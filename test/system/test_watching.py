@@ -21,6 +21,7 @@ from visualization_msgs.msg import Marker, MarkerArray
 from adahi_ros.lab.nodes.domain import loopback_environment
 from adahi_ros.nodes.common.messages import to_stamp
 from adahi_ros.nodes.monitoring.top import Watcher
+from test.system.stage import Scene, Stage
 
 ROOT = Path(__file__).resolve().parents[2]
 TOPICS = {
@@ -128,11 +129,10 @@ def test_every_panel_of_the_foxglove_layout_is_placed_once() -> None:
     assert sorted(placed) == sorted(panels)
 
 
-def test_the_markers_of_an_episode_are_published(stage: Any) -> None:
+def test_the_markers_of_an_episode_are_published(stage: Stage) -> None:
     process = stage.start("path_markers_node", frame_id="plate", point_of_action__x=0, point_of_action__y=1)
-    got: list[MarkerArray] = []
     latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-    stage.node.create_subscription(MarkerArray, "path_markers", got.append, latched)
+    got: list[MarkerArray] = stage.received(MarkerArray, "path_markers", latched)
     out = stage.node.create_publisher(DraftStatus, "draft_status", 1)
 
     def show(episode: int, step: int) -> None:
@@ -167,22 +167,16 @@ def test_the_markers_of_an_episode_are_published(stage: Any) -> None:
         return got[-1].markers[0].action == Marker.DELETE
 
     stage.wait(begun_anew, "a new episode")
-    stage.processes.all.remove(process)
-    process.end()
-    assert (process.exit_code, "Traceback" in process.output) == (0, False), process.output
+    stage.end(process)
 
 
-def test_a_wrong_parameter_ends_the_markers_with_its_name(stage: Any) -> None:
+def test_a_wrong_parameter_ends_the_markers_with_its_name(stage: Stage) -> None:
     process = stage.start("path_markers_node", robot_description="no/such.urdf", tip_link="tip")
-    stage.observer.wait_until(lambda: process.exit_code is not None, 30.0, "end")
-    stage.processes.all.remove(process)
-    assert process.exit_code == 1
-    assert process.output.startswith("error: robot_description: ")
-    assert "Traceback" not in process.output
+    assert stage.await_end(process, 1).startswith("error: robot_description: ")
 
 
 def test_top_says_of_a_draft_policy_what_it_says_of_itself(
-    scene: Any, monkeypatch: pytest.MonkeyPatch
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in loopback_environment(scene.stage.domain).items():
         monkeypatch.setenv(name, value)
