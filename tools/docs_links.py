@@ -23,7 +23,7 @@ def on_files(files: Any, config: Any) -> Any:
     """Add every linked file of the repository as a file of the site."""
     from mkdocs.structure.files import File
 
-    found = set()
+    found: set[Path] = set()
     for page in files.documentation_pages():
         path = Path(page.abs_src_path)
         found.update(filter(None, (_beyond_docs(path, link) for link in LINK.findall(path.read_text()))))
