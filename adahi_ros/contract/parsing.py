@@ -9,7 +9,6 @@ See docs/reference/contract.md.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from adahi_ros.contract.contract import Channel, Contract
 from adahi_ros.contract.contract_file import ContractFile
