@@ -32,7 +32,7 @@ class EntryLimit:
     """A limit of one commanded entry, a number; of a position the smallest and the largest one.
 
     Attributes:
-        meaning: what it limits, for docs/reference.md.
+        meaning: what it limits, for docs/reference/limits.md.
         number: type of its value.
         needed_by: commands whose limits must say it.
         needed_if_measured: likewise, where the entry's position is measured.
@@ -71,7 +71,7 @@ ENDLESS = {"position_low": -math.inf, "position_high": math.inf}  # of a joint t
 CONTINUOUS = "continuous"  # the key of such a joint: its position may be reported in (-pi, pi]
 
 
-def checked(where: str, name: str, value: Any) -> float:
+def checked(where: str, name: str, value: object) -> float:
     """Return a limit; infinite is no limit.
 
     Args:

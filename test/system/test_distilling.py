@@ -1,4 +1,4 @@
-"""From bags and a policy that is not ours to a robot that goes by its plans: what docs/distilling.md does.
+"""What docs/how_to/train_a_corrector.md does: from bags and a third-party policy to a robot with plans.
 
 With the two nodes in the place of their launches, which give them these parameters.
 """

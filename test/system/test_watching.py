@@ -20,8 +20,6 @@ from visualization_msgs.msg import Marker, MarkerArray
 
 from adahi_ros.lab.nodes.domain import loopback_environment
 from adahi_ros.nodes.common.messages import to_stamp
-from adahi_ros.nodes.common.parameters import rows
-from adahi_ros.nodes.monitoring.path_markers_node import PathMarkersParameters
 from adahi_ros.nodes.monitoring.top import Watcher
 from test.system.stage import Scene, Stage
 
@@ -72,8 +70,8 @@ def plotjuggler_paths() -> list[str]:
 
 
 def documented_paths() -> list[str]:
-    """What docs/watching.md plots: `rqt_plot /TOPIC/FIELD ...`, and `ros2 topic ... /TOPIC --field FIELD`."""
-    text = (ROOT / "docs/watching.md").read_text()
+    """What the page plots: `rqt_plot /TOPIC/FIELD ...`, `ros2 topic ... /TOPIC --field FIELD`."""
+    text = (ROOT / "docs/how_to/watch_and_report.md").read_text()
     lines = [line.split() for line in text.splitlines() if line.startswith("    ros2 ")]
     plotted = [word for words in lines if "rqt_plot" in words for word in words if word.startswith("/")]
     echoed = [words for words in lines if words[1] == "topic"]
@@ -106,15 +104,6 @@ def test_every_topic_and_field_of_a_layout_exists(paths: Any) -> None:
     assert found
     for path in found:
         check(path)
-
-
-def test_every_parameter_of_the_markers_is_documented_as_it_is_declared() -> None:
-    lines = [line for line in (ROOT / "docs/watching.md").read_text().splitlines() if line.startswith("| `")]
-    documented = {line.split("`")[1]: line for line in lines}
-    for row in rows(PathMarkersParameters):
-        default = ", ".join(row.default) if isinstance(row.default, list) else str(row.default)
-        expected = f"| `{row.name}` | {default} | {row.description} | {row.allowed} |"
-        assert documented[row.name] == expected
 
 
 def test_the_layouts_show_every_reason_and_every_intervention() -> None:
