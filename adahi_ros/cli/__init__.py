@@ -29,8 +29,9 @@ from adahi_ros.cli.lab.lerobot import app as lerobot
 from adahi_ros.cli.lab.link import app as link
 from adahi_ros.cli.lab.methods import methods
 from adahi_ros.cli.lab.over_dds import demo
-from adahi_ros.cli.lab.paper import figures, report, table
+from adahi_ros.cli.lab.paper import figures, table
 from adahi_ros.cli.lab.replay import replay
+from adahi_ros.cli.lab.run_report import report
 from adahi_ros.cli.lab.task_contract import write
 from adahi_ros.cli.lab.training import export, train
 from adahi_ros.cli.lab.tuning import tune
