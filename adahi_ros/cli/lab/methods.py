@@ -29,5 +29,5 @@ def methods(json_file: JsonFile = None) -> None:
     say(
         "a step: ms on the robot, of ball, Meta-World and kitchen; on your machine: benchmarks/method_cost.py"
     )
-    say("what each did on these worlds: docs/methods.md")
+    say("what each did on these worlds: docs/research/methods.md")
     write_json(json_file, {"methods": [{**asdict(each), "run": each.run} for each in known]})

@@ -166,7 +166,7 @@ def demo(
         say(f"report: {page}")
     say(f"next: {own_name()} evaluate {task}  # more methods, in one process and without ROS")
     say(f"      {own_name()} methods  # what each method does, and what it costs the robot")
-    say("      docs/run_lerobot.md           # your own policy on your own arm")
+    say("      docs/how_to/run_lerobot.md    # your own policy on your own arm")
 
 
 def _bags(picture: Path, task: str, names: Sequence[str]) -> dict[str, Path]:
