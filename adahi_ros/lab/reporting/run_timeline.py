@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
 
@@ -219,7 +220,7 @@ def _chosen(data: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     return {name: data.get(f"{name}_0", nothing) for name in ("planned", "commanded", "measured")}
 
 
-def _requests(plot, run: BagRun) -> figure:  # type: ignore[no-untyped-def]
+def _requests(plot: Callable[..., figure], run: BagRun) -> figure:
     found = requests_of(run)
     lanes = count()
     data = {
@@ -242,7 +243,7 @@ def _requests(plot, run: BagRun) -> figure:  # type: ignore[no-untyped-def]
     return drawn
 
 
-def _marks(plot, run: BagRun, observed: Observed) -> figure:  # type: ignore[no-untyped-def]
+def _marks(plot: Callable[..., figure], run: BagRun, observed: Observed) -> figure:
     marks = marks_of(run, observed)
     source = ColumnDataSource(
         {
