@@ -58,13 +58,13 @@ DEADLINE_S = 20.0
 class Sink:
     """A `CommandSink` whose commands go nowhere."""
 
-    def __init__(self, commands: Commands) -> None:
-        self._commands = commands
+    def __init__(self, guard: Guard, commands: Commands) -> None:
+        self._guard, self._commands = guard, commands
         self.sent: list[np.ndarray] = []
         commands.start(time.monotonic())
 
     def heard(self) -> None:
-        self._commands.heard(time.monotonic())
+        self._guard.observed(time.monotonic())
 
     def send(self, action: np.ndarray, observation: Observation) -> np.ndarray | None:
         outgoing = self._commands.send(action, observation.read, time.monotonic())
@@ -79,7 +79,7 @@ class Sink:
         self._commands.withhold(time.monotonic())
 
     def resumes(self) -> bool:
-        return self._commands.resumes(time.monotonic())
+        return self._guard.resumes(time.monotonic())
 
     def commanded(self) -> np.ndarray | None:
         return self._commands.commanded()
@@ -118,7 +118,7 @@ def transmitted_step() -> list[tuple[str, str]]:
         "robot",
         0,
         DEADLINE_S,
-        Sink(Commands(guard, contract.action, measured)),
+        Sink(guard, Commands(guard, contract.action, measured)),
         status,
         Fallback(None),
         time.monotonic,

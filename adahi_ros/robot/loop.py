@@ -14,7 +14,7 @@ from adahi_ros.contract.fields import InputError
 from adahi_ros.core.signature import GOAL, OBSERVATION
 from adahi_ros.gates.gate_config import ControllerConfig
 from adahi_ros.protocol.records import Reason, StepRecord
-from adahi_ros.protocol.request import Request
+from adahi_ros.protocol.request import Request, reported_round_trip_ms
 from adahi_ros.robot.controller import Controller, Step
 from adahi_ros.robot.requests import Outcome
 from adahi_ros.robot.session import VerifierSession, VerifierState
@@ -293,7 +293,8 @@ class ControlLoop:
         told = self.instruction if target.instruction else ""
         self._told |= bool(told)
         observation, window = begun.observation, self._view.window(target)
-        episode, step, trip_ms = observation.episode, observation.step, self._session.round_trip_ms
+        episode, step = observation.episode, observation.step
+        trip_ms = reported_round_trip_ms(self._session.rtt_ms)
         return Request.of(draft, episode, step, window, committed, told, needed_in_s, trip_ms)
 
     def _received(self, step: int, committed: int, outcome: Outcome) -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 
@@ -13,7 +14,7 @@ from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.protocol.description import Description
 from adahi_ros.protocol.records import Reason
 from adahi_ros.protocol.request import OK, Reply, Request, RequestError, RequestFault, check_reply
-from adahi_ros.protocol.window import WireWindow
+from adahi_ros.protocol.window import NO_WINDOW, WireWindow
 
 RETRY_MOST_S = 2.0  # that a robot leaves a verifier alone which is busy, whatever that says
 
@@ -75,9 +76,9 @@ class PendingRequest:
 
     Attributes:
         request: what it says.
-        update: its window as it is sent.
         submitted_s: when; all times are those of the session's caller.
         deadline_s: when it is missed.
+        update: its window as it was sent last.
         resend_s: when it is sent again; infinite for not.
         retransmissions: how often it was sent again, with the whole window or as it was.
         request_bytes: serialized, of all that was sent of it.
@@ -86,9 +87,9 @@ class PendingRequest:
     """
 
     request: Request
-    update: WireWindow
     submitted_s: float
     deadline_s: float
+    update: WireWindow = NO_WINDOW
     resend_s: float = math.inf
     retransmissions: int = 0
     request_bytes: int = 0
@@ -130,8 +131,8 @@ def judged(target: Description, request: Request, reply: Reply, verify_ms: float
         message = f"compute_time_ms: {reply.compute_ms}, must be finite and at least 0"
         return Outcome(None, Reason.BAD_REPLY, message, reply_bytes=size)
     try:
-        known = target.known(request, reply.accepted)
-        parts = target.parts(request)
+        known = _known(target, request, reply.accepted)
+        parts = request.codes.size if target.rule.needs_codes else None  # else the rule has other parts
         verification = check_reply(target.signature, known, parts, reply.accepted, reply.actions)
     except RequestError as error:
         return Outcome(None, Reason.BAD_REPLY, str(error), reply_bytes=size)
@@ -141,3 +142,18 @@ def judged(target: Description, request: Request, reply: Reply, verify_ms: float
         actions = np.concatenate([drafted, verification.actions], axis=1)
         verification = Verdict(actions, verification.accepted)
     return Outcome(verification, Reason.NONE, "", verify_ms, reply.compute_ms, size)
+
+
+def _known(target: Description, request: Request, accepted: Sequence[bool]) -> int:
+    """Return how many of the first actions a reply leaves out, because the robot knows them.
+
+    Args:
+        target: what it proposes, and by which rule.
+        request: as it was sent.
+        accepted: which parts of its draft were, by the reply.
+    """
+    ahead = request.first_step - request.step
+    if not (target.rule.keeps_drafts and accepted and all(accepted)):
+        return ahead
+    drafted = request.actions.size // target.signature.action_dim
+    return max(ahead, min(drafted, target.signature.horizon))

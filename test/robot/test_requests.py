@@ -78,3 +78,17 @@ def test_a_reply_that_begins_later_goes_on_from_what_was_committed() -> None:
     assert early.message == "episode_id, step_id, first_step: (3, 7, 7), must be (3, 7, 9)"
     long = judged(described, request, replace(reply, actions=(0.0,) * 8), 12.0)
     assert long.message == "actions: 8 values, expected 4 for shape (2, 2)"
+
+
+def test_a_reply_judges_every_code_or_what_its_rule_says() -> None:
+    bare = replace(REQUEST, codes=np.empty(0, np.int64))
+    for rule, request, judged_parts in (("speculative", REQUEST, {2}), ("replace", REQUEST, {0, 1, 2})):
+        described = Description("target", rule, TARGET)
+        sound = {
+            parts
+            for parts in range(3)
+            if judged(described, request, replace(RIGHT, accepted=(False,) * parts), 12.0).verification
+        }
+        assert sound == judged_parts
+    none = judged(Description("target", "speculative", TARGET), bare, replace(RIGHT, accepted=()), 12.0)
+    assert none.verification is not None

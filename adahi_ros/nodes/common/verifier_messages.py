@@ -250,7 +250,7 @@ def from_reply(sent: int, response: VerifyDraft.Response) -> Reply:
         return Reply(0, "", *about, id=sent, fault=str(error))
     return Reply(
         response.status,
-        shortened(response.message),
+        response.message and shortened(response.message),
         *about,
         response.accepted,
         response.actions,
