@@ -5,14 +5,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import NamedTuple
 
 from adahi_ros.acceptance.interface import Acceptance, codes_differ, difference
 from adahi_ros.acceptance.registry import ACCEPTANCES
-from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.registry import RegistryError
 from adahi_ros.core.signature import Offer, Signature
-from adahi_ros.protocol.request import PROTOCOL_VERSION
+from adahi_ros.protocol.request import PROTOCOL_VERSION, SentParts
 
 LONGEST_HISTORY = 64  # observations that a robot keeps to send
 MOST_PICTURED = 8  # of them with their images, where these are sent as they are
@@ -146,26 +144,3 @@ class Wants:
         """Return which parts of a draft a target needs and can read."""
         alike = codes_differ(self.draft, described.signature) is None
         return SentParts(ACCEPTANCES[described.acceptance].needs_actions, alike)
-
-
-class SentParts(NamedTuple):
-    """Which parts of its drafts a robot sends to one target.
-
-    Attributes:
-        actions: all actions; else only those that the robot executes whatever the reply is.
-        codes: the codes, with their distributions.
-    """
-
-    actions: bool
-    codes: bool
-
-    def of(self, draft: Proposal, ahead: int = 0) -> Proposal:
-        """Return these parts of a draft.
-
-        Args:
-            draft: of the robot.
-            ahead: how many of its actions the robot executes whatever the reply is. Any target gets them:
-                they are few, and a target that cannot continue from them ignores them.
-        """
-        actions = draft.actions if self.actions else draft.actions[:, :ahead]
-        return Proposal(actions, draft.distribution if self.codes else None)

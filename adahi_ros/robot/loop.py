@@ -203,7 +203,9 @@ class ControlLoop:
                 self._commands.repeat(observation)
             return
         resumes = self._commands.resumes()
-        if self._last is None or not self._continues(observation):
+        last = None if self._last is None else self._last.observation
+        # A smaller step of the same episode: the steps are counted from the start again.
+        if last is None or observation.episode != last.episode or observation.step <= last.step:
             self._forget_plans()
             self.controller.reset(self._seed, [observation.episode])
         elif resumes:
@@ -220,7 +222,7 @@ class ControlLoop:
         except ValueError as error:
             self.totals.undrafted += 1
             raise DraftError(str(error)) from error
-        begun = ActiveStep(observation, step, received_s, self._milliseconds_since(received_s))
+        begun = ActiveStep(observation, step, received_s, 1e3 * (self._clock() - received_s))
         self._commands.heard()
         self._go_on(begun)
 
@@ -264,12 +266,6 @@ class ControlLoop:
     def _is_unattended(self) -> bool:
         return self._session.link is VerifierState.ABSENT and self.totals.steps == 0
 
-    def _continues(self, observation: Observation) -> bool:
-        assert self._last is not None
-        last = self._last.observation
-        # A smaller step of the same episode: whoever counts them has started again.
-        return observation.episode == last.episode and observation.step > last.step
-
     def _supersede(self, newer: Observation, now_s: float) -> None:
         waiting, self._waiting = self._waiting, None
         assert waiting is not None
@@ -288,12 +284,12 @@ class ControlLoop:
         if committed:
             draft = self.controller.committed(begun.step, committed)
             committed = draft.actions.shape[1]
-        draft = self._session.sent_parts.of(draft, committed)
         target = self._session.target
         told = self.instruction if target.instruction else ""
         self._told |= bool(told)
         observation, window = begun.observation, self._view.window(target)
         episode, step = observation.episode, observation.step
+        draft = self._session.sent_parts.of(draft, committed)
         trip_ms = reported_round_trip_ms(self._session.rtt_ms)
         return Request.of(draft, episode, step, window, committed, told, needed_in_s, trip_ms)
 
@@ -333,7 +329,7 @@ class ControlLoop:
         self._finish(waiting, outcome)
 
     def _finish(self, begun: ActiveStep, outcome: Outcome) -> None:
-        step, observation = begun.step, begun.observation
+        step, observation, by_plan = begun.step, begun.observation, self._goes_by_plan(begun)
         # Where replies are not waited for, this one is in the plan already.
         verdict = outcome.verification if self._ahead is None else None
         actions: np.ndarray | None
@@ -344,9 +340,8 @@ class ControlLoop:
             actions = self._unasked(step)
         except LookupError:
             actions = None
-        by_plan = self._goes_by_plan(begun)
         # Not by a reply alone: of one that comes late, nothing may be left to execute.
-        if by_plan or (verdict is not None and outcome.verification is not None):
+        if self.fallback.alone and (by_plan or (verdict is not None and outcome.verification is not None)):
             self.fallback.reset()
         alone = outcome.reason is not Reason.NONE and not by_plan
         withheld = (alone and not self.fallback.unverified()) or actions is None
@@ -357,7 +352,7 @@ class ControlLoop:
         commanded = self._commands.commanded()
         if commanded is not None:
             self.controller.executed(commanded[None])
-        total_ms = self._milliseconds_since(begun.received_s)
+        total_ms = 1e3 * (self._clock() - begun.received_s)
         self._last = replace(begun, withheld=withheld)
         record = begun.record(
             outcome,
@@ -376,9 +371,6 @@ class ControlLoop:
             return self.controller.finish(step, None)
         except LookupError:
             return None
-
-    def _milliseconds_since(self, start_s: float) -> float:
-        return 1e3 * (self._clock() - start_s)
 
 
 def _is_repeated(observation: Observation, before: Observation) -> bool:

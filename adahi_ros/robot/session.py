@@ -9,9 +9,9 @@ from enum import IntEnum
 
 from adahi_ros.core.signature import Signature
 from adahi_ros.gates.interface import LinkEstimate
-from adahi_ros.protocol.description import Described, Description, SentParts, Wants
+from adahi_ros.protocol.description import Described, Description, Wants
 from adahi_ros.protocol.records import Reason
-from adahi_ros.protocol.request import PROTOCOL_VERSION, Reply, Request, RequestFault
+from adahi_ros.protocol.request import PROTOCOL_VERSION, Reply, Request, RequestFault, SentParts
 from adahi_ros.protocol.window import WHOLE, SentWindows
 from adahi_ros.robot.link_estimate import Breaker, LinkEstimator, RetransmissionTimeout
 from adahi_ros.robot.requests import FATES, Fate, Outcome, PendingRequest, judged

@@ -155,6 +155,7 @@ class Fallback:
     the row either: else a gate that skips one now and then would keep a robot going without a target.
 
     Attributes:
+        alone: such steps in a row so far.
         withholds: nothing of a draft is to be executed until the target has verified one.
 
     Args:
@@ -167,12 +168,12 @@ class Fallback:
 
     def reset(self) -> None:
         """Count from 0: also where the target has verified a draft, or its plan is executed."""
-        self._alone, self.withholds = 0, False
+        self.alone, self.withholds = 0, False
 
     def unverified(self) -> bool:
         """Count a draft that was to be verified and was not; return whether it may be executed."""
-        self._alone += 1
-        self.withholds = self._limit is not None and self._alone > self._limit
+        self.alone += 1
+        self.withholds = self._limit is not None and self.alone > self._limit
         return not self.withholds
 
     @property

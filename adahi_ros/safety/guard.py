@@ -207,12 +207,14 @@ class Guard:
             lagging = self._following.error(measured, now_s)
             if lagging is not None:
                 self._lags(lagging)
+        low, high = self._envelope.limits.far  # no number is not outside
         why = self._fault(now_s)  # stale where the observation is long past
         if why is not None:
             self._owed = (wanted, measured)
             self._count((why,))
             return None
-        self._outside = measured is not None and self._envelope.limits.far_outside(measured)
+        with np.errstate(invalid="ignore"):
+            self._outside = measured is not None and bool(((measured < low) | (measured > high)).any())
         if self._outside:
             return self._stand(Intervention.POSITION, now_s)
         gap = now_s - self._put_s >= RESTS * self._config.period_s

@@ -26,9 +26,8 @@ from adahi_ros.lab.calibration.target_inputs import Asked, Jpeg
 from adahi_ros.lab.calibration.target_plans import Planned
 from adahi_ros.policies.absent import AbsentPolicy
 from adahi_ros.policies.interface import TargetUnavailableError
-from adahi_ros.protocol.description import SentParts
 from adahi_ros.protocol.records import Reason
-from adahi_ros.protocol.request import Request
+from adahi_ros.protocol.request import Request, SentParts
 from adahi_ros.protocol.window import SentWindows
 from adahi_ros.robot.controller import Controller
 from adahi_ros.robot.loop import ControlLoop

@@ -77,13 +77,10 @@ class Prediction:
     logits: np.ndarray
     offsets: np.ndarray
 
-    def where_finite(self) -> Prediction:
-        """Return the same; of rows that are not finite even logits, and offsets that are not numbers."""
-        finite = np.isfinite(self.logits).all(axis=(1, 2)) & np.isfinite(self.offsets).all(axis=(1, 2, 3, 4))
-        if finite.all():
-            return self
+    def without(self, rows: np.ndarray) -> Prediction:
+        """Return the same; of some rows, by mask, even logits, and offsets that are not numbers."""
         logits, offsets = self.logits.copy(), self.offsets.copy()
-        logits[~finite], offsets[~finite] = 0.0, np.nan
+        logits[rows], offsets[rows] = 0.0, np.nan
         return Prediction(logits, offsets)
 
     def offset_at(self, codes: np.ndarray) -> np.ndarray:
@@ -121,7 +118,11 @@ class CodePolicy(ActionRange, Policy):
     ) -> Proposal:
         """See `Policy.propose`."""
         window, condition = self.signature.window(observations), self.signature.condition(observations)
-        prediction = self.predict(window, condition).where_finite()
+        prediction = self.predict(window, condition)
+        logits, offsets = prediction.logits, prediction.offsets
+        finite = np.isfinite(logits).all(axis=(1, 2)) & np.isfinite(offsets).all(axis=(1, 2, 3, 4))
+        if not finite.all():
+            prediction = prediction.without(~finite)
         probabilities, counts = softmax(prediction.logits, sampling.temperature), None
         if sampling.sendable:
             counts = counted(probabilities)
