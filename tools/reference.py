@@ -21,6 +21,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import fields
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -34,9 +35,12 @@ from rclpy.utilities import try_shutdown
 
 from adahi_ros.core.assets import asset
 from adahi_ros.core.registry import Argument
+from adahi_ros.core.schema import checked
 from adahi_ros.lab.nodes.domain import exclusive_domain, loopback_environment
 from adahi_ros.nodes.common.command_line import listed
 from adahi_ros.nodes.launching.modules import MODULES
+from adahi_ros.safety.command_limits import LIMITS
+from adahi_ros.safety.entry_limits import ENTRY_LIMITS
 
 PAGE = "reference.md"
 NAMESPACE = "/robot_namespace"
@@ -104,7 +108,15 @@ def page() -> str:
     """Return the text of the page."""
     nodes = [_node(module, settings) for module, settings in NODES.items()]
     return "\n".join(
-        [HEAD, "# Nodes\n", *nodes, "# Messages, services and actions\n", *_interfaces(), _command()]
+        [
+            HEAD,
+            "# Nodes\n",
+            *nodes,
+            _limits(),
+            "# Messages, services and actions\n",
+            *_interfaces(),
+            _command(),
+        ]
     )
 
 
@@ -218,6 +230,30 @@ def _qos(qos: QoSProfile) -> str:
 
 
 # What is written down already
+
+
+def _limits() -> str:
+    """Return the keys of a file of limits."""
+    of_entries = [
+        f"| `limits.NAME.{name}` | {_allowed(limit.number)} | {limit.meaning} |"
+        for name, limit in ENTRY_LIMITS.items()
+    ]
+    of_commands = [
+        f"| `{name}` | a mapping of {', '.join(field.name for field in fields(LIMITS[name]))} "
+        f"| {' '.join(inspect.cleandoc(LIMITS[name].__doc__ or '').split())} |"
+        for name in LIMITS.shipped
+    ]
+    head = "# Limits\n\nKeys of the file `safety.limits`; NAME is a commanded entry, or `default`.\n"
+    return "\n".join([head, "| key | allowed | |\n|---|---|---|", *of_entries, *of_commands, ""])
+
+
+def _allowed(kind: Any) -> str:
+    """Return which values a type of a file allows, as its error says."""
+    try:
+        checked(kind, object())
+    except ValueError as error:
+        return str(error).partition(", must be ")[2]
+    return ""
 
 
 def _interfaces() -> Iterator[str]:

@@ -16,7 +16,7 @@ from adahi_ros.contract.parsing import load_contract
 from adahi_ros.nodes.common.parameters import filled
 from adahi_ros.nodes.robot.draft_policy_parameters import DraftPolicyParameters
 from adahi_ros.nodes.robot.draft_policy_parts import controller_of, policy_and_contract
-from adahi_ros.safety.limits import load_limits
+from adahi_ros.safety.limits_file import load_limits
 from adahi_ros.safety.named_limits import limits_path
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/run_lerobot.md").read_text()

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from adahi_ros.core.registry import Registry
+
 
 @dataclass(frozen=True)
 class Line:
@@ -257,6 +259,19 @@ BESIDE = (
     Line("Best", "best"),
 )
 """What the methods of papers are held against, in the same table."""
+
+
+ADDED: Registry[PaperMethod] = Registry("adahi_ros.literature", {})
+"""Methods that other packages add."""
+
+
+def known_methods() -> tuple[PaperMethod, ...]:
+    """Return the methods of papers, those of other packages last.
+
+    Raises:
+        RegistryError: one of another package cannot be imported.
+    """
+    return (*LITERATURE, *ADDED.values())
 
 
 def lines(methods: Iterable[PaperMethod] = LITERATURE) -> tuple[Line, ...]:

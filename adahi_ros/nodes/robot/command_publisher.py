@@ -23,7 +23,7 @@ from adahi_ros.nodes.robot.draft_policy_parameters import DraftPolicyParameters
 from adahi_ros.safety.commands import LONGEST_STOP_S, Commands, Outgoing, SafetyRecord
 from adahi_ros.safety.envelope import Envelope
 from adahi_ros.safety.guard import Guard, GuardConfig
-from adahi_ros.safety.named_limits import limits_warning, named_limits, named_workspace
+from adahi_ros.safety.named_limits import limits_warning, named_command_limits, named_limits
 from adahi_ros.safety.permission import Permission
 
 AT_ONCE = 0  # as a stamp: the command belongs to no observation
@@ -69,8 +69,8 @@ class CommandPublisher:
         config = GuardConfig(contract.period_s, values.safety.hold_after_s)
         envelope = Envelope(limits, what.fields, contract.period_s)
         permission.configure(values.safety.require_enable, values.safety.enable_timeout_s)
-        workspace = named_workspace(named, what)
-        self.guard = Guard(envelope, config, permission, time.monotonic(), workspace)
+        judges = named_command_limits(named, what)
+        self.guard = Guard(envelope, config, permission, time.monotonic(), judges)
         self._commands = Commands(self.guard, contract.action, measured)
         interface, frame_id = values.command_interface, values.command.frame_id
         lockstep = values.command.lockstep

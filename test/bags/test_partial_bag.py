@@ -14,31 +14,19 @@ import numpy as np
 import pytest
 
 from adahi_ros.bags.bag_files import bag_files
-from adahi_ros.bags.bag_reader import Received, read_bag
+from adahi_ros.bags.bag_reader import read_bag
 from adahi_ros.bags.bag_writer import STORAGES
 from adahi_ros.bags.definitions import BagError
 from adahi_ros.bags.partial_bag import in_time
+from test.bags.conftest import FORMS, WANTED, Comparable, comparable
 
-WANTED = {"joint_states": "sensor_msgs/msg/JointState", "task_state": "adahi_msgs/msg/TaskState"}
-FORMS = [(storage, how) for storage in STORAGES for how in ("none", "file", "message")] + [
-    ("mcap", "storage")
-]
-Told = list[tuple[str, int, bytes]]
+EVERY_FORM = [*FORMS, ("mcap", "storage")]
 
 
-def told(found: list[Received]) -> Told:
-    """What can be compared."""
-    values = {"joint_states": "position", "task_state": "state"}
-    return [
-        (each.topic, each.received_ns, np.asarray(getattr(each.message, values[each.topic])).tobytes())
-        for each in found
-    ]
-
-
-def remains(bag: Path) -> tuple[Told, str]:
+def remains(bag: Path) -> tuple[Comparable, str]:
     """Return what is whole of a bag, and what is said of the rest."""
     losses: list[str] = []
-    found = told(list(read_bag(bag, WANTED, on_loss=losses.append)))
+    found = comparable(read_bag(bag, WANTED, on_loss=losses.append))
     assert len(losses) <= 1
     assert all("\n" not in each for each in losses)
     return found, "".join(losses)
@@ -59,24 +47,24 @@ def cut(file: Path, length: int) -> None:
     file.write_bytes(file.read_bytes()[:length])
 
 
-@pytest.mark.parametrize(("storage", "compression"), FORMS)
+@pytest.mark.parametrize(("storage", "compression"), EVERY_FORM)
 def test_a_whole_bag_is_read_as_ever(
     storage: str, compression: str, lines: list[Any], in_bag: Callable[..., Path]
 ) -> None:
     bag = in_bag(lines[:200], storage=storage, compression=compression)
-    whole = told(list(read_bag(bag, WANTED)))
+    whole = comparable(read_bag(bag, WANTED))
     assert len(whole) > 100
     assert remains(bag) == (whole, "")
     if compression != "file":
         assert remains(only_file(bag))[0] == whole
 
 
-@pytest.mark.parametrize(("storage", "compression"), FORMS)
+@pytest.mark.parametrize(("storage", "compression"), EVERY_FORM)
 def test_of_a_file_that_was_cut_off_the_beginning_is_read(
     storage: str, compression: str, lines: list[Any], in_bag: Callable[..., Path]
 ) -> None:
     bag = in_bag(lines[:200], storage=storage, compression=compression)
-    whole, file = told(list(read_bag(bag, WANTED))), only_file(bag)
+    whole, file = comparable(read_bag(bag, WANTED)), only_file(bag)
     content, most = file.read_bytes(), 0
     lengths = np.random.default_rng(3).integers(len(content) // 2, len(content), size=12)
     for length in map(int, lengths):
@@ -123,7 +111,7 @@ def test_of_a_database_that_was_cut_off_about_as_much_is_read_as_is_there(
     lines: list[Any], in_bag: Callable[..., Path]
 ) -> None:
     bag = in_bag(lines, storage="sqlite3")
-    whole, file = told(list(read_bag(bag, WANTED))), only_file(bag)
+    whole, file = comparable(read_bag(bag, WANTED)), only_file(bag)
     content = file.read_bytes()
     for share in (0.5, 0.75, 0.9):
         file.write_bytes(content[: round(share * len(content))])
@@ -137,7 +125,7 @@ def test_every_message_before_the_cut_is_read_and_those_after_it_are_counted(
     lines: list[Any], in_bag: Callable[..., Path]
 ) -> None:
     bag = in_bag(lines)
-    whole, file = told(list(read_bag(bag, WANTED))), only_file(bag)
+    whole, file = comparable(read_bag(bag, WANTED)), only_file(bag)
     content = file.read_bytes()
     at = content.index(whole[301][2]) + 4  # amid the numbers of that message
     cut(file, at)
@@ -156,11 +144,11 @@ def test_every_message_before_the_cut_is_read_and_those_after_it_are_counted(
     assert at - 400 < int(said_of_it[1]) < at
 
 
-def test_where_nobody_knows_how_much_there_was_that_is_told(
+def test_where_nobody_knows_how_much_there_was_that_is_named(
     lines: list[Any], in_bag: Callable[..., Path]
 ) -> None:
     bag = in_bag(lines[:200])
-    whole = told(list(read_bag(bag, WANTED)))
+    whole = comparable(read_bag(bag, WANTED))
     (bag / "metadata.yaml").unlink()
     found, said = remains(bag)
     assert found == whole
@@ -191,7 +179,7 @@ def split(lines: list[Any], in_bag: Callable[..., Path], tmp_path: Path) -> Path
 def test_of_a_bag_of_several_files_those_that_are_whole_are_read(
     split: Path, lines: list[Any], tmp_path: Path
 ) -> None:
-    whole = told(list(read_bag(split, WANTED)))
+    whole = comparable(read_bag(split, WANTED))
     assert len(whole) == 720
     assert remains(split) == (whole, "")
     last = split / "split_11.mcap"
@@ -221,7 +209,7 @@ def test_messages_that_came_out_of_order_are_read_by_their_times(
     ]
     for storage in STORAGES:
         bag = in_bag(moved, storage=storage)
-        whole = told(list(read_bag(bag, WANTED)))
+        whole = comparable(read_bag(bag, WANTED))
         assert [time for _, time, _ in whole] == sorted(time for _, time, _ in whole)
         assert remains(bag) == (whole, "")
 
@@ -252,7 +240,7 @@ def test_what_a_database_has_not_taken_over_yet_is_read_and_its_files_stay_as_th
 ) -> None:
     """Of a write-ahead log the committed rows are added; of a journal those that were not are taken back."""
     bag = in_bag(lines[:200], storage="sqlite3")
-    whole, file = told(list(read_bag(bag, WANTED))), only_file(bag)
+    whole, file = comparable(read_bag(bag, WANTED)), only_file(bag)
     with closing(sqlite3.connect(file, isolation_level=None)) as database:
         database.execute(f"PRAGMA journal_mode = {mode}")
         database.execute("PRAGMA cache_size = 1")
@@ -275,7 +263,7 @@ def test_what_a_database_has_not_taken_over_yet_is_read_and_its_files_stay_as_th
     assert {each.name: each.read_bytes() for each in killed.iterdir()} == before
 
 
-def test_a_bag_with_nothing_that_can_be_read_is_told(
+def test_a_bag_with_nothing_that_can_be_read_is_named(
     lines: list[Any], in_bag: Callable[..., Path], tmp_path: Path
 ) -> None:
     bag = in_bag(lines[:20])
