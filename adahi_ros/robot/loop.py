@@ -16,9 +16,8 @@ from adahi_ros.gates.gate_config import ControllerConfig
 from adahi_ros.protocol.records import Reason, StepRecord
 from adahi_ros.protocol.request import Request, reported_round_trip_ms
 from adahi_ros.robot.controller import Controller, Step
-from adahi_ros.robot.requests import Outcome
 from adahi_ros.robot.session import VerifierSession, VerifierState
-from adahi_ros.robot.steps import ActiveStep, Fallback, Totals
+from adahi_ros.robot.steps import ActiveStep, Fallback, Outcome, Totals
 from adahi_ros.robot.target_view import TargetView
 
 if TYPE_CHECKING:

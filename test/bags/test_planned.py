@@ -17,7 +17,7 @@ from adahi_ros.contract.assembler import ObservationAssembler
 from adahi_ros.contract.contract import BY_CONTRACT, Contract
 from adahi_ros.contract.fields import InputError
 from adahi_ros.contract.parsing import parse_contract
-from adahi_ros.core.action_range import ActionRange
+from adahi_ros.core.proposal import ActionRange
 from adahi_ros.core.signature import Observations
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
 from adahi_ros.gates.interface import LinkEstimate
@@ -31,9 +31,8 @@ from adahi_ros.protocol.request import Request, SentParts
 from adahi_ros.protocol.window import SentWindows
 from adahi_ros.robot.controller import Controller
 from adahi_ros.robot.loop import ControlLoop
-from adahi_ros.robot.requests import Outcome
 from adahi_ros.robot.session import VerifierState
-from adahi_ros.robot.steps import Fallback
+from adahi_ros.robot.steps import Fallback, Outcome
 from adahi_ros.robot.target_view import target_view, view_of_contract
 from adahi_ros.server.engine import Engine
 from adahi_ros.server.verifier import TargetVerifier

@@ -21,8 +21,8 @@ from adahi_ros.protocol.description import Wants
 from adahi_ros.protocol.request import Request, reported_round_trip_ms
 from adahi_ros.protocol.window import WireWindow
 from adahi_ros.robot.prefetch import RequestsAhead
-from adahi_ros.robot.requests import Outcome, PendingRequest
 from adahi_ros.robot.session import VerifierSession, VerifierState
+from adahi_ros.robot.steps import Outcome, PendingRequest
 
 STRIDE = 0.02  # of the walk, per step and number
 

@@ -9,8 +9,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from adahi_ros.core.action_range import ActionRange
-from adahi_ros.core.proposal import CodeDistribution, Proposal, counted, probabilities_of, sample, softmax
+from adahi_ros.core.proposal import (
+    ActionRange,
+    CodeDistribution,
+    Proposal,
+    counted,
+    probabilities_of,
+    sample,
+    softmax,
+)
 from adahi_ros.core.signature import Observations
 from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling
 from adahi_ros.policies.vqbet.vqbet_sizes import NetworkSizes
