@@ -1,4 +1,4 @@
-"""docs/extending.md does what it says, from outside of the package: its files, its lines, its commands."""
+"""docs/how_to/extend.md works from outside of the package: its files, its lines, its commands."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = (ROOT / "docs/extending.md").read_text()
+PAGE = (ROOT / "docs/how_to/extend.md").read_text()
 SECTIONS = (
     "A task",
     "A draft",

@@ -14,7 +14,7 @@ from adahi_ros.core.proposal import Proposal
 
 
 class Distance(Acceptance):
-    """Keeps a draft whose every entry, at every step, is near to the target's; else the target's plan comes.
+    """Keeps a draft whose every entry, at every step, is near to the target's; otherwise the target's plan.
 
     Of a draft that is shorter than the target's plan, the rest is the target's.
 

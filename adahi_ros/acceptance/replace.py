@@ -10,7 +10,7 @@ from adahi_ros.core.proposal import Proposal
 
 
 class Replace(Acceptance):
-    """The target policy alone. Of codes it tells which happen to be those of the draft."""
+    """The target's own actions, whatever was drafted."""
 
     exact = True
 

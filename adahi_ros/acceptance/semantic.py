@@ -117,7 +117,7 @@ def save_semantic_head(path: Path, head: SemanticHead) -> None:
 
 
 class Semantic(Acceptance):
-    """Speculative sampling; of drafts that it rejects, those whose risk is below a tolerance stand whole.
+    """Speculative sampling that also keeps rejected drafts whose predicted risk is below a tolerance.
 
     At tolerance 0 it is speculative sampling, exactly. Where the link is known, the tolerance is the round
     trip that a rejection may cost as a share of `patience_ms`: on a link that costs nothing, none.

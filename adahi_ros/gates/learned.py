@@ -157,7 +157,7 @@ def save_harm_model(path: Path, model: HarmModel) -> None:
 
 @dataclass(eq=False)
 class LearnedGate(Gate):
-    """Expected harm of not asking.
+    """Harm of sending no request, in action scales, predicted by a small network from all other signs.
 
     Raises:
         ValueError: there is no file.

@@ -32,7 +32,7 @@ class EntryLimit:
     """A limit of one commanded entry, a number; of a position the smallest and the largest one.
 
     Attributes:
-        meaning: what it limits, for docs/reference.md.
+        meaning: what it limits, for docs/reference/limits.md.
         number: type of its value.
         needed_by: commands whose limits must say it.
         needed_if_measured: likewise, where the entry's position is measured.

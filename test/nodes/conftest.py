@@ -13,6 +13,7 @@ from rclpy.parameter import Parameter
 
 from adahi_ros.lab.nodes.domain import exclusive_domain
 from adahi_ros.lab.nodes.observer import Observer
+from test.nodes.in_process import NodesInProcess
 
 Make = Callable[..., Any]
 
@@ -48,6 +49,21 @@ def make_node(observer: Observer) -> Iterator[Make]:
     yield make
     for node in nodes:
         node.destroy_node()
+
+
+@pytest.fixture
+def nodes(observer: Observer) -> Iterator[NodesInProcess]:
+    """Nodes in this process that are spun, and what ends them."""
+    nodes = NodesInProcess(observer)
+    yield nodes
+    nodes.close()
+
+
+@pytest.fixture
+def ends() -> Iterator[list[Observer]]:
+    """The two ends of a service in one domain: server and robot."""
+    with observing("server", "robot") as observers:
+        yield observers
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The files of docs/run_lerobot.md work as they stand."""
+"""The files of docs/how_to/run_lerobot.md work as they stand."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from adahi_ros.nodes.robot.draft_policy_parts import controller_of, policy_and_c
 from adahi_ros.safety.limits_file import load_limits
 from adahi_ros.safety.named_limits import limits_path
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs/run_lerobot.md").read_text()
+PAGE = (Path(__file__).resolve().parents[2] / "docs/how_to/run_lerobot.md").read_text()
 CONTRACT, TARGET, PARAMETERS = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
 
 

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from typing import Any
 
-import pytest
 from adahi_msgs.srv import VerifyDraft
 
 from adahi_ros.lab.nodes.observer import Observer
 from adahi_ros.nodes.common.qos import verify_qos
 from adahi_ros.nodes.common.reachable import Clients
 from adahi_ros.nodes.server.request_scheduler import BatchParameters
-from test.nodes.conftest import observing
 from test.nodes.test_turns_elsewhere import Front
 
 REQUESTS = 40
@@ -29,12 +26,6 @@ class Counted:
     def send_response(self, response: VerifyDraft.Response, header: Any) -> None:
         self.sent.append(response.step_id)
         self._service.send_response(response, header)
-
-
-@pytest.fixture
-def ends() -> Iterator[list[Observer]]:
-    with observing("server", "robot") as observers:
-        yield observers
 
 
 def taken(service: Any, count: int) -> list[tuple[VerifyDraft.Request, Any]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,17 +13,10 @@ from std_srvs.srv import Trigger
 from adahi_ros.lab.nodes.observer import Observer
 from adahi_ros.nodes.common.executors import executor_of
 from adahi_ros.nodes.common.reachable import ServiceReplies
-from test.nodes.conftest import observing
 
 REQUESTS = 30
 UNMATCHED = QoSProfile(depth=REQUESTS, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 LONG_S = 30.0
-
-
-@pytest.fixture
-def ends() -> Iterator[list[Observer]]:
-    with observing("server", "robot") as observers:
-        yield observers
 
 
 def test_a_client_that_replies_do_not_reach_is_served_and_gets_few_of_them(

@@ -7,11 +7,11 @@ from dataclasses import asdict
 
 from rich.text import Text
 
-from adahi_ros.cli.options import JsonFile
+from adahi_ros.cli import options
 from adahi_ros.cli.terminal import console, say, write_json
 
 
-def methods(json_file: JsonFile = None) -> None:
+def methods(json_file: options.JsonFile = None) -> None:
     """Tell which papers' methods are here, how each is run, when to use it and what it costs."""
     from adahi_ros.lab.papers.literature import LITERATURE, known_methods
 
@@ -29,5 +29,5 @@ def methods(json_file: JsonFile = None) -> None:
     say(
         "a step: ms on the robot, of ball, Meta-World and kitchen; on your machine: benchmarks/method_cost.py"
     )
-    say("what each did on these worlds: docs/methods.md")
+    say("what each did on these worlds: docs/research/methods.md")
     write_json(json_file, {"methods": [{**asdict(each), "run": each.run} for each in known]})
