@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from adahi_ros.safety.envelope import RESTS, Envelope
-from adahi_ros.safety.following import Following, Unwrapped, fastest, stopping_path
+from adahi_ros.safety.envelope import RESTS, Envelope, Following, Unwrapped, fastest, stopping_path
 from adahi_ros.safety.intervention import Admitted, Intervention
 from adahi_ros.safety.permission import Permission
 

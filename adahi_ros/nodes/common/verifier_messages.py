@@ -33,8 +33,7 @@ from adahi_ros.protocol.request import (
     fingerprint_number,
     fingerprint_text,
 )
-from adahi_ros.protocol.sizes import IMAGE_FORMAT, reply_bytes, request_bytes
-from adahi_ros.protocol.window import WireRows, WireWindow
+from adahi_ros.protocol.window import IMAGE_FORMAT, WireRows, WireWindow, reply_bytes, request_bytes
 from adahi_ros.vision.interface import MAX_SIDE
 
 
