@@ -179,8 +179,8 @@ def _digest(content: bytes, kind: bytes = b"") -> bytes:
     return blake2b(content, digest_size=ROW_DIGEST_BYTES, person=kind).digest()
 
 
-# Sizes of requests and replies as CDR serializes them, without ROS: the fields of `VerifyDraft.srv` in its order.
-# What DDS and UDP add around a message is not in it.
+# Sizes of requests and replies as CDR serializes them: the fields of `VerifyDraft.srv` in its order. What DDS
+# and UDP add around a message is not in it.
 
 HEADER = 4  # of every serialized message
 IMAGE_FORMAT = "jpeg"
