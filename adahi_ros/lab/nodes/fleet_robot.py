@@ -11,7 +11,6 @@ import heapq
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -55,7 +54,7 @@ class FleetRecord:
     bytes_up: int = 0
     bytes_down: int = 0
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> dict[str, object]:
         """Return it as `json` takes it."""
         return {**vars(self), "reasons": dict(self.reasons)}
 
