@@ -57,18 +57,8 @@ def test_a_file_of_ones_own_is_gone_by(ball: Path, tmp_path: Path) -> None:
     for threshold in (3.0, 11.0):
         told["/**/draft_policy"]["ros__parameters"]["gate"]["threshold"] = threshold
         own.write_text(yaml.safe_dump(told))
-        run(
-            "replay",
-            ball,
-            "--params",
-            own,
-            "--methods",
-            "best",
-            "--json",
-            figures,
-            "--picture",
-            tmp_path / "a.png",
-        )
+        written = ("--json", figures, "--picture", tmp_path / "a.png")
+        run("replay", ball, "--params", own, "--methods", "best", *written)
         calls[threshold] = json.loads(figures.read_text())["methods"]["best"]["calls"]
     assert calls[3.0] > 2 * calls[11.0] > 0
     del told["/**/draft_policy"]["ros__parameters"]["safety"]
