@@ -14,6 +14,7 @@ from adahi_ros.bags.bag_reader import read_bag
 from adahi_ros.bags.bag_writer import STORAGES, BagWriter
 from adahi_ros.bags.definitions import BagError
 from adahi_ros.bags.recovery import recover
+from test.bags import conftest as toy
 
 KIND = "sensor_msgs/msg/JointState"
 WANTED = {"joint_states": KIND}
@@ -31,7 +32,7 @@ def messages_of(bag: Path) -> Written:
 
 
 @pytest.fixture(scope="session")
-def messages(toy: Any) -> Written:
+def messages() -> Written:
     """Times and bytes of 300 joint states."""
     positions = np.random.default_rng(0).normal(size=(300, 2))
     return [

@@ -6,7 +6,6 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -19,6 +18,7 @@ from adahi_ros.lab.calibration import replay
 from adahi_ros.lab.evaluation import step_latency as latency
 from adahi_ros.lab.evaluation.task_contract import contract_values
 from adahi_ros.lab.tasks import make
+from test.bags import conftest as toy
 from test.bags.conftest import run
 
 OF_THE_BALL = asset("config/ball.yaml")
@@ -26,7 +26,6 @@ OF_THE_BALL = asset("config/ball.yaml")
 
 @pytest.fixture
 def ball(
-    toy: ModuleType,
     demonstrations: Callable[[int], Trajectories],
     in_bag: Callable[..., Path],
     monkeypatch: pytest.MonkeyPatch,

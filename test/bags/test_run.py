@@ -14,6 +14,7 @@ from adahi_ros.lab.calibration.bag_run import BagRun, bag_run_figures, read_run,
 from adahi_ros.lab.evaluation.run_metrics import run_figures
 from adahi_ros.lab.reporting.bag_report import write_bag_report
 from adahi_ros.protocol.records import Reason, RunRecord, StepRecord
+from test.bags import conftest as toy
 
 STEPS = 40
 
@@ -39,21 +40,21 @@ def records(step_record: Callable[..., StepRecord]) -> list[StepRecord]:
     return made
 
 
-def link(stamp_ns: int, rtt_ms: float, toy: Any) -> Any:
+def link(stamp_ns: int, rtt_ms: float) -> Any:
     return toy.make(
         toy.KINDS["link_state"], header=toy.header(stamp_ns), rtt_ms=rtt_ms, loss=0.25, misses=0.5
     )
 
 
 @pytest.fixture
-def run_bag(step_record: Callable[..., StepRecord], in_bag: Callable[..., Path], toy: Any) -> Path:
+def run_bag(step_record: Callable[..., StepRecord], in_bag: Callable[..., Path]) -> Path:
     lines, at = [], 0
     for record in records(step_record):
         at = record.stamp_ns + 2_000_000
         lines.append(toy.Line("draft_status", toy.status(record), at))
     lines += [
-        toy.Line("link_state", link(at, float("nan"), toy), at + 1),
-        toy.Line("link_state", link(at + 1_000_000_000, 4.0, toy), at + 2),
+        toy.Line("link_state", link(at, float("nan")), at + 1),
+        toy.Line("link_state", link(at + 1_000_000_000, 4.0), at + 2),
         toy.Line("safety_state", toy.safety(at, [3, 0, 1, 0, 0, 0, 0, 0]), at + 3),
         toy.Line("safety_state", toy.safety(at, [5, 0, 1, 0, 0, 0, 0, 0]), at + 4),
         toy.Line("safety_state", toy.safety(at, [1, 0, 0, 0, 0, 2, 0, 0]), at + 5),  # activated again
@@ -132,7 +133,7 @@ def test_a_report_of_a_bag_that_was_cut_off_says_so(run_bag: Path, tmp_path: Pat
 
 
 def test_a_run_without_link_envelope_or_judge_is_reported_too(
-    step_record: Callable[..., StepRecord], in_bag: Callable[..., Path], tmp_path: Path, toy: Any
+    step_record: Callable[..., StepRecord], in_bag: Callable[..., Path], tmp_path: Path
 ) -> None:
     made = step_record(transmitted=False, verified=False, accepted=())
     run = read_run(in_bag([toy.Line("draft_status", toy.status(made), 5)]))
@@ -144,7 +145,7 @@ def test_a_run_without_link_envelope_or_judge_is_reported_too(
 
 
 def test_a_run_by_plans_is_reported_with_them(
-    step_record: Callable[..., StepRecord], in_bag: Callable[..., Path], tmp_path: Path, toy: Any
+    step_record: Callable[..., StepRecord], in_bag: Callable[..., Path], tmp_path: Path
 ) -> None:
     """A request at every fourth step; the first plan is there from the fifth on, corrected by (3, 4)."""
     lines = []
@@ -190,7 +191,7 @@ def test_a_bag_without_a_draft_policy_is_told(bag: Path) -> None:
 
 
 def test_a_reason_that_nobody_knows_is_told(
-    step_record: Callable[..., StepRecord], in_bag: Callable[..., Path], toy: Any
+    step_record: Callable[..., StepRecord], in_bag: Callable[..., Path]
 ) -> None:
     message = replace(toy.status(step_record()), reason=99)
     with pytest.raises(BagError, match="draft_status: step 0, 99 is not a valid Reason"):
