@@ -116,8 +116,8 @@ def calibrate(
     json_file: JsonFile = None,
 ) -> None:
     """Measure how deviation tells rejection; write thresholds as a ROS parameter file."""
-    from adahi_ros.lab.calibration.bag_calibration import CalibratedRobot, calibrate_bags
-    from adahi_ros.lab.calibration.calibrate import RATE, node_parameters
+    from adahi_ros.lab.calibration.bag_calibration import calibrate_bags
+    from adahi_ros.lab.calibration.calibrate import Wanted, node_parameters
     from adahi_ros.lab.calibration.calibrate import calibrate as run
     from adahi_ros.lab.calibration.robot_file import RobotFile
     from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
@@ -130,8 +130,16 @@ def calibrate(
         for option, value in (("task", task), ("rejection", rejection), ("checkpoints", checkpoints)):
             if value is not None:
                 raise ValueError(f"{option}: {value}, must be left out where a bag is given")
-        file = None if params is None else RobotFile.read(existing("--params", params), namespace)
-        robot = CalibratedRobot(contract, draft, target, instruction, file)
+        robot = RobotFile.absent()
+        if params is not None:
+            robot = RobotFile.read(existing("--params", params), namespace)
+        else:
+            for option, value in (("contract", contract), ("draft", draft)):
+                if value is None:
+                    raise ValueError(
+                        f"{option}: none, must be given with a bag, or be in the file of --params"
+                    )
+        robot = robot.with_options(contract, draft, target, instruction)
         name = robot.robot_type
         for option, path in zip(("--draft", "--target"), robot.policies, strict=True):
             policy_there(option, path)
@@ -147,6 +155,7 @@ def calibrate(
     picture = picture_file("--picture", picture if picture is not None else default)
     tried("--out", out)
     verifier: dict[str, Any] = {}
+    wanted = Wanted(rate, smoothing, normalization, draft_temperature, rejection)
     with console.status("calibrating") as status:
 
         def tell(line: str) -> None:
@@ -154,15 +163,7 @@ def calibrate(
 
         if bag:
             found, node, verifier = calibrate_bags(
-                robot,
-                bag,
-                namespace,
-                backend,
-                rate,
-                seed,
-                smoothing,
-                normalization,
-                draft_temperature,
+                *(robot, bag, namespace, backend, wanted, seed),
                 say if incomplete else None,
                 planned(status),
                 tell,
@@ -170,9 +171,7 @@ def calibrate(
         else:
             assert task is not None
             files = PolicyFiles(folder_of(task, checkpoints), backend)
-            temperature = 1.0 if draft_temperature is None else draft_temperature
-            how = smoothing, normalization, temperature, rejection, workers, tell
-            found = run(task, files, RATE if rate is None else rate, seed, episodes, *how)
+            found = run(task, files, wanted, seed, episodes, workers, tell)
             node = node_parameters(
                 task, f"{name}/draft" if checkpoints is None else str((checkpoints / "draft").resolve())
             )
@@ -208,7 +207,7 @@ def calibration_for(
         ValueError: nobody gave a file or a rate, none is shipped, and a method has a threshold.
     """
     from adahi_ros.gates.parameter_file import Calibration, load_calibration
-    from adahi_ros.lab.calibration.calibrate import EPISODES
+    from adahi_ros.lab.calibration.calibrate import Wanted
     from adahi_ros.lab.calibration.calibrate import calibrate as run
     from adahi_ros.lab.evaluation.loaded_policies import check_fits
     from adahi_ros.lab.methods.file_methods import is_file_method
@@ -236,18 +235,11 @@ def calibration_for(
         return found
     drafting = not all(METHODS[method].by_plans for method in methods)
     every = [*METHODS, *methods] if policies.share_codes and drafting else methods
+    wanted = Wanted.as_in(found, own if unchanged else every, rate, draft_temperature)
     with console.status("recalibrating") as status:
         made = run(
-            task,
-            files,
-            found.transmission_rate if rate is None else rate,
-            seed,
-            EPISODES,
-            found.smoothing,
-            found.normalization,
-            found.draft_temperature if draft_temperature is None else draft_temperature,
+            *(task, files, wanted, seed),
             workers=workers,
             say=lambda line: status.update(f"recalibrating: {line}"),
-            methods=own if unchanged else every,
         )
     return replace(found, thresholds={**made.thresholds, **found.thresholds}) if unchanged else made
