@@ -97,10 +97,11 @@ def replay(
     """Tell what each method would have done and cost at recorded observations, without a robot."""
     from adahi_ros.bags.bag_files import closed, files_of
     from adahi_ros.contract.parsing import load_contract
-    from adahi_ros.lab.calibration.replay import calibration_of, goes_by_plans, load_pair
+    from adahi_ros.lab.calibration.replay import calibration_of, load_pair
     from adahi_ros.lab.calibration.replay import replay as run
     from adahi_ros.lab.calibration.robot_file import RobotFile
     from adahi_ros.lab.link.link_profile import profile_named
+    from adahi_ros.lab.methods.methods import METHODS as NAMED
     from adahi_ros.lab.methods.methods import parse_methods
     from adahi_ros.lab.reporting.bag_tables import replay_table
     from adahi_ros.lab.reporting.replay_figure import draw_replay
@@ -121,7 +122,7 @@ def replay(
     policy_there(f"{told.path}: checkpoint" if draft is None else "--draft", draft or draft_there)
     policy_there("--target", target or target_there)
     by_plans: tuple[Path | None, Path | None] = (None, None)
-    if best is not None if names is None else any(map(goes_by_plans, names)):
+    if best is not None if names is None else any(NAMED[name].by_plans for name in names):
         by_plans = _plans(told, draft_there, plans)
     thresholds = _thresholds(calibration, told, robot.robot_type)
     for bag in bags:
@@ -192,8 +193,7 @@ def _parameter_file(params: Path | None, read: Contract | None) -> Path:
 
 def _plans(told: RobotFile, draft: Path, folder: Path | None) -> tuple[Path | None, Path | None]:
     """Return the target that plans and the corrector of its plans; None for what is not there."""
-    from adahi_ros.lab.calibration.replay import plans_in
-    from adahi_ros.lab.evaluation.loaded_policies import PLANS
+    from adahi_ros.lab.evaluation.loaded_policies import PLANS, plans_in
 
     if folder is not None:
         found = plans_in(folder.expanduser())

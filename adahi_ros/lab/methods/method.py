@@ -22,8 +22,6 @@ from adahi_ros.proposers.interface import Proposer
 from adahi_ros.robot.controller import Controller
 from adahi_ros.server.verifier import TargetVerifier
 
-OnStep = Callable[[int], None]
-
 
 class Source(Protocol):
     """Completes a method when it is first used."""
@@ -211,9 +209,9 @@ class Method:
         world: World,
         seed: int,
         episodes: Sequence[int],
-        on_step: OnStep = lambda step: None,
+        on_step: Callable[[], None] = lambda: None,
     ) -> Log:
-        """Run episodes of a world to their end; raises as `threshold`."""
+        """Run episodes of a world to their end; `on_step` as `rollout`; raises as `threshold`."""
         method = self.on(bench.task)
         actor, target, rule = method._parts(bench.policies)
         gate, proposer = method._own_gate(), None
@@ -232,9 +230,7 @@ class Method:
         verifier = TargetVerifier(
             target, rule, agreement=method.agreement, arguments=method.acceptance_arguments
         )
-        return rollout(
-            world, controller, verifier, seed, episodes, on_step, late=method.delay, across=bench.across
-        )
+        return rollout(world, controller, verifier, seed, episodes, on_step, method.delay, bench.across)
 
     def _own_gate(self) -> Gate | None:
         return None if self.own is None or self.own.proposes else self.own.made_gate()

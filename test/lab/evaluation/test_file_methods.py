@@ -45,7 +45,7 @@ def written(tmp_path: Path) -> Written:
 
 
 def run(comparison: Comparison, name: str, episodes: int = 3) -> Log:
-    return METHODS[name].run(comparison.bench(), make("ball"), 5, range(episodes), lambda step: None)
+    return METHODS[name].run(comparison.bench(), make("ball"), 5, range(episodes))
 
 
 def assert_same(one: Log, other: Log) -> None:

@@ -22,7 +22,7 @@ from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling
 
 def run(policies: Policies, calibration: Calibration, name: str) -> Log:
     bench = Bench("ball", policies, calibration)
-    return METHODS[name].run(bench, make("ball"), 3, range(4), lambda step: None)
+    return METHODS[name].run(bench, make("ball"), 3, range(4))
 
 
 @pytest.mark.parametrize("proposer", ["draft", "plan"])
@@ -87,7 +87,7 @@ def test_its_names_are_methods_that_no_robot_can_run(policies: Policies, calibra
 def test_chance_takes_its_place_at_its_rate(comparison: Comparison) -> None:
     figures = {"transmission_rate": 0.4, "steps_per_episode": 30.0}
     for name, proposer in (("oracle:draft@0.3", "draft"), ("oracle:plan@0.3", "plan")):
-        baseline = random_baseline(Entry(name, "itself", METHODS[name], comparison, range(2)), figures)
+        baseline = random_baseline(Entry(METHODS[name], comparison, range(2), name, "itself"), figures)
         assert baseline is not None
         assert (baseline.method.proposer, baseline.method.gate) == (proposer, "random")
 

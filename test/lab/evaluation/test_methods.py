@@ -98,7 +98,7 @@ def test_the_oracle_transmits_exactly_where_the_target_is_likely_to_reject(
 ) -> None:
     threshold = calibration.thresholds[ORACLE]
     bench = Bench("ball", policies, calibration)
-    log = METHODS["oracle"].run(bench, two_steps, 3, range(MANY), lambda step: None)
+    log = METHODS["oracle"].run(bench, two_steps, 3, range(MANY))
     # The same drafts again, seen from outside: the first step's, where the past is the same for every gate.
     two_steps.reset(3, range(MANY))
     history = policies.draft.signature.history
@@ -120,7 +120,7 @@ def test_the_oracle_transmits_exactly_where_the_target_is_likely_to_reject(
 def test_replies_may_be_late_and_the_target_agree(comparison: Comparison) -> None:
     bench = comparison.bench()
     logs = [
-        METHODS[name].run(bench, make("ball"), 5, range(3), lambda step: None)
+        METHODS[name].run(bench, make("ball"), 5, range(3))
         for name in ("plan_2", "plan_2+1", "plan_2+1:choose")
     ]
     prompt, late, agreeing = (log.action[:20] for log in logs)
@@ -133,7 +133,7 @@ def test_a_draft_and_blended_plans_are_evaluated(comparison: Comparison) -> None
     always, hardly = (f"draft_checks_plan:expected_error@{far}" for far in (0, 999))
     for name in ("plan_2", "average_2", always, hardly):
         assert METHODS[name].threshold(bench) is not None
-        logs[name] = METHODS[name].run(bench, make("ball"), 5, range(2), lambda step: None)
+        logs[name] = METHODS[name].run(bench, make("ball"), 5, range(2))
     assert logs[always].transmitted[logs[always].active].all()
     asked = np.flatnonzero(logs[hardly].transmitted[:, 0])
     assert set(np.diff(asked)) == {8}  # a plan to its end
@@ -145,8 +145,7 @@ def test_a_draft_and_blended_plans_are_evaluated(comparison: Comparison) -> None
 def test_a_gate_with_a_rule_does_what_the_method_of_these_does(comparison: Comparison) -> None:
     bench, world = comparison.bench(), make("ball")
     known, spelled = (
-        METHODS[name].run(bench, world, 5, range(3), lambda step: None)
-        for name in ("adahi", "deviation:speculative")
+        METHODS[name].run(bench, world, 5, range(3)) for name in ("adahi", "deviation:speculative")
     )
     np.testing.assert_array_equal(known.action, spelled.action)
     np.testing.assert_array_equal(known.transmitted, spelled.transmitted)
@@ -207,9 +206,9 @@ def test_what_was_distilled_acts_alone_and_asks_nobody(comparison: Comparison) -
     with_one = replace(bench, policies=replace(bench.policies, distilled=bench.policies.draft))
     assert METHODS["distilled"].threshold(with_one) == ("never", 0.0)
     world = make("ball")
-    log = METHODS["distilled"].run(with_one, world, 1, range(3), lambda step: None)
+    log = METHODS["distilled"].run(with_one, world, 1, range(3))
     assert not log.transmitted.any()
-    again = METHODS["draft"].run(bench, world, 1, range(3), lambda step: None)
+    again = METHODS["draft"].run(bench, world, 1, range(3))
     np.testing.assert_array_equal(log.action, again.action)
     assert not runs_on_robot(METHODS["distilled"])
 

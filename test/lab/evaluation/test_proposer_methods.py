@@ -39,7 +39,7 @@ def bench(
 
 
 def run(bench: Bench, name: str) -> Log:
-    return METHODS[name].run(bench, make("ball"), SEED, EPISODES, lambda step: None)
+    return METHODS[name].run(bench, make("ball"), SEED, EPISODES)
 
 
 def test_without_an_index_nothing_is_retrieved(bench: Bench) -> None:
