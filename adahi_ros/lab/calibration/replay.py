@@ -140,7 +140,6 @@ def replay(
             spent = costs_of(plan_costs[method.proposer])
             waited = replace(log, transmitted=log.transmitted & (method.delay == 0))
         latency = simulated_latency(waited, name not in DRAFTLESS, spent, link, seed, episodes)
-        known = log.deviation[log.active & np.isfinite(log.deviation)]
         logs[name], latencies[name] = log, latency
         figures[name] = {
             "gate": gate,
@@ -152,7 +151,7 @@ def replay(
             "true_skip_ratio": true_skip_ratio(log.transmitted, log.accepted, log.active),
             "rejection_rate": (1.0 - log.accepted[log.active].mean(axis=0)).tolist(),
             "refused": int(log.refused[log.active].sum()),
-            "deviation": spread(known.tolist()),
-            "modelled_latency_ms": spread(latency[log.active].tolist()),
+            "deviation": spread(log.deviation[log.active]),
+            "modelled_latency_ms": spread(latency[log.active]),
         }
     return Replay(recorded, logs, latencies, costs, figures)

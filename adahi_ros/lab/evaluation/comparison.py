@@ -176,9 +176,9 @@ def random_baseline(entry: Entry, figures: dict[str, Any]) -> Entry | None:
     """
     rate = figures["transmission_rate"]
     method = entry.method.on(entry.comparison.task)
-    proposes = method.own is not None and method.own.proposes
     no_threshold = method.gate in WITHOUT_THRESHOLD and not method.by_plans
-    if not 0.0 < rate < 1.0 or proposes or no_threshold or method.horizon is not None:
+    unknown = method.own_proposer is not None or method.horizon is not None
+    if not 0.0 < rate < 1.0 or no_threshold or unknown:
         return None
     chance = rate
     if method.by_plans:
