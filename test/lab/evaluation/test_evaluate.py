@@ -28,6 +28,7 @@ from adahi_ros.lab.evaluation.metrics import mcnemar
 from adahi_ros.lab.evaluation.rollout import Log
 from adahi_ros.lab.methods.methods import METHODS, on_every_task
 from adahi_ros.lab.tasks import make
+from test.lab.toys import assert_same as assert_same_log
 
 KEYS = {"success_rate", "success_ci95", "transmission_rate", "true_skip_ratio", "mse", "gate", "threshold"}
 KEYS |= {"success_at_end", "subtasks", "subtasks_completed", "rejection_rate"}
@@ -53,8 +54,7 @@ def numbers(value: Any) -> list[float]:
 
 
 def assert_same(one: Outcome, other: Outcome) -> None:
-    for name in (field.name for field in fields(Log)):
-        np.testing.assert_array_equal(getattr(one.log, name), getattr(other.log, name), name)
+    assert_same_log(one.log, other.log)
     for name in ("success", "completed", "fulfilled"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name), name)
 

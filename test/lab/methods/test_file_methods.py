@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from adahi_ros.gates.gate_config import ThresholdedGate
@@ -19,7 +18,7 @@ from adahi_ros.lab.evaluation.evaluate import Comparison, evaluate_methods, play
 from adahi_ros.lab.evaluation.rollout import Log
 from adahi_ros.lab.methods.file_methods import CheckedGate, file_method
 from adahi_ros.lab.methods.methods import METHODS, gates_of_methods, parse_methods
-from adahi_ros.lab.tasks import make
+from test.lab.toys import assert_same, played
 
 Written = Callable[[str], str]
 HEAD = """
@@ -44,13 +43,8 @@ def written(tmp_path: Path) -> Written:
     return write
 
 
-def run(comparison: Comparison, name: str, episodes: int = 3) -> Log:
-    return METHODS[name].run(comparison.bench(), make("ball"), 5, range(episodes))
-
-
-def assert_same(one: Log, other: Log) -> None:
-    np.testing.assert_array_equal(one.action, other.action)
-    np.testing.assert_array_equal(one.transmitted, other.transmitted)
+def run(comparison: Comparison, name: str) -> Log:
+    return played(comparison.bench(), name)
 
 
 DEVIATION = """

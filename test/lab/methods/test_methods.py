@@ -29,7 +29,7 @@ from adahi_ros.lab.methods.methods import (
 )
 from adahi_ros.lab.methods.recommended import default_methods
 from adahi_ros.lab.reporting.style import COLOURS, LINES, MARKERS
-from adahi_ros.lab.tasks import make
+from test.lab.toys import assert_same, played
 
 ON_AIR = [name for name, method in METHODS.items() if runs_on_robot(method) and not method.by_plans]
 MANY = 300
@@ -119,10 +119,7 @@ def test_the_oracle_transmits_exactly_where_the_target_is_likely_to_reject(
 
 def test_replies_may_be_late_and_the_target_agree(comparison: Comparison) -> None:
     bench = comparison.bench()
-    logs = [
-        METHODS[name].run(bench, make("ball"), 5, range(3))
-        for name in ("plan_2", "plan_2+1", "plan_2+1:choose")
-    ]
+    logs = [played(bench, name) for name in ("plan_2", "plan_2+1", "plan_2+1:choose")]
     prompt, late, agreeing = (log.action[:20] for log in logs)
     assert not np.array_equal(prompt, late)
     assert not np.array_equal(late, agreeing)
@@ -133,7 +130,7 @@ def test_a_draft_and_blended_plans_are_evaluated(comparison: Comparison) -> None
     always, hardly = (f"draft_checks_plan:expected_error@{far}" for far in (0, 999))
     for name in ("plan_2", "average_2", always, hardly):
         assert METHODS[name].threshold(bench) is not None
-        logs[name] = METHODS[name].run(bench, make("ball"), 5, range(2))
+        logs[name] = played(bench, name, range(2))
     assert logs[always].transmitted[logs[always].active].all()
     asked = np.flatnonzero(logs[hardly].transmitted[:, 0])
     assert set(np.diff(asked)) == {8}  # a plan to its end
@@ -143,12 +140,8 @@ def test_a_draft_and_blended_plans_are_evaluated(comparison: Comparison) -> None
 
 
 def test_a_gate_with_a_rule_does_what_the_method_of_these_does(comparison: Comparison) -> None:
-    bench, world = comparison.bench(), make("ball")
-    known, spelled = (
-        METHODS[name].run(bench, world, 5, range(3)) for name in ("adahi", "deviation:speculative")
-    )
-    np.testing.assert_array_equal(known.action, spelled.action)
-    np.testing.assert_array_equal(known.transmitted, spelled.transmitted)
+    bench = comparison.bench()
+    assert_same(played(bench, "adahi"), played(bench, "deviation:speculative"))
 
 
 def test_a_rule_that_does_not_fit_the_policies_is_named(
@@ -205,11 +198,9 @@ def test_what_was_distilled_acts_alone_and_asks_nobody(comparison: Comparison) -
         METHODS["distilled"].threshold(bench)
     with_one = replace(bench, policies=replace(bench.policies, distilled=bench.policies.draft))
     assert METHODS["distilled"].threshold(with_one) == ("never", 0.0)
-    world = make("ball")
-    log = METHODS["distilled"].run(with_one, world, 1, range(3))
+    log = played(with_one, "distilled")
     assert not log.transmitted.any()
-    again = METHODS["draft"].run(bench, world, 1, range(3))
-    np.testing.assert_array_equal(log.action, again.action)
+    np.testing.assert_array_equal(log.action, played(bench, "draft").action)
     assert not runs_on_robot(METHODS["distilled"])
 
 

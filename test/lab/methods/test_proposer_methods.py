@@ -14,12 +14,9 @@ from adahi_ros.lab.evaluation.episodes import evaluation_episodes
 from adahi_ros.lab.evaluation.loaded_policies import RETRIEVAL, Bench, PolicyFiles
 from adahi_ros.lab.evaluation.rollout import Log
 from adahi_ros.lab.methods.methods import METHODS
-from adahi_ros.lab.tasks import make
 from adahi_ros.lab.training.retrieval_index import make_index, save_index
 from adahi_ros.policies.retrieval import load_retrieval
-
-SEED = 5
-EPISODES = evaluation_episodes(3)
+from test.lab.toys import assert_same, played
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +36,7 @@ def bench(
 
 
 def run(bench: Bench, name: str) -> Log:
-    return METHODS[name].run(bench, make("ball"), SEED, EPISODES)
+    return played(bench, name, evaluation_episodes(3))
 
 
 def test_without_an_index_nothing_is_retrieved(bench: Bench) -> None:
@@ -54,9 +51,7 @@ def test_without_an_index_nothing_is_retrieved(bench: Bench) -> None:
     "name", ["heisd", "kerv", "retrieval:expected_error@0.1", "mixture_4:age@3", "kalman:age@1"]
 )
 def test_episodes_are_the_same_again(bench: Bench, name: str) -> None:
-    one, other = run(bench, name), run(bench, name)
-    for field, values in vars(one).items():
-        np.testing.assert_array_equal(values, getattr(other, field), field)
+    assert_same(run(bench, name), run(bench, name))
 
 
 def test_who_is_never_verified_asks_nothing_and_does_what_was_retrieved(bench: Bench) -> None:
