@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import fields
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from adahi_ros.core.action_range import ActionRange
 from adahi_ros.core.proposal import Proposal
@@ -18,6 +19,7 @@ from adahi_ros.lab.methods.methods import METHODS
 from adahi_ros.lab.tasks import make
 from adahi_ros.policies.corrector.corrector_features import FeatureScales
 from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling
+from adahi_ros.policies.vqbet.code_policy import CodePolicy
 
 LENGTHS = (3, 9, 6)
 
@@ -107,7 +109,7 @@ class Counting(Toy):
 
     def __init__(self, ways: tuple[float, ...] = (0.0,), horizon: int = 4, spread: float = 0.0) -> None:
         super().__init__(Signature(2, horizon, 1, (Feature(OBSERVATION, 1),), (Feature(GOAL, 1),)))
-        self._ways, self._spread = np.float32(ways), spread
+        self._ways, self._spread = float32(ways), spread
 
     def propose(
         self, observations: Observations, draws: np.ndarray, sampling: Sampling = AS_TRAINED
@@ -128,6 +130,16 @@ def counted(lengths: tuple[int, ...] = LENGTHS) -> Trajectories:
 def unit_scales() -> FeatureScales:
     zero, one = np.zeros(1, np.float32), np.ones(1, np.float32)
     return FeatureScales(zero, one, one, zero, one, zero, one)
+
+
+def float32(values: ArrayLike) -> np.ndarray:
+    return np.asarray(values, np.float32)
+
+
+def code_policy(policy: Policy) -> CodePolicy:
+    """Return a policy as one of codes, which it is."""
+    assert isinstance(policy, CodePolicy)
+    return policy
 
 
 def played(bench: Bench, name: str, episodes: Sequence[int] = range(3), seed: int = 5) -> Log:

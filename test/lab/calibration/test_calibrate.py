@@ -113,7 +113,7 @@ def test_a_wanted_rejection_sets_the_threshold_and_the_others_follow(
     shipped: PolicyFiles, found: Calibration
 ) -> None:
     log = logs(shipped, found, ["hybrid"], calibration_episodes(10))["hybrid"]
-    best = measure(log, shipped.load().draft.decoder.action_scale, 0.5, "std").best
+    best = measure(log, shipped.load().draft.action_scale, 0.5, "std").best
     wanted = float(best.rejection(np.array(1.0)))
     again = calibrate("ball", shipped, Wanted(0.9, 0.5, "std", rejection=wanted), 0, 10)
     rates = again.figures["measured_rates"]
@@ -145,7 +145,7 @@ def test_the_variant_that_ranks_best_is_taken_and_again_with_the_same_seed(
     monkeypatch.setattr("adahi_ros.gates.calibration.MOST_TRIALS", 2)  # how near says nothing here
     chosen = calibrate("ball", files, Wanted(RATE), 0, 6)
     log = logs(files, found, ["hybrid"], calibration_episodes(6))["hybrid"]
-    scale = files.load().draft.decoder.action_scale
+    scale = files.load().draft.action_scale
     ranks = {(s, n): measure(log, scale, s, n).rank_correlation for s in SMOOTHINGS for n in NORMALIZATIONS}
     assert ranks[chosen.smoothing, chosen.normalization] == max(ranks.values()) > min(ranks.values())
     assert -1 <= chosen.figures["rank_correlation_held_out"] <= 1
@@ -163,19 +163,19 @@ def test_a_cooler_draft_gets_thresholds_of_its_own(files: PolicyFiles, found: Ca
 def test_deviations_of_a_log_are_those_that_the_robot_saw(files: PolicyFiles, found: Calibration) -> None:
     settings = replace(found, smoothing=0.3, normalization="average", thresholds={"deviation": 0.4})
     log = logs(files, settings, ["adahi"], range(3))["adahi"]
-    again = deviations(log, files.load().draft.decoder.action_scale, 0.3, "average")
+    again = deviations(log, files.load().draft.action_scale, 0.3, "average")
     np.testing.assert_array_equal(again, log.deviation)
 
 
 def drawn_log(seed: int, steps: int = 60, episodes: int = 10) -> Log:
     """A log of hybrid inference with actions at random, and verdicts by lot."""
     draw = np.random.default_rng(seed)
-    actions = draw.normal(size=(2, steps, episodes, 2))
+    drafted, executed = draw.normal(size=(2, steps, episodes, 2))
     active = np.ones((steps, episodes), dtype=bool)
     active[steps // 2 :, ::3] = False
     accepted = draw.random((steps, episodes, 2)) < 0.5
     zeros = np.zeros((steps, episodes))
-    return Log(active, active, zeros, zeros, accepted, *actions, np.zeros_like(active))
+    return Log(active, active, zeros, zeros, accepted, drafted, executed, np.zeros_like(active))
 
 
 def judged_by(log: Log, variant: tuple[float, str]) -> Log:

@@ -162,7 +162,7 @@ def outcome(completed: list[list[bool]], fulfilled: list[list[bool]]) -> Outcome
     action = np.zeros((1, episodes, 2))
     log = Log(yes, ~yes, zero, zero, yes[..., None], action, action, ~yes)
     parts = np.array(completed)
-    return Outcome(log, parts.all(axis=1), parts, np.array(fulfilled))
+    return Outcome(log, np.array([all(each) for each in completed]), parts, np.array(fulfilled))
 
 
 def test_sub_tasks_by_hand() -> None:

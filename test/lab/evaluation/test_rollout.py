@@ -17,11 +17,11 @@ from adahi_ros.lab.evaluation.rollout import Log, rollout
 from adahi_ros.lab.methods.oracles import OracleGate
 from adahi_ros.lab.tasks import make
 from adahi_ros.lab.tasks.task_interface import Task
-from adahi_ros.policies.interface import Policy, Sampling
+from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling
 from adahi_ros.robot.controller import Controller
 from adahi_ros.server.verification_request import VerificationRequest
 from adahi_ros.server.verifier import TargetVerifier, VerificationDraws
-from test.lab.toys import assert_same
+from test.lab.toys import Toy, assert_same
 
 MANY = 4000
 GATE = ThresholdedGate(
@@ -197,16 +197,18 @@ def test_hybrid_acts_as_the_target_does_whatever_the_draft(policies: Policies) -
     assert same_distribution(first_actions(policies, "never", "speculative", seed=2), target) < 1e-9
 
 
-class Remembering(Policy):
+class Remembering(Toy):
     """A target that reads five observations, and uses as many as another did."""
 
     def __init__(self, policy: Policy) -> None:
-        self.signature, self.draws = replace(policy.signature, history=5), policy.draws
-        self.digest = policy.digest
+        super().__init__(replace(policy.signature, history=5))
+        self.draws = policy.draws
         self.seen: list[np.ndarray] = []
         self._policy = policy
 
-    def propose(self, observations: Observations, draws: np.ndarray, sampling: Sampling) -> Proposal:
+    def propose(
+        self, observations: Observations, draws: np.ndarray, sampling: Sampling = AS_TRAINED
+    ) -> Proposal:
         window = observations.features[OBSERVATION]
         self.seen.append(window)
         newest = {OBSERVATION: window[:, -self._policy.signature.history :]}

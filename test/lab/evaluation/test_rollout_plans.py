@@ -16,6 +16,7 @@ from adahi_ros.lab.tasks import make
 from adahi_ros.policies.vqbet.code_policy import CodePolicy
 from adahi_ros.robot.controller import Controller
 from adahi_ros.server.verifier import TargetVerifier
+from test.lab.toys import code_policy
 
 EPISODES, STEPS, MANY = 5, 11, 6000
 
@@ -76,7 +77,7 @@ def test_single_actions_have_the_targets_distribution(
     place = np.linspace(-0.2, 0.2, 6, dtype=np.float32)
     recorded = recording(np.tile(place, (MANY, 1, 1)))
     recorded.goals[:] = 0.1
-    target = policies.target
+    target = code_policy(policies.target)
     log = plan_rollout(RecordedWorld(recorded), target, 1, 2, range(MANY))
     windows = np.tile(place, (MANY, target.signature.history, 1))
     codes = codes_of(target, windows, recorded.goals, log.action[0][:, None])

@@ -23,12 +23,14 @@ from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import Policy
 from adahi_ros.policies.vqbet import vqbet_export
 from adahi_ros.policies.vqbet.vqbet_checkpoint import save_policy
+from test.lab.toys import code_policy
 
 FIT = CodeFitConfig(steps=6, batch_size=16, warmup=1)
 SIZE = {"width": 4, "layers": 1, "heads": 2, "head_hidden": 4}
+TOKENIZER: Any = ModelRecipe(1, {"codebook_size": 4, "latent_dim": 4, "hidden": 8}, FIT)
 RECIPE = Recipe(
     DemonstrationRecipe(episodes=4, seed=0, action_noise=0.1),
-    tokenizer=ModelRecipe(1, {"codebook_size": 4, "latent_dim": 4, "hidden": 8}, FIT),
+    tokenizer=TOKENIZER,
     window_length=2,
     policies={"draft": ModelRecipe(2, SIZE, FIT), "target": ModelRecipe(2, {**SIZE, "width": 8}, FIT)},
 )
@@ -64,7 +66,7 @@ def test_a_recipe_becomes_checkpoints_that_run(trained: tuple[Path, dict[str, An
     json.dumps(summary, allow_nan=False)
     for name in ("draft", "target"):
         policy = load_policy(out / name, "onnxruntime")
-        assert policy.decoder.fingerprint == summary["fingerprint"]
+        assert code_policy(policy).decoder.fingerprint == summary["fingerprint"]
         assert policy.signature.parameters == summary["models"][name]["parameters"]
         assert policy.signature.history == 2
         training = json.loads((out / f"{name}.json").read_text())["training"]
@@ -198,7 +200,7 @@ def test_only_one_policy_leaves_the_tokenizer_and_the_other_alone(
     after = weights(tmp_path)
     assert summary["models"].keys() == {"draft"}
     assert {name for name in before if before[name] != after[name]} == {"draft.safetensors"}
-    assert summary["fingerprint"] == load_policy(tmp_path / "draft", "torch").decoder.fingerprint
+    assert summary["fingerprint"] == code_policy(load_policy(tmp_path / "draft", "torch")).decoder.fingerprint
 
 
 def test_a_seed_replaces_that_of_every_model(
@@ -251,5 +253,5 @@ def test_given_demonstrations_are_learned_from(
     monkeypatch.setattr(train, "save_with_export", save_policy)
     data = replace(demonstrations(2), task="ball")
     follow(tmp_path, data=data)
-    decoder = load_policy(tmp_path / "draft", "torch").decoder
+    decoder = code_policy(load_policy(tmp_path / "draft", "torch")).decoder
     assert decoder.action_scale == pytest.approx(data.actions.std(axis=0))
