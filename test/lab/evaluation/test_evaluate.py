@@ -4,7 +4,6 @@ import json
 import math
 import re
 from dataclasses import fields, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,6 @@ from adahi_ros.lab.evaluation.evaluate import (
     play_all,
     reference_among,
 )
-from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
 from adahi_ros.lab.evaluation.metrics import mcnemar
 from adahi_ros.lab.evaluation.rollout import Log
 from adahi_ros.lab.methods.methods import METHODS, on_every_task
@@ -212,20 +210,3 @@ def test_a_gate_that_was_not_calibrated_is_refused_before_anything_is_run(compar
     with pytest.raises(ValueError, match=re.escape(expected)):
         evaluate_methods(partly, ["adahi", "random"], range(1), 1, lambda *done: told.append(done))
     assert told == []
-
-
-def test_plan_need_a_target_that_proposes_them(comparison: Comparison, checkpoints: Path) -> None:
-    without = replace(comparison, files=PolicyFiles(checkpoints, "torch"))
-    with pytest.raises(ValueError, match=r"^plan_2: there is no target that plans .*ball-plans\.yaml$"):
-        play(Run(METHODS["plan_2"], without, range(1)))
-
-
-def test_a_corrector_is_needed_to_correct(comparison: Comparison) -> None:
-    with pytest.raises(ValueError, match=r"^corrector_4: there is no corrector"):
-        METHODS["corrector_4"].threshold(comparison.bench())
-
-
-def test_a_plan_for_longer_than_its_horizon_is_refused_before_anything_is_run(comparison: Comparison) -> None:
-    with pytest.raises(ValueError, match=r"^plan_9: the target plans only 8 actions$"):
-        METHODS["plan_9"].threshold(comparison.bench())
-    assert METHODS["plan_8"].threshold(comparison.bench()) == ("age", 7)

@@ -107,6 +107,11 @@ def disturbed(*where: tuple[int, int]) -> RecordedWorld:
     )
 
 
+def disturbed_log(world: RecordedWorld, draft: Policy, target: Policy, gate: ThresholdedGate) -> Log:
+    controller = Controller(draft, ControllerConfig(gate, smoothing=1.0))
+    return rollout(world, controller, TargetVerifier(target), 1, range(5))
+
+
 BAD = [(1e6, False), (np.nan, False), (np.nan, True)]
 
 
@@ -114,19 +119,10 @@ BAD = [(1e6, False), (np.nan, False), (np.nan, True)]
 def test_a_reply_that_is_no_action_is_refused_and_the_draft_executed(
     policies: Policies, faulty: Callable[..., Policy], value: float, logits: bool
 ) -> None:
-    world = disturbed((0, 1), (3, 2), (7, 4))
-    draft = faulty(policies.draft, 0.0)
-    logs = [
-        rollout(
-            world,
-            Controller(draft, ControllerConfig(ThresholdedGate("random", 0.4), smoothing=1.0)),
-            TargetVerifier(faulty(policies.target, *bad)),
-            1,
-            range(5),
-        )
-        for bad in ((value, logits), (0.0, False))
-    ]
-    log, plain = logs
+    world, gate = disturbed((0, 1), (3, 2), (7, 4)), ThresholdedGate("random", 0.4)
+    draft, target = faulty(policies.draft, 0.0), faulty(policies.target, value, logits)
+    log = disturbed_log(world, draft, target, gate)
+    plain = disturbed_log(world, draft, faulty(policies.target, 0.0), gate)
     at = np.zeros((8, 5), dtype=bool)
     at[0, 1] = at[3, 2] = at[7, 4] = True
     np.testing.assert_array_equal(log.transmitted, plain.transmitted)
@@ -141,18 +137,10 @@ def test_a_reply_that_is_no_action_is_refused_and_the_draft_executed(
 def test_where_the_draft_is_no_action_nobody_is_asked_and_the_last_action_stands(
     policies: Policies, faulty: Callable[..., Policy], value: float, logits: bool
 ) -> None:
-    world = disturbed((0, 1), (3, 2), (4, 2))
-    logs = [
-        rollout(
-            world,
-            Controller(faulty(policies.draft, *bad), ControllerConfig(ThresholdedGate("always"))),
-            TargetVerifier(faulty(policies.target, 0.0)),
-            1,
-            range(5),
-        )
-        for bad in ((value, logits), (0.0, False))
-    ]
-    log, plain = logs
+    world, gate = disturbed((0, 1), (3, 2), (4, 2)), ThresholdedGate("always")
+    draft, target = faulty(policies.draft, value, logits), faulty(policies.target, 0.0)
+    log = disturbed_log(world, draft, target, gate)
+    plain = disturbed_log(world, faulty(policies.draft, 0.0), target, gate)
     refused = np.zeros((8, 5), dtype=bool)
     refused[0, 1] = refused[3, 2] = refused[4, 2] = True
     np.testing.assert_array_equal(log.refused, refused)
