@@ -6,9 +6,11 @@ literature.yaml lists them; `adahi methods` prints the list, and `adahi table --
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from adahi_ros.core.registry import Registry
 from adahi_ros.core.schema import Listed, Schema, load
 
 
@@ -86,6 +88,19 @@ _LISTED = load(_Literature, Path(__file__).with_name("literature.yaml"))
 LITERATURE = _LISTED.methods
 
 
-def lines() -> tuple[Line, ...]:
+ADDED: Registry[PaperMethod] = Registry("adahi_ros.literature", {})
+"""Methods that other packages add."""
+
+
+def known_methods() -> tuple[PaperMethod, ...]:
+    """Return the methods of papers, those of other packages last.
+
+    Raises:
+        RegistryError: one of another package cannot be imported.
+    """
+    return (*LITERATURE, *ADDED.values())
+
+
+def lines(methods: Iterable[PaperMethod] = LITERATURE) -> tuple[Line, ...]:
     """Return the lines of the table."""
-    return (*_LISTED.beside, *(line for each in LITERATURE for line in each.lines))
+    return (*_LISTED.beside, *(line for each in methods for line in each.lines))
