@@ -8,8 +8,7 @@ from dataclasses import fields
 import numpy as np
 from numpy.typing import ArrayLike
 
-from adahi_ros.core.action_range import ActionRange
-from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.proposal import ActionRange, Proposal
 from adahi_ros.core.signature import GOAL, OBSERVATION, Feature, Observations, Signature
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.lab.calibration.recorded_world import RecordedWorld
