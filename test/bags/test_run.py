@@ -83,7 +83,7 @@ def test_a_step_is_read_as_the_node_reads_its_own(
 
     for record in records(step_record):
         message = to_status(record)
-        assert step_of(message) == from_status(message)
+        assert step_of(message, Path("bag"), 0) == from_status(message)
 
 
 step_of = step_record  # the fixture of that name hides the function
