@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 ABRIDGED = 1000  # characters
+NEAR = 0.7  # likeness of names, as difflib measures it
 
 NAME_LENGTH = 64
 """Of a robot or a target, in characters, as in `VerifyDraft.srv`."""
@@ -25,8 +26,8 @@ def printable(text: str) -> str:
 
 def nearest(word: str, allowed: Iterable[str]) -> str:
     """Return a question for a name that is near to a wrong one; empty where none is."""
-    near = get_close_matches(word, list(allowed), 1)
-    return f"; did you mean {near[0]!r}?" if near else ""
+    near = get_close_matches(word, list(allowed), 1, NEAR)
+    return f" (did you mean {near[0]!r}?)" if near else ""
 
 
 def abridged(text: str, length: int = ABRIDGED) -> str:

@@ -78,9 +78,9 @@ def parse_methods(text: str, on_air: bool = False, own: bool = False) -> list[st
     unknown = [name for name in names if name not in METHODS or not allows(name)]
     if unknown or not names:
         refused = ", ".join(abridged(name, SHOWN) for name in unknown)
-        question = nearest(unknown[0], METHODS) if unknown else ""
+        question = nearest(unknown[0], METHODS) if unknown and unknown[0] not in METHODS else ""
         raise ValueError(
-            f"methods: {refused or text!r}{question or ','} must be of {', '.join(filter(allows, METHODS))}, "
+            f"methods: {refused or text!r}{question}, must be of {', '.join(filter(allows, METHODS))}, "
             f"or {GRAMMAR}" + f", or {ORACLE_GRAMMAR}" * (not on_air) + f", or {FILE_GRAMMAR}" * own
         )
     for name in filter(is_file_method, names):

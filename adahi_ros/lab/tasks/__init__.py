@@ -110,8 +110,8 @@ def _description(name: str) -> Path:
     if name.endswith(DESCRIBED):
         return Path(name)
     if name not in names():
-        question = nearest(name, names()) or ","
+        question = nearest(name, names())
         raise ValueError(
-            f"task: '{name}'{question} expected one of {', '.join(names())} or a file NAME{DESCRIBED}"
+            f"task: '{name}'{question}, expected one of {', '.join(names())} or a file NAME{DESCRIBED}"
         )
     return asset(f"config/tasks/{name}{DESCRIBED}")
