@@ -79,8 +79,8 @@ def test_contracts_on_a_page_can_be_read(page: Path) -> None:
 
 
 def test_every_verb_on_a_page_is_one() -> None:
-    page = (ROOT / "docs/reference/command.md").read_text()
-    verbs = set(re.findall(r"^\| `adahi ([\w -]+)` \|", page, re.MULTILINE))
+    reference = (ROOT / "docs/reference/command.md").read_text()
+    verbs = set(re.findall(r"^\| `adahi ([\w -]+)` \|", reference, re.MULTILINE))
     groups = {verb.partition(" ")[0] for verb in verbs if " " in verb}
     for page in PAGES:
         for called in re.findall(
