@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
@@ -15,6 +16,7 @@ from adahi_ros.core.texts import abridged
 
 FORMAT = 1
 LARGEST_SIZE = 2**31
+T = TypeVar("T")
 Shapes = dict[str, tuple[int, ...]]
 # What a reader raises of a file that is none, or has tensors that numpy or torch cannot hold.
 UNREADABLE = (SafetensorError, OSError, ValueError, TypeError, AttributeError, KeyError, RuntimeError)
@@ -70,43 +72,44 @@ def read_description(path: Path) -> dict[str, Any]:
     return value
 
 
-def read_tensors(path: Path) -> dict[str, np.ndarray]:
-    """Return the weights in a safetensors file; raises CheckpointError where it is none."""
-    try:
-        check_size(path, LARGEST_WEIGHTS)
-        return dict(load_file(path))
-    except FileNotFoundError:
-        raise CheckpointError(f"{path}: no such checkpoint") from None
-    except UNREADABLE as error:
-        raise CheckpointError(f"{path}: not a safetensors file ({error})") from None
-
-
-def read_shapes(path: Path) -> Shapes:
-    """Return the shapes of the tensors in a safetensors file; of these themselves, nothing is read.
+def read_safetensors(path: Path, read: Callable[[Path], T]) -> T:
+    """Return what `read` makes of a safetensors file.
 
     Raises:
         CheckpointError: there is no such file, it is none, or too large.
     """
     try:
         check_size(path, LARGEST_WEIGHTS)
-        with safe_open(path, framework="numpy") as file:
-            return {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}
+        return read(path)
     except FileNotFoundError:
         raise CheckpointError(f"{path}: no such checkpoint") from None
     except UNREADABLE as error:
         raise CheckpointError(f"{path}: not a safetensors file ({error})") from None
+
+
+def read_tensors(path: Path) -> dict[str, np.ndarray]:
+    """Return the weights in a safetensors file; raises as `read_safetensors`."""
+    return read_safetensors(path, load_file)
+
+
+def read_shapes(path: Path) -> Shapes:
+    """Return the shapes of the tensors in a safetensors file, which are not read; raises likewise."""
+
+    def shapes(path: Path) -> Shapes:
+        with safe_open(path, framework="numpy") as file:
+            return {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}
+
+    return read_safetensors(path, shapes)
 
 
 def read_metadata(path: Path) -> dict[str, str]:
-    """Return what a safetensors file says of itself in words; raises as `read_shapes` does."""
-    try:
-        check_size(path, LARGEST_WEIGHTS)
+    """Return what a safetensors file says of itself in words; raises likewise."""
+
+    def metadata(path: Path) -> dict[str, str]:
         with safe_open(path, framework="numpy") as file:
             return dict(file.metadata() or {})
-    except FileNotFoundError:
-        raise CheckpointError(f"{path}: no such checkpoint") from None
-    except UNREADABLE as error:
-        raise CheckpointError(f"{path}: not a safetensors file ({error})") from None
+
+    return read_safetensors(path, metadata)
 
 
 def check_count(field: str, asked: int, shapes: Shapes, before: str, after: str) -> None:

@@ -15,15 +15,15 @@ import torch
 
 from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.policies.backends import load_policy
-from adahi_ros.policies.flow.flow_network import FlowConfig, FlowNetwork
+from adahi_ros.policies.flow.flow_checkpoint import FlowConfig
+from adahi_ros.policies.flow.flow_network import FlowNetwork
 from adahi_ros.policies.flow.flow_torch import save_flow
 from adahi_ros.policies.interface import Policy
-from adahi_ros.policies.networks import computing
+from adahi_ros.policies.networks import computing, onnx_export
 from adahi_ros.policies.networks.onnx_cache import cache_folder
 from adahi_ros.policies.networks.onnx_files import DIGEST, note_hash
 from adahi_ros.policies.networks.transformer import InputMoments
 from adahi_ros.policies.registry import DTYPES, POLICIES
-from adahi_ros.policies.vqbet import vqbet_export as onnx_export
 from adahi_ros.policies.vqbet.vqbet_checkpoint import Checkpoint, load_checkpoint
 
 ROOT = Path(__file__).parents[2]
@@ -156,7 +156,7 @@ def test_where_it_cannot_be_exported_the_message_says_what_to_do(
     checkpoints: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setitem(sys.modules, "adahi_ros.policies.vqbet.vqbet_export", None)
+    monkeypatch.setitem(sys.modules, "adahi_ros.policies.networks.onnx_export", None)
     with pytest.raises(
         CheckpointError, match=r"draft\.safetensors: not exported .* choose the torch backend"
     ):

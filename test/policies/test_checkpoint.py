@@ -66,7 +66,7 @@ def test_a_policy_comes_back_as_it_was_saved(directory: Path) -> None:
     second = load_checkpoint(directory / "copy.json")
     assert second.training == {"steps": 7}
     assert (second.sizes, second.config) == (first.sizes, first.config)
-    assert second.sizes.parameters == model.parameters_count
+    assert second.parameters == model.parameters_count
     assert second.digest() == first.digest()
     weights = load_network(second).state_dict()
     for name, value in model.state_dict().items():
@@ -76,7 +76,7 @@ def test_a_policy_comes_back_as_it_was_saved(directory: Path) -> None:
 def test_policies_of_one_directory_share_a_tokenizer_and_differ(checkpoints: Path) -> None:
     draft, target = load_checkpoint(checkpoints / "draft"), load_checkpoint(checkpoints / "target")
     assert draft.decoder.fingerprint == target.decoder.fingerprint
-    assert draft.sizes.parameters < target.sizes.parameters
+    assert draft.parameters < target.parameters
     assert draft.digest() != target.digest()
 
 

@@ -74,7 +74,7 @@ def test_a_policy_says_what_lerobot_says(variant: str, monkeypatch: pytest.Monke
     assert np.ptp(theirs["logits"]) > 1.0
     np.testing.assert_allclose(predicted.logits, theirs["logits"], rtol=0, atol=LIMIT)
     codes = theirs["codes"]
-    if policy.sizes.codebooks == 1:
+    if policy.decoder.codebooks == 1:
         codes = codes[:, :1] * CODES + codes[:, 1:]
     actions = policy.decoder.decode(codes) + predicted.offset_at(codes)
     np.testing.assert_allclose(actions, theirs["actions"], rtol=0, atol=LIMIT)

@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from adahi_ros.policies.networks.transformer import InputMoments
-from adahi_ros.policies.vqbet.vqbet_network import VQBeT, VQBeTConfig
+from adahi_ros.policies.vqbet.vqbet_network import VQBeT
+from adahi_ros.policies.vqbet.vqbet_sizes import VQBeTConfig
 
 SIZE = {"width": 12, "layers": 2, "heads": 3, "head_hidden": 8}
 

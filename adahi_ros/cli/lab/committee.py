@@ -44,6 +44,7 @@ def committee(
     """Train several specialised drafts on the tokenizer of a target; the robot learns which fits."""
     import torch
 
+    from adahi_ros.core.schema import checked
     from adahi_ros.lab.tasks.demonstrations import told_to_robots
     from adahi_ros.lab.training.policy_recipe import load_recipe
     from adahi_ros.lab.training.train_committee import Lessons, by_fit, by_goal, train_committee
@@ -52,7 +53,7 @@ def committee(
 
     if split not in SPLITS:
         raise ValueError(f"--split: {split!r}, must be one of {', '.join(SPLITS)}")
-    rules = CommitteeRules(fusion=fusion)
+    rules: CommitteeRules = checked(CommitteeRules, {"fusion": fusion}, "--")
     replaceable("--out", out / "draft.yaml", overwrite)
     steps = load_recipe(recipe_file(recipe, f"{task}-committee", task))
     if "draft" not in steps.policies or steps.policies["draft"].kind != "vqbet":

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from adahi_ros.core.proposal import CodeDistribution, Proposal, counted, probabilities_of, sample, softmax
-from adahi_ros.core.signature import Observations
+from adahi_ros.core.signature import Observations, Signature
 from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling
+from adahi_ros.policies.networks.network_checkpoint import RunNetwork
 from adahi_ros.policies.vqbet.decoder import ActionDecoder
-from adahi_ros.policies.vqbet.vqbet_sizes import NetworkSizes
+from adahi_ros.policies.vqbet.vqbet_checkpoint import Checkpoint
 
 
 @dataclass(frozen=True)
@@ -49,18 +50,14 @@ class CodePolicy(Policy):
     """A `Policy` of codes: a network predicts their distributions and offsets, a table decodes them.
 
     Args:
-        sizes: of the network.
+        signature: with the codes of the decoder.
         decoder: of the tokenizer that it speaks.
         digest: names its configuration and weights.
     """
 
-    def __init__(self, sizes: NetworkSizes, decoder: ActionDecoder, digest: str) -> None:
-        self.sizes = sizes
+    def __init__(self, signature: Signature, decoder: ActionDecoder, digest: str) -> None:
+        super().__init__(signature, decoder.range, decoder.action_scale, digest, decoder.codebooks)
         self.decoder = decoder
-        self.digest = digest
-        self.signature = sizes.signature(decoder.fingerprint)
-        self.action_scale = decoder.action_scale
-        self.draws = sizes.codebooks
 
     @abstractmethod
     def predict(self, windows: np.ndarray, goals: np.ndarray) -> Prediction:
@@ -85,10 +82,21 @@ class CodePolicy(Policy):
         codes = sample(probabilities if counts is None else counts, draws)
         return Proposal(actions_of(codes), CodeDistribution(probabilities, codes, actions_of, counts))
 
-    def sound(self, actions: np.ndarray) -> np.ndarray:
-        """See `Policy.sound`."""
-        return self.decoder.range.sound(actions)
 
-    def check(self, actions: np.ndarray) -> None:
-        """See `Policy.check`."""
-        self.decoder.range.check(actions)
+class VQBeTPolicy(CodePolicy):
+    """A VQ-BeT as a `Policy`.
+
+    Args:
+        checkpoint: of the network.
+        run: runs it.
+        device: where that is.
+    """
+
+    def __init__(self, checkpoint: Checkpoint, run: RunNetwork, device: str) -> None:
+        super().__init__(checkpoint.signature, checkpoint.decoder, checkpoint.digest())
+        self.device = device
+        self._run = run
+
+    def predict(self, windows: np.ndarray, goals: np.ndarray) -> Prediction:
+        """See `CodePolicy.predict`."""
+        return Prediction(*self._run(windows, goals))
