@@ -88,6 +88,7 @@ class Method:
         blend: a key of `BLENDS`, of plans that overlap.
         agreement: a key of `AGREEMENTS`.
         draft_temperature: None takes the calibration's.
+        proposer_arguments: of the proposer, by name.
         source: completes the method when it is first used; None where it is complete.
         own: a user's class that is its gate or its proposer.
     """
@@ -107,6 +108,7 @@ class Method:
     blend: str = LATEST
     agreement: str = "none"
     draft_temperature: float | None = None
+    proposer_arguments: Mapping[str, Any] = field(default_factory=dict, hash=False)
     source: Source | None = None
     own: OwnClass | None = None
 
@@ -228,6 +230,7 @@ class Method:
             blend=method.blend,
             execution_horizon=method.horizon,
             made=proposer,
+            arguments=method.proposer_arguments,
         )
         verifier = TargetVerifier(
             target, rule, agreement=method.agreement, arguments=method.acceptance_arguments

@@ -194,8 +194,9 @@ class DraftPolicyParameters(PolicyParameters, ManagedParameters):
         "there is one: retrieval, what was demonstrated where nearly the same was observed; mixture, that or "
         "the policy of checkpoint, by how the robot moves. kalman, as the last actions went; rectified, the "
         "policy of checkpoint, held against that",
-        choices=tuple(PROPOSERS),
+        names=PROPOSERS,
     )
+    proposer_arguments: Mapping[str, Any] = arguments_of_named("proposer")
     corrector: str = parameter(
         "",
         "DIRECTORY/NAME of the checkpoint of the proposer corrector; a relative path is below the package's "

@@ -10,6 +10,7 @@ from typing import Annotated
 import numpy as np
 
 from adahi_ros.core.checkpoint_files import CheckpointError, Shapes, read_tensors
+from adahi_ros.core.schema import within
 from adahi_ros.core.signature import Signature, flat_signature
 from adahi_ros.policies.corrector.corrector_features import FeatureScales, feature_count
 from adahi_ros.policies.networks.network_checkpoint import (
@@ -18,7 +19,6 @@ from adahi_ros.policies.networks.network_checkpoint import (
     NetworkCheckpoint,
     NetworkSizes,
     read_network,
-    within,
 )
 
 SCALES = tuple(each.name for each in fields(FeatureScales))

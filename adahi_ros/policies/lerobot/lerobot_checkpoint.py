@@ -243,13 +243,10 @@ def read_checkpoint(folder: Path) -> LeRobotCheckpoint:
             among_weights(modes.get("ACTION", "IDENTITY"), "unnormalize_outputs", ACTION, tensors, weights),
         )
     shapes = ((config.state_dim,), (3, 1, 1), action.shape)
+    state, frame, of_action = (
+        shaped(scaling, shape, folder) for scaling, shape in zip(scalings, shapes, strict=True)
+    )
     digest = hashlib.sha256()
     for file in files:
         digest.update(file.read_bytes())
-    return LeRobotCheckpoint(
-        folder,
-        config,
-        model,
-        *(shaped(scaling, shape, folder) for scaling, shape in zip(scalings, shapes, strict=True)),
-        digest.hexdigest()[:16],
-    )
+    return LeRobotCheckpoint(folder, config, model, state, frame, of_action, digest.hexdigest()[:16])

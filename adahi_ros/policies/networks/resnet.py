@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers of ResNets (He et al., 2016) up to their last maps, with torchvision's names for the weights of blocks."""
+"""Layers of ResNets (He et al., 2016) up to their last maps; in blocks, weights have torchvision's names."""
 
 from __future__ import annotations
 

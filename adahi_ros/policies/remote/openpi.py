@@ -74,11 +74,10 @@ class OpenPiTarget(ServedTarget):
         read = described(self._file, prompt=PROMPT)
         if read.signature.history != 1:
             raise ValueError(f"history: {read.signature.history}, must be 1, what the server takes")
-        super().__init__(read, self._file.url, digest)
-        self._messages(read.signature.nothing(), 1)  # finds names that cannot be
         headers = {"Authorization": f"Api-Key {self._file.api_key}"} if self._file.api_key else {}
         connect = partial(_connect, self._file.url, headers, self._file.metadata)
-        self._reach(connect, self._file.timeout_s, clock)
+        super().__init__(read, self._file, digest, connect, clock)
+        self._messages(read.signature.nothing(), 1)  # finds names that cannot be
 
     def act(self, observations: Observations, draws: np.ndarray) -> np.ndarray:
         """See `DirectPolicy.act`; one question for each robot."""

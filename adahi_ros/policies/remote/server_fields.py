@@ -63,10 +63,12 @@ class ServerFile(TargetFile):
     """What a file says of a server.
 
     Attributes:
+        url: of the server; a kind says which addresses are allowed.
         timeout_s: of a question.
         extra: by name, what is sent with each observation.
     """
 
+    url: str
     timeout_s: Annotated[float, above(0.0, LONGEST_TIMEOUT_S)] = TIMEOUT_S
     extra: dict[Text, Annotated[Any, PlainValidator(_constant)]] = field(default_factory=dict)
 
