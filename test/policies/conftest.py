@@ -35,7 +35,7 @@ def of_each_kind(
     demonstrations: Callable[[int], Trajectories],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Path:
-    """A folder with VQ-BeT's `draft` and `target`, a `flow` and a `corrector` of drawn weights: O 6, G 2, A 2."""
+    """A folder with VQ-BeT's `draft` and `target`, a `flow` and a `corrector`: O 6, G 2, A 2."""
     folder = Path(shutil.copytree(checkpoints, tmp_path_factory.mktemp("kinds") / "checkpoints"))
     with torch.random.fork_rng():
         torch.manual_seed(0)

@@ -1,4 +1,4 @@
-"""A checkpoint that is damaged, or whose sizes are not its weights', is refused before anything is made of it."""
+"""A checkpoint that is damaged, or whose sizes are not its weights', is refused by file and field."""
 
 from __future__ import annotations
 
