@@ -224,28 +224,6 @@ def observed_features(observation_dim: int, image_dim: int) -> tuple[Feature, ..
     return (numbers, Feature(IMAGE_FEATURES, image_dim)) if image_dim else (numbers,)
 
 
-def flat_signature(
-    history: int,
-    horizon: int,
-    action_dim: int,
-    observation_dim: int,
-    goal_dim: int = 0,
-    image_dim: int = 0,
-    codes: CodeSpace | None = None,
-    parameters: int = 0,
-) -> Signature:
-    """Return the signature of a policy that reads flat observations and a goal; see `observed_features`."""
-    return Signature(
-        history,
-        horizon,
-        action_dim,
-        observed_features(observation_dim, image_dim),
-        (Feature(GOAL, goal_dim),) if goal_dim else (),
-        codes,
-        parameters=parameters,
-    )
-
-
 def _named_otherwise(what: str, read: Sequence[str], offered: Sequence[str]) -> str | None:
     """Name the first entry that is called otherwise; None where all are alike, or one side says nothing."""
     if not read or not offered:

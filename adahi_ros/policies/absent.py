@@ -6,8 +6,9 @@ from __future__ import annotations
 import numpy as np
 
 from adahi_ros.core.action_range import ActionRange
-from adahi_ros.core.signature import Observations, flat_signature
+from adahi_ros.core.signature import Observations
 from adahi_ros.policies.direct import DirectPolicy
+from adahi_ros.policies.flat_signature import flat_signature
 
 LARGEST = float(np.finfo(np.float32).max)
 

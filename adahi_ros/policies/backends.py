@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from adahi_ros.core.checkpoint_files import CheckpointError, kind_of
 from adahi_ros.core.registry import at_place
@@ -31,26 +31,21 @@ LEROBOT = "adahi_ros.policies.lerobot.lerobot_vqbet:LeRobotPolicy"
 
 def _on_backend(path: Path, backend: str, compute: Mapping[str, Any]) -> Policy:
     """Run a checkpoint of ours, or by the backend lerobot a folder of LeRobot's, on torch."""
-    policy: Policy
     if backend in SESSIONS:
         _refuse_given(compute, f"the backend {backend}, which computes on the CPU; torch takes it")
     elif backend == "lerobot" and path.is_dir():
-        policy = at_place(LEROBOT)(path, **compute)
-        return policy
+        return cast(Policy, at_place(LEROBOT)(path, **compute))
     kind = kind_of(path) or ""
     if kind in ON_EVERY_BACKEND:
         load, runtime = ON_EVERY_BACKEND[kind]
         _refuse_given(compute, f"{path}, which runs on {runtime}")
-        policy = at_place(load)(path)
-        return policy
+        return cast(Policy, at_place(load)(path))
     load, make = KINDS.get(kind, VQBET)
     checkpoint: NetworkCheckpoint[Any] = at_place(load)(path)
     if backend in SESSIONS:
-        policy = at_place(make)(checkpoint, checkpoint.on_onnx(at_place(SESSIONS[backend])), "cpu")
-    else:
-        run = checkpoint.on_torch(**compute)
-        policy = at_place(make)(checkpoint, run, str(run.device))
-    return policy
+        return cast(Policy, at_place(make)(checkpoint, checkpoint.on_onnx(at_place(SESSIONS[backend]))))
+    run = checkpoint.on_torch(**compute)
+    return cast(Policy, at_place(make)(checkpoint, run, str(run.device)))
 
 
 def _refuse_given(compute: Mapping[str, Any], by: str) -> None:

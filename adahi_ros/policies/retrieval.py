@@ -22,7 +22,8 @@ from adahi_ros.core.action_range import ActionRange
 from adahi_ros.core.checkpoint_files import CheckpointError, Shapes, read_tensors
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.schema import within
-from adahi_ros.core.signature import OBSERVATION, Observations, flat_signature
+from adahi_ros.core.signature import OBSERVATION, Observations
+from adahi_ros.policies.flat_signature import flat_signature
 from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling
 from adahi_ros.policies.networks.network_checkpoint import NetworkSizes, Size, SizeOrNone, read_network
 

@@ -32,6 +32,7 @@ from adahi_ros.policies.networks.onnx_cache import OpenSession, onnx_session
 if TYPE_CHECKING:
     from adahi_ros.policies.networks.computing import OnTorch
 
+EXPORT = "adahi_ros.policies.networks.onnx_export:export"  # needs torch
 LONGEST = 4096  # observations and actions; attention takes the square of the former
 Size = Annotated[int, at_least(1)]
 SizeOrNone = Annotated[int, at_least(0)]
@@ -153,9 +154,7 @@ class NetworkCheckpoint(Generic[S]):
         """
 
         def export_to(path: Path) -> None:
-            from adahi_ros.policies.networks.onnx_export import export
-
-            export(self, path)
+            at_place(EXPORT)(self, path)
 
         session = open_session(self.weights, self.digest(), export_to)
         read = [each.name for each in session.get_inputs()]  # the exporter leaves out what changes nothing

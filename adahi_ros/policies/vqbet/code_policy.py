@@ -92,7 +92,7 @@ class VQBeTPolicy(CodePolicy):
         device: where that is.
     """
 
-    def __init__(self, checkpoint: Checkpoint, run: RunNetwork, device: str) -> None:
+    def __init__(self, checkpoint: Checkpoint, run: RunNetwork, device: str = "cpu") -> None:
         super().__init__(checkpoint.signature, checkpoint.decoder, checkpoint.digest())
         self.device = device
         self._run = run
