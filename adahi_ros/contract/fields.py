@@ -106,7 +106,7 @@ class FieldReader:
     Args:
         topic: for errors.
         kind: type of the message, such as sensor_msgs/msg/JointState.
-        select: paths (see docs/contract.md), with no slices left.
+        select: paths (see docs/reference/contract.md), with no slices left.
 
     Raises:
         ValueError: a path that this type of message does not have.
@@ -213,7 +213,7 @@ def _named_parts(select: Sequence[str], naming: _Naming, kind: str) -> tuple[_Pa
     )
 
 
-def _array(field: str, values: Any) -> np.ndarray:
+def _array(field: str, values: object) -> np.ndarray:
     try:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):

@@ -3,20 +3,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import load_file
+from safetensors.numpy import load_file, save_file
 
-from adahi_ros.core.files import LARGEST_WEIGHTS, check_size, read_json
+from adahi_ros.core.files import LARGEST_WEIGHTS, check_size, read_json, replacing
 from adahi_ros.core.texts import abridged
 
 FORMAT = 1
 LARGEST_SIZE = 2**31
-T = TypeVar("T")
 Shapes = dict[str, tuple[int, ...]]
 # What a reader raises of a file that is none, or has tensors that numpy or torch cannot hold.
 UNREADABLE = (SafetensorError, OSError, ValueError, TypeError, AttributeError, KeyError, RuntimeError)
@@ -72,15 +72,12 @@ def read_description(path: Path) -> dict[str, Any]:
     return value
 
 
-def read_safetensors(path: Path, read: Callable[[Path], T]) -> T:
-    """Return what `read` makes of a safetensors file.
-
-    Raises:
-        CheckpointError: there is no such file, it is none, or too large.
-    """
+@contextmanager
+def weights_of(path: Path) -> Iterator[None]:
+    """Name the safetensors file, whatever is wrong with it."""
     try:
         check_size(path, LARGEST_WEIGHTS)
-        return read(path)
+        yield
     except FileNotFoundError:
         raise CheckpointError(f"{path}: no such checkpoint") from None
     except UNREADABLE as error:
@@ -88,28 +85,61 @@ def read_safetensors(path: Path, read: Callable[[Path], T]) -> T:
 
 
 def read_tensors(path: Path) -> dict[str, np.ndarray]:
-    """Return the weights in a safetensors file; raises as `read_safetensors`."""
-    return read_safetensors(path, load_file)
+    """Return the weights in a safetensors file; raises CheckpointError where it is none."""
+    with weights_of(path):
+        return dict(load_file(path))
 
 
 def read_shapes(path: Path) -> Shapes:
-    """Return the shapes of the tensors in a safetensors file, which are not read; raises likewise."""
+    """Return the shapes of the tensors in a safetensors file; of these themselves, nothing is read.
 
-    def shapes(path: Path) -> Shapes:
-        with safe_open(path, framework="numpy") as file:
-            return {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}
-
-    return read_safetensors(path, shapes)
+    Raises:
+        CheckpointError: there is no such file, it is none, or too large.
+    """
+    with weights_of(path), safe_open(path, framework="numpy") as file:
+        return {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}
 
 
 def read_metadata(path: Path) -> dict[str, str]:
-    """Return what a safetensors file says of itself in words; raises likewise."""
+    """Return what a safetensors file says of itself in words; raises as `read_shapes` does."""
+    with weights_of(path), safe_open(path, framework="numpy") as file:
+        return dict(file.metadata() or {})
 
-    def metadata(path: Path) -> dict[str, str]:
-        with safe_open(path, framework="numpy") as file:
-            return dict(file.metadata() or {})
 
-    return read_safetensors(path, metadata)
+def read_arrays(path: Path, what: str, sizes: Callable[[Shapes], Shapes]) -> dict[str, np.ndarray]:
+    """Return the weights of a small model as float64: finite, and with a `scale` above 0.
+
+    Args:
+        path: of a safetensors file.
+        what: the file should have, for errors.
+        sizes: from the shapes in the file to those of the arrays to read; may raise a ValueError.
+
+    Raises:
+        CheckpointError: it is missing, damaged, or of another model.
+    """
+    shapes = read_shapes(path)
+    try:
+        wanted = sizes(shapes)
+        check_shapes(shapes, wanted)
+        tensors = read_tensors(path)
+        arrays = {name: tensors[name].astype(np.float64) for name in wanted}
+        for name, values in arrays.items():
+            if not np.isfinite(values).all():
+                raise ValueError(f"{name}: must be finite")
+        if not (arrays["scale"] > 0.0).all():
+            raise ValueError("scale: must be above 0")
+    except CheckpointError:
+        raise
+    except (ValueError, IndexError) as error:
+        raise CheckpointError(f"{path}: not the weights of {what} ({error})") from None
+    return arrays
+
+
+def save_arrays(path: Path, arrays: Mapping[str, np.ndarray], metadata: dict[str, str] | None = None) -> None:
+    """Write arrays as float64, whole."""
+    tensors = {name: np.ascontiguousarray(values, np.float64) for name, values in arrays.items()}
+    with replacing(path) as partial:
+        save_file(tensors, partial, metadata)
 
 
 def check_count(field: str, asked: int, shapes: Shapes, before: str, after: str) -> None:

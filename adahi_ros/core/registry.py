@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What there is of a kind, by name: what is shipped, and what other installed packages add by entry points.
 
-A package adds one by a line of its `setup.py` or `pyproject.toml`, as to pytest (docs/extending.md). Its
+A package adds one by a line of its `setup.py` or `pyproject.toml`, as to pytest (docs/how_to/extend.md). Its
 name is read from what is installed. Code is imported when its name is looked up, not before.
 
 Arguments of a component are fields of its dataclass. ROS parameters, YAML keys and docs are made from them.
@@ -174,7 +174,7 @@ class Argument:
             right = True
         return None if right else self.refusal(value)
 
-    def refusal(self, value: Any) -> str:
+    def refusal(self, value: object) -> str:
         """Say that a value, whatever its type, is not allowed, and what is."""
         return f"{self.name}: {shortened(repr(value), SHOWN)}, must be {self.allowed}"
 

@@ -4,11 +4,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 from xml.etree import ElementTree
 
 from adahi_ros.core.schema import shown
-from adahi_ros.safety.checks import CONTINUOUS, ENDLESS, check_order, checked
+from adahi_ros.safety.entry_limits import CONTINUOUS, ENDLESS, check_order, checked
 
 BOUNDED = ("revolute", "prismatic")
 REFUSED = ("<!DOCTYPE", "<!ENTITY")  # a few lines of entities expand to gigabytes
@@ -90,7 +89,7 @@ def _position(where: str, text: str | None) -> float:
     return checked(where, "position", _number(where, text))
 
 
-def _number(where: str, text: str | None) -> Any:
+def _number(where: str, text: str | None) -> float | str:
     if text is None:
         raise ValueError(f"{where}: missing")
     try:

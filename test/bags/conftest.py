@@ -12,7 +12,11 @@ import numpy as np
 import pytest
 import yaml
 from rosbags.rosbag2 import CompressionFormat, CompressionMode, StoragePlugin, Writer
+from typer.testing import CliRunner
 
+from adahi_ros import cli
+from adahi_ros.bags.bag_reader import Received
+from adahi_ros.bags.bag_writer import STORAGES
 from adahi_ros.bags.definitions import types_of
 from adahi_ros.bags.recorded_topics import BESIDE_A_RUN, DRAFT_STATUS, INSTRUCTION
 from adahi_ros.contract.contract import Contract
@@ -38,6 +42,27 @@ KINDS = {
 STORE = types_of(KINDS.values())
 
 
+WANTED = {"joint_states": "sensor_msgs/msg/JointState", "task_state": "adahi_msgs/msg/TaskState"}
+FORMS = [(storage, how) for storage in STORAGES for how in ("none", "file", "message")]
+Comparable = list[tuple[str, int, bytes]]
+
+
+def comparable(found: Iterable[Received]) -> Comparable:
+    """Return what can be compared of joint states and states of a task."""
+    values = {"joint_states": "position", "task_state": "state"}
+    return [
+        (each.topic, each.received_ns, np.asarray(getattr(each.message, values[each.topic])).tobytes())
+        for each in found
+    ]
+
+
+def run(*arguments: object) -> str:
+    """Run `adahi` in this process; return what it printed."""
+    result = CliRunner().invoke(cli.app, [str(each) for each in arguments], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return str(result.output)
+
+
 class Line(NamedTuple):
     """One message as it is to be written."""
 
@@ -50,7 +75,8 @@ def make(kind: str, **fields: Any) -> Any:
     """Make a message of a type, with nothing in the fields that are not given."""
     empty = {"string": "", "bool": False}
     values: dict[str, Any] = {}
-    for name, (node, of) in STORE.fielddefs[kind][1]:
+    fields_of: Any = STORE.fielddefs[kind][1]
+    for name, (node, of) in fields_of:
         if name in fields:
             values[name] = fields[name]
         elif int(node) == 2:
@@ -110,9 +136,9 @@ def status(record: StepRecord) -> Any:
         accepted=np.array(record.accepted, dtype=bool),
         reason=int(record.reason),
         reason_counts=np.array(record.reason_counts, dtype=np.uint32),
-        draft_action=np.float32(record.draft_action),
-        planned_action=np.float32(record.planned_action),
-        action=np.float32(record.action),
+        draft_action=np.array(record.draft_action, np.float32),
+        planned_action=np.array(record.planned_action, np.float32),
+        action=np.array(record.action, np.float32),
         **{name: getattr(record, name) for name in (*same, *plan, *numbers)},
     )
 

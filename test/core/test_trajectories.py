@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ def test_some_episodes_are_taken_in_their_order() -> None:
     assert turned.ends.tolist() == [3, 5]
     np.testing.assert_array_equal(turned.observations, data.observations[[2, 3, 4, 0, 1]])
     np.testing.assert_array_equal(turned.actions, data.actions[[2, 3, 4, 0, 1]])
-    other = replace(data, goals=np.float32([[1.0] * 3, [2.0] * 3])).episodes([1])
+    other = replace(data, goals=np.array([[1.0] * 3, [2.0] * 3], np.float32)).episodes([1])
     assert other.ends.tolist() == [3]
     assert other.goals.tolist() == [[2.0] * 3]
 
@@ -94,7 +95,7 @@ def test_spans_cover_every_step_once() -> None:
         ({"goals": np.full((2, 3), -np.inf)}, "goals: holds values that are not finite"),
     ],
 )
-def test_what_does_not_fit_together_is_refused(changes: dict[str, np.ndarray], message: str) -> None:
+def test_what_does_not_fit_together_is_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         replace(small(), **changes)
 
@@ -106,26 +107,22 @@ def test_damaged_files_are_refused_by_name(tmp_path: Path) -> None:
     small().save(path)
     whole = path.read_bytes()
     tensors = {name: getattr(small(), name) for name in ("observations", "actions", "goals", "ends")}
-    of_toy = {"adahi": '{"task": "toy"}'}
+
+    def saved(metadata: dict[str, str] | None, **changes: np.ndarray) -> Callable[[], None]:
+        return lambda: save_file({**tensors, **changes}, path, metadata=metadata)
+
+    toy = {"adahi": '{"task": "toy"}'}
     for damage in (
         lambda: path.write_bytes(whole[: len(whole) // 2]),
         lambda: path.write_bytes(b""),
-        lambda: save_file(tensors, path),
-        lambda: save_file(tensors, path, metadata={"adahi": "{}"}),
-        lambda: save_file(tensors, path, metadata={"adahi": "no JSON"}),
-        lambda: save_file(
-            {name: values for name, values in tensors.items() if name != "goals"},
-            path,
-            metadata={"adahi": '{"task": "toy"}'},
-        ),
-        lambda: save_file(tensors | {"ends": np.array([4, 4])}, path, metadata=of_toy),
-        lambda: save_file(tensors | {"ends": tensors["ends"].astype(float)}, path, metadata=of_toy),
-        lambda: save_file(tensors | {"ends": tensors["ends"][None]}, path, metadata=of_toy),
-        lambda: save_file(tensors | {"goals": tensors["goals"].astype(np.complex64)}, path, metadata=of_toy),
-        lambda: save_file(tensors | {"actions": tensors["actions"][:, 0].copy()}, path, metadata=of_toy),
-        lambda: save_file(tensors, path, metadata={"adahi": '{"task": 3}'}),
-        lambda: save_file(tensors, path, metadata={"adahi": "[" * 100_000}),
-        lambda: save_file(tensors, path, metadata={"adahi": "[]"}),
+        lambda: save_file({"ends": tensors["ends"]}, path, metadata=toy),
+        saved(None),
+        *(saved({"adahi": text}) for text in ("{}", "no JSON", '{"task": 3}', "[" * 100_000, "[]")),
+        saved(toy, ends=np.array([4, 4])),
+        saved(toy, ends=tensors["ends"].astype(float)),
+        saved(toy, ends=tensors["ends"][None]),
+        saved(toy, goals=tensors["goals"].astype(np.complex64)),
+        saved(toy, actions=tensors["actions"][:, 0].copy()),
     ):
         damage()
         with pytest.raises(ValueError, match=re.escape(str(path)) + ": not recorded episodes"):

@@ -12,25 +12,21 @@ from adahi_ros.safety.guard import Guard, GuardConfig
 from adahi_ros.safety.intervention import Intervention
 from adahi_ros.safety.limits import Limits
 from adahi_ros.safety.permission import Permission
-from adahi_ros.safety.workspace import Workspace
+from adahi_ros.safety.workspace import Box
 from test.safety.conftest import PERIOD_S, Robot
 
 EDGE = 1.0
 ARM = {"velocity": 2.0, "acceleration": 8.0, "max_step": 0.5}
 
 
-class Box:
-    """A tool whose place is the joint's position."""
-
-    def admits(self, before: np.ndarray, wanted: np.ndarray) -> bool:
-        outside = abs(float(wanted[0])) - EDGE
-        return outside <= 0.0 or outside < abs(float(before[0])) - EDGE
+def admits(before: np.ndarray, wanted: np.ndarray) -> bool:
+    """Judge a tool whose place is the joint's position."""
+    outside = abs(float(wanted[0])) - EDGE
+    return outside <= 0.0 or outside < abs(float(before[0])) - EDGE
 
 
 def boxed() -> Robot:
-    robot = Robot("positions", ARM)
-    robot.guard._workspace = Box()  # type: ignore[assignment]
-    return robot
+    return Robot("positions", ARM, judges={"workspace": admits})
 
 
 @settings(max_examples=200)
@@ -79,6 +75,21 @@ def test_an_arm_outside_may_return() -> None:
     assert at == pytest.approx(0.5)
 
 
+def test_the_limit_that_refuses_is_named_and_none_widens_another() -> None:
+    limit = {**ARM, "position_low": -0.5, "position_high": 0.5}
+    judges = {"workspace": admits, "cable": lambda before, wanted: bool(wanted[0] <= 0.2)}
+    robot, path = Robot("positions", limit, judges=judges), [0.0]
+    for target in (3.0, -3.0):
+        for _ in range(40):
+            path.append(robot.act(target, measured=path[-1]) or path[-1])
+            robot.wait()
+        if target > 0.0:
+            assert robot.guard.interventions == (Intervention.WORKSPACE,)
+            assert robot.guard.reason(robot.now_s) == "cable"
+    assert 0.1 < max(path) <= 0.2
+    assert min(path) == -0.5
+
+
 class TwoLinks:
     """A planar arm with two links, 1.0 m and 0.7 m long."""
 
@@ -95,9 +106,11 @@ LOWEST, HIGHEST = np.array([0.3, -0.8, -1.0]), np.array([1.6, 0.8, 1.0])
 
 def two_links(limit: dict[str, float]) -> Guard:
     names = ("a", "b")
-    workspace = Workspace(TwoLinks(), names, LOWEST, HIGHEST)  # type: ignore[arg-type]
+    box = Box(TwoLinks(), names, LOWEST, HIGHEST)  # type: ignore[arg-type]
     envelope = Envelope(Limits.of(names, dict.fromkeys(names, limit)), "positions", PERIOD_S)
-    guard = Guard(envelope, GuardConfig(PERIOD_S, 0.5), Permission(False, 0.5), 0.0, workspace)
+    guard = Guard(
+        envelope, GuardConfig(PERIOD_S, 0.5), Permission(False, 0.5), 0.0, {"workspace": box.admits}
+    )
     guard.start(0.0)
     return guard
 

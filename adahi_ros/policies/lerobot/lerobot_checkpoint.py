@@ -24,8 +24,8 @@ from adahi_ros.core.checkpoint_files import (
     Shapes,
     check_count,
     check_shapes,
-    read_safetensors,
     read_shapes,
+    weights_of,
 )
 from adahi_ros.core.schema import Listed, above, one_of, within
 from adahi_ros.policies.lerobot.lerobot_files import ACTION, CONFIG, LeRobotSchema, read_config
@@ -221,7 +221,8 @@ def read_checkpoint(folder: Path) -> LeRobotCheckpoint:
         check_shapes(found, config.shapes())
     except ValueError as error:
         raise CheckpointError(f"{weights}: {MODEL}{error}") from None
-    tensors = read_safetensors(weights, load_file)
+    with weights_of(weights):
+        tensors = load_file(weights)
     model = {name.removeprefix(MODEL): value for name, value in tensors.items() if name.startswith(MODEL)}
     discretized = model.get(f"{VQ}.discretized")
     if discretized is None or discretized.numel() != 1 or not bool(discretized):

@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
-from adahi_ros.core.checkpoint_files import CheckpointError, read_safetensors
+from adahi_ros.core.checkpoint_files import CheckpointError, weights_of
 from adahi_ros.core.schema import Listed, checked, one_of, within
 from adahi_ros.policies.lerobot.lerobot_files import ACTION, LeRobotSchema, read_config
 
@@ -89,7 +89,8 @@ class Processor:
         self._stats: dict[str, Tensor] = {}
         if found[0].state_file is not None:
             self.files.append(path.parent / Path(found[0].state_file).name)
-            self._stats = read_safetensors(self.files[-1], load_file)
+            with weights_of(self.files[-1]):
+                self._stats = load_file(self.files[-1])
 
     def scaling(self, key: str) -> Scaling:
         """Return how a feature is scaled.

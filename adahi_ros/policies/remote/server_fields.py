@@ -60,12 +60,13 @@ def address(*schemes: str) -> WrapValidator:
 
 @dataclass(frozen=True, kw_only=True)
 class ServerFile(TargetFile):
-    """What a file says of a server.
+    """Fields of targets behind a server.
 
     Attributes:
-        url: of the server; a kind says which addresses are allowed.
-        timeout_s: of a question.
-        extra: by name, what is sent with each observation.
+        url: address of the server.
+        timeout_s: longest time that a request may take at the server, with connecting.
+        extra: constants that the policy reads and the robot does not have, by the policy's names; a list of
+            numbers becomes a float32 array.
     """
 
     url: str
