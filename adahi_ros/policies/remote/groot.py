@@ -45,7 +45,6 @@ class GrootFile(ServerFile):
     """Fields of `kind: groot`.
 
     Attributes:
-        url: `tcp://HOST:PORT`.
         api_token: name of the environment variable that holds the server's token.
         protocol: `n1.6` for N1.6 and N1.7; `n1.6_sim` for a server with `--use-sim-policy-wrapper`; `n1.5`.
         actions: parts of an action and their sizes, in the robot's order.

@@ -49,7 +49,6 @@ class OpenPiFile(ServerFile):
     """Fields of `kind: openpi`.
 
     Attributes:
-        url: `ws://HOST:PORT` or `wss://HOST:PORT`; proxies are not used.
         api_key: name of the environment variable that holds the server's `Api-Key`.
         nested: send `A/B` as B in a mapping A, as for ALOHA; otherwise as one name, as for DROID and LIBERO.
         channels_first: send images as (3, rows, columns), as for ALOHA.
