@@ -18,9 +18,8 @@ from typing import Annotated
 
 import numpy as np
 
-from adahi_ros.core.action_range import ActionRange
 from adahi_ros.core.checkpoint_files import CheckpointError, Shapes, read_tensors
-from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.proposal import ActionRange, Proposal
 from adahi_ros.core.schema import within
 from adahi_ros.core.signature import OBSERVATION, Observations
 from adahi_ros.policies.flat_signature import flat_signature

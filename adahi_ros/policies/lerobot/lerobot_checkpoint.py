@@ -31,7 +31,7 @@ from adahi_ros.core.schema import Listed, above, one_of, within
 from adahi_ros.policies.lerobot.lerobot_files import ACTION, CONFIG, LeRobotSchema, read_config
 from adahi_ros.policies.lerobot.lerobot_scaling import Modes, Processor, Scaling, among_weights, shaped
 from adahi_ros.policies.networks.network_checkpoint import Length, Size
-from adahi_ros.policies.vqbet.decoder import MAX_COMBINATIONS
+from adahi_ros.policies.vqbet.code_policy import MAX_COMBINATIONS
 
 WEIGHTS = "model.safetensors"
 MODEL = "vqbet."

@@ -34,8 +34,7 @@ from adahi_ros.policies.lerobot.lerobot_checkpoint import (
 )
 from adahi_ros.policies.networks.computing import OnTorch
 from adahi_ros.policies.networks.transformer import Block
-from adahi_ros.policies.vqbet.code_policy import CodePolicy, Prediction
-from adahi_ros.policies.vqbet.decoder import ActionDecoder
+from adahi_ros.policies.vqbet.code_policy import ActionDecoder, CodePolicy, Prediction
 from adahi_ros.policies.vqbet.tokenizer import ActionTokenizer
 from adahi_ros.policies.vqbet.vqbet_checkpoint import code_signature, load_decoder
 from adahi_ros.policies.vqbet.vqbet_sizes import TokenizerConfig

@@ -63,8 +63,8 @@ class ServerFile(TargetFile):
     """Fields of targets behind a server.
 
     Attributes:
-        url: address of the server: `ws://HOST:PORT` or `wss://HOST:PORT` of openpi's, `tcp://HOST:PORT` of GR00T's;
-            proxies are not used.
+        url: address of the server: for openpi `ws://HOST:PORT` or `wss://HOST:PORT`, for GR00T
+            `tcp://HOST:PORT`; proxies are not used.
         timeout_s: longest time that a request may take at the server, with connecting.
         extra: constants that the policy reads and the robot does not have, by the policy's names; a list of
             numbers becomes a float32 array.

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from vector_quantize_pytorch import ResidualVQ
 
-from adahi_ros.policies.vqbet.decoder import ActionDecoder
+from adahi_ros.policies.vqbet.code_policy import ActionDecoder
 from adahi_ros.policies.vqbet.vqbet_sizes import TokenizerConfig
 
 COMMITMENT_WEIGHT = 5.0  # the scalar of the paper's equation (1), as in VQ-BeT's official code

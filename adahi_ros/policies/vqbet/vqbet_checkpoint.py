@@ -16,7 +16,7 @@ from adahi_ros.core.schema import checked
 from adahi_ros.core.signature import CodeSpace, Signature
 from adahi_ros.policies.flat_signature import flat_signature
 from adahi_ros.policies.networks.network_checkpoint import NetworkCheckpoint, read_network
-from adahi_ros.policies.vqbet.decoder import ActionDecoder
+from adahi_ros.policies.vqbet.code_policy import ActionDecoder
 from adahi_ros.policies.vqbet.vqbet_sizes import TokenizerConfig, VQBeTConfig
 
 if TYPE_CHECKING:

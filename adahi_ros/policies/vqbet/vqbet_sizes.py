@@ -15,7 +15,7 @@ from adahi_ros.policies.networks.network_checkpoint import (
     SizeOrNone,
     TransformerSizes,
 )
-from adahi_ros.policies.vqbet.decoder import MAX_COMBINATIONS
+from adahi_ros.policies.vqbet.code_policy import MAX_COMBINATIONS
 
 
 @dataclass(frozen=True)
