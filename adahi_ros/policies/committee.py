@@ -92,6 +92,21 @@ class CommitteeRules(Schema):
     error: Annotated[float, above(0.0)] = 0.5
 
 
+@dataclass(frozen=True)
+class _AnyOf:
+    """Actions are sound if any member may propose them: a reply may be close to another member's."""
+
+    members: tuple[Policy, ...]
+
+    def sound(self, actions: np.ndarray) -> np.ndarray:
+        return np.asarray(np.any([member.sound(actions) for member in self.members], axis=0))
+
+    def check(self, actions: np.ndarray) -> None:
+        """Raise the first member's error."""
+        if not self.sound(actions).all():
+            self.members[0].check(actions[~self.sound(actions)])
+
+
 class Committee(Policy):
     """A `Policy` of several, its members. By itself it gives all the same credit.
 
@@ -121,7 +136,7 @@ class Committee(Policy):
         joint = hashlib.sha256("\n".join(named).encode()).hexdigest()[:16]
         super().__init__(
             signature,
-            members[0],
+            _AnyOf(self.members),
             members[0].action_scale,
             members[0].digest if len(members) == 1 else joint,
             self._own_draws + (rules.fusion == "drawn" and len(members) > 1),
@@ -187,15 +202,6 @@ class Committee(Policy):
         """See `Policy.propose`."""
         alike = np.ones((len(draws), len(self.members)))
         return self.fuse(self.opinions(observations, draws, sampling), alike, draws, sampling)
-
-    def sound(self, actions: np.ndarray) -> np.ndarray:
-        """See `Policy.sound`: to any member, for what a reply says may be another's business."""
-        return np.any([member.sound(actions) for member in self.members], axis=0)
-
-    def check(self, actions: np.ndarray) -> None:
-        """See `Policy.check`; the error is the first member's."""
-        if not self.sound(actions).all():
-            self.members[0].check(actions[~self.sound(actions)])
 
 
 def load_committee(folder: Path, /, **values: Any) -> Committee:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -58,32 +59,36 @@ class TooManyAtOnceError(TargetUnavailableError):
 
 
 class Checks(Protocol):
-    """Tells actions from faults, as `ActionRange` does."""
+    """Tells actions from faults; see `Actor`."""
 
-    def sound(self, actions: np.ndarray) -> np.ndarray:
-        """Return which of actions (B, T, A) are none of these faults, (B,) bool."""
-
-    def check(self, actions: np.ndarray) -> None:
-        """Raise ValueError for a fault among actions (B, T, A)."""
+    @property
+    def sound(self) -> Callable[[np.ndarray], np.ndarray]: ...
+    @property
+    def check(self) -> Callable[[np.ndarray], None]: ...
 
 
 class Actor:
     """Knows what a robot may do.
 
     Attributes:
+        sound: returns which of actions (B, T, A) it may propose, (B,) bool.
+        check: raises ValueError for actions (B, T, A) that are not finite, or far from all that it was trained
+            on; names entry, value and what is allowed.
         device: for people, where it computes: such as cuda:0, or the address of its server.
         weights_known: false where its weights are on a server that does not say which they are; then `digest`
             names how it is requested, and no more.
 
     Args:
         signature: what it reads and what it proposes.
-        action_range: refuses actions; an `ActionRange`, or another actor.
+        action_range: whose `sound` and `check` it has: an `ActionRange`, or another actor.
         action_scale: (A,) float32, standard deviation of the actions that it was trained on; the unit of the
             action deviation.
         digest: names its exact configuration and weights.
         draws: how many uniform draws a proposal takes.
     """
 
+    sound: Callable[[np.ndarray], np.ndarray]
+    check: Callable[[np.ndarray], None]
     device: str = "cpu"
     weights_known: bool = True
 
@@ -96,22 +101,10 @@ class Actor:
         draws: int = 0,
     ) -> None:
         self.signature = signature
-        self.action_range = action_range
+        self.sound, self.check = action_range.sound, action_range.check
         self.action_scale = action_scale.astype(np.float32)
         self.digest = digest
         self.draws = draws
-
-    def sound(self, actions: np.ndarray) -> np.ndarray:
-        """Return which of actions (B, T, A) it may propose, (B,) bool; see `check`."""
-        return self.action_range.sound(actions)
-
-    def check(self, actions: np.ndarray) -> None:
-        """Refuse actions (B, T, A) that nothing it was trained on is close to.
-
-        Raises:
-            ValueError: one is not finite, or far from all of them; names entry, value and what is allowed.
-        """
-        self.action_range.check(actions)
 
 
 def fingerprint_of(actor: Actor) -> str:

@@ -32,7 +32,7 @@ Those of `COMPUTE` that are arguments of one are also set by the parameters of a
 
 VQBET = (
     "adahi_ros.policies.vqbet.vqbet_checkpoint:load_checkpoint",
-    "adahi_ros.policies.vqbet.vqbet_policy:VQBeTPolicy",
+    "adahi_ros.policies.vqbet.vqbet_checkpoint:vqbet_policy",
 )
 """The kind of a checkpoint that names none; see `KINDS`."""
 KINDS = {

@@ -34,7 +34,7 @@ from adahi_ros.policies.lerobot.lerobot_checkpoint import (
 )
 from adahi_ros.policies.networks.computing import OnTorch
 from adahi_ros.policies.networks.transformer import Block
-from adahi_ros.policies.vqbet.code_policy import ActionDecoder, CodePolicy, Prediction
+from adahi_ros.policies.vqbet.code_policy import ActionDecoder, CodePolicy
 from adahi_ros.policies.vqbet.tokenizer import ActionTokenizer
 from adahi_ros.policies.vqbet.vqbet_checkpoint import code_signature, load_decoder
 from adahi_ros.policies.vqbet.vqbet_sizes import TokenizerConfig
@@ -257,10 +257,5 @@ class LeRobotPolicy(CodePolicy):
             network.state_dim + 2 * config.spatial_softmax_num_keypoints,
             parameters=sum(weight.numel() for weight in network.parameters()),
         )
-        super().__init__(signature, decoder, checkpoint.digest)
-        self._run = OnTorch(network, **compute)
-        self.device = str(self._run.device)
-
-    def predict(self, windows: np.ndarray, goals: np.ndarray) -> Prediction:
-        """See `CodePolicy.predict`."""
-        return Prediction(*self._run(windows, goals))
+        run = OnTorch(network, **compute)
+        super().__init__(signature, decoder, checkpoint.digest, run, str(run.device))

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import hashlib
-from abc import abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +19,7 @@ from adahi_ros.core.proposal import (
 )
 from adahi_ros.core.signature import Observations, Signature
 from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling
+from adahi_ros.policies.networks.network_checkpoint import RunNetwork
 
 MAX_COMBINATIONS = 1 << 16
 RANGE_MARGIN = 3.0  # in units of the action scale, beyond what the codes alone can say
@@ -107,15 +107,27 @@ class CodePolicy(Policy):
         signature: with the codes of the decoder.
         decoder: of the tokenizer that it speaks.
         digest: names its configuration and weights.
+        run: runs the network; a class that derives from this may override `predict` instead.
+        device: where that is.
     """
 
-    def __init__(self, signature: Signature, decoder: ActionDecoder, digest: str) -> None:
+    def __init__(
+        self,
+        signature: Signature,
+        decoder: ActionDecoder,
+        digest: str,
+        run: RunNetwork | None = None,
+        device: str = "cpu",
+    ) -> None:
         super().__init__(signature, decoder.range, decoder.action_scale, digest, decoder.codebooks)
         self.decoder = decoder
+        self.device = device
+        self._run = run
 
-    @abstractmethod
     def predict(self, windows: np.ndarray, goals: np.ndarray) -> Prediction:
         """Predict for B windows (B, H, O) and goals (B, G), both float32 in the task's units."""
+        assert self._run is not None
+        return Prediction(*self._run(windows, goals))
 
     def propose(
         self, observations: Observations, draws: np.ndarray, sampling: Sampling = AS_TRAINED

@@ -15,8 +15,8 @@ from adahi_ros.core.checkpoint_files import CheckpointError, read_description, r
 from adahi_ros.core.schema import checked
 from adahi_ros.core.signature import CodeSpace, Signature
 from adahi_ros.policies.flat_signature import flat_signature
-from adahi_ros.policies.networks.network_checkpoint import NetworkCheckpoint, read_network
-from adahi_ros.policies.vqbet.code_policy import ActionDecoder
+from adahi_ros.policies.networks.network_checkpoint import NetworkCheckpoint, RunNetwork, read_network
+from adahi_ros.policies.vqbet.code_policy import ActionDecoder, CodePolicy
 from adahi_ros.policies.vqbet.vqbet_sizes import TokenizerConfig, VQBeTConfig
 
 if TYPE_CHECKING:
@@ -163,3 +163,8 @@ def load_checkpoint(path: Path) -> Checkpoint:
         if found != wanted:
             raise CheckpointError(f"{path}: {size}: {found}, must be {wanted}, the tokenizer's")
     return Checkpoint(weights, sizes, description, decoder)
+
+
+def vqbet_policy(checkpoint: Checkpoint, run: RunNetwork, device: str = "cpu") -> CodePolicy:
+    """Return the policy of a checkpoint, with what runs its network on a device."""
+    return CodePolicy(checkpoint.signature, checkpoint.decoder, checkpoint.digest(), run, device)
