@@ -72,8 +72,8 @@ class Actor:
 
     Attributes:
         sound: returns which of actions (B, T, A) it may propose, (B,) bool.
-        check: raises ValueError for actions (B, T, A) that are not finite, or far from all that it was trained
-            on; names entry, value and what is allowed.
+        check: raises ValueError for actions (B, T, A) that are not finite, or far from all that it was
+            trained on; names entry, value and what is allowed.
         device: for people, where it computes: such as cuda:0, or the address of its server.
         weights_known: false where its weights are on a server that does not say which they are; then `digest`
             names how it is requested, and no more.
