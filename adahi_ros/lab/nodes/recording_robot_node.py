@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A robot that shows observations at a steady rate, whatever it is told, and writes down both.
+"""A robot for tests: publishes observations at a steady rate, and logs them and the commands it receives.
 
 Publishes `joint_states` (sensor_msgs/JointState) and `task_state` (adahi_msgs/TaskState), smooth motions that
-seed, episode and step determine; subscribes `command` (trajectory_msgs/JointTrajectory) and `draft_status`
+depend on seed, episode and step. Subscribes `command` (trajectory_msgs/JointTrajectory) and `draft_status`
 (adahi_msgs/DraftStatus). Configures and activates the node `draft_policy` whenever that is silent.
 """
 

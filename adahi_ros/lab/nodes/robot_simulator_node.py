@@ -2,12 +2,12 @@
 """The robot's stand-in: a simulated task behind the topics of a robot.
 
 Publishes `joint_states` (sensor_msgs/JointState), `task_state` (adahi_msgs/TaskState),
-`episode_result` (adahi_msgs/EpisodeResult) and, where the task has a camera, `camera/image_raw`
-(sensor_msgs/Image); subscribes `command`, as `command_interface` says, or the topics of a `contract`'s
-actions. In lockstep the world waits for the command to its state. In real time it does so only at the
-start of an episode; there positions go through a model of joint_trajectory_controller, whose set points are
+`episode_result` (adahi_msgs/EpisodeResult) and, if the task has a camera, `camera/image_raw`
+(sensor_msgs/Image). Subscribes `command`, with the type of `command_interface`, or the action topics of a
+`contract`. In lockstep the world waits for the command to its state. In real time it does so only at the
+start of an episode, and moves positions with a model of joint_trajectory_controller, whose set points are
 on `controller_reference` (sensor_msgs/JointState). With `demonstrate` the task's expert acts, and `command`
-is published: what a recorder needs.
+is published for a recorder.
 """
 
 from __future__ import annotations
@@ -67,57 +67,55 @@ class RobotSimulatorParameters:
     """What the node is told."""
 
     task: str = parameter("ball", f"What is simulated: {', '.join(sorted(TASKS))}, or a YAML file of another")
-    seed: int = parameter(0, "Seed of the world's draws", 0, LARGEST_INTEGER)
+    seed: int = parameter(0, "Seed of the world's random draws", 0, LARGEST_INTEGER)
     first_episode: int = parameter(0, "Number of the first episode", 0, 2**32 - 1)
-    episodes: int = parameter(0, "How many to run before the node ends; 0 for no end", 0, 2**32 - 1)
+    episodes: int = parameter(0, "Episodes before the node ends; 0 for no end", 0, 2**32 - 1)
     command_interface: str = parameter(
         "joint_trajectory", "Message type of command", choices=tuple(INTERFACES)
     )
     twist: TwistSink = group(TwistSink, "command")
     contract: str = parameter(
         "",
-        "Name or file of the contract whose actions are taken, on its topics; '' for command alone",
+        "Contract whose action topics are subscribed; '' for the topic command only",
         optional=True,
     )
     lockstep: bool = parameter(
         False,
-        "Step when the command for the current state arrives, however long that takes, and not by the clock; "
-        "safety.hold_after_s of the robot must be longer, for one that was held waits for a new state",
+        "Step when the command for the current state arrives, not by the clock; safety.hold_after_s "
+        "of the robot must be longer than that takes",
     )
     command_timeout_s: float = parameter(
-        0.25, "In lockstep, after it the state is published again", 1e-3, 60.0
+        0.25, "In lockstep, publish the state again after this time, s", 1e-3, 60.0
     )
     max_command_age_s: float = parameter(
         0.15,
-        "In real time, from a command's stamp, or from its receipt where it has none; with none so new the "
-        "joints hold still",
+        "In real time, hold the joints still if the newest command is older than this, s",
         1e-3,
         60.0,
     )
     demonstrate: bool = parameter(
-        False, "The task's expert acts, and command is published as a teleoperator would"
+        False, "Let the task's expert act, and publish command as a teleoperator would"
     )
     action_noise: float = parameter(
         0.1,
-        "Of a demonstration, executed and not published: standard deviation, as a share of half the range",
+        "Noise that a demonstration executes and does not publish: standard deviation as a share of "
+        "half the range",
         0.0,
         1.0,
     )
     speed: float = parameter(
         1.0,
-        "Simulated seconds per second; if not 1, the simulator publishes /clock and stamps by it",
+        "Simulated seconds per second; if not 1, the simulator publishes /clock",
         1e-3,
         1e3,
     )
     wait_for_subscribers: int = parameter(
         0,
-        "Of each topic that makes an observation, and of a demonstration's command, before the first state",
+        "Subscribers of each observed topic, and of a demonstration's command, before the first state",
         0,
         100,
     )
-    subscribers_wait_s: float = parameter(
-        30.0, "How long to wait for them before it begins without", 0.0, 3600.0
-    )
+    subscribers_wait_s: float = parameter(30.0, "How long to wait for these subscribers, s", 0.0, 3600.0)
 
 
 class RobotSimulatorNode(Node):
