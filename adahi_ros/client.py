@@ -34,7 +34,7 @@ from adahi_ros.protocol.description import Description
 from adahi_ros.protocol.records import Reason
 from adahi_ros.protocol.request import PROTOCOL_VERSION, UNKNOWN_MS, Request, Sender, check_round_trip
 from adahi_ros.protocol.window import WireWindow
-from adahi_ros.robot.requests import judged
+from adahi_ros.robot.steps import judged
 from adahi_ros.vision.images import resized, to_jpeg, within
 from adahi_ros.vision.interface import QUALITY
 
