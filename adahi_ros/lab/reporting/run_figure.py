@@ -13,7 +13,7 @@ from matplotlib.gridspec import SubplotSpec
 from adahi_ros.lab.figures import Figures
 from adahi_ros.lab.methods.methods import METHODS
 from adahi_ros.lab.reporting.plan_figure import SHOWN, draw_plans
-from adahi_ros.lab.reporting.style import COLOURS, figure, mark_success, save, share_below, titled
+from adahi_ros.lab.reporting.style import draw_latencies, figure, mark_success, save, titled
 from adahi_ros.lab.reporting.trace_figure import draw_trace, trace_of
 from adahi_ros.lab.tasks import make
 from adahi_ros.protocol.records import RunRecord, StepRecord
@@ -41,15 +41,6 @@ def _draw_tradeoff(axes: Axes, figures: Mapping[str, Figures]) -> None:
     axes.set_xlim(-0.05, 1.08)
     axes.set_ylim(-0.03, 1.05)
     axes.legend(fontsize=7.5)
-
-
-def _draw_latency(axes: Axes, runs: Mapping[str, RunRecord]) -> None:
-    titled(axes, "latency of every action", "observation to action (ms)", "share of actions below")
-    for name, run in runs.items():
-        latency, share = share_below(np.array([row.total_ms for row in run.steps]))
-        axes.plot(latency, share, color=COLOURS[name], label=METHODS[name].label)
-    axes.set_xscale("log")
-    axes.legend(fontsize=7.5, loc="lower right")
 
 
 def _places(within: SubplotSpec, rows: int, columns: int) -> list[SubplotSpec]:
@@ -92,5 +83,8 @@ def draw_run(
         times_s = np.array([row.step for row in rows_of_it]) / spec.control_rate_hz
         draw_trace(axes, trace_of(rows_of_it, times_s))
     _draw_tradeoff(drawn.add_subplot(columns[0]), figures)
-    _draw_latency(drawn.add_subplot(columns[1]), runs)
+    taken = {name: np.array([row.total_ms for row in run.steps]) for name, run in runs.items()}
+    axes = drawn.add_subplot(columns[1])
+    titled(axes, "latency of every action", "observation to action (ms)", "share of actions below")
+    draw_latencies(axes, taken)
     save(drawn, path)
