@@ -213,7 +213,7 @@ def _named_parts(select: Sequence[str], naming: _Naming, kind: str) -> tuple[_Pa
     )
 
 
-def _array(field: str, values: Any) -> np.ndarray:
+def _array(field: str, values: object) -> np.ndarray:
     try:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):

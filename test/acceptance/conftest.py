@@ -16,7 +16,7 @@ from adahi_ros.robot.target_view import Features
 from adahi_ros.server.engine import Engine
 from adahi_ros.server.verifier import TargetVerifier
 
-T, SCALE = 4, np.float32([1.0, 10.0])
+T, SCALE = 4, np.array([1.0, 10.0], np.float32)
 NO_DRAWS = np.zeros((1, 0, 2))
 
 

@@ -169,7 +169,8 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(
     batch: int, dataset: BagDataset, asked: Asked, tmp_path: Path
 ) -> None:
     whole = plan_bags(Seeing(Path()), dataset, replace(asked, batch=batch), tmp_path / "whole")
-    stopped, told = Seeing(Path(), fails_after=40), []
+    told: list[int] = []
+    stopped = Seeing(Path(), fails_after=40)
     with pytest.raises(TargetUnavailableError, match="dropped the connection"):
         plan_bags(stopped, dataset, replace(asked, batch=batch), tmp_path / "parts", told.append)
     assert sum(told) == len(stopped.read) == 40 // batch * batch

@@ -10,7 +10,6 @@ import pytest
 from adahi_ros.acceptance.registry import ACCEPTANCES
 from adahi_ros.core.proposal import Proposal, counted
 from adahi_ros.core.signature import CodeSpace, Feature, ImageInput, Offer, Signature
-from adahi_ros.protocol import description
 from adahi_ros.protocol.description import LONGEST_HISTORY, MOST_PICTURED, Description, Wants, why_not_served
 from adahi_ros.protocol.request import PROTOCOL_VERSION, Request, sent_codes
 from adahi_ros.protocol.window import NO_WINDOW
@@ -24,7 +23,7 @@ def told(**changes: Any) -> Description:
     """A description whose signature, where it has that field, or else itself is changed."""
     own = {name: value for name, value in changes.items() if hasattr(GOOD, name)}
     others = {name: value for name, value in changes.items() if name not in own}
-    return replace(GOOD, **own, **({"signature": replace(GOOD.signature, **others)} if others else {}))
+    return replace(GOOD, **{"signature": replace(GOOD.signature, **others), **own})
 
 
 @pytest.mark.parametrize(
@@ -88,7 +87,7 @@ def test_other_weights_are_told_apart_where_both_are_known_and_what_reads_otherw
 
 def test_a_rule_that_this_robot_cannot_use_is_a_mismatch(monkeypatch: pytest.MonkeyPatch) -> None:
     broken = EntryPoint("broken", "no_such_module:Rule", "adahi_ros.acceptances")
-    monkeypatch.setattr(description.ACCEPTANCES, "_added", {"broken": [broken]})
+    monkeypatch.setattr(ACCEPTANCES, "_added", {"broken": [broken]})
     fault = Wants(DRAFT, OFFERED).mismatch(told(acceptance="broken"))
     assert fault is not None
     assert fault.startswith("acceptance: adahi_ros.acceptances: 'broken' of no_such_module: ")
@@ -152,7 +151,7 @@ def test_codes_are_sent_where_they_mean_the_same_and_actions_where_they_are_need
     assert wants.sent_to(told(acceptance=rule)).of(Proposal(DRAFTED.actions)).distribution is None
     for codes in (None, CodeSpace("b", 2, 4)):
         assert wants.sent_to(told(acceptance=rule, codes=codes)).of(DRAFTED).distribution is None
-    monkeypatch.setattr(description.ACCEPTANCES[rule], "needs_actions", True)
+    monkeypatch.setattr(ACCEPTANCES[rule], "needs_actions", True)
     assert wants.sent_to(told(acceptance=rule)).of(DRAFTED).actions is DRAFTED.actions
 
 
