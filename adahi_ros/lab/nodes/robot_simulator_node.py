@@ -135,21 +135,17 @@ class RobotSimulatorNode(Node):
                 f"lockstep: True, must be false with demonstrate ({values.demonstrate}) or a speed "
                 f"({values.speed:g}) that is not 1"
             )
-        demonstrator = None
-        try:
-            self._task = make(values.task)
-            if values.demonstrate:
-                expert = make_expert(values.task)
-                demonstrator = Demonstrator(expert, self._task.spec, values.action_noise)
-        except (ValueError, OSError) as error:
-            raise ParameterError(str(error)) from None
-        spec, frame_id = self._task.spec, values.twist.frame_id
         if values.contract and values.demonstrate:
             raise ParameterError(f"contract: {values.contract!r}, must be '' with demonstrate")
-        what = Commanded.alike(spec.commanded, spec.command_field)
+        demonstrator, frame_id = None, values.twist.frame_id
         try:
+            self._task = make(values.task)
+            spec = self._task.spec
+            if values.demonstrate:
+                demonstrator = Demonstrator(make_expert(values.task), spec, values.action_noise)
+            what = Commanded.alike(spec.commanded, spec.command_field)
             self._interface = message_sink(INTERFACES[values.command_interface], what, {"frame_id": frame_id})
-        except ValueError as error:
+        except (ValueError, OSError) as error:
             raise ParameterError(str(error)) from None
         inputs: list[Input] = [("command", what, self._interface)]
         if values.contract:
@@ -164,16 +160,9 @@ class RobotSimulatorNode(Node):
         self._clock_out = None
         if values.speed != 1.0:
             self._clock_out = self.create_publisher(ClockMessage, "/clock", QoSProfile(depth=1))
-        self._robot = commanded(
-            self._task,
-            values.seed,
-            values.first_episode,
-            values.episodes,
-            values.lockstep,
-            values.max_command_age_s,
-            self._now(),
-            demonstrator,
-        )
+        numbers = values.first_episode, values.episodes
+        how = values.lockstep, values.max_command_age_s, self._now(), demonstrator
+        self._robot = commanded(self._task, values.seed, *numbers, *how)
         self._streams: list[Any] = []
         self._image_out = None
         if has_camera(self._task):
