@@ -10,11 +10,15 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
+from adahi_ros.lab.evaluation.evaluate import Comparison
 from adahi_ros.lab.evaluation.sweep import COUNTED, Area, Point, areas, curve_of
+from adahi_ros.lab.evaluation.tradeoffs import Tradeoffs
 from adahi_ros.lab.figures import Figures
 from adahi_ros.lab.methods.methods import METHODS
 from adahi_ros.lab.reporting import style
+from adahi_ros.lab.reporting.calibration_figure import draw_calibrations
 from adahi_ros.lab.reporting.tables import narrow_table, number
+from adahi_ros.lab.reporting.trace_figure import draw_traces
 
 NEAR = 0.01  # a rate that is as good as the one wanted
 CURVES = {"plan_K": "Plan/K", "corrector_K": "Corrected plan/K"}  # labels, of those that are no method
@@ -91,3 +95,25 @@ def _shown(area: Area) -> str:
 
 def _label(curve: str) -> str:
     return CURVES[curve] if curve in CURVES else METHODS[curve].label
+
+
+def draw_pictures(
+    comparisons: Mapping[str, Comparison], found: Mapping[str, Tradeoffs], folder: Path
+) -> list[Path]:
+    """Draw all pictures into a folder; return their paths.
+
+    Args:
+        comparisons: by task.
+        found: by task.
+        folder: to write.
+    """
+    names = {name: folder / f"{name}.png" for name in ("rejection", "latency", "sweep", "traces")}
+    draw_calibrations([comparison.calibration for comparison in comparisons.values()], names["rejection"])
+    draw_latency(
+        {task: pictures.latency for task, pictures in found.items()},
+        {task: pictures.throughput for task, pictures in found.items()},
+        names["latency"],
+    )
+    draw_sweeps({task: pictures.sweep for task, pictures in found.items()}, names["sweep"])
+    draw_traces({task: pictures.trace for task, pictures in found.items()}, names["traces"])
+    return list(names.values())

@@ -18,9 +18,8 @@ from adahi_ros.lab.evaluation.sweep import RATES, SWEPT, Point, areas, fixed_met
 from adahi_ros.lab.evaluation.traces import Trace
 from adahi_ros.lab.link.link_profile import LinkProfile
 from adahi_ros.lab.methods.methods import METHODS
-from adahi_ros.lab.reporting.pictures import draw_pictures
 from adahi_ros.lab.reporting.trace_figure import draw_traces
-from adahi_ros.lab.reporting.tradeoff_figure import area_table
+from adahi_ros.lab.reporting.tradeoff_figure import area_table, draw_pictures
 
 LINK = LinkProfile(rtt_mean_ms=12.0, rtt_jitter_ms=0.0, rate_mbit_s=55.4)
 EPISODES = range(2)
