@@ -11,8 +11,7 @@ from adahi_ros.acceptance.registry import ACCEPTANCES
 from adahi_ros.core.proposal import Proposal, counted
 from adahi_ros.core.signature import CodeSpace, Feature, ImageInput, Offer, Signature
 from adahi_ros.protocol.description import LONGEST_HISTORY, MOST_PICTURED, Description, Wants, why_not_served
-from adahi_ros.protocol.request import PROTOCOL_VERSION, Request, sent_codes
-from adahi_ros.protocol.window import NO_WINDOW
+from adahi_ros.protocol.request import PROTOCOL_VERSION, sent_codes
 
 DRAFT = Signature(3, 1, 2, (Feature("state", 5),), (), CodeSpace("a", 2, 4))
 OFFERED = Offer({"state": 5, "goal": 2})
@@ -62,14 +61,6 @@ def test_a_verifier_and_a_robot_agree_on_how_much_of_the_past_there_is(
     assert fault == expected
     offered = replace(OFFERED, images=("observation.images.front",))
     assert Wants(DRAFT, offered).mismatch(target) == expected
-
-
-def test_a_reply_judges_every_code_or_what_its_rule_says() -> None:
-    codes = sent_codes(np.zeros((1, 2), np.int64), counted(np.full((1, 2, 4), 0.25)))
-    drafts = [Proposal(np.zeros((1, 0, 2), np.float32), drawn) for drawn in (codes, None)]
-    requests = [Request.of(draft, 0, 0, NO_WINDOW) for draft in drafts]
-    assert [GOOD.parts(request) for request in requests] == [2, 0]
-    assert [told(acceptance="replace").parts(request) for request in requests] == [None, None]
 
 
 ONE, OTHER = "0123456789abcdef", "fedcba9876543210"

@@ -40,7 +40,7 @@ class Robot(Guarded):
 
     def act(self, degrees: float, measured: float = 0.0) -> Outgoing:
         """Command an action of a new observation, in which the joint is the second number."""
-        self.commands.heard(self.now_s)
+        self.guard.observed(self.now_s)
         return self.sent(self.commands.send(np.array([degrees]), np.array([np.nan, measured]), self.now_s))
 
     def press(self, value: bool) -> Outgoing:
@@ -336,7 +336,7 @@ def test_an_observation_that_may_not_move_the_arm_brakes_it_without_waiting_for_
         robot.sent(robot.commands.look(robot.now_s))
         robot.now_s += 0.001
         if step == 20 and cause == "driver":
-            robot.commands._guard.driver("it does not run")
+            robot.guard.driver("it does not run")
         robot.act(2.0 * step)
     positions = np.array([each.command[0] for each in robot.out if each.command is not None])
     speeds = np.diff(positions) / PERIOD_S

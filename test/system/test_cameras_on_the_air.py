@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +32,8 @@ from adahi_ros.protocol.request import (
     sent_codes,
 )
 from adahi_ros.protocol.window import WireWindow
-from adahi_ros.robot.requests import Outcome, PendingRequest
 from adahi_ros.robot.session import VerifierSession, VerifierState
+from adahi_ros.robot.steps import Outcome, PendingRequest
 from adahi_ros.server.verifier import TargetVerifier, VerificationRequest, verification_uniforms
 from adahi_ros.vision.encoder import Encoder
 from adahi_ros.vision.images import from_jpeg, to_jpeg
@@ -40,7 +41,7 @@ from test.system.stage import Stage
 
 SEED = 5
 H, S, CAMERAS, STEPS = 3, 2, 2, 5
-AIM = np.float32([0.1, -0.1])
+AIM = np.array([0.1, -0.1], np.float32)
 SIZE = (12, 16)
 
 
@@ -158,7 +159,7 @@ def test_the_target_sees_what_was_meant(
         request = VerificationRequest(seen, Proposal(np.zeros((1, 0, 2), np.float32), drawn))
         outcomes: list[Outcome] = []
         pending = end.submit(Request.of(request.draft, 2, step, wire), outcomes.append)
-        stage.wait(lambda outcomes=outcomes: bool(outcomes), "reply")
+        stage.wait(partial(bool, outcomes), "reply")
         got = outcomes[0].verification
         assert got is not None, outcomes[0].message
         expected = judge.verify(request, verification_uniforms(SEED, "robot", 2, step, 2))
@@ -215,6 +216,7 @@ def test_what_is_no_image_is_refused(
     stage: Stage, verifier: Any, target: Policy, data: bytes, message: str
 ) -> None:
     verify = stage.client(VerifyDraft, "verify_draft", qos_profile=verify_qos("reliable"))
+    assert target.signature.codes is not None
     request = VerifyDraft.Request(
         protocol=PROTOCOL_VERSION,
         robot_id="stranger",

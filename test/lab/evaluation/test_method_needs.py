@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from adahi_ros.lab.evaluation.method_needs import Demands, demands, traffic
 from adahi_ros.lab.evaluation.rollout import Log
 from adahi_ros.lab.methods.methods import METHODS
 from adahi_ros.lab.tasks import make
-from adahi_ros.protocol.sizes import reply_bytes, request_bytes
+from adahi_ros.protocol.window import reply_bytes, request_bytes
 
 SPEC = make("ball").spec
 
@@ -22,7 +23,7 @@ SPEC = make("ball").spec
 def bench(comparison: Comparison) -> Bench:
     """With a corrector and a distilled policy, or what stands in for them."""
     plain = comparison.bench()
-    draft = plain.policies.draft
+    draft: Any = plain.policies.draft
     return replace(plain, policies=replace(plain.policies, corrector=draft, distilled=draft))
 
 

@@ -20,7 +20,7 @@ from adahi_ros.lab.peers import driving, environments
 from adahi_ros.lab.peers.environments import PEERS, EnvironmentMissingError, environment, folder
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import Policy
-from adahi_ros.policies.vqbet.decoder import ActionDecoder
+from adahi_ros.policies.vqbet.code_policy import ActionDecoder
 from adahi_ros.protocol.request import RequestError
 
 ROOM = "adahi_ros.lab.peers"
