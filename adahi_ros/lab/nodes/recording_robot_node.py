@@ -70,15 +70,8 @@ class RecordingRobotNode(Node):
         self._values = values = parameters.read()
         parameters.frozen = True
         self._joint_names = values.joint_names
-        self._motions = Motions(
-            values.seed,
-            len(self._joint_names),
-            values.state_dim,
-            values.goal_dim,
-            values.amplitude,
-            values.rate_hz,
-            values.episode_steps,
-        )
+        sizes = len(self._joint_names), values.state_dim, values.goal_dim
+        self._motions = Motions(values.seed, *sizes, values.amplitude, values.rate_hz, values.episode_steps)
         self._log = Path(values.log).open("w", buffering=1)  # noqa: SIM115  as long as the node
         self._started = time.monotonic()
         self._heard = -np.inf

@@ -41,13 +41,7 @@ from adahi_ros.lab.tasks import TASKS, make, make_expert
 from adahi_ros.lab.tasks.commanded import CommandedTask
 from adahi_ros.lab.tasks.demonstrations import Demonstrator
 from adahi_ros.lab.tasks.task_interface import has_camera
-from adahi_ros.nodes.common.messages import (
-    to_episode_result,
-    to_image,
-    to_joint_state,
-    to_stamp,
-    to_task_state,
-)
+from adahi_ros.nodes.common import messages
 from adahi_ros.nodes.common.parameters import ParameterError, Parameters, group, parameter
 from adahi_ros.nodes.common.qos import message_type, new_message
 from adahi_ros.nodes.common.spin import run
@@ -139,21 +133,17 @@ class RobotSimulatorNode(Node):
                 f"lockstep: True, must be false with demonstrate ({values.demonstrate}) or a speed "
                 f"({values.speed:g}) that is not 1"
             )
-        demonstrator = None
-        try:
-            self._task = make(values.task)
-            if values.demonstrate:
-                expert = make_expert(values.task)
-                demonstrator = Demonstrator(expert, self._task.spec, values.action_noise)
-        except (ValueError, OSError) as error:
-            raise ParameterError(str(error)) from None
-        spec, frame_id = self._task.spec, values.twist.frame_id
         if values.contract and values.demonstrate:
             raise ParameterError(f"contract: {values.contract!r}, must be '' with demonstrate")
-        what = Commanded.alike(spec.commanded, spec.command_field)
+        demonstrator, frame_id = None, values.twist.frame_id
         try:
+            self._task = make(values.task)
+            spec = self._task.spec
+            if values.demonstrate:
+                demonstrator = Demonstrator(make_expert(values.task), spec, values.action_noise)
+            what = Commanded.alike(spec.commanded, spec.command_field)
             self._interface = message_sink(INTERFACES[values.command_interface], what, {"frame_id": frame_id})
-        except ValueError as error:
+        except (ValueError, OSError) as error:
             raise ParameterError(str(error)) from None
         inputs: list[Input] = [("command", what, self._interface)]
         if values.contract:
@@ -168,16 +158,9 @@ class RobotSimulatorNode(Node):
         self._clock_out = None
         if values.speed != 1.0:
             self._clock_out = self.create_publisher(ClockMessage, "/clock", QoSProfile(depth=1))
-        self._robot = commanded(
-            self._task,
-            values.seed,
-            values.first_episode,
-            values.episodes,
-            values.lockstep,
-            values.max_command_age_s,
-            self._now(),
-            demonstrator,
-        )
+        numbers = values.first_episode, values.episodes
+        how = values.lockstep, values.max_command_age_s, self._now(), demonstrator
+        self._robot = commanded(self._task, values.seed, *numbers, *how)
         self._streams: list[Any] = []
         self._image_out = None
         if has_camera(self._task):
@@ -263,22 +246,22 @@ class RobotSimulatorNode(Node):
         """Let a control period go by on the clock that is ours, if one is."""
         if self._clock_out is not None:
             self._time_ns += round(self._period_s * NANOSECONDS)
-            self._clock_out.publish(ClockMessage(clock=to_stamp(self._time_ns)))
+            self._clock_out.publish(ClockMessage(clock=messages.to_stamp(self._time_ns)))
 
     def _publish_state(self) -> None:
         """Publish the current state; stamped anew where it is published again."""
         now = self._now()
         task, spec, robot = self._task, self._task.spec, self._robot
         if self._image_out is not None:
-            self._image_out.publish(to_image(task.images[0], now))  # type: ignore[attr-defined]
+            self._image_out.publish(messages.to_image(task.images[0], now))  # type: ignore[attr-defined]
         # Where a camera takes its place, whoever wants to know the state has to look.
         told = self._image_out is None or spec.images_for_target
         state = task.state[0] if told else np.zeros(0)
         self._joints_out.publish(
-            to_joint_state(spec.joint_names, task.joint_positions[0], task.joint_velocities[0], now)
+            messages.to_joint_state(spec.joint_names, task.joint_positions[0], task.joint_velocities[0], now)
         )
         self._state_out.publish(
-            to_task_state(state, task.goal[0], robot.episode, robot.step, now, spec.frame_id)
+            messages.to_task_state(state, task.goal[0], robot.episode, robot.step, now, spec.frame_id)
         )
         wanted = robot.show(now)
         if wanted is not None:
@@ -319,7 +302,9 @@ class RobotSimulatorNode(Node):
             )
         if self._reference_out is not None and motion.velocities is not None:
             names = self._task.spec.commanded
-            self._reference_out.publish(to_joint_state(names, motion.action, motion.velocities, self._now()))
+            self._reference_out.publish(
+                messages.to_joint_state(names, motion.action, motion.velocities, self._now())
+            )
         self._advance(motion.action)
 
     def _advance(self, action: np.ndarray) -> None:
@@ -334,7 +319,7 @@ class RobotSimulatorNode(Node):
     def _tell_result(self) -> None:
         record = EpisodeRecord(self._robot.episode, self._robot.step, self._robot.success)
         self._over.append(record)
-        self._result_out.publish(to_episode_result(record, self._now()))
+        self._result_out.publish(messages.to_episode_result(record, self._now()))
         outcome = "success" if record.success else "failure"
         self.get_logger().info(f"episode {record.episode}: {outcome} after {record.steps} steps")
 
