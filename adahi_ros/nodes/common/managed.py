@@ -29,8 +29,8 @@ class ManagedParameters:
 
     bond_heartbeat_period: float = parameter(
         0.1,
-        "Seconds between heartbeats to nav2's lifecycle_manager, as of nav2's nodes; 0 for no bond with it. "
-        "There is none with autostart either: who starts itself has no manager",
+        "Time between heartbeats to nav2's lifecycle_manager, s; 0 for no bond. A node with autostart"
+        " has no bond",
         0.0,
         60.0,
     )
