@@ -23,42 +23,21 @@ from adahi_ros.lab.training.train_corrector import train_in_simulation
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.corrector.corrector import Correction, Corrector
 from adahi_ros.policies.corrector.corrector_checkpoint import CorrectorCheckpoint, load_corrector
-from adahi_ros.policies.corrector.corrector_features import FeatureScales, PlanView, feature_count
+from adahi_ros.policies.corrector.corrector_features import PlanView, feature_count
 from adahi_ros.policies.interface import AS_TRAINED, Sampling
+from test.lab.toys import LENGTHS, Counting, Toy, counted, float32, unit_scales
 
-LENGTHS = (3, 9, 6)
 T = 4
 RECIPE = CorrectorRecipe(
     1, {"hidden": 4}, FitConfig(5, 32), rounds=2, episodes=2, asking_rates=(0.3,), samples=2
 )
 
 
-class Counting:
-    """A target whose plan goes on from the number that it sees, one more at every step.
-
-    Args:
-        spread: how far its draws move the whole plan.
-    """
-
-    def __init__(self, spread: float = 0.0) -> None:
-        self.signature = Signature(2, T, 1, (Feature(OBSERVATION, 1),), (Feature(GOAL, 1),))
-        self.draws, self.asked = 1, 0
-        self._spread = spread
-
-    def propose(
-        self, observations: Observations, draws: np.ndarray, sampling: Sampling = AS_TRAINED
-    ) -> Proposal:
-        newest = observations.features[OBSERVATION][:, -1]
-        self.asked += len(newest)
-        plans = newest[:, None] + np.arange(T)[:, None] + self._spread * (draws[:, None] - 0.5)
-        return Proposal(plans.astype(np.float32))
-
-
-class Still:
+class Still(Toy):
     """A target for ball balancing that hardly does anything."""
 
     def __init__(self) -> None:
-        self.signature = Signature(2, T, 2, (Feature(OBSERVATION, 6),), (Feature(GOAL, 2),))
+        super().__init__(Signature(2, T, 2, (Feature(OBSERVATION, 6),), (Feature(GOAL, 2),)))
         self.draws = 2
 
     def propose(
@@ -67,18 +46,6 @@ class Still:
         newest = observations.features[OBSERVATION][:, -1, :2]
         plans = 0.1 * newest[:, None] + 0.05 * (draws[:, None] - 0.5) * np.ones((T, 1))
         return Proposal(plans.astype(np.float32))
-
-
-def counted() -> Trajectories:
-    """Three episodes whose observations count their steps, each from a number of its own."""
-    numbers = np.concatenate([100.0 * each + np.arange(length) for each, length in enumerate(LENGTHS)])
-    values, ends = numbers.astype(np.float32)[:, None], np.cumsum(LENGTHS)
-    return Trajectories("counting", values, values, np.zeros((3, 1), np.float32), ends)
-
-
-def unit_scales() -> FeatureScales:
-    zero, one = np.zeros(1, np.float32), np.ones(1, np.float32)
-    return FeatureScales(zero, one, one, zero, one, zero, one)
 
 
 def lesson(
@@ -94,22 +61,22 @@ def lesson(
 
 
 def test_of_two_ways_that_of_the_old_plan_is_taken_and_not_the_mean() -> None:
-    ways = np.float32([1.0, 1.0, -1.0, -1.0, -1.0, -1.0])
+    ways = float32([1.0, 1.0, -1.0, -1.0, -1.0, -1.0])
     plans = np.broadcast_to(3.0 * ways[None, :, None, None], (2, 6, T, 1)).astype(np.float32)
-    ahead = np.float32([2.8, -2.8])[:, None, None] * np.ones((1, T, 1), np.float32)
+    ahead = float32([2.8, -2.8])[:, None, None] * np.ones((1, T, 1), np.float32)
     action = agreeing(plans, ahead, np.full(2, T), np.ones(1, np.float32))
     np.testing.assert_allclose(action, [[3.0], [-3.0]], atol=0.01)
 
 
 def test_plans_that_agree_alike_count_alike() -> None:
-    plans = np.float32([0.9, 1.1, 1.0])[None, :, None, None] * np.ones((1, 1, T, 2), np.float32)
+    plans = float32([0.9, 1.1, 1.0])[None, :, None, None] * np.ones((1, 1, T, 2), np.float32)
     action = agreeing(plans, np.ones((1, T, 2), np.float32), np.array([T]), np.ones(2, np.float32))
     np.testing.assert_allclose(action, 1.0, rtol=1e-6)
 
 
 def test_only_what_is_left_of_the_old_plan_is_compared() -> None:
-    plans = np.float32([[[[1.0], [9.0]], [[-1.0], [1.0]]]])  # (1, 2, 2, 1)
-    ahead = np.float32([[[1.0], [1.0]]])
+    plans = float32([[[[1.0], [9.0]], [[-1.0], [1.0]]]])  # (1, 2, 2, 1)
+    ahead = float32([[[1.0], [1.0]]])
     one = np.ones(1, np.float32)
     # By its first action the first agrees; by both, the second one does.
     np.testing.assert_allclose(agreeing(plans, ahead, np.array([1]), one), [[0.97]], atol=0.03)
@@ -119,7 +86,7 @@ def test_only_what_is_left_of_the_old_plan_is_compared() -> None:
 
 
 def test_there_is_an_example_of_every_active_step() -> None:
-    examples = lesson(Counting(0.3), 0.2)
+    examples = lesson(Counting(spread=0.3), 0.2)
     assert examples.features.shape == (sum(LENGTHS), feature_count(1, 1, 1))
     assert examples.wanted.shape == (sum(LENGTHS), 1)
     assert examples.features.dtype == examples.wanted.dtype == np.float32
@@ -144,7 +111,7 @@ def test_where_the_world_does_otherwise_the_difference_is_wanted() -> None:
 
 
 def test_the_seed_decides_a_lesson() -> None:
-    first, again, other = (lesson(Counting(1.0), 0.3, seed=seed) for seed in (1, 1, 2))
+    first, again, other = (lesson(Counting(spread=1.0), 0.3, seed=seed) for seed in (1, 1, 2))
     np.testing.assert_array_equal(first.features, again.features)
     np.testing.assert_array_equal(first.wanted, again.wanted)
     assert not np.array_equal(first.wanted, other.wanted)
@@ -183,7 +150,7 @@ def test_what_is_done_is_corrected_and_now_and_then_shaken() -> None:
 
 
 def test_who_is_told_no_plan_learns_what_the_target_does_on_average() -> None:
-    teacher = Teacher(Counting(4.0), unit_scales(), 400, hides_plan=True)
+    teacher = Teacher(Counting(spread=4.0), unit_scales(), 400, hides_plan=True)
     examples = teacher.lesson(RecordedWorld(counted()), 1, [0, 1, 2], 1.0, None, 0.0)
     np.testing.assert_allclose(examples.wanted[:, 0], examples.features[:, 0], atol=0.3)
     left, age = examples.features[:, -2], examples.features[:, -1]
@@ -205,7 +172,7 @@ def train(
     done: list[int] = []
     losses = train_in_simulation(
         "ball",
-        Still(),  # type: ignore[arg-type]
+        Still(),
         data,
         recipe,
         folder,
@@ -242,8 +209,11 @@ def test_a_corrector_comes_of_a_recipe(trained: tuple[Path, list[int]]) -> None:
     assert checkpoint.training == {"parameters": checkpoint.parameters, "steps": 5}
     corrector = Corrector(checkpoint)  # of the file beside it: hash and digest are right
     draw = np.random.default_rng(1)
+    now, before, then = draw.normal(size=(3, 3, 6)).astype(np.float32)
     view = PlanView(
-        *(draw.normal(size=(3, 6)).astype(np.float32) for _ in range(3)),
+        now,
+        before,
+        then,
         goal=np.zeros((3, 2), np.float32),
         ahead=np.zeros((3, T, 2), np.float32),
         left=np.full(3, 2),

@@ -9,8 +9,6 @@ import numpy as np
 import pytest
 from safetensors.torch import load_file
 
-from adahi_ros.core.proposal import Proposal
-from adahi_ros.core.signature import GOAL, OBSERVATION, Feature, Observations, Signature
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.lab.calibration import target_plans as planned
 from adahi_ros.lab.calibration.target_plans import Planned, plan_recorded, unit_of_actions
@@ -31,46 +29,11 @@ from adahi_ros.policies.corrector.corrector_checkpoint import CorrectorCheckpoin
 from adahi_ros.policies.corrector.corrector_features import AHEAD, FeatureScales
 from adahi_ros.policies.corrector.corrector_network import LOG_VARIANCE, CorrectorNetwork
 from adahi_ros.policies.corrector.distilled import DistilledPolicy
-from adahi_ros.policies.interface import AS_TRAINED, Sampling
+from test.lab.toys import LENGTHS, Counting, counted, float32, unit_scales
 
 T = 4
-LENGTHS = (3, 9, 6)
 PLANNED = 4  # of the features, O 1, G 1, A 1: the present action of the plan
 RECIPE = CorrectorRecipe(1, {"hidden": 8}, FitConfig(5), samples=2)
-
-
-class Counting:
-    """A target whose plan goes on from the number that it sees, one more at every step.
-
-    Args:
-        ways: what each of its draws adds to the whole plan, one of them at random.
-        horizon: of its plans.
-    """
-
-    def __init__(self, ways: tuple[float, ...] = (0.0,), horizon: int = T) -> None:
-        self.signature = Signature(2, horizon, 1, (Feature(OBSERVATION, 1),), (Feature(GOAL, 1),))
-        self.digest, self.draws, self.action_scale = "counting", 1, np.ones(1, np.float32)
-        self._ways = np.float32(ways)
-
-    def propose(
-        self, observations: Observations, draws: np.ndarray, sampling: Sampling = AS_TRAINED
-    ) -> Proposal:
-        newest = observations.features[OBSERVATION][:, -1]
-        way = self._ways[(draws * len(self._ways)).astype(int)]
-        plans = (newest + way)[:, None] + np.arange(self.signature.horizon)[:, None]
-        return Proposal(plans.astype(np.float32))
-
-
-def counted(lengths: tuple[int, ...] = LENGTHS) -> Trajectories:
-    """Episodes whose observations count their steps, each from a number of its own; actions are those."""
-    numbers = np.concatenate([100.0 * each + np.arange(length) for each, length in enumerate(lengths)])
-    values, ends = numbers.astype(np.float32)[:, None], np.cumsum(lengths)
-    return Trajectories("counting", values, values, np.zeros((len(lengths), 1), np.float32), ends)
-
-
-def unit_scales() -> FeatureScales:
-    zero, one = np.zeros(1, np.float32), np.ones(1, np.float32)
-    return FeatureScales(zero, one, one, zero, one, zero, one)
 
 
 def examples_of(
@@ -141,19 +104,19 @@ def test_examples_of_an_episode_do_not_depend_on_those_beside(monkeypatch: pytes
 
 
 def test_of_several_plans_the_one_nearest_to_what_was_done_since_is_taken() -> None:
-    plans = np.float32([[0, 9, 9, 9], [1, 1, 9, 9], [2, 2, 2, 2]])[None, :, :, None] * np.ones((3, 1, 1, 1))
-    done = np.float32([[5.0, 2.0, 0.0]] * 3)[..., None]  # the last three actions
+    plans = float32([[0, 9, 9, 9], [1, 1, 9, 9], [2, 2, 2, 2]])[None, :, :, None] * np.ones((3, 1, 1, 1))
+    done = float32([[5.0, 2.0, 0.0]] * 3)[..., None]  # the last three actions
     # Asked for one, two and three steps ago: what was done before that does not count.
     assert nearest(plans, done, np.array([1, 2, 3]), np.ones(1, np.float32)).tolist() == [0, 1, 2]
     wide = np.concatenate([plans, 100 - plans], axis=-1)  # by a second action the last one is far
     acted = np.concatenate([done, np.full_like(done, 98.0)], axis=-1)
-    assert nearest(wide, acted, np.array([1, 2, 3]), np.float32([1e6, 1.0])).tolist() == [2, 2, 2]
-    assert nearest(wide, acted, np.array([1, 2, 3]), np.float32([1.0, 1e6])).tolist() == [0, 1, 2]
+    assert nearest(wide, acted, np.array([1, 2, 3]), float32([1e6, 1.0])).tolist() == [2, 2, 2]
+    assert nearest(wide, acted, np.array([1, 2, 3]), float32([1.0, 1e6])).tolist() == [0, 1, 2]
 
 
 def test_the_plan_of_a_robot_that_knew_two_ways_is_the_way_that_it_went() -> None:
     data = counted((9, 9))
-    went = np.float32([5.0] * 9 + [-5.0] * 9)[:, None]
+    went = float32([5.0] * 9 + [-5.0] * 9)[:, None]
     data = replace(data, actions=data.observations + went)
     target, scales = Counting((5.0, -5.0)), unit_scales()
     examples = recorded_examples(plan_recorded(target, data, 12, 1), (0, 1), scales, 1)
@@ -234,7 +197,7 @@ def test_whole_episodes_are_held_out_and_the_seed_says_which(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     taken: list[tuple[int, ...]] = []
-    plain = train_corrector.recorded_examples
+    plain = recorded_examples
 
     def noting(planned: Planned, numbers: list[int], scales: FeatureScales, seed: int) -> Examples:
         taken.append(tuple(numbers))
@@ -291,5 +254,5 @@ def test_a_draft_of_recordings_does_what_the_plans_begin_with(tmp_path: Path) ->
 def test_of_a_target_that_says_no_unit_of_its_actions_it_is_that_of_the_recording() -> None:
     target, data = Counting(), pushed_data()
     assert unit_of_actions(target, data) == pytest.approx(data.actions.std(axis=0), rel=1e-3)
-    target.action_scale = np.float32([2.0])
+    target.action_scale = float32([2.0])
     assert unit_of_actions(target, data).tolist() == [2.0]
