@@ -135,15 +135,8 @@ class ManagedNode(LifecycleNode):
         self._close()
         return TransitionCallbackReturn.SUCCESS
 
-    def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Close everything."""
-        self._close()
-        return TransitionCallbackReturn.SUCCESS
-
-    def on_error(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Close everything, after a transition that has failed halfway; the node can be configured again."""
-        self._close()
-        return TransitionCallbackReturn.SUCCESS
+    # After an error, a transition that has failed halfway, the node can be configured again.
+    on_shutdown = on_error = on_cleanup
 
     def destroy_node(self) -> None:
         """End; the lifecycle manager hears of it at once."""
