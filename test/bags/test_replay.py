@@ -91,12 +91,6 @@ def test_a_replay_repeats(
         assert np.array_equal(log.transmitted, again.logs[name].transmitted)
 
 
-def test_it_is_shown(found: Replay, tmp_path: Path) -> None:
-    draw_replay(found, 20.0, "test", tmp_path / "new/replay.png")
-    assert (tmp_path / "new/replay.png").read_bytes().startswith(b"\x89PNG")
-    assert replay_table(found, "title").row_count == len(REPLAYED)
-
-
 def test_a_calibration_on_recorded_episodes_reaches_its_rate_there(
     data: Trajectories, policies: Policies
 ) -> None:

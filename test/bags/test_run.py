@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from adahi_ros.lab.calibration.bag_run import bag_run_figures, read_run, step_record
+from adahi_ros.bags.definitions import BagError
+from adahi_ros.lab.calibration.bag_run import BagRun, bag_run_figures, read_run, step_record
 from adahi_ros.lab.evaluation.run_metrics import run_figures
 from adahi_ros.protocol.records import Reason, RunRecord, StepRecord
+from test.bags import conftest as toy
 
 STEPS = 40
 
@@ -37,21 +39,21 @@ def records(step_record: Callable[..., StepRecord]) -> list[StepRecord]:
     return made
 
 
-def link(stamp_ns: int, rtt_ms: float, toy: Any) -> Any:
+def link(stamp_ns: int, rtt_ms: float) -> Any:
     return toy.make(
         toy.KINDS["link_state"], header=toy.header(stamp_ns), rtt_ms=rtt_ms, loss=0.25, misses=0.5
     )
 
 
 @pytest.fixture
-def run_bag(step_record: Callable[..., StepRecord], in_bag: Callable[..., Path], toy: Any) -> Path:
+def run_bag(step_record: Callable[..., StepRecord], in_bag: Callable[..., Path]) -> Path:
     lines, at = [], 0
     for record in records(step_record):
         at = record.stamp_ns + 2_000_000
         lines.append(toy.Line("draft_status", toy.status(record), at))
     lines += [
-        toy.Line("link_state", link(at, float("nan"), toy), at + 1),
-        toy.Line("link_state", link(at + 1_000_000_000, 4.0, toy), at + 2),
+        toy.Line("link_state", link(at, float("nan")), at + 1),
+        toy.Line("link_state", link(at + 1_000_000_000, 4.0), at + 2),
         toy.Line("safety_state", toy.safety(at, [3, 0, 1, 0, 0, 0, 0, 0]), at + 3),
         toy.Line("safety_state", toy.safety(at, [5, 0, 1, 0, 0, 0, 0, 0]), at + 4),
         toy.Line("safety_state", toy.safety(at, [1, 0, 0, 0, 0, 2, 0, 0]), at + 5),  # activated again
@@ -119,7 +121,7 @@ def test_a_run_of_a_bag_that_was_cut_off_says_so(run_bag: Path) -> None:
 
 
 def test_a_run_without_link_envelope_or_judge_is_reported_too(
-    step_record: Callable[..., StepRecord], in_bag: Callable[..., Path], tmp_path: Path, toy: Any
+    step_record: Callable[..., StepRecord], in_bag: Callable[..., Path], tmp_path: Path
 ) -> None:
     made = step_record(transmitted=False, verified=False, accepted=())
     run = read_run(in_bag([toy.Line("draft_status", toy.status(made), 5)]))
@@ -129,7 +131,7 @@ def test_a_run_without_link_envelope_or_judge_is_reported_too(
 
 
 def test_a_run_by_plans_is_reported_with_them(
-    step_record: Callable[..., StepRecord], in_bag: Callable[..., Path], tmp_path: Path, toy: Any
+    step_record: Callable[..., StepRecord], in_bag: Callable[..., Path], tmp_path: Path
 ) -> None:
     """A request at every fourth step; the first plan is there from the fifth on, corrected by (3, 4)."""
     lines = []
@@ -158,3 +160,21 @@ def test_a_run_by_plans_is_reported_with_them(
     assert plan["correction"]["mean"] == pytest.approx((25 / 2) ** 0.5)
     assert plan["requests_pending"]["mean"] == 0.5
     json.dumps(found, allow_nan=False)
+
+
+def test_where_some_replies_have_codes_those_are_counted(step_record: Callable[..., StepRecord]) -> None:
+    steps = tuple(step_record(step=row, accepted=codes) for row, codes in enumerate(((), (True,), (False,))))
+    assert bag_run_figures(BagRun(steps, np.arange(3.0), (), (), {}))["acceptance_rate"] == 0.5
+
+
+def test_a_bag_without_a_draft_policy_is_named(bag: Path) -> None:
+    with pytest.raises(BagError, match="/draft_status: no such topic, expected adahi_msgs/msg/DraftStatus"):
+        read_run(bag)
+
+
+def test_an_unknown_reason_is_named(
+    step_record: Callable[..., StepRecord], in_bag: Callable[..., Path]
+) -> None:
+    message = replace(toy.status(step_record()), reason=99)
+    with pytest.raises(BagError, match="draft_status: step 0, 99 is not a valid Reason"):
+        read_run(in_bag([toy.Line("draft_status", message, 5)]))
