@@ -16,6 +16,7 @@ from adahi_ros.contract.parsing import parse_contract
 from adahi_ros.nodes.launching.modules import MODULES
 
 ROOT = Path(__file__).resolve().parents[1]
+MOST_WORDS = 36_000  # of all user pages, the reference among them
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 
 
@@ -51,6 +52,18 @@ def test_every_page_is_in_the_site_and_the_site_loads_nothing_from_the_network(t
         assert [each for each in loaded if re.match(r"(?:https?:)?//", each)] == []
 
 
+def test_research_says_so_and_user_pages_stay_short() -> None:
+    words = 0
+    for page in (ROOT / "docs").rglob("*.md"):
+        folder = page.relative_to(ROOT / "docs").parts[0]
+        text = page.read_text()
+        if folder == "research":
+            assert "\n\nResearch notes. You do not need this to run a robot.\n" in text[:200], page.name
+        elif folder != "developers":
+            words += sum(any(map(str.isalnum, word)) for word in text.split())  # no lines of tables
+    assert words <= MOST_WORDS
+
+
 def test_links_lead_somewhere() -> None:
     for page in PAGES:
         for link in re.findall(r"\]\(([^)]+)\)", page.read_text()):
@@ -78,9 +91,16 @@ def test_contracts_on_a_page_can_be_read(page: Path) -> None:
             parse_contract(yaml.safe_load(block))
 
 
+@pytest.mark.parametrize("page", sorted((ROOT / "docs/developers").glob("*.md")), ids=lambda page: page.name)
+def test_files_that_a_page_for_developers_names_exist(page: Path) -> None:
+    named = re.findall(r"`([a-z_/]+/[a-z_]+\.py)`", page.read_text())
+    places = (ROOT / "adahi_ros", ROOT)
+    assert [each for each in named if not any((place / each).exists() for place in places)] == []
+
+
 def test_every_verb_on_a_page_is_one() -> None:
-    page = (ROOT / "docs/reference/command.md").read_text()
-    verbs = set(re.findall(r"^\| `adahi ([\w -]+)` \|", page, re.MULTILINE))
+    reference = (ROOT / "docs/reference/command.md").read_text()
+    verbs = set(re.findall(r"^\| `adahi ([\w -]+)` \|", reference, re.MULTILINE))
     groups = {verb.partition(" ")[0] for verb in verbs if " " in verb}
     for page in PAGES:
         for called in re.findall(

@@ -82,7 +82,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
         ("tokenizer.size.depth", 2, "recipe.tokenizer.size.depth: unknown, must be one of chunk_length, "),
         ("tokenizer.size.action_dim", 2, "recipe.tokenizer.size.action_dim: unknown"),
         ("tokenizer.size.hidden", "8", "recipe.tokenizer.size.hidden: '8', must be an integer"),
-        ("tokenizer.size.codebooks", 99, "recipe.tokenizer.size.tokenizer.codebook_size ** codebooks: "),
+        ("tokenizer.size.codebooks", 99, "recipe.tokenizer.size.codebook_size ** codebooks: "),
         ("policies", {}, "recipe.policies: {}, must be of 1 entries at least"),
         ("policies.draft.fit.steps", 0, "recipe.policies.draft.fit.fit.steps: 0, must be at least 1"),
         (
@@ -104,9 +104,13 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
         (
             "policies.draft.size.heads",
             3,
-            "recipe.policies.draft.size.policy.width: 4, must be a multiple of",
+            "recipe.policies.draft.size.width: 4, must be a multiple of",
         ),
-        ("policies.draft.size.layers", 0, "recipe.policies.draft.size.policy.layers: 0, must be at least 1"),
+        (
+            "policies.draft.size.layers",
+            0,
+            "recipe.policies.draft.size.layers: 0, must be an integer of at least 1",
+        ),
     ],
 )
 def test_what_is_wrong_is_named(tmp_path: Path, field: str, value: Any, message: str) -> None:
@@ -186,13 +190,13 @@ def test_policies_without_a_kind_speak_codes(tmp_path: Path) -> None:
         (
             "policies.target.size.horizon",
             0,
-            "recipe.policies.target.size.policy.horizon: 0, must be from 1 to 4096",
+            "recipe.policies.target.size.horizon: 0, must be an integer from 1 to 4096",
         ),
-        ("policies.target.size.noise", -1.0, "recipe.policies.target.size.policy.noise: -1.0, must be"),
+        ("policies.target.size.noise", -1.0, "recipe.policies.target.size.noise: -1.0, must be"),
         (
             "policies.target.size.heads",
             3,
-            "recipe.policies.target.size.policy.width: 8, must be a multiple of",
+            "recipe.policies.target.size.width: 8, must be a multiple of",
         ),
         ("policies.target.fit.code_weight", 1, "recipe.policies.target.fit.code_weight: unknown"),
         (
@@ -206,7 +210,7 @@ def test_policies_without_a_kind_speak_codes(tmp_path: Path) -> None:
             8,
             "recipe.corrector.width: unknown, must be one of seed, size, fit, rounds,",
         ),
-        ("corrector.size.hidden", 0, "recipe.corrector.size.corrector.hidden: 0, must be at least 1"),
+        ("corrector.size.hidden", 0, "recipe.corrector.size.hidden: 0, must be an integer from 1 to 4096"),
         ("corrector.size.horizon", 4, "recipe.corrector.size.horizon: unknown, must be one of hidden"),
         ("corrector.fit.steps", 0, "recipe.corrector.fit.fit.steps: 0, must be at least 1"),
         ("corrector.rounds", 0, "recipe.corrector.rounds: 0, must be an integer of at least 1"),

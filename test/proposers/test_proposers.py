@@ -22,7 +22,7 @@ from adahi_ros.robot.controller import Controller
 
 B, A, T = 3, 2, 4
 EVERYONE = np.ones(B, dtype=bool)
-CORRECTION = np.float32([0.25, -0.25])
+CORRECTION = np.array([0.25, -0.25], np.float32)
 
 
 class StubCorrector(ActionRange):
@@ -67,6 +67,11 @@ def controller(proposer: str, gate: ThresholdedGate, batch: int = B) -> tuple[Co
     made = Controller(corrector, ControllerConfig(gate), proposer)
     made.reset(1, list(range(batch)))
     return made, corrector
+
+
+def begin(made: Controller) -> None:
+    """Make a first step, with a plan for every robot."""
+    made.finish(made.begin(observed(0)), verdict(0))
 
 
 def test_a_corrector_says_nothing_where_there_is_no_plan() -> None:
@@ -145,7 +150,7 @@ def test_the_gate_goes_by_the_error_that_the_corrector_expects(threshold: float,
 
 def test_a_corrector_that_goes_wild_is_refused_by_name_or_stood_in_for() -> None:
     made, corrector = controller("corrector", ThresholdedGate("never"))
-    made.finish(made.begin(observed(0)), verdict(0))
+    begin(made)
     corrector.low = np.full(A, 900.0)  # now nothing is sound
     with pytest.raises(ValueError, match=r"action\[0\]: 1.25, must be from 900"):
         made.begin(observed(1))
@@ -177,7 +182,7 @@ class StubDraft(ActionRange):
     def __init__(self) -> None:
         super().__init__(np.full(A, -1000.0), np.full(A, 1000.0))
         self.signature = Signature(1, 1, A, (Feature(OBSERVATION, 1),), (Feature(GOAL, 1),))
-        self.digest, self.draws, self.action_scale = "draft", 1, np.float32([1.0, 2.0])
+        self.digest, self.draws, self.action_scale = "draft", 1, np.array([1.0, 2.0], np.float32)
 
     def propose(self, observations: Observations, draws: np.ndarray, sampling: Sampling) -> Proposal:
         drawn = np.where(draws == 1.0, np.nan, draws)[:, None]
@@ -186,7 +191,7 @@ class StubDraft(ActionRange):
 
 def test_a_draft_tells_how_far_it_is_from_the_plan_and_the_plan_goes_on() -> None:
     memory, plan, draft = ObservationBuffer(4), Plan(B, A), StubDraft()
-    plan.splice(np.float32([[[2.0, 2.0]], [[0.5, 0.5]]]), 0, 0, np.array([True, True, False]))
+    plan.splice(np.array([[[2.0, 2.0]], [[0.5, 0.5]]], np.float32), 0, 0, np.array([True, True, False]))
     observations = draft.signature.observations(observed(0)[OBSERVATION][:, None], observed(0)[GOAL])
     for drawn, expected in ((0.5, [np.sqrt((1.5**2 + 0.75**2) / 2), 0.0, np.inf]), (1.0, [np.inf] * 3)):
         context = ProposerContext(0, observations, memory, plan, np.full((B, 1), drawn), 1.0)
@@ -216,7 +221,7 @@ def test_where_the_draft_disagrees_a_request_is_sent_and_no_draft_executed() -> 
 
 def test_of_a_late_reply_the_actions_for_later_steps_are_used() -> None:
     made, _ = controller("plan", ThresholdedGate("never"))
-    made.finish(made.begin(observed(0)), verdict(0))
+    begin(made)
     assert followed(made, 1).tolist() == [1.0] * B
     assert followed(made, 2).tolist() == [2.0] * B
     rows = np.array([False, True, True])
@@ -229,7 +234,7 @@ def test_of_a_late_reply_the_actions_for_later_steps_are_used() -> None:
 
 def test_of_a_late_reply_what_is_no_action_is_dropped() -> None:
     made, _ = controller("plan", ThresholdedGate("age", 1.5))
-    made.finish(made.begin(observed(0)), verdict(0))
+    begin(made)
     bad = verdict(1)
     bad.actions[0, 3, 1], bad.actions[2, 0, 0] = np.nan, 1e6
     made.finish(made.begin(observed(1)), None)
@@ -241,7 +246,7 @@ def test_of_a_late_reply_what_is_no_action_is_dropped() -> None:
 
 def test_of_a_reply_in_time_what_is_no_action_leaves_the_plan_alone() -> None:
     made, _ = controller("plan", ThresholdedGate("age", 0.5))
-    made.finish(made.begin(observed(0)), verdict(0))
+    begin(made)
     bad, resting = verdict(1), np.full((B, A), 7.0, np.float32)
     bad.actions[1, 2, 0] = np.nan
     action = made.finish(made.begin(observed(1)), bad, None, resting)
@@ -251,7 +256,7 @@ def test_of_a_reply_in_time_what_is_no_action_leaves_the_plan_alone() -> None:
 
 def test_a_reply_that_was_overtaken_does_no_harm() -> None:
     made, _ = controller("plan", ThresholdedGate("never"))
-    made.finish(made.begin(observed(0)), verdict(0))
+    begin(made)
     for index in (1, 2):
         followed(made, index)
     made.receive(verdict(2), 2, EVERYONE)
@@ -285,8 +290,8 @@ def test_the_gate_is_told_what_is_done_and_planned_in_action_scales() -> None:
             return np.zeros(B)
 
     made, corrector = controller("corrector", ThresholdedGate("listening", 0.5, Listening()))
-    corrector.action_scale = np.float32([1.0, 2.0])
-    made.finish(made.begin(observed(0)), verdict(0))
+    corrector.action_scale = np.array([1.0, 2.0], np.float32)
+    begin(made)
     made.executed(np.full((B, A), 6.0, np.float32))
     made.begin(observed(1))
     before, now = (each.course for each in told)
@@ -314,7 +319,7 @@ def test_a_gate_learns_what_fresh_plans_say_of_the_step_that_sent(late: bool) ->
             told.append((requested_at, fresh, rows))
 
     made, corrector = controller("corrector", ThresholdedGate("learning", 0.5, Learning()))
-    corrector.action_scale = np.float32([1.0, 2.0])
+    corrector.action_scale = np.array([1.0, 2.0], np.float32)
     some, reply = np.array([False, True, True]), verdict(0, 2)
     reply.actions[:] = [[[3.0]], [[5000.0]]]  # of which the second is no action
     step = made.begin(observed(0))

@@ -15,8 +15,8 @@ from adahi_ros.protocol.records import Reason
 from adahi_ros.protocol.request import RequestFault
 from adahi_ros.robot.loop import DraftError
 from adahi_ros.robot.session import VerifierState
-from adahi_ros.robot.steps import RETRY_MOST_S, Fate
-from test.robot.conftest import MakeRobot, Robot
+from adahi_ros.robot.steps import RETRY_MOST_S
+from test.robot.conftest import Fate, MakeRobot, Robot
 
 PERIOD_S = 0.05
 
@@ -95,7 +95,7 @@ def test_a_newer_observation_executes_the_draft_of_the_one_that_waits(robot: Rob
     robot.pass_time(PERIOD_S)
     assert robot.record(second).action == robot.verified_action(second)
     assert [stamp for stamp, _ in robot.commands.sent] == [first.stamp_ns, second.stamp_ns]
-    assert [each.pending.fate for each in robot.session.submitted] == [Fate.SUPERSEDED, Fate.REPLIED]
+    assert [each.fate for each in robot.session.submitted] == [Fate.SUPERSEDED, Fate.REPLIED]
 
 
 @pytest.mark.parametrize("newer", [(2, 0), (0, 5), (1, 2)])
@@ -134,7 +134,7 @@ def test_another_observation_of_the_same_number_moves_nothing(robot: Robot, wait
     with pytest.raises(InputError, match=r"0 of episode 1 again, with other values"):
         robot.see(1, 0)
     with pytest.raises(InputError, match=r"again"):
-        robot.show(replace(observation, goal=np.float32([1.0])))
+        robot.show(replace(observation, goal=np.array([1.0], np.float32)))
     assert len(robot.commands.sent) == before
     robot.pass_time(PERIOD_S)
     assert robot.record(observation).verified
@@ -149,7 +149,7 @@ def test_an_observation_without_a_sound_proposal_leaves_no_trace(make_robot: Mak
             if robot is disturbed:
                 with pytest.raises(DraftError, match="goal: holds values that are not finite"):
                     robot.show(replace(robot.observation(1, step, math.nan), stamp_ns=1000 + step))
-            values = np.float32([step + 1, 0.25, -0.25])
+            values = np.array([step + 1, 0.25, -0.25], np.float32)
             robot.show(replace(robot.observation(1, step), stamp_ns=step + 1, values=values))
             robot.pass_time(PERIOD_S)
     assert disturbed.loop.totals.undrafted == 20

@@ -207,9 +207,8 @@ def figures(
     from adahi_ros.lab.evaluation.episodes import evaluation_episodes
     from adahi_ros.lab.evaluation.tradeoffs import episodes_run, measure_tradeoffs, tradeoff_figures
     from adahi_ros.lab.link.link_profile import load_profile
-    from adahi_ros.lab.reporting.pictures import draw_pictures
     from adahi_ros.lab.reporting.report import PICTURES
-    from adahi_ros.lab.reporting.tradeoff_figure import area_table
+    from adahi_ros.lab.reporting.tradeoff_figure import area_table, draw_pictures
 
     link_file = link if link.endswith(".yaml") else f"config/links/{link}.yaml"
     path = Path(link) if link.endswith(".yaml") else asset(link_file)
@@ -281,6 +280,7 @@ def measure_literature(
     from adahi_ros.lab.calibration.thresholds import Thresholds
     from adahi_ros.lab.evaluation.comparison import measure, standings
     from adahi_ros.lab.evaluation.episodes import evaluation_episodes
+    from adahi_ros.lab.figures import Figures
     from adahi_ros.lab.papers.literature import known_methods, lines
     from adahi_ros.lab.papers.literature_table import line_entries, searched_last
     from adahi_ros.lab.reporting.literature_rows import literature_markdown, literature_table
@@ -291,7 +291,7 @@ def measure_literature(
     found: dict[str, Any] = {}
     for task, comparison in compared.items():
         thresholds = Thresholds(out, comparison, workers, say, command_line())
-        task_rows: list[dict[str, Any]] = []
+        task_rows: list[Figures] = []
         skipped: dict[str, str] = {}
         with measuring.row_bar(f"{task}: lines", len(table)) as done:
             # A search may take as long as all other lines.

@@ -29,10 +29,11 @@ from adahi_ros.lab.training.learn_rounds import Learner, Rounds, calibrated_by
 from adahi_ros.lab.training.policy_recipe import CorrectorRecipe
 from adahi_ros.policies.corrector.corrector import Corrector
 from adahi_ros.policies.corrector.corrector_checkpoint import load_corrector
-from adahi_ros.policies.corrector.corrector_export import export, load_network
 from adahi_ros.policies.corrector.corrector_features import features
-from adahi_ros.policies.corrector.corrector_network import CorrectorConfig, CorrectorNetwork
+from adahi_ros.policies.corrector.corrector_network import CorrectorNetwork
+from adahi_ros.policies.corrector.corrector_torch import load_network
 from adahi_ros.policies.interface import Policy
+from adahi_ros.policies.networks.onnx_export import export
 from adahi_ros.proposers.interface import ProposerContext
 from adahi_ros.proposers.plan import CorrectorProposer, plan_view
 from adahi_ros.robot.controller import Controller
@@ -197,9 +198,7 @@ class CorrectorLearner(Learner[Examples]):
         old, plans = self._checkpoint, folder / PLANS
         acted = old.action_low, old.action_high
         told = {**old.training, "learned": command}
-        save_corrector(
-            plans, CORRECTOR, self._network, CorrectorConfig(**old.config), old.scales, acted, told
-        )
+        save_corrector(plans, CORRECTOR, self._network, old.sizes, old.scales, acted, told)
         export(load_corrector(plans / CORRECTOR), plans / f"{CORRECTOR}.onnx")
 
     def look(self, files: PolicyFiles) -> dict[str, Any]:

@@ -25,11 +25,15 @@ from adahi_ros.lab.training.corrector_training import (
 from adahi_ros.lab.training.fitting import Run
 from adahi_ros.lab.training.policy_recipe import CORRECTOR, DISTILLED, CorrectorRecipe
 from adahi_ros.policies.corrector.corrector import Corrector
-from adahi_ros.policies.corrector.corrector_checkpoint import CorrectorCheckpoint, load_corrector
-from adahi_ros.policies.corrector.corrector_export import export
+from adahi_ros.policies.corrector.corrector_checkpoint import (
+    CorrectorCheckpoint,
+    CorrectorConfig,
+    load_corrector,
+)
 from adahi_ros.policies.corrector.corrector_features import FeatureScales, PlanView, features
-from adahi_ros.policies.corrector.corrector_network import CorrectorConfig, CorrectorNetwork, weights_count
+from adahi_ros.policies.corrector.corrector_network import CorrectorNetwork, weights_count
 from adahi_ros.policies.interface import Policy
+from adahi_ros.policies.networks.onnx_export import export
 
 HELD_OUT = 0.2  # of recorded episodes
 DRAFT = "draft"

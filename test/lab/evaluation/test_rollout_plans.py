@@ -52,7 +52,7 @@ def planner(policies: Policies) -> CodePolicy:
 
 
 @pytest.mark.parametrize("executed", [1, 3, 8])
-def test_the_target_is_asked_every_kth_step_and_its_plan_is_followed_blindly(
+def test_every_kth_step_requests_a_plan_that_is_followed_blindly(
     planner: CodePolicy, codes_of: Callable[..., np.ndarray], executed: int
 ) -> None:
     observations = np.random.default_rng(3).normal(scale=0.3, size=(EPISODES, STEPS, 6))
@@ -82,7 +82,7 @@ def test_single_actions_have_the_targets_distribution(
     windows = np.tile(place, (MANY, target.signature.history, 1))
     codes = codes_of(target, windows, recorded.goals, log.action[0][:, None])
     q = softmax(target.predict(windows[:1], recorded.goals[:1]).logits, 1.0)[0].astype(np.float64)
-    size = target.sizes.codebook_size
+    size = target.decoder.codebook_size
     counts = np.bincount(size * codes[:, 0] + codes[:, 1], minlength=size**2)
     expected = np.outer(*(q / q.sum(axis=1, keepdims=True))).ravel() * MANY
     assert expected.min() > 5
