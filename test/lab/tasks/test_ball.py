@@ -78,7 +78,7 @@ def test_commands_beyond_the_limits_are_clipped() -> None:
         for _ in range(5):
             task.step(np.full((1, 2), command))
         ends.append(task.observation)
-    np.testing.assert_array_equal(*ends)
+    np.testing.assert_array_equal(ends[0], ends[1])
 
 
 def test_success_needs_the_whole_hold_in_a_row_and_is_latched() -> None:

@@ -148,6 +148,7 @@ def test_a_sensors_frame_differs_with_its_draws_and_stays_near_the_picture() -> 
 
 def test_the_shipped_encoder_tells_the_balls_place() -> None:
     task, expert = make("ball_camera"), make_expert("ball_camera")
+    assert isinstance(task, CameraTask)
     features, places = [], []
     task.reset(9, range(20))
     expert.reset(9, range(20))
@@ -164,7 +165,9 @@ def test_the_shipped_encoder_tells_the_balls_place() -> None:
 
 
 def test_an_encoder_for_frames_of_another_size_is_refused() -> None:
-    encoder = make("ball_camera").encoder
+    task = make("ball_camera")
+    assert isinstance(task, CameraTask)
+    encoder = task.encoder
     assert isinstance(encoder, Encoder)
     encoder.image_size = (32, 32)
     with pytest.raises(ValueError, match=r"encoder: for frames of \(32, 32\), must be \(64, 64\)"):

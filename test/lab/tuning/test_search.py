@@ -104,7 +104,7 @@ def test_a_killed_workers_trial_goes_on_elsewhere_and_ends_as_if_nobody_had_been
     (left,) = killed.study().trials
     assert left.state == TrialState.RUNNING
     steps: list[int] = []
-    train_draft = train.train_policy
+    train_draft = vars(train)["train_policy"]
 
     def counted(*arguments: Any) -> Any:
         run = arguments[-1]

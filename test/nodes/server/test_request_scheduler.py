@@ -31,8 +31,7 @@ class Still(Policy):
     """Proposes to stay."""
 
     def __init__(self) -> None:
-        anything = ActionRange(np.full(1, -np.inf), np.full(1, np.inf))
-        super().__init__(SIGNATURE, anything, np.ones(1), "still", draws=1)
+        super().__init__(SIGNATURE, ActionRange(-np.ones(1), np.ones(1)), np.ones(1, np.float32), "still", 1)
 
     def propose(
         self, observations: Observations, draws: np.ndarray, sampling: Sampling = AS_TRAINED
