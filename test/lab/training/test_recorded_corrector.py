@@ -26,7 +26,7 @@ def bench() -> Bench:
     return Bench("ball", files.load(), load_calibration(asset("config/ball.yaml")))
 
 
-def test_what_was_observed_and_done_is_recorded_until_the_end_of_every_episode() -> None:
+def test_a_recording_has_every_step_until_the_end_of_every_episode() -> None:
     world, alone = RecordedTask(make("ball")), make("ball")
     world.reset(1, [4, 9])
     alone.reset(1, [4, 9])
@@ -67,7 +67,7 @@ def test_both_correctors_run_the_same_episodes(
     assert (tmp_path / "corrector.safetensors").is_file()
 
 
-def test_what_is_recorded_are_none_of_the_episodes_that_others_learn_from_or_are_measured_on(
+def test_recorded_episodes_are_of_no_lesson_and_no_evaluation(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[int] = []
