@@ -111,7 +111,7 @@ def learning_config(
     """Return how to learn, of options."""
     from adahi_ros.lab.training.learn import LearningConfig
 
-    return LearningConfig(steps, rehearsal, pull, worse=float("inf") if no_guard else worse)
+    return LearningConfig(rehearsal, pull, steps, float("inf") if no_guard else worse)
 
 
 def learn_from_bags(
@@ -266,7 +266,7 @@ def learn(
     check_fits(found, name, PolicyFiles(begin, "onnxruntime").load())
     torch.set_num_threads(1)
     config = learning_config(steps, rehearsal, pull, worse, no_guard)
-    learner: Learner[Any]
+    learner: Learner[Any, Any]
     if METHODS[parse_methods(ask)[0]].by_plans:
         if demonstrations is not None:
             raise ValueError(f"demos: {demonstrations}, must be left out where plans are corrected")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
@@ -15,8 +15,8 @@ from adahi_ros.lab.training.training_recipe import (
     VQBET,
     DemonstrationRecipe,
     ModelRecipe,
+    NetworkRecipe,
     Positive,
-    Seed,
     read_recipe,
     size_of,
 )
@@ -35,7 +35,7 @@ Rate = Annotated[float, within(0.0, 1.0)]
 
 
 @dataclass(frozen=True)
-class CorrectorRecipe(Schema):
+class CorrectorRecipe(NetworkRecipe[FitConfig]):
     """How to make a corrector of the plans of the policy named target, or another pupil, in simulation.
 
     Attributes:
@@ -51,7 +51,6 @@ class CorrectorRecipe(Schema):
         beta: from 0 to 1; the larger, the more what is hard to foresee counts, see `corrector_loss`.
     """
 
-    seed: Seed
     size: Annotated[dict[str, Any], size_of(CorrectorConfig)]
     fit: FitConfig
     rounds: Positive = 3
@@ -88,7 +87,7 @@ class _FlowRecipe(ModelRecipe[FitConfig]):
 
 
 @dataclass(frozen=True)
-class _TokenizerRecipe(ModelRecipe[FitConfig]):
+class _TokenizerRecipe(NetworkRecipe[FitConfig]):
     size: Annotated[dict[str, Any], size_of(TokenizerConfig)]
     fit: FitConfig
 
@@ -107,9 +106,6 @@ def _of_its_kind(values: Any) -> Any:
 
 
 Policy = Annotated[ModelRecipe[Any], BeforeValidator(_of_its_kind)]
-
-
-S = TypeVar("S", DemonstrationRecipe, ModelRecipe[Any], _TokenizerRecipe, CorrectorRecipe)
 
 
 @dataclass(frozen=True)
@@ -153,17 +149,14 @@ class Recipe(Schema):
     def moved(self, offset: int) -> Recipe:
         """Return the same recipe with every seed higher by an offset, that of the demonstrations, too."""
 
-        def seeded(part: S) -> S:
+        def seeded(part: Any) -> Any:
             return replace(part, seed=part.seed + offset)
 
-        return replace(
-            self,
-            demonstrations=seeded(self.demonstrations),
-            policies={name: seeded(policy) for name, policy in self.policies.items()},
-            tokenizer=None if self.tokenizer is None else seeded(self.tokenizer),
-            corrector=None if self.corrector is None else seeded(self.corrector),
-            distilled=None if self.distilled is None else seeded(self.distilled),
-        )
+        made = {name: seeded(recipe) for name, recipe in self.taught.items()}
+        if self.tokenizer is not None:
+            made["tokenizer"] = seeded(self.tokenizer)
+        policies = {name: seeded(policy) for name, policy in self.policies.items()}
+        return replace(self, demonstrations=seeded(self.demonstrations), policies=policies, **made)
 
 
 def recipe_of(values: Any) -> Recipe:

@@ -35,19 +35,24 @@ class DemonstrationRecipe(Schema):
 
 
 @dataclass(frozen=True)
-class ModelRecipe(Schema, Generic[F]):
-    """How to make one model.
+class NetworkRecipe(Schema, Generic[F]):
+    """How to make one network.
 
     Attributes:
         seed: of its weights and batches.
         size: arguments of the network's configuration beyond those that the data gives.
         fit: how long and how fast to train.
-        kind: of policy.
     """
 
     seed: Seed
     size: dict[str, Any]
     fit: F
+
+
+@dataclass(frozen=True)
+class ModelRecipe(NetworkRecipe[F]):
+    """How to make a policy, of a kind."""
+
     kind: str = VQBET
 
 

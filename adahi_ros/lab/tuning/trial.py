@@ -17,7 +17,7 @@ from typing import Any
 from optuna import TrialPruned
 from optuna.exceptions import ExperimentalWarning
 from optuna.storages import RetryHeartbeatStaleTrialCallback
-from optuna.trial import Trial
+from optuna.trial import BaseTrial, Trial
 from rich.progress import Progress
 
 from adahi_ros.core.files import save_json
@@ -111,12 +111,7 @@ class Setting:
         )
 
 
-def rounded(value: float | None) -> float | None:
-    """Return a number with as many digits as a method's name has; None for none."""
-    return None if value is None else float(f"{value:.{DIGITS}g}")
-
-
-def suggested(trial: Trial, space: Space) -> Setting:
+def suggested(trial: BaseTrial, space: Space) -> Setting:
     """Return what a trial is to try."""
 
     def value(name: str, varied: Varied) -> Any:
@@ -129,7 +124,7 @@ def suggested(trial: Trial, space: Space) -> Setting:
         return trial.suggest_float(name, varied.low, varied.high, log=varied.log)
 
     def number(name: str, varied: Range | None) -> float | None:
-        return None if varied is None else rounded(value(name, varied))
+        return None if varied is None else float(f"{value(name, varied):.{DIGITS}g}")
 
     values = {path: value(path, varied) for path, varied in space.vary.items()}
     method = trial.suggest_categorical("method", tuple(space.methods))
