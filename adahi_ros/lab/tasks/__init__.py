@@ -9,12 +9,10 @@ config/tasks/NAME.yaml.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 from adahi_ros.core.assets import asset
-from adahi_ros.core.registry import Registry
+from adahi_ros.core.registry import Registry, at_place
 from adahi_ros.lab.tasks.task_interface import Expert, Task
 
 
@@ -68,7 +66,7 @@ def make(name: str) -> Task:
         FileNotFoundError: no such file.
     """
     if name in TASKS:
-        task: Task = _load(TASKS[name].task)()
+        task: Task = at_place(TASKS[name].task)()
         return task
     from adahi_ros.lab.tasks.gymnasium_task import described_task
 
@@ -83,7 +81,7 @@ def make_expert(name: str) -> Expert:
         FileNotFoundError: no such file.
     """
     if name in TASKS:
-        expert: Expert = _load(TASKS[name].expert)()
+        expert: Expert = at_place(TASKS[name].expert)()
         return expert
     from adahi_ros.lab.tasks.gymnasium_task import described_expert
 
@@ -97,12 +95,6 @@ def goal_is_for_target(name: str) -> bool:
     """
     known = name in names() or (name.endswith(DESCRIBED) and Path(name).is_file())
     return known and make(name).spec.goal_for_target
-
-
-def _load(place: str) -> Any:
-    """Import the class at "module:class"."""
-    module, _, kind = place.partition(":")
-    return getattr(import_module(module), kind)
 
 
 def _description(name: str) -> Path:

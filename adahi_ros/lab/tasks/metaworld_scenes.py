@@ -11,16 +11,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 from adahi_ros.core.assets import asset
+from adahi_ros.core.schema import Listed, Schema, checked
 from adahi_ros.core.yaml_files import read_yaml
 
-Vector = tuple[float, float, float]
+Vector = Listed[float]  # x, y, z
 
 
 @dataclass(frozen=True)
-class Point:
+class Point(Schema):
     """A point of a model.
 
     Attributes:
@@ -35,7 +35,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Box:
+class Box(Schema):
     """Places between two corners, m from the world's origin."""
 
     low: Vector
@@ -43,7 +43,7 @@ class Box:
 
 
 @dataclass(frozen=True)
-class Span:
+class Span(Schema):
     """Done where the thing's joint is from `low` to `high`, m or rad."""
 
     low: float = -math.inf
@@ -51,7 +51,7 @@ class Span:
 
 
 @dataclass(frozen=True)
-class Delivery:
+class Delivery(Schema):
     """Done where a point is within `within_m` of a mark, whose place is drawn from a box."""
 
     point: Point
@@ -60,7 +60,7 @@ class Delivery:
 
 
 @dataclass(frozen=True)
-class Errand:
+class Errand(Schema):
     """What a sentence asks for.
 
     Attributes:
@@ -77,7 +77,7 @@ class Errand:
 
 
 @dataclass(frozen=True)
-class Scene:
+class Scene(Schema):
     """A table with a thing, and what can be asked for.
 
     Attributes:
@@ -95,39 +95,10 @@ class Scene:
     model: str
     thing: str
     place: Box
-    errands: tuple[Errand, ...]
+    errands: Listed[Errand]
     part: Point
     joint: int | None = None
-    start: tuple[float, float] = (0.0, 0.0)
+    start: Listed[float] = (0.0, 0.0)
 
 
-def _point(values: dict[str, Any]) -> Point:
-    return Point(**{**values, "offset": tuple(values.get("offset", Point.offset))})
-
-
-def _box(values: dict[str, Any]) -> Box:
-    return Box(tuple(values["low"]), tuple(values["high"]))
-
-
-def _errand(values: dict[str, Any]) -> Errand:
-    said = values["done"]
-    if "mark" in said:
-        done: Span | Delivery = Delivery(_point(said["point"]), _box(said["mark"]), said["within_m"])
-    else:
-        done = Span(**said)
-    return Errand(**{**values, "seen": _point(values["seen"]), "done": done})
-
-
-def _scene(values: dict[str, Any]) -> Scene:
-    return Scene(
-        **{
-            **values,
-            "place": _box(values["place"]),
-            "errands": tuple(map(_errand, values["errands"])),
-            "part": _point(values["part"]),
-            "start": tuple(values.get("start", Scene.start)),
-        }
-    )
-
-
-SCENES = tuple(map(_scene, read_yaml(asset("config/metaworld/scenes.yaml"))))
+SCENES: tuple[Scene, ...] = checked(Listed[Scene], read_yaml(asset("config/metaworld/scenes.yaml")))
