@@ -15,7 +15,7 @@ from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import GOAL, OBSERVATION, Feature, Observations, Signature
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.lab.calibration.recorded_world import RecordedWorld
-from adahi_ros.lab.training import train_corrector
+from adahi_ros.lab.training import corrector_training, train_corrector
 from adahi_ros.lab.training.corrector_data import Examples, Teacher, agreeing
 from adahi_ros.lab.training.fitting import FitConfig, Run
 from adahi_ros.lab.training.policy_recipe import CORRECTOR, DISTILLED, CorrectorRecipe
@@ -23,35 +23,13 @@ from adahi_ros.lab.training.train_corrector import train_in_simulation
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.corrector.corrector import Correction, Corrector
 from adahi_ros.policies.corrector.corrector_checkpoint import CorrectorCheckpoint, load_corrector
-from adahi_ros.policies.corrector.corrector_features import FeatureScales, PlanView, feature_count
+from adahi_ros.policies.corrector.corrector_features import PlanView, feature_count
 from adahi_ros.policies.interface import AS_TRAINED, Sampling
+from test.lab.training.counting import LENGTHS, Counting, T, counted, unit_scales
 
-LENGTHS = (3, 9, 6)
-T = 4
 RECIPE = CorrectorRecipe(
     1, {"hidden": 4}, FitConfig(5, 32), rounds=2, episodes=2, asking_rates=(0.3,), samples=2
 )
-
-
-class Counting:
-    """A target whose plan goes on from the number that it sees, one more at every step.
-
-    Args:
-        spread: how far its draws move the whole plan.
-    """
-
-    def __init__(self, spread: float = 0.0) -> None:
-        self.signature = Signature(2, T, 1, (Feature(OBSERVATION, 1),), (Feature(GOAL, 1),))
-        self.draws, self.asked = 1, 0
-        self._spread = spread
-
-    def propose(
-        self, observations: Observations, draws: np.ndarray, sampling: Sampling = AS_TRAINED
-    ) -> Proposal:
-        newest = observations.features[OBSERVATION][:, -1]
-        self.asked += len(newest)
-        plans = newest[:, None] + np.arange(T)[:, None] + self._spread * (draws[:, None] - 0.5)
-        return Proposal(plans.astype(np.float32))
 
 
 class Still:
@@ -67,18 +45,6 @@ class Still:
         newest = observations.features[OBSERVATION][:, -1, :2]
         plans = 0.1 * newest[:, None] + 0.05 * (draws[:, None] - 0.5) * np.ones((T, 1))
         return Proposal(plans.astype(np.float32))
-
-
-def counted() -> Trajectories:
-    """Three episodes whose observations count their steps, each from a number of its own."""
-    numbers = np.concatenate([100.0 * each + np.arange(length) for each, length in enumerate(LENGTHS)])
-    values, ends = numbers.astype(np.float32)[:, None], np.cumsum(LENGTHS)
-    return Trajectories("counting", values, values, np.zeros((3, 1), np.float32), ends)
-
-
-def unit_scales() -> FeatureScales:
-    zero, one = np.zeros(1, np.float32), np.ones(1, np.float32)
-    return FeatureScales(zero, one, one, zero, one, zero, one)
 
 
 def lesson(
@@ -119,7 +85,7 @@ def test_only_what_is_left_of_the_old_plan_is_compared() -> None:
 
 
 def test_there_is_an_example_of_every_active_step() -> None:
-    examples = lesson(Counting(0.3), 0.2)
+    examples = lesson(Counting(spread=0.3), 0.2)
     assert examples.features.shape == (sum(LENGTHS), feature_count(1, 1, 1))
     assert examples.wanted.shape == (sum(LENGTHS), 1)
     assert examples.features.dtype == examples.wanted.dtype == np.float32
@@ -144,7 +110,7 @@ def test_where_the_world_does_otherwise_the_difference_is_wanted() -> None:
 
 
 def test_the_seed_decides_a_lesson() -> None:
-    first, again, other = (lesson(Counting(1.0), 0.3, seed=seed) for seed in (1, 1, 2))
+    first, again, other = (lesson(Counting(spread=1.0), 0.3, seed=seed) for seed in (1, 1, 2))
     np.testing.assert_array_equal(first.features, again.features)
     np.testing.assert_array_equal(first.wanted, again.wanted)
     assert not np.array_equal(first.wanted, other.wanted)
@@ -183,7 +149,7 @@ def test_what_is_done_is_corrected_and_now_and_then_shaken() -> None:
 
 
 def test_who_is_told_no_plan_learns_what_the_target_does_on_average() -> None:
-    teacher = Teacher(Counting(4.0), unit_scales(), 400, hides_plan=True)
+    teacher = Teacher(Counting(spread=4.0), unit_scales(), 400, hides_plan=True)
     examples = teacher.lesson(RecordedWorld(counted()), 1, [0, 1, 2], 1.0, None, 0.0)
     np.testing.assert_allclose(examples.wanted[:, 0], examples.features[:, 0], atol=0.3)
     left, age = examples.features[:, -2], examples.features[:, -1]
@@ -290,7 +256,7 @@ def unexported(monkeypatch: pytest.MonkeyPatch) -> None:
         def correct(self, view: PlanView) -> Correction:
             return Correction(self._share * view.ahead[:, 0], np.ones(len(view.age)))
 
-    monkeypatch.setattr(train_corrector, "export", lambda *arguments: None)
+    monkeypatch.setattr(corrector_training, "export", lambda *arguments: None)
     monkeypatch.setattr(train_corrector, "Corrector", Shrinking)
 
 

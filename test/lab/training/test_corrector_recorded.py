@@ -9,12 +9,10 @@ import numpy as np
 import pytest
 from safetensors.torch import load_file
 
-from adahi_ros.core.proposal import Proposal
-from adahi_ros.core.signature import GOAL, OBSERVATION, Feature, Observations, Signature
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.lab.calibration import target_plans as planned
 from adahi_ros.lab.calibration.target_plans import Planned, plan_recorded, unit_of_actions
-from adahi_ros.lab.training import corrector_data, train_corrector
+from adahi_ros.lab.training import corrector_data, corrector_training, train_corrector
 from adahi_ros.lab.training.corrector_data import AGES, Examples, nearest, recorded_examples
 from adahi_ros.lab.training.corrector_training import running
 from adahi_ros.lab.training.fitting import FitConfig, Run
@@ -31,46 +29,10 @@ from adahi_ros.policies.corrector.corrector_checkpoint import CorrectorCheckpoin
 from adahi_ros.policies.corrector.corrector_features import AHEAD, FeatureScales
 from adahi_ros.policies.corrector.corrector_network import LOG_VARIANCE, CorrectorNetwork
 from adahi_ros.policies.corrector.distilled import DistilledPolicy
-from adahi_ros.policies.interface import AS_TRAINED, Sampling
+from test.lab.training.counting import LENGTHS, Counting, T, counted, unit_scales
 
-T = 4
-LENGTHS = (3, 9, 6)
 PLANNED = 4  # of the features, O 1, G 1, A 1: the present action of the plan
 RECIPE = CorrectorRecipe(1, {"hidden": 8}, FitConfig(5), samples=2)
-
-
-class Counting:
-    """A target whose plan goes on from the number that it sees, one more at every step.
-
-    Args:
-        ways: what each of its draws adds to the whole plan, one of them at random.
-        horizon: of its plans.
-    """
-
-    def __init__(self, ways: tuple[float, ...] = (0.0,), horizon: int = T) -> None:
-        self.signature = Signature(2, horizon, 1, (Feature(OBSERVATION, 1),), (Feature(GOAL, 1),))
-        self.digest, self.draws, self.action_scale = "counting", 1, np.ones(1, np.float32)
-        self._ways = np.float32(ways)
-
-    def propose(
-        self, observations: Observations, draws: np.ndarray, sampling: Sampling = AS_TRAINED
-    ) -> Proposal:
-        newest = observations.features[OBSERVATION][:, -1]
-        way = self._ways[(draws * len(self._ways)).astype(int)]
-        plans = (newest + way)[:, None] + np.arange(self.signature.horizon)[:, None]
-        return Proposal(plans.astype(np.float32))
-
-
-def counted(lengths: tuple[int, ...] = LENGTHS) -> Trajectories:
-    """Episodes whose observations count their steps, each from a number of its own; actions are those."""
-    numbers = np.concatenate([100.0 * each + np.arange(length) for each, length in enumerate(lengths)])
-    values, ends = numbers.astype(np.float32)[:, None], np.cumsum(lengths)
-    return Trajectories("counting", values, values, np.zeros((len(lengths), 1), np.float32), ends)
-
-
-def unit_scales() -> FeatureScales:
-    zero, one = np.zeros(1, np.float32), np.ones(1, np.float32)
-    return FeatureScales(zero, one, one, zero, one, zero, one)
 
 
 def examples_of(
@@ -166,7 +128,7 @@ def test_the_plan_of_a_robot_that_knew_two_ways_is_the_way_that_it_went() -> Non
 @pytest.fixture
 def unexported(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have no training wait for an export."""
-    monkeypatch.setattr(train_corrector, "export", lambda *arguments: None)
+    monkeypatch.setattr(corrector_training, "export", lambda *arguments: None)
 
 
 def pushed_data(episodes: int = 10) -> Trajectories:
