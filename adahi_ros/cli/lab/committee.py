@@ -45,7 +45,7 @@ def committee(
     import torch
 
     from adahi_ros.lab.tasks.demonstrations import told_to_robots
-    from adahi_ros.lab.training.policy_recipe import load_recipe
+    from adahi_ros.lab.training.recipes import load_recipe
     from adahi_ros.lab.training.train_committee import Lessons, by_fit, by_goal, train_committee
     from adahi_ros.policies.committee import CommitteeRules
     from adahi_ros.policies.vqbet.vqbet_checkpoint import load_tokenizer

@@ -37,9 +37,9 @@ def train(
     """Photograph the expert's episodes and learn where things are. A stopped run goes on where it was."""
     from adahi_ros.lab.tasks.camera import make_view
     from adahi_ros.lab.tasks.frames import record_frames
-    from adahi_ros.lab.training.encoder_recipe import load_encoder_recipe
     from adahi_ros.lab.training.encoder_training import train_encoder
     from adahi_ros.lab.training.fitting import Run
+    from adahi_ros.lab.training.recipes import load_encoder_recipe
     from adahi_ros.vision.encoder_export import save_encoder
 
     view = make_view(task)

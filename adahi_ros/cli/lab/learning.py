@@ -91,7 +91,7 @@ class Old:
         """
         from adahi_ros.lab.tasks.demonstrations import told_to_robots
         from adahi_ros.lab.training.learn import Lessons
-        from adahi_ros.lab.training.policy_recipe import load_recipe
+        from adahi_ros.lab.training.recipes import load_recipe
         from adahi_ros.policies.vqbet.vqbet_checkpoint import load_checkpoint, load_tokenizer
 
         recipe = load_recipe(recipe_file(self.recipe, self.name))
@@ -252,7 +252,7 @@ def learn(
     from adahi_ros.lab.training.learn_corrector import CorrectorLearner
     from adahi_ros.lab.training.learn_draft import DraftLearner
     from adahi_ros.lab.training.learn_rounds import Learner, Rounds, learn_in_rounds
-    from adahi_ros.lab.training.policy_recipe import load_pupils
+    from adahi_ros.lab.training.recipes import load_pupils
 
     name = file_name(task)
     how = Rounds(rounds, episodes, ask, explore, rate, evaluated, most=most, seed=seed)

@@ -22,8 +22,8 @@ import torch
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.lab.training.fitting import M, Run, digest_of
 from adahi_ros.lab.training.policy_corrections import Corrections
+from adahi_ros.lab.training.recipes import F
 from adahi_ros.lab.training.staging import STATES, StagedFolder
-from adahi_ros.lab.training.training_recipe import F
 from adahi_ros.lab.training.vqbet_finetuning import Actions, Keeping, fine_tune, log_likelihood, mean_loss
 from adahi_ros.lab.training.vqbet_training import CodeFitConfig, Demonstrated
 from adahi_ros.policies.vqbet.tokenizer import ActionTokenizer

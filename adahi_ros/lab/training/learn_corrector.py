@@ -26,7 +26,7 @@ from adahi_ros.lab.training.corrector_training import learn_on, running, save_wi
 from adahi_ros.lab.training.fitting import Run
 from adahi_ros.lab.training.learn import LearningConfig, learned_within
 from adahi_ros.lab.training.learn_rounds import Learner, Rounds
-from adahi_ros.lab.training.policy_recipe import CorrectorRecipe
+from adahi_ros.lab.training.recipes import CorrectorRecipe
 from adahi_ros.policies.corrector.corrector import Corrector
 from adahi_ros.policies.corrector.corrector_checkpoint import load_corrector
 from adahi_ros.policies.corrector.corrector_export import load_network

@@ -17,7 +17,7 @@ from adahi_ros.lab.methods.methods import METHODS
 from adahi_ros.lab.tasks import goal_is_for_target, make
 from adahi_ros.lab.training.fitting import Run
 from adahi_ros.lab.training.policy_corrections import recorded_episodes
-from adahi_ros.lab.training.policy_recipe import CORRECTOR, CorrectorRecipe
+from adahi_ros.lab.training.recipes import CORRECTOR, CorrectorRecipe
 from adahi_ros.lab.training.train_corrector import train_on_recordings
 from adahi_ros.policies.corrector.corrector import Corrector
 from adahi_ros.policies.corrector.corrector_checkpoint import load_corrector

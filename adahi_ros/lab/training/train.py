@@ -20,10 +20,18 @@ from adahi_ros.lab.tasks import make
 from adahi_ros.lab.tasks.demonstrations import collect_parallel, told_to_robots
 from adahi_ros.lab.training.fitting import FitConfig, Run
 from adahi_ros.lab.training.flow_training import train_flow
-from adahi_ros.lab.training.policy_recipe import TARGET, CorrectorRecipe, Recipe
+from adahi_ros.lab.training.recipes import (
+    TARGET,
+    VQBET,
+    CorrectorRecipe,
+    DemonstrationRecipe,
+    F,
+    ModelRecipe,
+    NetworkRecipe,
+    Recipe,
+)
 from adahi_ros.lab.training.staging import STATES, StagedFolder
 from adahi_ros.lab.training.train_corrector import train_in_simulation
-from adahi_ros.lab.training.training_recipe import VQBET, DemonstrationRecipe, F, ModelRecipe, NetworkRecipe
 from adahi_ros.lab.training.vqbet_training import train_policy, train_tokenizer
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.flow.flow_checkpoint import load_flow

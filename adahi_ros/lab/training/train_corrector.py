@@ -23,7 +23,7 @@ from adahi_ros.lab.training.corrector_training import (
     train_corrector,
 )
 from adahi_ros.lab.training.fitting import Run
-from adahi_ros.lab.training.policy_recipe import CORRECTOR, DISTILLED, CorrectorRecipe
+from adahi_ros.lab.training.recipes import CORRECTOR, DISTILLED, CorrectorRecipe
 from adahi_ros.policies.corrector.corrector import Corrector
 from adahi_ros.policies.corrector.corrector_features import FeatureScales, PlanView, features
 from adahi_ros.policies.corrector.corrector_network import CorrectorConfig, CorrectorNetwork, weights_count

@@ -28,7 +28,7 @@ from adahi_ros.lab.evaluation.evaluate import Comparison, outcome_figures, play_
 from adahi_ros.lab.evaluation.loaded_policies import PLANS, Policies, PolicyFiles
 from adahi_ros.lab.methods.methods import METHODS
 from adahi_ros.lab.tasks.demonstrations import collect_parallel
-from adahi_ros.lab.training.policy_recipe import Recipe
+from adahi_ros.lab.training.recipes import Recipe
 from adahi_ros.lab.training.staging import STATES
 from adahi_ros.lab.training.train import Stages, Write, train_recipe
 from adahi_ros.lab.tuning.search_space import Choices, Range, Space, Value, Varied

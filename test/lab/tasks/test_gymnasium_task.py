@@ -15,7 +15,6 @@ import pytest
 import yaml
 
 from adahi_ros.lab.tasks import make, make_expert, names
-from adahi_ros.lab.tasks.gymnasium_description import DescriptionError
 from adahi_ros.lab.tasks.gymnasium_task import GymnasiumTask
 
 
@@ -244,17 +243,17 @@ def test_bad_actions_are_named(write: Write) -> None:
 def test_faults_name_file_field_and_what_is_allowed(
     write: Write, other: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(DescriptionError, match=rf"drift\.yaml: {message}"):
+    with pytest.raises(ValueError, match=rf"drift\.yaml: {message}"):
         make(write(**other))
 
 
 def test_what_is_no_description_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "list.yaml"
     path.write_text("[1, 2]")
-    with pytest.raises(DescriptionError, match=r"list\.yaml: file: \[1, 2\], must be a mapping"):
+    with pytest.raises(ValueError, match=r"list\.yaml: file: \[1, 2\], must be a mapping"):
         make(str(path))
     path.write_text("{")
-    with pytest.raises(DescriptionError, match=r"list\.yaml: not YAML"):
+    with pytest.raises(ValueError, match=r"list\.yaml: not YAML"):
         make(str(path))
     with pytest.raises(FileNotFoundError, match=r"nowhere\.yaml"):
         make(str(tmp_path / "nowhere.yaml"))
@@ -273,9 +272,9 @@ def test_an_expert_is_a_class_or_a_function(write: Write, monkeypatch: pytest.Mo
     task.reset(0, [0, 1])
     np.testing.assert_array_equal(expert.act(task), [[0.25], [0.25]])
     assert isinstance(make_expert(write(expert="drift_experts:Kind")), DriftExpert)
-    with pytest.raises(DescriptionError, match=r"drift\.yaml: expert: 'drift_experts:none', must be"):
+    with pytest.raises(ValueError, match=r"drift\.yaml: expert: 'drift_experts:none', must be"):
         make_expert(write(expert="drift_experts:none"))
-    with pytest.raises(DescriptionError, match=r"expert: 'drift_experts:Fussy', must need no .*'gain'"):
+    with pytest.raises(ValueError, match=r"expert: 'drift_experts:Fussy', must need no .*'gain'"):
         make_expert(write(expert="drift_experts:Fussy"))
 
 

@@ -18,7 +18,7 @@ from adahi_ros.lab.calibration.recorded_world import RecordedWorld
 from adahi_ros.lab.training import corrector_training, train_corrector
 from adahi_ros.lab.training.corrector_data import Examples, Teacher, agreeing
 from adahi_ros.lab.training.fitting import FitConfig, Run
-from adahi_ros.lab.training.policy_recipe import CORRECTOR, DISTILLED, CorrectorRecipe
+from adahi_ros.lab.training.recipes import CORRECTOR, DISTILLED, CorrectorRecipe
 from adahi_ros.lab.training.train_corrector import train_in_simulation
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.corrector.corrector import Correction, Corrector

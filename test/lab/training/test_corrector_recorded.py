@@ -16,7 +16,7 @@ from adahi_ros.lab.training import corrector_data, corrector_training, train_cor
 from adahi_ros.lab.training.corrector_data import AGES, Examples, nearest, recorded_examples
 from adahi_ros.lab.training.corrector_training import running
 from adahi_ros.lab.training.fitting import FitConfig, Run
-from adahi_ros.lab.training.policy_recipe import CorrectorRecipe
+from adahi_ros.lab.training.recipes import CorrectorRecipe
 from adahi_ros.lab.training.train_corrector import (
     DRAFT,
     HELD_OUT,

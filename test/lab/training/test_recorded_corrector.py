@@ -16,7 +16,7 @@ from adahi_ros.lab.methods.method import Method
 from adahi_ros.lab.tasks import make
 from adahi_ros.lab.training import recorded_corrector
 from adahi_ros.lab.training.fitting import FitConfig
-from adahi_ros.lab.training.policy_recipe import CorrectorRecipe
+from adahi_ros.lab.training.recipes import CorrectorRecipe
 from adahi_ros.lab.training.recorded_corrector import compare_correctors
 
 RECIPE = CorrectorRecipe(3, {"hidden": 8}, FitConfig(30, 64), samples=1)

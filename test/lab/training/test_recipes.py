@@ -10,8 +10,7 @@ import yaml
 
 from adahi_ros.core.assets import asset
 from adahi_ros.lab.training.fitting import FitConfig
-from adahi_ros.lab.training.policy_recipe import CorrectorRecipe, load_pupils, load_recipe
-from adahi_ros.lab.training.training_recipe import RecipeError
+from adahi_ros.lab.training.recipes import CorrectorRecipe, load_pupils, load_recipe
 from adahi_ros.lab.training.vqbet_training import CodeFitConfig
 
 
@@ -124,7 +123,7 @@ def check_refused(folder: Path, recipe: dict[str, Any], field: str, value: Any, 
     else:
         part[last] = value
     path = write(folder / "recipe.yaml", recipe)
-    with pytest.raises(RecipeError, match=f"^{re.escape(f'{path}: {message}')}"):
+    with pytest.raises(ValueError, match=f"^{re.escape(f'{path}: {message}')}"):
         load_recipe(path)
 
 
@@ -235,7 +234,7 @@ def test_codes_need_a_tokenizer(tmp_path: Path) -> None:
 def test_another_file_is_refused(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "recipe.yaml"
     path.write_text(text)
-    with pytest.raises(RecipeError, match=f"^{re.escape(f'{path}: {message}')}"):
+    with pytest.raises(ValueError, match=f"^{re.escape(f'{path}: {message}')}"):
         load_recipe(path)
 
 
@@ -275,5 +274,5 @@ def test_what_distils_needs_no_recipe_of_the_target(tmp_path: Path) -> None:
 )
 def test_what_is_wrong_with_a_recipe_to_distil_by_is_named(tmp_path: Path, recipe: Any, message: str) -> None:
     path = write(tmp_path / "recipe.yaml", recipe)
-    with pytest.raises(RecipeError, match=f"^{re.escape(f'{path}: {message}')}"):
+    with pytest.raises(ValueError, match=f"^{re.escape(f'{path}: {message}')}"):
         load_pupils(path)
