@@ -13,7 +13,7 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.path import Path
 from matplotlib.transforms import IdentityTransform
 
-from adahi_ros.lab.tasks.ball_parameters import BallParameters
+from adahi_ros.lab.tasks.ball import BallParameters
 
 WIDTH, HEIGHT = 640, 480
 DPI = 72  # one point is one pixel

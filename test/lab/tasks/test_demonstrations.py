@@ -8,8 +8,7 @@ import pytest
 
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.lab.tasks import demonstrations, make, make_expert, names
-from adahi_ros.lab.tasks.ball import BallBalancing
-from adahi_ros.lab.tasks.ball_parameters import BallParameters
+from adahi_ros.lab.tasks.ball import BallBalancing, BallParameters
 from adahi_ros.lab.tasks.demonstrations import BATCH_EPISODES, Demonstrations, collect_parallel
 from adahi_ros.lab.tasks.task_interface import Task
 

@@ -10,12 +10,10 @@ import numpy as np
 import pytest
 
 from adahi_ros.lab.tasks import make, make_expert
-from adahi_ros.lab.tasks.ball import BallBalancing
-from adahi_ros.lab.tasks.ball_parameters import BallParameters
+from adahi_ros.lab.tasks.ball import BallBalancing, BallParameters
 from adahi_ros.lab.tasks.kitchen import SUBTASKS, Kitchen
 from adahi_ros.lab.tasks.kitchen_world import load_world
-from adahi_ros.lab.tasks.swarm import Swarm
-from adahi_ros.lab.tasks.swarm_parameters import SwarmParameters
+from adahi_ros.lab.tasks.swarm import Swarm, SwarmParameters
 from adahi_ros.lab.tasks.task_interface import Task
 
 TASKS = ("ball", "ball_instructed", "swarm", "swarm_instructed")  # whose episodes take milliseconds

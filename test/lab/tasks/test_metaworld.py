@@ -9,8 +9,7 @@ import pytest
 from adahi_ros.lab.tasks import make, make_expert
 from adahi_ros.lab.tasks.ball import BallBalancing
 from adahi_ros.lab.tasks.metaworld import MetaWorld
-from adahi_ros.lab.tasks.metaworld_scenes import SCENES, Errand, Scene
-from adahi_ros.lab.tasks.metaworld_suites import SHARED, Suite
+from adahi_ros.lab.tasks.metaworld_scenes import SCENES, SHARED, Errand, Scene, Suite
 from adahi_ros.lab.tasks.metaworld_world import load_library, load_scene
 
 pytest.importorskip(

@@ -11,7 +11,7 @@ import pytest
 
 from adahi_ros.lab.tasks import make, make_expert
 from adahi_ros.lab.tasks.metaworld import MetaWorld
-from adahi_ros.lab.tasks.metaworld_suites import MT10, MT50, ORIGINALS, Suite
+from adahi_ros.lab.tasks.metaworld_scenes import MT10, MT50, ORIGINALS, Suite
 from adahi_ros.lab.tasks.metaworld_world import load_library
 
 pytest.importorskip(

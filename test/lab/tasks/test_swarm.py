@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from adahi_ros.lab.tasks.demonstrations import collect_parallel
-from adahi_ros.lab.tasks.swarm import Swarm, SwarmExpert
-from adahi_ros.lab.tasks.swarm_parameters import SwarmParameters
+from adahi_ros.lab.tasks.swarm import Swarm, SwarmExpert, SwarmParameters
 
 STILL = SwarmParameters(wind_m_s2=0.0)
 DRONES = STILL.drones
