@@ -9,17 +9,22 @@ from typing import Any
 import numpy as np
 import pytest
 
+from adahi_ros.core.assets import asset
 from adahi_ros.lab.tasks import make, make_expert
 from adahi_ros.lab.tasks.ball import BallBalancing, BallParameters
+from adahi_ros.lab.tasks.gymnasium_description import load_description
+from adahi_ros.lab.tasks.gymnasium_task import GymnasiumTask
 from adahi_ros.lab.tasks.kitchen import SUBTASKS, Kitchen
 from adahi_ros.lab.tasks.kitchen_world import load_world
 from adahi_ros.lab.tasks.swarm import Swarm, SwarmParameters
 from adahi_ros.lab.tasks.task_interface import Task
 
 TASKS = ("ball", "ball_instructed", "swarm", "swarm_instructed")  # whose episodes take milliseconds
+PENDULUM = load_description(asset("config/tasks/inverted_pendulum.yaml"))
 SHORT: dict[str, Callable[[int], Task]] = {  # by steps of an episode
     "ball": lambda steps: BallBalancing(BallParameters(max_steps=steps)),
     "kitchen": lambda steps: Kitchen(replace(load_world(SUBTASKS), max_steps=steps)),
+    "inverted_pendulum": lambda steps: GymnasiumTask(replace(PENDULUM, max_steps=steps)),
     "swarm": lambda steps: Swarm(SwarmParameters(max_steps=steps)),
 }
 
@@ -89,6 +94,7 @@ def test_actions_beyond_the_limits_are_clipped(name: str) -> None:
     ("name", "entry"),
     [
         ("ball", "pitch_command_rad"),
+        ("inverted_pendulum", "cart_force_hN"),
         ("kitchen", "panda_finger_joint2_velocity_command_m_s"),
         ("metaworld", "gripper_command"),
         ("swarm", "drone_4_vy_command_m_s"),

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 import yaml
 
-from adahi_ros.lab.tasks import make, make_expert, names
-from adahi_ros.lab.tasks.gymnasium_task import GymnasiumTask
+from adahi_ros.lab.tasks import gymnasium_task, make, make_expert, names
+from adahi_ros.lab.tasks.gymnasium_task import GymnasiumTask, described_expert
 
 
 class Drift(gym.Env[np.ndarray, np.ndarray]):
@@ -178,16 +178,6 @@ def test_what_the_environment_ends_without_success_has_failed_and_stands_still(w
     np.testing.assert_array_equal(task.joint_velocities, [[0.0]])
 
 
-def test_out_of_steps_is_done_without_failing(write: Write) -> None:
-    task = make(write(max_steps=2, success={"return_above": 1e6}))
-    task.reset(0, [0])
-    task.step(np.zeros((1, 1)))
-    assert not task.done.any()
-    task.step(np.zeros((1, 1)))
-    assert task.done.all()
-    assert not task.failed.any()
-
-
 def test_pictures_are_the_environments_and_need_its_render_mode(write: Write) -> None:
     assert make(write(kwargs={"render_mode": "rgb_array"})).render().shape == (4, 6, 3)
     task = make(write())
@@ -203,14 +193,6 @@ def test_pictures_need_no_display() -> None:
     program = "from adahi_ros.lab.tasks import make; print(make('inverted_pendulum').render().any())"
     run = subprocess.run([sys.executable, "-c", program], env=bare, capture_output=True, text=True)
     assert run.stdout.strip() == "True", run.stderr
-
-
-def test_bad_actions_are_named(write: Write) -> None:
-    task = make(write())
-    with pytest.raises(ValueError, match=r"action: shape \(2, 1\), expected \(1, 1\)"):
-        task.step(np.zeros((2, 1)))
-    with pytest.raises(ValueError, match="action: push is nan at row 0"):
-        task.step(np.array([[np.nan]]))
 
 
 @pytest.mark.parametrize(
@@ -292,3 +274,11 @@ def test_the_shipped_description_is_found_by_its_name() -> None:
     while not task.done.all():
         task.step(np.zeros((3, 1)))
     assert task.failed.all()
+
+
+def test_the_modules_that_a_file_runs_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    named = SimpleNamespace(expert="json:loads")
+    monkeypatch.setattr(gymnasium_task, "load_description", lambda path: named)
+    with pytest.warns(UserWarning, match=r"task\.yaml: imports and runs the code of json"):
+        described_expert(tmp_path / "task.yaml")
+    gymnasium_task._warn_of_code(tmp_path, ("adahi_ros.lab.tasks",))
