@@ -107,7 +107,7 @@ class _Workshop:
         name: str,
         recipe: NetworkRecipe[F],
         train: Callable[[Run], tuple[N, list[float]]],
-        write: Callable[[Path, N, dict[str, Any]], object],
+        write: Callable[[Path, N, dict[str, object]], object],
     ) -> N:
         """Train a network and write it; return it.
 
@@ -124,7 +124,7 @@ class _Workshop:
         return network
 
     def _staged(
-        self, name: str, run: Run, steps: int, write: Callable[[Path, N, dict[str, Any]], object]
+        self, name: str, run: Run, steps: int, write: Callable[[Path, N, dict[str, object]], object]
     ) -> Run:
         """Return a run of so many steps that is looked at on its way, where stages are given."""
         stages = self.stages
@@ -280,7 +280,7 @@ def _train_policy(
         assert tokenizer is not None
         return train_policy(data, tokenizer, *how)
 
-    def write(folder: Path, policy: Any, note: dict[str, Any]) -> None:
+    def write(folder: Path, policy: Any, note: dict[str, object]) -> None:
         if model.kind == VQBET:
             save_with_export(folder, name, policy, note)
         else:
@@ -303,7 +303,7 @@ def _train_pupil(
     on_episodes = shop.count("rollouts", episodes)
     run = shop.run(name, recipe)
 
-    def note(losses: list[float], parameters: int) -> dict[str, Any]:
+    def note(losses: list[float], parameters: int) -> dict[str, object]:
         return shop.finished(name, recipe, losses, parameters)
 
     def write(folder: Path) -> None:

@@ -61,7 +61,7 @@ def test_a_tilt_lifts_what_is_forward_or_left_as_rep_103_says() -> None:
     assert left > right
 
 
-def test_frames_and_features_are_the_same_alone_and_side_by_side_and_whoever_looks_when() -> None:
+def test_frames_and_features_are_the_same_alone_and_side_by_side() -> None:
     together, expert = make("ball_camera"), make_expert("ball_camera")
     assert isinstance(together, CameraTask)
     assert isinstance(expert, CameraExpert)

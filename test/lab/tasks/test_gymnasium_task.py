@@ -164,7 +164,7 @@ def test_success_is_told_as_described(write: Write, success: Any, ends_with_succ
     assert np.all(near < 0.1 + 1e-6)  # stands still since
 
 
-def test_what_the_environment_ends_without_success_has_failed_and_stands_still(write: Write) -> None:
+def test_what_ends_without_success_has_failed_and_stands_still(write: Write) -> None:
     task = make(write(success={"return_above": 1e6}, kwargs={"ends_with_success": False}))
     task.reset(0, [0])
     for _ in range(30):

@@ -54,7 +54,7 @@ def test_without_wind_and_command_a_hovering_drone_stays_where_it_is() -> None:
     np.testing.assert_array_equal(task.state, before)
 
 
-def test_a_drone_follows_its_command_with_a_first_order_lag_and_nobody_elses() -> None:
+def test_each_drone_follows_its_own_command_with_a_first_order_lag() -> None:
     task = Swarm(STILL)
     place(task, corners(1.0))
     command = np.zeros((1, ACTIONS))
@@ -80,7 +80,7 @@ def test_a_drone_accelerates_no_harder_than_it_can() -> None:
 
 
 @pytest.mark.parametrize("command", [[9.0, 0.0], [9.0, 9.0], [1.2, -1.2]])
-def test_commands_beyond_the_fastest_keep_their_direction_and_lose_their_excess(command: list[float]) -> None:
+def test_commands_beyond_the_fastest_keep_their_direction(command: list[float]) -> None:
     excessive, allowed = np.clip(command, -STILL.max_speed_m_s, STILL.max_speed_m_s), Swarm(STILL)
     allowed_command = excessive * STILL.max_speed_m_s / np.linalg.norm(excessive)
     task = Swarm(STILL)
