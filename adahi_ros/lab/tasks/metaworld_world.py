@@ -127,7 +127,8 @@ class SceneWorld:
         if scene.joint is None:
             positions[:3] = place
         else:
-            positions[scene.joint] = _between(*scene.start, draws[3])
+            low, high = scene.start
+            positions[scene.joint] = _between(low, high, draws[3])
         self.data.qvel[:] = 0.0
         mujoco.mj_kinematics(self.model, self.data)
         return Placed(self._state(), place, mark)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from adahi_ros.lab.tasks.offscreen import choose_renderer
 
 choose_renderer()
 
-import mujoco  # noqa: E402
+import mujoco as mujoco  # noqa: E402 (others take it from here, where it draws)
 
 WIDTH, HEIGHT = 640, 480
 INK, FAINT, GOOD, BAD, PAPER = "#273142", "#6b7686", "#1f8a5b", "#c0262d", (255, 255, 255, 215)
@@ -61,7 +61,7 @@ def captioned(
     width: int,
     title: str,
     step: str,
-    lines: list[Line],
+    lines: Sequence[Line],
     spare: int,
 ) -> np.ndarray:
     """Return a picture (H, W, 3) uint8 with a caption.

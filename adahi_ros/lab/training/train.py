@@ -50,7 +50,7 @@ TOKENIZER = "tokenizer"
 
 N = TypeVar("N", bound=nn.Module)
 P = TypeVar("P", bound=NetworkRecipe[Any])
-Write = Callable[[Path], None]
+Write = Callable[[Path], object]
 
 
 @dataclass(frozen=True)
