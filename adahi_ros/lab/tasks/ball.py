@@ -137,6 +137,15 @@ class BallBalancing(SimulatedTask):
         return self._goal.copy()
 
     @property
+    def command(self) -> np.ndarray:
+        """(E, 2) float64, roll and pitch that are commanded, rad."""
+        return self._command.copy()
+
+    def trail(self, index: int) -> np.ndarray:
+        """Return the positions of a ball at the control steps so far, (K, 2) m; the last one is now."""
+        return np.stack([position[index] for position in self._trail])
+
+    @property
     def held_steps(self) -> np.ndarray:
         """(E,) int64, consecutive steps for which the ball has been on the goal."""
         return self._held.copy()
@@ -177,19 +186,7 @@ class BallBalancing(SimulatedTask):
         """
         from adahi_ros.lab.tasks import ball_render  # matplotlib takes a second to import
 
-        return ball_render.draw(
-            ball_render.BallScene(
-                world=self.parameters,
-                tilt=self._tilt[index],
-                command=self._command[index],
-                trail=np.stack([position[index] for position in self._trail]),
-                goal=self._goal[index],
-                step=int(self._steps[index]),
-                held_steps=int(self._held[index]),
-                success=bool(self._success[index]),
-                failed=bool(self._failed[index]),
-            )
-        )
+        return ball_render.draw(self, index)
 
     def _on_goal(self) -> np.ndarray:
         near: np.ndarray = norm(self._position - self._goal) <= self.parameters.goal_tolerance_m

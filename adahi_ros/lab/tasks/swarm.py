@@ -139,6 +139,15 @@ class Swarm(SimulatedTask):
         return _flat(self._target).copy()
 
     @property
+    def targets(self) -> np.ndarray:
+        """(E, N, 2) float64, m."""
+        return self._target.copy()
+
+    def trail(self, index: int) -> np.ndarray:
+        """Return the drones' positions at the control steps so far, (K, N, 2) m; the last one is now."""
+        return np.stack([position[index] for position in self._trail[: self._steps[index] + 1]])
+
+    @property
     def held_steps(self) -> np.ndarray:
         """(E, N) int64, consecutive steps for which each drone has been on its target."""
         return self._held.copy()
@@ -158,6 +167,11 @@ class Swarm(SimulatedTask):
     def collided(self) -> np.ndarray:
         """(E, N) bool, latched: the drone has touched another one."""
         return self._collided.copy()
+
+    @property
+    def left(self) -> np.ndarray:
+        """(E, N) bool, latched: the drone has left the arena."""
+        return self._left.copy()
 
     @property
     def failed(self) -> np.ndarray:
@@ -198,18 +212,7 @@ class Swarm(SimulatedTask):
         """
         from adahi_ros.lab.tasks import swarm_render  # matplotlib takes a second to import
 
-        return swarm_render.draw(
-            swarm_render.SwarmScene(
-                world=self.parameters,
-                trail=np.stack([position[index] for position in self._trail[: self._steps[index] + 1]]),
-                target=self._target[index],
-                step=int(self._steps[index]),
-                fulfilled=self.fulfilled[index],
-                collided=self._collided[index],
-                left=self._left[index],
-                success=bool(self._success[index]),
-            )
-        )
+        return swarm_render.draw(self, index)
 
     def _advance(self, command: np.ndarray, moving: np.ndarray) -> None:
         """Semi-implicit Euler over one substep, for the episodes that still move, (E,) bool."""

@@ -176,6 +176,11 @@ class SimulatedTask(Task):
         self._failed = np.zeros(count, dtype=bool)
 
     @property
+    def steps(self) -> np.ndarray:
+        """(E,) int64, control steps taken."""
+        return self._steps.copy()
+
+    @property
     def joint_positions(self) -> np.ndarray:
         """(E, 0) float64: there are no joints."""
         return np.zeros((len(self._steps), 0))
