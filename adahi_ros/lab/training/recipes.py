@@ -130,7 +130,7 @@ class _FlowRecipe(ModelRecipe[FitConfig]):
 
 
 @dataclass(frozen=True)
-class _TokenizerRecipe(NetworkRecipe[FitConfig]):
+class TokenizerRecipe(NetworkRecipe[FitConfig]):
     size: Annotated[dict[str, Any], size_of(TokenizerConfig)]
     fit: FitConfig
 
@@ -168,7 +168,7 @@ class Recipe(Schema):
     demonstrations: DemonstrationRecipe
     window_length: Positive
     policies: Annotated[dict[str, Policy], Field(min_length=1)]
-    tokenizer: _TokenizerRecipe | None = None
+    tokenizer: TokenizerRecipe | None = None
     corrector: CorrectorRecipe | None = None
     distilled: Distilled | None = None
 

@@ -43,10 +43,10 @@ def roll_off(robot: CommandedTask) -> int:
 
 def test_in_lockstep_a_command_moves_the_state_that_it_belongs_to() -> None:
     robot = commanded(lockstep=True)
-    assert not robot.listens
+    listened = robot.listens
     for now_ns in (100 * MS, 200 * MS, 300 * MS):  # shown anew while no command comes
         robot.show(now_ns)
-    assert robot.listens
+    assert (listened, robot.listens) == (False, True)
     action = np.array([0.05, -0.1])
     moves = {stamp: robot.take(action, stamp, 310 * MS) for stamp in (0, 99 * MS, 100 * MS, 300 * MS)}
     assert moves == {0: False, 99 * MS: False, 100 * MS: True, 300 * MS: True}

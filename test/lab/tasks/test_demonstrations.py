@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -82,14 +83,8 @@ def test_any_number_of_processes_records_the_same() -> None:
     assert alone.failed > 0  # so that some are left out
     for workers in (2, 3):
         told: list[tuple[int, int]] = []
-        shared = collect_parallel(
-            "ball",
-            episodes,
-            3,
-            0.3,
-            workers,
-            progress=lambda done, most, told=told: told.append((done, most)),
-        )
+        note = partial(lambda told, *done: told.append(done), told)
+        shared = collect_parallel("ball", episodes, 3, 0.3, workers, note)
         assert (shared.attempted, shared.failed) == (alone.attempted, alone.failed)
         for name in ("observations", "actions", "goals", "ends"):
             expected, found = getattr(alone.trajectories, name), getattr(shared.trajectories, name)

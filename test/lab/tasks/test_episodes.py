@@ -87,7 +87,7 @@ def test_actions_beyond_the_limits_are_clipped(name: str) -> None:
         for _ in range(3):
             task.step(scale * task.spec.action_high[None])
         ends.append(task.observation)
-    np.testing.assert_array_equal(*ends)
+    np.testing.assert_array_equal(ends[0], ends[1])
 
 
 @pytest.mark.parametrize(

@@ -22,11 +22,14 @@ def environment_id(task: str) -> str:
 
 def test_the_ball_is_there_by_its_name() -> None:
     assert environment_id("ball").endswith("adahi_ros/BallBalancing-v0")
-    assert gymnasium.make(environment_id("ball")).spec.kwargs["task"] == "ball"
+    spec = gymnasium.make(environment_id("ball")).spec
+    assert spec is not None
+    assert spec.kwargs["task"] == "ball"
 
 
 def test_any_task_is_there_by_the_name_that_make_takes() -> None:
     env = gymnasium.make("adahi_ros.lab.tasks.gym_env:adahi_ros/Task-v0", task="swarm")
+    assert isinstance(env.unwrapped, TaskEnv)
     assert env.unwrapped.task.spec.name == "swarm"
 
 

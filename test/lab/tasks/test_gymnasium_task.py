@@ -15,7 +15,8 @@ import pytest
 import yaml
 
 from adahi_ros.lab.tasks import gymnasium_task, make, make_expert, names
-from adahi_ros.lab.tasks.gymnasium_task import GymnasiumTask, described_expert
+from adahi_ros.lab.tasks.gymnasium_task import described_expert
+from adahi_ros.lab.tasks.task_interface import Task
 
 
 class Drift(gym.Env[np.ndarray, np.ndarray]):
@@ -65,7 +66,7 @@ class FussyExpert(DriftExpert):
         self.gain = gain
 
 
-gym.register("adahi_test/Drift-v0", entry_point=Drift)
+gym.register("adahi_test/Drift-v0", entry_point=lambda **options: Drift(**options))
 
 DRIFT = {
     "name": "drift",
@@ -100,7 +101,7 @@ def write(tmp_path: Path) -> Write:
     return described
 
 
-def run(task: GymnasiumTask, expert: DriftExpert, steps: int = 40) -> np.ndarray:
+def run(task: Task, expert: DriftExpert, steps: int = 40) -> np.ndarray:
     """Act, return (steps, E, O)."""
     seen = []
     for _ in range(steps):

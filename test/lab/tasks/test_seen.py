@@ -49,7 +49,7 @@ def test_observations_follow_actions_whatever_the_picture_shows(
             world.step(np.full((3, 2), 0.1 * np.sin(step)))
             rows.append(world.observation)
         observed.append(np.stack(rows))
-    np.testing.assert_array_equal(*observed)
+    np.testing.assert_array_equal(observed[0], observed[1])
     assert (pictures[0] != pictures[1]).any(axis=(1, 2, 3)).all()
 
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.action_range import ActionRange
 from adahi_ros.core.signature import GOAL, OBSERVATION, Feature, Observations, Signature
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.corrector.corrector_features import FeatureScales
-from adahi_ros.policies.interface import AS_TRAINED, Sampling
+from adahi_ros.policies.direct import DirectPolicy
 
 T = 4
 LENGTHS = (3, 9, 6)
 
 
-class Counting:
+class Counting(DirectPolicy):
     """A target whose plan goes on from the number that it sees, one more at every step.
 
     Args:
@@ -24,17 +24,16 @@ class Counting:
     """
 
     def __init__(self, ways: tuple[float, ...] = (0.0,), horizon: int = T, spread: float = 0.0) -> None:
-        self.signature = Signature(2, horizon, 1, (Feature(OBSERVATION, 1),), (Feature(GOAL, 1),))
-        self.digest, self.draws, self.action_scale = "counting", 1, np.ones(1, np.float32)
-        self._ways, self._spread = np.float32(ways), spread
+        signature = Signature(2, horizon, 1, (Feature(OBSERVATION, 1),), (Feature(GOAL, 1),))
+        anything = ActionRange(np.array([-1e9]), np.array([1e9]))
+        super().__init__(signature, anything, np.ones(1), "counting", draws=1)
+        self._ways, self._spread = np.array(ways, np.float32), spread
 
-    def propose(
-        self, observations: Observations, draws: np.ndarray, sampling: Sampling = AS_TRAINED
-    ) -> Proposal:
+    def act(self, observations: Observations, draws: np.ndarray) -> np.ndarray:
         newest = observations.features[OBSERVATION][:, -1]
         way = self._ways[(draws * len(self._ways)).astype(int)] + self._spread * (draws - 0.5)
-        plans = (newest + way)[:, None] + np.arange(self.signature.horizon)[:, None]
-        return Proposal(plans.astype(np.float32))
+        plans: np.ndarray = (newest + way)[:, None] + np.arange(self.signature.horizon)[:, None]
+        return plans
 
 
 def counted(lengths: tuple[int, ...] = LENGTHS) -> Trajectories:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from adahi_ros.lab.evaluation.evaluate import Comparison, Run, play
-from adahi_ros.lab.evaluation.rollout import Log
+from adahi_ros.lab.evaluation.rollout import Log, rollout
 from adahi_ros.lab.methods import method as running
 from adahi_ros.lab.methods.methods import METHODS, gated
 from adahi_ros.lab.tasks import make
@@ -82,7 +82,7 @@ def test_the_windows_are_those_that_the_draft_read(comparison: Comparison) -> No
 def test_replies_that_are_no_action_are_left_out(
     comparison: Comparison, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = running.rollout
+    real = rollout
 
     def refusing(*args: object, **kwargs: object) -> Log:
         log = real(*args, **kwargs)  # type: ignore[arg-type]

@@ -103,19 +103,21 @@ def test_examples_of_an_episode_do_not_depend_on_those_beside(monkeypatch: pytes
 
 
 def test_of_several_plans_the_one_nearest_to_what_was_done_since_is_taken() -> None:
-    plans = np.float32([[0, 9, 9, 9], [1, 1, 9, 9], [2, 2, 2, 2]])[None, :, :, None] * np.ones((3, 1, 1, 1))
-    done = np.float32([[5.0, 2.0, 0.0]] * 3)[..., None]  # the last three actions
+    plans = np.array([[0, 9, 9, 9], [1, 1, 9, 9], [2, 2, 2, 2]], np.float32)[None, :, :, None] * np.ones(
+        (3, 1, 1, 1)
+    )
+    done = np.array([[5.0, 2.0, 0.0]] * 3, np.float32)[..., None]  # the last three actions
     # Asked for one, two and three steps ago: what was done before that does not count.
     assert nearest(plans, done, np.array([1, 2, 3]), np.ones(1, np.float32)).tolist() == [0, 1, 2]
     wide = np.concatenate([plans, 100 - plans], axis=-1)  # by a second action the last one is far
     acted = np.concatenate([done, np.full_like(done, 98.0)], axis=-1)
-    assert nearest(wide, acted, np.array([1, 2, 3]), np.float32([1e6, 1.0])).tolist() == [2, 2, 2]
-    assert nearest(wide, acted, np.array([1, 2, 3]), np.float32([1.0, 1e6])).tolist() == [0, 1, 2]
+    assert nearest(wide, acted, np.array([1, 2, 3]), np.array([1e6, 1.0], np.float32)).tolist() == [2, 2, 2]
+    assert nearest(wide, acted, np.array([1, 2, 3]), np.array([1.0, 1e6], np.float32)).tolist() == [0, 1, 2]
 
 
 def test_the_plan_of_a_robot_that_knew_two_ways_is_the_way_that_it_went() -> None:
     data = counted((9, 9))
-    went = np.float32([5.0] * 9 + [-5.0] * 9)[:, None]
+    went = np.array([5.0] * 9 + [-5.0] * 9, np.float32)[:, None]
     data = replace(data, actions=data.observations + went)
     target, scales = Counting((5.0, -5.0)), unit_scales()
     examples = recorded_examples(plan_recorded(target, data, 12, 1), (0, 1), scales, 1)
@@ -196,7 +198,7 @@ def test_whole_episodes_are_held_out_and_the_seed_says_which(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     taken: list[tuple[int, ...]] = []
-    plain = train_corrector.recorded_examples
+    plain = recorded_examples
 
     def noting(planned: Planned, numbers: list[int], scales: FeatureScales, seed: int) -> Examples:
         taken.append(tuple(numbers))
@@ -253,5 +255,5 @@ def test_a_draft_of_recordings_does_what_the_plans_begin_with(tmp_path: Path) ->
 def test_without_a_targets_unit_actions_have_that_of_the_recording() -> None:
     target, data = Counting(), pushed_data()
     assert unit_of_actions(target, data) == pytest.approx(data.actions.std(axis=0), rel=1e-3)
-    target.action_scale = np.float32([2.0])
+    target.action_scale = np.array([2.0], np.float32)
     assert unit_of_actions(target, data).tolist() == [2.0]

@@ -79,7 +79,7 @@ def test_what_is_taught_is_learned(begin: Path) -> None:
     network = load_network(load_corrector(begin / PLANS / "corrector"))
     draw = np.random.default_rng(0)
     read = draw.normal(size=(200, len(network.mean))).astype(np.float32)
-    wanted = np.tile(np.float32([0.8, -0.8]), (200, 1))
+    wanted = np.tile(np.array([0.8, -0.8], np.float32), (200, 1))
     nothing = read, np.zeros_like(wanted)
     fit = FitConfig(200, 64, learning_rate=1e-2, warmup=0)
 

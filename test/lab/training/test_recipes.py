@@ -58,6 +58,7 @@ def test_the_shipped_recipe_is_whole() -> None:
 def test_what_is_written_is_read(tmp_path: Path) -> None:
     recipe = load_recipe(write(tmp_path / "recipe.yaml", whole()))
     assert recipe.demonstrations.episodes == 3
+    assert recipe.tokenizer is not None
     assert recipe.tokenizer.size == {"codebooks": 2, "hidden": 8}
     assert recipe.tokenizer.fit == FitConfig(5)
     assert recipe.policies["draft"].fit == CodeFitConfig(4, learning_rate=1)

@@ -16,6 +16,7 @@ from adahi_ros.lab.methods.method import Method
 from adahi_ros.lab.tasks import make
 from adahi_ros.lab.training import recorded_corrector
 from adahi_ros.lab.training.fitting import FitConfig
+from adahi_ros.lab.training.policy_corrections import recorded_episodes
 from adahi_ros.lab.training.recipes import CorrectorRecipe
 from adahi_ros.lab.training.recorded_corrector import compare_correctors
 
@@ -50,7 +51,7 @@ def test_no_other_learns_from_what_is_recorded_or_is_measured_on_it(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[int] = []
-    record = recorded_corrector.recorded_episodes
+    record = recorded_episodes
 
     def noting(bench: Bench, method: Method, seed: int, episodes: range) -> tuple[Trajectories, Outcome]:
         seen.extend(episodes)

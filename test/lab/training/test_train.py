@@ -15,19 +15,25 @@ from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.lab.training import train
 from adahi_ros.lab.training.fitting import Run
-from adahi_ros.lab.training.recipes import CorrectorRecipe, DemonstrationRecipe, ModelRecipe, Recipe
+from adahi_ros.lab.training.recipes import (
+    CorrectorRecipe,
+    DemonstrationRecipe,
+    ModelRecipe,
+    Recipe,
+    TokenizerRecipe,
+)
 from adahi_ros.lab.training.train import train_recipe
 from adahi_ros.lab.training.vqbet_training import CodeFitConfig
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import Policy
 from adahi_ros.policies.vqbet import vqbet_export
-from adahi_ros.policies.vqbet.vqbet_checkpoint import save_policy
+from adahi_ros.policies.vqbet.vqbet_checkpoint import load_decoder, save_policy
 
 FIT = CodeFitConfig(steps=6, batch_size=16, warmup=1)
 SIZE = {"width": 4, "layers": 1, "heads": 2, "head_hidden": 4}
 RECIPE = Recipe(
     DemonstrationRecipe(episodes=4, seed=0, action_noise=0.1),
-    tokenizer=ModelRecipe(1, {"codebook_size": 4, "latent_dim": 4, "hidden": 8}, FIT),
+    tokenizer=TokenizerRecipe(1, {"codebook_size": 4, "latent_dim": 4, "hidden": 8}, FIT),
     window_length=2,
     policies={"draft": ModelRecipe(2, SIZE, FIT), "target": ModelRecipe(2, {**SIZE, "width": 8}, FIT)},
 )
@@ -63,7 +69,7 @@ def test_a_recipe_becomes_checkpoints_that_run(trained: tuple[Path, dict[str, An
     json.dumps(summary, allow_nan=False)
     for name in ("draft", "target"):
         policy = load_policy(out / name, "onnxruntime")
-        assert policy.decoder.fingerprint == summary["fingerprint"]
+        assert load_decoder(out).fingerprint == summary["fingerprint"]
         assert policy.signature.parameters == summary["models"][name]["parameters"]
         assert policy.signature.history == 2
         training = json.loads((out / f"{name}.json").read_text())["training"]
@@ -197,7 +203,7 @@ def test_only_one_policy_leaves_the_tokenizer_and_the_other_alone(
     after = weights(tmp_path)
     assert summary["models"].keys() == {"draft"}
     assert {name for name in before if before[name] != after[name]} == {"draft.safetensors"}
-    assert summary["fingerprint"] == load_policy(tmp_path / "draft", "torch").decoder.fingerprint
+    assert summary["fingerprint"] == load_decoder(tmp_path).fingerprint
 
 
 def test_a_seed_replaces_that_of_every_model(
@@ -250,5 +256,5 @@ def test_given_demonstrations_are_learned_from(
     monkeypatch.setattr(train, "save_with_export", save_policy)
     data = replace(demonstrations(2), task="ball")
     follow(tmp_path, data=data)
-    decoder = load_policy(tmp_path / "draft", "torch").decoder
+    decoder = load_decoder(tmp_path)
     assert decoder.action_scale == pytest.approx(data.actions.std(axis=0))

@@ -60,7 +60,8 @@ def test_demonstrations_of_like_goals_go_together(lessons: Lessons) -> None:
 
 
 def test_what_is_written_is_a_draft_of_them_all(lessons: Lessons, tmp_path: Path) -> None:
-    beside, out, told = tmp_path / "beside", tmp_path / "out", []
+    beside, out = tmp_path / "beside", tmp_path / "out"
+    told: list[str] = []
     beside.mkdir()
     save_tokenizer(beside, lessons.tokenizer, {})
     rules = CommitteeRules(fusion="product", memory=0.9)

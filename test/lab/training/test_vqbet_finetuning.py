@@ -44,7 +44,7 @@ def other(tokenizer: ActionTokenizer) -> Actions:
     draw = np.random.default_rng(3)
     windows = draw.normal(size=(N, H, 6)).astype(np.float32)
     goals = draw.normal(size=(N, 2)).astype(np.float32)
-    return Actions.of(windows, goals, np.tile(np.float32([0.3, -0.3]), (N, 1)), tokenizer)
+    return Actions.of(windows, goals, np.tile(np.array([0.3, -0.3], np.float32), (N, 1)), tokenizer)
 
 
 Tune = Callable[..., tuple[VQBeT, list[float]]]

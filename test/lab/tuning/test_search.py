@@ -13,6 +13,7 @@ optuna = pytest.importorskip("optuna", reason="pip install -r requirements/tune.
 from optuna.trial import TrialState  # noqa: E402
 
 from adahi_ros.lab.training import train  # noqa: E402
+from adahi_ros.lab.training.vqbet_training import train_policy  # noqa: E402
 from adahi_ros.lab.tuning import search  # noqa: E402
 from adahi_ros.lab.tuning.search import Plan, Row, efficient, rows, work  # noqa: E402
 from adahi_ros.lab.tuning.trial import Attempt  # noqa: E402
@@ -104,7 +105,7 @@ def test_a_killed_workers_trial_ends_elsewhere_as_if_undisturbed(
     (left,) = killed.study().trials
     assert left.state == TrialState.RUNNING
     steps: list[int] = []
-    train_draft = train.train_policy
+    train_draft = train_policy
 
     def counted(*arguments: Any) -> Any:
         run = arguments[-1]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -11,14 +12,14 @@ from adahi_ros.lab.tuning.trend import MARGIN, STARTUP, TrendPruner, predicted_e
 STAGES = 6
 
 
-def ended_with(*values: float) -> optuna.Study:
+def ended_with(*values: float) -> Any:
     study = optuna.create_study(direction="maximize")
     for value in values:
         study.add_trial(optuna.create_trial(value=value))
     return study
 
 
-def stops(study: optuna.Study, curve: Sequence[float]) -> bool:
+def stops(study: Any, curve: Sequence[float]) -> bool:
     trial = study.ask()
     for stage, value in enumerate(curve, start=1):
         trial.report(value, stage)
