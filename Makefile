@@ -8,20 +8,25 @@ VENV := .venv$(if $(OTHER),-$(OTHER))
 TESTS := $(if $(OTHER),test/nodes test/system)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint closure constraints clean
+.PHONY: help setup demo test docs lint closure constraints clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z]*\):.*  ## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
 
-setup:  ## make .venv: requirements, ROS 2 unless it is sourced, adahi_msgs, adahi_ros
+setup:  ## make .venv with everything: ROS 2 unless it is sourced, adahi_msgs, torch, test tools
 	@tools/set_up
 
-demo: setup  ## balance a ball over DDS: robot, draft policy and target verifier in three processes
+demo:  ## balance a ball over DDS: robot, draft policy and target verifier in three processes
+	@tools/set_up demo
 	@$(VENV)/bin/adahi demo ball
 
 test: $(if $(OTHER),setup,lint)  ## lint, types and tests; ROS=kilted: the tests that need ROS, on its wheels
 	$(VENV)/bin/pytest -n $$((2 * $$(nproc))) --dist worksteal --ignore=test/faults --ignore=test/server/ray $(TESTS)
 	$(VENV)/bin/pytest -n $$(nproc) --dist loadfile test/faults $(if $(OTHER),,test/server/ray)  # control steps or Ray
+
+docs: setup  ## build the documentation into build/docs; warnings are errors
+	$(VENV)/bin/pip install --quiet --constraint requirements/constraints.txt --requirement requirements/docs.txt
+	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict
 
 lint: setup  ## ruff and mypy alone
 	$(VENV)/bin/ruff check .
@@ -35,8 +40,8 @@ closure: setup  ## list what the robot's node imports of this package, and both 
 
 constraints: setup  ## resolve requirements/constraints.txt anew, for every Python at once
 	.venv/bin/pip install --quiet uv
-	cat requirements/robot.txt requirements/runtime.txt requirements/remote_targets.txt requirements/tune.txt \
-	    requirements/ray.txt requirements/dev.txt requirements/ros.txt | \
+	cat requirements/robot.txt requirements/demo.txt requirements/runtime.txt requirements/remote_targets.txt requirements/tune.txt \
+	    requirements/ray.txt requirements/dev.txt requirements/docs.txt requirements/ros.txt | \
 	    .venv/bin/uv pip compile --universal --python-version 3.10 --upgrade --no-annotate \
 	    --custom-compile-command "make constraints" --no-emit-index-url -o requirements/constraints.txt -
 

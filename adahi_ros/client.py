@@ -10,7 +10,7 @@ A target that reads cameras as they are, and is told what to do in a sentence, i
 `images={"observation.images.front": pictures}, instruction="stack the cups"`.
 
 It keeps no history, sends whole windows, and asks once: what the robot's node adds to that (only what is
-new of a window, retransmission, a breaker, plans) is in `adahi_ros.robot`. See docs/nodes.md.
+new of a window, retransmission, a breaker, plans) is in `adahi_ros.robot`. See docs/developers/nodes.md.
 """
 
 from __future__ import annotations

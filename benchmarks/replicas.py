@@ -32,7 +32,7 @@ from adahi_ros.policies.flow.flow_torch import load_network, save_flow
 from adahi_ros.server.ray.fleet_file import FleetPolicy, Replicas
 from adahi_ros.server.ray.ray_head import ENVIRONMENT, RayHead
 from adahi_ros.server.ray.ray_policies import RayPolicies, RayVerifier
-from adahi_ros.server.verification_request import VerificationRequest
+from adahi_ros.server.verifier import VerificationRequest
 
 SHIPPED = "kitchen/plans/target"
 WARM_S = 2.0
@@ -51,11 +51,11 @@ def large(folder: Path, width: int) -> Path:
 
 def request(verifier: RayVerifier, robots: int) -> tuple[VerificationRequest, np.ndarray]:
     """Return drafts of so many robots, and draws."""
-    signature, draw = verifier.signature, np.random.default_rng(0)
+    signature, draw = verifier.terms.signature, np.random.default_rng(0)
     seen = draw.normal(size=(robots, signature.history, signature.observation_dim)).astype(np.float32)
     observations = signature.observations(seen, np.zeros((robots, signature.goal_dim), np.float32))
     draft = Proposal(np.zeros((robots, 0, signature.action_dim), np.float32))
-    return VerificationRequest(observations, draft), draw.random((robots, verifier.draws, 2))
+    return VerificationRequest(observations, draft), draw.random((robots, verifier.terms.draws, 2))
 
 
 def robots_per_s(verifier: RayVerifier, batch: int, seconds: float) -> float:

@@ -39,8 +39,7 @@ from adahi_ros.lab.tasks import make
 from adahi_ros.lab.tasks.task_interface import TaskSpec
 from adahi_ros.protocol.sizes import reply_bytes, request_bytes
 from adahi_ros.robot.controller import Controller
-from adahi_ros.server.verification_request import VerificationRequest
-from adahi_ros.server.verifier import TargetVerifier
+from adahi_ros.server.verifier import TargetVerifier, VerificationRequest
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,8 @@ OPTIONAL = (
     "adahi_ros.policies.retrieval",
     "adahi_ros.proposers.kalman",
     "adahi_ros.robot.hedged_transport",
+    "adahi_ros.safety.command_limits",
+    "adahi_ros.safety.limits_file",
     "adahi_ros.safety.workspace",
     "adahi_ros.server.ray",
     "adahi_ros.vision.images",

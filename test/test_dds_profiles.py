@@ -28,7 +28,7 @@ def test_there_is_one_for_each_middleware() -> None:
 
 @pytest.mark.parametrize("file", PROFILES, ids=lambda file: file.stem)
 def test_every_setting_is_explained(file: Path) -> None:
-    page = (ROOT / "docs/wireless.md").read_text()
+    page = (ROOT / "docs/explanation/network.md").read_text()
     leaves = [element for element in ElementTree.parse(file).iter() if len(element) == 0]
     assert leaves
     for leaf in leaves:

@@ -32,11 +32,23 @@ def test_the_reference_is_what_the_code_says() -> None:
 
 
 def test_the_reference_has_every_node() -> None:
-    page = (ROOT / "docs/reference.md").read_text()
+    page = (ROOT / "docs/reference/parameters.md").read_text()
     files = (ROOT / "adahi_ros/nodes").rglob("*_node.py")
     for file in (each for each in files if each.parent.name != "common"):  # which has what nodes share
         assert f"\n## {file.stem}\n" in page
         assert MODULES[file.stem].split(".")[-2:] == [file.parent.name, file.stem]
+
+
+def test_every_page_is_in_the_site_and_the_site_loads_nothing_from_the_network(tmp_path: Path) -> None:
+    pytest.importorskip("mkdocs")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)]
+    built = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+    assert built.returncode == 0, built.stderr
+    for page in tmp_path.rglob("*.html"):
+        tags = r"<(?:script|link|img|iframe)\b[^>]*?(?:src|href)=\"?([^\" >]+)"
+        loaded = re.findall(tags, page.read_text())
+        assert loaded
+        assert [each for each in loaded if re.match(r"(?:https?:)?//", each)] == []
 
 
 def test_links_lead_somewhere() -> None:
@@ -49,7 +61,7 @@ def test_links_lead_somewhere() -> None:
 
 
 def test_the_rooms_are_those_that_the_imports_are_checked_by() -> None:
-    page = (ROOT / "docs/architecture.md").read_text()
+    page = (ROOT / "docs/developers/architecture.md").read_text()
     checked = runpy.run_path(str(ROOT / "test/test_imports.py"))
     found = {}
     for room, allowed in re.findall(r"^\| `adahi_ros/([\w/]+)/` \|[^|]*\|([^|]*)\|$", page, re.MULTILINE):
@@ -67,9 +79,8 @@ def test_contracts_on_a_page_can_be_read(page: Path) -> None:
 
 
 def test_every_verb_on_a_page_is_one() -> None:
-    verbs = set(
-        re.findall(r"^\| `adahi ([\w -]+)` \|", (ROOT / "docs/reference.md").read_text(), re.MULTILINE)
-    )
+    page = (ROOT / "docs/reference/command.md").read_text()
+    verbs = set(re.findall(r"^\| `adahi ([\w -]+)` \|", page, re.MULTILINE))
     groups = {verb.partition(" ")[0] for verb in verbs if " " in verb}
     for page in PAGES:
         for called in re.findall(
@@ -88,7 +99,7 @@ def test_messages_that_a_cure_is_told_for_are_said_somewhere() -> None:
         for node in ast.walk(ast.parse(file.read_text()))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     ]
-    messages = re.findall(r'`"([^`]+)"`', (ROOT / "docs/troubleshooting.md").read_text())
+    messages = re.findall(r'`"([^`]+)"`', (ROOT / "docs/how_to/troubleshooting.md").read_text())
     assert messages
     for message in messages:
         for part in filter(None, (" ".join(part.split()) for part in message.split("…"))):
@@ -106,7 +117,7 @@ def test_a_message_names_its_topic_and_qos_as_they_are(path: Path) -> None:
     told = re.search(r"(?:Topic|Service) `([\w~/]+)`, of the node (\w+).*?\. QoS: ([\w, ]+)", comment)
     assert told is not None
     name, node, qos = told.groups()
-    page = (ROOT / "docs/reference.md").read_text()
+    page = (ROOT / "docs/reference/parameters.md").read_text()
     section = re.findall(rf"^## {node}_node\n(.*?)(?=^#)", page, re.MULTILINE | re.DOTALL)[0]
     rows = re.findall(
         rf"^\| (?:publishes|serves) \| `{name}` \| [\w/]+ \| ([\w, ]+) \|", section, re.MULTILINE
@@ -115,7 +126,7 @@ def test_a_message_names_its_topic_and_qos_as_they_are(path: Path) -> None:
 
 
 def test_every_reason_to_hold_is_on_the_page_about_stopping() -> None:
-    page = (ROOT / "docs/stopping.md").read_text()
+    page = (ROOT / "docs/explanation/stopping.md").read_text()
     message = (ROOT / "adahi_msgs/msg/SafetyState.msg").read_text()
     held = re.findall(r"^uint8 INTERVENTION_(\w+)=\d+ .*: held", message, re.MULTILINE)
     assert {"STALE", "DRIVER"} <= set(held)
@@ -123,4 +134,4 @@ def test_every_reason_to_hold_is_on_the_page_about_stopping() -> None:
     fields = ("enabled", "stopped", "needs_press", "holding", "interventions", "message")
     assert all(f"| `{field}` |" in page for field in fields)
     assert "stopping.md" in (ROOT / "README.md").read_text()
-    assert "stopping.md" in (ROOT / "docs/robot.md").read_text()
+    assert "stopping.md" in (ROOT / "docs/how_to/set_up_a_robot.md").read_text()

@@ -1,4 +1,4 @@
-"""docs/extending.md does what it says, from outside of the package: its files, its lines, its commands."""
+"""docs/how_to/extend.md works from outside of the package: its files, its lines, its commands."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = (ROOT / "docs/extending.md").read_text()
+PAGE = (ROOT / "docs/how_to/extend.md").read_text()
 SECTIONS = (
     "A task",
     "A draft",
@@ -23,10 +23,12 @@ SECTIONS = (
     "An acceptance rule",
     "A gate",
     "A proposer",
+    "A paper's method",
     "A command sink",
+    "A limit",
     "A verb",
 )
-ONCE = ("tasks", "acceptances", "gates", "proposers", "sinks", "verbs")
+ONCE = ("tasks", "acceptances", "gates", "proposers", "literature", "sinks", "limits", "verbs")
 GROUPS = dict.fromkeys(ONCE, 1) | {"policies": 2}
 
 NODES = """
@@ -107,7 +109,7 @@ def outside(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for path, block in written:
         (folder / path).parent.mkdir(exist_ok=True)
         (folder / path).write_text(block)
-    assert len(written) == text.count("```") / 2 == len(SECTIONS) + 3
+    assert len(written) == text.count("```") / 2 == len(SECTIONS) + 4
     write_package(folder, "my_robot", lines(text))
     return folder
 
@@ -136,7 +138,7 @@ def test_each_section_has_one_file_one_line_and_a_way_to_try_it() -> None:
     for title in SECTIONS:
         assert section(title).count("```python") == 1
         assert "\nTest" in section(title)
-    assert [len(commands(section(title))) for title in SECTIONS] == [1, 0, 1, 2, 1, 1, 1, 1]
+    assert [len(commands(section(title))) for title in SECTIONS] == [1, 0, 1, 2, 1, 1, 1, 1, 0, 1]
 
 
 def test_the_world_is_there_with_its_expert(outside: Path) -> None:
@@ -180,6 +182,15 @@ def test_the_proposer_acts_in_the_place_of_the_draft(outside: Path) -> None:
     assert slow["success_rate"] != draft["success_rate"]
 
 
+def test_a_papers_method_is_listed_with_its_lines(outside: Path) -> None:
+    (command,) = commands(section("A paper's method"))
+    listed = " ".join(adahi(outside, command, "--json", "methods.json").split())
+    assert "Patience Doe, an example" in listed
+    assert "(my_robot/link.py)" in listed
+    patience = json.loads((outside / "methods.json").read_text())["methods"][-1]
+    assert [line["method"] for line in patience["lines"]] == ["link:near", "draft+link:slope=2/near"]
+
+
 def test_a_verb_of_another_package_is_one_of_adahi(outside: Path) -> None:
     (command,) = commands(section("A verb"))
     assert adahi(outside, command) == "2 m\n"
@@ -202,6 +213,32 @@ def test_a_contract_names_the_command_sink_by_its_type(outside: Path) -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, cwd=outside, env=environment(outside)
     )
     assert "action.speed: 3.0, must be from 0.01 to 1" in failed.stderr
+
+
+LIMITS = """
+import numpy as np
+from adahi_ros.contract.commanded import Commanded
+from adahi_ros.contract.contract import MeasuredPositions
+from adahi_ros.safety.named_limits import named_command_limits, named_limits
+
+names = ("wrist_1_joint", "wrist_2_joint")
+what = Commanded.alike(names, "positions")
+limits = named_limits("limits.yaml", True, what, MeasuredPositions(names, (0, 1)))
+assert limits.velocity.tolist() == [1.0, 1.0]
+admits = named_command_limits("limits.yaml", what)["wrist_sum"]
+near, far = np.array([1.0, 1.0]), np.array([1.5, 1.5])
+assert admits(near, near) and admits(far, near) and not admits(near, far)
+named_command_limits("wide.yaml", what)
+"""
+
+
+def test_a_file_of_limits_names_the_limit_by_its_key(outside: Path) -> None:
+    limits = (outside / "limits.yaml").read_text()
+    (outside / "wide.yaml").write_text(limits.replace("largest: 2.5", "largest: 99.0"))
+    failed = subprocess.run(
+        [sys.executable, "-c", LIMITS], capture_output=True, text=True, cwd=outside, env=environment(outside)
+    )
+    assert "wrist_sum: largest: 99.0, must be a number from 0 to 10" in failed.stderr
 
 
 def test_they_work_together_as_three_nodes(outside: Path) -> None:

@@ -1,4 +1,4 @@
-"""Rooms import one way, and the robot's side stays light (docs/architecture.md)."""
+"""Rooms import one way, and the robot's side stays light (docs/developers/architecture.md)."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ import yaml
 from adahi_ros.contract.parsing import load_contract
 from adahi_ros.core.assets import asset
 from adahi_ros.core.kinematics import Chain
-from adahi_ros.safety.limits import load_limits
+from adahi_ros.safety.limits_file import load_limits
 
 ARM = [f"panda_joint{number}" for number in range(1, 8)]
 FINGERS = ["panda_finger_joint1", "panda_finger_joint2"]

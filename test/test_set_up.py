@@ -1,4 +1,4 @@
-"""The set-up builds control_msgs for the tests where ROS 2 does not have it."""
+"""The set-up makes what a target needs: the demo little, the tests everything."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[1]
+DEMO = ["make_venv", "install_for_demo", "build_messages", "install_package"]
 
 
 @pytest.fixture
@@ -17,19 +18,21 @@ def set_up(monkeypatch: pytest.MonkeyPatch) -> Any:
     return importlib.import_module("set_up_venv")
 
 
-@pytest.mark.parametrize(
-    ("has_it", "built"), [(False, ["adahi_msgs", "control_msgs"]), (True, ["adahi_msgs"])]
-)
+def test_the_demo_needs_the_first_stages_alone(set_up: Any) -> None:
+    assert [stage.work.__name__ for stage in set_up.stages(set_up.Ros(), demo=True)] == DEMO
+
+
+@pytest.mark.parametrize(("present", "built"), [("std_msgs", ["build_control_msgs"]), ("control_msgs", [])])
 def test_control_msgs_is_built_where_ros_lacks_it(
-    set_up: Any, tmp_path: Path, has_it: bool, built: list[str]
+    set_up: Any, tmp_path: Path, present: str, built: list[str]
 ) -> None:
     packages = tmp_path / "share" / "ament_index" / "resource_index" / "packages"
     packages.mkdir(parents=True)
-    (packages / ("control_msgs" if has_it else "std_msgs")).touch()
+    (packages / present).touch()
     ros = set_up.Ros("jazzy", {"AMENT_PREFIX_PATH": [str(tmp_path)]})
-    assert [package.name for package in set_up.message_packages(ros)] == built
+    stages = [stage.work.__name__ for stage in set_up.stages(ros, demo=False)]
+    assert stages == [*DEMO, "install_for_all", *built]
 
 
 def test_colcon_does_not_install_the_control_msgs_of_the_tests(set_up: Any) -> None:
     assert (set_up.CONTROL_MSGS / "COLCON_IGNORE").is_file()
-    assert set_up.CONTROL_MSGS in set_up.message_packages(set_up.Ros())

@@ -4,8 +4,12 @@
 The environment variable ROS names another distribution of the wheels, which gets an environment of its own.
 
 Each stage is stamped, after its work is done, with a hash of what it was made from: a second run does
-nothing, an interrupted one goes on where it stopped, an edited message builds only the messages.
-Started by `tools/set_up`.
+nothing, an interrupted one continues where it stopped, an edited message builds only the messages.
+
+python tools/set_up_venv.py       # what `make test` and all commands need
+python tools/set_up_venv.py demo  # what `adahi demo`, `top` and `report` need: no torch, no test tools
+
+`tools/set_up` finds the Python for it.
 """
 
 from __future__ import annotations
@@ -32,6 +36,9 @@ REQUIREMENTS = ROOT / "requirements"
 PIP = REQUIREMENTS / "pip.txt"
 MESSAGES = ROOT / "adahi_msgs"
 CONTROL_MSGS = ROOT / "test" / "control_msgs"  # what adahi_ros uses of it, for tests
+DEMO = "demo"
+FOR_DEMO = ("robot.txt", "demo.txt")
+FOR_ALL = ("runtime.txt", "remote_targets.txt", "tune.txt", "dev.txt")
 JAZZY = "jazzy"
 WHEELS = os.environ.get("ROS") or JAZZY
 PINS = {JAZZY: "ros.txt", "kilted": "ros_kilted.txt"}
@@ -51,7 +58,7 @@ compileall.compile_dir(sys.argv[1], quiet=2, workers=0, rx=re.compile("/(tests?|
 
 
 class SetUpError(Exception):
-    """The set-up cannot go on; the message says why, and what to do."""
+    """The set-up cannot continue; the message says why, and what to do."""
 
 
 @dataclass(frozen=True)
@@ -176,25 +183,36 @@ def pip_install(ros: Ros, title: str, *arguments: str | Path) -> None:
     run([VENV_PYTHON, "-m", "pip", "install", *options, *arguments], child_environment(ros), title)
 
 
-def install_requirements(ros: Ros, title: str) -> None:
-    for info in SITE_PACKAGES.glob("*.dist-info"):
-        if not (info / "RECORD").is_file():  # pip writes it last: this one was interrupted, install it again
-            shutil.rmtree(info)
-    names = [
-        "robot.txt",
-        "runtime.txt",
-        "remote_targets.txt",
-        "tune.txt",
-        "dev.txt",
-        *([] if ros.distribution else [PINS[WHEELS]]),
-    ]
-    files = [word for name in names for word in ("-r", str(REQUIREMENTS / name))]
-    pip_install(ros, title, "-c", constraints(), *files)
-    pip_install(ros, title, "--no-deps", "-r", REQUIREMENTS / "metaworld.txt")  # pins another MuJoCo
-    run([VENV_PYTHON, "-c", COMPILE, SITE_PACKAGES], child_environment(ros), title)
+def install_for_demo(ros: Ros, title: str) -> None:
+    forget_interrupted()
+    install_files(ros, title, [*FOR_DEMO, *([] if ros.distribution else [PINS[WHEELS]])])
+    compile_packages(ros, title)
     if not ros.distribution:
         correct_wheel_paths()
     write_environment(ros)
+
+
+def install_for_all(ros: Ros, title: str) -> None:
+    forget_interrupted()
+    install_files(ros, title, [*FOR_DEMO, *FOR_ALL])
+    pip_install(ros, title, "--no-deps", "-r", REQUIREMENTS / "metaworld.txt")  # pins another MuJoCo
+    compile_packages(ros, title)
+
+
+def compile_packages(ros: Ros, title: str) -> None:
+    run([VENV_PYTHON, "-c", COMPILE, SITE_PACKAGES], child_environment(ros), title)
+
+
+def forget_interrupted() -> None:
+    """Remove the metadata of packages that were interrupted, so that pip installs these again."""
+    for info in SITE_PACKAGES.glob("*.dist-info"):
+        if not (info / "RECORD").is_file():  # pip writes it last
+            shutil.rmtree(info)
+
+
+def install_files(ros: Ros, title: str, names: Iterable[str]) -> None:
+    files = [word for name in names for word in ("-r", str(REQUIREMENTS / name))]
+    pip_install(ros, title, "-c", constraints(), *files)
 
 
 def constraints() -> Path:
@@ -239,26 +257,25 @@ def write_environment(ros: Ros) -> None:
     module.with_suffix(".pth").write_text(f"import {module.stem}\n")
 
 
-def message_packages(ros: Ros) -> list[Path]:
-    """Return the packages to build: control_msgs only where this ROS 2 lacks it."""
-    marker = Path("share", "ament_index", "resource_index", "packages", "control_msgs")
-    has_control_msgs = any(
-        (Path(prefix) / marker).is_file() for prefix in ros.paths.get("AMENT_PREFIX_PATH", [])
-    )
-    return [MESSAGES] if has_control_msgs else [MESSAGES, CONTROL_MSGS]
+def has_control_msgs(ros: Ros) -> bool:
+    """Return whether this ROS 2 has control_msgs."""
+    marker = Path("share", "ament_index", "resource_index", "packages", CONTROL_MSGS.name)
+    return any((Path(prefix) / marker).is_file() for prefix in ros.paths.get("AMENT_PREFIX_PATH", []))
 
 
 def build_messages(ros: Ros, title: str) -> None:
-    for manifest in BUILD.glob("*/install_manifest.txt"):  # what is built no more must go too
-        for line in manifest.read_text().splitlines():
-            Path(line).unlink(missing_ok=True)
-        shutil.rmtree(manifest.parent)
-    for package in message_packages(ros):
-        build_package(package, ros, title)
+    build_package(MESSAGES, ros, title)
+
+
+def build_control_msgs(ros: Ros, title: str) -> None:
+    build_package(CONTROL_MSGS, ros, title)
 
 
 def build_package(package: Path, ros: Ros, title: str) -> None:
     build = BUILD / package.name
+    manifest = build / "install_manifest.txt"
+    for line in manifest.read_text().splitlines() if manifest.is_file() else []:  # of an older build
+        Path(line).unlink(missing_ok=True)
     shutil.rmtree(build, ignore_errors=True)
     prefixes = [VENV, *ros.paths.get("AMENT_PREFIX_PATH", []), *ros.paths.get("CMAKE_PREFIX_PATH", [])]
     options = {
@@ -271,8 +288,8 @@ def build_package(package: Path, ros: Ros, title: str) -> None:
     }
     defines = [f"-D{name}={value}" for name, value in options.items()]
     environment = child_environment(ros)
-    run(["cmake", "-S", package, "-B", build, *defines], environment, title)
-    run(["cmake", "--build", build, "--parallel", str(os.cpu_count() or 1)], environment, title)
+    run(["cmake", "-G", "Ninja", "-S", package, "-B", build, *defines], environment, title)
+    run(["cmake", "--build", build], environment, title)
     run(["cmake", "--install", build], environment, title)
 
 
@@ -303,26 +320,35 @@ def files_of(folders: Iterable[Path]) -> list[Path]:
     return [path for folder in folders for path in folder.rglob("*") if path.is_file()]
 
 
-def stages(ros: Ros) -> list[Stage]:
+def stages(ros: Ros, demo: bool) -> list[Stage]:
+    """Return the stages in their order: all of them, or those of the demo."""
     base = digest(json.dumps([sys.executable, PYTHON, str(ROOT), ros.distribution, ros.paths]), [PIP])
-    requirements = list(REQUIREMENTS.glob("*.txt"))
-    packages = message_packages(ros)
+    wheels = [] if ros.distribution else [REQUIREMENTS / PINS[WHEELS]]
+    for_demo = [REQUIREMENTS / name for name in FOR_DEMO]
+    for_all = [REQUIREMENTS / name for name in (*FOR_ALL, "metaworld.txt")]
+    pinned = [REQUIREMENTS / "constraints.txt", *TOOLS.glob("*.py")]
     packaging = [ROOT / name for name in ("package.xml", "pyproject.toml", "setup.cfg", "setup.py")]
     origin = f"ROS 2 {ros.distribution} is sourced" if ros.distribution else "ROS 2 as wheels"
-    return [
+
+    def messages(package: Path, work: Callable[[Ros, str], None]) -> Stage:
+        return Stage(package.name, digest(base, [*files_of([package]), *wheels]), work)
+
+    every = [
         Stage(f"virtual environment, {PYTHON}", base, make_venv),
         Stage(
-            f"requirements, {origin}",
-            digest(base, [*requirements, *TOOLS.glob("*.py")]),
-            install_requirements,
+            f"packages of the demo, {origin}", digest(base, [*pinned, *for_demo, *wheels]), install_for_demo
         ),
-        Stage(
-            " and ".join(package.name for package in packages),
-            digest(base, [*files_of(packages), REQUIREMENTS / PINS[WHEELS]]),
-            build_messages,
-        ),
+        messages(MESSAGES, build_messages),
         Stage("adahi_ros", digest(base, packaging), install_package),
     ]
+    if demo:
+        return every
+    every.append(
+        Stage("torch, MuJoCo, test tools", digest(base, [*pinned, *for_demo, *for_all]), install_for_all)
+    )
+    if not has_control_msgs(ros):
+        every.append(messages(CONTROL_MSGS, build_control_msgs))
+    return every
 
 
 def write_stamps(ros: Ros, stamps: dict[str, str]) -> None:
@@ -331,8 +357,8 @@ def write_stamps(ros: Ros, stamps: dict[str, str]) -> None:
     new.replace(STAMPS)
 
 
-def set_up() -> None:
-    """Run the stages that are not up to date.
+def set_up(demo: bool) -> None:
+    """Run the stages that are not up to date; with `demo` those of the demo alone.
 
     Raises:
         SetUpError: something is missing on this machine, or a stage failed.
@@ -347,7 +373,7 @@ def set_up() -> None:
     state = json.loads(STAMPS.read_text()) if STAMPS.is_file() else {}
     ros = ros_to_use(Ros(**state.get("ros", {})))
     stamps: dict[str, str] = state.get("stamps", {})
-    every = stages(ros)
+    every = stages(ros, demo)
     if stamps.get(make_venv.__name__) != every[0].made_from:
         stamps = {}  # a new .venv has nothing of the old one
     due = [stage for stage in every if stamps.get(stage.work.__name__) != stage.made_from]
@@ -383,12 +409,12 @@ def main() -> int:
             print("waiting for another set-up of .venv to end", flush=True)
             fcntl.flock(lock, fcntl.LOCK_EX)
         try:
-            set_up()
+            set_up(demo=sys.argv[1:] == [DEMO])
         except SetUpError as error:
             print(f"error: {error}", file=sys.stderr)
             return 1
         except KeyboardInterrupt:
-            print("interrupted; the next run goes on from here", file=sys.stderr)
+            print("interrupted; the next run continues from here", file=sys.stderr)
             return 130
     return 0
 

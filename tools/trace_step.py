@@ -104,7 +104,7 @@ def transmitted_step() -> list[tuple[str, str]]:
     measured = contract.measured(what.names)
     envelope = Envelope(named_limits(TASK, False, what, measured), what.fields, contract.period_s)
     permission = Permission(False, 1.0)
-    guard = Guard(envelope, GuardConfig(contract.period_s, math.inf), permission, time.monotonic(), None)
+    guard = Guard(envelope, GuardConfig(contract.period_s, math.inf), permission, time.monotonic())
     records: list[StepRecord] = []
 
     def status(record: StepRecord) -> None:

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from adahi_ros.acceptance.interface import Acceptance, Verdict, difference
+from adahi_ros.acceptance.interface import Acceptance, Verdict
 from adahi_ros.core.proposal import Proposal
-from adahi_ros.core.signature import Signature
 
 
 class Distance(Acceptance):
-    """Keeps a draft whose every entry, at every step, is near to the target's; else the target's plan comes.
+    """Keeps a draft whose every entry, at every step, is near to the target's; otherwise the target's plan.
 
     Of a draft that is shorter than the target's plan, the rest is the target's.
 
@@ -29,10 +28,6 @@ class Distance(Acceptance):
 
     def __init__(self, within: np.ndarray | float = np.inf) -> None:
         self._within = within
-
-    def compatible(self, draft: Signature, target: Signature) -> str | None:
-        """See `Acceptance`: both must speak of the same robot."""
-        return difference("action_dim", draft.action_dim, target.action_dim)
 
     def verify(
         self,

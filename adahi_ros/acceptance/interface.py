@@ -64,9 +64,14 @@ class Acceptance(ABC):
             ValueError: it was made for another one.
         """
 
-    @abstractmethod
     def compatible(self, draft: Signature, target: Signature) -> str | None:
-        """Name the first thing that keeps draft and target apart, with both values; None where none does."""
+        """Name the first thing that keeps draft and target apart, with both values; None where none does.
+
+        By default that is the size of an action and, of a rule that needs codes, what these mean.
+        """
+        if self.needs_codes:
+            return codes_differ(draft, target)
+        return difference("action_dim", draft.action_dim, target.action_dim)
 
     @abstractmethod
     def verify(

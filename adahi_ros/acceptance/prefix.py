@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from adahi_ros.acceptance.interface import Acceptance, Verdict, difference
+from adahi_ros.acceptance.interface import Acceptance, Verdict
 from adahi_ros.core.proposal import Proposal
-from adahi_ros.core.signature import Signature
 
 TOGETHER = 2.0 / 3.0  # of what one entry may be off, all may be on average: 30 bins of three times 15
 FAR = 1e6  # of what an entry may be off
@@ -32,10 +31,6 @@ class Prefix(Acceptance):
 
     def __init__(self, within: np.ndarray | float = np.inf) -> None:
         self._within = within
-
-    def compatible(self, draft: Signature, target: Signature) -> str | None:
-        """See `Acceptance`: both must speak of the same robot."""
-        return difference("action_dim", draft.action_dim, target.action_dim)
 
     def verify(
         self,

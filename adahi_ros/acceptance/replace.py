@@ -5,19 +5,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from adahi_ros.acceptance.interface import Acceptance, Verdict, difference
+from adahi_ros.acceptance.interface import Acceptance, Verdict
 from adahi_ros.core.proposal import Proposal
-from adahi_ros.core.signature import Signature
 
 
 class Replace(Acceptance):
-    """The target policy alone. Of codes it tells which happen to be those of the draft."""
+    """The target's own actions, whatever was drafted."""
 
     exact = True
-
-    def compatible(self, draft: Signature, target: Signature) -> str | None:
-        """See `Acceptance`: both must speak of the same robot."""
-        return difference("action_dim", draft.action_dim, target.action_dim)
 
     def verify(
         self,

@@ -18,19 +18,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from safetensors.numpy import save_file
 
-from adahi_ros.acceptance.interface import Acceptance, Verdict, codes_differ
+from adahi_ros.acceptance.interface import Acceptance, Verdict
 from adahi_ros.acceptance.speculative import Speculative
 from adahi_ros.core.checkpoint_files import (
     CheckpointError,
     Shapes,
-    check_shapes,
+    read_arrays,
     read_metadata,
-    read_shapes,
-    read_tensors,
+    save_arrays,
 )
-from adahi_ros.core.files import replacing
 from adahi_ros.core.proposal import CodeDistribution, Proposal, probabilities_at
 from adahi_ros.core.signature import CodeSpace, Signature
 
@@ -92,46 +89,35 @@ class SemanticHead:
         return 1.0 / (1.0 + np.exp(-np.clip(logit, -SUREST, SUREST)))
 
 
+def _sizes(shapes: Shapes) -> Shapes:
+    count = shapes.get("weight", (0,))[0]
+    if not 0 < count <= WIDEST:
+        raise ValueError(f"weight: of {count}, must be from 1 to {WIDEST}")
+    return {"mean": (count,), "scale": (count,), "weight": (count,), "bias": (1,)}
+
+
 def load_semantic_head(path: Path) -> SemanticHead:
     """Read a file of `save_semantic_head`.
 
     Raises:
         CheckpointError: it is missing, damaged, or something else.
     """
-    shapes = read_shapes(path)
-    try:
-        count = shapes.get("weight", (0,))[0]
-        if not 0 < count <= WIDEST:
-            raise ValueError(f"weight: of {count}, must be from 1 to {WIDEST}")
-        sizes: Shapes = {"mean": (count,), "scale": (count,), "weight": (count,), "bias": (1,)}
-        check_shapes(shapes, sizes)
-        tensors = {name: values.astype(np.float64) for name, values in read_tensors(path).items()}
-        target = read_metadata(path).get(TARGET, "")
-        if not re.fullmatch("([0-9a-f]{16})?", target):
-            raise ValueError(f"{TARGET}: {target!r}, must be 16 hexadecimal digits")
-        head = SemanticHead(**{name: tensors[name] for name in sizes}, target=target)
-        for name in sizes:
-            if not np.isfinite(tensors[name]).all():
-                raise ValueError(f"{name}: must be finite")
-        if not (head.scale > 0.0).all():
-            raise ValueError("scale: must be above 0")
-    except CheckpointError:
-        raise
-    except (ValueError, IndexError) as error:
-        raise CheckpointError(f"{path}: not the weights of a semantic head ({error})") from None
-    return head
+    arrays = read_arrays(path, "a semantic head", _sizes)
+    target = read_metadata(path).get(TARGET, "")
+    if not re.fullmatch("([0-9a-f]{16})?", target):
+        fault = f"{TARGET}: {target!r}, must be 16 hexadecimal digits"
+        raise CheckpointError(f"{path}: not the weights of a semantic head ({fault})")
+    return SemanticHead(**arrays, target=target)
 
 
 def save_semantic_head(path: Path, head: SemanticHead) -> None:
     """Write a head, whole."""
-    values = {name: each for name, each in vars(head).items() if name != TARGET}
-    tensors = {name: np.ascontiguousarray(each, np.float64) for name, each in values.items()}
-    with replacing(path) as partial:
-        save_file(tensors, partial, {TARGET: head.target} if head.target else None)
+    arrays = {name: each for name, each in vars(head).items() if name != TARGET}
+    save_arrays(path, arrays, {TARGET: head.target} if head.target else None)
 
 
 class Semantic(Acceptance):
-    """Speculative sampling; of drafts that it rejects, those whose risk is below a tolerance stand whole.
+    """Speculative sampling that also keeps rejected drafts whose predicted risk is below a tolerance.
 
     At tolerance 0 it is speculative sampling, exactly. Where the link is known, the tolerance is the round
     trip that a rejection may cost as a share of `patience_ms`: on a link that costs nothing, none.
@@ -172,10 +158,6 @@ class Semantic(Acceptance):
                 f"file: a head for the target {self._head.target}, must be one for {fingerprint}; "
                 "'adahi acceptance train' makes one"
             )
-
-    def compatible(self, draft: Signature, target: Signature) -> str | None:
-        """See `Acceptance`: the codes must mean the same actions to both."""
-        return codes_differ(draft, target)
 
     def verify(
         self,

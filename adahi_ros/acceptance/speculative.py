@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from adahi_ros.acceptance.interface import Acceptance, Verdict, codes_differ
+from adahi_ros.acceptance.interface import Acceptance, Verdict
 from adahi_ros.core.proposal import Proposal, probabilities_at, sample
-from adahi_ros.core.signature import Signature
 
 
 def rejection_probability(p: np.ndarray, q: np.ndarray, codes: np.ndarray) -> np.ndarray:
@@ -73,10 +72,6 @@ class Speculative(Acceptance):
 
     exact = True
     needs_codes = True
-
-    def compatible(self, draft: Signature, target: Signature) -> str | None:
-        """See `Acceptance`: the codes must mean the same actions to both."""
-        return codes_differ(draft, target)
 
     def verify(
         self,

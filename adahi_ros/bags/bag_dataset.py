@@ -268,7 +268,7 @@ class _Pass:
         self._tally.message(received)
         readers = self._readers.get(topic)
         if readers and not any(reader.concerns(message) for reader in readers):
-            self._tally.stranger(readers[0].stranger(message))
+            self._tally.fault(readers[0].stranger(message), stranger=True)
         try:
             if topic in self._contract.channels:
                 observation = self._assembler.add(topic, message, received.received_ns)

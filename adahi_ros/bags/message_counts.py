@@ -68,14 +68,9 @@ class Tally:
         if header is not None and stamp_ns(header.stamp):  # a command's 0 is no time
             self.ages_ms[topic].append(1e-6 * (now_ns - stamp_ns(header.stamp)))
 
-    def fault(self, error: InputError) -> None:
-        """Count what was refused."""
-        self.faults[error.field] += 1
-        self.first_faults.setdefault(error.field, str(error))
-
-    def stranger(self, error: InputError) -> None:
-        """Count a message with none of the names that are looked for."""
-        self.strangers[error.field] += 1
+    def fault(self, error: InputError, stranger: bool = False) -> None:
+        """Count what was refused, or a message with none of the names that are looked for."""
+        (self.strangers if stranger else self.faults)[error.field] += 1
         self.first_faults.setdefault(error.field, str(error))
 
     def miss(self, error: InputError) -> None:

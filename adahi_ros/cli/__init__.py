@@ -43,6 +43,11 @@ from adahi_ros.core.registry import Registry, RegistryError
 from adahi_ros.core.signals import leaving_on
 
 ROS = ("rclpy", "adahi_msgs", "lifecycle_msgs", "trajectory_msgs", "diagnostic_msgs", "sensor_msgs")
+RUNTIME = ("torch", "gymnasium", "gymnasium_robotics", "mujoco", "minari", "onnx", "onnxscript", "pyarrow")
+NEEDED = {
+    **dict.fromkeys(ROS, "a sourced ROS 2 with adahi_msgs built, or 'make setup'"),
+    **dict.fromkeys(RUNTIME, "'make setup', or pip install -r requirements/runtime.txt"),
+}
 STOPPED = 130  # what shells expect after Ctrl-C
 
 __all__ = ["app", "main"]
@@ -128,9 +133,8 @@ def main() -> None:
             Console(stderr=True).print("adahi: stopped", highlight=False)
         raise
     except ImportError as error:
-        needed = "a sourced ROS 2 with adahi_msgs built, or 'make setup'"
-        fault = f"{error.name}: not installed; this needs {needed}" if error.name in ROS else str(error)
-        _complain(fault)
+        needed = NEEDED.get(error.name or "") if isinstance(error, ModuleNotFoundError) else None
+        _complain(f"{error.name}: not installed; this needs {needed}" if needed else str(error))
     except (ValueError, OSError, RuntimeError) as error:
         _complain(str(error))
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from adahi_ros.contract.contract import Camera, Contract, Source
-from adahi_ros.contract.fields import NANOSECONDS, FieldReader, InputError, stamp_ns
+from adahi_ros.contract.fields import NANOSECONDS, InputError, stamp_ns
 from adahi_ros.vision.interface import ImageError
 
 LARGEST_NUMBER = 2**32 - 1  # of episodes and steps, as messages have them
@@ -68,15 +68,6 @@ class _Pace:
     step: int
 
 
-class _Stream:
-    """Reads the samples of one source."""
-
-    def __init__(self, source: Source | Camera, reader: FieldReader | None) -> None:
-        self.source = source
-        self.reader = reader
-        self.samples = Samples(source)
-
-
 class Samples:
     """What has come of one source, sorted by time; of one time only what came first.
 
@@ -88,6 +79,7 @@ class Samples:
 
     def __init__(self, source: Source | Camera) -> None:
         self.source = source
+        self.reader = source.reader() if isinstance(source, Source) else None
         self._topic = source.channel.topic.lstrip("/")
         self._tolerance_ns = round(source.align.tolerance_s * NANOSECONDS)
         self._most = IMAGES_KEPT
@@ -180,10 +172,7 @@ class ObservationAssembler:
         self._encode = encode
         self._missed = missed
         goal = () if contract.goal is None else (contract.goal,)
-        self._streams = [
-            *(_Stream(camera, None) for camera in contract.cameras),
-            *(_Stream(source, source.reader()) for source in (*contract.numbers, *goal)),
-        ]
+        self._streams = [Samples(source) for source in (*contract.cameras, *contract.numbers, *goal)]
         self._counter = None if contract.episode is None else contract.episode.reader()
         self._pacer = next(each for each in contract.observed if each.channel.topic == contract.paced_by)
         self._max_age_ns = round(contract.max_age_s * NANOSECONDS)
@@ -198,7 +187,7 @@ class ObservationAssembler:
     def clear(self) -> None:
         """Forget what has come; where the robot counts episodes itself, the next observation begins one."""
         for stream in self._streams:
-            stream.samples.clear()
+            stream.clear()
         self._pending: _Pace | None = None
         self._last_ns: int | None = None
         self._due_ns = 0
@@ -230,7 +219,7 @@ class ObservationAssembler:
         # Only once every part of the message has turned out sound.
         for stream, at_ns, sample in zip(concerned, stamps_ns, samples, strict=True):
             # The oldest step is one that still waits for a sample that may be as old as any when it comes.
-            stream.samples.add(at_ns, sample, now_ns - self._longest_wait_ns, now_ns + self._max_age_ns)
+            stream.add(at_ns, sample, now_ns - self._longest_wait_ns, now_ns + self._max_age_ns)
         if topic == self.contract.paced_by and (concerned or self._counter is not None):
             self._pace(message, now_ns)
         return None if self._pending is None else self._complete(self._pending)
@@ -299,13 +288,13 @@ class ObservationAssembler:
 
     def _complete(self, pace: _Pace) -> Observation | None:
         try:
-            samples = [stream.samples.at(pace.stamp_ns) for stream in self._streams]
+            samples = [stream.at(pace.stamp_ns) for stream in self._streams]
         except InputError:
             self._pending = None
             raise
         for stream, sample in zip(self._streams, samples, strict=True):
             if sample is None:
-                self._lacking = stream.samples
+                self._lacking = stream
                 return None
         self._pending = None
         seen = len(self.contract.cameras)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a robot's contract is: which topics and fields make an observation, and what an action goes to.
 
-`contract/parsing.py` reads one. See docs/contract.md.
+`contract/parsing.py` reads one. See docs/reference/contract.md.
 """
 
 from __future__ import annotations

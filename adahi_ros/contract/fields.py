@@ -106,7 +106,7 @@ class FieldReader:
     Args:
         topic: for errors.
         kind: type of the message, such as sensor_msgs/msg/JointState.
-        select: paths (see docs/contract.md), with no slices left.
+        select: paths (see docs/reference/contract.md), with no slices left.
 
     Raises:
         ValueError: a path that this type of message does not have.

@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import load_file
+from safetensors.numpy import load_file, save_file
 
-from adahi_ros.core.files import LARGEST_WEIGHTS, check_size, read_json
+from adahi_ros.core.files import LARGEST_WEIGHTS, check_size, read_json, replacing
 from adahi_ros.core.texts import abridged
 
 FORMAT = 1
@@ -70,15 +72,22 @@ def read_description(path: Path) -> dict[str, Any]:
     return value
 
 
-def read_tensors(path: Path) -> dict[str, np.ndarray]:
-    """Return the weights in a safetensors file; raises CheckpointError where it is none."""
+@contextmanager
+def _weights_of(path: Path) -> Iterator[None]:
+    """Name the safetensors file, whatever is wrong with it."""
     try:
         check_size(path, LARGEST_WEIGHTS)
-        return dict(load_file(path))
+        yield
     except FileNotFoundError:
         raise CheckpointError(f"{path}: no such checkpoint") from None
     except UNREADABLE as error:
         raise CheckpointError(f"{path}: not a safetensors file ({error})") from None
+
+
+def read_tensors(path: Path) -> dict[str, np.ndarray]:
+    """Return the weights in a safetensors file; raises CheckpointError where it is none."""
+    with _weights_of(path):
+        return dict(load_file(path))
 
 
 def read_shapes(path: Path) -> Shapes:
@@ -87,26 +96,50 @@ def read_shapes(path: Path) -> Shapes:
     Raises:
         CheckpointError: there is no such file, it is none, or too large.
     """
-    try:
-        check_size(path, LARGEST_WEIGHTS)
-        with safe_open(path, framework="numpy") as file:
-            return {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}
-    except FileNotFoundError:
-        raise CheckpointError(f"{path}: no such checkpoint") from None
-    except UNREADABLE as error:
-        raise CheckpointError(f"{path}: not a safetensors file ({error})") from None
+    with _weights_of(path), safe_open(path, framework="numpy") as file:
+        return {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}
 
 
 def read_metadata(path: Path) -> dict[str, str]:
     """Return what a safetensors file says of itself in words; raises as `read_shapes` does."""
+    with _weights_of(path), safe_open(path, framework="numpy") as file:
+        return dict(file.metadata() or {})
+
+
+def read_arrays(path: Path, what: str, sizes: Callable[[Shapes], Shapes]) -> dict[str, np.ndarray]:
+    """Return the weights of a small model as float64: finite, and with a `scale` above 0.
+
+    Args:
+        path: of a safetensors file.
+        what: the file should have, for errors.
+        sizes: from the shapes in the file to those of the arrays to read; may raise a ValueError.
+
+    Raises:
+        CheckpointError: it is missing, damaged, or of another model.
+    """
+    shapes = read_shapes(path)
     try:
-        check_size(path, LARGEST_WEIGHTS)
-        with safe_open(path, framework="numpy") as file:
-            return dict(file.metadata() or {})
-    except FileNotFoundError:
-        raise CheckpointError(f"{path}: no such checkpoint") from None
-    except UNREADABLE as error:
-        raise CheckpointError(f"{path}: not a safetensors file ({error})") from None
+        wanted = sizes(shapes)
+        check_shapes(shapes, wanted)
+        tensors = read_tensors(path)
+        arrays = {name: tensors[name].astype(np.float64) for name in wanted}
+        for name, values in arrays.items():
+            if not np.isfinite(values).all():
+                raise ValueError(f"{name}: must be finite")
+        if not (arrays["scale"] > 0.0).all():
+            raise ValueError("scale: must be above 0")
+    except CheckpointError:
+        raise
+    except (ValueError, IndexError) as error:
+        raise CheckpointError(f"{path}: not the weights of {what} ({error})") from None
+    return arrays
+
+
+def save_arrays(path: Path, arrays: Mapping[str, np.ndarray], metadata: dict[str, str] | None = None) -> None:
+    """Write arrays as float64, whole."""
+    tensors = {name: np.ascontiguousarray(values, np.float64) for name, values in arrays.items()}
+    with replacing(path) as partial:
+        save_file(tensors, partial, metadata)
 
 
 def check_count(field: str, asked: int, shapes: Shapes, before: str, after: str) -> None:

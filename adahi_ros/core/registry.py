@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What there is of a kind, by name: what is shipped, and what other installed packages add by entry points.
 
-A package adds one by a line of its `setup.py` or `pyproject.toml`, as to pytest (docs/extending.md). Its
+A package adds one by a line of its `setup.py` or `pyproject.toml`, as to pytest (docs/how_to/extend.md). Its
 name is read from what is installed. Code is imported when its name is looked up, not before.
 
 Arguments of a component are fields of its dataclass. ROS parameters, YAML keys and docs are made from them.

@@ -13,7 +13,6 @@ The parser of YAML bounds size and nesting before (core/yaml_files.py).
 
 from __future__ import annotations
 
-import math
 import reprlib
 from collections.abc import Callable, Collection
 from dataclasses import fields
@@ -136,26 +135,26 @@ def at_least(least: int) -> WrapValidator:
 
 
 Text = Annotated[str, must("be a text", bool)]
-Finite = Annotated[float, must("be a finite number", math.isfinite)]
 Listed = Annotated[
     tuple[T, ...], BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value)
 ]
 """A list in the file."""
 
 
-def checked(kind: Any, values: Any, where: str = "") -> Any:
+def checked(kind: Any, values: Any, where: str = "", strict: bool | None = None) -> Any:
     """Make a type of what a file says.
 
     Args:
         kind: a dataclass, or any type that pydantic can check.
         values: plain data.
         where: they stand in the file.
+        strict: of a type by itself, not to take true or '1' for a number; fields of a `Schema` always are.
 
     Raises:
         ValueError: names the field, its value and what was allowed.
     """
     try:
-        return TypeAdapter(kind).validate_python(values)
+        return TypeAdapter(kind).validate_python(values, strict=strict)
     except ValidationError as error:
         # An unknown field often is another one misspelt, which is missing then.
         first = min(error.errors(include_url=False), key=lambda each: each["type"] == "missing")

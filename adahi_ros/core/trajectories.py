@@ -83,23 +83,17 @@ class Trajectories:
         spans = list(self.spans())
         rows = np.concatenate([np.arange(*spans[number]) for number in numbers])
         ends = np.cumsum([spans[number][1] - spans[number][0] for number in numbers])
-        goals = self.goals[list(numbers)]
-        return Trajectories(
-            self.task, self.observations[rows], self.actions[rows], goals, ends, self.image_features[rows]
-        )
+        return self._of(rows, self.goals[list(numbers)], ends)
 
     def where(self, kept: np.ndarray) -> Trajectories:
         """Return the steps of a mask (T,), at least one, and no episode of which there is none."""
         counts = [int(kept[start:end].sum()) for start, end in self.spans()]
         some = np.array(counts) > 0
-        return Trajectories(
-            self.task,
-            self.observations[kept],
-            self.actions[kept],
-            self.goals[some],
-            np.cumsum(counts)[some],
-            self.image_features[kept],
-        )
+        return self._of(kept, self.goals[some], np.cumsum(counts)[some])
+
+    def _of(self, rows: np.ndarray, goals: np.ndarray, ends: np.ndarray) -> Trajectories:
+        parts = self.observations[rows], self.actions[rows]
+        return Trajectories(self.task, *parts, goals, ends, self.image_features[rows])
 
     @property
     def inputs(self) -> np.ndarray:
@@ -116,14 +110,10 @@ class Trajectories:
 
     def save(self, path: Path) -> None:
         """Write a safetensors file."""
-        tensors: dict[str, np.ndarray] = {
-            "observations": np.ascontiguousarray(self.observations, dtype=np.float32),
-            "actions": np.ascontiguousarray(self.actions, dtype=np.float32),
-            "goals": np.ascontiguousarray(self.goals, dtype=np.float32),
-            "ends": np.ascontiguousarray(self.ends, dtype=np.int64),
-        }
+        kinds = {name: kind for name, (kind, _) in KINDS.items()}
         if self.image_features.shape[1]:
-            tensors[IMAGE_FEATURES] = np.ascontiguousarray(self.image_features, dtype=np.float32)
+            kinds[IMAGE_FEATURES] = np.float32
+        tensors = {name: np.ascontiguousarray(getattr(self, name), kind) for name, kind in kinds.items()}
         with replacing(path) as partial:
             save_file(tensors, partial, metadata={"adahi": json.dumps({"task": self.task})})
 

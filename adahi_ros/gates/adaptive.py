@@ -17,7 +17,7 @@ SHORTEST_OVERLAP = 2  # steps that must be left of a plan as the next is asked f
 
 @dataclass(eq=False)
 class AdaptiveAgeGate(Gate):
-    """The age of the plan in units of a period that adapts: at threshold 1, a plan is asked for every period.
+    """Age of the plan in units of a period that adapts: at threshold 1, one request every period.
 
     Additively up, multiplicatively down, as SPO does with its horizon (arXiv 2603.19418), and TCP with its
     window: where a fresh plan agrees with the one before it, over the steps that both are about, the period

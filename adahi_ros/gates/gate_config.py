@@ -9,7 +9,7 @@ The paper (section III-A1) gives the idea; its equations (4) and (5) did not sur
     d_t = | a_t - m_(t-1) |_s                  norm in units of s
 
 Scaled by each dimension's standard deviation (`std`) the deviation ranks rejections better than
-divided by the length of the average (`average`), on the same data; docs/calibration.md has the
+divided by the length of the average (`average`), on the same data; docs/research/calibration.md has the
 comparison. The average runs over what was executed: that is what the robot did. For one that is held or
 slowed down by its limits it is what was commanded in place of what the policy wanted: while it is braked,
 what brakes it, such as the position to stay at; and while it rests and nothing is commanded, nothing.

@@ -41,13 +41,13 @@ class LinkEstimate:
 
 @dataclass(frozen=True)
 class PlanContext:
-    """What B robots have done, would do, and are to do by what the target has said; in action scales.
+    """What B robots executed, would execute and plan, in action scales.
 
     Attributes:
-        executed: (B, A), commanded last; NaN before the first.
-        intended: (B, A), what they would do now; NaN where there is nothing.
-        ahead: (B, N, A), the plan from this step on, the last action repeated; zeros without any.
-        left: (B,), how many of these are planned.
+        executed: (B, A), the last commanded action; NaN before the first.
+        intended: (B, A), the action that they would execute now; NaN where there is none.
+        ahead: (B, N, A), the plan from this step on, its last action repeated; zeros without a plan.
+        left: (B,), how many of these actions are planned.
     """
 
     executed: np.ndarray
@@ -61,18 +61,17 @@ class GateContext:
     """What B robots know when they decide.
 
     Attributes:
-        step: of the episode, from 0.
-        observed: by name, (B, size), all that the robot has observed now, read by its policy or not; no goal
-            where that is not told any.
-        observations: what the policy reads of that and of the steps before.
-        proposal: what they would do now; None where they go on by their plan.
-        deviation: (B,), the action deviation of what they would do.
-        age: (B,), how many steps ago the target's latest reply was asked for; infinite before the first.
+        step: step number within the episode, from 0.
+        observed: from names to arrays (B, size), the newest observation, also what the policy does not read.
+            Without a goal if the policy reads none.
+        observations: the window of observations that the policy reads.
+        proposal: what the robots would do now; None where they execute their plan as it is.
+        deviation: (B,), action deviation of what they would do, in action scales.
+        age: (B,), steps since the request of the latest reply; infinite before the first.
         uniforms: (B,) in [0, 1), for gates that draw.
-        link: how the way to the target is; None where there is no link, as in an evaluation in process.
-        course: what they do and plan; None where nobody says.
-        begins: it is the first step that they make in an episode, whatever its number: a gate that keeps
-            anything of the steps before forgets it.
+        link: estimate of the link; None in an evaluation without a link.
+        course: what the robots executed, would execute and plan; None where it is not known.
+        begins: first step of an episode; a gate that keeps a state must reset it.
     """
 
     step: int

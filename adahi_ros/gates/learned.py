@@ -14,10 +14,8 @@ from pathlib import Path
 from typing import Protocol
 
 import numpy as np
-from safetensors.numpy import save_file
 
-from adahi_ros.core.checkpoint_files import CheckpointError, check_shapes, read_shapes, read_tensors
-from adahi_ros.core.files import replacing
+from adahi_ros.core.checkpoint_files import CheckpointError, Shapes, read_arrays, save_arrays
 from adahi_ros.core.registry import argument
 from adahi_ros.gates.interface import Gate, GateContext
 from adahi_ros.gates.plans import (
@@ -130,48 +128,36 @@ def along(values: np.ndarray, predicted: np.ndarray, measured: np.ndarray) -> np
     return on
 
 
+def _sizes(shapes: Shapes) -> Shapes:
+    hidden = shapes.get("bias_0", (0,))[0]
+    points = shapes.get("predicted", (0,))[0]
+    if not 0 < hidden <= WIDEST or not 0 < points <= LONGEST:
+        raise ValueError(f"bias_0, predicted: of {hidden} and {points}, must be from 1 to {WIDEST}")
+    read = len(SIGNS)
+    sizes: Shapes = {"mean": (read,), "scale": (read,), "weight_0": (hidden, read), "bias_0": (hidden,)}
+    return sizes | {"weight_1": (1, hidden), "bias_1": (1,), "predicted": (points,), "measured": (points,)}
+
+
 def load_harm_model(path: Path) -> HarmModel:
     """Read a file of `save_harm_model`.
 
     Raises:
         CheckpointError: it is missing, damaged, or of other signs.
     """
-    shapes = read_shapes(path)
-    try:
-        hidden = shapes.get("bias_0", (0,))[0]
-        points = shapes.get("predicted", (0,))[0]
-        if not 0 < hidden <= WIDEST or not 0 < points <= LONGEST:
-            raise ValueError(f"bias_0, predicted: of {hidden} and {points}, must be from 1 to {WIDEST}")
-        read = len(SIGNS)
-        sizes = {"mean": (read,), "scale": (read,), "weight_0": (hidden, read), "bias_0": (hidden,)}
-        ends = {"weight_1": (1, hidden), "bias_1": (1,), "predicted": (points,), "measured": (points,)}
-        check_shapes(shapes, {**sizes, **ends})
-        tensors = read_tensors(path)
-        model = HarmModel(**{name: tensors[name].astype(np.float64) for name in (*sizes, *ends)})
-        for name, values in vars(model).items():
-            if not np.isfinite(values).all():
-                raise ValueError(f"{name}: must be finite")
-        if not (model.scale > 0.0).all():
-            raise ValueError("scale: must be above 0")
-        if not ((np.diff(model.predicted) > 0.0).all() and (np.diff(model.measured) >= 0.0).all()):
-            raise ValueError("predicted, measured: must rise")
-    except CheckpointError:
-        raise
-    except (ValueError, IndexError) as error:
-        raise CheckpointError(f"{path}: not the weights of a gate ({error})") from None
+    model = HarmModel(**read_arrays(path, "a gate", _sizes))
+    if not ((np.diff(model.predicted) > 0.0).all() and (np.diff(model.measured) >= 0.0).all()):
+        raise CheckpointError(f"{path}: not the weights of a gate (predicted, measured: must rise)")
     return model
 
 
 def save_harm_model(path: Path, model: HarmModel) -> None:
     """Write a model, whole."""
-    tensors = {name: np.ascontiguousarray(values, np.float64) for name, values in vars(model).items()}
-    with replacing(path) as partial:
-        save_file(tensors, partial)
+    save_arrays(path, vars(model))
 
 
 @dataclass(eq=False)
 class LearnedGate(Gate):
-    """Expected harm of not asking.
+    """Harm of sending no request, in action scales, predicted by a small network from all other signs.
 
     Raises:
         ValueError: there is no file.

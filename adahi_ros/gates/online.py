@@ -102,7 +102,7 @@ def _other_draw(uniforms: np.ndarray) -> np.ndarray:
 
 @dataclass(eq=False)
 class OnlineGate(Gate):
-    """Another gate whose threshold is learned while it runs; see the top of the file. Its own threshold is 0.
+    """Another gate, whose threshold is learned while it runs; see the module. Its own threshold is 0.
 
     The score is how far the rank lies above the learned threshold; infinite where exploration asks, or the
     other gate's score is infinite or not a number. What it has learned outlasts episodes.

@@ -27,7 +27,7 @@ def _begins(context: GateContext, robots: int) -> bool:
 
 
 class AgeGate(Gate):
-    """How many steps ago the latest reply was asked for: above k - 1, every k-th step is transmitted."""
+    """Age of the plan, in control steps since its request: above k - 1, every k-th step sends a request."""
 
     blind = True
 
@@ -37,7 +37,7 @@ class AgeGate(Gate):
 
 
 class ExpectedErrorGate(Gate):
-    """How far, in action scales, who corrects the plan expects to be from a fresh one."""
+    """The error, in action scales, that the corrector expects of its own action."""
 
     blind = True
 
@@ -48,7 +48,7 @@ class ExpectedErrorGate(Gate):
 
 
 class PlanDeviationGate(Gate):
-    """How far, in action scales, what is proposed now lies from what is planned for now.
+    """Distance, in action scales, of the proposed action from the planned one.
 
     The action deviation with the plan in the average's place; SV-VLA (arXiv 2604.02965) compares so a light
     policy's actions with those of a large one. Looks at what was drawn where a draft is.
@@ -116,7 +116,7 @@ class Innovations:
 
 
 class SurpriseGate(Gate):
-    """How much has happened, since the plan was asked for, that nothing pointed to.
+    """Change of the observation since the plan's request that earlier changes did not predict.
 
     The root of the sum, over the steps since the request, of the mean square of the `Innovations`.
     """
@@ -139,7 +139,7 @@ class SurpriseGate(Gate):
 
 
 class ReversalGate(Gate):
-    """How much the executed actions go to and fro: a moving average, in action scales.
+    """How much the executed actions change direction: a moving average, in action scales.
 
     Of each entry that turns round, the geometric mean of the change before and the change after; of others
     nothing. After arXiv 2605.28726, which takes such reversals as signs that a policy fails.
@@ -206,7 +206,7 @@ class Overlap:
 
 
 class OverlapGate(Gate):
-    """How far, in action scales, the latest plan lay from the one before it, where both say something."""
+    """Distance, in action scales, of the latest plan from the one before, over the steps of both."""
 
     blind = True
 

@@ -36,7 +36,7 @@ def spread(uniforms: np.ndarray, count: int) -> np.ndarray:
 
 @dataclass(eq=False)
 class SampledUncertaintyGate(Gate):
-    """The share of codes, drawn at other temperatures, that are not the drafted ones. Looks at these.
+    """Share of codes, drawn at other temperatures, that differ from the drafted ones. Reads these codes.
 
     Of whole actions hardly one is drawn twice: of two codebooks, most would be all uncertain.
 

@@ -10,7 +10,7 @@ from adahi_ros.gates.interface import Gate, GateContext
 
 
 class DeviationGate(Gate):
-    """ADAHI: the action deviation itself. Paper, section III-B. Looks at the drawn codes: at their action."""
+    """The action deviation of the draft (ADAHI, section III-B of the paper). Reads the drawn codes."""
 
     blind = False
 
@@ -20,7 +20,7 @@ class DeviationGate(Gate):
 
 
 class UncertaintyGate(Gate):
-    """1 - p of the sampled codes, all codebooks together; after U-HLM (Oh et al., 2025). Looks at them."""
+    """1 - p of the drafted codes, all codebooks together (U-HLM, Oh et al., 2025). Reads these codes."""
 
     blind = False
 
@@ -33,7 +33,7 @@ class UncertaintyGate(Gate):
 
 
 class RandomGate(Gate):
-    """Blind to the proposal. At threshold 1 - r, a share r of the steps is transmitted."""
+    """Random: at threshold 1 - r, a share r of the steps sends a request."""
 
     blind = True
 
@@ -43,7 +43,7 @@ class RandomGate(Gate):
 
 
 class AlwaysGate(Gate):
-    """Above any threshold: hybrid inference."""
+    """Above every threshold: each step sends a request."""
 
     blind = True
 
@@ -53,7 +53,7 @@ class AlwaysGate(Gate):
 
 
 class NeverGate(Gate):
-    """Below any threshold: what is proposed on the robot alone."""
+    """Below every threshold: no step sends a request."""
 
     blind = True
 

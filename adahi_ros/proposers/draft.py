@@ -13,7 +13,7 @@ from adahi_ros.proposers.interface import Proposer, ProposerContext
 
 
 class DraftProposer(Proposer):
-    """Asks a policy at every step.
+    """The policy of `checkpoint`, at every step.
 
     Args:
         policy: the draft.
@@ -29,12 +29,12 @@ class DraftProposer(Proposer):
 
 
 def draft_proposer(policy: Policy) -> Proposer:
-    """Return what asks a policy at every step, and learns where it is a committee."""
+    """The policy of `checkpoint`, at every step; a committee also learns from replies."""
     return CommitteeProposer(policy) if isinstance(policy, Committee) else DraftProposer(policy)
 
 
 class DraftChecksPlanProposer(Proposer):
-    """Goes on by the plan, and says how far it is from what a draft policy would do now.
+    """Executes the plan, and measures how far it is from what the draft policy would do now.
 
     After SV-VLA (arXiv 2604.02965), whose light verifier has the large policy asked where the two disagree:
     here by the gate `expected_error`.

@@ -118,7 +118,7 @@ class Motion:
 
 
 class KalmanProposer(Proposer):
-    """Goes on as the actions went, by a Kalman filter; drafts until there were enough of them.
+    """Extrapolates recent actions by a Kalman filter; drafts until there are enough of them.
 
     Args:
         policy: the draft.
@@ -142,7 +142,7 @@ class KalmanProposer(Proposer):
 
 
 class RectifiedProposer(Proposer):
-    """Drafts; of a draft that is rejected, goes on as the actions went instead, but seldom twice in a row.
+    """Drafts; replaces a draft far from the extrapolation by the extrapolation, rarely twice in a row.
 
     A draft is rejected where it lies further from what a Kalman filter expects than a threshold, which
     follows the filter's own innovations within bounds. What it expects is then executed in the draft's place,

@@ -16,7 +16,7 @@ from adahi_ros.proposers.interface import Proposer, ProposerContext
 
 
 class PlanProposer(Proposer):
-    """Goes on by the plan that the target made, blindly.
+    """Executes the target's plan as it is.
 
     Args:
         actor: whose signature the robot has.
@@ -33,7 +33,7 @@ class PlanProposer(Proposer):
 
 
 class CorrectorProposer(Proposer):
-    """Goes on by the plan, and corrects its present action by what has happened since it was asked for.
+    """Executes the target's plan, and corrects each action using the newest observation.
 
     Args:
         corrector: what corrects.

@@ -20,7 +20,7 @@ WINDOW = 15  # observations; HeiSD's w
 
 
 class RetrievalProposer(Proposer):
-    """Goes on by the target's plan; where that is over, by what is retrieved, anew at every step.
+    """Executes the target's plan; where there is none, an action demonstrated at nearly the same observation.
 
     Args:
         policy: that retrieves.
@@ -68,7 +68,7 @@ class DraftAndRetrieval(Actor):
 
 
 class MixtureProposer(Proposer):
-    """Goes on by the target's plan; where that is over, by what is retrieved, or drafted.
+    """Executes the target's plan; where there is none, a demonstrated action or the draft's, by the motion.
 
     A kinematic metric tells which, see `Kinematics`: fast and straight motion repeats what was shown. What is
     drafted is always to be verified: its expected error is infinite.

@@ -177,20 +177,3 @@ def _split(part: _Part, count: int) -> list[_Part]:
 
 def _digest(content: bytes, kind: bytes = b"") -> bytes:
     return blake2b(content, digest_size=ROW_DIGEST_BYTES, person=kind).digest()
-
-
-WHOLE = 0  # as a base: none
-
-
-class WindowUpdate(NamedTuple):
-    """A window as it is sent.
-
-    Attributes:
-        base: digest of the window that this one continues, or `WHOLE`.
-        rows: the newest; all H of them where whole.
-        goal: G float32; empty where it is the base's.
-    """
-
-    base: int
-    rows: WireRows
-    goal: bytes

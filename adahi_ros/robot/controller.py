@@ -22,7 +22,7 @@ import numpy as np
 from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.core.observation_buffer import NO_IMAGES, ObservationBuffer
 from adahi_ros.core.plan import BLENDS, LATEST, Plan
-from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.proposal import CodeDistribution, Proposal
 from adahi_ros.core.randomness import EpisodeStreams
 from adahi_ros.core.signature import GOAL, Observations
 from adahi_ros.gates.gate_config import ControllerConfig, DeviationTracker, ThresholdedGate
@@ -30,8 +30,6 @@ from adahi_ros.gates.interface import GateContext, LinkEstimate, PlanContext
 from adahi_ros.policies.interface import Actor, Policy
 from adahi_ros.proposers.interface import Proposer, ProposerContext
 from adahi_ros.proposers.registry import PROPOSERS
-from adahi_ros.protocol.records import UNSAID
-from adahi_ros.protocol.request import sent_codes
 
 LONGEST_MEMORY = 256  # steps; a plan that was asked for before is corrected as if it were of the oldest
 
@@ -68,12 +66,6 @@ class Step:
     plan_age: np.ndarray
     plan_left: np.ndarray
 
-    @property
-    def expected_error(self) -> float:
-        """What the first robot's proposer says of itself, see `Proposal`; `UNSAID` where it says nothing."""
-        said = None if self.proposal is None else self.proposal.expected_error
-        return UNSAID if said is None or not np.isfinite(said[0]) else float(said[0])
-
     def draft(self, rows: np.ndarray) -> Proposal:
         """Return what the target is told of the proposals of some robots, by mask or index.
 
@@ -84,11 +76,15 @@ class Step:
         actions, drawn = self.proposal.actions[rows], self.proposal.distribution
         if drawn is None or drawn.counts is None:
             return Proposal(actions)
-        return Proposal(actions, sent_codes(drawn.codes[rows], drawn.counts[rows]))
+        sent = drawn.probabilities[rows], drawn.codes[rows], drawn.actions_of, drawn.counts[rows]
+        return Proposal(actions, CodeDistribution(*sent))
 
 
 class Controller:
     """Proposes, gates and corrects the actions of B robots.
+
+    Attributes:
+        drafts: something is proposed for the target to judge, and not made of its own plans.
 
     Args:
         policy: what its proposer needs: the draft policy, a corrector, or, for a robot that goes on by its
@@ -123,14 +119,10 @@ class Controller:
         self._execution_horizon = execution_horizon
         self.proposer = proposer
         self._proposer = PROPOSERS[proposer](policy) if made is None else made
+        self.drafts = not self._proposer.needs_plan
         self.seen = ObservationBuffer(LONGEST_MEMORY)
         self._deviation = DeviationTracker(policy.action_scale, config.smoothing, config.normalization)
         self.reset(0, [0])
-
-    @property
-    def drafts(self) -> bool:
-        """Whether something is proposed for the target to judge, and not made of its own plans."""
-        return not self._proposer.needs_plan
 
     def reset(self, seed: int, episodes: list[int]) -> None:
         """Start the episodes with these numbers; B is how many there are."""

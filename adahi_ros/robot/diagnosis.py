@@ -1,25 +1,57 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What becomes of a robot while it is active: what came of its inputs, and whether it refused to begin."""
+"""How a robot does while it is active: its diagnostics, and what is worth a line in its log."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from adahi_ros.contract.fields import NANOSECONDS
 from adahi_ros.core.health_level import Health, Level
 from adahi_ros.robot.loop import ControlLoop
-from adahi_ros.robot.robot_health import NO_OBSERVATION_S, HealthWatch, LinkNews, News, RobotState
-from adahi_ros.robot.session import VerifierSession
+from adahi_ros.robot.session import VerifierSession, VerifierState
+
+NO_OBSERVATION_S = 1.0  # then an active robot is in error
+QUIET_S = {
+    VerifierState.ABSENT: 1.0,
+    VerifierState.UNRESPONSIVE: 10.0,
+}  # after news of that kind; it may stay too slow
+
+
+@dataclass(frozen=True)
+class News:
+    """What is worth a line in the log.
+
+    Attributes:
+        level: how bad it is.
+        text: for people.
+        refuses: the robot must not begin.
+    """
+
+    level: Level
+    text: str
+    refuses: bool = False
+
+
+class _Counts(NamedTuple):
+    """What was reported last."""
+
+    at_s: float
+    steps: int = 0
+    undrafted: int = 0
+    fallbacks: int = 0
+    faults: int = 0
 
 
 class Diagnosis:
-    """Keeps what a robot's diagnostics tell of it beside what its loop and its session know.
+    """Keeps what a robot's diagnostics say, beside what its loop and its session know.
 
     Attributes:
         active: the robot makes steps.
-        refusal: why it must not; empty where it may. Stays until `begin`, so that diagnostics tell it.
+        refusal: why it must not; empty where it may. Stays until `begin`, so that diagnostics show it.
 
     Args:
         now_s: the time.
@@ -29,30 +61,30 @@ class Diagnosis:
     def __init__(self, now_s: float, period_s: float = math.inf) -> None:
         self.active = False
         self.refusal = ""
-        self._news = LinkNews()
+        self._logged_s: dict[VerifierState, float] = {}
         self._rate = ObservationRate(period_s)
-        self._misnamed_told = False
+        self._misnamed_logged = False
         self.forget(now_s)
 
     def forget(self, now_s: float) -> None:
-        """Begin to count anew."""
+        """Reset all counts."""
         self._faults: Counter[str] = Counter()
         self._missed: Counter[str] = Counter()
         self._newest_ns = 0
-        self._heard_s = now_s
+        self._observed_s = now_s
         self._rate.reset()
-        self._watch = HealthWatch(now_s)
+        self._reported = _Counts(now_s)
 
     def begin(self, now_s: float) -> None:
         """Forget all, the refusal too: the robot is to be active."""
         self.forget(now_s)
         self.refusal = ""
-        self._misnamed_told = False
+        self._misnamed_logged = False
 
     def observed(self, stamp_ns: int, now_s: float) -> News | None:
         """Count an observation; return news where it ends a silence, or where observations are late."""
-        first, silent_s = not self._newest_ns, now_s - self._heard_s
-        self._newest_ns, self._heard_s = stamp_ns, now_s
+        first, silent_s = not self._newest_ns, now_s - self._observed_s
+        self._newest_ns, self._observed_s = stamp_ns, now_s
         if silent_s <= NO_OBSERVATION_S:
             return News(Level.WARN, self._rate.fault) if self._rate.observed(now_s) else None
         self._rate.reset()
@@ -65,28 +97,29 @@ class Diagnosis:
         self._faults[field] += 1
 
     def missed(self, topic: str) -> None:
-        """A step was given up for want of a sample of this topic."""
+        """A step was given up because it lacks a sample of this topic."""
         self._missed[topic] += 1
 
     def news(self, session: VerifierSession, loop: ControlLoop, now_s: float) -> News | None:
-        """Return what is worth a word of a link or a session that has changed; None where nothing is.
+        """Return what to log of a link or a session that has changed; None where nothing is new.
 
         Where it `refuses`, the robot must not be active any longer, and `refusal` is its text.
         """
-        if session.misnamed and not self._misnamed_told:
-            self._misnamed_told = True
+        if session.misnamed and not self._misnamed_logged:
+            self._misnamed_logged = True
             return News(Level.WARN, f"the verifier refuses this robot: {session.misnamed}")
-        news = self._news.of(
-            session.link,
-            session.trouble,
-            session.on_trial,
-            loop.totals.steps,
-            loop.fallback.label,
-            now_s,
-        )
-        if news is not None and news.refuses:
-            self.refusal = news.text
-        return news
+        link, trouble = session.link, session.trouble
+        if link is VerifierState.READY:
+            return None if session.on_trial else News(Level.OK, link.label)
+        if link in QUIET_S:
+            if now_s - self._logged_s.get(link, -math.inf) < QUIET_S[link]:
+                return None
+            self._logged_s[link] = now_s
+            return News(Level.WARN, trouble)
+        if loop.totals.steps:
+            return News(Level.ERROR, f"{link.label}, {loop.fallback.label}: {trouble}")
+        self.refusal = f"refused to start, {link.label}: {trouble}"
+        return News(Level.ERROR, self.refusal, refuses=True)
 
     def report(
         self,
@@ -111,27 +144,78 @@ class Diagnosis:
             now_s: the time.
             now_ns: the time on the clock of the observations' stamps.
         """
-        age_s = (now_ns - self._newest_ns) / NANOSECONDS if self._newest_ns else math.inf
-        vitals = RobotState(
-            self.active,
-            self.refusal,
-            session.link,
-            session.trouble,
-            loop.totals,
-            session.estimate(now_s),
-            self._faults,
-            self._missed,
-            self._heard_s,
-            age_s,
-            enabled,
-            stopped,
-            loop.fallback.withholds,
-            interventions,
-            verifiers,
-            loop.controller.config.trigger.gate.state,
-            self._rate.fault,
+        totals, fallbacks, estimate = loop.totals, loop.totals.fallbacks, session.estimate(now_s)
+        before = self._reported
+        now = self._reported = _Counts(
+            now_s, totals.steps, totals.undrafted, sum(fallbacks.values()), self._faults.total()
         )
-        return self._watch.report(vitals, now_s)
+        age_s = (now_ns - self._newest_ns) / NANOSECONDS if self._newest_ns else math.inf
+        figures = {
+            "active": self.active,
+            "link": session.link.label,
+            "trouble": session.trouble,
+            "steps": totals.steps,
+            "rate_hz": f"{(now.steps - before.steps) / (now.at_s - before.at_s):.1f}",
+            "transmission_rate": _share(totals.transmitted, totals.steps),
+            "acceptance": _share(totals.kept, totals.coded),
+            "repeated": totals.repeated,
+            "undrafted": totals.undrafted,
+            "dropped": totals.dropped,
+            "unattended": totals.unattended,
+            "observation_age_s": f"{age_s:.3f}",
+            "link.rtt_ms": f"{estimate.rtt_ms:.3f}",
+            "link.loss": f"{estimate.loss:.3f}",
+            "link.misses": f"{estimate.misses:.3f}",
+            "link.goodput_bytes_s": f"{estimate.goodput_bytes_s:.0f}",
+            **{f"verifiers.{name}": value for name, value in verifiers.items()},
+            **{f"fallbacks.{reason}": count for reason, count in fallbacks.items()},
+            **{f"ignored.{name}": count for name, count in self._faults.items()},
+            **{f"missed.{name}": count for name, count in self._missed.items()},
+            **{
+                f"gate.{name}": f"{value:.3f}"
+                for name, value in loop.controller.config.trigger.gate.state.items()
+            },
+            "enabled": enabled,
+            "stopped": stopped,
+            **{f"safety.{name}": count for name, count in interventions.items()},
+        }
+        withheld = loop.fallback.withholds
+        return Health(*self._verdict(session, enabled, stopped, withheld, before, now), figures)
+
+    def _verdict(
+        self,
+        session: VerifierSession,
+        enabled: bool,
+        stopped: bool,
+        withheld: bool,
+        before: _Counts,
+        now: _Counts,
+    ) -> tuple[Level, str]:
+        """Return the worst that is the matter, between one report and the next."""
+        if self.refusal or session.link is VerifierState.MISMATCHED:
+            return Level.ERROR, self.refusal or session.trouble
+        if not self.active:
+            return Level.OK, "inactive"
+        if now.undrafted > before.undrafted:
+            return Level.ERROR, "no sound action for an observation, no command"
+        ignored = now.faults > before.faults
+        if now.at_s - self._observed_s > NO_OBSERVATION_S:  # also while held: the driver may be dead
+            return Level.ERROR, "no observation, input ignored" if ignored else "no observation"
+        if ignored:
+            return Level.WARN, "input ignored"
+        if stopped:
+            return Level.WARN, "held: stopped by the operator"
+        if not enabled:
+            return Level.WARN, "held: not enabled"
+        if withheld:
+            return Level.ERROR, "held: no reply of the target"
+        if now.fallbacks > before.fallbacks:
+            return Level.WARN, "drafts executed without the target's reply"
+        return (Level.WARN, self._rate.fault) if self._rate.fault else (Level.OK, "stepping")
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part / whole:.3f}" if whole else "nan"
 
 
 LATE = 1.1  # measured period over the contract's; later observations cost speed
@@ -183,3 +267,29 @@ class ObservationRate:
             f"observations are late: every {self.measured_s:.3g} s, the contract's control period is "
             f"{self._period_s:.3g} s; the arm moves slower than the policy wants"
         )
+
+
+def deadline_warnings(deadline_s: float, period_s: float, hold_after_s: float) -> list[str]:
+    """Return what is unwise about a deadline beside the control period and the time until a robot is held."""
+    warnings = []
+    if deadline_s >= period_s:
+        warnings.append(
+            f"deadline_s: {deadline_s:g}, should be below the control period, {period_s:g} s: "
+            "a step that waits longer is superseded by the next observation"
+        )
+    if deadline_s > hold_after_s:
+        warnings.append(
+            f"deadline_s: {deadline_s:g}, should be at most safety.hold_after_s, {hold_after_s:g} s: "
+            "a reply that comes later is not executed"
+        )
+    return warnings
+
+
+def calibration_warning(calibrated: str | None, draft: str) -> str | None:
+    """Return what is wrong with a gate's threshold that was measured for another draft policy than this."""
+    if calibrated in (None, draft):
+        return None
+    return (
+        f"calibration.draft: {calibrated}, but the draft policy is {draft or 'none'}: the threshold of "
+        "the gate was measured for another; run 'adahi calibrate' for this one"
+    )

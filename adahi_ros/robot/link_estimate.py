@@ -33,7 +33,8 @@ FIRST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 0.5  # bounds how long after the return of link or verifier the robot does not notice it
 
 
-def _moved(average: float, value: float) -> float:
+def moved(average: float, value: float) -> float:
+    """Return a moving average after a value; NaN is that of none."""
     return value if math.isnan(average) else average + WEIGHT * (value - average)
 
 
@@ -62,8 +63,8 @@ class LinkEstimator:
         late = retransmitted or rtt_ms > floor_ms + max(LATE_AT_LEAST_MS, LATE_SHARE * floor_ms)
         self._estimate = replace(
             old,
-            loss=_moved(old.loss, float(late)),
-            misses=_moved(old.misses, 0.0),
+            loss=moved(old.loss, float(late)),
+            misses=moved(old.misses, 0.0),
             goodput_bytes_s=self._decayed(now_s) + size_bytes / GOODPUT_S,
             requests=old.requests + 1,
             replies=old.replies + 1,
@@ -76,8 +77,8 @@ class LinkEstimator:
         average_ms = rtt_ms if math.isnan(old.rtt_ms) else old.rtt_ms
         self._estimate = replace(
             old,
-            rtt_ms=_moved(old.rtt_ms, rtt_ms),
-            rtt_deviation_ms=_moved(old.rtt_deviation_ms, abs(rtt_ms - average_ms)),
+            rtt_ms=moved(old.rtt_ms, rtt_ms),
+            rtt_deviation_ms=moved(old.rtt_deviation_ms, abs(rtt_ms - average_ms)),
         )
 
     def missed(self) -> None:
@@ -85,15 +86,10 @@ class LinkEstimator:
         old = self._estimate
         self._estimate = replace(
             old,
-            loss=_moved(old.loss, 1.0),
-            misses=_moved(old.misses, 1.0),
+            loss=moved(old.loss, 1.0),
+            misses=moved(old.misses, 1.0),
             requests=old.requests + 1,
         )
-
-    @property
-    def misses(self) -> float:
-        """Average share of requests without a reply; see `LinkEstimate`."""
-        return self._estimate.misses
 
     def estimate(self, now_s: float) -> LinkEstimate:
         """Return how the link is now."""

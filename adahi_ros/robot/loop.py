@@ -14,7 +14,7 @@ from adahi_ros.contract.fields import InputError
 from adahi_ros.core.signature import GOAL, OBSERVATION
 from adahi_ros.gates.gate_config import ControllerConfig
 from adahi_ros.protocol.records import Reason, StepRecord
-from adahi_ros.protocol.request import Request, reported_round_trip_ms
+from adahi_ros.protocol.request import Request
 from adahi_ros.robot.controller import Controller, Step
 from adahi_ros.robot.requests import Outcome
 from adahi_ros.robot.session import VerifierSession, VerifierState
@@ -257,7 +257,7 @@ class ControlLoop:
             return Outcome(None, WITHOUT_REQUEST[link], self._session.trouble)
         if self._session.target.instruction and not self.instruction.strip():
             return Outcome(None, Reason.REFUSED, UNTOLD)
-        if self._session.is_busy(self._clock()):
+        if self._clock() < self._session.busy_until_s:
             return Outcome(None, Reason.BUSY, BUSY)
         return None
 
@@ -288,14 +288,13 @@ class ControlLoop:
         if committed:
             draft = self.controller.committed(begun.step, committed)
             committed = draft.actions.shape[1]
-        draft = self._session.to_send(draft, committed)
+        draft = self._session.sent_parts.of(draft, committed)
         target = self._session.target
         told = self.instruction if target.instruction else ""
         self._told |= bool(told)
         observation, window = begun.observation, self._view.window(target)
-        trip_ms = reported_round_trip_ms(self._session.estimate(self._clock()).rtt_ms)
-        about = observation.episode, observation.step
-        return Request.of(draft, *about, window, committed, told, needed_in_s, trip_ms)
+        episode, step, trip_ms = observation.episode, observation.step, self._session.round_trip_ms
+        return Request.of(draft, episode, step, window, committed, told, needed_in_s, trip_ms)
 
     def _received(self, step: int, committed: int, outcome: Outcome) -> None:
         """Take in what came of a request of this step, which nobody waits for."""
@@ -312,13 +311,13 @@ class ControlLoop:
         arrived, self._arrived = self._arrived, None
         if arrived is None:
             arrived = Outcome(None, Reason.NONE)
-        if begun.planned or arrived.reason is not Reason.NONE:
+        if begun.step.plan_left[0] or arrived.reason is not Reason.NONE:
             return arrived
         return self._trouble or replace(arrived, reason=Reason.NO_PLAN)
 
     def _goes_by_plan(self, begun: ActiveStep) -> bool:
         """Whether the robot has no will of its own in a step: the target's plan is there, and executed."""
-        return begun.planned and not self.controller.drafts
+        return bool(begun.step.plan_left[0]) and not self.controller.drafts
 
     def _forget_plans(self) -> None:
         """Forget what is under way, and what came: it belongs to an episode that is over."""
@@ -347,7 +346,7 @@ class ControlLoop:
         by_plan = self._goes_by_plan(begun)
         # Not by a reply alone: of one that comes late, nothing may be left to execute.
         if by_plan or (verdict is not None and outcome.verification is not None):
-            self.fallback.verified()
+            self.fallback.reset()
         alone = outcome.reason is not Reason.NONE and not by_plan
         withheld = (alone and not self.fallback.unverified()) or actions is None
         if withheld:
@@ -366,9 +365,8 @@ class ControlLoop:
             robot_id=self._robot_id,
             proposer=self.controller.proposer,
             requests_pending=0 if self._ahead is None else len(self._ahead),
-            reason_counts=self.totals.count(outcome.reason),
+            totals=self.totals,
         )
-        self.totals.add(record)
         self._status(record)
 
     def _unasked(self, step: Step) -> np.ndarray | None:

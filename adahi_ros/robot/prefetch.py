@@ -22,15 +22,23 @@ AT_ONCE_S = 1e-3
 UNDER_WAY_MOST = 4  # requests; of more than that none would be in time
 
 
-def is_due(wanted: bool | np.ndarray, left: int | np.ndarray, delay_steps: int) -> bool | np.ndarray:
+def is_due(
+    wanted: bool | np.ndarray,
+    left: float | np.ndarray,
+    delay_steps: int,
+    in_flight: int | np.ndarray,
+    overdue: bool = False,
+) -> bool | np.ndarray:
     """Return whether to request the next plan, of one robot or (B,) of several.
 
     Args:
         wanted: the gate says so.
         left: for how many control steps, this one included, there is a plan.
         delay_steps: so many control steps pass until a reply is there, as a rule.
+        in_flight: requests without a reply; where there is one, another is due only if it is overdue.
+        overdue: the newest of them is.
     """
-    return wanted | (left <= delay_steps)
+    return (wanted | (left <= delay_steps)) & ((in_flight == 0) | overdue)
 
 
 @dataclass(eq=False)
@@ -81,14 +89,12 @@ class RequestsAhead:
             left: for how many control steps, this one included, there is a plan.
             now_s: the time.
         """
-        if not is_due(wanted, left, self.delay_steps):
-            return False
-        if not self._under_way:
-            return True
-        # One that is not overdue will do. Each that is makes the next wait twice as long: a target that is
-        # slower than expected would else be sent ever more, and reply ever later.
-        wait_s = self._session.expected_s * 2 ** (len(self._under_way) - 1)
-        return now_s - self._under_way[-1].at_s >= wait_s
+        overdue, count = False, len(self._under_way)
+        if count:
+            # Each that is overdue makes the next wait twice as long: a target that is slower than expected
+            # would else be sent ever more, and reply ever later.
+            overdue = now_s - self._under_way[-1].at_s >= self._session.expected_s * 2 ** (count - 1)
+        return bool(is_due(wanted, left, self.delay_steps, count, overdue))
 
     def submit(self, request: Request, step: int, now_s: float) -> PendingRequest:
         """Ask for the plan from a control step on; only where the session is READY.

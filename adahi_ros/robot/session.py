@@ -7,12 +7,18 @@ import math
 from collections.abc import Callable
 from enum import IntEnum
 
-from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import Signature
 from adahi_ros.gates.interface import LinkEstimate
 from adahi_ros.protocol.description import Described, Description, SentParts, Wants
 from adahi_ros.protocol.records import Reason
-from adahi_ros.protocol.request import PROTOCOL_VERSION, Reply, Request, RequestFault
+from adahi_ros.protocol.request import (
+    PROTOCOL_VERSION,
+    UNKNOWN_MS,
+    Reply,
+    Request,
+    RequestFault,
+    reported_round_trip_ms,
+)
 from adahi_ros.protocol.window import WHOLE, SentWindows
 from adahi_ros.robot.link_estimate import Breaker, LinkEstimator, RetransmissionTimeout
 from adahi_ros.robot.requests import FATES, Fate, Outcome, PendingRequest, judged
@@ -70,6 +76,10 @@ class VerifierSession:
         target: what the target reads and proposes; only where `link` is READY.
         misnamed: what a verifier said that refused the robot for its name; empty where none has.
         windows_resent: how often a request was sent again with the whole window.
+        busy_until_s: the verifier has said that it is busy, and is left alone until then.
+        round_trip_ms: what requests say of the link, as `reported_round_trip_ms` returns it.
+        sent_parts: which parts of a draft the target needs and can read; only where `link` is READY.
+        estimate: from the time to how the way to the verifier is.
 
     Args:
         transport: carries messages.
@@ -79,7 +89,8 @@ class VerifierSession:
     """
 
     target: Signature
-    _sent_parts: SentParts
+    sent_parts: SentParts
+    estimate: Callable[[float], LinkEstimate]
 
     def __init__(
         self,
@@ -122,8 +133,10 @@ class VerifierSession:
         self._breaker.reset()
         self._sent_windows.forget()
         self._estimator = LinkEstimator()
+        self.estimate = self._estimator.estimate
+        self.round_trip_ms = UNKNOWN_MS
         self._timeout = RetransmissionTimeout()
-        self._busy_until_s = -math.inf
+        self.busy_until_s = -math.inf
 
     @property
     def next_due_s(self) -> float:
@@ -136,27 +149,10 @@ class VerifierSession:
         """READY again after missed deadlines, but no reply has come in time since."""
         return self._breaker.on_trial
 
-    def is_busy(self, now_s: float) -> bool:
-        """Whether the verifier has said that it is busy, and is to be left alone for a while."""
-        return now_s < self._busy_until_s
-
-    def estimate(self, now_s: float) -> LinkEstimate:
-        """Return how the way to the verifier is."""
-        return self._estimator.estimate(now_s)
-
     @property
     def expected_s(self) -> float:
         """Return by when a reply is there as a rule, the verifier's compute included."""
         return self._timeout.expected_s
-
-    def to_send(self, draft: Proposal, ahead: int = 0) -> Proposal:
-        """Return as much of a draft as the target needs and can read; only where `link` is READY.
-
-        Args:
-            draft: of the robot.
-            ahead: see `Request`.
-        """
-        return self._sent_parts.of(draft, ahead)
 
     @property
     def _target(self) -> Description:
@@ -243,15 +239,15 @@ class VerifierSession:
         pending = next((each for each in self._pending if reply.id in each.ids), None)
         if pending is None or now_s > pending.deadline_s:
             return
+        pending.ids.remove(reply.id)
         if reply.status == RequestFault.WINDOW_UNKNOWN and pending.update.base != WHOLE:
             self._send_whole(pending, now_s)
             return
         took_s = now_s - pending.submitted_s
         outcome = judged(self._target, pending.request, reply, 1e3 * took_s)
         if outcome.reason is Reason.BUSY:
-            self._busy_until_s = max(self._busy_until_s, now_s + outcome.retry_after_s)
-            if len(pending.ids) > 1:  # another copy of it may have been let in
-                pending.ids.remove(reply.id)
+            self.busy_until_s = max(self.busy_until_s, now_s + outcome.retry_after_s)
+            if pending.ids:  # another copy of it may have been let in
                 return
         self._end(pending, outcome)
         if reply.status == RequestFault.UNKNOWN_ROBOT and not self.misnamed:
@@ -289,6 +285,7 @@ class VerifierSession:
         rtt_ms = max(0.0, 1e3 * took_s - outcome.compute_ms)
         size_bytes = pending.request_bytes + outcome.reply_bytes
         self._estimator.replied(now_s, rtt_ms, size_bytes, retransmitted=pending.retransmissions > 0)
+        self.round_trip_ms = reported_round_trip_ms(self.estimate(now_s).rtt_ms)
         self._timeout.replied(took_s)
 
     def _count_miss(self, now_s: float) -> None:
@@ -342,7 +339,7 @@ class VerifierSession:
         if description is not None and mismatch is None:
             self._described_target = description
             self.target = description.signature
-            self._sent_parts = self._wants.sent_to(description)
+            self.sent_parts = self._wants.sent_to(description)
         self._change(VerifierState.READY if mismatch is None else VerifierState.MISMATCHED, mismatch or "")
 
     def _forget_probes(self, kept: int) -> None:

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from adahi_ros.contract.assembler import Observation
-from adahi_ros.protocol.records import NO_PLAN, Reason, StepRecord
+from adahi_ros.core.proposal import Proposal
+from adahi_ros.protocol.records import NO_PLAN, UNSAID, Reason, StepRecord
 from adahi_ros.robot.controller import Step
 from adahi_ros.robot.requests import Outcome, PendingRequest
 
@@ -27,11 +28,6 @@ class ActiveStep:
     pending: PendingRequest | None = None
     withheld: bool = False
 
-    @property
-    def planned(self) -> bool:
-        """Whether the target's plan says what to do."""
-        return bool(self.step.plan_left[0])
-
     def record(
         self,
         outcome: Outcome,
@@ -40,9 +36,9 @@ class ActiveStep:
         robot_id: str,
         proposer: str,
         requests_pending: int,
-        reason_counts: tuple[int, ...],
+        totals: Totals,
     ) -> StepRecord:
-        """Return the record of the step.
+        """Count the step, and return its record.
 
         Args:
             outcome: of its request, or of what came since the step before.
@@ -51,10 +47,10 @@ class ActiveStep:
             robot_id: whose step it is.
             proposer: what proposed it, by name.
             requests_pending: requests that are on their way.
-            reason_counts: steps so far by `Reason`, this one included.
+            totals: of the robot's steps.
         """
         step, observation, verification = self.step, self.observation, outcome.verification
-        return StepRecord(
+        record = StepRecord(
             stamp_ns=observation.stamp_ns,
             robot_id=robot_id,
             episode=observation.episode,
@@ -67,14 +63,14 @@ class ActiveStep:
             verified=verification is not None,
             accepted=() if verification is None else tuple(map(bool, verification.accepted[0])),
             reason=outcome.reason,
-            reason_counts=reason_counts,
+            reason_counts=totals.count(outcome.reason),
             message=outcome.message,
             proposer=proposer,
             draft_action=_numbers(step.intended[0]),
             planned_action=_numbers(step.planned[0]),
-            plan_age=int(step.plan_age[0]) if self.planned else NO_PLAN,
+            plan_age=int(step.plan_age[0]) if step.plan_left[0] else NO_PLAN,
             plan_left=int(step.plan_left[0]),
-            expected_error=step.expected_error,
+            expected_error=_expected_error(step.proposal),
             requests_pending=requests_pending,
             action=() if executed is None else tuple(map(float, executed)),
             draft_ms=self.draft_ms,
@@ -84,6 +80,14 @@ class ActiveStep:
             request_bytes=0 if self.pending is None else self.pending.request_bytes,
             response_bytes=outcome.reply_bytes,
         )
+        totals.add(record)
+        return record
+
+
+def _expected_error(proposal: Proposal | None) -> float:
+    """Return what a robot's proposer says of itself; `UNSAID` where it says nothing."""
+    said = None if proposal is None else proposal.expected_error
+    return UNSAID if said is None or not np.isfinite(said[0]) else float(said[0])
 
 
 def _known(number: float) -> float:
@@ -150,6 +154,9 @@ class Fallback:
     its gate would have verified. A step that the gate leaves to the draft does not count, and does not end
     the row either: else a gate that skips one now and then would keep a robot going without a target.
 
+    Attributes:
+        withholds: nothing of a draft is to be executed until the target has verified one.
+
     Args:
         limit: of such steps in a row; 0 for none at all, None for no limit.
     """
@@ -159,21 +166,13 @@ class Fallback:
         self.reset()
 
     def reset(self) -> None:
-        """Begin to count."""
-        self._alone = 0
-
-    @property
-    def withholds(self) -> bool:
-        """Whether nothing of a draft is to be executed until the target has verified one."""
-        return self._limit is not None and self._alone > self._limit
-
-    def verified(self) -> None:
-        """The target has verified a draft, or its plan is executed."""
-        self._alone = 0
+        """Count from 0: also where the target has verified a draft, or its plan is executed."""
+        self._alone, self.withholds = 0, False
 
     def unverified(self) -> bool:
         """Count a draft that was to be verified and was not; return whether it may be executed."""
         self._alone += 1
+        self.withholds = self._limit is not None and self._alone > self._limit
         return not self.withholds
 
     @property

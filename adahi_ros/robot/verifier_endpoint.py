@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from adahi_ros.protocol.description import Description
 from adahi_ros.protocol.request import Reply, Request
 from adahi_ros.protocol.window import WHOLE, SentWindows
-from adahi_ros.robot.link_estimate import FIRST_S, Breaker, LinkEstimator
+from adahi_ros.robot.link_estimate import FIRST_S, Breaker, moved
 from adahi_ros.robot.transport import Transport
 
 LATE = 0.95  # share of replies that are not late: Dean and Barroso's percentile
@@ -109,6 +109,7 @@ class VerifierEndpoint:
         told: why it is of no use, as was said last; empty where it is of use. And when that was.
         told_s: see above.
         unknown_told: it was said that nobody knows its weights.
+        late_s: after how long a reply is later than usual: the 95th percentile of recent round trips.
     """
 
     name: str
@@ -125,21 +126,16 @@ class VerifierEndpoint:
     told: str = ""
     told_s: float = -math.inf
     unknown_told: bool = False
+    late_s: float = FIRST_S
     _windows: SentWindows = field(default_factory=SentWindows)
-    _link: LinkEstimator = field(default_factory=LinkEstimator)
+    _misses: float = math.nan
     _took_s: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))
     _usual_s: float = math.inf
-    _late_s: float = FIRST_S
-
-    @property
-    def late_s(self) -> float:
-        """After how long a reply is later than usual: the 95th percentile of the round trips of late."""
-        return self._late_s
 
     @property
     def cost_s(self) -> float:
         """How long it takes to reply as a rule, with a share of what a miss costs; infinite if unknown."""
-        return self._usual_s + MISS_COSTS_S * self._link.misses if self.is_measured else math.inf
+        return self._usual_s + MISS_COSTS_S * self._misses if self.is_measured else math.inf
 
     @property
     def is_measured(self) -> bool:
@@ -220,9 +216,8 @@ class VerifierEndpoint:
         self._took_s.append(took_s)
         if self.is_measured:
             ordered = sorted(self._took_s)
-            self._usual_s, self._late_s = (ordered[int(share * len(ordered))] for share in (0.5, LATE))
-        rtt_ms = max(0.0, 1e3 * took_s - reply.compute_ms)
-        self._link.replied(now_s, rtt_ms, reply.size_bytes)
+            self._usual_s, self.late_s = (ordered[int(share * len(ordered))] for share in (0.5, LATE))
+        self._misses = moved(self._misses, 0.0)
         self._windows.replied(message.request.window, reply.window_kept)
 
     def count_misses(self, now_s: float) -> None:
@@ -248,5 +243,5 @@ class VerifierEndpoint:
             return
         message.missed = True
         self.totals.misses += 1
-        self._link.missed()
+        self._misses = moved(self._misses, 1.0)
         self.breaker.missed(now_s)

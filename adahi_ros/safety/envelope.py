@@ -10,7 +10,7 @@ from copy import copy
 import numpy as np
 
 from adahi_ros.core.registry import at_place
-from adahi_ros.safety.checks import LARGEST
+from adahi_ros.safety.entry_limits import LARGEST
 from adahi_ros.safety.governors import GOVERNORS, Governor, interventions_of
 from adahi_ros.safety.intervention import Admitted, Intervention
 from adahi_ros.safety.limits import Limits
@@ -59,7 +59,12 @@ class Envelope:
         """(A,), largest following error; infinite where an entry is no position."""
         self.turning = limits.continuous & np.array([kind == "positions" for kind in each], dtype=bool)
         """(A,) bool, positions of joints that turn without end."""
-        self._governors = [_governor(limits, place, kind, self.period_s) for place, kind in enumerate(each)]
+        for kind in each:
+            if kind not in GOVERNORS:
+                raise ValueError(f"field: {kind!r}, must be one of {', '.join(GOVERNORS)}")
+        self._governors: list[Governor] = [
+            at_place(GOVERNORS[kind])(limits, place, self.period_s) for place, kind in enumerate(each)
+        ]
         self._unknown = [math.nan] * len(limits.names)
         self.reset()
 
@@ -203,11 +208,3 @@ class Envelope:
         if share < 1.0:
             for governor in self._governors:
                 governor.slow(max(0.0, share), reached)
-
-
-def _governor(limits: Limits, place: int, field: str, period_s: float) -> Governor:
-    """Return that of one entry."""
-    if field not in GOVERNORS:
-        raise ValueError(f"field: {field!r}, must be one of {', '.join(GOVERNORS)}")
-    governor: Governor = at_place(GOVERNORS[field])(limits, place, period_s)
-    return governor

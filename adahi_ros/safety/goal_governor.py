@@ -5,34 +5,22 @@ from __future__ import annotations
 
 import math
 
-from adahi_ros.safety.governors import BOUNDS, clip
+from adahi_ros.safety.governors import BOUNDS, Governor, clip
 from adahi_ros.safety.limits import Limits
 
 
-class GoalGovernor:
+class GoalGovernor(Governor):
     """A position that a driver moves to by itself, at its own speed: of the limits, position alone applies.
 
     It holds with what went out last: whoever holds the robot cancels what is under way.
-
-    Args:
-        low: smallest position.
-        high: largest position.
     """
 
-    at_rest = True
-
-    def __init__(self, low: float, high: float) -> None:
-        self._low, self._high = low, high
+    def __init__(self, limits: Limits, place: int, period_s: float) -> None:
+        self._low, self._high = float(limits.position_low[place]), float(limits.position_high[place])
         self.reset()
 
     def reset(self) -> None:
         self._position = math.nan
-
-    def slow(self, share: float, reached: bool) -> None:
-        pass
-
-    def strays(self, measured: float, interval_s: float) -> bool:
-        return False
 
     def begin(self, measured: float) -> None:
         if not math.isnan(measured):
@@ -49,8 +37,3 @@ class GoalGovernor:
 
     def hold(self, measured: float, interval_s: float) -> float:
         return measured if math.isnan(self._position) else self._position
-
-
-def goal_governor(limits: Limits, place: int, period_s: float) -> GoalGovernor:
-    """Return that of one entry of the limits."""
-    return GoalGovernor(float(limits.position_low[place]), float(limits.position_high[place]))

@@ -15,10 +15,11 @@ has, arrays would take several times as long.
 from __future__ import annotations
 
 import math
-from typing import Protocol
+from abc import ABC, abstractmethod
 
 from adahi_ros.contract.contract import GOALS
 from adahi_ros.safety.intervention import Intervention
+from adahi_ros.safety.limits import Limits
 
 ROUNDING = 4.0  # units in the last place by which arithmetic may miss a limit that is met
 FAR = 1e18  # room where there is no limit; finite, so that 0 times it is 0
@@ -45,13 +46,25 @@ def interventions_of(stages: set[int]) -> tuple[Intervention, ...]:
     return tuple(dict.fromkeys(STAGES[stage] for stage in sorted(stages)))
 
 
-class Governor(Protocol):
-    """Limits the commands of one entry. Intervals are in s, from 0 to a control period."""
+class Governor(ABC):
+    """Limits the commands of one entry. Intervals are in s, from 0 to a control period.
 
-    def reset(self) -> None:
+    By default it has no past and commands no position: it is always at rest.
+
+    Args:
+        limits: of the robot.
+        place: of the entry among them.
+        period_s: of the control.
+    """
+
+    @abstractmethod
+    def __init__(self, limits: Limits, place: int, period_s: float) -> None:
+        """Take the limits of the entry."""
+
+    def reset(self) -> None:  # noqa: B027
         """Forget what went out."""
 
-    def slow(self, share: float, reached: bool) -> None:
+    def slow(self, share: float, reached: bool) -> None:  # noqa: B027
         """Take note that the next command comes late.
 
         Args:
@@ -62,10 +75,12 @@ class Governor(Protocol):
 
     def strays(self, measured: float, interval_s: float) -> bool:
         """Return whether what went out, or would next if it braked, is too far from a measured position."""
+        return False
 
-    def begin(self, measured: float) -> None:
+    def begin(self, measured: float) -> None:  # noqa: B027
         """Stand still at a measured position; where that is NaN, at the one that went out."""
 
+    @abstractmethod
     def admit(self, wanted: float, measured: float, interval_s: float, stages: set[int]) -> float:
         """Return what may go out of a finite number, and add the stages that changed it.
 
@@ -78,13 +93,16 @@ class Governor(Protocol):
 
     def can_hold(self, measured: float) -> bool:
         """Return whether it is known what brakes."""
+        return True
 
+    @abstractmethod
     def hold(self, measured: float, interval_s: float) -> float:
         """Return what brakes; only where `can_hold`."""
 
     @property
     def at_rest(self) -> bool:
         """Whether what went out last stops the robot, once it has got there."""
+        return True
 
 
 def brakable(room: float, change: float) -> float:
@@ -130,10 +148,10 @@ def through(value: float, bounds: tuple[Bound, ...], rounding: float, stages: se
 
 
 GOVERNORS: dict[str, str] = {
-    "positions": "adahi_ros.safety.position_governor:position_governor",
-    "velocities": "adahi_ros.safety.velocity_governor:velocity_governor",
-    "accelerations": "adahi_ros.safety.magnitude_governor:acceleration_governor",
-    "effort": "adahi_ros.safety.magnitude_governor:effort_governor",
-    GOALS: "adahi_ros.safety.goal_governor:goal_governor",
+    "positions": "adahi_ros.safety.position_governor:PositionGovernor",
+    "velocities": "adahi_ros.safety.velocity_governor:VelocityGovernor",
+    "accelerations": "adahi_ros.safety.magnitude_governor:AccelerationGovernor",
+    "effort": "adahi_ros.safety.magnitude_governor:EffortGovernor",
+    GOALS: "adahi_ros.safety.goal_governor:GoalGovernor",
 }
-"""By what a command is: what makes the governor of one entry of the limits, as "module:function"."""
+"""By what a command is: the governor of one entry, as "module:class"."""

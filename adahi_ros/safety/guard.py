@@ -7,7 +7,9 @@ It knows no clock: the caller gives the time, on a clock that never jumps.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +20,7 @@ from adahi_ros.safety.intervention import Admitted, Intervention
 from adahi_ros.safety.permission import Permission
 
 if TYPE_CHECKING:
-    from adahi_ros.safety.workspace import Workspace
+    from adahi_ros.safety.command_limits import Judge
 
 _STOPS = (Intervention.STALE, Intervention.DISABLED, Intervention.DEACTIVATED)
 _ALARMS = (Intervention.FOLLOWING, Intervention.DRIVER)
@@ -66,7 +68,7 @@ class Guard:
         config: when it is held.
         permission: of the operator; it outlasts the guard.
         now_s: the time.
-        workspace: a box that the tool may not leave; None for none.
+        judges: of whole commands, by the key of each in the file of limits.
     """
 
     def __init__(
@@ -75,7 +77,7 @@ class Guard:
         config: GuardConfig,
         permission: Permission,
         now_s: float,
-        workspace: Workspace | None = None,
+        judges: Mapping[str, Judge] = MappingProxyType({}),
     ) -> None:
         self._envelope = envelope
         self._config = config
@@ -84,7 +86,8 @@ class Guard:
         self.interventions: tuple[Intervention, ...] = ()
         self._following = Following(envelope.following)
         self._unwrapped = Unwrapped(envelope.turning)
-        self._workspace = workspace
+        self._judges = judges
+        self._refused_by: str | None = None  # the key of the judge that refused last
         self._at: np.ndarray | None = None  # the last command
         self._active = False
         self._moving = False  # what was commanded may move the robot, or may have been lost
@@ -139,6 +142,8 @@ class Guard:
         why = self._fault(now_s)
         if why is None:
             held = sorted(each.name.lower() for each in self.interventions if each in HELD)
+            if self._refused_by is not None and Intervention.WORKSPACE in self.interventions:
+                held = [self._refused_by]
             return ", ".join(held) if held else ("position" if self._outside else "")
         detail = self._driver or (self._alarm[1] if self._alarm and self._alarm[0] is why else "")
         return f"{why.name.lower()}: {detail}" if detail else why.name.lower()
@@ -218,7 +223,7 @@ class Guard:
             wanted = self._unwrapped(wanted, start)
         before_admit = self._envelope.state
         admitted = self._envelope.admit(wanted, measured, now_s - self._put_s)
-        if self._leaves_workspace(start, admitted.action, now_s - self._put_s):
+        if self._refused(start, admitted.action, now_s - self._put_s):
             self._envelope.state = before_admit
             return self._stand(Intervention.WORKSPACE, now_s)
         elapsed_s = self._elapsed_s(now_s)
@@ -316,17 +321,17 @@ class Guard:
         self._at = np.where(np.isfinite(measured) & moved, measured, self._at)
         self._speeds = None
 
-    def _leaves_workspace(
-        self, start: np.ndarray | None, action: np.ndarray | None, elapsed_s: float
-    ) -> bool:
-        """Whether the tool leaves its box with an action, or while the arm brakes from it."""
-        if self._workspace is None or action is None:
+    def _refused(self, start: np.ndarray | None, action: np.ndarray | None, elapsed_s: float) -> bool:
+        """Whether a judge refuses an action, or the way on which the arm brakes from it."""
+        if not self._judges or action is None:
             return False
-        before = action if start is None else np.where(np.isfinite(start), start, action)
+        before = action.copy() if start is None else np.where(np.isfinite(start), start, action)
         interval_s = min(elapsed_s, self._config.period_s)
         speeds = (action - before) / interval_s if interval_s > 0.0 else np.zeros_like(action)
         path = stopping_path(action, speeds, self._envelope.limits)
-        return not all(self._workspace.admits(before, point) for point in path)
+        refused = (name for name, admits in self._judges.items() for at in path if not admits(before, at))
+        self._refused_by = next(refused, None)
+        return self._refused_by is not None
 
     def _velocities_of(self, action: np.ndarray | None, elapsed_s: float) -> np.ndarray | None:
         """Return the velocities at a command, where a cubic to it stays within the velocity limits."""

@@ -5,18 +5,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import make_dataclass
 from typing import Any
 
-from adahi_ros.core.schema import shown
-from adahi_ros.safety.checks import ENDLESS, check_keys, check_order, checked
+from adahi_ros.core import schema
+from adahi_ros.core.schema import Schema, shown
+from adahi_ros.safety.entry_limits import ENDLESS, check_order, checked
 
 KINDS = ("position", "velocity", "acceleration", "deceleration", "jerk", "effort")
-KNOWN = {
-    "min_position",
+KNOWN = (
     "angle_wraparound",
-    *(f"max_{kind}" for kind in KINDS),
     *(f"has_{kind}_limits" for kind in KINDS),
-}
+    *(f"max_{kind}" for kind in KINDS),
+    "min_position",
+)
+_Joint = make_dataclass("_Joint", [(key, Any, None) for key in KNOWN], bases=(Schema,))
 
 
 def moveit_limits(where: str, entry: Any) -> dict[str, float]:
@@ -28,23 +31,23 @@ def moveit_limits(where: str, entry: Any) -> dict[str, float]:
     Raises:
         ValueError: names the field, the value and what was allowed.
     """
-    values = check_keys(where, entry, KNOWN)
+    schema.checked(_Joint, entry, where)
     limits = {
-        kind: checked(f"{where}.max_{kind}", kind, values.get(f"max_{kind}"))
+        kind: checked(f"{where}.max_{kind}", kind, entry.get(f"max_{kind}"))
         for kind in ("velocity", "acceleration", "effort")
-        if _has(where, values, kind)
+        if _has(where, entry, kind)
     }
-    if _has(where, values, "deceleration"):
-        slower = checked(f"{where}.max_deceleration", "acceleration", values.get("max_deceleration"))
+    if _has(where, entry, "deceleration"):
+        slower = checked(f"{where}.max_deceleration", "acceleration", entry.get("max_deceleration"))
         limits["acceleration"] = min(slower, limits.get("acceleration", math.inf))
-    if _has(where, values, "position"):
+    if _has(where, entry, "position"):
         low, high = (
-            checked(f"{where}.{end}_position", "position", values.get(f"{end}_position"))
+            checked(f"{where}.{end}_position", "position", entry.get(f"{end}_position"))
             for end in ("min", "max")
         )
         check_order(f"{where}.position", low, high)
         limits["position_low"], limits["position_high"] = low, high
-    elif "has_position_limits" in values:
+    elif "has_position_limits" in entry:
         limits |= ENDLESS
     return limits
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from adahi_ros.contract.commanded import Commanded
 from adahi_ros.contract.contract import JOINT_STATE, MeasuredPositions
 from adahi_ros.core.assets import asset, shipped
-from adahi_ros.safety.limits import Limits, load_limits
+from adahi_ros.safety.limits import Limits
 
 if TYPE_CHECKING:
-    from adahi_ros.safety.workspace import Workspace
+    from adahi_ros.safety.command_limits import Judge
 
 NO_LIMITS = "none"
 FOLDER = "config/limits"
@@ -37,6 +37,8 @@ def named_limits(name: str, required: bool, what: Commanded, measured: MeasuredP
         raise ValueError(f"safety.limits: '', must name a file of limits, or be {NO_LIMITS}")
     if name in ("", NO_LIMITS):
         return Limits.of(what.names, {})
+    from adahi_ros.safety.limits_file import load_limits
+
     try:
         known = set(what.names).difference(measured.unknown)
         limits = load_limits(limits_path(name), what.names, what.fields if required else (), known)
@@ -52,8 +54,8 @@ def named_limits(name: str, required: bool, what: Commanded, measured: MeasuredP
     return limits
 
 
-def named_workspace(name: str, what: Commanded) -> Workspace | None:
-    """Return the workspace box in the limits of this name; None where there is none.
+def named_command_limits(name: str, what: Commanded) -> dict[str, Judge]:
+    """Return what judges whole commands in the limits of this name, by its keys, such as workspace.
 
     Args:
         name: of the limits, or their file; empty or `NO_LIMITS` for none.
@@ -63,11 +65,11 @@ def named_workspace(name: str, what: Commanded) -> Workspace | None:
         ValueError: it cannot be used; names the parameter, its value and what is allowed.
     """
     if name in ("", NO_LIMITS):
-        return None
-    from adahi_ros.safety.workspace import load_workspace
+        return {}
+    from adahi_ros.safety.command_limits import load_command_limits
 
     try:
-        return load_workspace(limits_path(name), what.names, what.fields)
+        return load_command_limits(limits_path(name), dict(zip(what.names, what.fields, strict=True)))
     except (ValueError, OSError) as error:
         raise ValueError(f"safety.limits: {name!r}, cannot be used: {error}") from None
 

@@ -12,6 +12,7 @@ from adahi_ros.safety.governors import (
     STEP,
     VELOCITY,
     Bound,
+    Governor,
     brakable,
     clip,
     over,
@@ -21,27 +22,18 @@ from adahi_ros.safety.governors import (
 from adahi_ros.safety.limits import Limits
 
 
-class PositionGovernor:
+class PositionGovernor(Governor):
     """A commanded position: within limits, and so are velocity and acceleration from one to the next.
 
     Starts from the measured position at rest; where there is none, from the first that is wanted. A start
     outside of the position limits is left inwards only.
-
-    Args:
-        period_s: of the control.
-        low: smallest position.
-        high: largest position.
-        velocity: largest speed, per s.
-        acceleration: largest change of velocity, per s^2.
-        max_step: largest distance from the measured position.
     """
 
-    def __init__(
-        self, period_s: float, low: float, high: float, velocity: float, acceleration: float, max_step: float
-    ) -> None:
-        self._low, self._high = low, high
-        self._fastest, self._acceleration = velocity, acceleration
-        self._max_step = max_step
+    def __init__(self, limits: Limits, place: int, period_s: float) -> None:
+        self._low, self._high = float(limits.position_low[place]), float(limits.position_high[place])
+        self._fastest = float(limits.velocity[place])
+        self._acceleration = float(limits.acceleration[place])
+        self._max_step = float(limits.max_step[place])
         self.reset()
 
     def reset(self) -> None:
@@ -133,9 +125,3 @@ class PositionGovernor:
             high if high > before else before,
         )
         return self._position
-
-
-def position_governor(limits: Limits, place: int, period_s: float) -> PositionGovernor:
-    """Return that of one entry of the limits."""
-    motion = limits.position_low, limits.position_high, limits.velocity, limits.acceleration
-    return PositionGovernor(period_s, *(float(column[place]) for column in (*motion, limits.max_step)))

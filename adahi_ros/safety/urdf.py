@@ -8,7 +8,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from adahi_ros.core.schema import shown
-from adahi_ros.safety.checks import CONTINUOUS, ENDLESS, check_order, checked
+from adahi_ros.safety.entry_limits import CONTINUOUS, ENDLESS, check_order, checked
 
 BOUNDED = ("revolute", "prismatic")
 REFUSED = ("<!DOCTYPE", "<!ENTITY")  # a few lines of entities expand to gigabytes

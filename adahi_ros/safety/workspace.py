@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field
@@ -14,18 +14,20 @@ from pydantic import Field
 from adahi_ros.core.assets import asset
 from adahi_ros.core.files import read_bytes
 from adahi_ros.core.kinematics import Chain
-from adahi_ros.core.schema import Listed, Schema, Text, checked
-from adahi_ros.core.yaml_files import read_yaml
-from adahi_ros.safety.checks import Position
-from adahi_ros.safety.limits import WORKSPACE, YAML_SUFFIXES
+from adahi_ros.core.schema import Listed, Text
+from adahi_ros.safety.command_limits import CommandLimit, Judge
+from adahi_ros.safety.entry_limits import Position
 from adahi_ros.safety.urdf import urdf_text
 
 Corner = Annotated[Listed[Position], Field(min_length=3, max_length=3)]
 
 
 @dataclass(frozen=True)
-class _Box(Schema):
-    """What the file says."""
+class Workspace(CommandLimit):
+    """A box, in m and in the frame of the link `base`, that the link `tip` may not leave.
+
+    `urdf` is a file's path relative to the file of limits, or the name of a shipped URDF.
+    """
 
     urdf: Text
     base: Text
@@ -37,8 +39,17 @@ class _Box(Schema):
         if not all(low < high for low, high in zip(self.low, self.high, strict=True)):
             raise ValueError(f"low: {list(self.low)}, must be below high, {list(self.high)}")
 
+    def judge(self, commanded: Mapping[str, str], folder: Path) -> Judge:
+        """See `CommandLimit`: positions of all joints between the links must be commanded."""
+        urdf = folder / self.urdf if Path(self.urdf).suffix else asset(f"config/urdf/{self.urdf}.urdf")
+        chain = Chain(urdf_text(read_bytes(urdf)), self.base, self.tip)
+        for joint in chain.joint_names:
+            if commanded.get(joint) != "positions":
+                raise ValueError(f"tip: {self.tip!r}, joint {joint} moves it: its position must be commanded")
+        return Box(chain, tuple(commanded), np.array(self.low), np.array(self.high)).admits
 
-class Workspace:
+
+class Box:
     """Judges commanded positions by where they would bring the tool.
 
     Args:
@@ -70,43 +81,3 @@ class Workspace:
         pose = self._chain.pose({name: float(positions[place]) for name, place in self._places.items()})
         tool = pose[:3, 3]
         return float(np.linalg.norm(tool - np.clip(tool, self._low, self._high)))
-
-
-def load_workspace(path: Path, names: Sequence[str], fields: Sequence[str]) -> Workspace | None:
-    """Read the box of a file of limits; None where it has none.
-
-    Top level of our YAML, in m and in the frame of the link `base`:
-
-        workspace: {urdf: FILE, base: LINK, tip: LINK, low: [X, Y, Z], high: [X, Y, Z]}
-
-    FILE is a path relative to the YAML file, or the name of a shipped URDF.
-
-    Args:
-        path: of the limits.
-        names: the A commanded entries.
-        fields: (A,), what each entry is.
-
-    Raises:
-        FileNotFoundError: no such file.
-        ValueError: names file, field, value and what was allowed.
-    """
-    path = Path(path)
-    if path.suffix not in YAML_SUFFIXES:
-        return None
-    values = read_yaml(path)
-    if not isinstance(values, Mapping) or WORKSPACE not in values:
-        return None
-    try:
-        return _workspace(path.parent, values[WORKSPACE], dict(zip(names, fields, strict=True)))
-    except ValueError as error:
-        raise ValueError(f"{path}: {WORKSPACE}: {error}") from None
-
-
-def _workspace(folder: Path, values: Any, field_of: Mapping[str, str]) -> Workspace:
-    box: _Box = checked(_Box, values)
-    urdf = folder / box.urdf if Path(box.urdf).suffix else asset(f"config/urdf/{box.urdf}.urdf")
-    chain = Chain(urdf_text(read_bytes(urdf)), box.base, box.tip)
-    for joint in chain.joint_names:
-        if field_of.get(joint) != "positions":
-            raise ValueError(f"tip: {box.tip!r}, joint {joint} moves it: its position must be commanded")
-    return Workspace(chain, tuple(field_of), np.array(box.low), np.array(box.high))

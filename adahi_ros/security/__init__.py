@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keys and permissions of SROS 2 for a server and its robots. See docs/security.md."""
+"""Keys and permissions of SROS 2 for a server and its robots. See docs/how_to/secure.md."""

@@ -1,42 +1,48 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a verifier replies to robots that ask one policy over the air: the drafts of many at once."""
+"""What a verifier replies to robots that ask one policy over the network: the drafts of many at once."""
 
 from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from adahi_ros.acceptance.interface import Verdict
-from adahi_ros.protocol.description import Description
+from adahi_ros.acceptance.interface import Acceptance, Verdict
+from adahi_ros.core.proposal import UNITS, Proposal
+from adahi_ros.core.signature import Signature
 from adahi_ros.protocol.request import (
+    NOTHING,
     OK,
+    UNKNOWN_MS,
     Reply,
     Request,
     RequestError,
     RequestFault,
+    check_finite,
     check_round_trip,
+    check_size,
     fingerprint_number,
+    sent_codes,
 )
-from adahi_ros.server.verification_request import (
+from adahi_ros.server.verifier import (
+    Verdicts,
     VerificationRequest,
-    check_request,
+    Verifier,
     joined,
     kind_of,
+    verification_uniforms,
 )
-from adahi_ros.server.verifier import Verifier, verification_uniforms
 from adahi_ros.server.window_cache import MAX_AGE_S, ROBOTS_KEPT, ImageEncoder, KnownWindow, WindowCache
 
 A = TypeVar("A")
 B = TypeVar("B")
 
-TARGETS_MOST = 64
-"""Of one verifier, as in `DescribeTarget.srv`."""
+NO_IMAGES: Mapping[str, np.ndarray] = {}
 REPLIES_KEPT = 256  # of all robots together: a request comes again within milliseconds, or never
 
 
@@ -47,67 +53,71 @@ class _Asked(NamedTuple):
         key: the same of one that is repeated, and of no other.
         request: as it was sent.
         window: the whole of it.
+        ahead: how many control steps after its own the reply begins.
     """
 
     key: Hashable
     request: Request
     window: KnownWindow
+    ahead: int
 
 
 class _Checked(NamedTuple):
     """A request that can be verified.
 
     Attributes:
-        key: see `_Asked`.
+        asked: as it came.
         request: checked.
         draws: (1, N, 2).
-        ahead: how many control steps after its own the reply begins.
     """
 
-    key: Hashable
+    asked: _Asked
     request: VerificationRequest
     draws: np.ndarray
-    ahead: int
 
 
 @dataclass(eq=False)
-class BatchInFlight:
-    """Requests that are being verified.
+class Batch:
+    """Requests to one target that are being verified.
 
     Attributes:
+        engine: verifies them.
+        requests: these.
         asked: of each, the request with its window, or what is wrong with it.
         verdicts: those that are known so far, by the keys of requests.
-        awaited: the others, those together that are asked about at once, and what will be said of each.
+        awaited: the others, those that are verified together with their future verdicts.
     """
 
+    engine: Engine
+    requests: Sequence[Request]
     asked: list[_Asked | Exception]
     verdicts: dict[Hashable, Verdict | Exception]
-    awaited: list[tuple[list[_Checked], Future[list[Verdict | Exception]]]]
+    awaited: list[tuple[list[_Checked], Future[Verdicts]]]
 
     @property
     def done(self) -> bool:
-        """Whether all is said."""
-        return all(told.done() for _, told in self.awaited)
+        """Whether all verdicts are known."""
+        return all(verdicts.done() for _, verdicts in self.awaited)
 
     def when_done(self, call: Callable[[], object]) -> None:
-        """Have a function called, by whatever thread, each time that something more has been said."""
-        for _, told in self.awaited:
-            if not told.done():
-                told.add_done_callback(lambda _: call())
+        """Have a function called, by any thread, each time that more verdicts are known."""
+        for _, verdicts in self.awaited:
+            if not verdicts.done():
+                verdicts.add_done_callback(lambda _: call())
 
 
 class Engine:
     """Completes windows, checks drafts and verifies them; a request that is repeated gets the same reply.
 
     Attributes:
-        at_once: so many batches are verified side by side.
+        at_once: how many batches are verified side by side.
 
     Args:
         verifier: decides.
         seed: of its draws.
         images: makes features of the images that robots send; None where they may send none.
         robots: whose last windows there is room for.
-        max_age_s: a robot that was not heard for so long gives its room up.
+        max_age_s: a robot that has sent nothing for so long gives up its room.
     """
 
     def __init__(
@@ -118,18 +128,16 @@ class Engine:
         robots: int = ROBOTS_KEPT,
         max_age_s: float = MAX_AGE_S,
     ) -> None:
-        self._verifier = verifier
+        self._verifier, self._terms, self._seed = verifier, verifier.terms, seed
         self.at_once = verifier.at_once
-        self._seed = seed
-        self._signature = signature = verifier.signature
-        self._uses_link = verifier.acceptance.uses_link
+        self._signature = signature = verifier.terms.signature
         self._fingerprint = signature.codes and fingerprint_number(signature.codes.fingerprint)
         length, dim, seen = signature.history, signature.observation_dim, len(signature.images)
         self._windows = WindowCache(length, dim, images, robots, max_age_s, seen)
         self._remembered: OrderedDict[Hashable, Verdict] = OrderedDict()
 
     def verify(self, request: Request, now_s: float) -> Reply:
-        """Return what one robot is to do (M = 1), from its `first_step` on.
+        """Return the reply to one robot.
 
         Args:
             request: unchecked.
@@ -139,25 +147,16 @@ class Engine:
             RequestError: the request is refused.
             TargetUnavailableError: the policy proposes nothing now.
         """
-        (replied,) = self.verify_all([request], now_s)
+        (replied,) = self.finish(self.begin([request]), now_s)
         if isinstance(replied, Exception):
             raise replied
         return replied
 
-    def verify_all(self, requests: Sequence[Request], now_s: float) -> list[Reply | Exception]:
-        """Return what robots are to do, or what keeps one of them from being told; raises nothing.
+    def begin(self, requests: Sequence[Request], until_s: float = math.inf) -> Batch:
+        """Complete and check requests, and have them verified; raises nothing.
 
-        Those that are alike in what they send are asked about at once. What becomes of one does not depend on
-        the others, but for the rounding of the policy's arithmetic.
-
-        Args:
-            requests: unchecked.
-            now_s: of a clock that only goes forward.
-        """
-        return self.finish(self.begin(requests), now_s)
-
-    def begin(self, requests: Sequence[Request], until_s: float = math.inf) -> BatchInFlight:
-        """Complete and check requests, and have the verifier asked about them; raises nothing.
+        Those that are alike in what they send are verified together. The result of one does not depend on
+        the others, except for the rounding of the policy's arithmetic.
 
         Args:
             requests: unchecked.
@@ -173,48 +172,50 @@ class Engine:
                 verdicts[each.key] = self._remembered[each.key]
                 continue
             checked = _result_or_error(self._checked, each)
-            if isinstance(checked, Exception):
-                verdicts[each.key] = checked
-            else:
+            if isinstance(checked, _Checked):
                 fresh[each.key] = checked
+            else:
+                verdicts[each.key] = checked
         alike: dict[Hashable, list[_Checked]] = {}
         for good in fresh.values():
             alike.setdefault(kind_of(good.request), []).append(good)
-        awaited = [(checked, self._told(checked, until_s)) for checked in alike.values()]
-        return BatchInFlight(asked, verdicts, awaited)
+        awaited = []
+        for some in alike.values():
+            draws = np.concatenate([each.draws for each in some])
+            together = joined([each.request for each in some])
+            awaited.append((some, self._verifier.submit(together, draws, until_s)))
+        return Batch(self, requests, asked, verdicts, awaited)
 
-    def finish(self, begun: BatchInFlight, now_s: float) -> list[Reply | Exception]:
-        """Return what becomes of requests that have been verified, or waits until they are; raises nothing.
+    def finish(self, batch: Batch, now_s: float) -> list[Reply | Exception]:
+        """Return a reply to each request of a batch, or why it has none; waits for verdicts, raises nothing.
 
         Args:
-            begun: by `begin`, once.
+            batch: returned by `begin`, once.
             now_s: of a clock that only goes forward.
         """
-        verdicts = begun.verdicts
-        for checked, told in begun.awaited:
-            verdicts |= self._settled(checked, _each_of(told, len(checked)))
+        for checked, verdicts in batch.awaited:
+            for each, verdict in zip(checked, _each_of(verdicts, len(checked)), strict=True):
+                new = self._remember(each, verdict) if isinstance(verdict, Verdict) else verdict
+                batch.verdicts[each.asked.key] = new
         return [
-            each if isinstance(each, Exception) else self._replied(each, verdicts[each.key], now_s)
-            for each in begun.asked
+            each if isinstance(each, Exception) else self._replied(each, batch.verdicts[each.key], now_s)
+            for each in batch.asked
         ]
 
-    def _told(self, checked: Sequence[_Checked], until_s: float) -> Future[list[Verdict | Exception]]:
-        """Ask about drafts that can be asked about at once."""
-        request = joined([each.request for each in checked])
-        return self._verifier.submit(request, np.concatenate([each.draws for each in checked]), until_s)
+    def _remember(self, checked: _Checked, verdict: Verdict) -> Verdict:
+        """Return what a reply says of a verdict; keep it: draws are addressed, a repetition gets the same.
 
-    def _settled(
-        self, checked: Sequence[_Checked], each_verdict: Sequence[Verdict | Exception]
-    ) -> dict[Hashable, Verdict | Exception]:
-        """Return what comes of drafts, and remember it."""
-        verdicts: dict[Hashable, Verdict | Exception] = {}
-        for each, verdict in zip(checked, each_verdict, strict=True):
-            if isinstance(verdict, Verdict):
-                told = each.request.draft.actions.shape[1] if self._stands(verdict) else 0
-                verdict = Verdict(verdict.actions[:, max(each.ahead, told) :], verdict.accepted)
-                self._remember(each.key, verdict)
-            verdicts[each.key] = verdict
-        return verdicts
+        A reply leaves out the actions that the robot knows: those before the reply begins, and those of its
+        own draft where all of that is accepted.
+        """
+        skipped = checked.asked.ahead
+        if self._terms.acceptance.keeps_drafts and verdict.accepted.all():
+            skipped = max(skipped, checked.request.draft.actions.shape[1])
+        verdict = Verdict(verdict.actions[:, skipped:], verdict.accepted)
+        self._remembered[checked.asked.key] = verdict
+        if len(self._remembered) > REPLIES_KEPT:
+            self._remembered.popitem(last=False)
+        return verdict
 
     def _replied(self, asked: _Asked, verdict: Verdict | Exception, now_s: float) -> Reply | Exception:
         if isinstance(verdict, Exception):
@@ -226,171 +227,164 @@ class Engine:
         return Reply(OK, "", *about, accepted, verdict.actions.ravel(), window_kept=kept)
 
     def _complete(self, request: Request) -> _Asked:
-        self._check(request)
+        """Check what a request is about, and complete its window."""
+        if request.fault is not None:
+            raise request.fault
+        check_round_trip(request.round_trip_ms)
+        if request.codes.size and request.fingerprint != self._fingerprint:
+            ours = self._fingerprint
+            allowed = "none: the target has no tokenizer" if ours is None else f"{ours:016x}"
+            raise RequestError(
+                RequestFault.TOKENIZER_MISMATCH,
+                f"tokenizer_fingerprint: {request.fingerprint:016x}, must be {allowed}",
+            )
+        ahead = request.first_step - request.step
+        if not 0 <= ahead < self._signature.horizon:
+            last = request.step + self._signature.horizon - 1
+            raise RequestError(
+                RequestFault.WRONG_SHAPE,
+                f"first_step: {request.first_step}, must be from {request.step} to {last}",
+            )
         window = self._windows.complete(request.robot_id, request.window)
-        flat = request.codes, request.counts, request.actions
         key = (
             *(request.robot_id, request.episode, request.step, request.first_step, request.instruction),
-            *(window.digest, *(each.tobytes() for each in flat)),
-            request.round_trip_ms if self._uses_link else None,
+            window.digest,
+            *(each.tobytes() for each in (request.codes, request.counts, request.actions)),
+            request.round_trip_ms if self._terms.acceptance.uses_link else None,
         )
-        return _Asked(key, request, window)
+        return _Asked(key, request, window, ahead)
 
     def _checked(self, asked: _Asked) -> _Checked:
         request, window = asked.request, asked.window
-        ahead = request.first_step - request.step
-        images: dict[str, np.ndarray] = {}
+        images = NO_IMAGES
         if self._signature.images:
             from adahi_ros.server.received_images import pictures
 
             images = pictures(self._signature.images, window.images)
         checked = check_request(
             self._signature,
-            self._verifier.acceptance,
+            self._terms.acceptance,
             window.values,
             window.goal,
             request.codes,
             request.counts,
             request.actions,
             request.instruction,
-            ahead,
+            asked.ahead,
             images,
             request.round_trip_ms,
         )
-        count = self._verifier.draws
-        draws = verification_uniforms(self._seed, request.robot_id, request.episode, request.step, count)
-        return _Checked(asked.key, checked, draws, ahead)
-
-    def _remember(self, key: Hashable, verdict: Verdict) -> None:
-        """Keep a reply for when its request is repeated. Draws are addressed: it would be the same."""
-        self._remembered[key] = verdict
-        if len(self._remembered) > REPLIES_KEPT:
-            self._remembered.popitem(last=False)
-
-    def _stands(self, verdict: Verdict) -> bool:
-        """Whether the robot executes its own draft, which it need not be told."""
-        return self._verifier.acceptance.keeps_drafts and bool(verdict.accepted.all())
-
-    def _check(self, request: Request) -> None:
-        """Check what a request is about."""
-        if request.fault is not None:
-            raise request.fault
-        horizon, ours = self._signature.horizon, self._fingerprint
-        check_round_trip(request.round_trip_ms)
-        if request.codes.size and request.fingerprint != ours:
-            allowed = "none: the target has no tokenizer" if ours is None else f"{ours:016x}"
-            raise RequestError(
-                RequestFault.TOKENIZER_MISMATCH,
-                f"tokenizer_fingerprint: {request.fingerprint:016x}, must be {allowed}",
-            )
-        if not 0 <= request.first_step - request.step < horizon:
-            last = request.step + horizon - 1
-            raise RequestError(
-                RequestFault.WRONG_SHAPE,
-                f"first_step: {request.first_step}, must be from {request.step} to {last}",
-            )
+        where = request.robot_id, request.episode, request.step
+        return _Checked(asked, checked, verification_uniforms(self._seed, *where, self._terms.draws))
 
 
-@dataclass(frozen=True, eq=False)
-class ServedTarget:
-    """A policy that robots may ask.
-
-    Attributes:
-        engine: replies.
-        description: says what it is, and by which name.
-        device: where it computes.
-    """
-
-    engine: Engine
-    description: Description
-    device: str = "cpu"
-
-
-class ServedTargets:
-    """By name; the first is asked where a request names none.
-
-    Args:
-        first: there is always one.
-    """
-
-    def __init__(self, first: ServedTarget) -> None:
-        self._by_name = {first.description.target: first}
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Of all, the first one first."""
-        return tuple(self._by_name)
-
-    def named(self, name: str) -> ServedTarget:
-        """Return the one that a request names.
-
-        Raises:
-            RequestError: none is called so.
-        """
-        if not name:
-            return next(iter(self._by_name.values()))
-        found = self._by_name.get(name)
-        if found is None:
-            there_are = ", ".join(map(repr, self._by_name))
-            raise RequestError(RequestFault.UNKNOWN_TARGET, f"target: {name!r}, must be one of {there_are}")
-        return found
-
-    def check_fits(self, target: ServedTarget) -> None:
-        """Check that a target can be served, beside the others or in the place of the one of its name.
-
-        Robots that have been told what that one is are not told again: another must be alike.
-
-        Raises:
-            ValueError: it reads or proposes something else than the one of its name, or there are too many.
-        """
-        name = target.description.target
-        before = self._by_name.get(name)
-        if before is None:
-            if len(self._by_name) >= TARGETS_MOST:
-                raise ValueError(f"target: {name!r}, must be one of the {TARGETS_MOST} that are served")
-            return
-        if before.description.without_weights != target.description.without_weights:
-            raise ValueError(
-                f"target: {name!r}, is served and reads or proposes something else; must be another name"
-            )
-
-    def put(self, target: ServedTarget) -> None:
-        """Serve a target from now on, in the place of the one of its name where there is one.
-
-        Raises:
-            ValueError: see `check_fits`.
-        """
-        self.check_fits(target)
-        self._by_name[target.description.target] = target
-
-    def remove(self, name: str) -> None:
-        """Serve a target no more.
-
-        Raises:
-            ValueError: none is called so, or it is the first: a robot that names none has been told what that
-                is, and would go on by the plans of another.
-        """
-        if name not in self._by_name:
-            raise ValueError(f"target: {name!r}, must be one of {', '.join(map(repr, self._by_name))}")
-        if name == self.names[0]:
-            raise ValueError(f"target: {name!r}, is what robots get that name none, and stays")
-        del self._by_name[name]
-
-
-def _each_of(told: Future[list[Verdict | Exception]], count: int) -> list[Verdict | Exception]:
-    """Return what was said of each of so many drafts, also by a verifier that breaks its word."""
+def _each_of(verdicts: Future[Verdicts], count: int) -> Verdicts:
+    """Return so many verdicts, also of a verifier that breaks its promise."""
     try:
-        each = told.result()
+        each = verdicts.result()
         if len(each) != count:
             raise ValueError(f"verdicts: {len(each)}, must be {count}")
-    except Exception as error:  # noqa: BLE001  robots wait for a reply, whatever it was
+    except Exception as error:  # noqa: BLE001  robots wait for a reply, whatever the error is
         return [error.with_traceback(None)] * count
     return each
 
 
 def _result_or_error(read: Callable[[A], B], what: A) -> B | Exception:
-    """Return what is made of one request, or what is wrong with it, which is nothing to the others."""
+    """Return what is made of one request, or what is wrong with it, which does not concern the others."""
     try:
         return read(what)
     except Exception as error:  # noqa: BLE001
         return error.with_traceback(None)  # which would keep the request in memory
+
+
+def check_request(
+    signature: Signature,
+    rule: Acceptance,
+    window: np.ndarray,
+    goal: np.ndarray,
+    codes: np.ndarray,
+    counts: np.ndarray,
+    actions: np.ndarray = NOTHING,
+    instruction: str = "",
+    ahead: int = 0,
+    images: Mapping[str, np.ndarray] = NO_IMAGES,
+    round_trip_ms: float = UNKNOWN_MS,
+) -> VerificationRequest:
+    """Make one robot's request of a window and flat arrays, or refuse it.
+
+    Args:
+        signature: the target's.
+        rule: by which its proposals meet drafts.
+        window: (H, O) float32, finite: what `WindowCache.complete` made of what was sent.
+        goal: (G,), the conditions.
+        codes: (N,) integers; empty where there are none.
+        counts: (N * K,) integers, the draft's probabilities as `distribution.counted` rounds them; empty
+            without codes.
+        actions: (T * A,) of the draft; empty where they were not sent, or there are none.
+        instruction: in a sentence.
+        ahead: how many control steps after its own the reply begins; what was sent of the draft for these,
+            the robot has committed to.
+        images: by name, (H, rows, columns, 3) uint8, those that the target reads as they are.
+        round_trip_ms: what one takes now, or `UNKNOWN_MS`; one that `check_round_trip` lets pass.
+
+    Raises:
+        RequestError: wrong size, not finite, a code out of range or never drafted, or not distributions.
+    """
+    draft = _checked_draft(signature, rule, codes, counts, actions)
+    check_size("goal", goal.size, (signature.goal_dim,))
+    check_finite("goal", goal)
+    observations = signature.observations(window[None], goal[None].astype(np.float32))
+    if signature.instruction:
+        if not instruction.strip():
+            what = "instruction: empty, must say what to do: the target is told in a sentence"
+            raise RequestError(RequestFault.NO_INSTRUCTION, what)
+        observations = replace(observations, instructions=(instruction,))
+    if signature.images:
+        shown = {each.name: images[each.name][None] for each in signature.images}
+        observations = replace(observations, images=shown)
+    committed = draft.actions[:, :ahead] if ahead and draft.actions.size else None
+    trip = None if round_trip_ms == UNKNOWN_MS else np.array([round_trip_ms])
+    return VerificationRequest(observations, draft, committed, trip)
+
+
+def _checked_draft(
+    signature: Signature, rule: Acceptance, codes: np.ndarray, counts: np.ndarray, actions: np.ndarray
+) -> Proposal:
+    """Return a draft of flat arrays: actions (1, T, A) float32, T is 0 where none were sent."""
+    size = signature.action_dim
+    if actions.size % size:
+        raise RequestError(
+            RequestFault.WRONG_SHAPE, f"draft_actions: {actions.size} values, must be a multiple of {size}"
+        )
+    check_finite("draft_actions", actions)
+    drafted = actions.astype(np.float32, copy=False).reshape(1, -1, size)
+    if not (rule.needs_codes or codes.size or counts.size):
+        return Proposal(drafted)
+    space = signature.codes
+    books, entries = (0, 0) if space is None else (space.codebooks, space.codebook_size)
+    check_size("codes", codes.size, (books,))
+    for index, code in enumerate(codes.tolist()):
+        if not 0 <= code < entries:
+            raise RequestError(
+                RequestFault.CODE_OUT_OF_RANGE,
+                f"codes[{index}]: {code}, must be at least 0 and below {entries}",
+            )
+    check_size("draft_probabilities", counts.size, (books, entries))
+    counts = counts.reshape(books, entries)
+    sums = counts.sum(axis=-1, dtype=np.int64)
+    if counts.min() < 0 or (sums != UNITS).any():
+        raise RequestError(
+            RequestFault.NOT_A_DISTRIBUTION,
+            f"draft_probabilities: rows sum to {sums.tolist()} with smallest entry "
+            f"{counts.min()}, must sum to {UNITS} and not be negative",
+        )
+    impossible = np.flatnonzero(counts[np.arange(books), codes] == 0)
+    if impossible.size:
+        index = impossible[0]
+        raise RequestError(
+            RequestFault.CODE_OUT_OF_RANGE,
+            f"codes[{index}]: {codes[index]}, drafted with probability 0, must be one that "
+            "draft_probabilities has more than 0 for",
+        )
+    drawn = sent_codes(codes[None].astype(np.int64, copy=False), counts[None].astype(np.uint16))
+    return Proposal(drafted, drawn)

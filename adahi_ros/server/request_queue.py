@@ -12,6 +12,7 @@ Otherwise clients with many names would fill the queue of a slow target, and eac
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, replace
@@ -34,37 +35,30 @@ class Turn(Generic[T]):
 
     Attributes:
         request: itself.
-        item: what is handed out.
+        sender: of the request, as who serves it knows it.
         came_s: when it was taken.
-        due_s: when its reply is needed.
-        image_bytes: what its images take.
         client: that sent it; None where it is unknown.
+        due_s: when its reply is needed.
     """
 
     request: Request
-    item: T
+    sender: T
     came_s: float
-    due_s: float
-    image_bytes: int = 0
     client: Hashable = None
+    due_s: float = math.inf
 
-    @classmethod
-    def of(
-        cls,
-        request: Request,
-        item: T,
-        now_s: float,
-        image_bytes: int = 0,
-        unsaid_s: float = UNSAID_S,
-        used_s: float = 0.0,
-        client: Hashable = None,
-    ) -> Turn[T]:
-        """Return that of a request which has just come.
+    @property
+    def image_bytes(self) -> int:
+        """What its images take."""
+        return sum(map(len, self.request.window.rows.images))
+
+    def due(self, unsaid_s: float = UNSAID_S, used_s: float = 0.0) -> Turn[T]:
+        """Return it with the time by which its reply is needed.
 
         Its sender cannot claim to need the reply sooner than in `used_s`, its recent computing time.
         """
-        due_s = now_s + min(LATEST_S, max(used_s, needed_in_s(request, unsaid_s)))
-        return cls(request, item, now_s, due_s, image_bytes, client)
+        within_s = min(LATEST_S, max(used_s, needed_in_s(self.request, unsaid_s)))
+        return replace(self, due_s=self.came_s + within_s)
 
 
 def needed_in_s(request: Request, unsaid_s: float = UNSAID_S) -> float:
@@ -109,7 +103,7 @@ class RequestQueue(Generic[T]):
             return False
         return self._count < self._most or robot_id in self._turns
 
-    def displace(self, client: Hashable) -> T | None:
+    def displace(self, client: Hashable) -> Turn[T] | None:
         """Take a request out for one of this client: the last due of the client that has the most.
 
         Returns:
@@ -122,7 +116,7 @@ class RequestQueue(Generic[T]):
         last = max((turn for turn in self if turn.client == most), key=lambda turn: turn.due_s)
         return self._without([last])[0]
 
-    def add(self, turn: Turn[T]) -> list[T]:
+    def add(self, turn: Turn[T]) -> list[Turn[T]]:
         """Have a request wait; return those that are overtaken by that, or it itself where it is.
 
         It is due when those are that it overtakes: who asks often waits no longer. One that comes again
@@ -132,7 +126,7 @@ class RequestQueue(Generic[T]):
         turns = self._turns.get(request.robot_id, [])
         alike = [each for each in turns if _of_one_episode(request, each.request)]
         if any(request.step < each.request.step for each in alike):
-            return [turn.item]
+            return [turn]
         overtaken = [each for each in alike if each.request.step < request.step]
         turn = replace(turn, due_s=min([turn.due_s, *(each.due_s for each in overtaken)]))
         kept = [each for each in turns if each not in overtaken]
@@ -140,9 +134,9 @@ class RequestQueue(Generic[T]):
         kept = kept[max(0, len(kept) + 1 - self._per_robot) :]
         self._turns[request.robot_id] = [*kept, turn]
         self._count += 1 + len(kept) - len(turns)
-        return [each.item for each in overtaken]
+        return overtaken
 
-    def take(self, most: int, held: Callable[[Request], bool] = lambda request: False) -> list[T]:
+    def take(self, most: int, held: Callable[[Request], bool] = lambda request: False) -> list[Turn[T]]:
         """Take the requests whose turn it is: those that are needed first, of each robot one.
 
         Args:
@@ -151,20 +145,20 @@ class RequestQueue(Generic[T]):
         """
         free = [[each for each in turns if not held(each.request)] for turns in self._turns.values()]
         first = [min(turns, key=lambda turn: turn.due_s) for turns in free if turns]
-        shared: dict[Hashable, list[Turn[T]]] = {}
-        places: list[tuple[int, float, Turn[T]]] = []
+        of_client: Counter[Hashable] = Counter()
+        places: list[tuple[int, Turn[T]]] = []
         for turn in sorted(first, key=lambda turn: turn.due_s):
-            before = shared.setdefault(turn.request.robot_id if turn.client is None else turn.client, [])
-            places.append((len(before), turn.due_s, turn))
-            before.append(turn)
-        taken = sorted(places, key=lambda place: place[:2])[:most]
-        return self._without([turn for _, _, turn in taken])
+            client = turn.request.robot_id if turn.client is None else turn.client
+            places.append((of_client[client], turn))
+            of_client[client] += 1
+        places.sort(key=lambda place: place[0])  # stable: of each place the first due comes first
+        return self._without([turn for _, turn in places[:most]])
 
-    def take_late(self, now_s: float) -> list[T]:
+    def take_late(self, now_s: float) -> list[Turn[T]]:
         """Take the requests whose replies were needed before now."""
         return self._without([turn for turn in self if turn.due_s <= now_s])
 
-    def _without(self, taken: list[Turn[T]]) -> list[T]:
+    def _without(self, taken: list[Turn[T]]) -> list[Turn[T]]:
         """Remove requests, and return them."""
         for turn in taken:
             turns = self._turns[turn.request.robot_id]
@@ -172,7 +166,7 @@ class RequestQueue(Generic[T]):
             if not turns:
                 del self._turns[turn.request.robot_id]
         self._count -= len(taken)
-        return [turn.item for turn in taken]
+        return taken
 
 
 def _of_one_episode(one: Request, other: Request) -> bool:

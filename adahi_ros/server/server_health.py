@@ -3,15 +3,40 @@
 
 from __future__ import annotations
 
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 import numpy as np
 
 from adahi_ros.core.health_level import Health, Level
-from adahi_ros.server.service import Counts
 
 PERCENTILES = (50, 95)
+RECENT = 1000  # replies that are OK, of which it is remembered how long they took
+
+
+@dataclass
+class Counts:
+    """What a verifier has done so far.
+
+    Attributes:
+        replies: by the name of their status.
+        refused: those that somebody should look into.
+        compute_ms: spent on requests that were verified or refused, in all.
+        recent_ms: of each of the last batches.
+        unheard: those that could not reach who had asked.
+        batches: in which these were served.
+        served: how many these were.
+    """
+
+    replies: Counter[str] = field(default_factory=Counter)
+    refused: int = 0
+    compute_ms: float = 0.0
+    recent_ms: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))
+    unheard: int = 0
+    batches: int = 0
+    served: int = 0
 
 
 class HealthWatch:

@@ -4,17 +4,17 @@
 from __future__ import annotations
 
 import math
-from collections import Counter, OrderedDict, deque
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
 from adahi_ros.core.texts import NAME_LENGTH, shortened
 from adahi_ros.policies.interface import TargetUnavailableError
+from adahi_ros.protocol.description import Description
 from adahi_ros.protocol.request import (
     INTERNAL_ERROR,
-    OK,
     STATUS_NAMES,
     Reply,
     Request,
@@ -22,14 +22,16 @@ from adahi_ros.protocol.request import (
     RequestFault,
 )
 from adahi_ros.server.admission import Refusal
-from adahi_ros.server.engine import BatchInFlight, ServedTarget, ServedTargets
+from adahi_ros.server.engine import Batch, Engine
+from adahi_ros.server.server_health import Counts
 
+TARGETS_MOST = 64
+"""Of one verifier, as in `DescribeTarget.srv`."""
 NAMES_KEPT = 1024
 SESSIONS_KEPT = 8  # of a name, beside the newest
 LATE_S = 1.0  # a request of a session that is over may come so late
 MAX_AGE_S = 3600.0  # a session that comes back after so long is taken for a new one
 SHARED_S = 10.0  # a name is said to be shared for so long
-RECENT = 1000  # replies that are OK, of which it is remembered how long they took
 
 
 def target_name(told: str, checkpoint: str) -> str:
@@ -48,6 +50,82 @@ def target_name(told: str, checkpoint: str) -> str:
     return name
 
 
+@dataclass(frozen=True, eq=False)
+class ServedTarget:
+    """A policy that robots may ask.
+
+    Attributes:
+        engine: replies.
+        description: says what it is, and by which name.
+        device: where it computes.
+    """
+
+    engine: Engine
+    description: Description
+    device: str = "cpu"
+
+
+class ServedTargets:
+    """By name; the first is asked where a request names none.
+
+    Args:
+        first: there is always one.
+    """
+
+    def __init__(self, first: ServedTarget) -> None:
+        self._by_name = {first.description.target: first}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of all, the first one first."""
+        return tuple(self._by_name)
+
+    def named(self, name: str) -> ServedTarget:
+        """Return the one that a request names.
+
+        Raises:
+            RequestError: none is called so.
+        """
+        if not name:
+            return next(iter(self._by_name.values()))
+        found = self._by_name.get(name)
+        if found is None:
+            there_are = ", ".join(map(repr, self._by_name))
+            raise RequestError(RequestFault.UNKNOWN_TARGET, f"target: {name!r}, must be one of {there_are}")
+        return found
+
+    def put(self, target: ServedTarget) -> None:
+        """Serve a target from now on, in place of the one of its name where there is one.
+
+        Robots that know what that one is do not ask again: another must be alike.
+
+        Raises:
+            ValueError: it reads or proposes something else than the one of its name, or there are too many.
+        """
+        name = target.description.target
+        before = self._by_name.get(name)
+        if before is None and len(self._by_name) >= TARGETS_MOST:
+            raise ValueError(f"target: {name!r}, must be one of the {TARGETS_MOST} that are served")
+        if before and before.description.without_weights != target.description.without_weights:
+            raise ValueError(
+                f"target: {name!r}, is served and reads or proposes something else; must be another name"
+            )
+        self._by_name[name] = target
+
+    def remove(self, name: str) -> None:
+        """Serve a target no more.
+
+        Raises:
+            ValueError: none is called so, or it is the first: a robot that names none has been told what that
+                is, and would go on by the plans of another.
+        """
+        if name not in self._by_name:
+            raise ValueError(f"target: {name!r}, must be one of {', '.join(map(repr, self._by_name))}")
+        if name == self.names[0]:
+            raise ValueError(f"target: {name!r}, is what robots get that name none, and stays")
+        del self._by_name[name]
+
+
 class Served(NamedTuple):
     """What became of a request.
 
@@ -60,46 +138,6 @@ class Served(NamedTuple):
     reply: Reply
     refusal: str = ""
     shared: str = ""
-
-
-@dataclass
-class Counts:
-    """What a verifier has done so far.
-
-    Attributes:
-        replies: by the name of their status.
-        refused: those that somebody should look into.
-        compute_ms: spent on requests that were verified or refused, in all.
-        recent_ms: of each of the last batches.
-        unheard: those that could not reach who had asked.
-        batches: in which these were served.
-        served: how many these were.
-    """
-
-    replies: Counter[str] = field(default_factory=Counter)
-    refused: int = 0
-    compute_ms: float = 0.0
-    recent_ms: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))
-    unheard: int = 0
-    batches: int = 0
-    served: int = 0
-
-
-@dataclass(eq=False)
-class InFlight:
-    """Requests to one target that are being verified together.
-
-    Attributes:
-        target: is asked; None where no request could be read, and nobody is.
-        places: of these requests among those that were taken together.
-        requests: these.
-        begun: by the target's engine.
-    """
-
-    target: ServedTarget | None
-    places: list[int]
-    requests: list[Request]
-    begun: BatchInFlight
 
 
 @dataclass
@@ -180,7 +218,7 @@ class VerificationService:
         self.counts = Counts()
         self.targets = targets
         self._sessions = Sessions()
-        self._under_way: list[InFlight] = []
+        self._in_flight: list[Batch] = []
 
     def replies(self, requests: Sequence[Request], now_s: float) -> list[Served]:
         """Return the replies to requests that are served together, once they are known; raises nothing.
@@ -190,106 +228,103 @@ class VerificationService:
             now_s: of a clock that only goes forward.
         """
         found: dict[int, Served] = {}
-        for under_way in self.begin(requests):
-            found |= zip(under_way.places, self.finish(under_way, now_s), strict=True)
+        for places, batch in self.begin(requests):
+            found |= zip(places, self.finish(batch, now_s), strict=True)
         return [found[place] for place in range(len(requests))]
 
-    def begin(self, requests: Sequence[Request], until_s: float = math.inf) -> list[InFlight]:
+    def begin(self, requests: Sequence[Request], until_s: float = math.inf) -> list[tuple[list[int], Batch]]:
         """Have requests verified that were taken together, those to one target together; raises nothing.
 
         Args:
             requests: unchecked.
             until_s: see `Engine.begin`.
+
+        Returns:
+            Of each target that is asked the places of its requests among these, and its batch.
         """
-        by_target: dict[ServedTarget, list[int]] = {}
-        begun: list[InFlight] = []
+        of_engine: dict[Engine, tuple[list[int], list[Request]]] = {}
         for place, request in enumerate(requests):
-            try:
-                named = request.target if request.fault is None else ""  # any engine refuses it
-                by_target.setdefault(self.targets.named(named), []).append(place)
-            except Exception as error:  # noqa: BLE001  one robot's request must not end the service of others
-                fault = error.with_traceback(None)  # which would keep the request in memory
-                begun.append(InFlight(None, [place], [request], BatchInFlight([fault], {}, [])))
-        for target, places in by_target.items():
-            of_target = [requests[place] for place in places]
-            begun.append(InFlight(target, places, of_target, target.engine.begin(of_target, until_s)))
-        self._under_way += begun
+            target = self.targets.named("")  # any engine refuses a request with a fault
+            if request.fault is None:
+                try:
+                    target = self.targets.named(request.target)
+                except RequestError as error:
+                    request = replace(request, fault=error)
+            places, its = of_engine.setdefault(target.engine, ([], []))
+            places.append(place)
+            its.append(request)
+        begun = [(places, engine.begin(its, until_s)) for engine, (places, its) in of_engine.items()]
+        self._in_flight += [batch for _, batch in begun]
         return begun
 
-    def finish(self, under_way: InFlight, now_s: float) -> list[Served]:
-        """Return what becomes of requests that are under way, or waits until that is known; raises nothing.
+    def finish(self, batch: Batch, now_s: float) -> list[Served]:
+        """Return the replies to a batch in flight, or wait until they are known; raises nothing.
 
         Args:
-            under_way: returned by `begin`, once.
+            batch: returned by `begin`, once.
             now_s: of a clock that only goes forward.
         """
-        self._under_way.remove(under_way)
-        target, begun = under_way.target, under_way.begun
-        found: Sequence[object] = begun.asked if target is None else target.engine.finish(begun, now_s)
+        self._in_flight.remove(batch)
+        replies = batch.engine.finish(batch, now_s)
         return [
             self._served(request, replied, now_s)
-            for request, replied in zip(under_way.requests, found, strict=True)
+            for request, replied in zip(batch.requests, replies, strict=True)
         ]
 
-    def abandon(self, under_way: InFlight) -> None:
-        """Forget requests that are under way; nobody is told what becomes of them."""
-        self._under_way.remove(under_way)
+    def abandon(self, batch: Batch) -> None:
+        """Forget a batch in flight; its requests get no reply."""
+        self._in_flight.remove(batch)
 
     def held(self) -> Callable[[Request], bool]:
-        """Return what says of a request whether it must wait, because of those that are under way now.
+        """Return a function that says of a request whether it must wait for batches in flight.
 
-        It does where its target has as many as it verifies side by side, or it is a copy of one of them,
-        which is replied to as that one is, once that is known.
+        It must where its target has as many as it verifies side by side, and where it is a copy of a request
+        in one of them: it gets the same reply, once that is known.
         """
-        batches = Counter(each.target for each in self._under_way)
-        full = {
-            target.description.target
-            for target, count in batches.items()
-            if target is not None and count >= target.engine.at_once
-        }
-        copies = {_alike(request) for each in self._under_way for request in each.requests}
-        first = self.targets.names[0]
-        return lambda request: (request.target or first) in full or _alike(request) in copies
+        batches = Counter(batch.engine for batch in self._in_flight)
+        engines = {name: self.targets.named(name).engine for name in ("", *self.targets.names)}
+        full = {name for name, engine in engines.items() if batches[engine] >= engine.at_once}
+        copies = {_alike(request) for batch in self._in_flight for request in batch.requests}
+        return lambda request: request.target in full or _alike(request) in copies
 
-    def _served(self, request: Request, replied: object, now_s: float) -> Served:
-        shared = ""
+    def _served(self, request: Request, replied: Reply | Exception, now_s: float) -> Served:
         if isinstance(replied, Reply):
-            reply = replied
-            if self._sessions.heard(request.robot_id, request.session, now_s):
-                shared = (
-                    f"robot_id: {request.robot_id!r}, two robots ask by this name, must be another for each"
-                )
-        elif isinstance(replied, RequestError):
-            reply = Reply(int(replied.fault), shortened(str(replied)), *request.about)
+            self.counts.replies[STATUS_NAMES[replied.status]] += 1
+            shared = self._sessions.heard(request.robot_id, request.session, now_s)
+            what = f"robot_id: {request.robot_id!r}, two robots ask by this name, must be another for each"
+            return Served(replied, shared=what if shared else "")
+        status, message = INTERNAL_ERROR, f"{type(replied).__name__}: {replied}"
+        if isinstance(replied, RequestError):
+            status, message = int(replied.fault), str(replied)
         elif isinstance(replied, TargetUnavailableError):
+            status, message = int(RequestFault.TARGET_UNAVAILABLE), str(replied)
             if replied.retry_after_s:
-                return Served(self.busy(request, Refusal(shortened(str(replied)), replied.retry_after_s)))
-            reply = Reply(int(RequestFault.TARGET_UNAVAILABLE), shortened(str(replied)), *request.about)
-        else:
-            message = f"{type(replied).__name__}: {replied}"
-            reply = Reply(INTERNAL_ERROR, shortened(message), *request.about)
-        return Served(reply, self._counted(request, reply), shared)
+                return Served(self.busy(request, Refusal(message, replied.retry_after_s)))
+        reply = self._refused(request, status, message)
+        if status in (RequestFault.WINDOW_UNKNOWN, RequestFault.SUPERSEDED):
+            return Served(reply)  # no fault: the whole window, or a later request, is on its way
+        self.counts.refused += 1
+        robot = shortened(request.robot_id, NAME_LENGTH)
+        where = f"episode {request.episode}, step {request.step}"
+        return Served(reply, f"refused {robot!r}, {where}: {reply.message}")
 
     def overtaken(self, request: Request) -> Reply:
-        """Return what is replied to a request that is not verified, because a later one overtook it."""
+        """Return the reply to a request that is not verified, because a later one overtook it."""
         message = f"step_id: {request.step}, was overtaken by a later request while it waited for its turn"
-        reply = Reply(int(RequestFault.SUPERSEDED), message, *request.about)
-        self._counted(request, reply)
-        return reply
+        return self._refused(request, int(RequestFault.SUPERSEDED), message)
 
     def busy(self, request: Request, refusal: Refusal) -> Reply:
-        """Return what is replied to a request that is not let in."""
-        about = request.about
-        reply = Reply(int(RequestFault.BUSY), refusal.why, *about, retry_after_s=refusal.retry_after_s)
-        self.counts.replies[STATUS_NAMES[reply.status]] += 1
-        return reply
+        """Return the reply to a request that is not let in."""
+        return self._refused(request, int(RequestFault.BUSY), refusal.why, refusal.retry_after_s)
 
     def dismissed(self, request: Request) -> Reply:
-        """Return what is replied to a request that waits when the service ends."""
+        """Return the reply to a request that waits when the service ends."""
         message = "the verifier was deactivated before the turn of this request"
-        reply = Reply(INTERNAL_ERROR, message, *request.about)
-        self.counts.replies[STATUS_NAMES[reply.status]] += 1  # nobody's fault
-        return reply
+        return self._refused(request, INTERNAL_ERROR, message)
+
+    def _refused(self, request: Request, status: int, message: str, retry_after_s: float = 0.0) -> Reply:
+        self.counts.replies[STATUS_NAMES[status]] += 1
+        return Reply(status, shortened(message), *request.about, retry_after_s=retry_after_s)
 
     def spent(self, requests: int, took_s: float) -> None:
         """Take note of how long requests took that were served together."""
@@ -315,15 +350,6 @@ class VerificationService:
     def shared_names(self, now_s: float) -> Mapping[str, int]:
         """Return the names that robots share at present, and how often a session of each has come back."""
         return self._sessions.shared(now_s)
-
-    def _counted(self, request: Request, reply: Reply) -> str:
-        """Count a reply; return what is to be said of a refusal."""
-        self.counts.replies[STATUS_NAMES[reply.status]] += 1
-        if reply.status in (OK, RequestFault.WINDOW_UNKNOWN, RequestFault.SUPERSEDED):
-            return ""  # nobody's fault: the whole window, or a later request, is on its way
-        self.counts.refused += 1
-        robot = shortened(request.robot_id, NAME_LENGTH)
-        return f"refused {robot!r}, episode {request.episode}, step {request.step}: {reply.message}"
 
 
 def _alike(request: Request) -> tuple[str, int, tuple[int, int, int]]:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The target's side of one batch: what it proposes itself, and what an acceptance rule makes of that."""
+"""The target's side of one batch: drafts to verify, what the target proposes, and the rule's verdict."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -13,8 +13,9 @@ import numpy as np
 
 from adahi_ros.acceptance.interface import WITHIN, Acceptance, Verdict
 from adahi_ros.acceptance.registry import ACCEPTANCES, made, rule_for
+from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.randomness import EpisodeStreams, step_uniforms
-from adahi_ros.core.signature import Signature
+from adahi_ros.core.signature import Observations, Signature
 from adahi_ros.policies.interface import (
     Policy,
     Sampling,
@@ -22,8 +23,7 @@ from adahi_ros.policies.interface import (
     TooManyAtOnceError,
     fingerprint_of,
 )
-from adahi_ros.protocol.request import PARTS_MOST, RequestError, RequestFault
-from adahi_ros.server.verification_request import VerificationRequest
+from adahi_ros.protocol.request import PARTS_MOST, RequestError, RequestFault, sent_codes
 
 SAMPLES = 8  # plans of which the agreement `choose` takes one
 AGREEMENTS = {
@@ -34,8 +34,99 @@ AGREEMENTS = {
 """What becomes of actions that a robot executes whatever is replied, because they come before a reply can."""
 
 
-class Verifier(Protocol):
-    """Verifies drafts, here or elsewhere.
+@dataclass(frozen=True)
+class VerificationRequest:
+    """Drafts of M robots, to be verified.
+
+    Attributes:
+        observations: of M robots, as the target reads them.
+        draft: what they would do, as it was sent; what the rule does not need may be missing.
+        committed: (M, d, A) float32, what of it they execute whatever is replied; see `Sampling`.
+        round_trip_ms: (M,), what one takes now without the verifier's share, NaN of robots of which nobody
+            knows; None where nobody knows of any.
+    """
+
+    observations: Observations
+    draft: Proposal
+    committed: np.ndarray | None = None
+    round_trip_ms: np.ndarray | None = None
+
+    def rows(self, which: np.ndarray) -> VerificationRequest:
+        """Return those of some robots, by index."""
+        drawn = self.draft.distribution
+        if drawn is not None and drawn.counts is not None:
+            drawn = sent_codes(drawn.codes[which], drawn.counts[which])
+        return VerificationRequest(
+            self.observations.rows(which),
+            Proposal(self.draft.actions[which], drawn),
+            None if self.committed is None else self.committed[which],
+            None if self.round_trip_ms is None else self.round_trip_ms[which],
+        )
+
+
+def kind_of(request: VerificationRequest) -> Hashable:
+    """Return what is the same of requests that `joined` can join: which parts of a draft they have."""
+    return request.draft.actions.shape[1], request.draft.distribution is None
+
+
+def joined(requests: Sequence[VerificationRequest]) -> VerificationRequest:
+    """Return requests, all of a kind, as one of all their robots, in their order."""
+    if len(requests) == 1:
+        return requests[0]
+    seen, drafts = [each.observations for each in requests], [each.draft for each in requests]
+    drawn = [each.distribution for each in drafts if each.distribution is not None]
+    counts = [each.counts for each in drawn if each.counts is not None]
+    codes = (
+        sent_codes(np.concatenate([each.codes for each in drawn]), np.concatenate(counts)) if drawn else None
+    )
+    return VerificationRequest(
+        Observations(
+            _by_name([each.features for each in seen]),
+            _by_name([each.conditions for each in seen]),
+            tuple(instruction for each in seen for instruction in each.instructions),
+            _by_name([each.images for each in seen]),
+        ),
+        Proposal(np.concatenate([each.actions for each in drafts]), codes),
+        _committed(requests),
+        _round_trips(requests),
+    )
+
+
+def _by_name(parts: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def _committed(requests: Sequence[VerificationRequest]) -> np.ndarray | None:
+    """Return what robots have committed to, (M, d, A), NaN behind the end of who has to less."""
+    known = [each.committed for each in requests if each.committed is not None]
+    if not known:
+        return None
+    most, size = max(actions.shape[1] for actions in known), known[0].shape[2]
+    parts = []
+    for each in requests:
+        part = np.full((len(each.draft.actions), most, size), np.nan, dtype=np.float32)
+        if each.committed is not None:
+            part[:, : each.committed.shape[1]] = each.committed
+        parts.append(part)
+    return np.concatenate(parts)
+
+
+def _round_trips(requests: Sequence[VerificationRequest]) -> np.ndarray | None:
+    """Return what a round trip of each robot takes, (M,) ms, NaN where it is unknown; None where all are."""
+    each_ms = [
+        np.full(len(each.draft.actions), np.nan) if each.round_trip_ms is None else each.round_trip_ms
+        for each in requests
+    ]
+    return None if all(each.round_trip_ms is None for each in requests) else np.concatenate(each_ms)
+
+
+Verdicts = list[Verdict | Exception]
+"""Of each robot of a batch its verdict (M = 1), or what keeps it from having one."""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What others must know of a verifier.
 
     Attributes:
         signature: what the target reads and proposes.
@@ -43,7 +134,6 @@ class Verifier(Protocol):
         rule: a key of `ACCEPTANCES`.
         acceptance: that rule.
         fingerprint: of the target's configuration and weights, see `fingerprint_of`.
-        at_once: so many batches it verifies side by side.
     """
 
     signature: Signature
@@ -51,11 +141,20 @@ class Verifier(Protocol):
     rule: str
     acceptance: Acceptance
     fingerprint: str
+
+
+class Verifier(Protocol):
+    """Verifies drafts, here or elsewhere.
+
+    Attributes:
+        terms: what it verifies, and how.
+        at_once: how many batches it verifies side by side.
+    """
+
+    terms: Terms
     at_once: int
 
-    def submit(
-        self, request: VerificationRequest, draws: np.ndarray, until_s: float
-    ) -> Future[list[Verdict | Exception]]:
+    def submit(self, request: VerificationRequest, draws: np.ndarray, until_s: float) -> Future[Verdicts]:
         """Have M drafts verified with uniform draws (M, draws, 2); raises nothing.
 
         Args:
@@ -76,8 +175,7 @@ class TargetVerifier:
 
     Attributes:
         policy: the target, or what is made of it.
-
-    The others are those of `Verifier`.
+        terms, at_once: see `Verifier`.
 
     Args:
         policy: the target.
@@ -118,26 +216,21 @@ class TargetVerifier:
             from adahi_ros.server.nearest_sample import NearestPlan
 
             self.policy = NearestPlan(policy, samples)
-        told: dict[str, Any] = dict(arguments)
+        given: dict[str, Any] = dict(arguments)
         if ACCEPTANCES[rule].takes_distance:
-            told["within"] = distance * policy.action_scale
-        self.rule = rule
-        self.acceptance = made(rule, told)
-        self.fingerprint = fingerprint_of(policy)
-        self.acceptance.check_target(policy.signature, self.fingerprint)
+            given["within"] = distance * policy.action_scale
+        self.acceptance, fingerprint = made(rule, given), fingerprint_of(policy)
+        self.acceptance.check_target(policy.signature, fingerprint)
+        self.terms = Terms(policy.signature, self.policy.draws, rule, self.acceptance, fingerprint)
+        self.at_once = 1
         self._sampling = Sampling(temperature, sendable)
         self._agrees = agreement != "none"
-        self.signature = self.policy.signature
-        self.draws = self.policy.draws
-        self.at_once = 1
 
-    def submit(
-        self, request: VerificationRequest, draws: np.ndarray, until_s: float
-    ) -> Future[list[Verdict | Exception]]:
+    def submit(self, request: VerificationRequest, draws: np.ndarray, until_s: float) -> Future[Verdicts]:
         """See `Verifier`; it is done when this returns."""
-        told: Future[list[Verdict | Exception]] = Future()
-        told.set_result(self.verify_each(request, draws))
-        return told
+        verdicts: Future[Verdicts] = Future()
+        verdicts.set_result(self.verify_each(request, draws))
+        return verdicts
 
     def verify(self, request: VerificationRequest, draws: np.ndarray) -> Verdict:
         """Verify M drafts with uniform draws (M, policy.draws, 2).
@@ -151,7 +244,7 @@ class TargetVerifier:
             raise self._not_finite(request)
         return verdict
 
-    def verify_each(self, request: VerificationRequest, draws: np.ndarray) -> list[Verdict | Exception]:
+    def verify_each(self, request: VerificationRequest, draws: np.ndarray) -> Verdicts:
         """Verify M drafts with uniform draws (M, policy.draws, 2); raises nothing.
 
         Returns:
@@ -168,10 +261,8 @@ class TargetVerifier:
             halves = np.array_split(np.arange(len(draws)), 2)
             return [one for half in halves for one in self.verify_each(request.rows(half), draws[half])]
         finite = np.isfinite(verdict.actions).all(axis=(1, 2))
-        return [
-            verdict.rows(np.array([row])) if finite[row] else self._not_finite(request)
-            for row in range(len(draws))
-        ]
+        each = [verdict] if len(draws) == 1 else [verdict.rows(np.array([row])) for row in range(len(draws))]
+        return [one if sound else self._not_finite(request) for one, sound in zip(each, finite, strict=True)]
 
     def _not_finite(self, request: VerificationRequest) -> RequestError:
         told = self._agrees and request.committed is not None

@@ -8,39 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adahi_ros.acceptance.distance import Distance
-from adahi_ros.core.action_range import ActionRange
 from adahi_ros.core.proposal import Proposal
-from adahi_ros.core.signature import OBSERVATION, Feature, Observations, Offer, Signature
+from adahi_ros.core.signature import OBSERVATION, Offer
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
-from adahi_ros.policies.absent import LARGEST
-from adahi_ros.policies.direct import DirectPolicy
-from adahi_ros.protocol.description import Description, Wants
+from adahi_ros.protocol.description import Wants
 from adahi_ros.protocol.records import Reason
-from adahi_ros.protocol.request import Reply, Request
+from adahi_ros.protocol.request import Reply
 from adahi_ros.robot.controller import Controller
 from adahi_ros.robot.requests import Outcome, judged
-from adahi_ros.robot.target_view import Features
-from adahi_ros.server.engine import Engine
-from adahi_ros.server.verifier import TargetVerifier
+from test.acceptance.conftest import NO_DRAWS, SCALE, Still, T, asked, described, outcome_of
 
-T, SCALE = 4, np.float32([1.0, 10.0])
-NO_DRAWS = np.zeros((1, 0, 2))
-
-
-class Still(DirectPolicy):
-    """Plans zeros."""
-
-    def __init__(self) -> None:
-        most = np.full(2, LARGEST)
-        super().__init__(
-            Signature(1, T, 2, (Feature(OBSERVATION, 1),)), ActionRange(-most, most), SCALE, "still"
-        )
-
-    def act(self, observations: Observations, draws: np.ndarray) -> np.ndarray:
-        return np.zeros((len(draws), T, 2))
-
-
-DESCRIPTION = Description("still", "distance", Still().signature)
+DESCRIPTION = described("distance")
 
 
 @given(
@@ -71,18 +49,11 @@ def test_each_entry_has_its_own_scale() -> None:
         )
 
 
-def asked(draft: Proposal, ahead: int) -> Request:
-    view = Features(1)
-    view.add({OBSERVATION: np.zeros(1)})
-    return Request.of(draft, 0, 7, view.window(Still().signature), ahead)
-
-
-def outcome_of(draft: Proposal, ahead: int, said: int) -> Outcome:
+def checked_outcome(draft: Proposal, ahead: int, said: int) -> Outcome:
     """Return what comes of a request to a verifier that says so many actions in its reply."""
-    request = asked(draft, ahead)
-    reply = Engine(TargetVerifier(Still(), "distance"), 0).verify(request, 1.0)
+    outcome, reply = outcome_of("distance", draft, ahead)
     assert len(reply.actions) == said * 2
-    return judged(DESCRIPTION, request, reply, 2.0)
+    return outcome
 
 
 @pytest.mark.parametrize(
@@ -101,7 +72,7 @@ def test_a_draft_that_stands_is_not_said_again_and_the_robot_has_it_whole(
     count: int, ahead: int, off: float, said: int
 ) -> None:
     drafted = np.full((count, 2), off, np.float32)
-    outcome = outcome_of(Proposal(drafted[None]), ahead, said)
+    outcome = checked_outcome(Proposal(drafted[None]), ahead, said)
     assert outcome.reason is Reason.NONE
     assert outcome.verification is not None
     near = off < 0.25
@@ -112,7 +83,7 @@ def test_a_draft_that_stands_is_not_said_again_and_the_robot_has_it_whole(
 
 
 def test_a_reply_that_says_yes_to_more_than_was_asked_is_none() -> None:
-    request = asked(Proposal(np.full((1, 2, 2), 0.1, np.float32)), 0)
+    request = asked(Proposal(np.full((1, 2, 2), 0.1, np.float32)))
     reply = Reply(0, "", 0, 7, 7, [True], [], 1.0, True)
     outcome = judged(DESCRIPTION, request, reply, 2.0)
     assert (outcome.reason, outcome.message) == (
@@ -126,7 +97,7 @@ def test_a_robot_that_goes_by_plans_and_has_none_gets_the_target_s(proposer: str
     controller = Controller(Still(), ControllerConfig(ThresholdedGate("always", 0.0)), proposer)
     step = controller.begin({OBSERVATION: np.zeros((1, 1), np.float32)})
     wants = Wants(Still().signature, Offer({OBSERVATION: 1}))
-    outcome = outcome_of(wants.sent_to(DESCRIPTION).of(step.draft(np.array([0]))), 0, T)
+    outcome = checked_outcome(wants.sent_to(DESCRIPTION).of(step.draft(np.array([0]))), 0, T)
     assert outcome.verification is not None
     assert outcome.verification.accepted.tolist() == [[False]]
     np.testing.assert_array_equal(outcome.verification.actions, np.zeros((1, T, 2)))

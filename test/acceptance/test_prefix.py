@@ -8,20 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adahi_ros.acceptance.prefix import LONGEST, Prefix
-from adahi_ros.core.action_range import ActionRange
 from adahi_ros.core.proposal import Proposal
-from adahi_ros.core.signature import OBSERVATION, Feature, Observations, Signature
-from adahi_ros.policies.absent import LARGEST
-from adahi_ros.policies.direct import DirectPolicy
-from adahi_ros.protocol.description import Description
-from adahi_ros.protocol.request import Request
-from adahi_ros.robot.requests import judged
-from adahi_ros.robot.target_view import Features
-from adahi_ros.server.engine import Engine
-from adahi_ros.server.verifier import TargetVerifier
+from adahi_ros.core.signature import OBSERVATION, Feature, Signature
+from test.acceptance.conftest import NO_DRAWS, outcome_of
 
 SCALE = np.float32([1.0, 10.0, 0.1])
-NO_DRAWS = np.zeros((1, 0, 2))
 
 
 def verdict(off: np.ndarray, within: float = 0.3, horizon: int = 5) -> tuple[np.ndarray, np.ndarray]:
@@ -90,29 +81,11 @@ def test_actions_of_another_size_are_no_draft(dim: int) -> None:
     )
 
 
-class Still(DirectPolicy):
-    """Plans zeros."""
-
-    def __init__(self) -> None:
-        most = np.full(2, LARGEST)
-        signature = Signature(1, 4, 2, (Feature(OBSERVATION, 1),))
-        super().__init__(signature, ActionRange(-most, most), np.float32([1.0, 10.0]), "still")
-
-    def act(self, observations: Observations, draws: np.ndarray) -> np.ndarray:
-        return np.zeros((len(draws), 4, 2))
-
-
 @pytest.mark.parametrize(("count", "far", "stands"), [(4, 2, 2), (4, 0, 0), (3, 9, 3), (6, 9, 4)])
 def test_a_robot_hears_what_stands_and_gets_the_rest(count: int, far: int, stands: int) -> None:
     drafted = np.full((count, 2), 0.1, np.float32)
     drafted[far:] = 0.9
-    view = Features(1)
-    view.add({OBSERVATION: np.zeros(1)})
-    window, draft = view.window(Still().signature), Proposal(drafted[None])
-    request = Request.of(draft, 0, 7, window)
-    reply = Engine(TargetVerifier(Still(), "prefix"), 0).verify(request, 1.0)
-    described = Description("still", "prefix", Still().signature)
-    outcome = judged(described, request, reply, 2.0)
+    outcome, _ = outcome_of("prefix", Proposal(drafted[None]))
     assert outcome.verification is not None
     assert outcome.verification.accepted.sum() == stands
     expected = np.zeros((4, 2), np.float32)

@@ -12,7 +12,11 @@ import numpy as np
 import pytest
 import yaml
 from rosbags.rosbag2 import CompressionFormat, CompressionMode, StoragePlugin, Writer
+from typer.testing import CliRunner
 
+from adahi_ros import cli
+from adahi_ros.bags.bag_reader import Received
+from adahi_ros.bags.bag_writer import STORAGES
 from adahi_ros.bags.definitions import types_of
 from adahi_ros.bags.recorded_topics import BESIDE_A_RUN, DRAFT_STATUS, INSTRUCTION
 from adahi_ros.contract.contract import Contract
@@ -36,6 +40,27 @@ KINDS = {
     "wrist/image_raw/compressed": "sensor_msgs/msg/CompressedImage",
 }
 STORE = types_of(KINDS.values())
+
+
+WANTED = {"joint_states": "sensor_msgs/msg/JointState", "task_state": "adahi_msgs/msg/TaskState"}
+FORMS = [(storage, how) for storage in STORAGES for how in ("none", "file", "message")]
+Comparable = list[tuple[str, int, bytes]]
+
+
+def comparable(found: Iterable[Received]) -> Comparable:
+    """Return what can be compared of joint states and states of a task."""
+    values = {"joint_states": "position", "task_state": "state"}
+    return [
+        (each.topic, each.received_ns, np.asarray(getattr(each.message, values[each.topic])).tobytes())
+        for each in found
+    ]
+
+
+def run(*arguments: object) -> str:
+    """Run `adahi` in this process; return what it printed."""
+    result = CliRunner().invoke(cli.app, [str(each) for each in arguments], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return str(result.output)
 
 
 class Line(NamedTuple):

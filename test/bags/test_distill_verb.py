@@ -22,6 +22,7 @@ from adahi_ros.lab.training import corrector_training
 from adahi_ros.policies.corrector.corrector_checkpoint import load_corrector
 from adahi_ros.policies.direct import DirectPolicy
 from adahi_ros.policies.registry import POLICIES
+from test.bags.conftest import run
 from test.bags.seeing import HORIZON, Seeing, messages, seeing_values
 
 
@@ -62,8 +63,7 @@ def test_a_corrector_comes_of_bags_alone(
     figures = folder / "figures.json"
     words = ["distill", bag, *options, "--seed", 5, "--held-out", 0.25, "--json", figures]
     monkeypatch.setattr("sys.argv", ["adahi", *map(str, words)])
-    result = CliRunner().invoke(cli.app, [str(each) for each in words], catch_exceptions=False)
-    assert result.exit_code == 0, result.output
+    said = run(*words)
     checkpoint = load_corrector(folder / "corrector")
     sizes = {"observation_dim": 6, "goal_dim": 2, "action_dim": 2, "horizon": 8, "hidden": 4}
     assert checkpoint.config == sizes
@@ -79,8 +79,8 @@ def test_a_corrector_comes_of_bags_alone(
         "left_out": 0,
         "corrector": {name: training[name] for name in ("episodes", "examples", "held_out")},
     }
-    assert "1,392 examples of 12 episodes" in result.output
-    assert "3 episodes held out: plans are" in result.output
+    assert "1,392 examples of 12 episodes" in said
+    assert "3 episodes held out: plans are" in said
 
 
 def test_what_is_whole_of_a_bag_that_was_cut_off_is_learnt_from_where_asked(
@@ -91,9 +91,8 @@ def test_what_is_whole_of_a_bag_that_was_cut_off_is_learnt_from_where_asked(
     file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
     words = ["distill", half, *options]
     assert f"{half}: {file.name}: expected a rosbag2, " in fails(*words)
-    result = CliRunner().invoke(cli.app, [*map(str, words), "--incomplete"], catch_exceptions=False)
-    assert result.exit_code == 0, result.output
-    assert f"{half}: cut off or damaged: {file.name}: no whole record at byte " in result.output
+    said = run(*words, "--incomplete")
+    assert f"{half}: cut off or damaged: {file.name}: no whole record at byte " in said
     assert 3 < load_corrector(folder / "corrector").training["episodes"] < 12
 
 
@@ -111,8 +110,7 @@ def test_episodes_that_failed_are_learnt_from(
         for line in toy.recorded(data)
     ]
     words = ["distill", in_bag(lines), *options]
-    result = CliRunner().invoke(cli.app, [str(each) for each in words], catch_exceptions=False)
-    assert result.exit_code == 0, result.output
+    run(*words)
     assert load_corrector(folder / "corrector").training["episodes"] == 3
 
 
@@ -195,8 +193,7 @@ def test_a_target_that_is_not_ours_gives_a_robot_all_that_it_needs(
     bag, params, figures = in_bag(messages(3)), tmp_path / "arm.yaml", tmp_path / "figures.json"
     words = ["distill", bag, *seeing_options, "--draft", "--params", params, "--json", figures]
     words += ["--instruction", "wave", "--jpeg-quality", 60]
-    result = CliRunner().invoke(cli.app, [str(each) for each in words], catch_exceptions=False)
-    assert result.exit_code == 0, result.output
+    run(*words)
     corrector, draft = (load_corrector(tmp_path / "arm" / name) for name in ("corrector", "draft"))
     sizes = {"observation_dim": 6, "goal_dim": 2, "action_dim": 2, "hidden": 4}
     assert corrector.config == {**sizes, "horizon": HORIZON}
@@ -235,11 +232,6 @@ def test_what_a_robot_is_told_is_calibrated_on_bags_that_nothing_was_learned_fro
     monkeypatch.setattr("adahi_ros.lab.reporting.replay_figure.draw_replay", lambda *arguments: None)
     params, final, figures = (tmp_path / name for name in ("arm.yaml", "final.yaml", "figures.json"))
     held = in_bag(messages(4))
-
-    def run(*words: Any) -> str:
-        result = CliRunner().invoke(cli.app, [str(each) for each in words], catch_exceptions=False)
-        assert result.exit_code == 0, result.output
-        return result.output
 
     how = ["--draft", "--params", params, "--instruction", "wave", "--jpeg-quality", 60]
     run("distill", in_bag(messages(3)), *seeing_options, *how)
@@ -291,11 +283,11 @@ def test_a_target_that_is_not_to_be_had_ends_it_and_the_same_command_goes_on(
     said = fails(*words)
     assert "adahi: seeing: ws://gpu:8000, dropped the connection; 16 of 33 steps are planned for" in said
     assert not (tmp_path / "arm" / "corrector.json").exists()
-    assert CliRunner().invoke(cli.app, [str(each) for each in words]).exit_code == 0
+    run(*words)
     assert [len(each.read) for each in asked] == [16, 17]
     stopped = (tmp_path / "arm" / "corrector.safetensors").read_bytes()
     shutil.rmtree(tmp_path / "arm")
-    assert CliRunner().invoke(cli.app, [str(each) for each in words]).exit_code == 0
+    run(*words)
     assert (tmp_path / "arm" / "corrector.safetensors").read_bytes() == stopped
 
 
@@ -339,21 +331,18 @@ def test_a_target_that_reads_images_is_calibrated_with_and_replayed_by_what_it_s
     pair = ["--draft", tmp_path / "draft", "--target", tmp_path / "target.yaml"]
     told = ["--instruction", "wave"]
     calibrated = ["calibrate", "--bag", bag, *seeing_options[:2], *pair, *told, "--out", params]
-    result = CliRunner().invoke(cli.app, [str(each) for each in calibrated], catch_exceptions=False)
-    assert result.exit_code == 0, result.output
+    run(*calibrated)
     plans = list((tmp_path / "planned").iterdir())
     words = ["replay", bag, *seeing_options[:2], *pair, *told, "--params", params, "--json", figures]
     words += ["--methods", "target,plan_2,never:replace"]
-    result = CliRunner().invoke(cli.app, [str(each) for each in words], catch_exceptions=False)
-    assert result.exit_code == 0, result.output
+    run(*words)
     assert list((tmp_path / "planned").iterdir()) == plans  # asked once
     found = json.loads(figures.read_text())
     robot = yaml.safe_load(params.read_text())
     robot["/**"]["ros__parameters"] |= {"verification": {"jpeg_quality": 30}, "instruction": "wave"}
     params.write_text(yaml.safe_dump(robot))
     words = [each for each in words if each not in told]
-    result = CliRunner().invoke(cli.app, [str(each) for each in words], catch_exceptions=False)
-    assert result.exit_code == 0, result.output
+    run(*words)
     assert len(list((tmp_path / "planned").iterdir())) == 2  # of other pictures
     assert json.loads(figures.read_text())["costs"]["request_bytes"] < found["costs"]["request_bytes"]
     assert found["steps"] == 35

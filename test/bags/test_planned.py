@@ -26,8 +26,9 @@ from adahi_ros.lab.calibration.target_inputs import Asked, Jpeg
 from adahi_ros.lab.calibration.target_plans import Planned
 from adahi_ros.policies.absent import AbsentPolicy
 from adahi_ros.policies.interface import TargetUnavailableError
+from adahi_ros.protocol.description import SentParts
 from adahi_ros.protocol.records import Reason
-from adahi_ros.protocol.request import Request
+from adahi_ros.protocol.request import UNKNOWN_MS, Request
 from adahi_ros.protocol.window import SentWindows
 from adahi_ros.robot.controller import Controller
 from adahi_ros.robot.loop import ControlLoop
@@ -70,17 +71,12 @@ class LiveSession:
 
     def __init__(self, policy: Seeing) -> None:
         self.link, self.trouble, self.target = VerifierState.READY, "", policy.signature
+        self.busy_until_s, self.round_trip_ms, self.sent_parts = 0.0, UNKNOWN_MS, SentParts(True, True)
         self._engine, self._windows = Engine(TargetVerifier(policy, "replace"), 0), SentWindows()
         self._waiting: Any = None
 
     def estimate(self, now_s: float) -> LinkEstimate:
         return LinkEstimate()
-
-    def is_busy(self, now_s: float) -> bool:
-        return False
-
-    def to_send(self, draft: Any, committed: int) -> Any:
-        return draft
 
     def submit(self, request: Request, deadline_s: float, now_s: float, ended: Any) -> object:
         self._waiting = request, ended

@@ -15,18 +15,7 @@ from adahi_ros.bags.bag_reader import Received, read_bag
 from adahi_ros.bags.bag_writer import STORAGES, BagWriter
 from adahi_ros.bags.definitions import BagError, types_of
 from adahi_ros.bags.recorded_topics import EPISODE_RESULT, absolute
-
-WANTED = {"joint_states": "sensor_msgs/msg/JointState", "task_state": "adahi_msgs/msg/TaskState"}
-FORMS = [(storage, how) for storage in STORAGES for how in ("none", "file", "message")]
-
-
-def told(found: list[Received]) -> list[tuple[str, int, bytes]]:
-    """What can be compared."""
-    values = {"joint_states": "position", "task_state": "state"}
-    return [
-        (each.topic, each.received_ns, np.asarray(getattr(each.message, values[each.topic])).tobytes())
-        for each in found
-    ]
+from test.bags.conftest import FORMS, WANTED, comparable
 
 
 def fault(path: Path, topics: dict[str, str] = WANTED, **how: Any) -> str:
@@ -45,7 +34,7 @@ def test_every_storage_yields_the_same_messages_in_the_order_of_coming(
     found = list(read_bag(bag, WANTED))
     written = [line for line in lines if line.topic in WANTED]
     assert is_bag(bag)
-    assert told(found) == told([Received(*line) for line in written])
+    assert comparable(found) == comparable([Received(*line) for line in written])
     assert [each.received_ns for each in found] == sorted(each.received_ns for each in found)
 
 
@@ -54,7 +43,7 @@ def test_a_single_file_is_a_bag_too(storage: str, lines: list[Any], in_bag: Call
     bag = in_bag(lines, storage=storage)
     (file,) = [path for path in bag.iterdir() if path.suffix != ".yaml"]
     assert is_bag(file)
-    assert told(list(read_bag(file, WANTED))) == told(list(read_bag(bag, WANTED)))
+    assert comparable(read_bag(file, WANTED)) == comparable(list(read_bag(bag, WANTED)))
 
 
 def test_topics_are_those_of_the_robots_namespace(lines: list[Any], in_bag: Callable[..., Path]) -> None:
@@ -81,7 +70,7 @@ def test_an_optional_topic_may_be_absent(lines: list[Any], in_bag: Callable[...,
     assert len(list(read_bag(in_bag(lines), WANTED, EPISODE_RESULT))) == 2 * 12 * 30 + 12
 
 
-def test_what_is_no_bag_is_told(bag: Path, tmp_path: Path) -> None:
+def test_what_is_no_bag_is_named(bag: Path, tmp_path: Path) -> None:
     assert fault(tmp_path / "none") == "BAG: no such bag"
     assert fault(tmp_path).startswith("BAG: no metadata.yaml, expected the folder of a bag")
     (tmp_path / "notes.txt").write_text("no bag")
@@ -91,7 +80,7 @@ def test_what_is_no_bag_is_told(bag: Path, tmp_path: Path) -> None:
     assert fault(tmp_path).startswith("BAG: expected a rosbag2, sqlite3 or mcap (")
 
 
-def test_another_topic_or_type_is_told(bag: Path) -> None:
+def test_another_topic_or_type_is_named(bag: Path) -> None:
     assert fault(bag, {"camera": "sensor_msgs/msg/Image"}).startswith(
         "BAG: /camera: no such topic, expected sensor_msgs/msg/Image; there are /command, /episode_result, "
     )
@@ -101,7 +90,7 @@ def test_another_topic_or_type_is_told(bag: Path) -> None:
 
 
 @pytest.mark.parametrize("storage", STORAGES)
-def test_a_topic_without_messages_is_told(storage: str, tmp_path: Path) -> None:
+def test_a_topic_without_messages_is_named(storage: str, tmp_path: Path) -> None:
     writer = BagWriter(tmp_path / "empty", storage)
     for topic, kind in WANTED.items():
         writer.add(f"/{topic}", kind)
@@ -109,7 +98,9 @@ def test_a_topic_without_messages_is_told(storage: str, tmp_path: Path) -> None:
     assert fault(tmp_path / "empty") == "BAG: /joint_states: no messages, expected at least one"
 
 
-def test_a_message_that_is_cut_short_is_told(lines: list[Any], in_bag: Callable[..., Path], toy: Any) -> None:
+def test_a_message_that_is_cut_short_is_named(
+    lines: list[Any], in_bag: Callable[..., Path], toy: Any
+) -> None:
     whole = bytes(toy.STORE.serialize_cdr(lines[0].message, WANTED["joint_states"]))
     for data in (whole[:-12], b"", b"\7\7\0\0" + whole[4:]):
         bag = in_bag([lines[0]._replace(message=data)])
@@ -133,9 +124,9 @@ def forget_definitions(bag: Path) -> None:
 
 def test_types_are_found_without_the_bags_help(lines: list[Any], in_bag: Callable[..., Path]) -> None:
     bag = in_bag(lines, storage="sqlite3")
-    before = told(list(read_bag(bag, WANTED)))
+    before = comparable(read_bag(bag, WANTED))
     forget_definitions(bag)
-    assert told(list(read_bag(bag, WANTED))) == before
+    assert comparable(read_bag(bag, WANTED)) == before
 
 
 def test_the_bags_own_definition_goes_before_ours(tmp_path: Path) -> None:
@@ -165,7 +156,7 @@ def test_another_version_of_a_type_is_told_where_the_bag_does_not_define_it(
     assert "/task_state: of another version of adahi_msgs/msg/TaskState, and the bag does not" in fault(bag)
 
 
-def test_a_type_that_is_nowhere_is_told(tmp_path: Path) -> None:
+def test_a_type_that_is_nowhere_is_named(tmp_path: Path) -> None:
     kind = "chess_msgs/msg/Board"
     with Writer(tmp_path / "chess", version=9, storage_plugin=StoragePlugin.SQLITE3) as writer:
         connection = writer.add_connection("/board", kind, msgdef="int8 pawns\n", rihs01="RIHS01_0")

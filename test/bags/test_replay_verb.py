@@ -10,9 +10,7 @@ from types import ModuleType
 
 import pytest
 import yaml
-from typer.testing import CliRunner
 
-from adahi_ros import cli
 from adahi_ros.contract.plain import with_camera
 from adahi_ros.core.assets import CHECKPOINTS, asset, named
 from adahi_ros.core.trajectories import Trajectories
@@ -20,14 +18,9 @@ from adahi_ros.lab.calibration import replay
 from adahi_ros.lab.evaluation import step_latency as latency
 from adahi_ros.lab.evaluation.task_contract import contract_values
 from adahi_ros.lab.tasks import make
+from test.bags.conftest import run
 
 OF_THE_BALL = asset("config/ball.yaml")
-
-
-def run(*arguments: object) -> str:
-    result = CliRunner().invoke(cli.app, [str(each) for each in arguments], catch_exceptions=False)
-    assert result.exit_code == 0, result.output
-    return str(result.output)
 
 
 @pytest.fixture

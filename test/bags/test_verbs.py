@@ -11,21 +11,14 @@ from typing import Any
 
 import pytest
 import yaml
-from typer.testing import CliRunner
 
-from adahi_ros import cli
 from adahi_ros.contract.plain import with_camera
 from adahi_ros.core.assets import CHECKPOINTS, named
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.gates.parameter_file import load_calibration
 from adahi_ros.lab.evaluation import step_latency as latency
 from adahi_ros.lab.methods.methods import METHODS
-
-
-def run(*arguments: object) -> str:
-    result = CliRunner().invoke(cli.app, [str(each) for each in arguments], catch_exceptions=False)
-    assert result.exit_code == 0, result.output
-    return str(result.output)
+from test.bags.conftest import run
 
 
 @pytest.fixture

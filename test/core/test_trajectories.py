@@ -106,26 +106,22 @@ def test_damaged_files_are_refused_by_name(tmp_path: Path) -> None:
     small().save(path)
     whole = path.read_bytes()
     tensors = {name: getattr(small(), name) for name in ("observations", "actions", "goals", "ends")}
-    of_toy = {"adahi": '{"task": "toy"}'}
+
+    def saved(metadata: dict[str, str] | None, **changes: np.ndarray) -> Callable[[], None]:
+        return lambda: save_file({**tensors, **changes}, path, metadata=metadata)
+
+    toy = {"adahi": '{"task": "toy"}'}
     for damage in (
         lambda: path.write_bytes(whole[: len(whole) // 2]),
         lambda: path.write_bytes(b""),
-        lambda: save_file(tensors, path),
-        lambda: save_file(tensors, path, metadata={"adahi": "{}"}),
-        lambda: save_file(tensors, path, metadata={"adahi": "no JSON"}),
-        lambda: save_file(
-            {name: values for name, values in tensors.items() if name != "goals"},
-            path,
-            metadata={"adahi": '{"task": "toy"}'},
-        ),
-        lambda: save_file(tensors | {"ends": np.array([4, 4])}, path, metadata=of_toy),
-        lambda: save_file(tensors | {"ends": tensors["ends"].astype(float)}, path, metadata=of_toy),
-        lambda: save_file(tensors | {"ends": tensors["ends"][None]}, path, metadata=of_toy),
-        lambda: save_file(tensors | {"goals": tensors["goals"].astype(np.complex64)}, path, metadata=of_toy),
-        lambda: save_file(tensors | {"actions": tensors["actions"][:, 0].copy()}, path, metadata=of_toy),
-        lambda: save_file(tensors, path, metadata={"adahi": '{"task": 3}'}),
-        lambda: save_file(tensors, path, metadata={"adahi": "[" * 100_000}),
-        lambda: save_file(tensors, path, metadata={"adahi": "[]"}),
+        lambda: save_file({"ends": tensors["ends"]}, path, metadata=toy),
+        saved(None),
+        *(saved({"adahi": text}) for text in ("{}", "no JSON", '{"task": 3}', "[" * 100_000, "[]")),
+        saved(toy, ends=np.array([4, 4])),
+        saved(toy, ends=tensors["ends"].astype(float)),
+        saved(toy, ends=tensors["ends"][None]),
+        saved(toy, goals=tensors["goals"].astype(np.complex64)),
+        saved(toy, actions=tensors["actions"][:, 0].copy()),
     ):
         damage()
         with pytest.raises(ValueError, match=re.escape(str(path)) + ": not recorded episodes"):

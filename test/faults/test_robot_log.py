@@ -31,7 +31,7 @@ def test_nothing_is_wrong_where_all_is_right(log: RobotLog) -> None:
     assert unaccounted(log) == []
 
 
-def test_what_was_shown_before_the_first_command_and_after_the_last_may_have_none(log: RobotLog) -> None:
+def test_observations_before_the_first_command_or_after_the_last_need_none(log: RobotLog) -> None:
     log.shown.insert(0, Shown(-0.1, 100, 9, 0, [0.0], []))
     log.shown.append(Shown(0.6, 101, 0, COUNT, [0.0], []))
     assert unaccounted(log) == []
@@ -76,7 +76,7 @@ def test_a_command_that_a_newer_one_overtook_is_found(log: RobotLog) -> None:
     assert unaccounted(log) == ["episode 0, step 2: its command came after that of a newer observation"]
 
 
-def test_a_draft_policy_that_stops_is_found_and_one_that_starts_anew_counts_anew(log: RobotLog) -> None:
+def test_a_draft_policy_that_stops_is_found_and_a_restart_counts_from_0(log: RobotLog) -> None:
     for step in range(COUNT, COUNT + SILENCE + 1):
         assert unaccounted(log) == []
         log.shown.append(replace(log.shown[-1], stamp_ns=step, step=step))

@@ -16,7 +16,7 @@ pytestmark = [
 ]
 
 
-def test_nothing_is_late_nothing_is_lost_and_memory_stays_flat_for_three_minutes() -> None:
+def test_nothing_is_late_or_lost_and_memory_stays_flat_for_3_minutes() -> None:
     result = soak(3.0)
     print(json.dumps(result.values()))
     assert result.passed, result.faults

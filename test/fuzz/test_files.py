@@ -33,7 +33,7 @@ from adahi_ros.lab.tasks.gymnasium_description import load_description
 from adahi_ros.lab.training.recipes import load_encoder_recipe, load_recipe
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.safety.envelope import Envelope
-from adahi_ros.safety.limits import load_limits
+from adahi_ros.safety.limits_file import load_limits
 from adahi_ros.vision.encoder import Encoder
 from test.commands import trajectory
 

@@ -2,9 +2,68 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
+from rclpy.node import Node
+from rclpy.parameter import Parameter
+
+from adahi_ros.lab.nodes.domain import exclusive_domain
+from adahi_ros.lab.nodes.observer import Observer
+from test.nodes.in_process import NodesInProcess
+
+Make = Callable[..., Any]
+
+
+@contextmanager
+def observing(*names: str) -> Iterator[list[Observer]]:
+    """Yield observers of these names, alone in a domain."""
+    with exclusive_domain() as domain:
+        observers = [Observer(domain, name) for name in names]
+        yield observers
+        for observer in reversed(observers):
+            observer.close()
+
+
+@pytest.fixture
+def observer() -> Iterator[Observer]:
+    """A node beside those of a test, in a domain of its own."""
+    with observing("watcher") as (observer,):
+        yield observer
+
+
+@pytest.fixture
+def make_node(observer: Observer) -> Iterator[Make]:
+    """From a node's class, its parameters and rclpy's options to a node that ends with the test."""
+    nodes: list[Node] = []
+
+    def make(kind: Make, *arguments: Any, given: Mapping[str, Any] | None = None, **options: Any) -> Any:
+        overrides = [Parameter(name, value=value) for name, value in (given or {}).items()]
+        options = {"use_global_arguments": False, "parameter_overrides": overrides, **options}
+        nodes.append(kind(*arguments, context=observer.context, **options))
+        return nodes[-1]
+
+    yield make
+    for node in nodes:
+        node.destroy_node()
+
+
+@pytest.fixture
+def nodes(observer: Observer) -> Iterator[NodesInProcess]:
+    """Nodes in this process that are spun, and what ends them."""
+    nodes = NodesInProcess(observer)
+    yield nodes
+    nodes.close()
+
+
+@pytest.fixture
+def ends() -> Iterator[list[Observer]]:
+    """The two ends of a service in one domain: server and robot."""
+    with observing("server", "robot") as observers:
+        yield observers
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from sensor_msgs.msg import CompressedImage
 from adahi_ros.core.signature import CodeSpace, Feature, Signature
 from adahi_ros.core.texts import INSTRUCTION_LENGTH, NAME_LENGTH, TEXT_LENGTH
 from adahi_ros.nodes.common.messages import from_status, to_status
-from adahi_ros.nodes.common.parameters import ParameterError, filled, rows
+from adahi_ros.nodes.common.parameters import filled, rows
 from adahi_ros.nodes.common.verifier_messages import (
     IMAGE_BYTES,
     REQUEST,
@@ -36,6 +36,7 @@ from adahi_ros.nodes.robot.draft_policy_parts import check_fit
 from adahi_ros.protocol.description import Description
 from adahi_ros.protocol.records import Reason, StepRecord
 from adahi_ros.protocol.request import PARTS_MOST, PROTOCOL_VERSION, Request, RequestError, RequestFault
+from adahi_ros.robot.compatibility import FitError
 from adahi_ros.robot.requests import judged
 
 SIGNATURE = Signature(
@@ -91,7 +92,7 @@ def test_an_image_has_a_bound_too() -> None:
     assert fault == "images[1].data: length 10000001, must be at most 10000000"
 
 
-def test_the_middleware_delivers_what_is_longer_than_the_message_may_have_it() -> None:
+def test_the_middleware_delivers_what_is_longer_than_its_bound() -> None:
     """Where this fails, `check_request_bounds` may go."""
     named = serialize_message(VerifyDraft.Request(check_fields=False, robot_id="x" * MANY))
     assert len(deserialize_message(named, VerifyDraft.Request).robot_id) == MANY
@@ -198,7 +199,7 @@ def test_more_images_than_a_request_may_have_are_refused_before_the_first(camera
     )
     check_fit(features, contract, SIGNATURE, encoder)  # type: ignore[arg-type]
     message = "verification.vision: 'jpeg', sends 70 images with a window, must be at most 64"
-    with nullcontext() if fits else pytest.raises(ParameterError, match=message):
+    with nullcontext() if fits else pytest.raises(FitError, match=message):
         check_fit(jpegs, contract, SIGNATURE, encoder)  # type: ignore[arg-type]
 
 

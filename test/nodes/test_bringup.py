@@ -172,9 +172,7 @@ def test_mock_hardware_has_the_topics_of_a_real_panda(installed: Any) -> None:
     assert {f"{gripper}/_action/{part}" for part in parts} <= set(renamed.values())
 
 
-def test_mock_hardware_begins_with_the_shipped_controllers_or_those_of_ones_own(
-    installed: Any, tmp_path: Path
-) -> None:
+def test_mock_hardware_starts_the_shipped_controllers_or_given_ones(installed: Any, tmp_path: Path) -> None:
     installed(*OTHERS)
     nodes = started("panda_mock")
     assert nodes["ros2_control_node"].parameters["update_rate"] == 250

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
 
@@ -15,7 +14,6 @@ from adahi_ros.contract.fields import NANOSECONDS
 from adahi_ros.contract.parsing import parse_contract
 from adahi_ros.contract.sinks import INTERFACES, message_sink
 from adahi_ros.contract.sinks.joint_trajectory import JointTrajectorySink
-from adahi_ros.lab.nodes.domain import exclusive_domain
 from adahi_ros.lab.nodes.observer import Observer
 from adahi_ros.lab.tasks.trajectory_controller import TrajectoryController
 from adahi_ros.nodes.common.messages import from_stamp
@@ -30,14 +28,6 @@ def half(topic: str, joint: str) -> dict[str, Any]:
 
 
 STATES = {"topic": "joint_states", "type": "sensor_msgs/msg/JointState"}
-
-
-@pytest.fixture(scope="module")
-def observer() -> Iterator[Observer]:
-    with exclusive_domain() as domain:
-        observer = Observer(domain, "watcher")
-        yield observer
-        observer.close()
 
 
 @pytest.mark.parametrize(

@@ -2,43 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from rclpy.lifecycle import TransitionCallbackReturn
-from rclpy.parameter import Parameter
 
-from adahi_ros.lab.nodes.domain import exclusive_domain
-from adahi_ros.lab.nodes.observer import Observer
 from adahi_ros.nodes.robot.draft_policy_node import DraftPolicyNode
-
-
-@pytest.fixture(scope="module")
-def observer() -> Iterator[Observer]:
-    with exclusive_domain() as domain:
-        observer = Observer(domain, "watcher")
-        yield observer
-        observer.close()
+from test.nodes.conftest import Make
 
 
 @pytest.fixture
-def configured(
-    observer: Observer, exported: Path, capfd: pytest.CaptureFixture[str], request: pytest.FixtureRequest
-) -> Any:
+def configured(make_node: Make, exported: Path, capfd: pytest.CaptureFixture[str]) -> Any:
     """From parameters to whether a node could be configured with them, and what it said."""
 
     def configure(values: dict[str, Any]) -> tuple[bool, str]:
-        node = DraftPolicyNode(
-            context=observer.context,
-            use_global_arguments=False,
-            parameter_overrides=[
-                Parameter(name, value=value)
-                for name, value in {"checkpoint": str(exported / "draft"), **values}.items()
-            ],
-        )
-        request.addfinalizer(node.destroy_node)
+        node = make_node(DraftPolicyNode, given={"checkpoint": str(exported / "draft"), **values})
         result = node.trigger_configure()
         return result is TransitionCallbackReturn.SUCCESS, capfd.readouterr().err
 
@@ -56,7 +35,7 @@ def configured(
         ({"contract": "ball_camera"}, ["contract: 'ball_camera'", "features"]),
         ({"command_interface": "twist"}, ["command_interface: twist carries velocities"]),
         ({"command_interface": "joint_jog"}, ["command_interface: joint_jog"]),
-        ({"proposer": "mixture"}, ["index: '', must name an index"]),
+        ({"proposer": "mixture"}, ["index: '', must name a checkpoint"]),
         ({"proposer": "retrieval", "index": "nowhere"}, ["index: 'nowhere', cannot be loaded"]),
     ],
 )

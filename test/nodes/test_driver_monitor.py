@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
 
@@ -15,20 +14,11 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 from std_msgs.msg import Int32
 
 from adahi_ros.contract.monitors import Monitor
-from adahi_ros.lab.nodes.domain import exclusive_domain
 from adahi_ros.lab.nodes.observer import Observer
 from adahi_ros.nodes.common.parameters import ParameterError
 from adahi_ros.nodes.robot.driver_monitor import DriverMonitor
 
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-
-
-@pytest.fixture(scope="module")
-def observer() -> Iterator[Observer]:
-    with exclusive_domain() as domain:
-        observer = Observer(domain, "watcher")
-        yield observer
-        observer.close()
 
 
 def test_anything_but_running_is_reported_and_so_is_running_again(observer: Observer) -> None:

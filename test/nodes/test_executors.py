@@ -11,7 +11,6 @@ from rclpy.executors import Executor, SingleThreadedExecutor
 from std_msgs.msg import Bool
 from std_srvs.srv import Trigger
 
-from adahi_ros.lab.nodes.domain import exclusive_domain
 from adahi_ros.lab.nodes.observer import Observer
 from adahi_ros.nodes.common.deferred_service import DeferredService
 from adahi_ros.nodes.common.executors import executor_of, with_info
@@ -37,17 +36,16 @@ class Stage:
 
 
 @pytest.fixture(params=["events", "single-threaded"])
-def stage(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
+def stage(
+    observer: Observer, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Stage]:
     if request.param == "single-threaded":
         monkeypatch.setitem(sys.modules, "rclpy.experimental.events_executor", None)  # as with Humble
-    with exclusive_domain() as domain:
-        observer = Observer(domain, "stage")
-        observer._executor.remove_node(observer.node)
-        made = Stage(observer.node)
-        assert isinstance(made.executor, SingleThreadedExecutor) == (request.param == "single-threaded")
-        yield made
-        made.executor.shutdown()
-        observer.close()
+    observer._executor.remove_node(observer.node)
+    made = Stage(observer.node)
+    assert isinstance(made.executor, SingleThreadedExecutor) == (request.param == "single-threaded")
+    yield made
+    made.executor.shutdown()
 
 
 def test_a_callback_gets_a_message_and_its_information(stage: Stage) -> None:

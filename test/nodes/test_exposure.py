@@ -42,4 +42,4 @@ def test_a_verifier_without_security_warns_once() -> None:
     assert ended.returncode == 1  # it could not be configured, and had said all by then
     (warning,) = (line for line in ended.stderr.splitlines() if "ROS_SECURITY_ENABLE" in line)
     assert warning.startswith("[WARN]")
-    assert "docs/security.md" in warning
+    assert "docs/how_to/secure.md" in warning

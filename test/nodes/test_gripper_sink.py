@@ -18,7 +18,6 @@ from rclpy.task import Future
 
 from adahi_ros.contract.parsing import parse_contract
 from adahi_ros.contract.sinks.gripper_command import GripperCommandSink
-from adahi_ros.lab.nodes.domain import exclusive_domain
 from adahi_ros.lab.nodes.observer import Observer
 from adahi_ros.nodes.common.qos import message_type
 from adahi_ros.nodes.robot.goal_sink import GoalSink
@@ -93,14 +92,6 @@ class Driver:
         return CancelResponse.REJECT if self.cancels <= self.refused else CancelResponse.ACCEPT
 
 
-@pytest.fixture(scope="module")
-def observer() -> Iterator[Observer]:
-    with exclusive_domain() as domain:
-        observer = Observer(domain, "watcher")
-        yield observer
-        observer.close()
-
-
 @pytest.fixture
 def opened() -> Iterator[ExitStack]:
     with ExitStack() as opened:
@@ -135,8 +126,16 @@ class Hand:
         self.until(lambda: len(self.driver.handles) >= count, lambda: self.sink.send(position, 0))
 
 
-def test_a_goal_that_another_has_replaced_is_cancelled(observer: Observer, opened: ExitStack) -> None:
-    hand = Hand(observer, opened)
+MakeHand = Callable[..., Hand]
+
+
+@pytest.fixture
+def make_hand(observer: Observer, opened: ExitStack) -> MakeHand:
+    return lambda **named: Hand(observer, opened, **named)
+
+
+def test_a_goal_that_another_has_replaced_is_cancelled(make_hand: MakeHand) -> None:
+    hand = make_hand()
     hand.goals(1, OPEN)
     hand.goals(2, SHUT)
     old, new = hand.driver.handles
@@ -146,8 +145,8 @@ def test_a_goal_that_another_has_replaced_is_cancelled(observer: Observer, opene
     hand.until(lambda: new.is_cancel_requested, hand.sink.hold)
 
 
-def test_a_hold_cancels_every_goal_at_once(observer: Observer, opened: ExitStack) -> None:
-    hand = Hand(observer, opened, refused=1)
+def test_a_hold_cancels_every_goal_at_once(make_hand: MakeHand) -> None:
+    hand = make_hand(refused=1)
     hand.goals(1, OPEN)
     hand.until(lambda: hand.driver.cancels == 1 and hand.sink.fault != "", hand.sink.hold)
     assert hand.sink.fault == "hand: hand/goal does not cancel a goal (1 requests)"
@@ -155,10 +154,8 @@ def test_a_hold_cancels_every_goal_at_once(observer: Observer, opened: ExitStack
     hand.until(lambda: hand.sink.fault == "", hand.sink.hold)
 
 
-def test_a_driver_that_refuses_to_cancel_is_asked_a_bounded_number_of_times(
-    observer: Observer, opened: ExitStack
-) -> None:
-    hand = Hand(observer, opened, refused=10**6)
+def test_a_driver_that_refuses_to_cancel_gets_a_bounded_number_of_requests(make_hand: MakeHand) -> None:
+    hand = make_hand(refused=10**6)
     hand.goals(1, OPEN)
     said = f"({CANCEL_ATTEMPTS} requests)"
     hand.until(lambda: said in hand.sink.fault and hand.driver.cancels == CANCEL_ATTEMPTS, hand.sink.hold)
@@ -168,18 +165,16 @@ def test_a_driver_that_refuses_to_cancel_is_asked_a_bounded_number_of_times(
     assert said in hand.sink.fault
 
 
-def test_a_goal_that_is_accepted_after_the_hold_is_cancelled(observer: Observer, opened: ExitStack) -> None:
-    hand = Hand(observer, opened, waits=True)
+def test_a_goal_that_is_accepted_after_the_hold_is_cancelled(make_hand: MakeHand) -> None:
+    hand = make_hand(waits=True)
     hand.until(lambda: hand.driver.asked > 0, lambda: hand.sink.send(OPEN, 0))
     hand.sink.hold()
     hand.driver.accept()
     hand.until(lambda: bool(hand.driver.handles) and hand.driver.handles[0].is_cancel_requested)
 
 
-def test_a_goal_that_is_accepted_while_the_node_ends_is_cancelled(
-    observer: Observer, opened: ExitStack
-) -> None:
-    hand = Hand(observer, opened, waits=True)
+def test_a_goal_that_is_accepted_while_the_node_ends_is_cancelled(make_hand: MakeHand) -> None:
+    hand = make_hand(waits=True)
     hand.until(lambda: hand.driver.asked > 0, lambda: hand.sink.send(OPEN, 0))
     hand.sink.hold()
     hand.driver.accept()  # its answer is read by nothing but the end
@@ -187,10 +182,8 @@ def test_a_goal_that_is_accepted_while_the_node_ends_is_cancelled(
     assert [handle.is_cancel_requested for handle in hand.driver.handles] == [True]
 
 
-def test_a_driver_without_an_answer_does_not_keep_the_node_from_its_end(
-    observer: Observer, opened: ExitStack
-) -> None:
-    hand = Hand(observer, opened, waits=True)
+def test_a_driver_without_an_answer_does_not_keep_the_node_from_its_end(make_hand: MakeHand) -> None:
+    hand = make_hand(waits=True)
     hand.until(lambda: hand.driver.asked > 0, lambda: hand.sink.send(OPEN, 0))
     hand.closing.close()
     assert hand.driver.handles == []

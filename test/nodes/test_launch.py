@@ -32,7 +32,7 @@ def nodes_of(description: Any, context: Any) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("job", JOBS)
-def test_every_argument_has_a_description_and_a_default_but_a_robots_params_file(job: str) -> None:
+def test_every_argument_has_a_description_and_all_but_one_a_default(job: str) -> None:
     arguments = description_of(job).get_launch_arguments()
     assert arguments
     for argument in arguments:
@@ -158,7 +158,7 @@ def test_every_node_is_in_the_enclave(job: str, enclave: str) -> None:
 
 
 @pytest.mark.parametrize("job", ["draft", "robot"])
-def test_a_draft_is_configured_and_activated_unless_somebody_else_does_that(job: str) -> None:
+def test_a_draft_is_configured_and_activated_without_autostart_false(job: str) -> None:
     assert parameters_of(node_of(job, **FILES))["autostart"] is True
     assert parameters_of(node_of(job, **FILES, autostart="false"))["autostart"] is False
 
@@ -178,7 +178,7 @@ def test_a_policy_that_is_to_be_run_by_goals_has_its_runner_beside_it(job: str, 
 
 
 @pytest.mark.parametrize("job", ["verifier", "all"])
-def test_a_target_is_named_by_a_file_that_is_here_or_as_a_checkpoint_of_the_package(
+def test_a_target_is_a_file_that_is_here_or_a_checkpoint_of_the_package(
     job: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def checkpoint(target: str = "") -> str:
@@ -241,7 +241,7 @@ OF_THE_ROBOT = {
 
 
 @pytest.mark.parametrize("job", ["draft", "robot"])
-def test_what_is_given_wins_over_the_parameter_file_and_what_is_not_does_not(job: str) -> None:
+def test_what_is_given_wins_over_the_parameter_file_and_nothing_else_does(job: str) -> None:
     left = parameters_of(node_of(job, **FILES))
     assert not left.keys() & {*OF_THE_ROBOT, "command_interface"}
     given = {
@@ -256,7 +256,7 @@ def test_what_is_given_wins_over_the_parameter_file_and_what_is_not_does_not(job
     ("file", "arm", "namespace"),
     [("franka_panda.launch.xml", "franka_panda", "/"), ("so101.launch.yaml", "so101", "/follower")],
 )
-def test_an_example_starts_a_robots_node_with_the_contract_and_limits_of_its_arm(
+def test_an_example_starts_a_node_with_the_contract_and_limits_of_its_arm(
     file: str, arm: str, namespace: str
 ) -> None:
     from launch import LaunchContext

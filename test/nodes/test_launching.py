@@ -29,7 +29,7 @@ def test_a_node_that_was_asked_to_end_is_none() -> None:
     told(-9, shutting_down=True)
 
 
-def test_an_interrupt_breaks_off_nothing_that_launch_does_but_still_ends_who_runs_none() -> None:
+def test_an_interrupt_breaks_off_nothing_that_launch_does() -> None:
     async def interrupted() -> bool:
         signal.raise_signal(signal.SIGINT)
         return True

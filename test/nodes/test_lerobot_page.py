@@ -1,4 +1,4 @@
-"""The files of docs/run_lerobot.md work as they stand."""
+"""The files of docs/how_to/run_lerobot.md work as they stand."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from adahi_ros.contract.parsing import load_contract
 from adahi_ros.nodes.common.parameters import filled
 from adahi_ros.nodes.robot.draft_policy_parameters import DraftPolicyParameters
 from adahi_ros.nodes.robot.draft_policy_parts import controller_of, policy_and_contract
-from adahi_ros.safety.limits import load_limits
+from adahi_ros.safety.limits_file import load_limits
 from adahi_ros.safety.named_limits import limits_path
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs/run_lerobot.md").read_text()
+PAGE = (Path(__file__).resolve().parents[2] / "docs/how_to/run_lerobot.md").read_text()
 CONTRACT, TARGET, PARAMETERS = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
 
 
@@ -44,7 +44,7 @@ def test_the_target_names_the_actions_of_the_contract(contract: str) -> None:
     assert [camera.key for camera in read.cameras] == ["observation.images.front", "observation.images.wrist"]
 
 
-def test_the_parameters_make_a_robot_without_a_policy_that_is_held_until_a_plan_comes(contract: str) -> None:
+def test_the_parameters_make_a_robot_that_is_held_until_a_plan_comes(contract: str) -> None:
     (given,) = yaml.safe_load(PARAMETERS).values()
     values = filled(DraftPolicyParameters, {**dict(flat(given["ros__parameters"])), "contract": contract})
     policy, read = policy_and_contract(values)

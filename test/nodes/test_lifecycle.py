@@ -10,73 +10,52 @@ from typing import Any
 
 import pytest
 from rclpy.lifecycle import TransitionCallbackReturn
-from rclpy.parameter import Parameter
 
-from adahi_ros.lab.nodes.domain import exclusive_domain
-from adahi_ros.lab.nodes.observer import Observer
 from adahi_ros.nodes.robot import draft_policy_parts
 from adahi_ros.nodes.robot.draft_policy_node import DraftPolicyNode
 from adahi_ros.robot.session import VerifierSession
 from adahi_ros.robot.steps import Totals
+from test.nodes.conftest import Make
 
 
-def test_an_error_closes_everything(checkpoints: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_closes_everything(
+    make_node: Make, checkpoints: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def broken(session: VerifierSession, now_s: float) -> None:
         raise MemoryError
 
-    with exclusive_domain() as domain:
-        observer = Observer(domain, "watcher")
-        node = DraftPolicyNode(
-            context=observer.context,
-            use_global_arguments=False,
-            parameter_overrides=[Parameter("checkpoint", value=str(checkpoints / "draft"))],
+    node = make_node(DraftPolicyNode, given={"checkpoint": str(checkpoints / "draft")})
+
+    def open_now() -> tuple[set[str], set[str], int]:
+        topics = (
+            {each.topic_name for each in entities} for entities in (node.publishers, node.subscriptions)
         )
+        return *topics, len(list(node.clients)) + len(list(node.timers))
 
-        def open_now() -> tuple[set[str], set[str], int]:
-            topics = (
-                {entity.topic_name for entity in entities}
-                for entities in (node.publishers, node.subscriptions)
-            )
-            return *topics, len(list(node.clients)) + len(list(node.timers))
-
-        try:
-            before = open_now()
-            for _ in range(2):
-                assert node.trigger_configure() is TransitionCallbackReturn.SUCCESS
-                assert open_now() != before
-                with monkeypatch.context() as patch:
-                    patch.setattr(VerifierSession, "start", broken)
-                    assert node.trigger_activate() is TransitionCallbackReturn.ERROR
-                assert open_now() == before
-            assert node.trigger_configure() is TransitionCallbackReturn.SUCCESS
-            assert node.trigger_shutdown() is TransitionCallbackReturn.SUCCESS
-            assert open_now() == before
-        finally:
-            node.destroy_node()
-            observer.close()
+    before = open_now()
+    for _ in range(2):
+        assert node.trigger_configure() is TransitionCallbackReturn.SUCCESS
+        assert open_now() != before
+        with monkeypatch.context() as patch:
+            patch.setattr(VerifierSession, "start", broken)
+            assert node.trigger_activate() is TransitionCallbackReturn.ERROR
+        assert open_now() == before
+    assert node.trigger_configure() is TransitionCallbackReturn.SUCCESS
+    assert node.trigger_shutdown() is TransitionCallbackReturn.SUCCESS
+    assert open_now() == before
 
 
 def test_what_came_of_its_steps_is_said_at_the_end(
-    checkpoints: Path, capfd: pytest.CaptureFixture[str]
+    make_node: Make, checkpoints: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    with exclusive_domain() as domain:
-        observer = Observer(domain, "watcher")
-        node = DraftPolicyNode(
-            context=observer.context,
-            use_global_arguments=False,
-            parameter_overrides=[Parameter("checkpoint", value=str(checkpoints / "draft"))],
-        )
-        try:
-            assert node.trigger_configure() is TransitionCallbackReturn.SUCCESS
-            assert node.trigger_activate() is TransitionCallbackReturn.SUCCESS
-            node._loop.totals = Totals(steps=7, transmitted=4, verified=3)
-            node.hold_still()
-            assert "over: 7 steps, 4 transmitted, 3 verified" in capfd.readouterr().err
-            node.hold_still()
-            assert "over" not in capfd.readouterr().err
-        finally:
-            node.destroy_node()
-            observer.close()
+    node = make_node(DraftPolicyNode, given={"checkpoint": str(checkpoints / "draft")})
+    assert node.trigger_configure() is TransitionCallbackReturn.SUCCESS
+    assert node.trigger_activate() is TransitionCallbackReturn.SUCCESS
+    node._loop.totals = Totals(steps=7, transmitted=4, verified=3)
+    node.hold_still()
+    assert "over: 7 steps, 4 transmitted, 3 verified" in capfd.readouterr().err
+    node.hold_still()
+    assert "over" not in capfd.readouterr().err
 
 
 @pytest.fixture
@@ -86,33 +65,23 @@ def _garbage_as_before() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("_garbage_as_before")
-def test_the_collector_does_not_look_at_the_policy_once_configured_and_finds_it_when_it_is_gone(
-    exported: Path, monkeypatch: pytest.MonkeyPatch
+def test_the_collector_passes_over_a_configured_policy_and_finds_it_later(
+    make_node: Make, exported: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loaded: list[weakref.ref[Any]] = []
     load = draft_policy_parts.policy_from
 
-    def noticed(values: dict[str, Any]) -> Any:
-        policy = load(values)
+    def noticed(values: Any) -> Any:
+        policy: Any = load(values)
         policy.itself = policy  # only the collector can tell that nobody else has it any more
         loaded.append(weakref.ref(policy))
         return policy
 
     monkeypatch.setattr(draft_policy_parts, "policy_from", noticed)
-    with exclusive_domain() as domain:
-        observer = Observer(domain, "watcher")
-        node = DraftPolicyNode(
-            context=observer.context,
-            use_global_arguments=False,
-            parameter_overrides=[Parameter("checkpoint", value=str(exported / "draft"))],
-        )
-        try:
-            for _ in range(2):
-                assert node.trigger_configure() is TransitionCallbackReturn.SUCCESS
-                assert not any(each is loaded[-1]() for each in gc.get_objects())
-                assert node.trigger_cleanup() is TransitionCallbackReturn.SUCCESS
-            assert loaded[1]() is not None
-            assert loaded[0]() is None
-        finally:
-            node.destroy_node()
-            observer.close()
+    node = make_node(DraftPolicyNode, given={"checkpoint": str(exported / "draft")})
+    for _ in range(2):
+        assert node.trigger_configure() is TransitionCallbackReturn.SUCCESS
+        assert not any(each is loaded[-1]() for each in gc.get_objects())
+        assert node.trigger_cleanup() is TransitionCallbackReturn.SUCCESS
+    assert loaded[1]() is not None
+    assert loaded[0]() is None

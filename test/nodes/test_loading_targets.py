@@ -5,98 +5,61 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from adahi_msgs.srv import DescribeTarget, LoadTarget, VerifyDraft
-from rclpy.parameter import Parameter
 
-from adahi_ros.lab.nodes.domain import exclusive_domain
-from adahi_ros.lab.nodes.observer import Observer
-from adahi_ros.nodes.common.executors import executor_of
-from adahi_ros.nodes.common.managed import started
 from adahi_ros.nodes.common.qos import verify_qos
 from adahi_ros.nodes.server import target_verifier_node
 from adahi_ros.nodes.server.target_verifier_node import TargetVerifierNode
-
-DEADLINE_S = 30.0
+from test.nodes.in_process import DEADLINE_S, NodesInProcess
 
 
 class Loading:
-    """A verifier that is spun, and loads what it is told only once it may."""
+    """A verifier that is spun, and loads a policy only once it may."""
 
-    def __init__(self, observer: Observer, node: TargetVerifierNode, may_load: threading.Event) -> None:
-        self.observer = observer
-        self.node = node
-        self.may_load = may_load
+    def __init__(self, nodes: NodesInProcess, node: TargetVerifierNode) -> None:
+        self.nodes, self.node, self.may_load = nodes, node, threading.Event()
+        observer = nodes.observer
         self._loading = observer.node.create_client(LoadTarget, "target_verifier/load_target")
         self._describing = observer.node.create_client(DescribeTarget, "describe_target")
         qos = verify_qos("best_effort")
         self._verifying = observer.node.create_client(VerifyDraft, "verify_draft", qos_profile=qos)
 
-    def call(self, client: Any, request: Any) -> Any:
-        return self.observer.call(client, request, DEADLINE_S)
-
     def load(self, name: str, checkpoint: Path) -> Any:
         request = LoadTarget.Request(target=name, checkpoint=str(checkpoint))
-        self.observer.wait_until(self._loading.service_is_ready, DEADLINE_S, "the service")
+        self.nodes.wait(self._loading.service_is_ready, "the service")
         return self._loading.call_async(request)
 
     def load_at_once(self, name: str, checkpoint: Path) -> LoadTarget.Response:
-        return self.call(self._loading, LoadTarget.Request(target=name, checkpoint=str(checkpoint)))
+        return self.nodes.call(self._loading, LoadTarget.Request(target=name, checkpoint=str(checkpoint)))
 
     def reply(self, future: Any) -> LoadTarget.Response:
-        self.observer.wait_until(future.done, DEADLINE_S, "a reply to load_target")
+        self.nodes.wait(future.done, "a reply to load_target")
         return future.result()
 
     def check_serves(self) -> None:
-        assert self.call(self._describing, DescribeTarget.Request()).target == "arm"
-        status = self.call(self._verifying, VerifyDraft.Request(robot_id="leg")).status
+        assert self.nodes.call(self._describing, DescribeTarget.Request()).target == "arm"
+        status = self.nodes.call(self._verifying, VerifyDraft.Request(robot_id="leg")).status
         assert status == VerifyDraft.Response.STATUS_PROTOCOL_MISMATCH  # it was looked at
 
 
 @pytest.fixture
-def loading(exported: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Loading]:
-    may_load, over = threading.Event(), threading.Event()
-    with exclusive_domain() as domain:
-        observer = Observer(domain, "watcher")
-        node = started(
-            partial(
-                TargetVerifierNode,
-                context=observer.context,
-                use_global_arguments=False,
-                parameter_overrides=[
-                    Parameter("checkpoint", value=str(exported / "target")),
-                    Parameter("target", value="arm"),
-                    Parameter("loads_targets", value=True),
-                ],
-            )
-        )
-        load = target_verifier_node.served_target
+def loading(nodes: NodesInProcess, exported: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Loading]:
+    values = {"checkpoint": str(exported / "target"), "target": "arm", "loads_targets": True}
+    loading = Loading(nodes, nodes.start(TargetVerifierNode, values))
+    load = target_verifier_node.served_target
 
-        def slow(*arguments: Any) -> Any:
-            assert may_load.wait(DEADLINE_S)
-            return load(*arguments)
+    def slow(*arguments: Any) -> Any:
+        assert loading.may_load.wait(DEADLINE_S)
+        return load(*arguments)
 
-        monkeypatch.setattr(target_verifier_node, "served_target", slow)
-        executor = executor_of(node)
-
-        def spin() -> None:
-            while not over.is_set():
-                executor.spin_once(0.05)
-
-        thread = threading.Thread(target=spin)
-        thread.start()
-        try:
-            yield Loading(observer, node, may_load)
-        finally:
-            may_load.set()
-            over.set()
-            thread.join()
-            node.destroy_node()
-            observer.close()
+    monkeypatch.setattr(target_verifier_node, "served_target", slow)
+    nodes.spin(loading.node)
+    yield loading
+    loading.may_load.set()
 
 
 def test_robots_are_served_while_a_policy_is_loaded(loading: Loading, exported: Path) -> None:
@@ -114,7 +77,7 @@ def test_a_verifier_can_be_cleaned_up_while_a_policy_is_loaded(loading: Loading,
     loaded = loading.load("spare", exported / "target")
     loading.check_serves()
     for label in ("deactivate", "cleanup"):
-        assert loading.observer.change_state("target_verifier", label, DEADLINE_S, lambda: None)
+        assert loading.nodes.observer.change_state("target_verifier", label, DEADLINE_S, lambda: None)
     loading.may_load.set()
     assert loading.reply(loaded).message == "target_verifier: was cleaned up while it loaded"
     again = loading.load_at_once("spare", exported / "target")

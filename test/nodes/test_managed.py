@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
 import pytest
 from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
-from rclpy.parameter import Parameter
 from std_msgs.msg import Header
 
-from adahi_ros.lab.nodes.domain import exclusive_domain
-from adahi_ros.lab.nodes.observer import Observer
 from adahi_ros.nodes.common.managed import ManagedNode, ManagedParameters
 from adahi_ros.nodes.common.parameters import parameter
+from test.nodes.conftest import Make
 
 BONDPY = "bondpy.bondpy"
-Make = Callable[..., "Managed"]
 
 
 @dataclass(frozen=True)
@@ -73,21 +69,8 @@ def bonds(monkeypatch: pytest.MonkeyPatch) -> list[Bond]:
 
 
 @pytest.fixture
-def make() -> Iterator[Make]:
-    with exclusive_domain() as domain:
-        observer = Observer(domain, "watcher")
-        nodes: list[Managed] = []
-
-        def make(**values: Any) -> Managed:
-            overrides = [Parameter(name, value=value) for name, value in values.items()]
-            options = {"context": observer.context, "use_global_arguments": False}
-            nodes.append(Managed("managed", Told, parameter_overrides=overrides, **options))
-            return nodes[-1]
-
-        yield make
-        for node in nodes:
-            node.destroy_node()
-        observer.close()
+def make(make_node: Make) -> Make:
+    return lambda **values: make_node(Managed, "managed", Told, given=values)
 
 
 FORMED, DISSOLVED = ["start 0.1 4"], ["start 0.1 4", "break", "shutdown"]

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from typing import Any
 
-import pytest
 from adahi_msgs.srv import VerifyDraft
 
-from adahi_ros.lab.nodes.domain import exclusive_domain
 from adahi_ros.lab.nodes.observer import Observer
 from adahi_ros.nodes.common.qos import verify_qos
 from adahi_ros.nodes.common.reachable import Clients
@@ -31,15 +28,6 @@ class Counted:
         self._service.send_response(response, header)
 
 
-@pytest.fixture
-def ends() -> Iterator[tuple[Observer, Observer]]:
-    with exclusive_domain() as domain:
-        server, robot = Observer(domain, "server"), Observer(domain, "robot")
-        yield server, robot
-        robot.close()
-        server.close()
-
-
 def taken(service: Any, count: int) -> list[tuple[VerifyDraft.Request, Any]]:
     """Wait for requests."""
     found: list[tuple[VerifyDraft.Request, Any]] = []
@@ -58,7 +46,7 @@ def client_for(robot: Observer, reliability: str) -> Any:
     return robot.node.create_client(VerifyDraft, "verify_draft", qos_profile=verify_qos(reliability))
 
 
-def test_each_client_has_a_guid_whatever_name_it_uses(ends: tuple[Observer, Observer]) -> None:
+def test_each_client_has_a_guid_whatever_name_it_uses(ends: list[Observer]) -> None:
     server, robot = ends
     service = server.node.create_service(VerifyDraft, "verify_draft", lambda request, response: response)
     clients = [client_for(robot, "reliable") for _ in range(2)]
@@ -75,7 +63,7 @@ def test_each_client_has_a_guid_whatever_name_it_uses(ends: tuple[Observer, Obse
 
 
 def test_a_client_that_no_reply_reaches_blocks_once_under_all_its_names(
-    ends: tuple[Observer, Observer],
+    ends: list[Observer],
 ) -> None:
     server, robot = ends
     service = server.node.create_service(

@@ -2,64 +2,34 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from adahi_msgs.srv import DescribeTarget, VerifyDraft
-from rclpy.parameter import Parameter
 
-from adahi_ros.lab.nodes.domain import exclusive_domain
 from adahi_ros.lab.nodes.observer import Observer
-from adahi_ros.nodes.common.executors import executor_of
-from adahi_ros.nodes.common.managed import started
 from adahi_ros.nodes.common.parameters import ParameterError
 from adahi_ros.nodes.common.qos import verify_qos
 from adahi_ros.nodes.server.target_verifier_node import TargetVerifierNode
 from adahi_ros.nodes.server.target_verifier_parameters import check_robots
+from test.nodes.in_process import DEADLINE_S, NodesInProcess
 
-DEADLINE_S = 30.0
 Start = Callable[..., TargetVerifierNode]
 
 
 @pytest.fixture
-def observer() -> Iterator[Observer]:
-    with exclusive_domain() as domain:
-        observer = Observer(domain, "watcher")
-        yield observer
-        observer.close()
-
-
-@pytest.fixture
-def start(observer: Observer, exported: Path) -> Iterator[Start]:
-    """What starts a verifier and spins it."""
-    nodes: list[TargetVerifierNode] = []
-    threads: list[threading.Thread] = []
-    over = threading.Event()
-
-    def spin(node: TargetVerifierNode) -> None:
-        executor = executor_of(node)
-        while not over.is_set():
-            executor.spin_once(0.05)
+def start(nodes: NodesInProcess, exported: Path) -> Start:
+    """A function that starts a verifier and spins it."""
 
     def start(robots: list[str], *arguments: str) -> TargetVerifierNode:
-        told = {"checkpoint": str(exported / "target"), "robots": robots, "batch.quota_hz": 4.0}
-        overrides = [Parameter(name, value=value) for name, value in told.items()]
-        make = partial(TargetVerifierNode, context=observer.context, use_global_arguments=False)
-        nodes.append(started(partial(make, parameter_overrides=overrides, cli_args=list(arguments))))
-        threads.append(threading.Thread(target=spin, args=(nodes[-1],)))
-        threads[-1].start()
-        return nodes[-1]
+        values = {"checkpoint": str(exported / "target"), "robots": robots, "batch.quota_hz": 4.0}
+        node = nodes.start(TargetVerifierNode, values, cli_args=list(arguments))
+        nodes.spin(node)
+        return node
 
-    yield start
-    over.set()
-    for thread in threads:
-        thread.join()
-    for node in nodes:
-        node.destroy_node()
+    return start
 
 
 def client(observer: Observer, name: str) -> Any:
@@ -116,6 +86,6 @@ def test_a_name_that_no_service_can_have_is_refused(name: str) -> None:
     check_robots(["x" * 64])
 
 
-def test_a_robot_that_is_named_twice_is_refused_for_each_name_has_one_service() -> None:
+def test_a_robot_that_is_named_twice_is_refused() -> None:
     with pytest.raises(ParameterError, match=r"^robots: 'r1', must not be there twice"):
         check_robots(["r1", "r2", "r1"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import FrozenInstanceError, dataclass
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,6 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter as Value
 
 from adahi_ros.core.registry import argument
-from adahi_ros.lab.nodes.domain import exclusive_domain
-from adahi_ros.lab.nodes.observer import Observer
 from adahi_ros.nodes.common.parameters import (
     ParameterError,
     Parameters,
@@ -26,6 +24,9 @@ from adahi_ros.nodes.common.parameters import (
     parameter,
     rows,
 )
+from test.nodes.conftest import Make
+
+Given = Callable[[dict[str, Any]], Node]
 
 
 @dataclass(frozen=True)
@@ -83,18 +84,14 @@ class Choosing:
 
 
 @pytest.fixture
-def node() -> Iterator[Node]:
-    with exclusive_domain() as domain:
-        observer = Observer(domain, "watcher")
-        node = Node(
-            "parameters",
-            context=observer.context,
-            use_global_arguments=False,
-            parameter_overrides=[Value("size", value=99), Value("colour", value="blue")],
-        )
-        yield node
-        node.destroy_node()
-        observer.close()
+def given(make_node: Make) -> Given:
+    """From the values that a node is started with to the node."""
+    return lambda values: make_node(Node, "parameters", given=values)
+
+
+@pytest.fixture
+def node(given: Given) -> Node:
+    return given({"size": 99, "colour": "blue"})
 
 
 def test_a_group_is_named_before_its_parameters_in_the_order_of_the_fields() -> None:
@@ -115,22 +112,12 @@ def test_values_are_filled_in_by_their_names_and_nobody_can_change_them() -> Non
         found.size = 3  # type: ignore[misc]
 
 
-def test_what_a_node_reads_is_what_was_set() -> None:
-    with exclusive_domain() as domain:
-        observer = Observer(domain, "watcher")
-        given = {"ends.low": 0.75, "ends.names": ["a", "b"], "joints": [""], "ends.high": 2.0}
-        node = Node(
-            "parameters",
-            context=observer.context,
-            use_global_arguments=False,
-            parameter_overrides=[Value(name, value=value) for name, value in given.items()],
-        )
-        parameters = Parameters(node, Nested)
-        assert parameters.read() == Nested(1, "green", Ends(("a", "b"), 0.75), (), Late(2.0))
-        assert node.set_parameters([Value("ends.names", value=[""])])[0].successful
-        assert parameters.read().ends == Ends((), 0.75)
-        node.destroy_node()
-        observer.close()
+def test_what_a_node_reads_is_what_was_set(given: Given) -> None:
+    node = given({"ends.low": 0.75, "ends.names": ["a", "b"], "joints": [""], "ends.high": 2.0})
+    parameters = Parameters(node, Nested)
+    assert parameters.read() == Nested(1, "green", Ends(("a", "b"), 0.75), (), Late(2.0))
+    assert node.set_parameters([Value("ends.names", value=[""])])[0].successful
+    assert parameters.read().ends == Ends((), 0.75)
 
 
 @pytest.mark.parametrize(
@@ -144,21 +131,10 @@ def test_what_a_node_reads_is_what_was_set() -> None:
     ],
 )
 def test_what_is_of_another_type_or_out_of_range_is_told_in_one_sentence(
-    name: str, value: Any, says: str
+    given: Given, name: str, value: Any, says: str
 ) -> None:
-    with exclusive_domain() as domain:
-        observer = Observer(domain, "watcher")
-        node = Node(
-            "parameters",
-            context=observer.context,
-            use_global_arguments=False,
-            parameter_overrides=[Value(name, value=value)],
-        )
-        parameters = Parameters(node, Nested)
-        with pytest.raises(ParameterError) as told:
-            parameters.read()
-        node.destroy_node()
-        observer.close()
+    with pytest.raises(ParameterError) as told:
+        Parameters(given({name: value}), Nested).read()
     assert str(told.value) == says
 
 
@@ -213,19 +189,10 @@ def test_only_live_ones_can_be_set_while_frozen(node: Node) -> None:
     assert parameters.changed
 
 
-def test_what_no_parameter_is_named_like_is_told_with_the_nearest(capfd: pytest.CaptureFixture[str]) -> None:
-    with exclusive_domain() as domain:
-        observer = Observer(domain, "watcher")
-        given = {"colur": "red", "calibration.rate": 0.5, "use_sim_time": False}
-        node = Node(
-            "parameters",
-            context=observer.context,
-            use_global_arguments=False,
-            parameter_overrides=[Value(name, value=value) for name, value in given.items()],
-        )
-        Parameters(node, Few)
-        node.destroy_node()
-        observer.close()
+def test_what_no_parameter_is_named_like_is_told_with_the_nearest(
+    given: Given, capfd: pytest.CaptureFixture[str]
+) -> None:
+    Parameters(given({"colur": "red", "calibration.rate": 0.5, "use_sim_time": False}), Few)
     said = capfd.readouterr().err
     assert "colur: no parameter of this node, ignored; did you mean colour?" in said
     assert "calibration" not in said

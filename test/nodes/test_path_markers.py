@@ -17,16 +17,7 @@ from adahi_ros.nodes.monitoring.path_markers_node import (
     points_from,
 )
 from adahi_ros.nodes.monitoring.planned_path import FALLBACK, VERIFIED, ArmPoints, Colour, Lines
-
-URDF = """
-<robot name="plane"><link name="base_link"/><link name="upper"/><link name="lower"/><link name="tip"/>
-<joint name="shoulder" type="revolute"><parent link="base_link"/><child link="upper"/>
-<axis xyz="0 0 1"/></joint>
-<joint name="elbow" type="revolute"><parent link="upper"/><child link="lower"/>
-<origin xyz="1 0 0"/><axis xyz="0 0 1"/></joint>
-<joint name="end" type="fixed"><parent link="lower"/><child link="tip"/><origin xyz="0.5 0 0"/></joint>
-</robot>
-"""
+from test.nodes.test_planned_path import URDF
 
 
 def values(**changes: Any) -> PathMarkersParameters:

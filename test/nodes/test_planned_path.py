@@ -44,7 +44,7 @@ def tip(shoulder: float, elbow: float) -> list[float]:
     return [np.cos(shoulder) + 0.5 * np.cos(angle), np.sin(shoulder) + 0.5 * np.sin(angle), 0.0]
 
 
-def test_an_arm_is_where_its_joints_are_and_its_draft_where_that_commands_them() -> None:
+def test_an_arm_is_where_its_joints_are_and_its_draft_where_it_commands() -> None:
     source = ArmPoints(CHAIN, ["elbow", "shoulder"])
     with pytest.raises(PointError, match="joint_states: no position of shoulder"):
         source.executed(EXECUTED)

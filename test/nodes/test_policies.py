@@ -127,7 +127,7 @@ def test_what_robots_get_is_the_same_whether_it_was_asked_before(monkeypatch: py
     assert np.asarray(first.actions).std() > 0
 
 
-def test_a_target_that_is_not_to_be_had_yet_may_come_and_a_draft_must_be_there(
+def test_a_target_may_be_unavailable_at_first_and_a_draft_must_be_there(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     policy = Elsewhere()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,19 +11,10 @@ from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.task import Future
 from std_srvs.srv import Trigger
 
-from adahi_ros.lab.nodes.domain import exclusive_domain
 from adahi_ros.lab.nodes.observer import Observer
 from adahi_ros.nodes.robot import policy_client
 from adahi_ros.nodes.robot.policy_client import NotStartedError, PolicyNode
 from adahi_ros.robot.policy_run import Preparation
-
-
-@pytest.fixture
-def observer() -> Iterator[Observer]:
-    with exclusive_domain() as domain:
-        observer = Observer(domain, "runner")
-        yield observer
-        observer.close()
 
 
 @pytest.mark.parametrize("killed", [True, False])

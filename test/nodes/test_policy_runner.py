@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
@@ -13,12 +13,12 @@ from adahi_msgs.action import RunPolicy
 from adahi_msgs.msg import EpisodeResult, SafetyState
 from rclpy.qos import DurabilityPolicy, QoSProfile
 
-from adahi_ros.lab.nodes.domain import exclusive_domain
 from adahi_ros.lab.nodes.observer import Observer
 from adahi_ros.nodes.robot import policy_runner_node
 from adahi_ros.nodes.robot.policy_runner_node import PolicyRunnerNode
 from adahi_ros.protocol.records import StepRecord
 from adahi_ros.robot.policy_run import Attempt, AttemptLimits, End, NodeState, Preparation
+from test.nodes.conftest import Make
 
 NO_LIMITS = AttemptLimits(time_s=0.0, no_verifier_s=0.0, no_steps_s=0.0, stopped_s=0.0)
 LIMITS = AttemptLimits(time_s=2.0, no_verifier_s=2.0, no_steps_s=2.0, stopped_s=0.0)
@@ -32,19 +32,10 @@ def test_error_codes_are_those_of_the_action() -> None:
 
 
 @pytest.fixture
-def observer() -> Iterator[Observer]:
-    with exclusive_domain() as domain:
-        observer = Observer(domain, "judge")
-        yield observer
-        observer.close()
-
-
-@pytest.fixture
-def runner(observer: Observer) -> Iterator[PolicyRunnerNode]:
-    node = PolicyRunnerNode(context=observer.context, use_global_arguments=False)
+def runner(observer: Observer, make_node: Make) -> PolicyRunnerNode:
+    node: PolicyRunnerNode = make_node(PolicyRunnerNode)
     observer._executor.add_node(node)
-    yield node
-    node.destroy_node()
+    return node
 
 
 def begin(runner: PolicyRunnerNode, record: StepRecord, begun_ns: int) -> Attempt:
@@ -61,7 +52,7 @@ def ended(observer: Observer, attempt: Attempt) -> End:
     return found[0]
 
 
-def test_a_judge_that_dds_introduces_late_is_heard_but_not_of_the_goal_before(
+def test_a_judge_that_dds_finds_late_is_heard_but_not_of_the_goal_before(
     observer: Observer, step_record: Callable[..., StepRecord], request: pytest.FixtureRequest
 ) -> None:
     """The runner meets its publisher only after it has spoken, of a goal before and of this one."""
@@ -136,7 +127,7 @@ def test_held_waits_until_the_arm_is_at_rest(
 
 
 @pytest.mark.parametrize("cancelled", [False, True])
-def test_a_goal_that_finds_the_policy_active_and_fails_waits_until_the_arm_is_at_rest(
+def test_a_goal_that_fails_on_an_active_policy_waits_for_the_arm_to_rest(
     observer: Observer, runner: PolicyRunnerNode, monkeypatch: pytest.MonkeyPatch, cancelled: bool
 ) -> None:
     """Someone else activated the policy's node: the arm still moves when the goal deactivates it."""
@@ -166,7 +157,7 @@ def test_a_goal_that_finds_the_policy_active_and_fails_waits_until_the_arm_is_at
 
 
 @pytest.mark.parametrize("seen", [False, True])
-def test_held_is_not_said_of_a_policy_node_that_was_killed_and_started_again(
+def test_held_is_not_said_of_a_policy_node_that_was_killed_and_restarted(
     observer: Observer, runner: PolicyRunnerNode, monkeypatch: pytest.MonkeyPatch, seen: bool
 ) -> None:
     """The new process is unconfigured, and knows nothing of the arm, which may still move."""

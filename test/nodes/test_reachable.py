@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -11,7 +10,6 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 from rclpy.service import Service
 from std_srvs.srv import Trigger
 
-from adahi_ros.lab.nodes.domain import exclusive_domain
 from adahi_ros.lab.nodes.observer import Observer
 from adahi_ros.nodes.common.executors import executor_of
 from adahi_ros.nodes.common.reachable import ServiceReplies
@@ -21,17 +19,8 @@ UNMATCHED = QoSProfile(depth=REQUESTS, durability=DurabilityPolicy.TRANSIENT_LOC
 LONG_S = 30.0
 
 
-@pytest.fixture
-def ends() -> Iterator[tuple[Observer, Observer]]:
-    with exclusive_domain() as domain:
-        server, robot = Observer(domain, "server"), Observer(domain, "robot")
-        yield server, robot
-        robot.close()
-        server.close()
-
-
 def test_a_client_that_replies_do_not_reach_is_served_and_gets_few_of_them(
-    ends: tuple[Observer, Observer], monkeypatch: pytest.MonkeyPatch
+    ends: list[Observer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its reader wants what the service's writer does not offer, so each reply would block for 0.1 s."""
     sent, send = [], Service.send_response

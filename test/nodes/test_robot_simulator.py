@@ -3,41 +3,26 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from adahi_msgs.msg import EpisodeResult
-from rclpy.parameter import Parameter
 
 from adahi_ros.lab.nodes import robot_simulator_node
-from adahi_ros.lab.nodes.domain import exclusive_domain
 from adahi_ros.lab.nodes.observer import Observer
 from adahi_ros.lab.nodes.robot_simulator_node import RobotSimulatorNode
 from adahi_ros.protocol.records import EpisodeRecord
+from test.nodes.conftest import Make
 
 LONG_S = 1e6  # longer than any test
 
 
 @pytest.fixture
-def observer() -> Iterator[Observer]:
-    with exclusive_domain() as domain:
-        observer = Observer(domain, "watcher")
-        yield observer
-        observer.close()
-
-
-@pytest.fixture
-def simulator(observer: Observer) -> Iterator[RobotSimulatorNode]:
-    node = RobotSimulatorNode(
-        context=observer.context,
-        use_global_arguments=False,
-        parameter_overrides=[Parameter("lockstep", value=True)],
-    )
+def simulator(observer: Observer, make_node: Make) -> RobotSimulatorNode:
+    node: RobotSimulatorNode = make_node(RobotSimulatorNode, given={"lockstep": True})
     observer._executor.add_node(node)
-    yield node
-    node.destroy_node()
+    return node
 
 
 def test_who_has_not_asked_for_the_results_is_not_waited_for(

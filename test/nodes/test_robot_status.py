@@ -189,7 +189,7 @@ def test_a_robot_is_a_topic_of_the_namespace_that_somebody_publishes(namespace: 
     assert late.topic == "/r2/listened_to"
 
 
-def test_without_a_namespace_all_robots_are_shown_in_the_order_of_their_topics() -> None:
+def test_without_a_namespace_all_robots_are_shown_ordered_by_topic() -> None:
     fleet = Fleet("", window_s=5.0)
     fleet.find(TOPICS, published)
     topics = [each["topic"] for each in fleet.figures(0.0)]

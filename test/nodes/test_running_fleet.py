@@ -73,7 +73,7 @@ def test_each_line_is_said_and_read_once() -> None:
     assert up.verifier.read == 5
 
 
-def test_a_verifier_that_is_killed_is_started_again_and_is_heard_from_its_first_line() -> None:
+def test_a_verifier_that_is_killed_is_started_and_read_again() -> None:
     up = Up()
     up.verifier.lines = ["one", f"{SERVING} arm"]
     up.fleet.await_serving()

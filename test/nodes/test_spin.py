@@ -101,7 +101,7 @@ HUNG_UP = INTERRUPTED.replace(
 )
 
 
-def test_a_terminal_that_is_closed_ends_no_node_that_was_started_with_nohup() -> None:
+def test_a_terminal_that_is_closed_ends_no_node_started_with_nohup() -> None:
     nohup = "import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)"
     code, errors = outcome("\n".join([nohup, HUNG_UP]), signal.SIGTERM)
     assert (code, "goes on" in errors, errors.count("last words")) == (0, True, 1), errors

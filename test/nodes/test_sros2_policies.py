@@ -11,11 +11,9 @@ from typing import Any
 import pytest
 from rclpy.lifecycle import LifecycleNode, TransitionCallbackReturn
 from rclpy.node import Node
-from rclpy.parameter import Parameter
 
 from adahi_ros.core.assets import asset
 from adahi_ros.lab.nodes.domain import exclusive_domain
-from adahi_ros.lab.nodes.observer import Observer
 from adahi_ros.lab.nodes.robot_simulator_node import RobotSimulatorNode
 from adahi_ros.nodes.common.manager_bond import TOPIC as BOND
 from adahi_ros.nodes.monitoring.bag_recorder_node import BagRecorderNode
@@ -25,6 +23,7 @@ from adahi_ros.nodes.robot.draft_policy_node import DraftPolicyNode
 from adahi_ros.nodes.robot.policy_runner_node import PolicyRunnerNode
 from adahi_ros.nodes.server.target_verifier_node import TargetVerifierNode
 from adahi_ros.security.policies import read_policy
+from test.nodes.conftest import Make
 
 End = tuple[str, str, str]
 """topic, service or action; what is done with it, in the words of a policy; its name in full."""
@@ -69,31 +68,19 @@ def opened(node: Node) -> Iterator[End]:
 
 
 @pytest.fixture
-def start() -> Iterator[Callable[..., Node]]:
+def start(make_node: Make) -> Callable[..., Node]:
     """From a node's class, namespace, remapping and parameters to the node, active."""
-    with exclusive_domain() as domain:
-        observer = Observer(domain, "watcher")
-        nodes: list[Node] = []
 
-        def start(kind: Any, namespace: str, remapped: list[str], **parameters: Any) -> Node:
-            given = parameters | ({"autostart": False} if issubclass(kind, LifecycleNode) else {})
-            node = kind(
-                context=observer.context,
-                namespace=namespace,
-                cli_args=["--ros-args", *(word for each in remapped for word in ("-r", each))],
-                use_global_arguments=False,
-                parameter_overrides=[Parameter(name, value=value) for name, value in given.items()],
-            )
-            nodes.append(node)
-            if isinstance(node, LifecycleNode):
-                for transition in (node.trigger_configure, node.trigger_activate):
-                    assert transition() is TransitionCallbackReturn.SUCCESS
-            return node
+    def start(kind: Any, namespace: str, remapped: list[str], **parameters: Any) -> Node:
+        given = parameters | ({"autostart": False} if issubclass(kind, LifecycleNode) else {})
+        remapping = ["--ros-args", *(word for each in remapped for word in ("-r", each))]
+        node: Node = make_node(kind, given=given, namespace=namespace, cli_args=remapping)
+        if isinstance(node, LifecycleNode):
+            for transition in (node.trigger_configure, node.trigger_activate):
+                assert transition() is TransitionCallbackReturn.SUCCESS
+        return node
 
-        yield start
-        for node in nodes:
-            node.destroy_node()
-        observer.close()
+    return start
 
 
 @pytest.mark.parametrize(

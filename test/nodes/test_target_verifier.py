@@ -8,7 +8,6 @@ import warnings
 from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,7 +15,6 @@ from typing import Any
 import numpy as np
 import pytest
 from adahi_msgs.srv import VerifyDraft
-from rclpy.parameter import Parameter
 from sensor_msgs.msg import CompressedImage
 
 from adahi_ros.acceptance.interface import Verdict
@@ -25,9 +23,6 @@ from adahi_ros.core.health_level import Level
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import Observations
 from adahi_ros.core.texts import TEXT_LENGTH
-from adahi_ros.lab.nodes.domain import exclusive_domain
-from adahi_ros.lab.nodes.observer import Observer
-from adahi_ros.nodes.common.managed import started
 from adahi_ros.nodes.common.throttled_log import ThrottledLog
 from adahi_ros.nodes.common.verifier_messages import from_request, to_reply
 from adahi_ros.nodes.server import target_verifier_parameters
@@ -37,6 +32,8 @@ from adahi_ros.policies.interface import Policy, Sampling
 from adahi_ros.protocol.request import PROTOCOL_VERSION, RequestFault, fingerprint_number
 from adahi_ros.protocol.window import SentWindows, WireWindow
 from adahi_ros.server.engine import REPLIES_KEPT
+from test.nodes.in_process import nodes_in_process
+from test.nodes.test_turns_elsewhere import Air
 
 Ask = Callable[..., VerifyDraft.Response]
 ROOM = 256
@@ -67,23 +64,10 @@ def running(exported: Path) -> Iterator[tuple[TargetVerifierNode, Counting]]:
         policies.append(Counting(load(*arguments)))
         return policies[0]
 
-    with exclusive_domain() as domain, pytest.MonkeyPatch.context() as patch:
+    with nodes_in_process() as nodes, pytest.MonkeyPatch.context() as patch:
         patch.setattr(target_verifier_parameters, "policy_from", counting)
-        observer = Observer(domain, "watcher")
-        node = started(
-            partial(
-                TargetVerifierNode,
-                context=observer.context,
-                use_global_arguments=False,
-                parameter_overrides=[
-                    Parameter("checkpoint", value=str(exported / "target")),
-                    Parameter("cache.robots", value=ROOM),
-                ],
-            )
-        )
-        yield node, policies[0]
-        node.destroy_node()
-        observer.close()
+        values = {"checkpoint": str(exported / "target"), "cache.robots": ROOM}
+        yield nodes.start(TargetVerifierNode, values), policies[0]
 
 
 @pytest.fixture(scope="module")
@@ -115,13 +99,6 @@ def test_a_retransmitted_request_gets_the_same_reply_without_the_target(served: 
     first, before = ask(step_id=1), policy.proposals
     assert first.status == VerifyDraft.Response.STATUS_OK
     assert ask(step_id=1) == first
-    assert policy.proposals == before
-
-
-def test_what_is_told_of_the_link_makes_no_other_request(served: tuple[Ask, Counting]) -> None:
-    ask, policy = served
-    first, before = ask(step_id=1), policy.proposals
-    assert ask(step_id=1, round_trip_ms=25.0) == first
     assert policy.proposals == before
 
 
@@ -162,7 +139,7 @@ def test_old_replies_are_forgotten(served: tuple[Ask, Counting]) -> None:
     assert policy.proposals == before + 1
 
 
-def test_robots_for_whom_there_is_no_room_ask_once_and_get_the_same_replies(
+def test_robots_without_room_ask_once_and_get_the_same_replies(
     served: tuple[Ask, Counting],
 ) -> None:
     ask, _ = served
@@ -247,7 +224,7 @@ LIES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("lie", LIES)
-def test_a_verdict_that_is_none_is_an_internal_error_and_the_next_request_is_served(
+def test_a_broken_verdict_is_an_internal_error_and_the_next_is_served(
     served: tuple[Ask, Counting], monkeypatch: pytest.MonkeyPatch, lie: str
 ) -> None:
     """A policy or a rule of another package may return anything; what is said of it ends no node."""
@@ -297,51 +274,27 @@ def test_of_large_strange_requests_nothing_is_kept_or_said_at_length(
     assert len(capfd.readouterr().err) < 10 * TEXT_LENGTH
 
 
-class Asked:
-    """In the place of rclpy's service: requests wait, replies are kept by their number of arrival."""
-
-    def __init__(self) -> None:
-        self.handle = self
-        self.waiting: list[VerifyDraft.Request] = []
-        self.replies: dict[int, VerifyDraft.Response] = {}
-        self._taken = 0
-
-    def service_take_request(self, kind: type) -> tuple[VerifyDraft.Request | None, int | None]:
-        if not self.waiting:
-            return None, None
-        self._taken += 1
-        return self.waiting.pop(0), self._taken - 1
-
-    def send_response(self, response: VerifyDraft.Response, header: int) -> None:
-        self.replies[header] = response
+def scheduler(node: TargetVerifierNode) -> tuple[Air, RequestScheduler]:
+    """A service in the place of rclpy's, and what serves it one by one."""
+    air, one = Air(), BatchParameters(size=1)
+    return air, RequestScheduler([("", air)], node._service, one, node._served, node._unheard)
 
 
 def test_of_the_requests_of_a_robot_that_wait_only_the_newest_is_verified(
     running: tuple[TargetVerifierNode, Counting],
 ) -> None:
-    node, _ = running
-    asked = Asked()
-    turns = RequestScheduler(
-        [("", asked)], node._service, BatchParameters(size=1), node._served, node._unheard
-    )
-    asked.waiting = [
-        VerifyDraft.Request(robot_id=robot, step_id=step, first_step=step, episode_id=77)
-        for robot, step in (("arm", 3), ("leg", 1), ("arm", 4))
-    ]
+    air, turns = scheduler(running[0])
+    looked_at = RequestFault.PROTOCOL_MISMATCH
+    for robot, step in (("arm", 3), ("leg", 1), ("arm", 4)):
+        air.ask(robot, step, protocol=0)
     assert turns.serve()
     assert turns.wait_s == 0.0
     assert turns.most_waited() == 1  # beside the one that was served; the overtaken one does not wait
     assert turns.most_waited() == 0
-    assert [asked.replies[number].status for number in (0, 2)] == [
-        RequestFault.SUPERSEDED,
-        RequestFault.PROTOCOL_MISMATCH,  # it was looked at
-    ]
-    assert "step_id: 3, was overtaken" in asked.replies[0].message
-    assert (asked.replies[0].episode_id, asked.replies[0].step_id) == (77, 3)
-    asked.waiting = [VerifyDraft.Request(robot_id="leg", step_id=2, episode_id=77)]
+    assert air.replies == [(3, RequestFault.SUPERSEDED, 0.0), (4, looked_at, 0.0)]
+    air.ask("leg", 2, protocol=0)
     assert turns.serve()
-    assert asked.replies[1].status == RequestFault.SUPERSEDED
-    assert asked.replies[3].status == RequestFault.PROTOCOL_MISMATCH
+    assert air.replies[2:] == [(1, RequestFault.SUPERSEDED, 0.0), (2, looked_at, 0.0)]
     assert turns.wait_s == float("inf")
     assert not turns.serve()
 
@@ -352,16 +305,14 @@ def test_a_reply_that_cannot_reach_its_robot_is_told_by_name(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     node, _ = running
-    asked = Asked()
-    turns = RequestScheduler(
-        [("", asked)], node._service, BatchParameters(size=1), node._served, node._unheard
-    )
+    air, turns = scheduler(node)
     before = node._service.counts.unheard
-    asked.waiting = [VerifyDraft.Request(robot_id="leg")]
+    air.ask("leg", 0)
     assert turns.serve()
     assert node._service.counts.unheard == before
-    monkeypatch.setattr(asked, "send_response", lambda *_: warnings.warn("timeout", RuntimeWarning, 2))
-    asked.waiting = [VerifyDraft.Request(robot_id="deaf")] * 2
+    monkeypatch.setattr(air, "send_response", lambda *_: warnings.warn("timeout", RuntimeWarning, 2))
+    for _ in range(2):
+        air.ask("deaf", 0)
     while turns.serve():
         pass
     assert node._service.counts.unheard == before + 2

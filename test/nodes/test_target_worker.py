@@ -9,11 +9,9 @@ from concurrent.futures import Future
 
 import numpy as np
 
-from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.nodes.server.target_worker import TargetWorker
 from adahi_ros.protocol.request import INTERNAL_ERROR, OK
-from adahi_ros.server.verification_request import VerificationRequest
-from adahi_ros.server.verifier import TargetVerifier
+from adahi_ros.server.verifier import TargetVerifier, Verdicts, VerificationRequest
 from test.nodes.test_turns_elsewhere import OTHER, Front, Still
 
 LONG_S = 20.0
@@ -26,9 +24,7 @@ class Stalling(TargetVerifier):
         super().__init__(Still(), "replace")
         self._go_on, self._error = go_on, error
 
-    def submit(
-        self, request: VerificationRequest, draws: np.ndarray, until_s: float
-    ) -> Future[list[Verdict | Exception]]:
+    def submit(self, request: VerificationRequest, draws: np.ndarray, until_s: float) -> Future[Verdicts]:
         assert self._go_on.wait(LONG_S)
         if self._error is not None:
             raise self._error

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import rclpy
-from rclpy.context import Context
 from rclpy.impl import rcutils_logger
-from rclpy.node import Node
 
+from adahi_ros.lab.nodes.observer import Observer
 from adahi_ros.nodes.common.throttled_log import MOST_KEYS, ThrottledLog
 
 NODES = Path(__file__).resolve().parents[2] / "adahi_ros/nodes"
@@ -39,7 +36,7 @@ class LoggingNode:
         return ThrottledLog(self, period_s, lambda: self.now_s)  # type: ignore[arg-type]
 
 
-def test_one_warning_per_key_and_period_is_logged_with_the_count_of_the_others() -> None:
+def test_one_warning_per_key_and_period_is_logged_with_a_count_of_others() -> None:
     node = LoggingNode()
     log = node.log()
     for index in range(40):  # 10 Hz
@@ -89,19 +86,10 @@ def test_a_flood_of_fresh_keys_is_throttled_as_one() -> None:
     assert node.logged[-1] == f"text ({9 * MOST_KEYS - 1} similar warnings suppressed)"
 
 
-@pytest.fixture
-def node() -> Iterator[Node]:
-    context = Context()
-    rclpy.init(context=context)
-    made = Node("throttled", context=context, start_parameter_services=False, enable_rosout=False)
-    yield made
-    made.destroy_node()
-    rclpy.shutdown(context=context)
-
-
 def test_rclpy_does_not_look_for_the_caller_of_a_suppressed_warning(
-    node: Node, monkeypatch: pytest.MonkeyPatch
+    observer: Observer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    node = observer.node
     looked: list[Any] = []
     find = rcutils_logger._find_caller
 

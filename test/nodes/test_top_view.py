@@ -171,7 +171,7 @@ def test_a_row_never_leaves_the_screen_and_wider_shows_no_less(width: int) -> No
     assert sum(header in wide[1] for header in headers) >= sum(header in narrow[1] for header in headers)
 
 
-def test_a_robot_is_called_by_its_namespace_and_by_itself_where_that_differs() -> None:
+def test_a_robot_has_the_name_of_its_namespace_and_its_own() -> None:
     names = [("/", "arm"), ("/r1", "r1"), ("/r1", "left"), ("/r1", "")]
     robots = [figures(namespace=space, robot_id=said) for space, said in names]
     starts = [line[:20].split("  ")[0].strip() for line in shown(robots, 100)[2:]]

@@ -19,10 +19,9 @@ from adahi_ros.nodes.server.request_scheduler import BatchParameters, RequestSch
 from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling, TargetUnavailableError
 from adahi_ros.protocol.description import Description
 from adahi_ros.protocol.request import INTERNAL_ERROR, OK, PROTOCOL_VERSION, RequestFault
-from adahi_ros.server.engine import Engine, ServedTarget, ServedTargets
-from adahi_ros.server.service import VerificationService
-from adahi_ros.server.verification_request import VerificationRequest
-from adahi_ros.server.verifier import TargetVerifier
+from adahi_ros.server.engine import Engine
+from adahi_ros.server.service import ServedTarget, ServedTargets, VerificationService
+from adahi_ros.server.verifier import TargetVerifier, Verdicts, VerificationRequest
 
 SIGNATURE = Signature(1, 2, 1, observed_features(1, 0))
 OTHER = "other"
@@ -46,12 +45,10 @@ class Elsewhere(TargetVerifier):
     def __init__(self, at_once: int) -> None:
         super().__init__(Still(), "replace")
         self.at_once = at_once
-        self.asked: list[tuple[int, float, Future[list[Verdict | Exception]]]] = []
+        self.asked: list[tuple[int, float, Future[Verdicts]]] = []
 
-    def submit(
-        self, request: VerificationRequest, draws: np.ndarray, until_s: float
-    ) -> Future[list[Verdict | Exception]]:
-        told: Future[list[Verdict | Exception]] = Future()
+    def submit(self, request: VerificationRequest, draws: np.ndarray, until_s: float) -> Future[Verdicts]:
+        told: Future[Verdicts] = Future()
         self.asked.append((len(draws), until_s, told))
         return told
 

@@ -25,7 +25,7 @@ def test_one_unreached_client_blocks_once_and_later_less_and_less_often() -> Non
     assert later == [2, 7, 24]  # 1.1 s, then 4 s and 16 s after the block before
 
 
-def test_fresh_unreached_clients_share_a_budget_and_reached_ones_do_not_need_it() -> None:
+def test_fresh_unreached_clients_share_a_budget_and_reached_ones_have_none() -> None:
     unreached = Unreached()
     unreached.sent("honest", 0.001, False, 0.0)
     total_s = 0.0

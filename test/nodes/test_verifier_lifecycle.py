@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,12 +14,9 @@ import numpy as np
 import pytest
 from adahi_msgs.srv import DescribeTarget, VerifyDraft
 from rclpy.lifecycle import TransitionCallbackReturn
-from rclpy.parameter import Parameter
 
 from adahi_ros.acceptance.semantic import load_semantic_head
 from adahi_ros.core.assets import CHECKPOINTS, named
-from adahi_ros.lab.nodes.domain import exclusive_domain
-from adahi_ros.lab.nodes.observer import Observer
 from adahi_ros.nodes.common import policies
 from adahi_ros.nodes.server.request_scheduler import BatchParameters
 from adahi_ros.nodes.server.target_verifier_node import TargetVerifierNode
@@ -27,50 +24,37 @@ from adahi_ros.nodes.server.target_verifier_parameters import TargetVerifierPara
 from adahi_ros.policies.absent import AbsentPolicy
 from adahi_ros.policies.interface import TargetUnavailableError
 from adahi_ros.protocol.request import fingerprint_number
+from test.nodes.conftest import Make
 
 
 @pytest.fixture
-def make_node(exported: Path) -> Iterator[Callable[..., TargetVerifierNode]]:
+def make_verifier(make_node: Make, exported: Path) -> Callable[..., TargetVerifierNode]:
     """From parameters to a verifier that is not configured."""
-    with exclusive_domain() as domain:
-        observer = Observer(domain, "watcher")
-        nodes: list[TargetVerifierNode] = []
 
-        def make(**parameters: Any) -> TargetVerifierNode:
-            given = {"checkpoint": str(exported / "target"), "autostart": False, **parameters}
-            nodes.append(
-                TargetVerifierNode(
-                    context=observer.context,
-                    use_global_arguments=False,
-                    parameter_overrides=[Parameter(name, value=value) for name, value in given.items()],
-                )
-            )
-            return nodes[-1]
+    def make(**parameters: Any) -> TargetVerifierNode:
+        given = {"checkpoint": str(exported / "target"), "autostart": False, **parameters}
+        verifier: TargetVerifierNode = make_node(TargetVerifierNode, given=given)
+        return verifier
 
-        yield make
-        for node in nodes:
-            node.destroy_node()
-        observer.close()
+    return make
 
 
 @pytest.fixture
-def node(make_node: Callable[..., TargetVerifierNode]) -> TargetVerifierNode:
+def node(make_verifier: Callable[..., TargetVerifierNode]) -> TargetVerifierNode:
     """A verifier that is active."""
-    node = make_node()
+    node = make_verifier()
     node.trigger_configure()
     node.trigger_activate()
     return node
 
 
-def rule_of(node: TargetVerifierNode) -> str:
-    return str(node._describe(DescribeTarget.Request(), DescribeTarget.Response()).acceptance)
+def described(node: TargetVerifierNode) -> DescribeTarget.Response:
+    return node._describe(DescribeTarget.Request(), DescribeTarget.Response())
 
 
 def test_a_verifier_that_is_cleaned_up_keeps_no_policy(node: TargetVerifierNode) -> None:
     """The next one that it is configured with must find its memory free."""
-    assert (
-        node._describe(DescribeTarget.Request(), DescribeTarget.Response()).acceptance == "speculative"
-    )  # of a target with a tokenizer
+    assert described(node).acceptance == "speculative"  # of a target with a tokenizer
     kept = weakref.ref(node._service)
     node.trigger_deactivate()
     node.trigger_cleanup()
@@ -110,7 +94,7 @@ def test_who_waits_for_a_turn_is_told_that_there_will_be_none(node: TargetVerifi
 
 
 def test_a_target_that_is_not_to_be_had_yet_keeps_no_verifier_from_serving(
-    make_node: Callable[..., TargetVerifierNode],
+    make_verifier: Callable[..., TargetVerifierNode],
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
@@ -120,14 +104,12 @@ def test_a_target_that_is_not_to_be_had_yet_keeps_no_verifier_from_serving(
     policy = AbsentPolicy(4, 0, 2)
     monkeypatch.setattr(policy, "propose", away, raising=False)
     monkeypatch.setattr(policies, "load_policy", lambda *arguments: policy)
-    node = make_node()
+    node = make_verifier()
     assert node.trigger_configure() is TransitionCallbackReturn.SUCCESS
     assert "the target is not to be had yet" in (said := capfd.readouterr().err)
     assert "ws://there:8000: not reachable" in said
     assert node.trigger_activate() is TransitionCallbackReturn.SUCCESS
-    assert (
-        node._describe(DescribeTarget.Request(), DescribeTarget.Response()).acceptance == "replace"
-    )  # it has no tokenizer
+    assert described(node).acceptance == "replace"  # it has no tokenizer
 
 
 def test_what_is_not_said_of_where_it_computes_is_left_to_the_targets_file() -> None:
@@ -150,32 +132,31 @@ HEAD = "ball/semantic.safetensors"  # below the package's checkpoints
     ],
 )
 def test_a_head_of_another_target_is_refused_where_it_is_configured(
-    make_node: Callable[..., TargetVerifierNode],
+    make_verifier: Callable[..., TargetVerifierNode],
     capfd: pytest.CaptureFixture[str],
     parameters: dict[str, Any],
     says: str,
 ) -> None:
-    node = make_node(rule="semantic", **parameters)
+    node = make_verifier(rule="semantic", **parameters)
     assert node.trigger_configure() is not TransitionCallbackReturn.SUCCESS
     assert says in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("patience_ms", [0.0, 50.0])
-def test_the_head_of_its_target_goes_by_the_link_where_the_verifier_is_told_to(
-    make_node: Callable[..., TargetVerifierNode], patience_ms: float
+def test_the_head_of_its_target_uses_the_link_where_patience_is_given(
+    make_verifier: Callable[..., TargetVerifierNode], patience_ms: float
 ) -> None:
     told = {"semantic.file": HEAD, "semantic.tolerance": 0.1, "semantic.patience_ms": patience_ms}
-    node = make_node(rule="semantic", checkpoint="ball/target", **told)
+    node = make_verifier(rule="semantic", checkpoint="ball/target", **told)
     assert node.trigger_configure() is TransitionCallbackReturn.SUCCESS
     engine = node._service.targets.named("").engine
-    assert engine._uses_link == bool(patience_ms)
-    described = node._describe(DescribeTarget.Request(), DescribeTarget.Response())
+    assert engine._terms.acceptance.uses_link == bool(patience_ms)
     head = load_semantic_head(named(HEAD, CHECKPOINTS))
-    assert described.policy_fingerprint == fingerprint_number(head.target) > 0
+    assert described(node).policy_fingerprint == fingerprint_number(head.target) > 0
 
 
-def test_a_target_that_no_robot_can_serve_is_refused_where_it_is_configured(
-    make_node: Callable[..., TargetVerifierNode],
+def test_a_target_that_no_robot_can_use_is_refused_when_configured(
+    make_verifier: Callable[..., TargetVerifierNode],
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
@@ -183,5 +164,5 @@ def test_a_target_that_no_robot_can_serve_is_refused_where_it_is_configured(
     policy.signature = replace(policy.signature, history=65)
     monkeypatch.setattr(policy, "act", lambda *arguments: np.zeros((1, 1, 2)))
     monkeypatch.setattr(policies, "load_policy", lambda *arguments: policy)
-    assert make_node(checkpoint="long").trigger_configure() is not TransitionCallbackReturn.SUCCESS
+    assert make_verifier(checkpoint="long").trigger_configure() is not TransitionCallbackReturn.SUCCESS
     assert "checkpoint: 'long', history: the target's is 65, must be from 1 to 64" in capfd.readouterr().err

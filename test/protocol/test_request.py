@@ -22,7 +22,7 @@ from adahi_ros.protocol.request import (
     check_round_trip,
     reported_round_trip_ms,
 )
-from adahi_ros.server.verification_request import check_request
+from adahi_ros.server.engine import check_request
 
 SERVICE = Path(__file__).parents[2] / "adahi_msgs" / "srv" / "VerifyDraft.srv"
 TARGET = Signature(

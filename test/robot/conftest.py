@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pytest
@@ -35,6 +35,8 @@ WEIGHTS = "0123456789abcdef"
 DEADLINE_S = 0.1
 DELAY_S = 0.005  # each way
 PERIOD_S = 0.05
+
+R = TypeVar("R", bound="Robot")
 
 
 class SimulatedVerifier:
@@ -164,9 +166,10 @@ class SimulatedLink:
         return sent
 
     def poll(self) -> Sequence[Reply | Described]:
-        arrived = []
+        arrived: list[Reply | Described] = []
         while self.next_arrival_s <= self.now_s:
             arrived.append(heapq.heappop(self.on_air)[2])
+            self.open.discard(arrived[-1].id)
         return arrived
 
     def cancel(self, sent: int) -> None:
@@ -315,11 +318,12 @@ class Robot:
     def choose(self, gate: str, threshold: float = 0.5) -> None:
         self.loop.change(ControllerConfig(ThresholdedGate(gate, threshold)), self.loop.deadline_s)
 
-    def connect(self) -> None:
-        """Start, and wait for the handshake."""
+    def connect(self: R) -> R:
+        """Start, wait for the handshake, and return the robot."""
         self.loop.start(10.0)
         self.pass_time(1.0)
         assert self.session.link is VerifierState.READY
+        return self
 
     def observation(self, episode: int, step: int, goal: float = 0.0) -> Observation:
         """Return another observation."""
@@ -336,6 +340,14 @@ class Robot:
         observation = self.observation(episode, step)
         self.show(observation)
         return observation
+
+    def walk(self, steps: range, period_s: float = PERIOD_S, episode: int = 1) -> list[StepRecord]:
+        """Show new observations, each a period after the other; return the records that come of them."""
+        first = len(self.records)
+        for step in steps:
+            self.see(episode, step)
+            self.pass_time(period_s)
+        return self.records[first:]
 
     def pass_time(self, duration_s: float) -> None:
         """Let time pass, as on a node that polls whenever something comes or is due."""
@@ -367,15 +379,16 @@ class Robot:
         return (action,) * self.policy.signature.action_dim
 
 
+MakeRobot = Callable[..., Robot]
+
+
 @pytest.fixture
-def make_robot(fixed_policy: Callable[..., Policy]) -> Callable[..., Robot]:
+def make_robot(fixed_policy: Callable[..., Policy]) -> MakeRobot:
     """From what a `Robot` takes beside its policy to one that looks for no verifier yet."""
     return lambda *arguments, **named: Robot(fixed_policy(DRAFT), *arguments, **named)
 
 
 @pytest.fixture
-def robot(make_robot: Callable[..., Robot]) -> Robot:
+def robot(make_robot: MakeRobot) -> Robot:
     """A robot that sends every draft to a verifier that is there."""
-    robot = make_robot()
-    robot.connect()
-    return robot
+    return make_robot().connect()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -16,26 +15,15 @@ from adahi_ros.protocol.request import RequestFault
 from adahi_ros.robot.prefetch import UNDER_WAY_MOST
 from adahi_ros.robot.requests import Fate
 from adahi_ros.robot.session import VerifierState
-from test.robot.conftest import PERIOD_S, Robot, planned
+from test.robot.conftest import PERIOD_S, MakeRobot, Robot, planned
 
 HORIZON = 8
 
 
 @pytest.fixture
-def planner(make_robot: Callable[..., Robot]) -> Robot:
+def planner(make_robot: MakeRobot) -> Robot:
     """A robot that asks for a plan only where it must."""
-    robot = make_robot("never", plans=HORIZON)
-    robot.connect()
-    return robot
-
-
-def see_steps(robot: Robot, steps: range, episode: int = 1) -> list[Any]:
-    """Show observations, one every control period; return the records of their steps."""
-    first = len(robot.records)
-    for step in steps:
-        robot.see(episode, step)
-        robot.pass_time(PERIOD_S)
-    return robot.records[first:]
+    return make_robot("never", plans=HORIZON).connect()
 
 
 def says(plan_of: int, step: int) -> tuple[float, ...]:
@@ -48,7 +36,7 @@ def fates(robot: Robot) -> list[Fate]:
 
 
 def test_before_the_first_reply_the_draft_acts_and_then_the_plan(planner: Robot) -> None:
-    first, second, third = see_steps(planner, range(3))
+    first, second, third = planner.walk(range(3))
     assert (first.transmitted, first.reason, first.plan_age, first.plan_left) == (True, Reason.NO_PLAN, -1, 0)
     assert first.action == first.draft_action != ()
     assert first.planned_action == ()
@@ -65,7 +53,7 @@ def test_no_command_waits_and_the_next_plan_is_there_before_it_is_needed(
     planner: Robot, delay_s: float
 ) -> None:
     planner.link.delay_s = (delay_s, delay_s)
-    records = see_steps(planner, range(100))
+    records = planner.walk(range(100))
     assert [record.total_ms for record in records] == [0.0] * 100
     assert [stamp for stamp, _ in planner.commands.sent] == [record.stamp_ns for record in records]
     assert all(record.plan_left > 0 for record in records[10:])
@@ -76,7 +64,7 @@ def test_no_command_waits_and_the_next_plan_is_there_before_it_is_needed(
 
 def test_a_request_tells_what_is_executed_before_its_reply_can_come(planner: Robot) -> None:
     planner.link.delay_s = (0.06, 0.06)
-    see_steps(planner, range(20))
+    planner.walk(range(20))
     request = [request for request, _ in planner.link.updates if request.step <= 16][-1]
     before = [planner.record_of(request.step + ahead) for ahead in range(request.ahead)]
     assert request.ahead == 3  # 120 ms of 50
@@ -87,34 +75,28 @@ def test_a_request_tells_what_is_executed_before_its_reply_can_come(planner: Rob
     assert (after.plan_age, after.action) == (3, says(before[0].stamp_ns, after.step))
 
 
-def test_the_gate_asks_before_need(make_robot: Callable[..., Robot]) -> None:
-    robot = make_robot("always", plans=HORIZON)
-    robot.connect()
-    records = see_steps(robot, range(10))
+def test_the_gate_asks_before_need(make_robot: MakeRobot) -> None:
+    robot = make_robot("always", plans=HORIZON).connect()
+    records = robot.walk(range(10))
     assert all(record.transmitted for record in records)
     assert [record.plan_age for record in records[1:]] == [1] * 9
 
 
-def test_of_replies_that_overtake_each_other_the_latest_request_wins(
-    make_robot: Callable[..., Robot],
-) -> None:
-    robot = make_robot("always", plans=HORIZON)
-    robot.connect()
+def test_of_replies_that_overtake_each_other_the_latest_request_wins(make_robot: MakeRobot) -> None:
+    robot = make_robot("always", plans=HORIZON).connect()
     robot.link.delay_s = (0.06, 0.06)
-    robot.see(1, 0)
-    robot.pass_time(PERIOD_S)
+    robot.walk(range(1))
     robot.link.delay_s = (0.001, 0.001)
-    robot.see(1, 1)
-    robot.pass_time(PERIOD_S)
+    robot.walk(range(1, 2))
     assert fates(robot) == [Fate.CANCELLED, Fate.REPLIED]
-    record = see_steps(robot, range(2, 3))[0]
+    record = robot.walk(range(2, 3))[0]
     assert (record.action, record.plan_age) == (says(2, 2), 1)
 
 
 def test_where_no_reply_comes_only_so_many_requests_are_under_way(planner: Robot) -> None:
     planner.verifier.replies = False
     most = 0
-    for record in see_steps(planner, range(12)):
+    for record in planner.walk(range(12)):
         most = max(most, record.requests_pending)
     assert most == UNDER_WAY_MOST
     assert fates(planner).count(Fate.PENDING) <= UNDER_WAY_MOST
@@ -122,15 +104,13 @@ def test_where_no_reply_comes_only_so_many_requests_are_under_way(planner: Robot
     assert planner.session.link is VerifierState.UNRESPONSIVE
 
 
-def test_what_a_gate_has_learned_outlasts_a_change_of_something_else(
-    make_robot: Callable[..., Robot],
-) -> None:
+def test_what_a_gate_has_learned_outlasts_a_change_of_something_else(make_robot: MakeRobot) -> None:
     robot = make_robot("always", plans=HORIZON)
     arguments = {"gate": "random", "rate": 0.5}
     config = ControllerConfig(ThresholdedGate("online", 0.0, arguments=arguments))
     robot.loop.change(config, 0.1)
     robot.connect()
-    see_steps(robot, range(20))
+    robot.walk(range(20))
     before = robot.loop.controller.config.trigger.gate.state
     assert (before["steps"], math.isnan(before["wrong"])) == (20, True)
     again = ControllerConfig(ThresholdedGate("online", 0.0, arguments=arguments), smoothing=0.25)
@@ -144,7 +124,7 @@ def test_what_a_gate_has_learned_outlasts_a_change_of_something_else(
 
 def test_a_target_that_is_slower_than_expected_is_not_asked_ever_more(planner: Robot) -> None:
     planner.link.delay_s = (0.1, 0.1)
-    records = see_steps(planner, range(60))
+    records = planner.walk(range(60))
     assert sum(record.transmitted for record in records[:9]) <= UNDER_WAY_MOST
     assert all(record.plan_left > 0 or record.transmitted for record in records[20:])
     assert sum(record.plan_left > 0 for record in records[20:]) >= 36
@@ -165,44 +145,40 @@ def test_a_reply_that_comes_just_as_the_verifier_is_doubted_ends_the_doubt(plann
     planner.pass_time(0.25)
     assert Fate.REPLIED in fates(planner)
     assert (planner.session.link, planner.session.trouble) == (VerifierState.READY, "")
-    records = see_steps(planner, range(step, step + 40))
+    records = planner.walk(range(step, step + 40))
     assert all(record.plan_left > 0 for record in records[-20:])
 
 
-def test_without_a_plan_the_draft_acts_so_long_and_then_the_robot_is_held(
-    make_robot: Callable[..., Robot],
-) -> None:
-    robot = make_robot("never", limit=3, plans=HORIZON)
-    robot.connect()
-    see_steps(robot, range(2))
+def test_without_a_plan_the_draft_acts_so_long_and_then_the_robot_is_held(make_robot: MakeRobot) -> None:
+    robot = make_robot("never", limit=3, plans=HORIZON).connect()
+    robot.walk(range(2))
     robot.verifier.replies = False
-    records = see_steps(robot, range(2, 2 + 20))  # the plan goes on to step 7
+    records = robot.walk(range(2, 2 + 20))  # the plan goes on to step 7
     assert [record.action == () for record in records] == [False] * (6 + 3) + [True] * 11
     assert records[6].reason in (Reason.NO_PLAN, Reason.BREAKER_OPEN)
     assert records[-1].reason is Reason.FALLBACK_LIMIT
     robot.verifier.replies = True
-    back = see_steps(robot, range(22, 42))
+    back = robot.walk(range(22, 42))
     moves = [record.action != () for record in back]
     assert moves.index(True) <= 13  # the longest pause between probes, and a request
     assert all(moves[moves.index(True) :])
 
 
-def test_a_plan_that_was_asked_for_in_an_episode_that_is_over_moves_nothing(planner: Robot) -> None:
+def test_a_plan_for_an_episode_that_is_over_moves_nothing(planner: Robot) -> None:
     planner.link.delay_s = (0.04, 0.04)
-    planner.see(1, 0)
-    planner.pass_time(PERIOD_S)
+    planner.walk(range(1))
     first = planner.see(2, 0)
     planner.pass_time(0.1)
     assert fates(planner)[0] is Fate.CANCELLED
     record = planner.record(first)
     assert (record.plan_left, record.reason) == (0, Reason.NO_PLAN)
-    after = see_steps(planner, range(2, 3), episode=2)[0]
+    after = planner.walk(range(2, 3), episode=2)[0]
     assert after.action == says(2, 2)
 
 
 def test_steps_that_were_not_seen_are_passed_over_in_the_plan(planner: Robot) -> None:
-    see_steps(planner, range(2))
-    record = see_steps(planner, range(5, 6))[0]
+    planner.walk(range(2))
+    record = planner.walk(range(5, 6))[0]
     assert (record.action, record.plan_age, record.plan_left) == (says(1, 5), 5, HORIZON - 5)
 
 
@@ -215,63 +191,53 @@ def test_steps_that_were_not_seen_are_passed_over_in_the_plan(planner: Robot) ->
     ],
 )
 def test_a_reply_that_is_no_good_is_told_and_the_plan_goes_on(
-    make_robot: Callable[..., Robot], changes: dict[str, Any], reason: Reason, message: str
+    make_robot: MakeRobot, changes: dict[str, Any], reason: Reason, message: str
 ) -> None:
-    robot = make_robot("always", limit=0, plans=HORIZON)
-    robot.connect()
+    robot = make_robot("always", limit=0, plans=HORIZON).connect()
     robot.see(1, 0)  # held: there is no plan
     robot.pass_time(PERIOD_S)
     robot.verifier.changes = changes
-    records = see_steps(robot, range(1, 4))
+    records = robot.walk(range(1, 4))
     assert [record.reason for record in records] == [Reason.NONE, reason, reason]
     assert records[1].message.startswith(message)
     assert [record.action for record in records] == [says(1, step) for step in (1, 2, 3)]
 
 
-def test_the_plan_goes_on_while_the_verifier_is_busy_and_it_is_asked_when_it_said(
-    make_robot: Callable[..., Robot],
-) -> None:
-    robot = make_robot("always", limit=0, plans=HORIZON)
-    robot.connect()
+def test_the_plan_continues_while_the_verifier_is_busy(make_robot: MakeRobot) -> None:
+    robot = make_robot("always", limit=0, plans=HORIZON).connect()
     robot.see(1, 0)  # held: there is no plan
     robot.pass_time(PERIOD_S)
     robot.verifier.changes = {"status": int(RequestFault.BUSY), "retry_after_s": 3.5 * PERIOD_S}
-    records = see_steps(robot, range(1, 2))
+    records = robot.walk(range(1, 2))
     robot.verifier.changes = {}
-    records += see_steps(robot, range(2, 7))
+    records += robot.walk(range(2, 7))
     assert [record.action for record in records[:5]] == [says(1, step) for step in range(1, 6)]
     assert [record.transmitted for record in records] == [True, False, False, False, True, True]
     assert [record.reason for record in records[1:4]] == [Reason.BUSY, Reason.NONE, Reason.NONE]
     assert records[5].action == says(6, 6)
 
 
-def test_what_was_asked_before_the_verifier_was_busy_is_still_waited_for(
-    make_robot: Callable[..., Robot],
-) -> None:
-    robot = make_robot("always", limit=0, plans=HORIZON)
-    robot.connect()
+def test_what_was_asked_before_the_verifier_was_busy_is_still_waited_for(make_robot: MakeRobot) -> None:
+    robot = make_robot("always", limit=0, plans=HORIZON).connect()
     robot.verifier.replies = False
-    robot.see(1, 0)
-    robot.pass_time(PERIOD_S)
+    robot.walk(range(1))
     (asked,) = robot.session.submitted
-    robot.session._busy_until_s = robot.link.now_s + 10 * PERIOD_S
-    robot.see(1, 1)
-    robot.pass_time(PERIOD_S)
+    robot.session.busy_until_s = robot.link.now_s + 10 * PERIOD_S
+    robot.walk(range(1, 2))
     assert asked.pending.fate is Fate.PENDING
     assert robot.records[-1].reason is Reason.FALLBACK_LIMIT  # held: there is no plan yet
     assert robot.records[-1].message.startswith("busy")
 
 
 def test_a_request_says_how_soon_it_is_needed(planner: Robot) -> None:
-    see_steps(planner, range(12))
+    planner.walk(range(12))
     needed = [each.pending.request.needed_in_s for each in planner.session.submitted]
     assert needed[0] < PERIOD_S / 10  # there is no plan
     assert all(0.0 < each <= 3 * PERIOD_S for each in needed[1:])
 
 
-def test_who_was_held_for_want_of_a_plan_moves_when_it_is_there(make_robot: Callable[..., Robot]) -> None:
-    robot = make_robot("never", limit=0, plans=HORIZON)
-    robot.connect()
+def test_who_was_held_for_want_of_a_plan_moves_when_it_is_there(make_robot: MakeRobot) -> None:
+    robot = make_robot("never", limit=0, plans=HORIZON).connect()
     observation = robot.see(1, 0)
     assert robot.record(observation).reason is Reason.FALLBACK_LIMIT
     assert not robot.commands.sent
@@ -294,22 +260,18 @@ def test_after_a_stop_nothing_is_under_way(planner: Robot) -> None:
 
 @pytest.mark.parametrize(("horizon", "delay_s"), [(1, 0.005), (HORIZON, 0.19)])
 def test_a_reply_of_which_nothing_is_left_does_not_keep_a_robot_going(
-    make_robot: Callable[..., Robot], horizon: int, delay_s: float
+    make_robot: MakeRobot, horizon: int, delay_s: float
 ) -> None:
-    robot = make_robot("never", limit=3, plans=horizon)
-    robot.connect()
+    robot = make_robot("never", limit=3, plans=horizon).connect()
     robot.link.delay_s = (delay_s, delay_s)
-    records = see_steps(robot, range(60))
+    records = robot.walk(range(60))
     assert Fate.REPLIED in fates(robot)
     assert not any(record.plan_left for record in records)
     assert [record.action != () for record in records] == [True] * 3 + [False] * 57
 
 
-def test_an_observation_that_is_repeated_counts_the_requests_that_were_sent(
-    make_robot: Callable[..., Robot],
-) -> None:
-    robot = make_robot("never", limit=0, plans=HORIZON)
-    robot.connect()
+def test_a_repeated_observation_counts_the_requests_that_were_sent(make_robot: MakeRobot) -> None:
+    robot = make_robot("never", limit=0, plans=HORIZON).connect()
     robot.link.delay_s = (0.3, 0.3)
     observation = robot.see(1, 0)
     for number in range(5):

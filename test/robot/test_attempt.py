@@ -14,14 +14,21 @@ from adahi_ros.robot.policy_run import Attempt, AttemptLimits, End, NodeState, p
 LIMITS = AttemptLimits(time_s=10.0, no_verifier_s=2.0, no_steps_s=3.0, stopped_s=1.0)
 
 
+Make = Callable[..., StepRecord]
+
+
 @pytest.fixture
 def attempt() -> Attempt:
     return Attempt(LIMITS, 100.0)
 
 
-def test_steps_calls_and_fallbacks_are_counted(
-    attempt: Attempt, step_record: Callable[..., StepRecord]
-) -> None:
+def why(attempt: Attempt, now_s: float) -> End | None:
+    """Return what has ended an attempt."""
+    found = attempt.ended(now_s)
+    return None if found is None else found[0]
+
+
+def test_steps_calls_and_fallbacks_are_counted(attempt: Attempt, step_record: Make) -> None:
     attempt.stepped(step_record(transmitted=True, reason=Reason.NONE), 100.1)
     attempt.stepped(step_record(transmitted=False, reason=Reason.NONE), 100.2)
     attempt.stepped(step_record(transmitted=True, reason=Reason.DEADLINE), 100.3)
@@ -31,9 +38,7 @@ def test_steps_calls_and_fallbacks_are_counted(
     assert attempt.elapsed_s(100.4) == pytest.approx(0.4)
 
 
-def test_waiting_for_the_first_reply_is_no_fallback(
-    attempt: Attempt, step_record: Callable[..., StepRecord]
-) -> None:
+def test_waiting_for_the_first_reply_is_no_fallback(attempt: Attempt, step_record: Make) -> None:
     waiting = step_record(reason=Reason.FALLBACK_LIMIT, action=(), requests_pending=1)
     attempt.stepped(waiting, 100.1)
     assert attempt.fallbacks == 0
@@ -43,16 +48,14 @@ def test_waiting_for_the_first_reply_is_no_fallback(
 
 
 def test_time_begins_when_the_policy_acts_and_what_was_heard_before_counts(
-    attempt: Attempt, step_record: Callable[..., StepRecord]
+    attempt: Attempt, step_record: Make
 ) -> None:
     attempt.stepped(step_record(), 100.1)
     attempt.activated(130.0)
     assert attempt.steps == 1
     assert attempt.elapsed_s(130.5) == pytest.approx(0.5)
     assert attempt.ended(131.9) is None
-    found = attempt.ended(132.1)
-    assert found is not None
-    assert found[0] is End.NO_VERIFIER
+    assert why(attempt, 132.1) is End.NO_VERIFIER
 
 
 def begin(attempt: Attempt, record: Any, until_s: float) -> None:
@@ -65,20 +68,16 @@ def begin(attempt: Attempt, record: Any, until_s: float) -> None:
 
 @pytest.mark.parametrize("success", [True, False])
 def test_who_judges_ends_it_and_nothing_after_that_does(
-    attempt: Attempt, step_record: Callable[..., StepRecord], success: bool
+    attempt: Attempt, step_record: Make, success: bool
 ) -> None:
     attempt.stepped(step_record(), 100.1)
     attempt.judged(success)
     attempt.safety(True, True, False, 100.0)
-    found = attempt.ended(1000.0)
-    assert found is not None
-    assert found[0] is (End.SUCCESS if success else End.FAILURE)
+    assert why(attempt, 1000.0) is (End.SUCCESS if success else End.FAILURE)
     assert attempt.holding
 
 
-def test_time_silence_and_a_verifier_that_is_gone_end_it(
-    attempt: Attempt, step_record: Callable[..., StepRecord]
-) -> None:
+def test_time_silence_and_a_verifier_that_is_gone_end_it(attempt: Attempt, step_record: Make) -> None:
     record = step_record()
     begin(attempt, record, 109.0)
     assert attempt.ended(109.9) is None
@@ -98,9 +97,7 @@ def test_time_silence_and_a_verifier_that_is_gone_end_it(
     assert alone.ended(103.1) == (End.NO_VERIFIER, "no verifier for 2.1 s, allowed are 2 s")
 
 
-def test_a_stop_ends_it_but_one_of_before_may_be_lifted(
-    attempt: Attempt, step_record: Callable[..., StepRecord]
-) -> None:
+def test_a_stop_ends_it_but_one_of_before_may_be_lifted(attempt: Attempt, step_record: Make) -> None:
     attempt.safety(False, False, True, 100.0)
     attempt.safety(True, True, False, 100.0)
     assert attempt.ended(100.1) == (End.STOPPED, "somebody stopped the robot")
@@ -113,14 +110,10 @@ def test_a_stop_ends_it_but_one_of_before_may_be_lifted(
 
     stays = Attempt(LIMITS, 100.0)
     stays.safety(True, True, False, 100.0)
-    found = stays.ended(101.1)
-    assert found is not None
-    assert found[0] is End.STOPPED
+    assert why(stays, 101.1) is End.STOPPED
 
 
-def test_time_without_the_operator_is_no_time_without_a_step(
-    step_record: Callable[..., StepRecord],
-) -> None:
+def test_time_without_the_operator_is_no_time_without_a_step(step_record: Make) -> None:
     waiting = Attempt(LIMITS, 100.0)
     begin(waiting, step_record(), 101.0)
     for second in range(8):
@@ -128,12 +121,10 @@ def test_time_without_the_operator_is_no_time_without_a_step(
         assert waiting.ended(101.5 + second) is None
     waiting.safety(False, True, True, 108.5)
     assert waiting.ended(109.0) is None
-    found = waiting.ended(111.5)
-    assert found is not None
-    assert found[0] in (End.NO_STEPS, End.TIME_LIMIT)
+    assert why(waiting, 111.5) in (End.NO_STEPS, End.TIME_LIMIT)
 
 
-def test_without_a_limit_it_goes_on(step_record: Callable[..., StepRecord]) -> None:
+def test_without_a_limit_it_goes_on(step_record: Make) -> None:
     endless = Attempt(AttemptLimits(0.0, 0.0, 0.0, 0.0), 0.0)
     endless.linked(False, 1.0)
     endless.safety(True, True, False, 100.0)
@@ -143,7 +134,7 @@ def test_without_a_limit_it_goes_on(step_record: Callable[..., StepRecord]) -> N
 
 
 def test_what_is_said_before_the_first_step_is_said_of_what_was_before(
-    attempt: Attempt, step_record: Callable[..., StepRecord]
+    attempt: Attempt, step_record: Make
 ) -> None:
     attempt.judged(False)
     attempt.stepped(step_record(), 100.1)
@@ -153,9 +144,7 @@ def test_what_is_said_before_the_first_step_is_said_of_what_was_before(
 def test_a_node_that_is_deactivated_and_a_runner_that_is_shut_down_end_it(attempt: Attempt) -> None:
     attempt.deactivated()
     attempt.shut_down()
-    found = attempt.ended(100.1)
-    assert found is not None
-    assert found[0] is End.DEACTIVATED
+    assert why(attempt, 100.1) is End.DEACTIVATED
     ending = Attempt(LIMITS, 100.0)
     ending.shut_down()
     ending.deactivated()  # that is what follows

@@ -14,8 +14,7 @@ from adahi_ros.gates.interface import Gate, GateContext, LinkEstimate
 from adahi_ros.policies.interface import Policy
 from adahi_ros.policies.vqbet.code_policy import CodePolicy, Prediction
 from adahi_ros.robot.controller import Controller, Step
-from adahi_ros.server.verification_request import VerificationRequest
-from adahi_ros.server.verifier import TargetVerifier, VerificationDraws
+from adahi_ros.server.verifier import TargetVerifier, VerificationDraws, VerificationRequest
 
 DRAFT = [[0.7, 0.1, 0.1, 0.1], [0.25, 0.25, 0.25, 0.25]]
 TARGET = [[0.1, 0.2, 0.3, 0.4], [0.5, 0.3, 0.15, 0.05]]
@@ -325,9 +324,7 @@ def test_a_gate_can_go_by_the_state_of_the_link(fixed_policy: Make) -> None:
 
 
 @pytest.mark.parametrize("gate", ["surprise", "reversal", "overlap", "adaptive_age"])
-def test_a_gate_forgets_an_episode_that_is_over_though_the_next_one_is_not_seen_from_its_start(
-    fixed_policy: Make, gate: str
-) -> None:
+def test_a_gate_forgets_an_episode_even_where_the_next_starts_late(fixed_policy: Make, gate: str) -> None:
     def scores(controller: Controller, first: int) -> list[float]:
         """Return those of an episode that is seen from this step on, with a plan of eight at every step."""
         controller.reset(0, [first])

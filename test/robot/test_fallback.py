@@ -7,28 +7,12 @@ from hypothesis import strategies as st
 from adahi_ros.robot.steps import Fallback
 
 
-@pytest.mark.parametrize("limit", [0, 1, 5])
-def test_so_many_drafts_in_a_row_act_alone_and_no_more_until_one_is_verified(limit: int) -> None:
-    fallback = Fallback(limit)
-    for _ in range(2):
-        assert not fallback.withholds
-        assert [fallback.unverified() for _ in range(limit + 3)] == [True] * limit + [False] * 3
-        assert fallback.withholds
-        fallback.verified()
-
-
-def test_without_a_limit_drafts_act_alone_for_ever() -> None:
-    fallback = Fallback(None)
-    assert all(fallback.unverified() for _ in range(1000))
-    assert not fallback.withholds
-
-
 @given(st.integers(0, 6), st.lists(st.booleans(), max_size=60))
 def test_no_run_without_a_verified_draft_is_longer_than_the_limit(limit: int, heard: list[bool]) -> None:
     fallback, alone = Fallback(limit), 0
     for verified in heard:
         if verified:
-            fallback.verified()
+            fallback.reset()
             alone = 0
             assert not fallback.withholds
         elif fallback.unverified():
@@ -37,15 +21,6 @@ def test_no_run_without_a_verified_draft_is_longer_than_the_limit(limit: int, he
         else:
             assert alone == limit
             assert fallback.withholds
-
-
-def test_a_new_start_begins_to_count() -> None:
-    fallback = Fallback(1)
-    fallback.unverified()
-    assert not fallback.unverified()
-    fallback.reset()
-    assert not fallback.withholds
-    assert fallback.unverified()
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ def test_joints_and_the_tasks_state_make_the_observation_of_the_policy() -> None
     assert of_joints((), ("x", "y")).number_dim == BALL.observation_dim
 
 
-def test_as_many_joints_as_the_policy_commands_and_no_more_than_it_observes() -> None:
+def test_as_many_joints_as_the_policy_commands_and_at_most_the_observed() -> None:
     with refused("joint_names: ['roll'], must be 2, the size of the policy's action"):
         of_joints(("roll",))
     with refused("command.joint_names: ['x', 'y', 'z'], must be 2, the size of the policy's action"):

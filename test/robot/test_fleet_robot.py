@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 
 from adahi_ros.lab.nodes.fleet_robot import FleetRobot
 from adahi_ros.robot.session import VerifierState
-from test.robot.conftest import Robot
+from test.robot.conftest import MakeRobot, Robot
 
 PERIOD_S, HORIZON = 0.05, 8
 
 
 @pytest.fixture
-def robot(make_robot: Any) -> Robot:
+def robot(make_robot: MakeRobot) -> Robot:
     """A session with a verifier that plans, in simulated time."""
     made: Robot = make_robot("never", plans=HORIZON)
     made.connect()

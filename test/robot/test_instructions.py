@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from adahi_ros.protocol.records import Reason
-from test.robot.conftest import PERIOD_S, Robot, planned
+from test.robot.conftest import PERIOD_S, MakeRobot, Robot, planned
 
 HORIZON = 8
 
@@ -21,56 +19,49 @@ def connected(robot: Robot) -> Robot:
 
 
 @pytest.fixture
-def told(make_robot: Callable[..., Robot]) -> Robot:
+def told(make_robot: MakeRobot) -> Robot:
     """A robot that goes on by the plans of a target, and waits for none."""
     return connected(make_robot("age", plans=HORIZON))
 
 
 @pytest.fixture
-def waiting(make_robot: Callable[..., Robot]) -> Robot:
+def waiting(make_robot: MakeRobot) -> Robot:
     """A robot that goes on by the plans of a target, and waits for the reply to a request."""
     return connected(make_robot("age", plans=HORIZON, waits=True))
 
 
-def steps(robot: Robot, first: int, last: int) -> None:
-    for step in range(first, last + 1):
-        robot.see(1, step)
-        robot.pass_time(PERIOD_S)
-
-
 def test_a_target_that_must_be_told_is_not_asked_before(told: Robot) -> None:
-    steps(told, 0, 1)
+    told.walk(range(2))
     told.loop.tell(" \n")
-    steps(told, 2, 2)
+    told.walk(range(2, 3))
     assert not told.link.sent
     assert told.records[-1].reason is Reason.REFUSED
     assert told.records[-1].message.startswith("instruction: none was told")
     told.loop.tell("fold the towel")
-    steps(told, 3, 4)
+    told.walk(range(3, 5))
     assert [request.instruction for request, _ in told.link.updates] == ["fold the towel"]
     assert told.records[-1].planned_action
 
 
-def test_a_target_that_is_told_nothing_gets_no_sentence(make_robot: Callable[..., Robot]) -> None:
-    robot = make_robot("age", plans=HORIZON)
-    robot.connect()
+def test_a_target_that_is_told_nothing_gets_no_sentence(make_robot: MakeRobot) -> None:
+    robot = make_robot("age", plans=HORIZON).connect()
     robot.loop.tell("fold the towel")
-    steps(robot, 0, 1)
+    robot.walk(range(2))
     assert {request.instruction for request, _ in robot.link.updates} == {""}
 
 
 @pytest.mark.parametrize("waits", [False, True])
 def test_plans_of_a_target_that_is_told_nothing_stand_whatever_is_said(
-    make_robot: Callable[..., Robot], waits: bool
+    make_robot: MakeRobot, waits: bool
 ) -> None:
     robot = make_robot("age", plans=HORIZON, waits=waits)
     robot.choose("age", 4.0)
     robot.connect()
-    steps(robot, 0, 1)
+    robot.walk(range(2))
     asked, left = len(robot.link.updates), robot.records[-1].plan_left
     assert left > 1
     robot.loop.tell("fold the towel")
-    steps(robot, 2, 2)
+    robot.walk(range(2, 3))
     assert robot.records[-1].plan_left == left - 1
     robot.choose("always")
     robot.show(robot.observation(1, 3))  # asks, and the reply is on its way
@@ -82,7 +73,7 @@ def test_plans_of_a_target_that_is_told_nothing_stand_whatever_is_said(
 
 def test_what_was_planned_or_asked_for_something_else_is_not_done(told: Robot) -> None:
     told.loop.tell("fold the towel")
-    steps(told, 0, 2)
+    told.walk(range(3))
     assert told.records[-1].plan_left > 1
     under_way = told.observation(1, 3)
     told.choose("always")
@@ -99,9 +90,9 @@ def test_what_was_planned_or_asked_for_something_else_is_not_done(told: Robot) -
     assert told.record(last).planned_action[0] == planned(number, 5)
 
 
-def test_a_step_that_waits_for_its_reply_asks_anew_when_something_else_is_told(waiting: Robot) -> None:
+def test_a_step_that_waits_sends_again_with_another_instruction(waiting: Robot) -> None:
     waiting.loop.tell("fold the towel")
-    steps(waiting, 0, 2)
+    waiting.walk(range(3))
     assert waiting.records[-1].plan_left > 1
     waiting.choose("always")
     now = waiting.see(1, 3)
@@ -120,12 +111,10 @@ def test_a_step_that_waits_for_its_reply_asks_anew_when_something_else_is_told(w
 
 
 @pytest.mark.parametrize("trouble", ["silent", "told nothing"])
-def test_a_step_that_waited_executes_nothing_that_was_planned_for_something_else(
-    waiting: Robot, trouble: str
-) -> None:
+def test_a_step_that_waited_executes_no_plan_of_another_instruction(waiting: Robot, trouble: str) -> None:
     """The draft of its own is there only for steps that begin without a plan."""
     waiting.loop.tell("fold the towel")
-    steps(waiting, 0, 2)
+    waiting.walk(range(3))
     waiting.choose("always")
     waiting.link.delay_s = (0.02, 0.02)
     now = waiting.see(1, 3)

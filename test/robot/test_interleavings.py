@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -27,6 +26,7 @@ from adahi_ros.robot.link_estimate import RETRANSMISSIONS
 from adahi_ros.robot.loop import DraftError
 from adahi_ros.robot.requests import Fate
 from adahi_ros.robot.session import PROBES_OUT, VerifierState
+from test.robot.conftest import MakeRobot
 
 FATE_OF = {
     Reason.NONE: {Fate.REPLIED},
@@ -57,7 +57,7 @@ MOSTLY = st.sampled_from([True, True, True, False])
 class Interleavings(RuleBasedStateMachine):
     """Anything that may happen to a robot, in any order."""
 
-    make_robot: Callable[..., Any]
+    make_robot: MakeRobot
 
     @initialize(
         seed=st.integers(0, 2**32 - 1),
@@ -311,6 +311,6 @@ class Interleavings(RuleBasedStateMachine):
             self.every_request_has_one_fate()
 
 
-def test_every_interleaving_is_accounted_for(make_robot: Callable[..., Any]) -> None:
+def test_every_interleaving_is_accounted_for(make_robot: MakeRobot) -> None:
     machine = type("Machine", (Interleavings,), {"make_robot": staticmethod(make_robot)})
     run_state_machine_as_test(machine, settings=settings(max_examples=200, stateful_step_count=40))

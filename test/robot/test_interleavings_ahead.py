@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, run_state_machine_as_test
@@ -13,7 +10,7 @@ from adahi_ros.protocol.description import LONGEST_HISTORY
 from adahi_ros.protocol.records import NO_PLAN
 from adahi_ros.robot.prefetch import UNDER_WAY_MOST
 from adahi_ros.robot.requests import Fate
-from test.robot.conftest import planned
+from test.robot.conftest import MakeRobot, planned
 from test.robot.test_interleavings import IN_TIME, MOSTLY, Interleavings
 
 HORIZON = 8
@@ -78,6 +75,6 @@ class InterleavingsAhead(Interleavings):
             )
 
 
-def test_every_interleaving_is_accounted_for(make_robot: Callable[..., Any]) -> None:
+def test_every_interleaving_is_accounted_for(make_robot: MakeRobot) -> None:
     machine = type("Machine", (InterleavingsAhead,), {"make_robot": staticmethod(make_robot)})
     run_state_machine_as_test(machine, settings=settings(max_examples=120, stateful_step_count=40))

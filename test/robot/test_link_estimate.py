@@ -1,12 +1,25 @@
+"""How the link is estimated, when a request is sent again, and when a verifier is left alone."""
+
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from adahi_ros.gates.interface import LinkEstimate
-from adahi_ros.robot.link_estimate import LinkEstimator
+from adahi_ros.robot.link_estimate import (
+    FIRST_PAUSE_S,
+    FIRST_S,
+    LONGEST_PAUSE_S,
+    MARGIN_S,
+    MISSES_UNTIL_OPEN,
+    RETRANSMISSIONS,
+    Breaker,
+    LinkEstimator,
+    RetransmissionTimeout,
+)
 
 
 def test_nothing_is_known_before_the_first_request() -> None:
@@ -70,3 +83,107 @@ def test_goodput_fades_in_silence() -> None:
     assert estimator.estimate(now_s + 10.0).goodput_bytes_s < 1.0 < estimator.estimate(now_s).goodput_bytes_s
     assert estimator.estimate(now_s) == estimator.estimate(now_s)
     assert isinstance(estimator.estimate(now_s), LinkEstimate)
+
+
+def taught(times_s: list[float]) -> RetransmissionTimeout:
+    timeout = RetransmissionTimeout()
+    for took_s in times_s:
+        timeout.replied(took_s)
+    return timeout
+
+
+def wait_s(timeout: RetransmissionTimeout, retransmissions: int = 0) -> float:
+    wait = timeout.wait_s(retransmissions)
+    assert wait is not None
+    return wait
+
+
+def test_it_waits_a_little_longer_than_usual() -> None:
+    assert wait_s(taught([0.013] * 50)) == pytest.approx(0.013 + MARGIN_S)
+
+
+def test_what_varies_is_waited_for_longer() -> None:
+    draw = np.random.default_rng(0)
+    times_s = draw.normal(0.030, 0.005, size=500).tolist()
+    late = np.mean([took_s > wait_s(taught(times_s)) for took_s in times_s])
+    assert wait_s(taught(times_s)) > 0.030 + 2 * 0.005
+    assert late < 0.02
+
+
+def test_before_the_first_reply_it_has_a_guess() -> None:
+    assert wait_s(RetransmissionTimeout()) == FIRST_S
+
+
+def test_each_retransmission_waits_twice_as_long_and_they_are_bounded() -> None:
+    timeout = taught([0.013] * 50)
+    waits = [wait_s(timeout, retransmissions) for retransmissions in range(RETRANSMISSIONS)]
+    np.testing.assert_allclose(waits, waits[0] * 2.0 ** np.arange(RETRANSMISSIONS))
+    assert timeout.wait_s(RETRANSMISSIONS) is None
+
+
+def test_a_verifier_that_became_slow_is_not_sent_everything_twice_for_ever() -> None:
+    timeout = taught([0.013] * 50)
+    assert wait_s(timeout) < 0.060
+    for _ in range(50):
+        timeout.replied(0.060)
+    assert wait_s(timeout) > 0.060
+
+
+def opened(now_s: float = 0.0) -> Breaker:
+    breaker = Breaker()
+    for _ in range(MISSES_UNTIL_OPEN):
+        assert not breaker.open
+        breaker.missed(now_s)
+    return breaker
+
+
+def test_it_opens_after_several_misses_in_a_row() -> None:
+    assert opened().open
+    breaker = Breaker()
+    for _ in range(10):
+        for _ in range(MISSES_UNTIL_OPEN - 1):
+            breaker.missed(0.0)
+        assert not breaker.open
+        breaker.replied()
+
+
+def test_probes_become_rarer_up_to_a_longest_pause() -> None:
+    breaker, probes = opened(5.0), []
+    for tick in range(2000):
+        now_s = 5.0 + 0.01 * tick
+        if breaker.probe_due(now_s):
+            breaker.probed(now_s)
+            probes.append(now_s - 5.0)
+    gaps = [after - before for before, after in pairwise([0.0, *probes])]
+    assert gaps[0] == pytest.approx(FIRST_PAUSE_S, abs=0.02)
+    assert all(after >= before - 0.02 for before, after in pairwise(gaps))
+    assert max(gaps) == pytest.approx(LONGEST_PAUSE_S, abs=0.02)
+    assert breaker.open
+
+
+def test_a_closed_one_wants_no_probes() -> None:
+    assert not Breaker().probe_due(1e9)
+
+
+def test_a_reply_to_a_probe_closes_it_on_trial_and_one_miss_opens_it_again() -> None:
+    breaker = opened()
+    breaker.probed(0.0)
+    breaker.probe_replied()
+    assert not breaker.open
+    assert breaker.on_trial
+    breaker.missed(1.0)
+    assert breaker.open
+    assert not breaker.probe_due(1.0 + 3.9 * FIRST_PAUSE_S)
+    assert breaker.probe_due(1.0 + 4.1 * FIRST_PAUSE_S)
+
+
+def test_a_reply_ends_the_trial_and_forgets_everything() -> None:
+    breaker = opened()
+    breaker.probe_replied()
+    breaker.replied()
+    assert not breaker.on_trial
+    for _ in range(MISSES_UNTIL_OPEN - 1):
+        breaker.missed(2.0)
+    assert not breaker.open
+    breaker.missed(2.0)
+    assert breaker.probe_due(2.0 + 1.01 * FIRST_PAUSE_S)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -17,11 +16,12 @@ from adahi_ros.protocol.request import RequestFault
 from adahi_ros.robot.loop import DraftError
 from adahi_ros.robot.requests import RETRY_MOST_S, Fate
 from adahi_ros.robot.session import VerifierState
+from test.robot.conftest import MakeRobot, Robot
 
 PERIOD_S = 0.05
 
 
-def test_the_reply_is_executed(robot: Any) -> None:
+def test_the_reply_is_executed(robot: Robot) -> None:
     observation = robot.see(1, 0)
     assert not robot.commands.sent
     robot.pass_time(PERIOD_S)
@@ -35,7 +35,7 @@ def test_the_reply_is_executed(robot: Any) -> None:
     assert (record.request_bytes, record.response_bytes) == (sent[1], 100 + sent[0])
 
 
-def test_a_draft_that_the_gate_lets_pass_is_executed_at_once(robot: Any) -> None:
+def test_a_draft_that_the_gate_lets_pass_is_executed_at_once(robot: Robot) -> None:
     robot.choose("never")
     observation = robot.see(1, 0)
     record = robot.record(observation)
@@ -44,7 +44,7 @@ def test_a_draft_that_the_gate_lets_pass_is_executed_at_once(robot: Any) -> None
     assert (record.request_bytes, record.response_bytes) == (0, 0)
 
 
-def test_what_is_changed_holds_from_the_next_step_on(robot: Any) -> None:
+def test_what_is_changed_holds_from_the_next_step_on(robot: Robot) -> None:
     robot.verifier.replies = False
     before = robot.see(1, 0)
     robot.loop.change(ControllerConfig(ThresholdedGate("always", 0.25)), 0.02)
@@ -60,7 +60,7 @@ def test_what_is_changed_holds_from_the_next_step_on(robot: Any) -> None:
     assert not robot.record(robot.see(1, 2)).transmitted
 
 
-def test_without_a_reply_the_draft_is_executed_by_the_deadline(robot: Any) -> None:
+def test_without_a_reply_the_draft_is_executed_by_the_deadline(robot: Robot) -> None:
     robot.verifier.replies = False
     observation = robot.see(1, 0)
     robot.pass_time(0.099)
@@ -72,7 +72,7 @@ def test_without_a_reply_the_draft_is_executed_by_the_deadline(robot: Any) -> No
     assert record.total_ms == pytest.approx(100.0)
 
 
-def test_a_late_reply_moves_nothing(robot: Any) -> None:
+def test_a_late_reply_moves_nothing(robot: Robot) -> None:
     robot.link.delay_s = (0.06, 0.06)
     late = robot.see(1, 0)
     robot.pass_time(0.11)
@@ -84,7 +84,7 @@ def test_a_late_reply_moves_nothing(robot: Any) -> None:
     assert len(robot.commands.sent) == 2
 
 
-def test_a_newer_observation_executes_the_draft_of_the_one_that_waits(robot: Any) -> None:
+def test_a_newer_observation_executes_the_draft_of_the_one_that_waits(robot: Robot) -> None:
     first = robot.see(1, 0)
     robot.verifier.changes = {"step": 1}  # the reply to the first names the second
     second = robot.see(1, 1)
@@ -99,9 +99,8 @@ def test_a_newer_observation_executes_the_draft_of_the_one_that_waits(robot: Any
 
 
 @pytest.mark.parametrize("newer", [(2, 0), (0, 5), (1, 2)])
-def test_an_episode_that_is_over_or_begun_again_moves_nothing(robot: Any, newer: tuple[int, int]) -> None:
-    robot.see(1, 1)
-    robot.pass_time(PERIOD_S)
+def test_an_episode_that_is_over_or_begun_again_moves_nothing(robot: Robot, newer: tuple[int, int]) -> None:
+    robot.walk(range(1, 2))
     robot.see(1, 3)
     observation = robot.see(*newer)
     robot.pass_time(PERIOD_S)
@@ -114,7 +113,7 @@ def test_an_episode_that_is_over_or_begun_again_moves_nothing(robot: Any, newer:
     assert (window == window[-1]).all()  # nothing of before is left
 
 
-def test_a_repeated_observation_gets_the_same_command_again(robot: Any) -> None:
+def test_a_repeated_observation_gets_the_same_command_again(robot: Robot) -> None:
     observation = robot.see(1, 0)
     again = replace(observation, stamp_ns=1000)
     robot.show(again)
@@ -127,7 +126,7 @@ def test_a_repeated_observation_gets_the_same_command_again(robot: Any) -> None:
 
 
 @pytest.mark.parametrize("waits", [True, False])
-def test_another_observation_of_the_same_number_moves_nothing(robot: Any, waits: bool) -> None:
+def test_another_observation_of_the_same_number_moves_nothing(robot: Robot, waits: bool) -> None:
     observation = robot.see(1, 0)
     if not waits:
         robot.pass_time(PERIOD_S)
@@ -142,9 +141,7 @@ def test_another_observation_of_the_same_number_moves_nothing(robot: Any, waits:
     assert len(robot.commands.sent) == 1
 
 
-def test_an_observation_that_nothing_sound_is_made_of_is_as_if_it_had_never_been(
-    make_robot: Callable[..., Any],
-) -> None:
+def test_an_observation_without_a_sound_proposal_leaves_no_trace(make_robot: MakeRobot) -> None:
     plain, disturbed = make_robot("random"), make_robot("random")
     for robot in (plain, disturbed):
         robot.connect()
@@ -171,7 +168,7 @@ def test_an_observation_that_nothing_sound_is_made_of_is_as_if_it_had_never_been
     ],
 )
 def test_a_reply_that_is_no_good_executes_the_draft(
-    robot: Any, changes: dict[str, Any], reason: Reason, message: str
+    robot: Robot, changes: dict[str, Any], reason: Reason, message: str
 ) -> None:
     robot.verifier.changes = changes
     observation = robot.see(1, 0)
@@ -184,7 +181,7 @@ def test_a_reply_that_is_no_good_executes_the_draft(
     assert record.response_bytes > 0
 
 
-def test_a_verifier_that_is_busy_is_left_alone_for_as_long_as_it_says(robot: Any) -> None:
+def test_a_verifier_that_is_busy_is_left_alone_for_as_long_as_it_says(robot: Robot) -> None:
     status = int(RequestFault.BUSY)
     robot.verifier.changes = {"status": status, "message": "so many wait", "retry_after_s": 0.12}
     records = []
@@ -200,10 +197,9 @@ def test_a_verifier_that_is_busy_is_left_alone_for_as_long_as_it_says(robot: Any
 
 
 @pytest.mark.parametrize("said", [math.nan, math.inf, -1.0, 1e9])
-def test_a_verifier_that_says_nonsense_of_when_to_ask_again_is_asked_soon(robot: Any, said: float) -> None:
+def test_a_verifier_that_says_nonsense_of_when_to_ask_again_is_asked_soon(robot: Robot, said: float) -> None:
     robot.verifier.changes = {"status": int(RequestFault.BUSY), "retry_after_s": said}
-    robot.see(1, 0)
-    robot.pass_time(PERIOD_S)
+    robot.walk(range(1))
     robot.verifier.changes = {}
     robot.pass_time(RETRY_MOST_S)
     observation = robot.see(1, 1)
@@ -211,7 +207,7 @@ def test_a_verifier_that_says_nonsense_of_when_to_ask_again_is_asked_soon(robot:
     assert robot.record(observation).verified
 
 
-def test_a_record_names_the_gate_that_decided(robot: Any) -> None:
+def test_a_record_names_the_gate_that_decided(robot: Robot) -> None:
     first = robot.see(1, 0)
     robot.choose("never", 1.5)
     second = robot.see(1, 1)
@@ -219,13 +215,12 @@ def test_a_record_names_the_gate_that_decided(robot: Any) -> None:
     assert (robot.record(second).gate, robot.record(second).threshold) == ("never", 1.5)
 
 
-def test_the_first_step_waits_for_a_verifier_as_long_as_it_may(make_robot: Callable[..., Any]) -> None:
+def test_the_first_step_waits_for_a_verifier_as_long_as_it_may(make_robot: MakeRobot) -> None:
     robot = make_robot()
     robot.link.present = False
     robot.loop.start(1.0)
     for _ in range(5):
-        robot.see(1, 0)
-        robot.pass_time(0.1)
+        robot.walk(range(1), 0.1)
     assert not robot.loop.begins_alone
     robot.pass_time(0.6)
     assert robot.loop.begins_alone
@@ -235,7 +230,7 @@ def test_the_first_step_waits_for_a_verifier_as_long_as_it_may(make_robot: Calla
     assert (robot.loop.totals.steps, robot.loop.totals.unattended) == (1, 5)
 
 
-def test_nothing_of_before_is_left_after_a_stop(robot: Any) -> None:
+def test_nothing_of_before_is_left_after_a_stop(robot: Robot) -> None:
     robot.see(1, 0)
     robot.loop.stop()
     robot.pass_time(1.0)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
 from adahi_ros.contract.fields import NANOSECONDS
 from adahi_ros.core.health_level import Level
-from adahi_ros.robot.diagnosis import Diagnosis
-from adahi_ros.robot.robot_health import News
+from adahi_ros.robot.diagnosis import Diagnosis, News
+from test.robot.conftest import Robot
 
 PERIOD_S = 0.05
 SECONDS = 20.0
@@ -19,7 +17,7 @@ SECONDS = 20.0
 class Observed:
     """What a robot says while observations arrive."""
 
-    def __init__(self, robot: Any) -> None:
+    def __init__(self, robot: Robot) -> None:
         self._robot = robot
         self.condition = Diagnosis(0.0, PERIOD_S)
         self.condition.active = True
@@ -53,7 +51,7 @@ class Observed:
 
 
 @pytest.fixture
-def observed(robot: Any) -> Observed:
+def observed(robot: Robot) -> Observed:
     return Observed(robot)
 
 

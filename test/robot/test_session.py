@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -17,11 +16,12 @@ from adahi_ros.protocol.window import WHOLE
 from adahi_ros.robot.link_estimate import FIRST_PAUSE_S, FIRST_S, MISSES_UNTIL_OPEN, RETRANSMISSIONS
 from adahi_ros.robot.requests import Fate
 from adahi_ros.robot.session import DESCRIBE_RETRY_S, OF_ANOTHER, UNDESCRIBED, VerifierState
+from test.robot.conftest import MakeRobot, Robot
 
 PERIOD_S = 0.2
 
 
-def test_it_looks_for_a_verifier_until_there_is_one(make_robot: Callable[..., Any]) -> None:
+def test_it_looks_for_a_verifier_until_there_is_one(make_robot: MakeRobot) -> None:
     robot = make_robot()
     assert robot.loop.next_due_s == math.inf
     robot.link.present = False
@@ -35,7 +35,7 @@ def test_it_looks_for_a_verifier_until_there_is_one(make_robot: Callable[..., An
     assert robot.changes == [VerifierState.READY]
 
 
-def test_a_verifier_that_does_not_describe_itself_is_asked_again(make_robot: Callable[..., Any]) -> None:
+def test_a_verifier_that_does_not_describe_itself_is_asked_again(make_robot: MakeRobot) -> None:
     robot = make_robot()
     robot.verifier.replies = False
     robot.loop.start(10.0)
@@ -48,9 +48,7 @@ def test_a_verifier_that_does_not_describe_itself_is_asked_again(make_robot: Cal
     assert robot.session.link is VerifierState.READY
 
 
-def test_a_verifier_that_is_there_and_says_nothing_that_can_be_read_is_told_apart_from_none(
-    make_robot: Callable[..., Any],
-) -> None:
+def test_a_verifier_whose_description_cannot_be_read_differs_from_none(make_robot: MakeRobot) -> None:
     """The description of an earlier protocol is shorter: no middleware hands it over."""
     robot = make_robot()
     robot.verifier.replies = False
@@ -65,25 +63,21 @@ def test_a_verifier_that_is_there_and_says_nothing_that_can_be_read_is_told_apar
     assert (robot.session.link, robot.session.trouble) == (VerifierState.READY, "")
 
 
-def test_that_the_verifier_refuses_the_robots_name_is_kept_until_the_next_start(robot: Any) -> None:
+def test_a_refusal_of_the_robots_name_is_kept_until_the_next_start(robot: Robot) -> None:
     said = "robot_id: 'robot', must be 'arm', whose service this is"
     robot.verifier.changes = {"status": int(RequestFault.UNKNOWN_ROBOT), "message": said, "actions": ()}
-    for step in range(3):
-        robot.see(1, step)
-        robot.pass_time(PERIOD_S)
+    robot.walk(range(3), PERIOD_S)
     assert robot.session.misnamed == said
     assert robot.changes == [VerifierState.READY] * 2  # what was told of once is not told of again
     robot.loop.stop()
     assert robot.session.misnamed == ""
 
 
-def test_a_request_says_what_is_known_of_the_link_and_the_same_when_it_is_sent_again(robot: Any) -> None:
-    robot.see(1, 0)
-    robot.pass_time(PERIOD_S)
+def test_all_copies_of_a_request_say_the_same_of_the_link(robot: Robot) -> None:
+    robot.walk(range(1), PERIOD_S)
     known_ms = robot.session.estimate(robot.link.now_s).rtt_ms
     robot.link.loss = 1.0
-    robot.see(1, 1)
-    robot.pass_time(PERIOD_S)
+    robot.walk(range(1, 2), PERIOD_S)
     told = [request.round_trip_ms for request, _ in robot.link.updates]
     assert told[0] == UNKNOWN_MS
     assert told[1:] == [known_ms] * len(told[1:])
@@ -105,7 +99,7 @@ MISFITS: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("changes", "trouble"), MISFITS)
 def test_a_verifier_that_does_not_fit_is_named(
-    make_robot: Callable[..., Any], changes: dict[str, Any], trouble: str
+    make_robot: MakeRobot, changes: dict[str, Any], trouble: str
 ) -> None:
     robot = make_robot()
     right = robot.verifier.description
@@ -120,7 +114,7 @@ def test_a_verifier_that_does_not_fit_is_named(
 
 
 @pytest.mark.parametrize("fault", sorted(OF_ANOTHER))
-def test_a_verifier_of_another_kind_is_found_out_by_its_refusal(robot: Any, fault: RequestFault) -> None:
+def test_a_verifier_of_another_kind_is_found_out_by_its_refusal(robot: Robot, fault: RequestFault) -> None:
     """The drafts go on, and so does verification with the right one."""
     right = robot.verifier.description
     robot.verifier.speak("feedfacefeedface")
@@ -142,7 +136,7 @@ def test_a_verifier_of_another_kind_is_found_out_by_its_refusal(robot: Any, faul
 
 
 @pytest.mark.parametrize("gone", ["present", "replies"])
-def test_a_verifier_of_another_kind_that_has_gone_is_none(robot: Any, gone: str) -> None:
+def test_a_verifier_of_another_kind_that_has_gone_is_none(robot: Robot, gone: str) -> None:
     robot.verifier.speak("feedfacefeedface")
     robot.verifier.changes = {"status": int(RequestFault.TOKENIZER_MISMATCH)}
     robot.see(1, 0)
@@ -155,9 +149,8 @@ def test_a_verifier_of_another_kind_that_has_gone_is_none(robot: Any, gone: str)
     assert robot.record(robot.see(1, 1)).reason is Reason.NO_VERIFIER
 
 
-def test_a_verifier_that_is_lost_is_not_sent_to(robot: Any) -> None:
-    robot.see(1, 0)
-    robot.pass_time(PERIOD_S)
+def test_a_verifier_that_is_lost_is_not_sent_to(robot: Robot) -> None:
+    robot.walk(range(1), PERIOD_S)
     robot.link.present = False
     robot.pass_time(0.1)
     assert (robot.session.link, robot.session.trouble) == (
@@ -168,10 +161,8 @@ def test_a_verifier_that_is_lost_is_not_sent_to(robot: Any) -> None:
     assert (record.reason, record.transmitted) == (Reason.NO_VERIFIER, False)
 
 
-def test_only_what_is_new_of_a_window_is_sent_and_all_of_it_where_that_is_wanted(robot: Any) -> None:
-    for step in range(3):
-        robot.see(1, step)
-        robot.pass_time(PERIOD_S)
+def test_only_what_is_new_of_a_window_is_sent_or_all_where_that_is_wanted(robot: Robot) -> None:
+    robot.walk(range(3), PERIOD_S)
     (_, whole), *_, (_, short) = robot.link.updates
     assert whole.base == WHOLE != short.base
     assert 2 * len(short.rows.numbers) == len(whole.rows.numbers)
@@ -189,15 +180,14 @@ def test_only_what_is_new_of_a_window_is_sent_and_all_of_it_where_that_is_wanted
     assert robot.record(last).verify_ms == pytest.approx(20.0)
 
 
-def test_a_whole_window_that_is_refused_is_not_sent_for_ever(robot: Any) -> None:
+def test_a_whole_window_that_is_refused_is_not_sent_for_ever(robot: Robot) -> None:
     robot.verifier.changes = {"status": int(RequestFault.WINDOW_UNKNOWN), "message": "base_window: unknown"}
-    robot.see(1, 0)
-    robot.pass_time(PERIOD_S)
+    robot.walk(range(1), PERIOD_S)
     assert robot.records[0].reason is Reason.REFUSED
     assert len(robot.link.updates) == 1
 
 
-def test_a_request_without_a_reply_is_sent_again_as_it_was(robot: Any) -> None:
+def test_a_request_without_a_reply_is_sent_again_as_it_was(robot: Robot) -> None:
     robot.loop.deadline_s = 10.0
     robot.verifier.replies = False
     robot.see(1, 0)
@@ -212,7 +202,7 @@ def test_a_request_without_a_reply_is_sent_again_as_it_was(robot: Any) -> None:
     assert not robot.link.open
 
 
-def test_a_lost_request_is_verified_all_the_same(robot: Any) -> None:
+def test_a_lost_request_is_verified_all_the_same(robot: Robot) -> None:
     robot.link.loss = 1.0
     lost = robot.see(1, 0)
     robot.link.loss = 0.0
@@ -226,7 +216,7 @@ def test_a_lost_request_is_verified_all_the_same(robot: Any) -> None:
     assert math.isnan(estimate.rtt_ms)  # nobody knows to which of both the reply was
 
 
-def test_a_slow_verifier_is_sent_to_less_and_less_often(robot: Any) -> None:
+def test_a_slow_verifier_is_sent_to_less_and_less_often(robot: Robot) -> None:
     robot.link.delay_s = (0.1, 0.1)
     bursts: list[list[float]] = [[]]
     step = 0
@@ -258,7 +248,7 @@ def test_a_slow_verifier_is_sent_to_less_and_less_often(robot: Any) -> None:
     assert robot.changes[-1] is VerifierState.READY
 
 
-def test_requests_that_newer_observations_overtake_open_the_breaker(robot: Any) -> None:
+def test_requests_that_newer_observations_overtake_open_the_breaker(robot: Robot) -> None:
     """So a verifier that is gone is noticed even where the deadline is longer than the control period."""
     robot.loop.deadline_s = 30.0
     robot.verifier.replies = False
@@ -270,7 +260,7 @@ def test_requests_that_newer_observations_overtake_open_the_breaker(robot: Any) 
     assert reasons == [Reason.SUPERSEDED] * MISSES_UNTIL_OPEN + [Reason.BREAKER_OPEN]
 
 
-def test_a_reply_after_its_deadline_is_dropped(robot: Any) -> None:
+def test_a_reply_after_its_deadline_is_dropped(robot: Robot) -> None:
     robot.loop.deadline_s = 0.008
     late = robot.see(1, 0)
     robot.stall(0.009)  # the deadline is missed before anybody polls, and the reply comes after
@@ -285,10 +275,9 @@ def test_a_reply_after_its_deadline_is_dropped(robot: Any) -> None:
     assert [each.pending.fate for each in robot.session.submitted] == [Fate.MISSED] * 2
 
 
-def test_several_requests_may_be_on_their_way(robot: Any) -> None:
+def test_several_requests_may_be_on_their_way(robot: Robot) -> None:
     link, session = robot.link, robot.session
-    robot.see(1, 0)
-    robot.pass_time(PERIOD_S)
+    robot.walk(range(1), PERIOD_S)
     request = session.submitted[0].pending.request
     ended: list[tuple[int, Reason]] = []
     pending = []
@@ -309,9 +298,8 @@ def test_several_requests_may_be_on_their_way(robot: Any) -> None:
     assert not link.open
 
 
-def test_an_estimate_is_only_read(robot: Any) -> None:
-    robot.see(1, 0)
-    robot.pass_time(PERIOD_S)
+def test_an_estimate_is_only_read(robot: Robot) -> None:
+    robot.walk(range(1), PERIOD_S)
     now_s = robot.link.now_s
     first = robot.session.estimate(now_s)
     robot.session.estimate(now_s + 100.0)
@@ -320,7 +308,7 @@ def test_an_estimate_is_only_read(robot: Any) -> None:
     assert first.rtt_ms == pytest.approx(9.0)  # without the verifier's own share
 
 
-def test_what_was_stopped_hears_nothing(robot: Any) -> None:
+def test_what_was_stopped_hears_nothing(robot: Robot) -> None:
     robot.see(1, 0)
     robot.loop.stop()
     assert robot.loop.next_due_s == math.inf
@@ -332,16 +320,12 @@ def test_what_was_stopped_hears_nothing(robot: Any) -> None:
     assert robot.session.link is VerifierState.ABSENT
 
 
-def test_a_verifier_that_keeps_no_window_gets_each_whole_and_once(robot: Any) -> None:
+def test_a_verifier_that_keeps_no_window_gets_each_whole_and_once(robot: Robot) -> None:
     robot.verifier.keeps_windows = False
-    for step in range(4):
-        robot.see(1, step)
-        robot.pass_time(0.05)
+    robot.walk(range(4))
     assert all(record.verified for record in robot.records)
     assert [update.base for _, update in robot.link.updates] == [0] * 4
     assert robot.session.windows_resent == 0
     robot.verifier.keeps_windows = True
-    for step in range(4, 6):
-        robot.see(1, step)
-        robot.pass_time(0.05)
+    robot.walk(range(4, 6))
     assert [update.base == 0 for _, update in robot.link.updates[4:]] == [True, False]

@@ -34,7 +34,7 @@ def test_a_window_has_the_images_of_its_own_observations(every: int) -> None:
             assert list(view.window(TARGET).rows.images) == expected
 
 
-def test_images_go_to_a_target_that_reads_what_is_made_of_them_and_the_robot_reads_nothing() -> None:
+def test_images_go_to_a_target_of_features_that_the_robot_does_not_make() -> None:
     view, target = Jpegs(1, QUALITY), Signature(H, 1, 1, observed_features(1 + 4, 4))
     frames = [np.full((8, 8, 3), shade, dtype=np.uint8) for shade in (10, 90, 200)]
     for step, frame in enumerate(frames):
@@ -60,7 +60,7 @@ def test_an_image_is_compressed_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("length", [1, 3, 5, LONGEST_HISTORY])
-def test_a_window_has_the_targets_length_and_before_that_the_first_observation_again(length: int) -> None:
+def test_a_short_history_repeats_its_first_observation(length: int) -> None:
     """As the target's own history would have it, also where only now and then one is sent."""
     target = Signature(length, 1, 1, (Feature(OBSERVATION, 2),), (Feature(GOAL, 1),))
     view, history = Features(2), History(target, 1)
@@ -118,7 +118,7 @@ def test_a_target_gets_images_no_larger_than_it_reads_them(wanted: ImageInput, s
     assert from_jpeg(jpeg).shape[:2] == size
 
 
-def test_images_are_kept_of_as_many_observations_as_a_target_may_read_with_them() -> None:
+def test_images_are_kept_of_as_many_observations_as_a_target_may_read() -> None:
     view = Numbers(1)
     target = Signature(MOST_PICTURED, 1, 1, (Feature(OBSERVATION, 1),), images=(ImageInput("front", 8, 8),))
     frames = [np.full((8, 8, 3), 2 * step, dtype=np.uint8) for step in range(20)]

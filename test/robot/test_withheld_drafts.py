@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from adahi_ros.contract.assembler import Observation
 from adahi_ros.gates.gate_config import DeviationTracker
 from adahi_ros.protocol.records import Reason
 from adahi_ros.robot.session import VerifierState
+from test.robot.conftest import MakeRobot, Robot
 
 PERIOD_S = 0.05
 PATIENCE_S = 0.2  # past every deadline
@@ -21,7 +21,7 @@ Make = Callable[..., Any]
 
 
 @pytest.fixture
-def alone(make_robot: Make) -> Make:
+def alone(make_robot: MakeRobot) -> Make:
     """From a limit to a robot for which there is no verifier."""
 
     def make(limit: int | None) -> Any:
@@ -33,23 +33,14 @@ def alone(make_robot: Make) -> Make:
     return make
 
 
-def reasons(robot: Any) -> list[Reason]:
+def reasons(robot: Robot) -> list[Reason]:
     return [record.reason for record in robot.records]
-
-
-def see_all(robot: Any, steps: range, period_s: float = PERIOD_S) -> list[Observation]:
-    """Show new observations, each a period after the other."""
-    seen = []
-    for step in steps:
-        seen.append(robot.see(0, step))
-        robot.pass_time(period_s)
-    return seen
 
 
 @pytest.mark.parametrize("limit", [0, 1, 4])
 def test_a_draft_acts_alone_for_so_many_steps_and_is_withheld_then(alone: Make, limit: int) -> None:
     robot = alone(limit)
-    see_all(robot, range(limit + 2))
+    robot.walk(range(limit + 2), episode=0)
     assert reasons(robot) == [Reason.NO_VERIFIER] * limit + [Reason.FALLBACK_LIMIT] * 2
     assert (len(robot.commands.sent), robot.commands.withheld) == (limit, 2)
     held = robot.records[-1]
@@ -61,18 +52,17 @@ def test_a_draft_acts_alone_for_so_many_steps_and_is_withheld_then(alone: Make, 
 
 def test_by_default_nothing_is_withheld(alone: Make) -> None:
     robot = alone(None)
-    see_all(robot, range(50))
+    robot.walk(range(50), episode=0)
     assert (len(robot.commands.sent), robot.commands.withheld) == (50, 0)
 
 
-def test_a_verified_draft_ends_it_and_is_asked_for_whatever_the_gate_says(make_robot: Make) -> None:
-    robot = make_robot(limit=1)
-    robot.connect()
+def test_a_verified_draft_ends_it_and_is_asked_for_whatever_the_gate_says(make_robot: MakeRobot) -> None:
+    robot = make_robot(limit=1).connect()
     robot.verifier.replies = False
-    see_all(robot, range(2), PATIENCE_S)
+    robot.walk(range(2), PATIENCE_S, 0)
     assert reasons(robot) == [Reason.DEADLINE, Reason.FALLBACK_LIMIT]
     robot.choose("never")
-    see_all(robot, range(2, 4), PATIENCE_S)
+    robot.walk(range(2, 4), PATIENCE_S, 0)
     assert robot.session.link is VerifierState.UNRESPONSIVE
     assert [record.message for record in robot.records[1:]] == [
         *("deadline", "deadline"),
@@ -80,11 +70,11 @@ def test_a_verified_draft_ends_it_and_is_asked_for_whatever_the_gate_says(make_r
     ]
     robot.verifier.replies = True
     robot.pass_time(1.0)  # a probe is replied to
-    see_all(robot, range(4, 5))
+    robot.walk(range(4, 5), episode=0)
     record = robot.records[-1]
     assert (record.reason, record.transmitted, record.verified) == (Reason.NONE, True, True)
     assert record.action
-    see_all(robot, range(5, 6))  # which the gate leaves to the draft again
+    robot.walk(range(5, 6), episode=0)  # which the gate leaves to the draft again
     assert not robot.records[-1].transmitted
     assert robot.records[-1].action
 
@@ -108,26 +98,26 @@ def test_what_the_gate_leaves_to_the_draft_neither_counts_nor_ends_the_row(alone
         ({"step": 99}, "bad reply: episode_id, step_id, first_step: (0, 99, 1), must be (0, 1, 1)"),
     ],
 )
-def test_requests_without_a_good_reply_count(make_robot: Make, changes: dict[str, Any], message: str) -> None:
-    robot = make_robot(limit=1)
-    robot.connect()
+def test_requests_without_a_good_reply_count(
+    make_robot: MakeRobot, changes: dict[str, Any], message: str
+) -> None:
+    robot = make_robot(limit=1).connect()
     robot.verifier.changes = changes
-    see_all(robot, range(2))
+    robot.walk(range(2), episode=0)
     assert (robot.records[-1].reason, robot.records[-1].message) == (Reason.FALLBACK_LIMIT, message)
 
 
-def test_steps_that_are_superseded_count(make_robot: Make) -> None:
-    robot = make_robot(limit=1)
-    robot.connect()
+def test_steps_that_are_superseded_count(make_robot: MakeRobot) -> None:
+    robot = make_robot(limit=1).connect()
     for step in range(3):
         robot.see(0, step)
     assert reasons(robot) == [Reason.SUPERSEDED, Reason.FALLBACK_LIMIT]
     assert robot.records[-1].message == "superseded"
 
 
-def test_a_withheld_step_is_asked_about_again_where_its_observation_is_repeated(alone: Make) -> None:
+def test_a_withheld_step_sends_again_where_its_observation_is_repeated(alone: Make) -> None:
     robot = alone(0)
-    (observation,) = see_all(robot, range(1))
+    observation = robot.see(0, 0)
     assert reasons(robot) == [Reason.FALLBACK_LIMIT]
     robot.show(replace(observation, stamp_ns=1000))
     assert len(robot.records) == 1
@@ -145,16 +135,15 @@ def test_a_withheld_step_is_asked_about_again_where_its_observation_is_repeated(
 
 def test_a_new_activation_begins_to_count(alone: Make) -> None:
     robot = alone(1)
-    see_all(robot, range(2))
+    robot.walk(range(2), episode=0)
     robot.loop.stop()
     robot.loop.start(0.0)
-    see_all(robot, range(1))
+    robot.walk(range(1), episode=0)
     assert robot.records[-1].reason is Reason.NO_VERIFIER
 
 
-def test_the_deviation_is_from_what_was_commanded_not_from_what_the_policy_wanted(make_robot: Make) -> None:
-    robot = make_robot("never")
-    robot.connect()
+def test_the_deviation_is_from_commands_and_not_from_what_was_wanted(make_robot: MakeRobot) -> None:
+    robot = make_robot("never").connect()
     robot.commands.share = 0.5
     average = DeviationTracker(robot.policy.action_scale, 0.5, "std")
     for step in range(12):

@@ -7,15 +7,9 @@ import pytest
 
 from adahi_ros.policies.absent import AbsentPolicy
 from adahi_ros.protocol.records import Reason
-from test.robot.conftest import PERIOD_S, Robot
+from test.robot.conftest import Robot
 
 HORIZON = 8
-
-
-def steps(robot: Robot, first: int, last: int) -> None:
-    for step in range(first, last + 1):
-        robot.see(1, step)
-        robot.pass_time(PERIOD_S)
 
 
 @pytest.mark.parametrize("waits", [True, False])
@@ -26,21 +20,21 @@ def test_nothing_but_plans_is_commanded_and_no_longer_than_they_are(
 ) -> None:
     robot = Robot(AbsentPolicy(3, 1, 2), gate, limit=limit, plans=HORIZON, waits=waits)
     robot.loop.start(0.0)
-    steps(robot, 0, 0)  # before a verifier has described itself
+    robot.walk(range(1))  # before a verifier has described itself
     assert robot.commands.sent == []
     assert robot.records[-1].reason is Reason.FALLBACK_LIMIT
     assert robot.records[-1].draft_action == ()
     robot.pass_time(1.0)
-    steps(robot, 1, 20)
+    robot.walk(range(1, 21))
     assert not np.isinf([record.deviation for record in robot.records]).any()  # NaN where there is none
     served = len(robot.commands.sent)
     assert served >= 19
     robot.verifier.replies = False
-    steps(robot, 21, 40)
+    robot.walk(range(21, 41))
     assert len(robot.commands.sent) < served + HORIZON
     assert robot.commands.withheld > 10
     assert np.isfinite([action for _, action in robot.commands.sent]).all()
     robot.verifier.replies = True
     robot.pass_time(2.0)
-    steps(robot, 41, 45)
+    robot.walk(range(41, 46))
     assert len(robot.commands.sent) >= served + 4

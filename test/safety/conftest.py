@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
 
 from adahi_ros.safety.envelope import Envelope
 from adahi_ros.safety.guard import Guard, GuardConfig
+from adahi_ros.safety.intervention import Admitted
 from adahi_ros.safety.limits import Limits
 from adahi_ros.safety.permission import Permission, Press
 
@@ -21,8 +23,28 @@ GARBAGE = st.one_of(
 )
 
 
-class Robot:
-    """A guard with one entry, and the time."""
+def listed(values: np.ndarray | None) -> list[float]:
+    """Return what an array has, which must be there."""
+    assert values is not None
+    numbers: list[float] = values.tolist()
+    return numbers
+
+
+def sent(admitted: Admitted) -> np.ndarray:
+    assert admitted.action is not None
+    return admitted.action
+
+
+def limits_of(entries: int = 1, **given: Any) -> Limits:
+    """Return the same limits of several entries; `position` is a pair."""
+    if "position" in given:
+        given["position_low"], given["position_high"] = given.pop("position")
+    names = [f"joint_{index}" for index in range(entries)]
+    return Limits.of(names, dict.fromkeys(names, given))
+
+
+class Guarded:
+    """A guard with one entry that was not started, the only publisher on `enable`, and the time."""
 
     def __init__(
         self,
@@ -33,17 +55,24 @@ class Robot:
     ) -> None:
         self.now_s = 100.0
         self.published = 0
-        limits = Limits.of(["a"], {"a": limit})
         self.permission = Permission(require_enable, enable_timeout_s)
-        settings = GuardConfig(PERIOD_S, HOLD_AFTER_S)
-        self.guard = Guard(Envelope(limits, field, PERIOD_S), settings, self.permission, self.now_s)
-        self.guard.start(self.now_s)
+        envelope = Envelope(Limits.of(["a"], {"a": limit}), field, PERIOD_S)
+        self.guard = Guard(envelope, GuardConfig(PERIOD_S, HOLD_AFTER_S), self.permission, self.now_s)
 
-    def press(self, value: bool, age_s: float = 0.0) -> None:
-        """Receive a message of the only publisher on `enable`."""
+    def publish(self, value: bool, age_s: float = 0.0) -> None:
+        """Receive a message on `enable`."""
         self.published += 1
         press = Press(value, self.now_s - age_s, age_s, self.published, 1)
         self.permission.receive(press, self.now_s)
+
+
+class Robot(Guarded):
+    """A guard that was started."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self.guard.start(self.now_s)
+        self.press = self.publish
 
     def happen(self, what: str) -> None:
         """Let the operator enable or stop the robot, or start it."""

@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 
 from adahi_ros.safety.envelope import RESTS, Envelope
 from adahi_ros.safety.guard import Guard, GuardConfig
-from adahi_ros.safety.limits import Limits, load_limits
+from adahi_ros.safety.limits_file import load_limits
 from adahi_ros.safety.named_limits import limits_path
-from adahi_ros.safety.permission import Permission, Press
+from adahi_ros.safety.permission import Permission
+from test.safety.conftest import HOLD_AFTER_S, PERIOD_S, Robot
 
-PERIOD_S = 0.05
-HOLD_AFTER_S = 0.5
 VELOCITY, ACCELERATION = 2.0, 8.0
 EVENTS = st.lists(
     st.tuples(
@@ -30,20 +29,14 @@ EVENTS = st.lists(
 )
 
 
-class Arm:
+class Arm(Robot):
     """Goes to each command in a straight line within one period, and stands there."""
 
     def __init__(self, velocity: float = VELOCITY, acceleration: float = ACCELERATION) -> None:
         self.limits = velocity, acceleration
-        self.now_s = 100.0
+        limit = {"velocity": velocity, "acceleration": acceleration, "max_step": 0.5, "following": 10.0}
+        super().__init__("positions", limit)
         self.put_s, self.position, self.speed = -1.0, 0.0, 0.0
-        self.sequence = 0
-        limits = {"velocity": velocity, "acceleration": acceleration, "max_step": 0.5, "following": 10.0}
-        self.permission = Permission(False, 0.5)
-        envelope = Envelope(Limits.of(["a"], {"a": limits}), "positions", PERIOD_S)
-        config = GuardConfig(PERIOD_S, HOLD_AFTER_S)
-        self.guard = Guard(envelope, config, self.permission, self.now_s)
-        self.guard.start(self.now_s)
 
     def take(self, command: np.ndarray | None, holds: bool) -> None:
         """Check what a command asks of the arm; holds may not move one that stands."""
@@ -68,7 +61,7 @@ class Arm:
             self.speed = speed
         self.position, self.put_s = target, self.now_s
 
-    def act(self, wanted: float) -> None:
+    def move(self, wanted: float) -> None:
         self.guard.observed(self.now_s)
         command = self.guard.act(np.array([wanted]), np.array([self.position]), self.now_s)
         self.take(command, holds=False)
@@ -76,16 +69,12 @@ class Arm:
     def look(self) -> None:
         self.take(self.guard.look(self.now_s), holds=True)
 
-    def press(self, value: bool) -> None:
-        self.sequence += 1
-        self.permission.receive(Press(value, self.now_s, 0.0, self.sequence, 1), self.now_s)
-
 
 @settings(max_examples=500)
 @given(EVENTS)
 def test_for_any_gaps_stalls_and_stops_speed_and_acceleration_stay_within_limits(events: list) -> None:  # type: ignore[type-arg]
     arm = Arm()
-    arm.act(0.0)
+    arm.move(0.0)
     for kind, periods, stalled, part, wanted in events:
         for _ in range(1 if stalled else periods):
             arm.now_s += periods * PERIOD_S if stalled else PERIOD_S
@@ -93,7 +82,7 @@ def test_for_any_gaps_stalls_and_stops_speed_and_acceleration_stay_within_limits
                 arm.look()
         arm.now_s += part * PERIOD_S
         if kind == "act":
-            arm.act(wanted)
+            arm.move(wanted)
         elif kind in ("true", "false"):
             arm.press(kind == "true")
             arm.look()
@@ -112,12 +101,12 @@ def test_an_arm_at_full_speed_that_stands_is_not_moved_by_the_hold(cause: str) -
     arm = Arm()
     for _ in range(20):
         arm.now_s += PERIOD_S
-        arm.act(9.0)
+        arm.move(9.0)
     assert arm.speed == pytest.approx(VELOCITY)
     reached = arm.position
     arm.now_s += HOLD_AFTER_S + PERIOD_S if cause == "silence" else 2 * PERIOD_S
     if cause == "gap":
-        arm.act(9.0)
+        arm.move(9.0)
         assert arm.position - reached <= ACCELERATION * PERIOD_S**2 + 1e-9
         return
     if cause == "deadman":

@@ -8,21 +8,17 @@ import pytest
 from adahi_ros.contract.contract import Alignment, Channel, MeasuredPositions, Source
 from adahi_ros.contract.operators import OPERATORS
 from adahi_ros.safety.commands import LONGEST_STOP_S, Commands, Outgoing, SafetyRecord
-from adahi_ros.safety.envelope import Envelope
-from adahi_ros.safety.guard import HOLDS_AT_REST, Guard, GuardConfig
+from adahi_ros.safety.guard import HOLDS_AT_REST
 from adahi_ros.safety.intervention import Intervention
-from adahi_ros.safety.limits import Limits
-from adahi_ros.safety.permission import Permission, Press
+from test.safety.conftest import PERIOD_S, Guarded, listed
 
-PERIOD_S = 0.05
-HOLD_AFTER_S = 0.5
 UNEVEN = 1.5  # degrees; they come back from the wire, where they are rad, with another last bit
 FULL = 57.0  # degrees/s, as fast as may be
 WIDE = {"position_low": -3.0, "position_high": 3.0}
 TRAJECTORY = Channel("command", "trajectory_msgs/msg/JointTrajectory")
 
 
-class Robot:
+class Robot(Guarded):
     """Commands of one entry, in degrees to the policy and in rad on the wire; and the time."""
 
     def __init__(
@@ -32,14 +28,10 @@ class Robot:
         require_enable: bool = False,
         timeout_s: float = 0.5,
     ) -> None:
-        self.now_s = 100.0
+        super().__init__(field, limit, require_enable, timeout_s)
         align = Alignment("hold", "receive", 1.0)
         self.source = Source("action", TRAJECTORY, (f"{field}.a",), align, (OPERATORS["rad2deg"](None),))
-        envelope = Envelope(Limits.of(["a"], {"a": limit}), field, PERIOD_S)
-        self.permission = Permission(require_enable, timeout_s)
-        self.published = 0
-        guard = Guard(envelope, GuardConfig(PERIOD_S, HOLD_AFTER_S), self.permission, self.now_s)
-        self.commands = Commands(guard, self.source, MeasuredPositions(("a",), (1,)))
+        self.commands = Commands(self.guard, self.source, MeasuredPositions(("a",), (1,)))
         self.out: list[Outgoing] = []
 
     def start(self) -> Robot:
@@ -52,9 +44,8 @@ class Robot:
         return self.sent(self.commands.send(np.array([degrees]), np.array([np.nan, measured]), self.now_s))
 
     def press(self, value: bool) -> Outgoing:
-        """Receive a message of the only publisher on `enable`."""
-        self.published += 1
-        self.permission.receive(Press(value, self.now_s, 0.0, self.published, 1), self.now_s)
+        """Receive a message on `enable`."""
+        self.publish(value)
         return self.sent(self.commands.look(self.now_s))
 
     def call(self, enabled: bool) -> Outgoing:
@@ -107,37 +98,29 @@ def test_an_action_is_commanded_to_the_last_bit() -> None:
     there_and_back = robot.source.from_wire(robot.source.to_wire(np.array([UNEVEN])))
     assert there_and_back[0] != UNEVEN
     outgoing = robot.act(UNEVEN)
-    assert outgoing.command is not None
-    assert outgoing.command.tolist() == np.deg2rad([UNEVEN]).tolist()
-    assert outgoing.action is not None
-    assert outgoing.action.tolist() == [UNEVEN]
+    assert listed(outgoing.command) == np.deg2rad([UNEVEN]).tolist()
+    assert listed(outgoing.action) == [UNEVEN]
     commanded = robot.commands.commanded()
-    assert commanded is not None
-    assert commanded.tolist() == [UNEVEN]
+    assert listed(commanded) == [UNEVEN]
     assert robot.commands.commanded() is None  # nothing since
 
 
 def test_after_an_intervention_that_is_commanded_which_the_wire_reads_back() -> None:
     robot = Robot(WIDE).start()
     outgoing = robot.act(200.0)
-    assert outgoing.command is not None
-    assert outgoing.command.tolist() == [3.0]
-    assert outgoing.action is not None
-    assert outgoing.action.tolist() == np.rad2deg([3.0]).tolist()
+    assert listed(outgoing.command) == [3.0]
+    assert listed(outgoing.action) == np.rad2deg([3.0]).tolist()
     commanded = robot.commands.commanded()
-    assert commanded is not None
-    assert commanded.tolist() == np.rad2deg([3.0]).tolist()
+    assert listed(commanded) == np.rad2deg([3.0]).tolist()
 
 
 def test_what_has_held_the_robot_since_is_what_was_commanded() -> None:
     robot = moving()
     robot.commands.commanded()
     braked = robot.press(False).command
-    assert braked is not None
-    assert braked[0] < np.deg2rad(FULL)
+    assert listed(braked)[0] < np.deg2rad(FULL)
     commanded = robot.commands.commanded()
-    assert commanded is not None
-    assert commanded.tolist() == np.rad2deg(braked).tolist()
+    assert listed(commanded) == np.rad2deg(braked).tolist()
     robot.wait(40)
     robot.commands.commanded()
     assert robot.act(FULL).command is None
@@ -150,8 +133,7 @@ def test_a_repeated_observation_gets_the_command_again_until_the_robot_is_held()
     command = robot.act(UNEVEN).command
     assert command is not None
     again = robot.commands.repeat(robot.now_s).command
-    assert again is not None
-    assert again.tolist() == command.tolist()
+    assert listed(again) == command.tolist()
     robot.press(False)
     assert robot.commands.repeat(robot.now_s).command is None
 
@@ -159,12 +141,10 @@ def test_a_repeated_observation_gets_the_command_again_until_the_robot_is_held()
 def test_where_the_robot_stands_is_read_in_the_observation() -> None:
     robot = Robot({**WIDE, "max_step": 0.1}).start()
     first = robot.act(100.0, measured=1.0).command
-    assert first is not None
-    assert first.tolist() == [pytest.approx(1.1)]
+    assert listed(first) == [pytest.approx(1.1)]
     robot.wait()
     far = robot.act(100.0, measured=1e5)
-    assert far.command is not None
-    assert far.command.tolist() == first.tolist()
+    assert listed(far.command) == first.tolist()
     assert far.record is not None
     assert far.record.interventions == (Intervention.POSITION,)
 
@@ -290,8 +270,7 @@ def test_a_robot_that_is_closed_comes_to_rest_and_is_commanded_no_more() -> None
     assert 0.5 < close(robot, PERIOD_S) < 1.5
     assert robot.commands.halt(robot.now_s).command is None
     last = robot.out[-1].command
-    assert last is not None
-    assert last.tolist() == [0.0]
+    assert listed(last) == [0.0]
     assert warnings(robot.told()) == []  # whoever closed it knows
 
 
@@ -304,11 +283,9 @@ def test_a_robot_that_takes_too_long_to_rest_is_halted() -> None:
     took_s = close(robot, PERIOD_S)
     assert LONGEST_STOP_S <= took_s <= LONGEST_STOP_S + PERIOD_S + 1e-9
     braked = robot.out[-1].command
-    assert braked is not None
-    assert braked[0] > 0.0
+    assert listed(braked)[0] > 0.0
     halted = robot.commands.halt(robot.now_s)
-    assert halted.command is not None
-    assert halted.command.tolist() == [0.0]
+    assert listed(halted.command) == [0.0]
     assert halted.record is not None
     assert halted.record.holding
     assert robot.commands.halt(robot.now_s).command is None
@@ -333,8 +310,7 @@ def test_a_false_holds_at_once_until_a_true(by: str) -> None:
     robot = moving()
     says = robot.press if by == "topic" else robot.call
     held = says(False)
-    assert held.command is not None
-    assert held.command[0] < np.deg2rad(FULL)
+    assert listed(held.command)[0] < np.deg2rad(FULL)
     assert held.record is not None
     assert (held.record.enabled, held.record.holding) == (False, True)
     robot.wait(40)

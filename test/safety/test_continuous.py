@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from adahi_ros.safety.following import TURN, Unwrapped, nearest_turn
-from adahi_ros.safety.limits import load_limits
+from adahi_ros.safety.limits_file import load_limits
 
 URDF = """<robot name="r">
   <joint name="wrist" type="continuous"><limit velocity="2" effort="5"/></joint>

@@ -7,26 +7,14 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adahi_ros.safety.checks import LARGEST
+from adahi_ros.safety.entry_limits import LARGEST
 from adahi_ros.safety.envelope import BRAKES, FADES, RESTS, SHORTEST_S, Envelope
 from adahi_ros.safety.governors import GOVERNORS
-from adahi_ros.safety.intervention import Admitted, Intervention
+from adahi_ros.safety.intervention import Intervention
 from adahi_ros.safety.limits import Limits
+from test.safety.conftest import PERIOD_S, limits_of, sent
 
-PERIOD_S = 0.05
 ULPS = 8  # what a check may be off by, of the numbers that it is computed from
-
-
-def limits_of(entries: int = 1, **given: Any) -> Limits:
-    if "position" in given:
-        given["position_low"], given["position_high"] = given.pop("position")
-    names = [f"joint_{index}" for index in range(entries)]
-    return Limits.of(names, dict.fromkeys(names, given))
-
-
-def sent(admitted: Admitted) -> np.ndarray:
-    assert admitted.action is not None
-    return admitted.action
 
 
 # What a robot may be, and what garbage may come

@@ -15,21 +15,7 @@ from hypothesis import strategies as st
 from adahi_ros.safety.envelope import Envelope
 from adahi_ros.safety.intervention import Admitted, Intervention
 from adahi_ros.safety.limits import Limits
-
-PERIOD_S = 0.05
-
-
-def limits_of(entries: int = 1, **given: Any) -> Limits:
-    if "position" in given:
-        given["position_low"], given["position_high"] = given.pop("position")
-    names = [f"joint_{index}" for index in range(entries)]
-    return Limits.of(names, dict.fromkeys(names, given))
-
-
-def sent(admitted: Admitted) -> np.ndarray:
-    assert admitted.action is not None
-    return admitted.action
-
+from test.safety.conftest import PERIOD_S, limits_of, listed, sent
 
 # Braking
 
@@ -313,8 +299,7 @@ def test_each_entry_may_be_commanded_in_its_own_way() -> None:
         single = [
             each.admit(np.full(1, 3.0), measured[[place]], PERIOD_S) for place, each in enumerate(alone)
         ]
-        assert admitted.action is not None
-        assert admitted.action.tolist() == [one.action[0] for one in single if one.action is not None]
+        assert listed(admitted.action) == [one.action[0] for one in single if one.action is not None]
     with pytest.raises(ValueError, match="field: 1, must be one for each of 2 entries"):
         Envelope(limits, ["positions"], PERIOD_S)
 

@@ -16,7 +16,7 @@ from adahi_ros.safety.guard import HELD, HOLDS_AT_REST, SETTLED_S, Guard, GuardC
 from adahi_ros.safety.intervention import Intervention
 from adahi_ros.safety.limits import Limits
 from adahi_ros.safety.permission import Permission
-from test.safety.conftest import GARBAGE, HIGH, HOLD_AFTER_S, LOW, PERIOD_S, SPEED, Robot
+from test.safety.conftest import GARBAGE, HIGH, HOLD_AFTER_S, LOW, PERIOD_S, SPEED, Robot, listed
 
 ARM = {"position_low": -3.0, "position_high": 3.0, "velocity": 2.0, "max_step": 0.05}
 
@@ -84,15 +84,13 @@ def test_what_is_not_measured_goes_on_from_where_it_was_commanded() -> None:
         guard.look(period * PERIOD_S)
     guard.start(5.0)
     command = guard.act(np.array([1.0, 3.0]), np.array([1.0, math.nan]), 5.0)
-    assert command is not None
-    assert command.tolist() == [1.0, pytest.approx(0.55)]
+    assert listed(command) == [1.0, pytest.approx(0.55)]
     guard.stop()
     for period in range(30):
         guard.look(5.0 + period * PERIOD_S)
     guard.start(10.0)
     command = guard.act(np.array([3.0, 3.0]), None, 10.0)
-    assert command is not None
-    assert command.tolist() == [pytest.approx(1.1), pytest.approx(0.6)]
+    assert listed(command) == [pytest.approx(1.1), pytest.approx(0.6)]
 
 
 def test_a_short_hold_makes_no_jerk_though_the_robot_lags() -> None:
@@ -167,20 +165,7 @@ STEP = 0.1
 HOLD_EVENTS = st.lists(
     st.tuples(
         st.sampled_from(
-            [
-                "act",
-                "act",
-                "act",
-                "look",
-                "look",
-                "allow",
-                "forbid",
-                "heard",
-                "withhold",
-                "gap",
-                "stop",
-                "start",
-            ]
+            ["act"] * 3 + ["look"] * 2 + ["allow", "forbid", "heard", "withhold", "gap", "stop", "start"]
         ),
         st.floats(0.0, 0.1),
         GARBAGE,

@@ -12,24 +12,22 @@ from adahi_ros.safety.guard import Guard, GuardConfig
 from adahi_ros.safety.intervention import Intervention
 from adahi_ros.safety.limits import Limits
 from adahi_ros.safety.permission import Permission
-from adahi_ros.safety.workspace import Workspace
+from adahi_ros.safety.workspace import Box
 from test.safety.conftest import PERIOD_S, Robot
 
 EDGE = 1.0
 ARM = {"velocity": 2.0, "acceleration": 8.0, "max_step": 0.5}
 
 
-class Box:
-    """A tool whose place is the joint's position."""
-
-    def admits(self, before: np.ndarray, wanted: np.ndarray) -> bool:
-        outside = abs(float(wanted[0])) - EDGE
-        return outside <= 0.0 or outside < abs(float(before[0])) - EDGE
+def admits(before: np.ndarray, wanted: np.ndarray) -> bool:
+    """Judge a tool whose place is the joint's position."""
+    outside = abs(float(wanted[0])) - EDGE
+    return outside <= 0.0 or outside < abs(float(before[0])) - EDGE
 
 
 def boxed() -> Robot:
     robot = Robot("positions", ARM)
-    robot.guard._workspace = Box()  # type: ignore[assignment]
+    robot.guard._judges = {"workspace": admits}
     return robot
 
 
@@ -95,9 +93,11 @@ LOWEST, HIGHEST = np.array([0.3, -0.8, -1.0]), np.array([1.6, 0.8, 1.0])
 
 def two_links(limit: dict[str, float]) -> Guard:
     names = ("a", "b")
-    workspace = Workspace(TwoLinks(), names, LOWEST, HIGHEST)  # type: ignore[arg-type]
+    box = Box(TwoLinks(), names, LOWEST, HIGHEST)  # type: ignore[arg-type]
     envelope = Envelope(Limits.of(names, dict.fromkeys(names, limit)), "positions", PERIOD_S)
-    guard = Guard(envelope, GuardConfig(PERIOD_S, 0.5), Permission(False, 0.5), 0.0, workspace)
+    guard = Guard(
+        envelope, GuardConfig(PERIOD_S, 0.5), Permission(False, 0.5), 0.0, {"workspace": box.admits}
+    )
     guard.start(0.0)
     return guard
 

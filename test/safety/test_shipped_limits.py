@@ -13,7 +13,8 @@ from adahi_ros.core.assets import asset
 from adahi_ros.lab.tasks import make
 from adahi_ros.lab.tasks.task_interface import TaskSpec
 from adahi_ros.safety.envelope import Envelope
-from adahi_ros.safety.limits import Limits, load_limits
+from adahi_ros.safety.limits import Limits
+from adahi_ros.safety.limits_file import load_limits
 from adahi_ros.safety.named_limits import limits_warning, named_limits
 
 TASKS = ("ball", "inverted_pendulum", "kitchen", "metaworld", "swarm")

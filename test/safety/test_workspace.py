@@ -11,9 +11,9 @@ import pytest
 import yaml
 
 from adahi_ros.contract.commanded import Commanded
-from adahi_ros.safety.limits import load_limits
-from adahi_ros.safety.named_limits import NO_LIMITS, named_workspace
-from adahi_ros.safety.workspace import Workspace
+from adahi_ros.safety.command_limits import Judge
+from adahi_ros.safety.limits_file import load_limits
+from adahi_ros.safety.named_limits import NO_LIMITS, named_command_limits
 
 URDF = """<robot name="gantry"><link name="base"/><link name="arm"/><link name="tool"/>
 <joint name="slide" type="prismatic"><parent link="base"/><child link="arm"/><axis xyz="1 0 0"/></joint>
@@ -29,12 +29,12 @@ BOX: dict[str, Any] = {
 NAMES = ("turn", "gripper", "slide")
 
 
-def workspace(folder: Path, box: Any = BOX, field: str = "positions") -> Workspace | None:
+def workspace(folder: Path, box: Any = BOX, field: str = "positions") -> Judge:
     (folder / "gantry.urdf").write_text(URDF)
     limits = folder / "limits.yaml"
     limits.write_text(yaml.safe_dump({"limits": {"default": {"velocity": 1.0}}, "workspace": box}))
     assert load_limits(limits, NAMES).velocity.tolist() == [1.0] * 3
-    return named_workspace(str(limits), Commanded.alike(NAMES, field))
+    return named_command_limits(str(limits), Commanded.alike(NAMES, field))["workspace"]
 
 
 @pytest.mark.parametrize(
@@ -56,9 +56,8 @@ def workspace(folder: Path, box: Any = BOX, field: str = "positions") -> Workspa
 def test_the_tool_may_end_inside_or_come_nearer(
     tmp_path: Path, before: float, wanted: float, admitted: bool
 ) -> None:
-    box = workspace(tmp_path)
-    assert box is not None
-    assert box.admits(np.array([1.0, np.nan, before]), np.array([2.0, 9.0, wanted])) is admitted
+    admits = workspace(tmp_path)
+    assert admits(np.array([1.0, np.nan, before]), np.array([2.0, 9.0, wanted])) is admitted
 
 
 def test_a_shipped_arm_is_judged_by_its_tool(tmp_path: Path) -> None:
@@ -68,12 +67,11 @@ def test_a_shipped_arm_is_judged_by_its_tool(tmp_path: Path) -> None:
     file.write_text(
         yaml.safe_dump({"workspace": {**tool, "low": [0.2, -0.5, 0.05], "high": [0.8, 0.5, 0.9]}})
     )
-    box = named_workspace(str(file), Commanded.alike(names, "positions"))
+    admits = named_command_limits(str(file), Commanded.alike(names, "positions"))["workspace"]
     ready = np.array([0.0, -0.785, 0.0, -2.356, 0.0, 1.571, 0.785])
     behind = ready + np.array([np.pi, 0, 0, 0, 0, 0, 0])
-    assert box is not None
-    assert box.admits(behind, ready)
-    assert not box.admits(ready, behind)
+    assert admits(behind, ready)
+    assert not admits(ready, behind)
 
 
 @pytest.mark.parametrize(
@@ -99,4 +97,4 @@ def test_only_commanded_positions_have_a_box(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="joint slide moves it: its position must be commanded"):
         workspace(tmp_path, field="velocities")
     for name in ("", NO_LIMITS, "ur5e"):
-        assert named_workspace(name, Commanded.alike(NAMES, "positions")) is None
+        assert named_command_limits(name, Commanded.alike(NAMES, "positions")) == {}

@@ -1,4 +1,4 @@
-"""Who gets which keys. `ros2 security` is stood in for; docs/security.md has a trial with its own."""
+"""Who gets which keys. `ros2 security` is stood in for; docs/how_to/secure.md has a trial with its own."""
 
 from __future__ import annotations
 

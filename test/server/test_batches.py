@@ -14,8 +14,7 @@ from adahi_ros.policies.interface import AS_TRAINED, Sampling, TargetUnavailable
 from adahi_ros.protocol.request import Reply, Request, RequestError, RequestFault
 from adahi_ros.protocol.window import SentWindows, WireWindow
 from adahi_ros.server.engine import Engine
-from adahi_ros.server.verification_request import VerificationRequest, joined
-from adahi_ros.server.verifier import TargetVerifier
+from adahi_ros.server.verifier import TargetVerifier, VerificationRequest, joined
 
 HORIZON, SEED, NOW_S = 4, 3, 1.0
 SIGNATURE = Signature(2, HORIZON, 2, (Feature(OBSERVATION, 3),), (Feature(GOAL, 1),), instruction=True)
@@ -72,10 +71,14 @@ def engine(policy: Planning | None = None) -> Engine:
     return Engine(TargetVerifier(policy or Planning(), "replace", agreement="continue"), SEED)
 
 
-def test_each_robot_gets_what_it_would_get_alone_and_the_target_is_asked_once_of_a_kind() -> None:
+def replies_of(engine: Engine, *requests: Request) -> list[Reply | Exception]:
+    return engine.finish(engine.begin(requests), NOW_S)
+
+
+def test_a_batch_replies_as_to_each_alone_and_asks_once_per_kind() -> None:
     requests = [request(number, ahead=number % 3) for number in range(9)]
     policy = Planning()
-    together = engine(policy).verify_all(requests, NOW_S)
+    together = replies_of(engine(policy), *requests)
     assert policy.batches == [3, 3, 3]  # those that send as many actions
     for each, asked in zip(together, requests, strict=True):
         alone = engine().verify(asked, NOW_S)
@@ -87,7 +90,7 @@ def test_each_robot_gets_what_it_would_get_alone_and_the_target_is_asked_once_of
 
 def test_a_request_that_is_twice_in_a_batch_is_verified_once() -> None:
     policy = Planning()
-    one, other, again = engine(policy).verify_all([request(1), request(2), request(1)], NOW_S)
+    one, other, again = replies_of(engine(policy), request(1), request(2), request(1))
     assert policy.batches == [2]
     assert isinstance(one, Reply)
     assert isinstance(again, Reply)
@@ -107,7 +110,7 @@ def test_a_request_that_is_twice_in_a_batch_is_verified_once() -> None:
 )
 def test_what_one_has_sent_is_nothing_to_the_others(bad: Request, kind: type) -> None:
     requests = [request(number) for number in range(4)]
-    replies = engine().verify_all([*requests[:2], bad, *requests[2:]], NOW_S)
+    replies = replies_of(engine(), *requests[:2], bad, *requests[2:])
     assert isinstance(replies.pop(2), kind)
     for each, asked in zip(replies, requests, strict=True):
         assert isinstance(each, Reply)
@@ -117,7 +120,7 @@ def test_what_one_has_sent_is_nothing_to_the_others(bad: Request, kind: type) ->
 
 def test_a_target_that_is_not_to_be_had_is_not_asked_about_each_again() -> None:
     policy = Planning()
-    replies = engine(policy).verify_all([request(1), request(2, goal=GONE), request(3)], NOW_S)
+    replies = replies_of(engine(policy), request(1), request(2, goal=GONE), request(3))
     assert all(isinstance(each, TargetUnavailableError) for each in replies)
     assert policy.batches == [3]
 
@@ -125,7 +128,7 @@ def test_a_target_that_is_not_to_be_had_is_not_asked_about_each_again() -> None:
 def test_a_target_whose_memory_is_enough_for_fewer_is_asked_about_fewer() -> None:
     policy = Planning()
     policy.most = 3
-    replies = engine(policy).verify_all([request(number) for number in range(8)], NOW_S)
+    replies = replies_of(engine(policy), *map(request, range(8)))
     assert all(isinstance(each, Reply) for each in replies)
     assert policy.batches == [8, 4, 2, 2, 4, 2, 2]
 
@@ -133,7 +136,7 @@ def test_a_target_whose_memory_is_enough_for_fewer_is_asked_about_fewer() -> Non
 def test_one_that_is_unwell_costs_no_more_than_halving_does() -> None:
     policy = Planning()
     requests = [request(number, goal=UNWELL if number == 11 else 0.5) for number in range(16)]
-    replies = engine(policy).verify_all(requests, NOW_S)
+    replies = replies_of(engine(policy), *requests)
     assert [isinstance(each, Reply) for each in replies] == [number != 11 for number in range(16)]
     assert len(policy.batches) == 9
 
@@ -144,14 +147,14 @@ def test_a_window_that_was_kept_of_a_batch_can_be_continued() -> None:
     for step in range(2):
         window = WireWindow.of(seen[step : step + 2].astype(np.float32), goal)
         mine = replace(request(1), window=sent.update(window), step=step, first_step=step)
-        _, own = served.verify_all([request(2), mine], NOW_S)
+        _, own = replies_of(served, request(2), mine)
         assert isinstance(own, Reply)
         sent.replied(window, own.window_kept)
     assert len(mine.window.rows.numbers) == 4 * 3  # one row of two
 
 
 def test_a_refusal_names_its_field_in_a_batch_as_well() -> None:
-    _, refused = engine().verify_all([request(1), request(2, goal=INFINITE)], NOW_S)
+    _, refused = replies_of(engine(), request(1), request(2, goal=INFINITE))
     assert isinstance(refused, RequestError)
     assert refused.fault is RequestFault.NOT_FINITE
 

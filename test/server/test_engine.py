@@ -20,6 +20,7 @@ from adahi_ros.policies.vqbet.vqbet_sizes import NetworkSizes
 from adahi_ros.protocol.request import (
     NO_FINGERPRINT,
     UNKNOWN_MS,
+    Reply,
     Request,
     RequestError,
     RequestFault,
@@ -28,8 +29,8 @@ from adahi_ros.protocol.request import (
 from adahi_ros.protocol.window import SentWindows
 from adahi_ros.robot.target_view import Features
 from adahi_ros.server.engine import Engine
-from adahi_ros.server.verification_request import VerificationRequest
-from adahi_ros.server.verifier import TargetVerifier, verification_uniforms
+from adahi_ros.server.verifier import TargetVerifier, VerificationRequest, verification_uniforms
+from test.server.noting import noted
 
 SEED, STEPS, HORIZON = 3, 12, 4
 NOW_S = 1.0
@@ -112,14 +113,7 @@ def test_drafted_actions_before_the_reply_begins_are_committed(
     ahead: int, sent: int, count: int | None
 ) -> None:
     target = Recalling(2)
-    told: list[np.ndarray | None] = []
-    propose = target.propose
-
-    def hearing(observations: Any, draws: np.ndarray, sampling: Any) -> Proposal:
-        told.append(sampling.committed)
-        return propose(observations, draws, sampling)
-
-    target.propose = hearing  # type: ignore[method-assign]
+    told = noted(target, lambda observations, draws, sampling: sampling.committed)
     engine = Engine(TargetVerifier(target, "replace", agreement="continue"), SEED)
     actions = np.arange(2 * sent, dtype=np.float32)
     engine.verify(bare(actions=actions, first_step=7 + ahead), NOW_S)
@@ -147,7 +141,7 @@ def test_a_reply_begins_within_the_horizon(first_step: int) -> None:
     assert refusal.value.fault is RequestFault.WRONG_SHAPE
 
 
-def test_codes_of_another_tokenizer_are_refused_and_none_are_welcome_where_they_are_not_needed() -> None:
+def test_codes_of_another_tokenizer_are_refused_and_may_be_left_out() -> None:
     other = request_of(fingerprint=1)
     for rule in ("speculative", "replace"):
         with pytest.raises(RequestError, match=r"^tokenizer_fingerprint: 0{15}1, must be ") as refusal:
@@ -171,6 +165,12 @@ def test_a_target_without_a_tokenizer_replaces() -> None:
     assert refusal.value.fault is RequestFault.TOKENIZER_MISMATCH
 
 
+def together(engine: Engine, requests: list[Request]) -> list[Reply]:
+    replies = engine.finish(engine.begin(requests), NOW_S)
+    assert all(isinstance(each, Reply) for each in replies)
+    return replies  # type: ignore[return-value]
+
+
 def semantic(tmp_path: Path, **arguments: float) -> dict[str, Any]:
     """Arguments of a rule whose head says of every mismatch that it matters with a probability of a half."""
     path, count = tmp_path / "head.safetensors", signs_of(Recalling(2).signature.codes, 2)
@@ -181,18 +181,10 @@ def semantic(tmp_path: Path, **arguments: float) -> dict[str, Any]:
 
 def counting(target: Recalling) -> list[int]:
     """Have a target note for how many robots it proposes each time."""
-    asked: list[int] = []
-    propose = target.propose
-
-    def noting(observations: Any, draws: np.ndarray, *rest: Any) -> Proposal:
-        asked.append(len(draws))
-        return propose(observations, draws, *rest)
-
-    target.propose = noting  # type: ignore[method-assign]
-    return asked
+    return noted(target, lambda observations, draws, sampling: len(draws))
 
 
-def test_by_link_a_draft_stands_where_the_robots_round_trip_is_long_and_the_draws_are_the_same(
+def test_by_link_a_draft_stands_where_the_round_trip_is_long(
     tmp_path: Path,
 ) -> None:
     target = Recalling(2)
@@ -204,20 +196,20 @@ def test_by_link_a_draft_stands_where_the_robots_round_trip_is_long_and_the_draw
     all_stand = [request_of(step=step, first_step=step, round_trip_ms=51.0) for step in steps]
     none_stand = [replace(each, round_trip_ms=49.0) for each in all_stand]
     unknown = [replace(each, round_trip_ms=UNKNOWN_MS) for each in all_stand]
-    for verdict in engine.verify_all(all_stand, NOW_S):
+    for verdict in together(engine, all_stand):
         assert all(verdict.accepted)
-    expected = plain.verify_all(unknown, NOW_S)
+    expected = together(plain, unknown)
     assert not all(all(verdict.accepted) for verdict in expected)
     for requests in (none_stand, unknown):
-        for verdict, one in zip(engine.verify_all(requests, NOW_S), expected, strict=True):
+        for verdict, one in zip(together(engine, requests), expected, strict=True):
             np.testing.assert_array_equal(verdict.accepted, one.accepted)
             np.testing.assert_allclose(verdict.actions, one.actions, rtol=1e-6)
     before = len(asked)
-    engine.verify_all(all_stand, NOW_S)  # sent again as they were
+    together(engine, all_stand)  # sent again as they were
     assert len(asked) == before
 
 
-def test_what_is_told_of_the_link_makes_no_other_request_where_nobody_goes_by_it(tmp_path: Path) -> None:
+def test_the_round_trip_makes_no_new_request_where_no_rule_uses_it(tmp_path: Path) -> None:
     for rule in ("speculative", "semantic"):
         target = Recalling(2)
         asked = counting(target)
@@ -231,9 +223,7 @@ def test_what_is_told_of_the_link_makes_no_other_request_where_nobody_goes_by_it
 
 @pytest.mark.parametrize("rule", ["speculative", "replace"])
 @pytest.mark.parametrize("told_ms", [np.nan, np.inf, -1.0, 60_001.0])
-def test_garbage_of_the_link_is_refused_by_any_rule_also_where_the_reply_is_remembered(
-    rule: str, told_ms: float
-) -> None:
+def test_garbage_of_the_link_is_refused_also_for_a_remembered_reply(rule: str, told_ms: float) -> None:
     engine = Engine(TargetVerifier(Recalling(2), rule), SEED)
     engine.verify(request_of(), NOW_S)
     with pytest.raises(RequestError, match=r"^round_trip_ms: "):
@@ -242,15 +232,8 @@ def test_garbage_of_the_link_is_refused_by_any_rule_also_where_the_reply_is_reme
 
 def test_another_instruction_is_another_request() -> None:
     target = Recalling(2)
-    told: list[tuple[str, ...]] = []
     target.signature = replace(target.signature, instruction=True)
-    propose = target.propose
-
-    def hearing(observations: Any, draws: np.ndarray, sampling: Any) -> Proposal:
-        told.append(observations.instructions)
-        return propose(observations, draws, sampling)
-
-    target.propose = hearing  # type: ignore[method-assign]
+    told = noted(target, lambda observations, draws, sampling: observations.instructions)
     engine = Engine(TargetVerifier(target), SEED)
     for instruction in ("fold", "fold", "pour"):
         engine.verify(request_of(instruction=instruction), NOW_S)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
+
 from adahi_ros.core.health_level import Level
-from adahi_ros.server.server_health import HealthWatch
-from adahi_ros.server.service import Counts
+from adahi_ros.server.server_health import Counts, HealthWatch
 
 
 def test_a_verifier_that_nobody_has_asked_serves() -> None:
@@ -24,11 +25,30 @@ def test_a_verifier_that_nobody_has_asked_serves() -> None:
     }
 
 
-def test_one_that_is_inactive_says_so_and_is_not_in_trouble_for_that() -> None:
-    health = HealthWatch().report(Counts(), {}, serving=False)
-    assert (health.level, health.message) == (Level.OK, "inactive, serves nobody")
-    health = HealthWatch().report(Counts(refused=2), {}, serving=False)
-    assert (health.level, health.message) == (Level.WARN, "inactive, serves nobody; 2 requests refused")
+@pytest.mark.parametrize(
+    ("counts", "shared", "serving", "level", "message"),
+    [
+        (Counts(), {}, False, Level.OK, "inactive, serves nobody"),
+        (Counts(refused=2), {}, False, Level.WARN, "inactive, serves nobody; 2 requests refused"),
+        (
+            Counts(refused=3),
+            {"arm": 1},
+            True,
+            Level.WARN,
+            "3 requests refused; two robots are named 'arm': sessions have come back 1 times",
+        ),
+        (
+            Counts(),
+            {"arm": 1, "leg": 7, "eye": 3},
+            True,
+            Level.WARN,
+            "two robots are named 'leg': sessions have come back 7 times",
+        ),
+    ],
+)
+def test_troubles(counts: Counts, shared: dict[str, int], serving: bool, level: Level, message: str) -> None:
+    health = HealthWatch().report(counts, shared, serving=serving)
+    assert (health.level, health.message) == (level, message)
 
 
 def test_figures_by_hand() -> None:
@@ -54,29 +74,10 @@ def test_figures_by_hand() -> None:
     }
 
 
-def test_refusals_are_told_once() -> None:
+def test_news_are_since_the_report_before_and_a_shared_name_stays() -> None:
     watch = HealthWatch()
-    told = [watch.report(Counts(refused=refused), {})[:2] for refused in (2, 2, 3)]
-    assert told == [
-        (Level.WARN, "2 requests refused"),
-        (Level.OK, "serving"),
-        (Level.WARN, "1 requests refused"),
-    ]
-
-
-def test_a_shared_name_is_told_for_as_long_as_it_is_and_the_worst_by_name() -> None:
-    watch = HealthWatch()
-    shared = {"arm": 1, "leg": 7, "eye": 3}
-    for _ in range(2):
-        health = watch.report(Counts(), shared)
-        assert health.level is Level.WARN
-        assert health.message == "two robots are named 'leg': sessions have come back 7 times"
-    assert watch.report(Counts(), {}).level is Level.OK
-
-
-def test_all_troubles_are_told() -> None:
-    health = HealthWatch().report(Counts(refused=3), {"arm": 1})
-    assert health.level is Level.WARN
-    assert health.message == (
-        "3 requests refused; two robots are named 'arm': sessions have come back 1 times"
-    )
+    reports = [(2, {}), (2, {"arm": 1}), (2, {"arm": 1}), (3, {})]
+    messages = [watch.report(Counts(refused=refused), shared).message for refused, shared in reports]
+    shared = "two robots are named 'arm': sessions have come back 1 times"
+    assert messages == ["2 requests refused", shared, shared, "1 requests refused"]
+    assert watch.report(Counts(refused=3), {}).level is Level.OK

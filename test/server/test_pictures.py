@@ -19,9 +19,9 @@ from adahi_ros.protocol.description import Description
 from adahi_ros.protocol.request import Request, RequestError, RequestFault
 from adahi_ros.protocol.window import SentWindows
 from adahi_ros.robot.target_view import Numbers
-from adahi_ros.server.engine import Engine, ServedTarget, ServedTargets
+from adahi_ros.server.engine import Engine
 from adahi_ros.server.received_images import pictures
-from adahi_ros.server.service import VerificationService
+from adahi_ros.server.service import ServedTarget, ServedTargets, VerificationService
 from adahi_ros.server.verifier import TargetVerifier
 from adahi_ros.vision.images import to_jpeg
 
@@ -58,7 +58,7 @@ def asked(update: Any, step: int, instruction: str = "stack the blocks") -> Requ
     return replace(Request.of(draft, 0, step, update, instruction=instruction), robot_id="arm")
 
 
-def test_each_observation_has_its_own_images_also_where_only_new_ones_are_sent() -> None:
+def test_each_observation_has_its_images_though_only_new_ones_are_sent() -> None:
     policy = Seeing()
     engine, view, sent = Engine(TargetVerifier(policy, "replace"), 0), Numbers(1), SentWindows()
     counts = []
@@ -118,7 +118,7 @@ def test_what_is_no_picture_of_the_size_is_refused(jpeg: bytes, message: str) ->
         pictures((FRONT, WRIST), (to_jpeg(frames(1)["front"], 80), jpeg))
 
 
-def test_what_is_smaller_is_enlarged_and_black_is_put_around_what_keeps_its_aspect() -> None:
+def test_smaller_images_are_enlarged_and_padded_in_black() -> None:
     white = np.full((2, 4, 3), 255, np.uint8)
     read = pictures((FRONT, WRIST), (to_jpeg(white, 95), to_jpeg(white, 95)))
     assert read["front"].shape == (1, 8, 16, 3)

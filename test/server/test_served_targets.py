@@ -9,7 +9,7 @@ import pytest
 from adahi_ros.core.signature import OBSERVATION, Feature, Signature
 from adahi_ros.protocol.description import Description
 from adahi_ros.protocol.request import RequestError, RequestFault
-from adahi_ros.server.engine import TARGETS_MOST, ServedTarget, ServedTargets
+from adahi_ros.server.service import TARGETS_MOST, ServedTarget, ServedTargets
 
 SIGNATURE = Signature(2, 4, 2, (Feature(OBSERVATION, 3),), parameters=7)
 
@@ -30,7 +30,7 @@ def test_a_request_gets_the_target_that_it_names_or_the_first() -> None:
     assert refusal.value.fault is RequestFault.UNKNOWN_TARGET
 
 
-def test_a_new_version_takes_the_place_of_the_old_one_where_robots_need_not_be_told() -> None:
+def test_a_new_version_replaces_an_old_one_that_looks_alike_to_robots() -> None:
     targets = ServedTargets(target("arm"))
     targets.put(target("leg"))
     newer = target("arm", replace(SIGNATURE, parameters=8), "2" * 16)

@@ -14,8 +14,15 @@ from adahi_ros.policies.interface import Policy
 from adahi_ros.protocol.description import Description
 from adahi_ros.protocol.request import INTERNAL_ERROR, OK, Request, RequestError, RequestFault, sent_codes
 from adahi_ros.protocol.window import WireWindow
-from adahi_ros.server.engine import Engine, ServedTarget, ServedTargets
-from adahi_ros.server.service import LATE_S, Served, VerificationService, target_name
+from adahi_ros.server.engine import Engine
+from adahi_ros.server.service import (
+    LATE_S,
+    Served,
+    ServedTarget,
+    ServedTargets,
+    VerificationService,
+    target_name,
+)
 from adahi_ros.server.verifier import TargetVerifier
 
 EVEN = np.full((2, 4), 0.25)
@@ -99,7 +106,7 @@ def test_what_the_engine_refuses_is_a_refusal(service: VerificationService, good
     assert served.reply.message == "target: 'kitchen', must be one of 'toy'"
 
 
-def test_an_error_of_reading_is_an_internal_one_and_the_next_request_is_served(
+def test_an_error_of_reading_is_internal_and_the_next_request_is_served(
     service: VerificationService, good: Request
 ) -> None:
     served = serve(service, faulty(KeyError("robot")))
@@ -110,7 +117,7 @@ def test_an_error_of_reading_is_an_internal_one_and_the_next_request_is_served(
     assert service.counts.refused == 1
 
 
-def test_an_error_of_the_target_is_an_internal_one_and_the_next_request_is_served(
+def test_an_error_of_the_target_is_internal_and_the_next_is_served(
     service: VerificationService, policy: Policy, good: Request, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*arguments: object) -> Proposal:

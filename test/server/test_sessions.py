@@ -29,7 +29,7 @@ def test_one_robot_however_often_restarted_is_one(runs: list[tuple[int, float]])
 
 
 @pytest.mark.parametrize("robots", [2, 3, 5])
-def test_robots_of_one_name_are_noticed_within_seconds_and_for_as_long_as_they_ask(robots: int) -> None:
+def test_robots_of_one_name_are_noticed_within_seconds(robots: int) -> None:
     sessions = Sessions()
     for tick in range(2000):
         now_s = 0.05 * tick

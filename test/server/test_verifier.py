@@ -12,11 +12,17 @@ from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.core.proposal import Proposal, counted
 from adahi_ros.core.randomness import STEPS_PER_REFILL
 from adahi_ros.core.signature import Observations
-from adahi_ros.policies.interface import Policy, Sampling, fingerprint_of
+from adahi_ros.policies.interface import Policy, fingerprint_of
 from adahi_ros.policies.slowed import SlowedPolicy
 from adahi_ros.protocol.request import RequestError, RequestFault, sent_codes
-from adahi_ros.server.verification_request import VerificationRequest
-from adahi_ros.server.verifier import AGREEMENTS, TargetVerifier, VerificationDraws, verification_uniforms
+from adahi_ros.server.verifier import (
+    AGREEMENTS,
+    TargetVerifier,
+    VerificationDraws,
+    VerificationRequest,
+    verification_uniforms,
+)
+from test.server.noting import noted
 
 DRAFT = [[0.7, 0.1, 0.1, 0.1], [0.25, 0.25, 0.25, 0.25]]
 TARGET = [[0.1, 0.2, 0.3, 0.4], [0.5, 0.3, 0.15, 0.05]]
@@ -54,21 +60,21 @@ def test_the_same_request_gets_the_same_reply(fixed_policy: Callable[..., Policy
     np.testing.assert_array_equal(replies[0].accepted, replies[1].accepted)
 
 
-def test_its_fingerprint_is_that_of_the_weights_whatever_is_made_of_the_policy(
+def test_the_fingerprint_is_of_the_weights_whatever_wraps_the_policy(
     fixed_policy: Callable[..., Policy],
 ) -> None:
     policy = fixed_policy(TARGET)
     own = fingerprint_of(policy)
     assert re.fullmatch("[0-9a-f]{16}", own)
     for made in (policy, SlowedPolicy(policy, 0.0, lambda _: None)):
-        assert TargetVerifier(made, "speculative", temperature=0.5).fingerprint == own
-        assert TargetVerifier(made, "replace", agreement="choose").fingerprint == own
+        assert TargetVerifier(made, "speculative", temperature=0.5).terms.fingerprint == own
+        assert TargetVerifier(made, "replace", agreement="choose").terms.fingerprint == own
     policy.weights_known = False  # type: ignore[attr-defined]
     for made in (policy, SlowedPolicy(policy, 0.0, lambda _: None)):
-        assert TargetVerifier(made, "replace", agreement="choose").fingerprint == ""
+        assert TargetVerifier(made, "replace", agreement="choose").terms.fingerprint == ""
 
 
-def test_a_digest_of_16_digits_is_the_fingerprint_and_others_have_one_of_their_own(
+def test_a_digest_of_16_digits_is_the_fingerprint_others_are_hashed(
     fixed_policy: Callable[..., Policy],
 ) -> None:
     policy = fixed_policy(TARGET)
@@ -146,14 +152,7 @@ def test_the_policy_is_told_what_is_committed_where_it_is_to_agree(
     fixed_policy: Callable[..., Policy], agreement: str
 ) -> None:
     policy = fixed_policy(TARGET)
-    told: list[np.ndarray | None] = []
-    propose = policy.propose
-
-    def hearing(observations: Observations, draws: np.ndarray, sampling: Sampling) -> Proposal:
-        told.append(sampling.committed)
-        return propose(observations, draws, sampling)
-
-    policy.propose = hearing  # type: ignore[method-assign]
+    told = noted(policy, lambda observations, draws, sampling: sampling.committed)
     verifier = TargetVerifier(policy, "replace", agreement=agreement, samples=3)
     uniforms = np.full((2, verifier.policy.draws, 2), 0.5)
     committed = np.ones((2, 1, 2), np.float32)

@@ -7,9 +7,9 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 from adahi_ros.lab.nodes.domain import loopback_environment
+from test.system.stage import Stage
 
 COMMAND = [sys.executable, "-c", "from adahi_ros.cli import main; main()"]
 ENDS_S = 30.0  # only a broken recorder takes longer
@@ -19,16 +19,10 @@ RELIABLE = {
 }
 
 
-def wait_for_the_end_of(simulator: Any, stage: Any) -> None:
-    stage.processes.may_end = simulator
-    stage.wait(lambda: simulator.exit_code is not None, "end of the simulator")
-    stage.processes.all.remove(simulator)
-
-
 class Recorder:
     """`adahi record` as a process."""
 
-    def __init__(self, stage: Any, folder: Path, *arguments: object) -> None:
+    def __init__(self, stage: Stage, folder: Path, *arguments: object) -> None:
         self._stage = stage
         self._output = (folder / "recorder.log").open("w+")
         self.process = subprocess.Popen(

@@ -10,7 +10,6 @@ import signal
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -31,12 +30,14 @@ from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.lab.tasks import make
 from adahi_ros.lab.tasks.demonstrations import collect_parallel
 from adahi_ros.policies.backends import load_policy
-from test.system.recorder import COMMAND, ENDS_S, RELIABLE, Recorder, wait_for_the_end_of
+from test.system.recorder import COMMAND, ENDS_S, RELIABLE, Recorder
+from test.system.stage import Stage
 
 EPISODES, SEED = 2, 3
 BURST = 2000
 FILE_BYTES = 200_000
 LATE_RUN = 100  # s on its clock, and the number of its episode
+Record = Callable[..., Recorder]
 
 
 def adahi(folder: Path, *arguments: object) -> str:
@@ -53,6 +54,15 @@ def adahi(folder: Path, *arguments: object) -> str:
     return ended.stdout
 
 
+def states_in(bag: Path, namespace: str = "") -> list[TaskState]:
+    kind = {"task_state": "adahi_msgs/msg/TaskState"}
+    return [each.message for each in read_bag(bag, kind, namespace=namespace)]
+
+
+def steps_in(bag: Path, namespace: str = "") -> list[int]:
+    return [state.step_id for state in states_in(bag, namespace)]
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory, recipe_of: Callable[..., str]) -> Path:
     folder = tmp_path_factory.mktemp("chain")
@@ -64,11 +74,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory, recipe_of: Callable[..., st
 
 
 @pytest.fixture(scope="module")
-def demonstrated(stage: Any, folder: Path, recorders: Callable[..., Recorder]) -> Path:
+def record(folder: Path, recorders: Callable[..., Recorder]) -> Record:
+    """From the name of a bag and options to a recorder of the contract."""
+    return lambda out, *options: recorders(folder, "--contract", "ball.yaml", "--out", out, *options)
+
+
+@pytest.fixture(scope="module")
+def demonstrated(stage: Stage, folder: Path, record: Record) -> Path:
     """A bag of the expert, twenty times as fast as it acts."""
-    recorder = recorders(folder, "--contract", "ball.yaml", "--out", "demonstrations", "--use-sim-time")
-    simulator = stage.start(
-        "robot_simulator_node",
+    recorder = record("demonstrations", "--use-sim-time")
+    simulator = stage.start_simulator(
         task="ball",
         seed=SEED,
         episodes=EPISODES,
@@ -77,7 +92,7 @@ def demonstrated(stage: Any, folder: Path, recorders: Callable[..., Recorder]) -
         wait_for_subscribers=1,
         qos_overrides=RELIABLE,
     )
-    wait_for_the_end_of(simulator, stage)
+    stage.await_end(simulator)
     said = recorder.end()
     assert "demonstrations: " in said
     assert "Traceback" not in said
@@ -120,19 +135,18 @@ def test_the_recording_is_replayed_without_a_robot(trained: str, demonstrated: P
 
 
 def test_the_policies_run_on_the_robot_and_their_run_is_reported(
-    trained: str, stage: Any, folder: Path, recorders: Callable[..., Recorder]
+    trained: str, stage: Stage, folder: Path, record: Record
 ) -> None:
-    recorder = recorders(folder, "--contract", "ball.yaml", "--out", "run")
+    recorder = record("run")
     values = yaml.safe_load((folder / "params.yaml").read_text())["/**"]["ros__parameters"]
     settings = {name: value for name, value in values.items() if name != "calibration"}
     stage.start("target_verifier_node", checkpoint=str(folder / "policies/target"))
     patient = {"deadline_s": 5.0, "safety__hold_after_s": 60.0}
     stage.start("draft_policy_node", **settings, **patient, command__lockstep=True)
-    assert stage.change_state("configure")
-    assert stage.change_state("activate")
+    stage.activate()
     recorder.wait_until_it_records("draft_status")
-    simulator = stage.start("robot_simulator_node", episodes=1, lockstep=True, wait_for_subscribers=2)
-    wait_for_the_end_of(simulator, stage)
+    simulator = stage.start_simulator(episodes=1, lockstep=True, wait_for_subscribers=2)
+    stage.await_end(simulator)
     recorder.end(signal.SIGTERM)
     said = adahi(folder, "report", "run", "--json", "run.json")
     found = json.loads((folder / "run.json").read_text())
@@ -157,15 +171,11 @@ def test_the_policies_run_on_the_robot_and_their_run_is_reported(
 
 
 def test_a_recorder_in_a_namespace_ends_by_itself_with_a_whole_bag(
-    stage: Any, folder: Path, recorders: Callable[..., Recorder]
+    stage: Stage, folder: Path, record: Record
 ) -> None:
     """Nobody publishes `command` here; the bag is whole all the same, and what lacks is told."""
     out = stage.node.create_publisher(TaskState, "/left/task_state", qos_profile_sensor_data)
-    recorder = recorders(
-        folder,
-        *("--contract", "ball.yaml", "--out", "left", "--namespace", "left"),
-        *("--storage", "sqlite3", "--duration", 3.0),
-    )
+    recorder = record("left", "--namespace", "left", "--storage", "sqlite3", "--duration", 3.0)
     sent = 0
 
     def over() -> bool:
@@ -178,17 +188,16 @@ def test_a_recorder_in_a_namespace_ends_by_itself_with_a_whole_bag(
     stage.wait(over, "end of the recorder")
     assert recorder.process.returncode == 0
     assert "nothing came on joint_states, command" in recorder.said()
-    kind = {"task_state": "adahi_msgs/msg/TaskState"}
-    steps = [each.message.step_id for each in read_bag(folder / "left", kind, namespace="left")]
+    steps = steps_in(folder / "left", "left")
     assert steps == list(np.arange(steps[0], steps[-1] + 1))
     assert 0 < len(steps) <= sent
 
 
-def test_all_that_has_come_is_written_however_often_the_recorder_is_told_to_end(
-    stage: Any, folder: Path, recorders: Callable[..., Recorder]
+def test_all_that_arrived_is_written_however_often_the_recorder_is_ended(
+    stage: Stage, folder: Path, record: Record
 ) -> None:
     before = stage.node.count_subscribers("task_state")  # nodes of tests before this one
-    recorder = recorders(folder, "--contract", "ball.yaml", "--out", "burst")
+    recorder = record("burst")
     out = stage.node.create_publisher(TaskState, "task_state", QoSProfile(depth=BURST))
     stage.wait(lambda: out.get_subscription_count() > before, "recorder")
     for step in range(BURST):
@@ -196,16 +205,13 @@ def test_all_that_has_come_is_written_however_often_the_recorder_is_told_to_end(
     assert out.wait_for_all_acked(Duration(seconds=ENDS_S))
     recorder.process.send_signal(signal.SIGINT)
     assert "Traceback" not in recorder.end(signal.SIGTERM)
-    kind = {"task_state": "adahi_msgs/msg/TaskState"}
-    assert [each.message.step_id for each in read_bag(folder / "burst", kind)] == list(range(BURST))
+    assert steps_in(folder / "burst") == list(range(BURST))
 
 
 def test_a_clock_that_begins_anew_ends_the_bag_and_says_so(
-    stage: Any, folder: Path, recorders: Callable[..., Recorder]
+    stage: Stage, folder: Path, record: Record
 ) -> None:
-    recorder = recorders(
-        folder, *("--contract", "ball.yaml", "--out", "twice", "--namespace", "twice", "--use-sim-time")
-    )
+    recorder = record("twice", "--namespace", "twice", "--use-sim-time")
     clock = stage.node.create_publisher(Clock, "/clock", 10)
     out = stage.node.create_publisher(TaskState, "/twice/task_state", QoSProfile(depth=BURST))
     stage.wait(lambda: out.get_subscription_count() > 0 and clock.get_subscription_count() > 0, "recorder")
@@ -226,35 +232,24 @@ def test_a_clock_that_begins_anew_ends_the_bag_and_says_so(
     said = recorder.ended(1)
     assert "the clock went back by " in said
     assert "twice: ends where the clock began anew; " in said
-    kind = {"task_state": "adahi_msgs/msg/TaskState"}
-    kept = [each.message for each in read_bag(folder / "twice", kind, namespace="twice")]
+    kept = states_in(folder / "twice", "twice")
     assert kept
     assert kept[-1].episode_id == LATE_RUN
 
 
-def test_a_recording_of_nothing_is_a_failure(
-    stage: Any, folder: Path, recorders: Callable[..., Recorder]
-) -> None:
-    recorder = recorders(
-        folder,
-        *("--contract", "ball.yaml", "--out", "nobody", "--namespace", "nobody", "--duration", 0.5),
-    )
+def test_a_recording_of_nothing_is_a_failure(stage: Stage, folder: Path, record: Record) -> None:
+    recorder = record("nobody", "--namespace", "nobody", "--duration", 0.5)
     said = recorder.ended(1)
     assert "Traceback" not in said
     assert "nobody: nothing came of the contract; expected somebody to publish /nobody/joint_states, " in said
 
 
-def steps_in(bag: Path, namespace: str) -> list[int]:
-    kind = {"task_state": "adahi_msgs/msg/TaskState"}
-    return [each.message.step_id for each in read_bag(bag, kind, namespace=namespace)]
-
-
 @pytest.mark.parametrize("storage", STORAGES)
 def test_what_came_before_a_recorder_was_killed_is_recovered(
-    storage: str, stage: Any, folder: Path, recorders: Callable[..., Recorder], tmp_path: Path
+    storage: str, stage: Stage, folder: Path, record: Record, tmp_path: Path
 ) -> None:
     bag, how = folder / f"killed_{storage}", ("--namespace", storage, "--storage", storage)
-    recorder = recorders(folder, "--contract", "ball.yaml", "--out", bag.name, *how)
+    recorder = record(bag.name, *how)
     out = stage.node.create_publisher(TaskState, f"/{storage}/task_state", QoSProfile(depth=BURST))
     stage.wait(lambda: out.get_subscription_count() > 0, "recorder")
     for step in range(BURST // 10):
@@ -278,9 +273,9 @@ def test_what_came_before_a_recorder_was_killed_is_recovered(
 
 
 def test_a_disk_that_is_full_ends_the_recording_and_says_so(
-    stage: Any, folder: Path, recorders: Callable[..., Recorder]
+    stage: Stage, folder: Path, record: Record
 ) -> None:
-    recorder = recorders(folder, "--contract", "ball.yaml", "--out", "full", "--namespace", "full")
+    recorder = record("full", "--namespace", "full")
     out = stage.node.create_publisher(TaskState, "/full/task_state", QoSProfile(depth=BURST))
     stage.wait(lambda: out.get_subscription_count() > 0, "recorder")
     resource.prlimit(recorder.process.pid, resource.RLIMIT_FSIZE, (FILE_BYTES, FILE_BYTES))
@@ -305,10 +300,10 @@ def test_a_disk_that_is_full_ends_the_recording_and_says_so(
 
 
 def test_what_somebody_publishes_with_another_type_is_told(
-    stage: Any, folder: Path, recorders: Callable[..., Recorder]
+    stage: Stage, folder: Path, record: Record
 ) -> None:
     out = stage.node.create_publisher(String, "/other/command", 10)
-    recorder = recorders(folder, "--contract", "ball.yaml", "--out", "other", "--namespace", "other")
+    recorder = record("other", "--namespace", "other")
     told = "/other/command: somebody publishes std_msgs/msg/String, expected trajectory_msgs/msg/JointTraj"
     stage.wait(lambda: told in recorder.said(), "warning")
     recorder.process.send_signal(signal.SIGINT)

@@ -33,10 +33,10 @@ from adahi_ros.protocol.request import (
 from adahi_ros.protocol.window import WireWindow
 from adahi_ros.robot.requests import Outcome, PendingRequest
 from adahi_ros.robot.session import VerifierSession, VerifierState
-from adahi_ros.server.verification_request import VerificationRequest
-from adahi_ros.server.verifier import TargetVerifier, verification_uniforms
+from adahi_ros.server.verifier import TargetVerifier, VerificationRequest, verification_uniforms
 from adahi_ros.vision.encoder import Encoder
 from adahi_ros.vision.images import from_jpeg, to_jpeg
+from test.system.stage import Stage
 
 SEED = 5
 H, S, CAMERAS, STEPS = 3, 2, 2, 5
@@ -64,25 +64,18 @@ def target(exported: Path) -> Policy:
 
 
 @pytest.fixture(scope="module")
-def verifier(stage: Any, exported: Path, encoder: tuple[Path, Encoder]) -> Iterator[Any]:
-    process = stage.start(
-        "target_verifier_node",
-        checkpoint=str(exported / "target"),
-        encoder=str(encoder[0]),
-        seed=SEED,
-        verification__reliability="reliable",
+def verifier(stage: Stage, exported: Path, encoder: tuple[Path, Encoder]) -> Iterator[Any]:
+    process = stage.start_verifier(
+        exported, encoder=str(encoder[0]), seed=SEED, verification__reliability="reliable"
     )
     yield process
-    process.ask_to_end()
-    process.end()
-    assert process.exit_code == 0
-    assert "Traceback" not in process.output
+    stage.end(process)
 
 
 class End:
     """A robot's end: a session over DDS, spun by the stage's node."""
 
-    def __init__(self, stage: Any, policy: Policy, encoder_fingerprint: str | None) -> None:
+    def __init__(self, stage: Stage, policy: Policy, encoder_fingerprint: str | None) -> None:
         signature = policy.signature
         fingerprint = signature.codes.fingerprint if signature.codes else None
         self._clients = VerifierClients(stage.node, "reliable")
@@ -110,7 +103,7 @@ class End:
 
 
 @pytest.fixture
-def connect(stage: Any, target: Policy) -> Iterator[Callable[[str | None], End]]:
+def connect(stage: Stage, target: Policy) -> Iterator[Callable[[str | None], End]]:
     """From the fingerprint of the robot's encoder to its end, when a verifier has described itself."""
     ends: list[End] = []
 
@@ -131,7 +124,7 @@ def features_of(encoder: Encoder, frames: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("sent", ["features", "images", "nothing"])
 def test_the_target_sees_what_was_meant(
     sent: str,
-    stage: Any,
+    stage: Stage,
     verifier: Any,
     connect: Callable[[str | None], End],
     encoder: tuple[Path, Encoder],
@@ -177,7 +170,7 @@ def test_the_target_sees_what_was_meant(
 
 
 def test_a_robot_that_sends_images_needs_a_verifier_with_its_encoder(
-    stage: Any, verifier: Any, connect: Callable[[str | None], End], encoder: tuple[Path, Encoder]
+    stage: Stage, verifier: Any, connect: Callable[[str | None], End], encoder: tuple[Path, Encoder]
 ) -> None:
     session = connect("0123456789abcdef").session
     assert session.link is VerifierState.MISMATCHED
@@ -198,10 +191,9 @@ def test_each_start_of_a_robot_is_a_session() -> None:
 
 
 def test_it_describes_its_encoder(
-    stage: Any, verifier: Any, target: Policy, encoder: tuple[Path, Encoder], exported: Path
+    stage: Stage, verifier: Any, target: Policy, encoder: tuple[Path, Encoder], exported: Path
 ) -> None:
-    client = stage.node.create_client(DescribeTarget, "describe_target")
-    description = stage.call(client, DescribeTarget.Request())
+    description = stage.client(DescribeTarget, "describe_target")(DescribeTarget.Request())
     assert list(description.targets) == [description.target]
     description.targets = []
     name, weights = "/".join(exported.parts[-1:]) + "/target", fingerprint_of(target)
@@ -220,9 +212,9 @@ def test_it_describes_its_encoder(
     ],
 )
 def test_what_is_no_image_is_refused(
-    stage: Any, verifier: Any, target: Policy, data: bytes, message: str
+    stage: Stage, verifier: Any, target: Policy, data: bytes, message: str
 ) -> None:
-    client = stage.node.create_client(VerifyDraft, "verify_draft", qos_profile=verify_qos("reliable"))
+    verify = stage.client(VerifyDraft, "verify_draft", qos_profile=verify_qos("reliable"))
     request = VerifyDraft.Request(
         protocol=PROTOCOL_VERSION,
         robot_id="stranger",
@@ -231,6 +223,6 @@ def test_what_is_no_image_is_refused(
         images=[CompressedImage(format="jpeg", data=data)] * (H * CAMERAS),
         goal=[0.0, 0.0],
     )
-    response = stage.call(client, request)
+    response = verify(request)
     assert response.status == RequestFault.WRONG_SHAPE
     assert response.message.startswith(message)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,37 +11,31 @@ from adahi_msgs.srv import DescribeTarget, VerifyDraft
 from adahi_ros.client import Answer, VerifierClient, VerifierError
 from adahi_ros.nodes.common.qos import verify_qos
 from adahi_ros.policies.backends import load_policy
+from test.system.stage import Stage
 
 WINDOW = np.linspace(-0.1, 0.1, 18).reshape(3, 6)
 GOAL = np.array([0.1, -0.1])
 
 
-def asked(stage: Any, coroutine: Any, *arguments: Any, **named: Any) -> Any:
-    """Run a coroutine in the node's executor, as a callback would; return what it returns."""
-    task = stage.observer._executor.create_task(coroutine, *arguments, **named)
-    stage.wait(task.done, "an answer")
-    return task.result()
-
-
-def test_a_window_has_an_answer_and_again_the_same(stage: Any, exported: Path) -> None:
+def test_a_window_has_an_answer_and_again_the_same(stage: Stage, exported: Path) -> None:
     client = VerifierClient(stage.node, "my_arm", deadline_s=20.0)
-    verifier = stage.start("target_verifier_node", checkpoint=str(exported / "target"), rule="replace")
-    described = asked(stage, client.describe)
+    verifier = stage.start_verifier(exported, rule="replace")
+    described = stage.awaited(client.describe)
     signature = load_policy(exported / "target", "onnxruntime").signature
     assert (described.acceptance, described.signature.history) == ("replace", 3)
-    answers: list[Answer] = [asked(stage, client.ask, WINDOW, GOAL, step=step) for step in (4, 4, 5)]
+    answers: list[Answer] = [stage.awaited(client.ask, WINDOW, GOAL, step=step) for step in (4, 4, 5)]
     assert answers[0].actions.shape == (1, signature.action_dim)
     assert answers[0].actions.tobytes() == answers[1].actions.tobytes()
     assert answers[0].actions.tobytes() != answers[2].actions.tobytes()  # other draws
     assert 0.0 < answers[0].compute_ms < answers[0].round_trip_ms
     with pytest.raises(ValueError, match=r"window: shape \(2, 6\), must be \(3, 6\)"):
-        asked(stage, client.ask, WINDOW[1:], GOAL)
+        stage.awaited(client.ask, WINDOW[1:], GOAL)
     with pytest.raises(ValueError, match=r"round_trip_ms: -1, must be from 0 to 60000"):
-        asked(stage, client.ask, WINDOW, GOAL, round_trip_ms=-1.0)
+        stage.awaited(client.ask, WINDOW, GOAL, round_trip_ms=-1.0)
     with pytest.raises(ValueError, match=r"goal: shape \(0,\), must be \(2,\)"):
-        asked(stage, client.ask, WINDOW)
+        stage.awaited(client.ask, WINDOW)
     with pytest.raises(VerifierError, match=r"refused: observation_window"):
-        asked(stage, client.ask, np.where(WINDOW > 0, np.nan, WINDOW), GOAL)
+        stage.awaited(client.ask, np.where(WINDOW > 0, np.nan, WINDOW), GOAL)
     client.destroy()
     deaf = stage.node.create_client(VerifyDraft, "verify_draft", qos_profile=verify_qos("reliable"))
     assert not deaf.service_is_ready()
@@ -56,24 +49,24 @@ def test_a_window_has_an_answer_and_again_the_same(stage: Any, exported: Path) -
     stage.processes.kill(verifier)
 
 
-def test_without_a_verifier_there_is_an_error_by_the_deadline(stage: Any) -> None:
+def test_without_a_verifier_there_is_an_error_by_the_deadline(stage: Stage) -> None:
     client = VerifierClient(stage.node, "my_arm", target="nobodys", deadline_s=0.2)
     with pytest.raises(VerifierError, match=r"describe_target: no reply for 0.2 s"):
-        asked(stage, client.describe)
+        stage.awaited(client.describe)
     client.destroy()
 
 
-def test_a_client_that_is_destroyed_says_so(stage: Any) -> None:
+def test_a_client_that_is_destroyed_says_so(stage: Stage) -> None:
     client = VerifierClient(stage.node, "my_arm", deadline_s=20.0)
     client.destroy()
     with pytest.raises(VerifierError, match=r"describe_target: the client was destroyed"):
-        asked(stage, client.describe)
+        stage.awaited(client.describe)
 
 
-def test_a_verifier_that_speaks_another_protocol_is_none(stage: Any) -> None:
+def test_a_verifier_that_speaks_another_protocol_is_none(stage: Stage) -> None:
     strange = stage.node.create_service(DescribeTarget, "describe_target", lambda request, response: response)
     client = VerifierClient(stage.node, "my_arm", deadline_s=20.0)
     with pytest.raises(VerifierError, match=r"describe_target: protocol: 0, must be \d"):
-        asked(stage, client.describe)
+        stage.awaited(client.describe)
     client.destroy()
     stage.node.destroy_service(strange)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from adahi_msgs.msg import TaskState
-from rclpy.qos import HistoryPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.qos import HistoryPolicy, QoSProfile
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 
@@ -19,6 +19,7 @@ from adahi_ros.contract.sinks.interface import Command
 from adahi_ros.lab.tasks import make, make_expert
 from adahi_ros.nodes.common.messages import from_stamp
 from adahi_ros.nodes.common.qos import command_qos, message_type, new_message
+from test.system.stage import BEST_EFFORT, Stage
 
 SEED = 5
 MOVED = [
@@ -32,7 +33,7 @@ MOVED = [
 class Controller:
     """Sees a simulator's states and sends it commands of one kind."""
 
-    def __init__(self, stage: Any, task: str, interface: str, **parameters: Any) -> None:
+    def __init__(self, stage: Stage, task: str, interface: str, **parameters: Any) -> None:
         self.stage = stage
         self.world = make(task)
         self.world.reset(SEED, [0])
@@ -40,14 +41,13 @@ class Controller:
         self.names, self.field = spec.commanded, spec.command_field
         self.interface = message_sink(INTERFACES[interface], Commanded.alike(self.names, self.field))
         self.states: list[TaskState] = []
-        deep = QoSProfile(depth=1000, reliability=ReliabilityPolicy.BEST_EFFORT)
-        self.subscription = stage.node.create_subscription(TaskState, "task_state", self.states.append, deep)
+        self.subscription = stage.node.create_subscription(
+            TaskState, "task_state", self.states.append, BEST_EFFORT
+        )
         self.publisher = stage.node.create_publisher(
             message_type(self.interface.kind), "command", command_qos()
         )
-        self.process = stage.start(
-            "robot_simulator_node", task=task, seed=SEED, command_interface=interface, **parameters
-        )
+        self.process = stage.start_simulator(task=task, seed=SEED, command_interface=interface, **parameters)
         stage.wait(lambda: self.publisher.get_subscription_count() > 0, "simulator's subscription")
 
     def wait_for(self, step: int) -> TaskState:
@@ -60,19 +60,16 @@ class Controller:
 
 
 @contextmanager
-def controlled(stage: Any, task: str, interface: str, **parameters: Any) -> Iterator[Controller]:
+def controlled(stage: Stage, task: str, interface: str, **parameters: Any) -> Iterator[Controller]:
     controller = Controller(stage, task, interface, **parameters)
     yield controller
-    stage.processes.all.remove(controller.process)
-    controller.process.end()
-    assert controller.process.exit_code == 0, controller.process.output
-    assert "Traceback" not in controller.process.output
+    stage.end(controller.process)
     stage.node.destroy_subscription(controller.subscription)
     stage.node.destroy_publisher(controller.publisher)
 
 
 @pytest.mark.parametrize(("task", "interface"), MOVED)
-def test_in_lockstep_each_command_is_one_step_of_the_world(stage: Any, task: str, interface: str) -> None:
+def test_in_lockstep_each_command_is_one_step_of_the_world(stage: Stage, task: str, interface: str) -> None:
     with controlled(stage, task, interface, lockstep=True) as controller:
         world = controller.world
         for step in range(4):
@@ -86,7 +83,7 @@ def test_in_lockstep_each_command_is_one_step_of_the_world(stage: Any, task: str
 
 
 @pytest.mark.parametrize(("task", "interface"), MOVED)
-def test_a_command_that_names_no_state_is_executed_at_once(stage: Any, task: str, interface: str) -> None:
+def test_a_command_that_names_no_state_is_executed_at_once(stage: Stage, task: str, interface: str) -> None:
     """In real time, where the first command sets the clock going."""
     with controlled(stage, task, interface) as controller:
         assert controller.wait_for(0).step_id == 0
@@ -95,7 +92,7 @@ def test_a_command_that_names_no_state_is_executed_at_once(stage: Any, task: str
         assert "ignored" not in controller.process.output
 
 
-def test_in_lockstep_a_command_that_names_no_state_is_no_step(stage: Any) -> None:
+def test_in_lockstep_a_command_that_names_no_state_is_no_step(stage: Stage) -> None:
     """A policy that holds its robot says so again and again; that is nothing to warn of."""
     with controlled(stage, "ball", "joint_trajectory", lockstep=True, command_timeout_s=0.05) as controller:
         controller.wait_for(0)
@@ -109,7 +106,7 @@ def test_in_lockstep_a_command_that_names_no_state_is_no_step(stage: Any) -> Non
         assert "ignored" not in controller.process.output
 
 
-def test_an_expert_says_what_it_wants_by_any_interface(stage: Any) -> None:
+def test_an_expert_says_what_it_wants_by_any_interface(stage: Stage) -> None:
     world, expert = make("ball"), make_expert("ball")
     world.reset(SEED, [0])
     expert.reset(SEED, [0])
@@ -124,8 +121,7 @@ def test_an_expert_says_what_it_wants_by_any_interface(stage: Any) -> None:
         stage.node.create_subscription(kinds[topic], topic, messages.append, every)
         for topic, messages in kept.items()
     ]
-    process = stage.start(
-        "robot_simulator_node",
+    process = stage.start_simulator(
         seed=SEED,
         demonstrate=True,
         action_noise=0.0,
@@ -134,8 +130,7 @@ def test_an_expert_says_what_it_wants_by_any_interface(stage: Any) -> None:
         command_interface="forward_command",
     )
     stage.wait(lambda: len(kept["command"]) >= len(wanted), "commands")
-    stage.processes.all.remove(process)
-    process.end()
+    stage.end(process)
     for subscription in subscriptions:
         stage.node.destroy_subscription(subscription)
     assert [list(command.data) for command in kept["command"][: len(wanted)]] == wanted
@@ -150,12 +145,9 @@ def test_an_expert_says_what_it_wants_by_any_interface(stage: Any) -> None:
     ],
 )
 def test_a_command_that_does_not_fit_the_task_is_told_in_a_line(
-    stage: Any, task: str, interface: str, words: list[str]
+    stage: Stage, task: str, interface: str, words: list[str]
 ) -> None:
-    process = stage.start("robot_simulator_node", task=task, command_interface=interface)
-    stage.processes.all.remove(process)
-    stage.wait(lambda: process.exit_code is not None, "end")
-    assert process.exit_code == 1
-    assert [line for line in process.output.splitlines() if line.startswith("error: ")]
-    assert all(word in process.output for word in words), process.output
-    assert "Traceback" not in process.output
+    process = stage.start_simulator(task=task, command_interface=interface)
+    output = stage.await_end(process, 1)
+    assert [line for line in output.splitlines() if line.startswith("error: ")]
+    assert all(word in output for word in words), output

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from std_srvs.srv import SetBool
 from trajectory_msgs.msg import JointTrajectory
 
 from adahi_ros.nodes.common.messages import from_stamp, to_joint_state
-from adahi_ros.protocol.records import StepRecord
+from test.system.stage import Robot, Stage, reliable_input
 
 PERIOD_S = 0.05
 LOW, HIGH, FASTEST, HARDEST = -0.03, 0.03, 0.1, 1.0
@@ -34,23 +34,15 @@ def limits(tmp_path_factory: pytest.TempPathFactory) -> Path:
 class Watched:
     """A robot that shows its joints at rest at 0, whatever it is told, and what the node says of safety."""
 
-    def __init__(self, stage: Any, robot: Any, process: Any) -> None:
+    def __init__(self, stage: Stage, robot: Robot, process: Any) -> None:
         self.stage, self.robot, self.process = stage, robot, process
-        self.safety: list[SafetyState] = []
-        stage.node.create_subscription(SafetyState, "safety_state", self.safety.append, 1000)
+        self.safety: list[SafetyState] = stage.received(SafetyState, "safety_state")
         self.enable = stage.node.create_publisher(Bool, "enable", 10)
-        self._client = stage.node.create_client(SetBool, "draft_policy/set_enabled")
-        self._step = 0
+        self._set_enabled = stage.client(SetBool, "draft_policy/set_enabled")
+        self.step = robot.next
 
     def set_enabled(self, enabled: bool) -> SetBool.Response:
-        return self.stage.call(self._client, SetBool.Request(data=enabled))
-
-    def step(self) -> StepRecord:
-        """Show the next observation; return the record of its step."""
-        self._step += 1
-        self.robot.show(1, self._step)
-        record: StepRecord = self.robot.answer_to(1, self._step)
-        return record
+        return self._set_enabled(SetBool.Request(data=enabled))
 
     def positions(self) -> np.ndarray:
         return np.array([command.points[0].positions for command in self.robot.commands])
@@ -73,24 +65,19 @@ class Watched:
 
 
 @pytest.fixture(scope="module")
-def watched(stage: Any, make_robot: Callable[[Any], Any], exported: Path, limits: Path) -> Iterator[Watched]:
-    process = stage.start(
-        "draft_policy_node",
-        checkpoint=str(exported / "draft"),
+def watched(stage: Stage, exported: Path, limits: Path) -> Iterator[Watched]:
+    process = stage.start_draft(
+        exported,
         gate__name="never",
         verifier_wait_s=0.0,
         max_age_s=1.0,
         safety__limits=str(limits),
         safety__hold_after_s=0.3,
         command__lockstep=True,
-        qos_overrides={
-            f"/{topic}": {"subscription": {"reliability": "reliable", "depth": 100}}
-            for topic in ("joint_states", "task_state")
-        },
+        qos_overrides=reliable_input(),
     )
-    watched = Watched(stage, make_robot(stage), process)
-    assert stage.change_state("configure")
-    assert stage.change_state("activate")
+    watched = Watched(stage, Robot(stage), process)
+    stage.activate()
     watched.robot.show_until_answered(1)
     yield watched
     stage.processes.end()
@@ -116,11 +103,11 @@ def test_a_position_that_no_robot_gets_to_moves_nothing(watched: Watched) -> Non
     before = watched.step()
     watched.safety.clear()
     stamp = watched.robot.now()
-    watched._step += 1
+    watched.robot.step += 1
     far = to_joint_state(JOINTS, np.array([1e5, 0.0]), np.zeros(2), stamp)
     watched.robot.joints_out.publish(far)
-    watched.robot.state_out.publish(watched.robot.state(1, watched._step, stamp))
-    record = watched.robot.answer_to(1, watched._step)
+    watched.robot.state_out.publish(watched.robot.state(1, watched.robot.step, stamp))
+    record = watched.robot.answer_to(1, watched.robot.step)
     assert np.abs(np.subtract(record.action, before.action)).max() <= FASTEST * PERIOD_S + 1e-6
     assert all(LOW <= value <= HIGH for value in watched.positions().ravel())
     watched.wait_for(SafetyState.INTERVENTION_POSITION)
@@ -178,30 +165,24 @@ def test_deactivation_holds_and_later_enabling_says_why_it_cannot(watched: Watch
 def test_a_node_that_is_told_to_end_holds_the_robot_first(watched: Watched) -> None:
     watched.step()
     before = len(watched.holds())
-    watched.stage.processes.may_end = watched.process
-    watched.process.ask_to_end()
-    watched.stage.wait(lambda: watched.process.exit_code is not None, "end")
-    assert watched.process.exit_code == 0
+    watched.stage.end(watched.process)
     watched.stage.wait(lambda: len(watched.holds()) > before, "hold commands")
 
 
 def test_it_moves_only_while_it_is_enabled_where_that_is_required(
-    stage: Any, make_robot: Callable[[Any], Any], exported: Path, limits: Path
+    stage: Stage, exported: Path, limits: Path
 ) -> None:
-    stage.processes.end()
-    stage.processes.all.clear()
-    process = stage.start(
-        "draft_policy_node",
-        checkpoint=str(exported / "draft"),
+    stage.clear()
+    process = stage.start_draft(
+        exported,
         gate__name="never",
         verifier_wait_s=0.0,
         max_age_s=1.0,
         safety__require_enable=True,
         safety__enable_timeout_s=0.2,
     )
-    watched = Watched(stage, make_robot(stage), process)
-    assert stage.change_state("configure")
-    assert stage.change_state("activate")
+    watched = Watched(stage, Robot(stage), process)
+    stage.activate()
     step = 0
 
     def answered() -> bool:

@@ -15,10 +15,11 @@ from rclpy.parameter import Parameter
 
 from adahi_ros.contract.plain import plain_values
 from adahi_ros.nodes.launching.child_processes import NodeProcess
+from test.system.stage import Stage
 
 
 @pytest.fixture(scope="module")
-def process(stage: Any) -> NodeProcess:
+def process(stage: Stage) -> NodeProcess:
     """A draft policy node with several wrong parameters."""
     return stage.start(
         "draft_policy_node",
@@ -30,16 +31,17 @@ def process(stage: Any) -> NodeProcess:
     )
 
 
+def put_right(stage: Stage, name: str, value: object) -> None:
+    """Set a parameter of the draft policy."""
+    parameter = Parameter(name, value=value).to_parameter_msg()
+    set_parameters = stage.client(SetParameters, "draft_policy/set_parameters")
+    (result,) = set_parameters(SetParameters.Request(parameters=[parameter])).results
+    assert result.successful, result.reason
+
+
 def test_the_draft_policy_is_configured_once_everything_is_right(
-    stage: Any, process: NodeProcess, exported: Path
+    stage: Stage, process: NodeProcess, exported: Path
 ) -> None:
-    client = stage.node.create_client(SetParameters, "draft_policy/set_parameters")
-
-    def put_right(name: str, value: Any) -> None:
-        parameter = Parameter(name, value=value).to_parameter_msg()
-        response = stage.call(client, SetParameters.Request(parameters=[parameter]))
-        assert response.results[0].successful, response.results[0].reason
-
     def refused_with(*words: str) -> None:
         before = len(process.output)
         assert not stage.change_state("configure")
@@ -51,30 +53,30 @@ def test_the_draft_policy_is_configured_once_everything_is_right(
     refused_with("backend: 'tensorrt', must be one of int8, lerobot, onnxruntime, torch")
     refused_with("deadline_s", "-1.0", "from 0.001 to 60")
     refused_with("draft_temperature: 2, must be from 0.001 to 100, with a decimal point")
-    put_right("backend", "onnxruntime")
-    put_right("deadline_s", 0.02)
-    put_right("draft_temperature", 2.0)
+    put_right(stage, "backend", "onnxruntime")
+    put_right(stage, "deadline_s", 0.02)
+    put_right(stage, "draft_temperature", 2.0)
     refused_with("checkpoint: '/nowhere/draft'", "no such checkpoint")
-    put_right("checkpoint", str(exported / "draft"))
+    put_right(stage, "checkpoint", str(exported / "draft"))
     refused_with("joint_names: ['elbow_joint'], must be 2")
-    put_right("joint_names", ["a_joint", "b_joint"])
+    put_right(stage, "joint_names", ["a_joint", "b_joint"])
     assert stage.change_state("configure")
     assert stage.change_state("cleanup")
     assert "Traceback" not in process.output
 
 
-def test_an_impossible_transition_is_answered(stage: Any, process: NodeProcess) -> None:
-    client = stage.node.create_client(ChangeState, "draft_policy/change_state")
+def test_an_impossible_transition_is_answered(stage: Stage, process: NodeProcess) -> None:
+    change_state = stage.client(ChangeState, "draft_policy/change_state")
     impossible = ChangeState.Request(transition=Transition(id=Transition.TRANSITION_DEACTIVATE))
-    assert not stage.call(client, impossible).success
-    assert not stage.call(client, impossible).success
+    assert not change_state(impossible).success
+    assert not change_state(impossible).success
     assert process.exit_code is None
 
 
-def test_every_parameter_is_described(stage: Any, process: NodeProcess) -> None:
-    client = stage.node.create_client(DescribeParameters, "draft_policy/describe_parameters")
+def test_every_parameter_is_described(stage: Stage, process: NodeProcess) -> None:
+    describe = stage.client(DescribeParameters, "draft_policy/describe_parameters")
     names = ["deadline_s", "gate.name", "gate.threshold", "joint_names", "seed", "robot_id"]
-    described = stage.call(client, DescribeParameters.Request(names=names)).descriptors
+    described = describe(DescribeParameters.Request(names=names)).descriptors
     for name, descriptor in zip(names, described, strict=True):
         assert descriptor.name == name
         assert descriptor.description
@@ -83,7 +85,7 @@ def test_every_parameter_is_described(stage: Any, process: NodeProcess) -> None:
     assert described[4].integer_range[0].from_value == 0
 
 
-def test_a_node_starts_by_itself_where_it_is_to(stage: Any, exported: Path) -> None:
+def test_a_node_starts_by_itself_where_it_is_to(stage: Stage, exported: Path) -> None:
     process = stage.start("draft_policy_node", autostart=True, checkpoint=str(exported / "draft"))
     stage.wait(lambda: "active; looks for a verifier" in process.output, "activation")
     assert "unconfigured" not in process.output
@@ -109,27 +111,22 @@ def test_a_node_starts_by_itself_where_it_is_to(stage: Any, exported: Path) -> N
     ],
 )
 def test_a_wrong_parameter_ends_a_plain_node(
-    stage: Any, module: str, parameters: dict[str, Any], words: list[str]
+    stage: Stage, module: str, parameters: dict[str, Any], words: list[str]
 ) -> None:
     process = stage.start(module, **parameters)
-    stage.processes.all.remove(process)
-    stage.wait(lambda: process.exit_code is not None, "end")
-    assert process.exit_code == 1
-    assert "Traceback" not in process.output
-    for word in words:
-        assert word in process.output
+    output = stage.await_end(process, 1)
+    assert all(word in output for word in words), output
 
 
-def test_a_robot_that_counts_its_episodes_has_draws_of_its_own_each_time_it_is_configured(
-    stage: Any, exported: Path, tmp_path: Path
+def test_a_robot_that_counts_episodes_has_new_draws_when_reconfigured(
+    stage: Stage, exported: Path, tmp_path: Path
 ) -> None:
     values = plain_values("arm", 20.0, ["a", "b"], 4, 2, ["a", "b"], "positions")
     del values["episode"]
     contract = tmp_path / "arm.yaml"
     contract.write_text(yaml.safe_dump(values))
     checkpoint = str(exported / "draft")
-    stage.processes.end()
-    stage.processes.all.clear()
+    stage.clear()
     process = stage.start("draft_policy_node", checkpoint=checkpoint, contract=str(contract), seed=7)
 
     def counted_from() -> list[int]:
@@ -140,9 +137,7 @@ def test_a_robot_that_counts_its_episodes_has_draws_of_its_own_each_time_it_is_c
         assert stage.change_state("configure")
         stage.wait(lambda times=times: len(counted_from()) == times, "the first episode")
         assert stage.change_state("cleanup")
-    client = stage.node.create_client(SetParameters, "draft_policy/set_parameters")
-    parameter = Parameter("first_episode", value=5).to_parameter_msg()
-    assert stage.call(client, SetParameters.Request(parameters=[parameter])).results[0].successful
+    put_right(stage, "first_episode", 5)
     assert stage.change_state("configure")
     stage.wait(lambda: counted_from()[2:] == [5], "the first episode")
     assert len(set(counted_from())) == 3

@@ -1,4 +1,4 @@
-"""From bags and a policy that is not ours to a robot that goes by its plans: what docs/distilling.md does.
+"""What docs/how_to/train_a_corrector.md does: from bags and a third-party policy to a robot with plans.
 
 With the two nodes in the place of their launches, which give them these parameters.
 """
@@ -15,25 +15,14 @@ import yaml
 from typer.testing import CliRunner
 
 from adahi_ros import cli
-from adahi_ros.contract.plain import plain_values
 from adahi_ros.lab.calibration.robot_file import RobotFile
-from adahi_ros.lab.tasks import make
-from test.system.policy_server import PolicyServer
-from test.system.recorder import RELIABLE, Recorder, wait_for_the_end_of
+from test.system.policy_server import PolicyServer, camera_contract, served, target_file
+from test.system.recorder import RELIABLE, Recorder
+from test.system.stage import Robot, Stage
 
 HORIZON = 4  # actions of a plan
 SIDE = 16  # pixels
 TOLD = "balance the ball"
-TARGET = {
-    "kind": "openpi",
-    "timeout_s": 10.0,
-    "horizon": HORIZON,
-    "rate_hz": 20.0,
-    "action_names": ["positions.plate_roll_joint", "positions.plate_pitch_joint"],
-    "state": {"observation.joints": {"size": 2, "as": "observation/state"}},
-    "images": {"observation.images.camera": {"size": [SIDE, SIDE], "as": "observation/image"}},
-    "instruction": True,
-}
 SMALL = {"seed": 1, "size": {"hidden": 4}, "fit": {"steps": 20, "batch_size": 16}}
 pytestmark = pytest.mark.timeout(120)
 
@@ -47,25 +36,16 @@ def plan_of(observation: dict[str, Any]) -> np.ndarray:
 
 @pytest.fixture
 def policy() -> Iterator[PolicyServer]:
-    served = PolicyServer(plan_of)
-    served.start()
-    yield served
-    served.stop()
+    with served(plan_of) as policy:
+        yield policy
 
 
 @pytest.fixture
 def folder(policy: PolicyServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The files that a user writes, in the folder that the commands are given in."""
-    spec = make("ball").spec
-    contract = plain_values("arm", 20.0, spec.joint_names, 4, 0, spec.commanded, spec.command_field)
-    contract["observations"]["observation.images.camera"] = {
-        "channel": {"topic": "camera/image_raw", "type": "sensor_msgs/msg/Image"},
-        "apply": [{"resize": [2 * SIDE, 2 * SIDE]}],
-        "align": {"strategy": "asof", "timeline": "header", "tolerance_ms": 0.0},
-    }
     files = {
-        "arm.yaml": {**contract, "images_for_target": True, "max_age_s": 10.0},
-        "target.yaml": {**TARGET, "url": f"ws://127.0.0.1:{policy.port}"},
+        "arm.yaml": camera_contract(2 * SIDE, 2 * SIDE),
+        "target.yaml": target_file(policy.port, HORIZON, SIDE, SIDE),
         "recipe.yaml": {"corrector": SMALL, "distilled": SMALL},
     }
     for name, values in files.items():
@@ -81,20 +61,14 @@ def adahi(*words: object) -> str:
     return result.output
 
 
-def test_six_commands_lead_from_bags_to_a_robot_that_goes_by_the_plans_of_another_policy(
-    stage: Any,
-    make_robot: Callable[[Any], Any],
-    recorders: Callable[..., Recorder],
-    folder: Path,
-    policy: PolicyServer,
+def test_six_commands_lead_from_bags_to_a_robot_with_a_remote_policy(
+    stage: Stage, recorders: Callable[..., Recorder], folder: Path, policy: PolicyServer
 ) -> None:
     simulated = {"task": "ball_seen", "demonstrate": True, "speed": 20.0, "wait_for_subscribers": 1}
     for seed, (out, episodes) in enumerate({"train": 2, "held": 1}.items()):
         recorder = recorders(folder, "--contract", "arm.yaml", "--out", out, "--use-sim-time")
-        simulator = stage.start(
-            "robot_simulator_node", **simulated, seed=seed, episodes=episodes, qos_overrides=RELIABLE
-        )
-        wait_for_the_end_of(simulator, stage)
+        varied = {"seed": seed, "episodes": episodes}
+        stage.await_end(stage.start_simulator(**simulated, **varied, qos_overrides=RELIABLE))
         assert "Traceback" not in recorder.end()
 
     adahi("contract", "check", "arm.yaml", "--bag", "train")
@@ -119,10 +93,9 @@ def test_six_commands_lead_from_bags_to_a_robot_that_goes_by_the_plans_of_anothe
         command__lockstep=True,
         qos_overrides=RELIABLE,
     )
-    assert stage.change_state("configure")
-    assert stage.change_state("activate")
-    robot = make_robot(stage)
-    stage.start("robot_simulator_node", task="ball_seen", lockstep=True, wait_for_subscribers=1)
+    stage.activate()
+    robot = Robot(stage)
+    stage.start_simulator(task="ball_seen", lockstep=True, wait_for_subscribers=1)
     stage.wait(lambda: sum(step.verified for step in robot.steps) > 2 * HORIZON, "steps that are verified")
     assert {step.proposer for step in robot.steps} == {"corrector"}
     assert {step.gate for step in robot.steps} == {"expected_error"}

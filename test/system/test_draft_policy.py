@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from copy import deepcopy
-from typing import Any
 
 import pytest
 from adahi_msgs.msg import DraftStatus, LinkState
@@ -15,6 +14,7 @@ from rclpy.qos import QoSProfile
 from adahi_ros.nodes.common.messages import from_stamp
 from adahi_ros.protocol.records import Reason
 from adahi_ros.protocol.request import fingerprint_text
+from test.system.stage import Scene
 
 
 def of_another_tokenizer(right: DescribeTarget.Response) -> DescribeTarget.Response:
@@ -23,7 +23,7 @@ def of_another_tokenizer(right: DescribeTarget.Response) -> DescribeTarget.Respo
     return other
 
 
-def test_the_reply_is_executed(scene: Any) -> None:
+def test_the_reply_is_executed(scene: Scene) -> None:
     episode, robot = scene.new_episode(), scene.robot
     stamp = robot.show(episode, 1)
     request = scene.verifier.wait_for_request(episode, 1)
@@ -40,9 +40,8 @@ def test_the_reply_is_executed(scene: Any) -> None:
     assert record.request_bytes > 0 < record.response_bytes
 
 
-def test_the_state_of_the_link_is_published(scene: Any) -> None:
-    states: list[LinkState] = []
-    scene.stage.node.create_subscription(LinkState, "link_state", states.append, 10)
+def test_the_state_of_the_link_is_published(scene: Scene) -> None:
+    states: list[LinkState] = scene.stage.received(LinkState, "link_state")
     episode, robot = scene.new_episode(), scene.robot
     robot.show(episode, 1)
     scene.verifier.reply(scene.verifier.wait_for_request(episode, 1))
@@ -55,7 +54,7 @@ def test_the_state_of_the_link_is_published(scene: Any) -> None:
     assert state.replies <= state.requests
 
 
-def test_who_subscribes_late_as_a_recorder_does_hears_nothing_of_before(scene: Any) -> None:
+def test_who_subscribes_late_as_a_recorder_does_hears_nothing_of_before(scene: Scene) -> None:
     """`ros2 bag record` asks for what the publisher offers, and a bag notes when a message came."""
     episode, robot, node = scene.new_episode(), scene.robot, scene.stage.node
     assert not scene.set(gate__name="never")
@@ -74,7 +73,7 @@ def test_who_subscribes_late_as_a_recorder_does_hears_nothing_of_before(scene: A
     assert {(each.episode_id, each.step_id > 0) for each in heard} == {(episode, True)}
 
 
-def test_live_parameters(scene: Any) -> None:
+def test_live_parameters(scene: Scene) -> None:
     episode, robot = scene.new_episode(), scene.robot
     assert "'sometimes', must be one of deviation" in scene.set(gate__name="sometimes")
     assert "gate.threshold: nan" in scene.set(gate__threshold=math.nan)
@@ -88,7 +87,7 @@ def test_live_parameters(scene: Any) -> None:
     assert record.score == record.deviation
 
 
-def test_no_command_after_deactivation(scene: Any) -> None:
+def test_no_command_after_deactivation(scene: Scene) -> None:
     episode, robot = scene.new_episode(), scene.robot
     robot.show(episode, 1)
     request = scene.verifier.wait_for_request(episode, 1)
@@ -110,7 +109,7 @@ def test_no_command_after_deactivation(scene: Any) -> None:
     assert min(stamps) == repeats[0].stamp_ns
 
 
-def test_a_verifier_of_another_tokenizer_is_refused_before_the_first_step(scene: Any) -> None:
+def test_a_verifier_of_another_tokenizer_is_refused_before_the_first_step(scene: Scene) -> None:
     right = scene.verifier.description
     assert scene.stage.change_state("deactivate")
     scene.verifier.description = of_another_tokenizer(right)
@@ -118,7 +117,7 @@ def test_a_verifier_of_another_tokenizer_is_refused_before_the_first_step(scene:
     scene.stage.wait(lambda: "feedfacefeedface" in scene.process.output, "the reason in the log")
     ours = fingerprint_text(right.tokenizer_fingerprint)
     assert f"tokenizer_fingerprint: the draft's is {ours}, " in scene.process.output
-    assert scene.state() == "inactive"
+    assert scene.stage.state() == "inactive"
     scene.health.clear()
     scene.stage.wait(lambda: any(h.level == DiagnosticStatus.ERROR for h in scene.health), "ERROR")
     assert "feedfacefeedface" in scene.health[-1].message

@@ -12,9 +12,10 @@ from diagnostic_msgs.msg import DiagnosticStatus
 from sensor_msgs.msg import JointState
 
 from adahi_ros.nodes.common.messages import to_stamp
+from test.system.stage import Scene
 
 
-def test_what_overflows_the_policy_moves_nothing(scene: Any) -> None:
+def test_what_overflows_the_policy_moves_nothing(scene: Scene) -> None:
     """The next good observation gets its command as if the one too large had never been."""
     episode, robot = scene.new_episode(), scene.robot
     commands = len(robot.commands)
@@ -58,7 +59,7 @@ def test_what_overflows_the_policy_moves_nothing(scene: Any) -> None:
         ("task_state", {"age_s": 5.0}),
     ],
 )
-def test_garbage_moves_nothing(scene: Any, topic: str, change: dict[str, Any]) -> None:
+def test_garbage_moves_nothing(scene: Scene, topic: str, change: dict[str, Any]) -> None:
     episode, robot = scene.new_episode(), scene.robot
     assert not scene.set(gate__name="never")
     commands = len(robot.commands)
@@ -80,7 +81,7 @@ def test_garbage_moves_nothing(scene: Any, topic: str, change: dict[str, Any]) -
     assert not any((record.episode, record.step) == (episode, 1) for record in robot.steps)
 
 
-def test_what_is_ignored_is_said_and_counted(scene: Any) -> None:
+def test_what_is_ignored_is_said_and_counted(scene: Scene) -> None:
     scene.new_episode()
     garbage = scene.robot.joints(scene.robot.now())
     garbage.position = [0.0, math.nan]
@@ -92,7 +93,7 @@ def test_what_is_ignored_is_said_and_counted(scene: Any) -> None:
     assert "ignored: " in scene.process.output
 
 
-def test_a_step_whose_joints_never_came_is_said_and_counted(scene: Any) -> None:
+def test_a_step_whose_joints_never_came_is_said_and_counted(scene: Scene) -> None:
     episode, robot = scene.new_episode(), scene.robot
     assert not scene.set(gate__name="never")
     scene.health.clear()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from std_srvs.srv import SetBool
 from adahi_ros.lab.evaluation.task_contract import contract_values
 from adahi_ros.lab.tasks import make
 from adahi_ros.nodes.common.qos import message_type
+from test.system.stage import Robot, Stage
 
 GRIPPER = "control_msgs/action/GripperCommand"
 
@@ -54,9 +54,7 @@ class Gripper:
         self._server.destroy()
 
 
-def test_a_gripper_gets_goals_and_is_held_with_the_arm(
-    stage: Any, make_robot: Callable[[Any], Any], exported: Path, tmp_path: Path
-) -> None:
+def test_a_gripper_gets_goals_and_is_held_with_the_arm(stage: Stage, exported: Path, tmp_path: Path) -> None:
     values = contract_values(make("ball"))
     whole = values["actions"].pop("action")
     values["actions"]["action.arm"] = {**whole, "select": whole["select"][:1]}
@@ -66,19 +64,12 @@ def test_a_gripper_gets_goals_and_is_held_with_the_arm(
     path = tmp_path / "hand.yaml"
     path.write_text(yaml.safe_dump({**values, "max_age_s": 1.0}, sort_keys=False))
     gripper = Gripper(stage.node)
-    stage.start(
-        "draft_policy_node",
-        checkpoint=str(exported / "draft"),
-        contract=str(path),
-        gate__name="never",
-        verifier_wait_s=0.0,
-        safety__hold_after_s=60.0,
-        command__lockstep=True,
+    stage.start_draft(
+        exported, contract=str(path), gate__name="never", verifier_wait_s=0.0, command__lockstep=True
     )
-    robot = make_robot(stage)
-    switch = stage.node.create_client(SetBool, "draft_policy/set_enabled")
-    assert stage.change_state("configure")
-    assert stage.change_state("activate")
+    robot = Robot(stage)
+    set_enabled = stage.client(SetBool, "draft_policy/set_enabled")
+    stage.activate()
     robot.show_until_answered(1)
     stage.wait(lambda: bool(gripper.handles), "a goal")
     record = robot.answer_to(1, 0)
@@ -87,29 +78,19 @@ def test_a_gripper_gets_goals_and_is_held_with_the_arm(
     assert np.float32(robot.commands[-1].points[0].positions[0]) == np.float32(record.action[0])
 
     newest = gripper.handles[-1]
-    assert stage.call(switch, SetBool.Request(data=False)).success
+    assert set_enabled(SetBool.Request(data=False)).success
     stage.wait(lambda: newest.is_cancel_requested, "that it is cancelled")
     count = len(gripper.handles)
-    robot.show(1, 1)
-    assert robot.answer_to(1, 1).action == ()
+    assert robot.next().action == ()
     assert len(gripper.handles) == count
 
-    assert stage.call(switch, SetBool.Request(data=True)).success
-    robot.show(1, 2)
-    robot.answer_to(1, 2)
+    assert set_enabled(SetBool.Request(data=True)).success
+    robot.next()
     stage.wait(lambda: len(gripper.handles) > count, "a new goal")
 
     gripper.close()
     mute = Gripper(stage.node, mute=True)
-    steps = iter(range(3, 1000))
-
-    def shown_until(done: Callable[[], bool]) -> bool:
-        step = next(steps)
-        robot.show(1, step)
-        robot.answer_to(1, step)
-        return done()
-
-    stage.wait(lambda: shown_until(lambda: mute.asked > 0), "a goal for a driver that was started anew")
+    stage.wait(lambda: bool(robot.next()) and mute.asked > 0, "a goal for a driver that was restarted")
     mute.close()
     after = Gripper(stage.node)
-    stage.wait(lambda: shown_until(lambda: bool(after.handles)), "a goal for the one after, too")
+    stage.wait(lambda: bool(robot.next()) and bool(after.handles), "a goal for the one after, too")

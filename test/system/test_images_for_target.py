@@ -34,7 +34,7 @@ def without_network(folder: Path) -> str:
     return str(path)
 
 
-def test_a_robot_without_the_network_of_the_encoder_does_what_the_rollout_does(tmp_path: Path) -> None:
+def test_a_robot_without_the_encoders_network_acts_as_the_rollout(tmp_path: Path) -> None:
     draft, target = (asset(f"checkpoints/ball_seen/{name}.json") for name in ("draft", "target"))
     run = run_over_dds(
         "ball_seen",

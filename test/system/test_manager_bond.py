@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from adahi_ros.nodes.launching.child_processes import NodeProcess
+from test.system.stage import Stage
 
 bondpy = pytest.importorskip(
     "bondpy.bondpy", reason="bondpy of ROS's bond_core is not on PyPI", exc_type=ImportError
@@ -26,12 +27,12 @@ SOON_S = 1.0  # told, not missed
 class Manager:
     """What nav2's lifecycle manager does to one node."""
 
-    def __init__(self, stage: Any, name: str) -> None:
+    def __init__(self, stage: Stage, name: str) -> None:
         self._stage, self._name = stage, name
         self._bond: Any = None
 
     def change(self, label: str) -> None:
-        assert self._stage.observer.change_state(self._name, label, 30.0, self._stage.check)
+        assert self._stage.change_state(label, self._name)
 
     def bring_up(self) -> None:
         """Configure and activate; then wait for the bond."""
@@ -70,7 +71,7 @@ class Manager:
 
 @pytest.fixture(params=["draft_policy", "target_verifier"])
 def managed(
-    stage: Any, exported: Path, request: pytest.FixtureRequest
+    stage: Stage, exported: Path, request: pytest.FixtureRequest
 ) -> Iterator[tuple[Manager, NodeProcess]]:
     name = request.param
     checkpoint = exported / name.split("_")[0]
@@ -83,7 +84,9 @@ def managed(
     assert "Traceback" not in process.output
 
 
-def test_a_bond_lasts_as_long_as_its_node_is_active(stage: Any, managed: tuple[Manager, NodeProcess]) -> None:
+def test_a_bond_lasts_as_long_as_its_node_is_active(
+    stage: Stage, managed: tuple[Manager, NodeProcess]
+) -> None:
     manager, process = managed
     manager.bring_up()
     end = time.monotonic() + 1.5 * TIMEOUT_S
@@ -96,15 +99,14 @@ def test_a_bond_lasts_as_long_as_its_node_is_active(stage: Any, managed: tuple[M
         manager.change("deactivate")
         manager.broken_within(SOON_S)
     manager.activate()
-    stage.processes.all.remove(process)
+    stage.processes.may_end = process
     process.ask_to_end()
     manager.broken_within(SOON_S)
-    process.end()
-    assert process.exit_code == 0
+    stage.end(process)
 
 
 def test_a_node_that_is_killed_breaks_it_within_the_timeout(
-    stage: Any, managed: tuple[Manager, NodeProcess]
+    stage: Stage, managed: tuple[Manager, NodeProcess]
 ) -> None:
     manager, process = managed
     manager.bring_up()

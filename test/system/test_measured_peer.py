@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -16,11 +15,12 @@ from adahi_ros.lab.bench.peer_comparison import OURS, program
 from adahi_ros.lab.nodes.domain import loopback_environment
 from adahi_ros.lab.peers.driving import Observations
 from adahi_ros.policies.backends import load_policy
+from test.system.stage import Stage
 
 IMPOSSIBLE = 3  # of the calls: a code that its own distribution never draws
 
 
-def test_ours_asks_about_the_draft_that_it_is_handed(stage: Any, exported: Path, tmp_path: Path) -> None:
+def test_ours_asks_about_the_draft_that_it_is_handed(stage: Stage, exported: Path, tmp_path: Path) -> None:
     policy = load_policy(exported / "draft", "onnxruntime")
     signature, calls = policy.signature, 6
     assert signature.codes is not None
@@ -32,11 +32,7 @@ def test_ours_asks_about_the_draft_that_it_is_handed(stage: Any, exported: Path,
     windows = np.zeros((calls, signature.history, signature.observation_dim), np.float32)
     handed = tmp_path / "observations.safetensors"
     Observations(windows, np.zeros((calls, signature.goal_dim), np.float32), codes, counts).save(handed)
-    stage.start(
-        "target_verifier_node",
-        checkpoint=str(exported / "target"),
-        verification__reliability="best_effort",
-    )
+    stage.start_verifier(exported, verification__reliability="best_effort")
     out = tmp_path / "calls.json"
     command = [sys.executable, *program(OURS), "drive", "--address", "127.0.0.1", "--port", "1"]
     command += ["--checkpoint", str(exported / "draft"), "--observations", str(handed)]

@@ -14,6 +14,8 @@ from adahi_msgs.msg import SafetyState
 from std_msgs.msg import Bool
 from std_srvs.srv import SetBool
 
+from test.system.stage import Robot, Stage
+
 TIMEOUT_S = 0.4
 PERIOD_S = 0.05
 STOPPED_S = 2.0
@@ -23,31 +25,26 @@ TRANSITION_S = 60.0
 class Cell:
     """A robot in front of the policy's node, and its operator's deadman."""
 
-    def __init__(self, stage: Any, robot: Any, start: Callable[[], Any]) -> None:
+    def __init__(self, stage: Stage, robot: Robot, start: Callable[[], Any]) -> None:
         self.stage, self.robot, self._start = stage, robot, start
         self.process = start()
-        self.safety: list[SafetyState] = []
-        stage.node.create_subscription(SafetyState, "safety_state", self.safety.append, 1000)
+        self.safety: list[SafetyState] = stage.received(SafetyState, "safety_state")
         self.deadman = stage.node.create_publisher(Bool, "enable", 100)
-        self._client = stage.node.create_client(SetBool, "draft_policy/set_enabled")
+        self._enabling = stage.node.create_client(SetBool, "draft_policy/set_enabled")
         self._next_s, self._step = 0.0, 0
 
-    def activate(self) -> None:
-        assert self.stage.change_state("configure")
-        assert self.stage.change_state("activate")
-
     def set_enabled(self, enabled: bool) -> None:
-        assert self.stage.call(self._client, SetBool.Request(data=enabled)).success
+        assert self.stage.call(self._enabling, SetBool.Request(data=enabled)).success
 
     def call(self, enabled: bool) -> Any:
         """Call the service; return the future."""
-        return self._client.call_async(SetBool.Request(data=enabled))
+        return self._enabling.call_async(SetBool.Request(data=enabled))
 
     def start_again(self) -> None:
         """Kill the node as a crash does, and start it as `respawn` does."""
         self.stage.processes.kill(self.process)
         self.process = self._start()
-        self.activate()
+        self.stage.activate()
 
     def run(self, done: Callable[[], bool], what: str, pressed: bool | None = True) -> None:
         """Show observations and the deadman at the control rate until something is so.
@@ -112,11 +109,10 @@ class Cell:
 
 
 @pytest.fixture(scope="module")
-def cell(stage: Any, make_robot: Callable[[Any], Any], exported: Path) -> Iterator[Cell]:
+def cell(stage: Stage, exported: Path) -> Iterator[Cell]:
     def start() -> Any:
-        return stage.start(
-            "draft_policy_node",
-            checkpoint=str(exported / "draft"),
+        return stage.start_draft(
+            exported,
             gate__name="never",
             verifier_wait_s=0.0,
             max_age_s=5.0,
@@ -125,8 +121,8 @@ def cell(stage: Any, make_robot: Callable[[Any], Any], exported: Path) -> Iterat
             safety__hold_after_s=5.0,
         )
 
-    cell = Cell(stage, make_robot(stage), start)
-    cell.activate()
+    cell = Cell(stage, Robot(stage), start)
+    cell.stage.activate()
     cell.run(cell.steps(3), "steps", pressed=False)
     cell.press_afresh()
     yield cell
@@ -149,7 +145,7 @@ def test_a_stop_is_kept_by_a_node_that_is_not_configured(cell: Cell) -> None:
         assert cell.stage.change_state(label)
     cell.deadman.publish(Bool(data=False))
     cell.deadman.wait_for_all_acked()
-    cell.activate()
+    cell.stage.activate()
     cell.run(cell.steps(10), "steps", pressed=None)
     assert cell.safety[-1].stopped
     cell.press_afresh()

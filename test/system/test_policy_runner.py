@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from action_msgs.msg import GoalStatus
 from adahi_msgs.action import RunPolicy
-from adahi_msgs.srv import DescribeTarget
 from builtin_interfaces.msg import Duration
 from lifecycle_msgs.msg import TransitionEvent
 from rclpy.action import ActionClient  # type: ignore[attr-defined]
@@ -17,7 +16,9 @@ from std_msgs.msg import Float32
 from std_srvs.srv import SetBool
 from trajectory_msgs.msg import JointTrajectory
 
+from adahi_ros.nodes.launching.child_processes import NodeProcess
 from adahi_ros.robot.policy_run import End
+from test.system.stage import HeldVerifier, Stage, describe_policy
 
 Result = RunPolicy.Result
 
@@ -25,8 +26,8 @@ Result = RunPolicy.Result
 class Client:
     """A behaviour tree's leaf."""
 
-    def __init__(self, stage: Any) -> None:
-        self.stage = stage
+    def __init__(self, stage: Stage, verifier: NodeProcess) -> None:
+        self.stage, self.verifier = stage, verifier
         self.feedback: list[RunPolicy.Feedback] = []
         self._client = ActionClient(stage.node, RunPolicy, "run_policy")
 
@@ -70,31 +71,20 @@ class Client:
         handle = self.send()
         handle.cancel_goal_async()
         self.result_of(handle)
-        assert self.state() == "inactive"
+        assert self.stage.state() == "inactive"
 
     def kill_verifier(self) -> None:
         """Nobody verifies any more, in this test and those after it."""
-        if self.stage.verifier in self.stage.processes.all:
-            self.stage.processes.kill(self.stage.verifier)
-
-    def state(self) -> str:
-        return str(self.stage.observer.state("draft_policy", 30.0, self.stage.check))
+        if self.verifier in self.stage.processes.all:
+            self.stage.processes.kill(self.verifier)
 
 
 @pytest.fixture(scope="module")
-def client(stage: Any, exported: Path) -> Iterator[Client]:
+def client(stage: Stage, exported: Path) -> Iterator[Client]:
     """A robot whose policy waits for goals, in a world that ends its episodes."""
-    stage.verifier = stage.start("target_verifier_node", checkpoint=str(exported / "target"))
-    stage.start(
-        "draft_policy_node",
-        checkpoint=str(exported / "draft"),
-        gate__name="always",
-        deadline_s=5.0,
-        verifier_wait_s=30.0,
-        safety__hold_after_s=60.0,
-        command__lockstep=True,
-    )
-    client = Client(stage)
+    verifier = stage.start_verifier(exported)
+    stage.start_draft(exported, command__lockstep=True)
+    client = Client(stage, verifier)
     client.start_runner()
     yield client
     stage.processes.end()
@@ -107,7 +97,7 @@ def test_a_goal_that_is_cancelled_before_the_policy_acts_lets_it_not_act(client:
     status, result = client.result_of(handle)
     assert (status, result.error_code, result.held) == (GoalStatus.STATUS_CANCELED, Result.CANCELED, True)
     assert "before the policy was activated" in result.error_msg
-    assert client.state() == "inactive"
+    assert client.stage.state() == "inactive"
 
 
 def test_a_goal_without_a_robot_ends_by_its_limit_of_time(client: Client) -> None:
@@ -118,15 +108,15 @@ def test_a_goal_without_a_robot_ends_by_its_limit_of_time(client: Client) -> Non
     status, result = client.result_of(handle)
     assert (status, result.error_code, result.held) == (GoalStatus.STATUS_ABORTED, Result.TIME_LIMIT, True)
     assert (result.steps, result.duration.sec >= 1) == (0, True)
-    assert client.state() == "inactive"
+    assert client.stage.state() == "inactive"
 
 
 def test_a_policy_that_cannot_be_had_is_no_run(client: Client) -> None:
-    before = client.state()
+    before = client.stage.state()
     status, result = client.result_of(client.send(policy="/nowhere/draft"))
     assert (status, result.error_code) == (GoalStatus.STATUS_ABORTED, Result.NOT_STARTED)
     assert "policy: '/nowhere/draft', must name a checkpoint" in result.error_msg
-    assert client.state() == before
+    assert client.stage.state() == before
 
 
 def test_a_policy_that_cannot_be_loaded_leaves_the_node_as_it_was(client: Client, tmp_path: Path) -> None:
@@ -137,7 +127,7 @@ def test_a_policy_that_cannot_be_loaded_leaves_the_node_as_it_was(client: Client
     assert (status, result.error_code) == (GoalStatus.STATUS_ABORTED, Result.NOT_STARTED)
     assert "draft_policy cannot be configured: checkpoint: " in result.error_msg
     assert "nonsense" in result.error_msg
-    assert client.state() == "inactive"
+    assert client.stage.state() == "inactive"
     handle = client.send(time_limit=Duration(sec=1))
     assert client.result_of(handle)[1].error_code == Result.TIME_LIMIT
 
@@ -145,13 +135,12 @@ def test_a_policy_that_cannot_be_loaded_leaves_the_node_as_it_was(client: Client
 def test_a_goal_that_is_cancelled_while_it_is_configured_activates_nothing(
     client: Client, exported: Path
 ) -> None:
-    heard: list[TransitionEvent] = []
-    client.stage.node.create_subscription(TransitionEvent, "draft_policy/transition_event", heard.append, 10)
+    heard: list[TransitionEvent] = client.stage.received(TransitionEvent, "draft_policy/transition_event")
     handle = client.send(policy=str(exported / "draft"))
     handle.cancel_goal_async()
     status, result = client.result_of(handle)
     assert (status, result.error_code, result.held) == (GoalStatus.STATUS_CANCELED, Result.CANCELED, True)
-    assert client.state() == "inactive"
+    assert client.stage.state() == "inactive"
     client.stage.wait(
         lambda: "inactive" in [each.goal_state.label for each in heard], "that it is configured"
     )
@@ -164,7 +153,7 @@ def test_feedback_comes_until_the_goal_is_cancelled_and_the_robot_is_held(
     estimate = client.stage.node.create_publisher(Float32, "success_estimate", 1)
     handle = client.send(policy=str(exported / "draft"))
     # In time with the clock: where the world waits for replies alone, its episode is over in 0.3 s.
-    simulator = client.stage.start("robot_simulator_node", episodes=0, task="ball")
+    simulator = client.stage.start_simulator(episodes=0, task="ball")
     client.feedback.clear()
 
     def fed_back() -> bool:
@@ -177,13 +166,13 @@ def test_feedback_comes_until_the_goal_is_cancelled_and_the_robot_is_held(
     status, result = client.result_of(handle)
     assert (status, result.error_code, result.held) == (GoalStatus.STATUS_CANCELED, Result.CANCELED, True)
     assert result.steps > 3
-    assert client.state() == "inactive"
+    assert client.stage.state() == "inactive"
     client.stage.processes.kill(simulator)
 
 
 def test_whoever_judges_ends_it(client: Client) -> None:
     handle = client.send()
-    simulator = client.stage.start("robot_simulator_node", lockstep=True, episodes=1)
+    simulator = client.stage.start_simulator(lockstep=True, episodes=1)
     client.stage.processes.may_end = simulator
     status, result = client.result_of(handle)
     succeeded = result.error_code == Result.NONE
@@ -194,36 +183,35 @@ def test_whoever_judges_ends_it(client: Client) -> None:
     assert result.steps > 0
 
 
-def test_a_robot_that_is_stopped_ends_it_and_the_next_goal_waits_until_it_is_enabled(client: Client) -> None:
-    switch = client.stage.node.create_client(SetBool, "draft_policy/set_enabled")
+def test_a_stop_ends_the_goal_and_the_next_one_waits_until_enabled(client: Client) -> None:
+    set_enabled = client.stage.client(SetBool, "draft_policy/set_enabled")
 
     def started(handle: Any) -> Any:
-        client.stage.wait(lambda: client.state() == "active", "that it is active")
+        client.stage.wait(lambda: client.stage.state() == "active", "that it is active")
         client.feedback.clear()
         client.stage.wait(lambda: bool(client.feedback), "feedback")
         return handle
 
     handle = started(client.send())
-    assert client.stage.call(switch, SetBool.Request(data=False)).success
+    assert set_enabled(SetBool.Request(data=False)).success
     _, result = client.result_of(handle)
     assert (result.error_code, result.held) == (Result.STOPPED, True)
     handle = started(client.send(time_limit=Duration(sec=3)))
-    assert client.stage.call(switch, SetBool.Request(data=True)).success
+    assert set_enabled(SetBool.Request(data=True)).success
     assert client.result_of(handle)[1].error_code == Result.TIME_LIMIT
 
 
 def test_a_goal_that_names_a_policy_keeps_the_operators_stop(client: Client, exported: Path) -> None:
     """The stop outlasts that the goal configures the node again: no command moves the robot."""
-    commands: list[JointTrajectory] = []
-    client.stage.node.create_subscription(JointTrajectory, "command", commands.append, 100)
-    switch = client.stage.node.create_client(SetBool, "draft_policy/set_enabled")
-    assert client.stage.call(switch, SetBool.Request(data=False)).success
-    simulator = client.stage.start("robot_simulator_node", episodes=0, task="ball")
+    commands = client.stage.received(JointTrajectory, "command")
+    set_enabled = client.stage.client(SetBool, "draft_policy/set_enabled")
+    assert set_enabled(SetBool.Request(data=False)).success
+    simulator = client.stage.start_simulator(episodes=0, task="ball")
     client.feedback.clear()
     handle = client.send(policy=str(exported / "draft"))
     client.stage.wait(lambda: any(each.steps > 0 for each in client.feedback), "a step")
     assert not commands
-    assert client.stage.call(switch, SetBool.Request(data=True)).success  # for the tests after this one
+    assert set_enabled(SetBool.Request(data=True)).success  # for the tests after this one
     handle.cancel_goal_async()
     client.result_of(handle)
     client.stage.processes.kill(simulator)
@@ -231,7 +219,7 @@ def test_a_goal_that_names_a_policy_keeps_the_operators_stop(client: Client, exp
 
 def test_a_node_that_somebody_else_deactivates_ends_it_and_that_is_said(client: Client) -> None:
     handle = client.send()
-    client.stage.wait(lambda: client.state() == "active", "that it is active")
+    client.stage.wait(lambda: client.stage.state() == "active", "that it is active")
     assert client.stage.change_state("deactivate")
     status, result = client.result_of(handle)
     assert (status, result.error_code, result.held) == (GoalStatus.STATUS_ABORTED, End.DEACTIVATED, True)
@@ -253,7 +241,7 @@ def test_a_runner_that_is_shut_down_ends_its_goal_and_holds_the_robot(
     assert (status, result.error_code, result.held) == (GoalStatus.STATUS_ABORTED, End.SHUT_DOWN, True)
     assert result.error_msg == "the policy runner was shut down"
     client.check_end()
-    assert client.state() != "active"
+    assert client.stage.state() != "active"
     client.start_runner()
 
 
@@ -263,7 +251,7 @@ def test_a_runner_that_is_killed_stops_the_policy(client: Client) -> None:
     client.stage.wait(lambda: bool(client.feedback), "feedback")
     assert handle.accepted
     client.stage.processes.kill(client.runner)
-    client.stage.wait(lambda: client.state() == "inactive", "that the policy's node deactivates itself")
+    client.stage.wait(lambda: client.stage.state() == "inactive", "that the policy's node deactivates itself")
     client.start_runner()
 
 
@@ -276,20 +264,18 @@ def test_a_dead_verifier_ends_it(client: Client) -> None:
 def test_a_node_that_refuses_its_verifier_ends_it(
     client: Client,
     exported: Path,
-    make_held_verifier: Callable[..., Any],
-    description_of: Callable[[Path], DescribeTarget.Response],
 ) -> None:
-    description = description_of(exported / "draft")
+    description = describe_policy(exported / "draft")
     description.tokenizer_fingerprint = 1
     client.kill_verifier()
     client.end_runner()
     client.check_end()
     client.start_runner(no_verifier_s=0.0)  # however long it takes to find one
-    verifier = make_held_verifier(client.stage, description, "best_effort")
+    verifier = HeldVerifier(client.stage, description, "best_effort")
     try:
         status, result = client.result_of(client.send())
     finally:
         verifier.close()
     assert (status, result.error_code, result.held) == (GoalStatus.STATUS_ABORTED, End.DEACTIVATED, True)
-    assert (result.steps, client.state()) == (0, "inactive")
+    assert (result.steps, client.stage.state()) == (0, "inactive")
     assert "tokenizer_fingerprint" in result.error_msg  # why it refuses the verifier

@@ -23,28 +23,20 @@ from adahi_ros.policies.vqbet.vqbet_checkpoint import load_decoder
 from adahi_ros.protocol.description import Description
 from adahi_ros.protocol.request import PROTOCOL_VERSION, RequestFault, fingerprint_number
 from adahi_ros.protocol.window import WireWindow, window_digest
-from adahi_ros.server.verification_request import check_request
+from adahi_ros.server.engine import check_request
 from adahi_ros.server.verifier import TargetVerifier, verification_uniforms
 from adahi_ros.server.window_cache import WindowCache
+from test.system.stage import Stage
 
 Ask = Callable[[VerifyDraft.Request], VerifyDraft.Response]
 SEED = 5
 
 
 @pytest.fixture(scope="module")
-def ask(stage: Any, exported: Path) -> Iterator[Ask]:
-    process = stage.start(
-        "target_verifier_node",
-        checkpoint=str(exported / "target"),
-        seed=SEED,
-        verification__reliability="reliable",
-    )
-    client = stage.node.create_client(VerifyDraft, "verify_draft", qos_profile=verify_qos("reliable"))
-    yield lambda request: stage.call(client, request)
-    process.ask_to_end()
-    process.end()
-    assert process.exit_code == 0
-    assert "Traceback" not in process.output
+def ask(stage: Stage, exported: Path) -> Iterator[Ask]:
+    process = stage.start_verifier(exported, seed=SEED, verification__reliability="reliable")
+    yield stage.client(VerifyDraft, "verify_draft", qos_profile=verify_qos("reliable"))
+    stage.end(process)
 
 
 @pytest.fixture
@@ -197,9 +189,7 @@ def test_no_request_is_an_internal_error(
     assert np.isfinite(response.actions).all()
 
 
-def test_a_window_may_be_sent_as_what_is_new_after_one_that_was_replied_about(
-    ask: Ask, good: dict[str, Any]
-) -> None:
+def test_a_window_may_be_sent_as_what_is_new_after_an_earlier_one(ask: Ask, good: dict[str, Any]) -> None:
     window, goal = np.float32(good["observation_window"]).reshape(3, 6), np.float32(good["goal"])
     rows = WireWindow.of(window, goal).rows.digests(3)
     base = {"base_window": window_digest(rows, goal.tobytes())}
@@ -225,9 +215,8 @@ def test_what_overflows_the_target_is_refused(ask: Ask, good: dict[str, Any]) ->
     assert ask(VerifyDraft.Request(**good)).status == VerifyDraft.Response.STATUS_OK
 
 
-def test_it_describes_itself(ask: Ask, stage: Any, exported: Path) -> None:
-    client = stage.node.create_client(DescribeTarget, "describe_target")
-    description = stage.call(client, DescribeTarget.Request())
+def test_it_describes_itself(ask: Ask, stage: Stage, exported: Path) -> None:
+    description = stage.client(DescribeTarget, "describe_target")(DescribeTarget.Request())
     policy = load_policy(exported / "target", "onnxruntime")
     name = f"{exported.name}/target"
     weights = fingerprint_of(policy)
@@ -242,7 +231,7 @@ def test_its_name_is_that_which_it_describes(ask: Ask, good: dict[str, Any], exp
     assert ask(request).status == VerifyDraft.Response.STATUS_OK
 
 
-def test_huge_names_are_refused_in_short_and_not_kept(ask: Ask, good: dict[str, Any], stage: Any) -> None:
+def test_huge_names_are_refused_in_short_and_not_kept(ask: Ask, good: dict[str, Any], stage: Stage) -> None:
     (process,) = stage.processes.all
     before = len(process.output)
     rss_kb = _resident_kb(process.pid)

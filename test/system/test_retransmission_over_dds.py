@@ -2,34 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from adahi_ros.robot.link_estimate import FIRST_S
+from test.system.stage import HeldVerifier, Robot, Stage, describe_policy
 
 TIMEOUT_NS = round(20 * FIRST_S * 1e9)
 
 
-def test_a_request_is_retransmitted_word_for_word(
-    stage: Any,
-    make_robot: Callable[[Any], Any],
-    make_held_verifier: Callable[..., Any],
-    description_of: Callable[..., Any],
-    exported: Path,
-) -> None:
-    verifier = make_held_verifier(stage, description_of(exported / "draft"), "best_effort")
-    robot = make_robot(stage)
-    stage.start(
-        "draft_policy_node",
-        checkpoint=str(exported / "draft"),
-        gate__name="always",
-        deadline_s=30.0,
-        verifier_wait_s=60.0,
-        max_age_s=60.0,
-    )
-    assert stage.change_state("configure")
-    assert stage.change_state("activate")
+def test_a_request_is_retransmitted_word_for_word(stage: Stage, exported: Path) -> None:
+    verifier = HeldVerifier(stage, describe_policy(exported / "draft"), "best_effort")
+    robot = Robot(stage)
+    stage.start_draft(exported, deadline_s=30.0, verifier_wait_s=60.0, max_age_s=60.0)
+    stage.activate()
     try:
         stage.wait(lambda: robot.show(0, 0) > 0 and bool(verifier.requests(0, 0)), "a request")
         first, sent_ns = verifier.requests(0, 0)[0], robot.now()

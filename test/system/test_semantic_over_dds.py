@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,8 +10,8 @@ import pytest
 from adahi_ros.acceptance.semantic import SemanticHead, save_semantic_head, signs_of
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import fingerprint_of
+from test.system.stage import Robot, Stage
 
-PATIENT = {"deadline_s": 5.0, "safety__hold_after_s": 60.0, "verifier_wait_s": 30.0}
 SHORTEST_MS, LONGEST_MS = 1e-3, 60_000.0  # no link of this machine is shorter than the one, or longer
 
 
@@ -30,36 +28,22 @@ def undecided(target_path: Path, path: Path) -> str:
 
 @pytest.mark.parametrize(("patience_ms", "all_stand"), [(SHORTEST_MS, True), (LONGEST_MS, False)])
 def test_drafts_stand_by_the_round_trip_that_the_robot_has_measured(
-    stage: Any,
-    make_robot: Callable[[Any], Any],
-    exported: Path,
-    tmp_path: Path,
-    patience_ms: float,
-    all_stand: bool,
+    stage: Stage, exported: Path, tmp_path: Path, patience_ms: float, all_stand: bool
 ) -> None:
-    stage.start(
-        "target_verifier_node",
-        checkpoint=str(exported / "target"),
+    stage.start_verifier(
+        exported,
         rule="semantic",
         semantic__file=undecided(exported / "target", tmp_path / "head.safetensors"),
         semantic__patience_ms=patience_ms,
         batch__quota_hz=0.0,  # a world that waits for replies asks as fast as they come
     )
-    stage.start(
-        "draft_policy_node",
-        checkpoint=str(exported / "draft"),
-        gate__name="always",
-        command__lockstep=True,
-        **PATIENT,
-    )
-    robot = make_robot(stage)
-    assert stage.change_state("configure")
-    assert stage.change_state("activate")
-    stage.start("robot_simulator_node", lockstep=True)
+    stage.start_draft(exported, command__lockstep=True)
+    robot = Robot(stage)
+    stage.activate()
+    stage.start_simulator(lockstep=True)
     stage.wait(lambda: len(robot.steps) > 60, "steps")
     steps = robot.steps[:60]
     assert all(record.verified for record in steps)
     stood = [all(record.accepted) for record in steps[1:]]  # of the first request nobody knows the link
     assert all(stood) == all_stand
-    stage.processes.end()
-    stage.processes.all.clear()
+    stage.clear()

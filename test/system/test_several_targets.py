@@ -4,42 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from adahi_msgs.srv import DescribeTarget, LoadTarget, UnloadTarget
+
+from test.system.stage import Stage
 
 
 class Server:
     """A verifier, and what is asked of it."""
 
-    def __init__(self, stage: Any) -> None:
-        self._stage = stage
-        make = stage.node.create_client
-        self._describing = make(DescribeTarget, "describe_target")
-        self._loading = make(LoadTarget, "target_verifier/load_target")
-        self._unloading = make(UnloadTarget, "target_verifier/unload_target")
+    def __init__(self, stage: Stage) -> None:
+        make = stage.client
+        self._describe = make(DescribeTarget, "describe_target")
+        self._load = make(LoadTarget, "target_verifier/load_target")
+        self._unload = make(UnloadTarget, "target_verifier/unload_target")
 
     def describe(self, name: str = "") -> DescribeTarget.Response:
-        return self._stage.call(self._describing, DescribeTarget.Request(target=name))
+        return self._describe(DescribeTarget.Request(target=name))
 
     def load(self, name: str, checkpoint: Path) -> LoadTarget.Response:
         request = LoadTarget.Request(target=name, checkpoint=str(checkpoint))
-        return self._stage.call(self._loading, request)
+        return self._load(request)
 
     def unload(self, name: str) -> UnloadTarget.Response:
-        return self._stage.call(self._unloading, UnloadTarget.Request(target=name))
+        return self._unload(UnloadTarget.Request(target=name))
 
 
 @pytest.fixture(scope="module")
-def server(stage: Any, exported: Path) -> Iterator[Server]:
-    stage.start(
-        "target_verifier_node",
-        checkpoint=str(exported / "target"),
-        target="arm",
-        rule="replace",
-        loads_targets=True,
-    )
+def server(stage: Stage, exported: Path) -> Iterator[Server]:
+    stage.start_verifier(exported, target="arm", rule="replace", loads_targets=True)
     yield Server(stage)
     stage.processes.end()
 
@@ -65,21 +59,11 @@ def test_what_cannot_be_loaded_is_refused_and_the_others_are_served(server: Serv
     assert list(server.describe().targets) == ["arm"]
 
 
-def test_a_robot_asks_the_policy_that_it_names(stage: Any, server: Server, exported: Path) -> None:
+def test_a_robot_asks_the_policy_that_it_names(stage: Stage, server: Server, exported: Path) -> None:
     assert server.load("spare", exported / "target").success
-    stage.start(
-        "draft_policy_node",
-        checkpoint=str(exported / "draft"),
-        gate__name="always",
-        verification__target="spare",
-        deadline_s=5.0,
-        verifier_wait_s=30.0,
-        safety__hold_after_s=60.0,
-        command__lockstep=True,
-    )
-    assert stage.change_state("configure")
-    assert stage.change_state("activate")
-    simulator = stage.start("robot_simulator_node", lockstep=True, episodes=1)
+    stage.start_draft(exported, verification__target="spare", command__lockstep=True)
+    stage.activate()
+    simulator = stage.start_simulator(lockstep=True, episodes=1)
     stage.processes.may_end = simulator
     stage.wait(lambda: "over: " in simulator.output, "the episode's end")
     assert "verifier ready" in next(

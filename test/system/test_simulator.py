@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from adahi_msgs.msg import EpisodeResult, TaskState
-from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import Image, JointState
 from trajectory_msgs.msg import JointTrajectory
@@ -21,6 +21,7 @@ from adahi_ros.lab.tasks.demonstrations import collect_parallel
 from adahi_ros.nodes.common.messages import from_episode_result, from_stamp, to_image
 from adahi_ros.protocol.records import EpisodeRecord
 from test.commands import trajectory
+from test.system.stage import BEST_EFFORT, DEEP, Stage
 
 SEED = 4
 FIRST_EPISODE = 6
@@ -29,25 +30,15 @@ FIRST_EPISODE = 6
 class Pilot:
     """Sees the states, sends the commands."""
 
-    def __init__(self, stage: Any, **parameters: Any) -> None:
+    def __init__(self, stage: Stage, **parameters: Any) -> None:
         self.stage = stage
         self.names = make("ball").spec.joint_names
-        self.states: list[TaskState] = []
-        self.joints: list[JointState] = []
-        self.results: list[EpisodeResult] = []
-        deep = QoSProfile(depth=1000)
         kept = QoSProfile(depth=1000, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-        best_effort = QoSProfile(depth=1000, reliability=ReliabilityPolicy.BEST_EFFORT)
-        stage.node.create_subscription(TaskState, "task_state", self.states.append, best_effort)
-        stage.node.create_subscription(JointState, "joint_states", self.joints.append, best_effort)
-        stage.node.create_subscription(EpisodeResult, "episode_result", self.results.append, kept)
-        self.command_out = stage.node.create_publisher(JointTrajectory, "command", deep)
-        self.process = stage.start(
-            "robot_simulator_node",
-            seed=SEED,
-            first_episode=FIRST_EPISODE,
-            **parameters,
-        )
+        self.states: list[TaskState] = stage.received(TaskState, "task_state", BEST_EFFORT)
+        self.joints: list[JointState] = stage.received(JointState, "joint_states", BEST_EFFORT)
+        self.results: list[EpisodeResult] = stage.received(EpisodeResult, "episode_result", kept)
+        self.command_out = stage.node.create_publisher(JointTrajectory, "command", DEEP)
+        self.process = stage.start_simulator(seed=SEED, first_episode=FIRST_EPISODE, **parameters)
         stage.processes.may_end = self.process
 
     def state(self, episode: int, step: int) -> TaskState:
@@ -116,27 +107,22 @@ def fly(pilot: Pilot, episode: int) -> None:
     assert (result.episode_id, result.steps, result.success) == (episode, steps, bool(world.success[0]))
 
 
-def test_lockstep(stage: Any) -> None:
+def test_lockstep(stage: Stage) -> None:
     """States are repeated, garbage moves nothing, good commands move the task, and it ends by itself."""
     pilot = Pilot(stage, episodes=2, lockstep=True, command_timeout_s=0.1)
     see_the_state_repeated(pilot)
     send_garbage(pilot)
     fly(pilot, FIRST_EPISODE)
     fly(pilot, FIRST_EPISODE + 1)
-    stage.wait(lambda: pilot.process.exit_code is not None, "end")
-    stage.processes.all.remove(pilot.process)
-    assert pilot.process.exit_code == 0, pilot.process.output
-    output = pilot.process.output
+    output = stage.await_end(pilot.process)
     assert "ignored command" in output
     assert "must be finite" in output
-    assert "Traceback" not in output
 
 
-def test_real_time(stage: Any) -> None:
+def test_real_time(stage: Stage) -> None:
     """The clock starts with a command, and without a new one the joints hold still."""
     pilot = Pilot(stage)
-    references: list[JointState] = []
-    stage.node.create_subscription(JointState, "controller_reference", references.append, 1000)
+    references = stage.received(JointState, "controller_reference")
     good = np.array([0.05, -0.1])
     stage.wait(lambda: pilot.command_out.get_subscription_count() > 0, "simulator's subscription")
     stamp = from_stamp(pilot.state(FIRST_EPISODE, 0).header.stamp)
@@ -152,9 +138,7 @@ def test_real_time(stage: Any) -> None:
     stage.wait(lambda: bool(references), "the controller's set point")
     assert list(references[0].position) == good.tolist()
     assert list(references[0].name) == list(pilot.names)
-    stage.processes.all.remove(pilot.process)
-    pilot.process.end()
-    assert pilot.process.exit_code == 0, pilot.process.output
+    stage.end(pilot.process)
 
 
 # Demonstrations
@@ -167,7 +151,7 @@ SPEED = 20.0
 class Recorder:
     """Keeps everything that a demonstration shows, until it is over."""
 
-    def __init__(self, stage: Any, task: str, episodes: int, **parameters: Any) -> None:
+    def __init__(self, stage: Stage, task: str, episodes: int, **parameters: Any) -> None:
         self.stage = stage
         self.episodes = episodes
         self.world = make(task)
@@ -184,23 +168,12 @@ class Recorder:
                 "episode_result": EpisodeResult,
             }.items()
         ]
-        self.process = stage.start(
-            "robot_simulator_node",
-            task=task,
-            seed=SEED,
-            episodes=episodes,
-            demonstrate=True,
-            wait_for_subscribers=1,
-            **parameters,
-        )
-        stage.processes.may_end = self.process
-        stage.wait(lambda: self.process.exit_code is not None, "end")
+        shown = {"task": task, "seed": SEED, "episodes": episodes, "demonstrate": True}
+        self.process = stage.start_simulator(**shown, wait_for_subscribers=1, **parameters)
+        stage.await_end(self.process)
         stage.wait(self._is_whole, "what the simulator sent last")  # it may be over before all is read here
         for subscription in self._subscriptions:
             stage.node.destroy_subscription(subscription)
-        stage.processes.all.remove(self.process)
-        assert self.process.exit_code == 0, self.process.output
-        assert "Traceback" not in self.process.output
 
     def _is_whole(self) -> bool:
         results = self.kept["episode_result"]
@@ -255,7 +228,7 @@ def collected(task: str) -> tuple[Trajectories, list[bool]]:
     return recorded, world.task.success.tolist()
 
 
-def test_a_demonstration_is_bit_for_bit_what_collect_records(stage: Any) -> None:
+def test_a_demonstration_is_bit_for_bit_what_collect_records(stage: Stage) -> None:
     expected, success = collected("ball")
     assert True in success
     assert False in success
@@ -270,7 +243,7 @@ def test_a_demonstration_is_bit_for_bit_what_collect_records(stage: Any) -> None
     assert numbers == [(e, step) for e in range(EPISODES) for step in range(lengths[e])]
 
 
-def test_simulated_time_passes_a_control_period_per_step(stage: Any) -> None:
+def test_simulated_time_passes_a_control_period_per_step(stage: Stage) -> None:
     shown = Recorder(stage, "ball", episodes=2, action_noise=0.1, speed=SPEED)
     period_ns = round(1e9 / shown.world.spec.control_rate_hz)
     stamps = shown.stamps("task_state")
@@ -280,7 +253,7 @@ def test_simulated_time_passes_a_control_period_per_step(stage: Any) -> None:
     assert shown.kept["/clock"]
 
 
-def test_at_speed_one_time_is_the_machines(stage: Any) -> None:
+def test_at_speed_one_time_is_the_machines(stage: Stage) -> None:
     before = stage.node.get_clock().now().nanoseconds
     shown = Recorder(stage, "ball", episodes=1, action_noise=0.0)
     stamps = shown.stamps("command")
@@ -289,25 +262,20 @@ def test_at_speed_one_time_is_the_machines(stage: Any) -> None:
     assert not shown.kept["/clock"]
 
 
-def test_it_begins_without_the_subscribers_that_do_not_come(stage: Any) -> None:
-    process = stage.start(
-        "robot_simulator_node", episodes=1, demonstrate=True, wait_for_subscribers=9, subscribers_wait_s=0.1
+def test_it_begins_without_the_subscribers_that_do_not_come(stage: Stage) -> None:
+    process = stage.start_simulator(
+        episodes=1, demonstrate=True, wait_for_subscribers=9, subscribers_wait_s=0.1
     )
     stage.processes.may_end = process
     stage.wait(lambda: "episode 0: success" in process.output, "end of the episode")
     assert "wait_for_subscribers: 9, begins without" in process.output
-    stage.processes.all.remove(process)
-    process.end()
+    stage.end(process)
 
 
 @pytest.mark.parametrize(("name", "value"), [("demonstrate", True), ("speed", 2.0)])
-def test_lockstep_waits_for_commands_and_for_nothing_else(stage: Any, name: str, value: Any) -> None:
-    process = stage.start("robot_simulator_node", lockstep=True, **{name: value})
-    stage.processes.all.remove(process)
-    stage.wait(lambda: process.exit_code is not None, "end")
-    assert process.exit_code == 1
-    assert "error: lockstep: True, must be false with demonstrate" in process.output
-    assert "Traceback" not in process.output
+def test_lockstep_waits_for_commands_and_for_nothing_else(stage: Stage, name: str, value: Any) -> None:
+    process = stage.start_simulator(lockstep=True, **{name: value})
+    assert "error: lockstep: True, must be false with demonstrate" in stage.await_end(process, 1)
 
 
 def test_an_image_message_holds_the_pixels_row_by_row() -> None:
@@ -320,12 +288,10 @@ def test_an_image_message_holds_the_pixels_row_by_row() -> None:
 
 
 @pytest.mark.skipif("ball_camera" not in TASKS, reason="no task has a camera")
-def test_a_camera_is_shown_in_place_of_the_state(stage: Any) -> None:
+def test_a_camera_is_shown_in_place_of_the_state(stage: Stage) -> None:
     world = make("ball_camera")
     world.reset(SEED, [FIRST_EPISODE])
-    images: list[Image] = []
-    best_effort = QoSProfile(depth=1000, reliability=ReliabilityPolicy.BEST_EFFORT)
-    stage.node.create_subscription(Image, "camera/image_raw", images.append, best_effort)
+    images: list[Image] = stage.received(Image, "camera/image_raw", BEST_EFFORT)
     pilot = Pilot(stage, task="ball_camera", lockstep=True, wait_for_subscribers=1)
     for step in range(3):
         state = pilot.state(FIRST_EPISODE, step)
@@ -339,6 +305,4 @@ def test_a_camera_is_shown_in_place_of_the_state(stage: Any) -> None:
         action = np.array([0.1, -0.05])
         pilot.send(pilot.names, action, from_stamp(stamp))
         world.step(action[None])
-    stage.processes.all.remove(pilot.process)
-    pilot.process.end()
-    assert pilot.process.exit_code == 0, pilot.process.output
+    stage.end(pilot.process)

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
 
 from adahi_msgs.srv import DescribeTarget, VerifyDraft
 
 from adahi_ros.nodes.common.qos import verify_qos
 from adahi_ros.protocol.request import PROTOCOL_VERSION
+from test.system.stage import Stage
 
 LONG_S = 20.0
 
 
-def test_describe_and_the_end_do_not_wait_for_a_stalled_target(stage: Any, exported: Path) -> None:
-    process = stage.start(
-        "target_verifier_node", checkpoint=str(exported / "target"), rule="replace", added_compute_s=60.0
-    )
-    describing = stage.node.create_client(DescribeTarget, "describe_target")
-    described = stage.call(describing, DescribeTarget.Request())
+def test_describe_and_the_end_do_not_wait_for_a_stalled_target(stage: Stage, exported: Path) -> None:
+    process = stage.start_verifier(exported, rule="replace", added_compute_s=60.0)
+    describe = stage.client(DescribeTarget, "describe_target")
+    described = describe(DescribeTarget.Request())
     asking = stage.node.create_client(VerifyDraft, "verify_draft", qos_profile=verify_qos("best_effort"))
     assert asking.wait_for_service(LONG_S)
     request = VerifyDraft.Request(
@@ -28,11 +26,7 @@ def test_describe_and_the_end_do_not_wait_for_a_stalled_target(stage: Any, expor
     reply = asking.call_async(request)
     begun_s = time.monotonic()
     for _ in range(5):
-        again = stage.call(describing, DescribeTarget.Request())
-        assert again.target == described.target
+        assert describe(DescribeTarget.Request()).target == described.target
     assert not reply.done()
-    stage.processes.may_end = process
-    process.ask_to_end()
-    stage.wait(lambda: process.exit_code is not None, "the node's end")
-    assert process.exit_code == 0
+    stage.end(process)
     assert time.monotonic() - begun_s < LONG_S  # the target needs 60 s

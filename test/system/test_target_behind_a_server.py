@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,8 @@ from sensor_msgs.msg import Image
 from adahi_ros.client import VerifierClient, VerifierError
 from adahi_ros.nodes.common.messages import to_stamp
 from adahi_ros.protocol.records import Reason, StepRecord
-from test.system.policy_server import PolicyServer
+from test.system.policy_server import PolicyServer, camera_contract, served, target_file
+from test.system.stage import PATIENT, Robot, Stage, reliable_input
 
 HORIZON = 3  # actions of a plan
 ROWS, COLUMNS = 8, 12
@@ -23,47 +24,6 @@ PICTURE = np.full((ROWS, COLUMNS, 3), (200, 100, 50), np.uint8)
 JOINTS = [0.01, -0.02]  # of the robot that the test plays
 LOST = r"ws://127\.0\.0\.1:\d+: (not reachable: Connection refused|dropped the connection)"
 TOLD = "balance the ball"
-CONTRACT = {
-    "robot_type": "seen_ball",
-    "fps": 20.0,
-    "paced_by": "task_state",
-    "max_age_s": 10.0,
-    "images_for_target": True,
-    "observations": {
-        "observation.joints": {
-            "channel": {"topic": "joint_states", "type": "sensor_msgs/msg/JointState"},
-            "select": ["position.plate_roll_joint", "position.plate_pitch_joint"],
-            "align": {"strategy": "asof", "timeline": "header", "tolerance_ms": 0.0},
-        },
-        "observation.images.camera": {
-            "channel": {"topic": "camera/image_raw", "type": "sensor_msgs/msg/Image"},
-            "apply": [{"resize": [ROWS, COLUMNS]}],
-            "align": {"strategy": "asof", "timeline": "header", "tolerance_ms": 0.0},
-        },
-    },
-    "episode": {
-        "channel": {"topic": "task_state", "type": "adahi_msgs/msg/TaskState"},
-        "select": ["episode_id", "step_id"],
-        "align": {"strategy": "asof", "timeline": "header", "tolerance_ms": 0.0},
-    },
-    "actions": {
-        "action": {
-            "channel": {"topic": "command", "type": "trajectory_msgs/msg/JointTrajectory"},
-            "select": ["positions.plate_roll_joint", "positions.plate_pitch_joint"],
-            "align": {"strategy": "asof", "timeline": "header", "tolerance_ms": 0.0},
-        }
-    },
-}
-TARGET = {
-    "kind": "openpi",
-    "timeout_s": 5.0,
-    "horizon": HORIZON,
-    "rate_hz": 20.0,
-    "action_names": ["positions.plate_roll_joint", "positions.plate_pitch_joint"],
-    "state": {"observation.joints": {"size": 2, "as": "observation/state"}},
-    "images": {"observation.images.camera": {"size": [ROWS, COLUMNS], "as": "observation/image"}},
-    "instruction": True,
-}
 
 
 def plan_of(observation: dict[str, Any]) -> np.ndarray:
@@ -74,64 +34,41 @@ def plan_of(observation: dict[str, Any]) -> np.ndarray:
     return plan.astype(np.float32)
 
 
-class Seeing:
+class Seeing(Robot):
     """A robot that the test plays, with a camera."""
 
-    def __init__(self, stage: Any, robot: Any) -> None:
-        self.robot, self.stage = robot, stage
+    def __init__(self, stage: Stage) -> None:
+        super().__init__(stage)
         self._camera = stage.node.create_publisher(Image, "camera/image_raw", 10)
-        self.step = 0
 
-    def show(self) -> None:
-        """Publish what is seen in the present step."""
-        stamp = self.robot.now()
+    def show(self, episode: int, step: int) -> int:
+        stamp = self.now()
         picture = Image(height=ROWS, width=COLUMNS, encoding="rgb8", step=3 * COLUMNS, data=PICTURE.tobytes())
         picture.header.stamp = to_stamp(stamp)
         self._camera.publish(picture)
-        self.robot.joints_out.publish(self.robot.joints(stamp))
-        self.robot.state_out.publish(self.robot.state(0, self.step, stamp))
-
-    def next(self) -> StepRecord:
-        """Go on by a step; return what became of it."""
-        self.step += 1
-        self.show()
-        record: StepRecord = self.robot.answer_to(0, self.step)
-        return record
-
-    def begin(self) -> None:
-        """Show step 0 until everybody has found everybody."""
-        next_show = 0
-
-        def answered() -> bool:
-            nonlocal next_show
-            if self.robot.now() >= next_show:
-                self.show()
-                next_show = self.robot.now() + 200_000_000
-            return bool(self.robot.steps)
-
-        self.stage.wait(answered, "first status")
+        self.joints_out.publish(self.joints(stamp))
+        self.state_out.publish(self.state(episode, step, stamp))
+        return stamp
 
 
 @pytest.fixture(scope="module")
 def policy() -> Iterator[PolicyServer]:
-    served = PolicyServer(plan_of)
-    served.start()
-    yield served
-    served.stop()
+    with served(plan_of) as policy:
+        yield policy
 
 
 @pytest.fixture(scope="module")
-def verifier(stage: Any, policy: PolicyServer, tmp_path_factory: pytest.TempPathFactory) -> Any:
+def verifier(stage: Stage, policy: PolicyServer, tmp_path_factory: pytest.TempPathFactory) -> Any:
     path = tmp_path_factory.mktemp("target") / "pi.yaml"
-    path.write_text(yaml.safe_dump({**TARGET, "url": f"ws://127.0.0.1:{policy.port}"}))
+    path.write_text(yaml.safe_dump(target_file(policy.port, HORIZON, ROWS, COLUMNS)))
     return stage.start("target_verifier_node", checkpoint=str(path), rule="replace", target="pi")
 
 
-def test_a_robot_goes_by_the_plans_of_a_policy_behind_a_server_that_goes_and_comes_back(
-    stage: Any, make_robot: Callable[[Any], Any], policy: PolicyServer, verifier: Any, tmp_path: Path
+def test_a_robot_executes_plans_of_a_policy_server_that_restarts(
+    stage: Stage, policy: PolicyServer, verifier: Any, tmp_path: Path
 ) -> None:
     contract = tmp_path / "robot.yaml"
-    contract.write_text(yaml.safe_dump(CONTRACT))
+    contract.write_text(yaml.safe_dump(camera_contract(ROWS, COLUMNS)))
     stage.start(
         "draft_policy_node",
         checkpoint="",
@@ -139,19 +76,12 @@ def test_a_robot_goes_by_the_plans_of_a_policy_behind_a_server_that_goes_and_com
         proposer="plan",
         contract=str(contract),
         instruction=TOLD,
-        gate__name="always",
-        deadline_s=20.0,
-        verifier_wait_s=60.0,
-        safety__hold_after_s=60.0,
-        qos_overrides={
-            f"/{topic}": {"subscription": {"reliability": "reliable", "depth": 100}}
-            for topic in ("joint_states", "task_state", "camera/image_raw")
-        },
+        **PATIENT,
+        qos_overrides=reliable_input("camera/image_raw"),
     )
-    seeing = Seeing(stage, make_robot(stage))
-    assert stage.change_state("configure")
-    assert stage.change_state("activate")
-    seeing.begin()
+    seeing = Seeing(stage)
+    stage.activate()
+    seeing.show_until_answered(1)
 
     record = seeing.next()
     assert (record.verified, record.reason) == (True, Reason.NONE), record.message
@@ -184,7 +114,7 @@ def test_a_robot_goes_by_the_plans_of_a_policy_behind_a_server_that_goes_and_com
 
 
 def test_a_node_of_ones_own_asks_it_with_images_and_a_sentence(
-    stage: Any, policy: PolicyServer, verifier: Any
+    stage: Stage, policy: PolicyServer, verifier: Any
 ) -> None:
     client = VerifierClient(stage.node, "my_arm", deadline_s=20.0)
     window = np.array([[0.1, 0.2]])
@@ -192,9 +122,7 @@ def test_a_node_of_ones_own_asks_it_with_images_and_a_sentence(
 
     def asked(**changes: Any) -> Any:
         given = {"images": {"observation.images.camera": large}, "instruction": TOLD, **changes}
-        task = stage.observer._executor.create_task(client.ask, window, **given)
-        stage.wait(task.done, "an answer")
-        return task.result()
+        return stage.awaited(client.ask, window, **given)
 
     answer = asked()
     heard = policy.heard[-1]

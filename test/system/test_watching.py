@@ -20,9 +20,8 @@ from visualization_msgs.msg import Marker, MarkerArray
 
 from adahi_ros.lab.nodes.domain import loopback_environment
 from adahi_ros.nodes.common.messages import to_stamp
-from adahi_ros.nodes.common.parameters import rows
-from adahi_ros.nodes.monitoring.path_markers_node import PathMarkersParameters
 from adahi_ros.nodes.monitoring.top import Watcher
+from test.system.stage import Scene, Stage
 
 ROOT = Path(__file__).resolve().parents[2]
 TOPICS = {
@@ -71,8 +70,8 @@ def plotjuggler_paths() -> list[str]:
 
 
 def documented_paths() -> list[str]:
-    """What docs/watching.md plots: `rqt_plot /TOPIC/FIELD ...`, and `ros2 topic ... /TOPIC --field FIELD`."""
-    text = (ROOT / "docs/watching.md").read_text()
+    """What the page plots: `rqt_plot /TOPIC/FIELD ...`, `ros2 topic ... /TOPIC --field FIELD`."""
+    text = (ROOT / "docs/how_to/watch_and_report.md").read_text()
     lines = [line.split() for line in text.splitlines() if line.startswith("    ros2 ")]
     plotted = [word for words in lines if "rqt_plot" in words for word in words if word.startswith("/")]
     echoed = [words for words in lines if words[1] == "topic"]
@@ -107,15 +106,6 @@ def test_every_topic_and_field_of_a_layout_exists(paths: Any) -> None:
         check(path)
 
 
-def test_every_parameter_of_the_markers_is_documented_as_it_is_declared() -> None:
-    lines = [line for line in (ROOT / "docs/watching.md").read_text().splitlines() if line.startswith("| `")]
-    documented = {line.split("`")[1]: line for line in lines}
-    for row in rows(PathMarkersParameters):
-        default = ", ".join(row.default) if isinstance(row.default, list) else str(row.default)
-        expected = f"| `{row.name}` | {default} | {row.description} | {row.allowed} |"
-        assert documented[row.name] == expected
-
-
 def test_the_layouts_show_every_reason_and_every_intervention() -> None:
     for path in LISTS:
         shown = {int(each.split("[")[1][:-1]) for each in foxglove_paths() if each.startswith(f"/{path}[")}
@@ -139,11 +129,10 @@ def test_every_panel_of_the_foxglove_layout_is_placed_once() -> None:
     assert sorted(placed) == sorted(panels)
 
 
-def test_the_markers_of_an_episode_are_published(stage: Any) -> None:
+def test_the_markers_of_an_episode_are_published(stage: Stage) -> None:
     process = stage.start("path_markers_node", frame_id="plate", point_of_action__x=0, point_of_action__y=1)
-    got: list[MarkerArray] = []
     latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-    stage.node.create_subscription(MarkerArray, "path_markers", got.append, latched)
+    got: list[MarkerArray] = stage.received(MarkerArray, "path_markers", latched)
     out = stage.node.create_publisher(DraftStatus, "draft_status", 1)
 
     def show(episode: int, step: int) -> None:
@@ -178,22 +167,16 @@ def test_the_markers_of_an_episode_are_published(stage: Any) -> None:
         return got[-1].markers[0].action == Marker.DELETE
 
     stage.wait(begun_anew, "a new episode")
-    stage.processes.all.remove(process)
-    process.end()
-    assert (process.exit_code, "Traceback" in process.output) == (0, False), process.output
+    stage.end(process)
 
 
-def test_a_wrong_parameter_ends_the_markers_with_its_name(stage: Any) -> None:
+def test_a_wrong_parameter_ends_the_markers_with_its_name(stage: Stage) -> None:
     process = stage.start("path_markers_node", robot_description="no/such.urdf", tip_link="tip")
-    stage.observer.wait_until(lambda: process.exit_code is not None, 30.0, "end")
-    stage.processes.all.remove(process)
-    assert process.exit_code == 1
-    assert process.output.startswith("error: robot_description: ")
-    assert "Traceback" not in process.output
+    assert stage.await_end(process, 1).startswith("error: robot_description: ")
 
 
 def test_top_says_of_a_draft_policy_what_it_says_of_itself(
-    scene: Any, monkeypatch: pytest.MonkeyPatch
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in loopback_environment(scene.stage.domain).items():
         monkeypatch.setenv(name, value)

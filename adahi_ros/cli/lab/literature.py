@@ -31,11 +31,12 @@ def measure_literature(
     from adahi_ros.lab.calibration.thresholds import Thresholds
     from adahi_ros.lab.evaluation.comparison import measure, standings
     from adahi_ros.lab.evaluation.episodes import evaluation_episodes
-    from adahi_ros.lab.papers.literature import LITERATURE, lines
+    from adahi_ros.lab.papers.literature import known_methods, lines
     from adahi_ros.lab.papers.literature_table import line_entries, searched_last
     from adahi_ros.lab.reporting.literature_rows import literature_markdown, literature_table
 
-    rows, table = rows_file(out / ROWS), lines()
+    known = known_methods()
+    rows, table = rows_file(out / ROWS), lines(known)
     numbers = evaluation_episodes(count)
     found: dict[str, Any] = {}
     for task, comparison in compared.items():
@@ -53,7 +54,7 @@ def measure_literature(
     console.print(literature_table(table, figures, f"{count} episodes, seed {about['seed']}"))
     for task, values in found.items():
         say_skipped(task, values["skipped"])
-    for each in LITERATURE:
+    for each in known:
         if not each.lines:
             say(f"{each.name} has no line: {each.why}")
     (out / PAGE).write_text(literature_markdown(table, figures))

@@ -13,13 +13,15 @@ from adahi_ros.cli.terminal import console, say, write_json
 
 def methods(json_file: JsonFile = None) -> None:
     """Tell which papers' methods are here, how each is run, when to use it and what it costs."""
-    from adahi_ros.lab.papers.literature import LITERATURE
+    from adahi_ros.lab.papers.literature import LITERATURE, known_methods
 
-    for each in LITERATURE:
+    known = known_methods()
+    for each in known:
+        folder = "adahi_ros/" if each in LITERATURE else ""
         console.print(Text.assemble((each.name, "bold"), f"  {each.paper}"))
         lines = (
             each.idea,
-            f"{each.run}  (adahi_ros/{each.file})",
+            f"{each.run}  ({folder}{each.file})",
             f"use it: {each.use}",
             f"a step: {each.cost}",
         )
@@ -27,5 +29,5 @@ def methods(json_file: JsonFile = None) -> None:
     say(
         "a step: ms on the robot, of ball, Meta-World and kitchen; on your machine: benchmarks/method_cost.py"
     )
-    say("what each did on these worlds: docs/methods.md")
-    write_json(json_file, {"methods": [{**asdict(each), "run": each.run} for each in LITERATURE]})
+    say("what each did on these worlds: docs/research/methods.md")
+    write_json(json_file, {"methods": [{**asdict(each), "run": each.run} for each in known]})

@@ -25,6 +25,7 @@ from adahi_ros.cli.options import (
 )
 from adahi_ros.cli.terminal import console, own_name, say, write_json
 
+START_S = 10.0  # three processes that find each other
 LOCKSTEP_DEADLINE_S = 10.0  # a busy machine must not change what a run without a clock does
 
 
@@ -100,13 +101,16 @@ def demo(
     files = PolicyFiles(folder, backend)
     policies = files.load()
     found = calibration_for(task, files, calibration, rate, draft_temperature, seed, workers, names)
-    rate_hz, bench = make(task).spec.control_rate_hz, Bench(task, policies, found)
+    spec = make(task).spec
+    rate_hz, bench = spec.control_rate_hz, Bench(task, policies, found)
     compared = Comparison(task, files, found, seed)
     ways = {name: on_task(name, task) for name in names}
     for way in ways.values():
         way.threshold(bench)
     # A world that waited for commands alone would run away from a robot that waits for no reply.
     by_clock = {name: real_time or goes_ahead(name, task) for name in names}
+    at_most_s = START_S * len(names) + episodes * sum(by_clock.values()) * spec.max_steps / rate_hz
+    say(f"{task}: {', '.join(names)}; {episodes} episodes each, at most {max(1, round(at_most_s / 60))} min")
     runs, figures = {}, {}
     with exclusive_domain() as domain:  # one for all methods, so that who watches goes on watching
         watch = f"{own_name()} top --domain {domain}"
@@ -137,6 +141,9 @@ def demo(
     write_json(json_file, comparison_figures(task, seed, episodes, found, policies, figures))
     draw_run(task, seed, runs, figures, picture)
     say(f"picture: {picture}")
+    say(f"next: {own_name()} evaluate {task}  # more methods, in one process and without ROS")
+    say(f"      {own_name()} methods  # what each method does, and what it costs the robot")
+    say("      docs/how_to/run_lerobot.md    # your own policy on your own arm")
 
 
 def _crossed(figures: Mapping[str, Any]) -> str:

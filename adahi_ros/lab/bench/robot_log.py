@@ -18,8 +18,7 @@ from adahi_ros.gates.gate_config import ControllerConfig
 from adahi_ros.policies.interface import Policy
 from adahi_ros.protocol.records import Reason, StepRecord
 from adahi_ros.robot.controller import Controller
-from adahi_ros.server.verification_request import VerificationRequest
-from adahi_ros.server.verifier import TargetVerifier, verification_uniforms
+from adahi_ros.server.verifier import TargetVerifier, VerificationRequest, verification_uniforms
 
 SILENCE = 30  # observations: a draft policy that has sent a command, and then none for so many, has stopped
 CLOCKS = 1e-3  # share by which timers and the clock of the records may differ

@@ -30,8 +30,8 @@ from adahi_ros.protocol.request import NOTHING
 from adahi_ros.protocol.window import WHOLE, WireWindow
 from adahi_ros.robot.compatibility import offer_of
 from adahi_ros.robot.target_view import target_view, view_of_contract
+from adahi_ros.server.engine import check_request
 from adahi_ros.server.received_images import ReceivedImages, pictures
-from adahi_ros.server.verification_request import check_request
 from adahi_ros.server.window_cache import WindowCache
 from adahi_ros.vision.encoder import Encoder
 from adahi_ros.vision.interface import QUALITY

@@ -102,13 +102,14 @@ class InFlight:
 
     def asks(self, step: Step) -> np.ndarray:
         """Return who asks at a step, (B,) bool: who would, and does not wait for a reply already."""
-        wanted = step.transmit
-        if self._course is not None:
-            due = self._owed if self._waits else is_due(wanted, step.plan_left, self._usual)
-            wanted = wanted | (step.sound & due)
+        if self._waits:
+            wanted = (step.transmit | (step.sound & self._owed)) & ~self._waiting
+        else:  # without a link, the gate alone says when
+            left = np.where(step.sound & (self._course is not None), step.plan_left, np.inf)
+            wanted = np.asarray(is_due(step.transmit, left, self._usual, self._waiting))
         for _, rows in self._come:
             wanted = wanted & ~rows
-        return wanted & ~self._waiting
+        return wanted
 
     def send(self, transmit: np.ndarray, verdict: Verdict | None, step: Step) -> Arrived:
         """Send for some robots, by mask, what is replied to them; return what is there for this step."""

@@ -13,8 +13,7 @@ from adahi_ros.core.signature import GOAL, IMAGE_FEATURES, OBSERVATION
 from adahi_ros.lab.evaluation.in_flight import InFlight
 from adahi_ros.lab.evaluation.step_link import Across, LinkCourse
 from adahi_ros.robot.controller import Controller
-from adahi_ros.server.verification_request import VerificationRequest
-from adahi_ros.server.verifier import TargetVerifier, VerificationDraws
+from adahi_ros.server.verifier import TargetVerifier, VerificationDraws, VerificationRequest
 
 
 class World(Protocol):

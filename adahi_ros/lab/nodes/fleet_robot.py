@@ -18,7 +18,7 @@ import numpy as np
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import Offer, Signature
 from adahi_ros.protocol.description import Wants
-from adahi_ros.protocol.request import Request, reported_round_trip_ms
+from adahi_ros.protocol.request import Request
 from adahi_ros.protocol.window import WireWindow
 from adahi_ros.robot.prefetch import RequestsAhead
 from adahi_ros.robot.requests import Outcome, PendingRequest
@@ -111,7 +111,7 @@ class FleetRobot:
             self.record.starved += not left
             if left:
                 self.record.plan_ages.append(self._step - self._plan_begin)
-        if not ready or self._session.is_busy(now_s):
+        if not ready or now_s < self._session.busy_until_s:
             return
         wanted = self._step - self._plan_begin >= self._every
         if self._ahead.due(wanted, left, now_s):
@@ -124,7 +124,7 @@ class FleetRobot:
         window = WireWindow.of(self._window, self._goal)
         needed_in_s = self._ahead.needed_in_s(left)
         told = "go on" if signature.instruction else ""
-        trip_ms = reported_round_trip_ms(self._session.estimate(now_s).rtt_ms)
+        trip_ms = self._session.round_trip_ms
         request = Request.of(draft, 0, self._step, window, committed, told, needed_in_s, trip_ms)
         self.record.requests += 1
         self._asked[self._step] = self._ahead.submit(request, self._step, now_s)

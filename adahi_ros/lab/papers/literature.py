@@ -2,13 +2,15 @@
 """Which papers' methods are here: where each is, how it is run, when to use it, and what it costs.
 
 `adahi methods` prints it, and `adahi table --literature` measures it. What each did on our worlds, and why,
-is in docs/methods.md and docs/methods/.
+is in docs/research/methods.md and docs/research/methods/.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+
+from adahi_ros.core.registry import Registry
 
 
 @dataclass(frozen=True)
@@ -149,7 +151,7 @@ LITERATURE = (
         "where there are two verifiers, and replies are sometimes very late",
         "a second copy of what is late",
         option="verification.backups, verification.hedge",
-        why="it changes when a reply is there, not what it says: docs/wireless.md",
+        why="it changes when a reply is there, not what it says: docs/how_to/wifi.md",
     ),
     PaperMethod(
         "CoSine",
@@ -159,7 +161,7 @@ LITERATURE = (
         "where the target is told what the robot is not, and is asked seldom",
         "Meta-World: 0.51 ms with two drafts, 0.59 with three, 0.29 with one",
         option="adahi committee",
-        why="its drafts are trained first: docs/several_drafts.md",
+        why="its drafts are trained first: docs/research/several_drafts.md",
     ),
     PaperMethod(
         "SpotTune",
@@ -169,7 +171,7 @@ LITERATURE = (
         "to search recipes, methods and thresholds on machines that may vanish",
         "nothing",
         option="adahi tune",
-        why="nothing of it runs on a robot: docs/tuning.md",
+        why="nothing of it runs on a robot: docs/research/tuning.md",
     ),
     PaperMethod(
         "U-HLM",
@@ -257,6 +259,19 @@ BESIDE = (
     Line("Best", "best"),
 )
 """What the methods of papers are held against, in the same table."""
+
+
+ADDED: Registry[PaperMethod] = Registry("adahi_ros.literature", {})
+"""Methods that other packages add."""
+
+
+def known_methods() -> tuple[PaperMethod, ...]:
+    """Return the methods of papers, those of other packages last.
+
+    Raises:
+        RegistryError: one of another package cannot be imported.
+    """
+    return (*LITERATURE, *ADDED.values())
 
 
 def lines(methods: Iterable[PaperMethod] = LITERATURE) -> tuple[Line, ...]:

@@ -39,7 +39,7 @@ from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.lab.link.link_commands import CommandedLink
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import Policy
-from adahi_ros.server.verification_request import check_request
+from adahi_ros.server.engine import check_request
 from adahi_ros.server.verifier import TargetVerifier
 
 BACKEND = "onnxruntime"

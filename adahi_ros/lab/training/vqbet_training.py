@@ -108,7 +108,7 @@ def policy_loss(
     """VQ-BeT's loss: the paper's equation (3).
 
     Where the offset is trained at sampled codes, chunks of one step let it overwrite whatever was
-    sampled, and no gate can tell a good draft from a bad one (docs/calibration.md).
+    sampled, and no gate can tell a good draft from a bad one (docs/research/calibration.md).
 
     Args:
         logits: (B, N, K).

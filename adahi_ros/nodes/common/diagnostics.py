@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
-from rclpy.clock import Clock, ClockType  # type: ignore[attr-defined]
 from rclpy.node import Node
 
 from adahi_ros.core.health_level import Health
+from adahi_ros.nodes.common.timers import steady_timer
 
 PERIOD_S = 1.0
 
@@ -30,10 +30,7 @@ class DiagnosticsPublisher:
         self._hardware_id = hardware_id
         self._health = health
         self._publisher = node.create_publisher(DiagnosticArray, "/diagnostics", 10)
-        # Steady: a clock that is set back must not silence a robot's health.
-        self._timer = node.create_timer(
-            PERIOD_S, self._publish, clock=Clock(clock_type=ClockType.STEADY_TIME)
-        )
+        self._timer = steady_timer(node, PERIOD_S, self._publish)
 
     def destroy(self) -> None:
         """Stop publishing."""

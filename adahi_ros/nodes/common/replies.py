@@ -6,10 +6,11 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from rclpy.clock import Clock, ClockType  # type: ignore[attr-defined]
 from rclpy.exceptions import InvalidHandle
 from rclpy.node import Node
 from rclpy.task import Future
+
+from adahi_ros.nodes.common.timers import steady_timer
 
 LOOK_S = 0.02  # for a service that is not there yet
 
@@ -71,8 +72,7 @@ async def elapsed(node: Node, duration_s: float, *futures: Any) -> None:
         if not over.done():
             over.set_result(None)
 
-    # Steady: a clock that is set back must not put off a deadline.
-    timer = node.create_timer(duration_s, end, clock=Clock(clock_type=ClockType.STEADY_TIME))
+    timer = steady_timer(node, duration_s, end)
     for future in futures:
         if future is not None:
             future.add_done_callback(end)

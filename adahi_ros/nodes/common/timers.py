@@ -1,16 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Timers that are set again after each call."""
+"""Timers of a steady clock: one that is set back must not put off what is due."""
 
 from __future__ import annotations
 
 import math
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 
 from rclpy.clock import Clock, ClockType  # type: ignore[attr-defined]
 from rclpy.node import Node
+from rclpy.timer import Timer
 
 from adahi_ros.contract.fields import NANOSECONDS
+
+
+def steady_timer(
+    node: Node, period_s: float, call: Callable[[], None], opened: ExitStack | None = None
+) -> Timer:
+    """Return a timer that calls once a period; `opened` frees it."""
+    timer = node.create_timer(period_s, call, clock=Clock(clock_type=ClockType.STEADY_TIME))
+    if opened is not None:
+        opened.callback(node.destroy_timer, timer)
+    return timer
 
 
 class DueTimer:
@@ -25,8 +37,7 @@ class DueTimer:
         self._node = node
         self._call = call
         self._due_s = math.inf
-        # Steady: a clock that is set back must not put off what is due.
-        self._timer = node.create_timer(1.0, self._fire, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        self._timer = steady_timer(node, 1.0, self._fire)
         self._timer.cancel()
 
     def set(self, due_s: float) -> None:

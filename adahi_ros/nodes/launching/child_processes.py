@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 import yaml
 
@@ -44,7 +43,7 @@ class NodeProcess:
     def __init__(
         self,
         module: str,
-        parameters: Mapping[str, Any],
+        parameters: Mapping[str, object],
         directory: Path,
         environment: Mapping[str, str],
         prefix: Sequence[str] = (),
@@ -135,7 +134,7 @@ class NodeProcesses:
         self.may_end: NodeProcess | None = None
 
     def start(
-        self, module: str, parameters: Mapping[str, Any], prefix: Sequence[str] = (), namespace: str = ""
+        self, module: str, parameters: Mapping[str, object], prefix: Sequence[str] = (), namespace: str = ""
     ) -> NodeProcess:
         """Start a node; arguments as `NodeProcess`."""
         process = NodeProcess(module, parameters, self._directory, self._environment, prefix, namespace)

@@ -12,9 +12,13 @@ import os
 import signal
 import threading
 from types import FrameType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from adahi_ros.core.signals import LAUNCH
+
+if TYPE_CHECKING:
+    from launch.events.process import ProcessExited
+    from launch.launch_context import LaunchContext
 
 RESPAWN: Final = "Start the node anew where it dies; else the launch ends, with exit code 1"
 RESPAWN_DELAY_S: Final = 1.0
@@ -23,7 +27,7 @@ ENDS_WITH_LAUNCH: Final = {LAUNCH: str(os.getpid())}  # as environment of nodes,
 ASKED_TO_END: Final = (0, -signal.SIGINT, -signal.SIGTERM)
 
 
-def fail_with_it(event: Any, context: Any) -> None:
+def fail_with_it(event: ProcessExited, context: LaunchContext) -> None:
     """End the launch, with exit code 1, where a node has died; not where it was asked to end.
 
     Args:
@@ -38,7 +42,7 @@ def fail_with_it(event: Any, context: Any) -> None:
         raise RuntimeError(f"{event.process_name} has died, exit code {event.returncode}")
 
 
-def leave_interrupts_to_launch(context: Any) -> None:
+def leave_interrupts_to_launch(context: LaunchContext) -> None:
     """Have Ctrl-C not raise KeyboardInterrupt amid what launch does, which hears of it otherwise.
 
     It learns of signals by Python's wakeup file descriptor, and leaves Python's own handler as it is. Where

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from adahi_ros.nodes.launching.child_processes import NodeProcess, NodeProcesses, node_processes
 from adahi_ros.server.ray.fleet_file import Fleet, read_fleet
@@ -39,7 +38,7 @@ class RunningFleet:
         self,
         head: RayHead | None,
         processes: NodeProcesses,
-        parameters: Mapping[str, Any],
+        parameters: Mapping[str, object],
         say: Callable[[str], None],
     ) -> None:
         self.head = head
@@ -91,7 +90,7 @@ class RunningFleet:
 
 @contextmanager
 def fleet_up(
-    path: Path, environment: Mapping[str, str], say: Callable[[str], None], **parameters: Any
+    path: Path, environment: Mapping[str, str], say: Callable[[str], None], **parameters: object
 ) -> Iterator[RunningFleet]:
     """Yield a fleet's verifier and what it needs; all that is started here ends on every way out.
 
@@ -127,7 +126,7 @@ def fleet_up(
         yield RunningFleet(head, processes, told, say)
 
 
-def _parameters(path: Path, fleet: Fleet) -> dict[str, Any]:
+def _parameters(path: Path, fleet: Fleet) -> dict[str, object]:
     robots = {f"batch.{name}": value for name, value in fleet.robots.given.items()}
     most = max(policy.batch for policy in fleet.policies.values())
     return {"engine": "ray", "fleet": str(path.resolve()), "batch.size": most, **robots}

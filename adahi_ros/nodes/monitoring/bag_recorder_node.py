@@ -18,7 +18,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rclpy.clock import Clock, ClockType  # type: ignore[attr-defined]
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, LivelinessPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.task import Future
@@ -32,6 +31,7 @@ from adahi_ros.contract.parsing import load_contract
 from adahi_ros.nodes.common.parameters import ParameterError, Parameters, parameter
 from adahi_ros.nodes.common.qos import message_type
 from adahi_ros.nodes.common.spin import run
+from adahi_ros.nodes.common.timers import steady_timer
 
 DEPTH = 10_000  # what is recorded must not be lost here
 LOOK_PERIOD_S = 0.05  # for publishers
@@ -77,13 +77,12 @@ class BagRecorderNode(Node):
             raise ParameterError(str(error)) from None
         self._names = {topic: self.resolve_topic_name(topic) for topic in kinds}
         self._recording = Recording(contract, self._names, bag)
-        self._steady = Clock(clock_type=ClockType.STEADY_TIME)
         self._started = time.monotonic()
-        self.create_timer(LOOK_PERIOD_S, self._look, clock=self._steady)
-        self.create_timer(FLUSH_PERIOD_S, self._flush, clock=self._steady)
-        self.create_timer(SAY_PERIOD_S, self._say, clock=self._steady)
+        steady_timer(self, LOOK_PERIOD_S, self._look)
+        steady_timer(self, FLUSH_PERIOD_S, self._flush)
+        steady_timer(self, SAY_PERIOD_S, self._say)
         if values.duration_s:
-            self.create_timer(values.duration_s, self._end, clock=self._steady)
+            steady_timer(self, values.duration_s, self._end)
         self.get_logger().info(self._recording.waiting_for)
 
     def _look(self) -> None:

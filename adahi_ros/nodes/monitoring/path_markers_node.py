@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 from adahi_msgs.msg import DraftStatus
 from geometry_msgs.msg import Point
-from rclpy.clock import Clock, ClockType  # type: ignore[attr-defined]
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, qos_profile_sensor_data
 from sensor_msgs.msg import JointState
@@ -32,6 +31,7 @@ from adahi_ros.nodes.common.parameters import ParameterError, Parameters, group,
 from adahi_ros.nodes.common.qos import LISTENING
 from adahi_ros.nodes.common.spin import run
 from adahi_ros.nodes.common.throttled_log import ThrottledLog
+from adahi_ros.nodes.common.timers import steady_timer
 from adahi_ros.nodes.monitoring.planned_path import (
     DRAFTED,
     UNUSED,
@@ -173,8 +173,7 @@ class PathMarkersNode(Node):
 
             self.create_subscription(JointState, "joint_states", on_joints, qos_profile_sensor_data)
         self.create_subscription(DraftStatus, "draft_status", self._on_status, LISTENING)
-        steady = Clock(clock_type=ClockType.STEADY_TIME)
-        self.create_timer(1.0 / values.publish_rate_hz, self._publish, clock=steady)
+        steady_timer(self, 1.0 / values.publish_rate_hz, self._publish)
 
     def _on_status(self, message: DraftStatus) -> None:
         try:

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -29,16 +29,6 @@ class PointError(ValueError):
     """A step has no point; says why not."""
 
 
-class Points(Protocol):
-    """From actions to points. What raises `PointError` says which parameter or topic is at fault."""
-
-    def executed(self, action: Sequence[float]) -> np.ndarray:
-        """Return where a step that executed this has put the robot, (3,), m."""
-
-    def drafted(self, action: Sequence[float]) -> np.ndarray | None:
-        """Return where a drafted action would put it, (3,), m; None where these are not to be drawn."""
-
-
 class ArmPoints:
     """Where an arm's tip is, and where a drafted action would put it.
 
@@ -57,7 +47,7 @@ class ArmPoints:
         self._positions.update(zip(names, positions, strict=False))
 
     def executed(self, action: Sequence[float]) -> np.ndarray:
-        """Return where the tip is, (3,), whatever was executed.
+        """Return where the tip is, (3,), m, whatever was executed.
 
         Raises:
             PointError: a joint has not been heard.
@@ -167,7 +157,7 @@ class EpisodePath:
         steps: how many are kept.
     """
 
-    def __init__(self, points: Points, steps: int) -> None:
+    def __init__(self, points: ArmPoints | ActionPoints, steps: int) -> None:
         self._points = points
         self._places: deque[Place] = deque(maxlen=steps)
         self._newest = (-1, -1)  # episode and step

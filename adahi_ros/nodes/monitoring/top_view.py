@@ -117,9 +117,9 @@ def fallbacks(counts: Mapping[str, int]) -> Text:
 
 def verifier(robot: Figures) -> Text:
     link = robot["link"]
-    return (
-        NOTHING if link is None else Text(link["verifier"], style=VERIFIER_STYLES.get(link["verifier"], ""))
-    )
+    if link is None:
+        return NOTHING
+    return Text(link["verifier"], style=VERIFIER_STYLES.get(link["verifier"], ""))
 
 
 def link_figure(key: str, show: Callable[[float | None], Text]) -> Callable[[Figures], Text]:
@@ -233,10 +233,17 @@ def detail(robot: Figures, width: int) -> RenderableType:
     return Group(_head(robot), body)
 
 
+def _said(*values: tuple[str, Text | str]) -> Text:
+    """Show values on one line, each after its name."""
+    line = Text()
+    for label, value in values:
+        line.append(f"{'   ' if line else ''}{label} ", style="dim").append(value)
+    return line
+
+
 def _head(robot: Figures) -> RenderableType:
-    first = Text.assemble(
-        (name(robot), "bold"), ("   topic ", "dim"), robot["topic"], ("   heard ", "dim"), age(robot["age_s"])
-    )
+    said = _said(("topic", robot["topic"]), ("heard", age(robot["age_s"])))
+    first = Text.assemble((name(robot), "bold"), "   ", said)
     second = Text.assemble(health(robot), " ", health_message(robot))
     if robot["message"]:
         second.append(f"   {robot['message']}", style="red")
@@ -266,67 +273,40 @@ def _steps(robot: Figures) -> Table:
 
 
 def _scores(robot: Figures) -> RenderableType:
-    words = Text.assemble(
-        ("gate ", "dim"),
-        robot["gate"] or "-",
-        ("   deviation ", "dim"),
-        number(robot["deviation"], ".2f"),
-        ("   score ", "dim"),
-        number(robot["score"], ".2f"),
-        ("   threshold ", "dim"),
-        number(robot["threshold"], ".2f"),
-    )
+    numbers = [(name, number(robot[name], ".2f")) for name in ("deviation", "score", "threshold")]
     bars = spark(robot["recent"]["scores"], robot["threshold"], DETAIL_SPARK, rows=2)
     for bar, side in zip(bars, ("above", "below"), strict=True):
         bar.pad_left(DETAIL_SPARK - len(bar))
         bar.append(f" {side}", style="dim")
-    return Group(words, *bars, *_plan(robot))
+    return Group(_said(("gate", robot["gate"] or "-"), *numbers), *bars, *_plan(robot))
 
 
 def _plan(robot: Figures) -> list[Text]:
-    """Return what there is to say of the plan, in two lines; nothing of a robot that goes by none."""
+    """Return what there is to say of the plan, in two lines; nothing of a robot without plans."""
     told = robot["plan"]
     if told is None:
         return []
-    have = (
-        Text("none", style="yellow")
-        if told["age"] is None
-        else Text(f"{told['age']} steps old, {told['left']} left")
-    )
-    first = Text.assemble(
-        ("proposer ", "dim"),
-        told["proposer"],
-        ("   plan ", "dim"),
-        have,
-        ("   requests under way ", "dim"),
-        str(told["requests_pending"]),
-    )
-    second = Text.assemble(
-        ("expected error ", "dim"),
-        number(told["expected_error"], ".3g"),
-        ("   correction ", "dim"),
-        number(told["correction"], ".3g"),
-    )
-    return [first, second]
+    have = plan(robot) if told["age"] is None else f"{told['age']} steps old, {told['left']} left"
+    pending = str(told["requests_pending"])
+    errors = ("expected error", "expected_error"), ("correction", "correction")
+    return [
+        _said(("proposer", told["proposer"]), ("plan", have), ("requests under way", pending)),
+        _said(*((label, number(told[key], ".3g")) for label, key in errors)),
+    ]
 
 
 def _link(robot: Figures) -> Text:
     link = robot["link"]
     if link is None:
         return Text("link: not heard", style="dim")
-    return Text.assemble(
-        ("verifier ", "dim"),
-        verifier(robot),
-        ("   rtt ", "dim"),
-        number(link["rtt_ms"]),
-        " ± ",
-        number(link["rtt_deviation_ms"], ".1f", " ms"),
-        ("   loss ", "dim"),
-        percent(link["loss"]),
-        ("   misses ", "dim"),
-        percent(link["misses"]),
-        ("   goodput ", "dim"),
-        number(link["goodput_bytes_s"] and link["goodput_bytes_s"] / 1e3, ".1f", " kB/s"),
+    trip = Text.assemble(number(link["rtt_ms"]), " ± ", number(link["rtt_deviation_ms"], ".1f", " ms"))
+    goodput = link["goodput_bytes_s"] and link["goodput_bytes_s"] / 1e3
+    return _said(
+        ("verifier", verifier(robot)),
+        ("rtt", trip),
+        ("loss", percent(link["loss"])),
+        ("misses", percent(link["misses"])),
+        ("goodput", number(goodput, ".1f", " kB/s")),
     )
 
 
@@ -334,11 +314,9 @@ def _safety(robot: Figures) -> Text:
     state = robot["safety"]
     if state is None:
         return Text("safety: not heard", style="dim")
-    text = Text.assemble(
-        ("safety ", "dim"),
-        ("enabled", "green") if state["enabled"] else ("disabled", "bold red"),
-        ("   holding", "bold red") if state["holding"] else "",
-    )
+    text = _said(("safety", Text("enabled", "green") if state["enabled"] else Text("disabled", "bold red")))
+    if state["holding"]:
+        text.append("   holding", style="bold red")
     for kind, count in state["counts"].items():
         if count:
             text.append(f"   {kind} ", style="dim").append(str(count), style="yellow")

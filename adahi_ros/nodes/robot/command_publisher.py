@@ -8,7 +8,6 @@ from contextlib import ExitStack
 
 import numpy as np
 from adahi_msgs.msg import SafetyState
-from rclpy.clock import Clock, ClockType  # type: ignore[attr-defined]
 from rclpy.lifecycle import LifecycleNode
 from rclpy.qos import QoSProfile
 from std_msgs.msg import Header
@@ -18,12 +17,13 @@ from adahi_ros.contract.commanded import commanded, commanded_by_sink
 from adahi_ros.contract.contract import Contract
 from adahi_ros.core.texts import abridged
 from adahi_ros.nodes.common.messages import to_stamp
+from adahi_ros.nodes.common.timers import steady_timer
 from adahi_ros.nodes.robot.command_sinks import open_sinks
 from adahi_ros.nodes.robot.draft_policy_parameters import DraftPolicyParameters
 from adahi_ros.safety.commands import LONGEST_STOP_S, Commands, Outgoing, SafetyRecord
 from adahi_ros.safety.envelope import Envelope
 from adahi_ros.safety.guard import Guard, GuardConfig
-from adahi_ros.safety.named_limits import limits_warning, named_limits, named_workspace
+from adahi_ros.safety.named_limits import limits_warning, named_command_limits, named_limits
 from adahi_ros.safety.permission import Permission
 
 AT_ONCE = 0  # as a stamp: the command belongs to no observation
@@ -69,8 +69,8 @@ class CommandPublisher:
         config = GuardConfig(contract.period_s, values.safety.hold_after_s)
         envelope = Envelope(limits, what.fields, contract.period_s)
         permission.configure(values.safety.require_enable, values.safety.enable_timeout_s)
-        workspace = named_workspace(named, what)
-        self.guard = Guard(envelope, config, permission, time.monotonic(), workspace)
+        judges = named_command_limits(named, what)
+        self.guard = Guard(envelope, config, permission, time.monotonic(), judges)
         self._commands = Commands(self.guard, contract.action, measured)
         interface, frame_id = values.command_interface, values.command.frame_id
         lockstep = values.command.lockstep
@@ -78,11 +78,8 @@ class CommandPublisher:
         self._state_out = node.create_publisher(SafetyState, "safety_state", QoSProfile(depth=10))
         opened.callback(node.destroy_publisher, self._state_out)
         opened.callback(self.close)  # before its publishers
-        steady = Clock(clock_type=ClockType.STEADY_TIME)
-        self._watch = node.create_timer(contract.period_s, self.look, clock=steady)
-        opened.callback(node.destroy_timer, self._watch)
-        state = node.create_timer(STATE_PERIOD_S, self._tell_again, clock=steady)
-        opened.callback(node.destroy_timer, state)
+        self._watch = steady_timer(node, contract.period_s, self.look, opened)
+        steady_timer(node, STATE_PERIOD_S, self._tell_again, opened)
         if contract.driver:
             from adahi_ros.nodes.robot.driver_monitor import DriverMonitor
 

@@ -23,7 +23,7 @@ from adahi_ros.nodes.robot.draft_policy_parameters import DraftVerificationParam
 from adahi_ros.protocol.description import Described
 from adahi_ros.protocol.request import Reply, Request, Sender
 from adahi_ros.protocol.window import WireWindow
-from adahi_ros.robot.robot_health import News
+from adahi_ros.robot.diagnosis import News
 from adahi_ros.robot.transport import Sent, Transport
 
 
@@ -122,54 +122,43 @@ class DdsTransport(Transport):
             self._on_arrival()
 
 
-class Verifiers:
-    """Opens clients of all verifiers that a robot is told.
-
-    Attributes:
-        clients: of each, the first named first.
-        transport: to all of them.
+def open_verifiers(
+    node: Node,
+    told: DraftVerificationParameters,
+    sender: Sender,
+    on_arrival: Callable[[], None],
+    on_news: Callable[[News], None],
+    opened: ExitStack,
+) -> Transport:
+    """Open clients of all verifiers of a robot; return what carries requests to them.
 
     Args:
         node: spins the clients.
         told: which verifiers, and when each is asked.
         sender: makes the messages.
         on_arrival: called when there is something to poll.
-        on_news: told what becomes of single ones of several.
+        on_news: called with what becomes of single ones of several.
         opened: closes the clients.
 
     Raises:
         ParameterError: there can be no verifier of a name, or it is another one's.
     """
-
-    def __init__(
-        self,
-        node: Node,
-        told: DraftVerificationParameters,
-        sender: Sender,
-        on_arrival: Callable[[], None],
-        on_news: Callable[[News], None],
-        opened: ExitStack,
-    ) -> None:
-        self.clients: list[VerifierClients] = []
-        transports: dict[str, Transport] = {}
-        for namespace in ("", *told.backups):
-            try:
-                clients = VerifierClients(node, told.reliability, namespace)
-            except InvalidServiceNameException:
-                raise ParameterError(
-                    f"verification.backups: {namespace!r}, must be a namespace, such as backup or /server_2"
-                ) from None
-            opened.callback(clients.destroy)
-            if clients.name in transports:
-                raise ParameterError(
-                    f"verification.backups: {namespace!r}, must not be that of another: {clients.name}"
-                )
-            self.clients.append(clients)
-            transports[clients.name] = DdsTransport(clients, sender, on_arrival)
-        self.transport = next(iter(transports.values()))
-        if told.backups:
-            from adahi_ros.robot.hedged_transport import HedgedTransport
-
-            self.transport = HedgedTransport(
-                transports, told.hedge, time.monotonic, on_news, told.hedge_unknown
+    transports: dict[str, Transport] = {}
+    for namespace in ("", *told.backups):
+        try:
+            clients = VerifierClients(node, told.reliability, namespace)
+        except InvalidServiceNameException:
+            raise ParameterError(
+                f"verification.backups: {namespace!r}, must be a namespace, such as backup or /server_2"
+            ) from None
+        opened.callback(clients.destroy)
+        if clients.name in transports:
+            raise ParameterError(
+                f"verification.backups: {namespace!r}, must not be that of another: {clients.name}"
             )
+        transports[clients.name] = DdsTransport(clients, sender, on_arrival)
+    if not told.backups:
+        return next(iter(transports.values()))
+    from adahi_ros.robot.hedged_transport import HedgedTransport
+
+    return HedgedTransport(transports, told.hedge, time.monotonic, on_news, told.hedge_unknown)

@@ -20,14 +20,12 @@ from functools import partial
 from typing import Any
 
 from adahi_msgs.msg import DraftStatus, LinkState
-from rclpy.clock import Clock, ClockType  # type: ignore[attr-defined]
 from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from std_msgs.msg import String
 
 from adahi_ros.contract.assembler import Observation, ObservationAssembler
-from adahi_ros.contract.contract import Channel
 from adahi_ros.contract.fields import InputError
 from adahi_ros.core.health_level import Health, Level
 from adahi_ros.core.texts import printable
@@ -38,17 +36,16 @@ from adahi_ros.nodes.common.messages import to_link_state, to_status
 from adahi_ros.nodes.common.qos import message_type, observation_qos
 from adahi_ros.nodes.common.spin import run
 from adahi_ros.nodes.common.throttled_log import ThrottledLog
-from adahi_ros.nodes.common.timers import DueTimer
+from adahi_ros.nodes.common.timers import DueTimer, steady_timer
 from adahi_ros.nodes.common.verifier_messages import REQUEST
 from adahi_ros.nodes.robot.command_publisher import CommandPublisher
-from adahi_ros.nodes.robot.dds_transport import Verifiers
+from adahi_ros.nodes.robot.dds_transport import open_verifiers
 from adahi_ros.nodes.robot.draft_policy_parameters import DraftPolicyParameters
 from adahi_ros.nodes.robot.draft_policy_parts import (
     check_fit,
     controller_config,
     controller_of,
     encoder_of,
-    fallback_of,
     first_episode,
     policy_and_contract,
     view_of,
@@ -60,10 +57,10 @@ from adahi_ros.policies.interface import Policy
 from adahi_ros.protocol.records import StepRecord
 from adahi_ros.protocol.request import Sender
 from adahi_ros.robot.compatibility import offer_of, wants_of
-from adahi_ros.robot.diagnosis import Diagnosis
+from adahi_ros.robot.diagnosis import Diagnosis, News, calibration_warning, deadline_warnings
 from adahi_ros.robot.loop import ControlLoop, DraftError
-from adahi_ros.robot.robot_health import News, calibration_warning, deadline_warnings
 from adahi_ros.robot.session import VerifierSession
+from adahi_ros.robot.steps import Fallback
 
 LINK_STATE_PERIOD_S = 0.2
 WATCH_SLACK_S = 0.025  # a control step checks whether the verifier is there so much before a timer would
@@ -111,8 +108,8 @@ class DraftPolicyNode(ManagedNode):
         if self._condition.active and (totals := self._loop.totals).steps:
             shares = f"{totals.transmitted} transmitted, {totals.verified} verified"
             self.get_logger().info(f"over: {totals.steps} steps, {shares}")
-            if self._verifiers.transport.figures:
-                self.get_logger().info(f"verifiers: {json.dumps(self._verifiers.transport.figures)}")
+            if self._transport.figures:
+                self.get_logger().info(f"verifiers: {json.dumps(self._transport.figures)}")
         self._close()
 
     def _open(self, values: DraftPolicyParameters) -> None:
@@ -142,7 +139,8 @@ class DraftPolicyNode(ManagedNode):
         reliability = values.verification.reliability
         target, codes = values.verification.target, policy.signature.codes
         sender = Sender.of_new_start(values.robot_id, target, None if codes is None else codes.fingerprint)
-        self._verifiers = Verifiers(self, values.verification, sender, self._poll, self._say, self._opened)
+        beside = self._poll, self._say, self._opened
+        self._transport = open_verifiers(self, values.verification, sender, *beside)
         self._due = DueTimer(self, self._poll)
         self._opened.callback(self._due.destroy)
         controller = controller_of(values, policy)
@@ -151,9 +149,7 @@ class DraftPolicyNode(ManagedNode):
         horizon = controller.policy.signature.horizon if values.proposer == "corrector" else None
         offered = offer_of(contract, policy.signature.observation_dim, image_dim)
         wants = wants_of(signature, offered, target, view, encoder, horizon)
-        self._session = VerifierSession(
-            self._verifiers.transport, wants, reliability == "best_effort", self._on_link
-        )
+        self._session = VerifierSession(self._transport, wants, reliability == "best_effort", self._on_link)
         self._loop = ControlLoop(
             controller,
             self._session,
@@ -163,20 +159,22 @@ class DraftPolicyNode(ManagedNode):
             values.deadline_s,
             self._commands,
             self._publish_status,
-            fallback_of(values),
+            Fallback(values.fallback_limit if values.fallback == "hold" else None),
             time.monotonic,
             contract.period_s if values.wait_policy == "ahead" else None,
         )
         self._opened.callback(self._stop_loop)  # before its timer and clients
         self._loop.tell(values.instruction)
-        self._open_instruction()
+        kept = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+        self._subscribe(String, "instruction", self._on_instruction, kept)
         for topic, channel in contract.channels.items():
-            self._open_subscription(topic, channel)
+            qos, overridable = observation_qos(channel), QoSOverridingOptions.with_default_policies()
+            called = partial(self._on_message, topic, qos)
+            kind = message_type(channel.kind)
+            self._subscribe(kind, topic, called, qos, qos_overriding_options=overridable)
         timeout_s = values.heartbeat_timeout_s
         self._heartbeat = HeartbeatWatch(self, timeout_s, self._deactivate_itself, self._opened)
-        steady = Clock(clock_type=ClockType.STEADY_TIME)
-        timer = self.create_timer(LINK_STATE_PERIOD_S, self._publish_link_state, clock=steady)
-        self._opened.callback(self.destroy_timer, timer)
+        steady_timer(self, LINK_STATE_PERIOD_S, self._publish_link_state, self._opened)
         self._opened.callback(DiagnosticsPublisher(self, values.robot_id, "control", self._health).destroy)
         self.get_logger().info(f"draft policy of {policy.signature}")
         self._check_deadline(values)
@@ -189,21 +187,8 @@ class DraftPolicyNode(ManagedNode):
         self._opened.callback(self.destroy_lifecycle_publisher, publisher)
         return publisher
 
-    def _open_subscription(self, topic: str, channel: Channel) -> None:
-        qos = observation_qos(channel)
-        subscription = self.create_subscription(
-            message_type(channel.kind),
-            topic,
-            partial(self._on_message, topic, qos),
-            qos,
-            qos_overriding_options=QoSOverridingOptions.with_default_policies(),
-        )
-        self._opened.callback(self.destroy_subscription, subscription)
-
-    def _open_instruction(self) -> None:
-        """Hear what the target is to be told, also what was said before this node was there."""
-        kept = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-        subscription = self.create_subscription(String, "instruction", self._on_instruction, kept)
+    def _subscribe(self, kind: type, topic: str, called: Any, qos: QoSProfile, **options: Any) -> None:
+        subscription = self.create_subscription(kind, topic, called, qos, **options)
         self._opened.callback(self.destroy_subscription, subscription)
 
     def _on_instruction(self, message: String) -> None:
@@ -352,7 +337,7 @@ class DraftPolicyNode(ManagedNode):
             self._commands.enabled,
             guard.stopped,
             {why.name.lower(): count for why, count in guard.counts.items()},
-            self._verifiers.transport.figures,
+            self._transport.figures,
             time.monotonic(),
             self.get_clock().now().nanoseconds,
         )

@@ -7,7 +7,7 @@ import secrets
 
 from adahi_ros.contract.assembler import Encode
 from adahi_ros.contract.contract import Contract
-from adahi_ros.contract.parsing import ContractError, load_contract
+from adahi_ros.contract.parsing import load_contract
 from adahi_ros.core.signature import Signature
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
 from adahi_ros.nodes.common.parameters import ParameterError
@@ -21,14 +21,12 @@ from adahi_ros.nodes.robot.draft_policy_parameters import (
 )
 from adahi_ros.policies.interface import Actor, Policy
 from adahi_ros.robot.compatibility import (
-    FitError,
     check_images,
     check_observation,
     contract_of_joints,
     named_contract,
 )
 from adahi_ros.robot.controller import Controller
-from adahi_ros.robot.steps import Fallback
 from adahi_ros.robot.target_view import TargetView, target_view, view_of_contract
 from adahi_ros.vision.interface import EncoderSizes
 
@@ -76,25 +74,11 @@ def controller_of(values: DraftPolicyParameters, policy: Policy) -> Controller:
 
 def _actor_of(values: DraftPolicyParameters, policy: Policy) -> Actor:
     """Return what the proposer is made of; its code is imported where a parameter names it."""
-    if values.proposer == "corrector":
-        from adahi_ros.nodes.robot.proposer_actors import corrector_from
+    if values.proposer not in ("corrector", "retrieval", "mixture"):
+        return policy
+    from adahi_ros.nodes.robot.proposer_actors import actor_of
 
-        return corrector_from(values.corrector, policy.signature)
-    if values.proposer == "retrieval":
-        from adahi_ros.nodes.robot.proposer_actors import index_from
-
-        return index_from(values.index, policy.signature)
-    if values.proposer == "mixture":
-        from adahi_ros.nodes.robot.proposer_actors import index_from
-        from adahi_ros.proposers.retrieval import DraftAndRetrieval
-
-        return DraftAndRetrieval(policy, index_from(values.index, policy.signature))
-    return policy
-
-
-def fallback_of(values: DraftPolicyParameters) -> Fallback:
-    """Return how long the draft may act alone."""
-    return Fallback(values.fallback_limit if values.fallback == "hold" else None)
+    return actor_of(values, policy)
 
 
 def view_of(values: DraftPolicyParameters, contract: Contract) -> TargetView:
@@ -128,7 +112,7 @@ def policy_and_contract(values: DraftPolicyParameters) -> tuple[Policy, Contract
     A robot that goes on by its plans alone may have no policy: then the contract says the sizes.
 
     Raises:
-        ParameterError: one cannot be loaded, or they do not fit; names the parameter, its value and what was
+        ValueError: one cannot be loaded, or they do not fit; names the parameter, its value and what was
             allowed.
     """
     if values.checkpoint:
@@ -139,10 +123,7 @@ def policy_and_contract(values: DraftPolicyParameters) -> tuple[Policy, Contract
             f"checkpoint: '', must name a policy, but for a proposer of {', '.join(WITHOUT_DRAFT)} with a "
             "contract"
         )
-    try:
-        contract = load_contract(values.contract)
-    except ContractError as error:
-        raise ParameterError(str(error)) from None
+    contract = load_contract(values.contract)
     if contract.encoder and not contract.images_for_target:
         raise ParameterError(
             f"checkpoint: '', must name a policy, for the contract {values.contract!r} has its images "
@@ -157,22 +138,19 @@ def contract_of(values: DraftPolicyParameters, signature: Signature) -> Contract
     """Return what observation and action are made of, after a check that the policy has their sizes.
 
     Raises:
-        ParameterError: they do not fit; names the parameter, its value and what was allowed.
+        ValueError: they do not fit; names the parameter, its value and what was allowed.
     """
-    try:
-        if values.contract:
-            return named_contract(values.contract, signature)
-        return contract_of_joints(
-            values.joint_names,
-            values.command.joint_names,
-            values.command.field,
-            values.control_rate_hz,
-            values.max_skew_s,
-            values.max_age_s,
-            signature,
-        )
-    except (ContractError, FitError) as error:
-        raise ParameterError(str(error)) from None
+    if values.contract:
+        return named_contract(values.contract, signature)
+    return contract_of_joints(
+        values.joint_names,
+        values.command.joint_names,
+        values.command.field,
+        values.control_rate_hz,
+        values.max_skew_s,
+        values.max_age_s,
+        signature,
+    )
 
 
 def check_fit(
@@ -184,19 +162,9 @@ def check_fit(
     """Check that contract, policy and encoder (None without cameras) fit, and can be sent.
 
     Raises:
-        ParameterError: they do not; names the parameter, its value and what was allowed.
+        FitError: they do not; names the parameter, its value and what was allowed.
     """
-    for_target = contract.images_for_target
+    for_target, cameras, most = contract.images_for_target, len(contract.cameras), REQUEST["images"]
     view = view_of_contract(values.verification.vision, for_target, bool(contract.encoder))
-    try:
-        check_observation(values.contract, contract, signature, encoder)
-        check_images(
-            view,
-            len(contract.cameras),
-            signature.history,
-            REQUEST["images"],
-            for_target,
-            encoder is not None,
-        )
-    except FitError as error:
-        raise ParameterError(str(error)) from None
+    check_observation(values.contract, contract, signature, encoder)
+    check_images(view, cameras, signature.history, most, for_target, encoder is not None)

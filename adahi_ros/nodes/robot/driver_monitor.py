@@ -9,12 +9,12 @@ from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
-from rclpy.clock import Clock, ClockType  # type: ignore[attr-defined]
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 
 from adahi_ros.contract.monitors import Monitor, Value
 from adahi_ros.nodes.common.qos import message_type
+from adahi_ros.nodes.common.timers import steady_timer
 from adahi_ros.safety.driver_state import DriverState
 
 LOOK_PERIOD_S = 0.1  # how often timeouts are checked
@@ -53,10 +53,7 @@ class DriverMonitor:
             subscription = node.create_subscription(kind, monitor.topic, called, _qos(monitor))
             opened.callback(node.destroy_subscription, subscription)
         if monitors:
-            timer = node.create_timer(
-                LOOK_PERIOD_S, self._look, clock=Clock(clock_type=ClockType.STEADY_TIME)
-            )
-            opened.callback(node.destroy_timer, timer)
+            steady_timer(node, LOOK_PERIOD_S, self._look, opened)
             self._look()
 
     def _heard(self, index: int, field: str, message: Any) -> None:

@@ -12,13 +12,15 @@ import numpy as np
 from action_msgs.msg import GoalStatus
 from action_msgs.srv import CancelGoal
 from rclpy.action import ActionClient  # type: ignore[attr-defined]
+from rclpy.context import Context
+from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.lifecycle import LifecycleNode
 
 from adahi_ros.contract.contract import Sink
+from adahi_ros.contract.fields import NANOSECONDS
 from adahi_ros.contract.sinks.interface import ActionSink
 from adahi_ros.nodes.common.qos import message_type
 from adahi_ros.nodes.common.throttled_log import ThrottledLog
-from adahi_ros.nodes.common.waitables import serve_waitable
 from adahi_ros.safety.goals import SUPERSEDED_S, Cancel, Goals
 
 WARNING_PERIOD_S = 5.0
@@ -157,7 +159,7 @@ class GoalSink:
         while (self._asked or self._accepted) and time.monotonic() < end_s:
             if not (context.ok() and self._client.server_is_ready()):
                 break
-            serve_waitable(self._client, context, CLOSE_LOOK_S)
+            _serve(self._client, context, CLOSE_LOOK_S)
             self._look(time.monotonic())
         if self._asked or self._accepted:
             self._node.get_logger().error(
@@ -169,3 +171,34 @@ class GoalSink:
 
     def _warn(self, kind: str, text: str) -> None:
         self._log.warning(kind, f"{self._sink.key}: {text}")
+
+
+def _serve(waitable: Any, context: Context, timeout_s: float) -> None:
+    """Wait for what a waitable receives, and execute it, where no executor can; no callback of a future runs.
+
+    Args:
+        waitable: of rclpy, such as an action client.
+        context: of the waitable's node.
+        timeout_s: the longest wait.
+    """
+    sizes = waitable.get_num_entities()
+    waited = rclpy_implementation.WaitSet(
+        sizes.num_subscriptions,
+        sizes.num_guard_conditions,
+        sizes.num_timers,
+        sizes.num_clients,
+        sizes.num_services,
+        sizes.num_events,
+        context.handle,
+    )
+    waited.clear_entities()
+    waitable.add_to_wait_set(waited)
+    waited.wait(round(timeout_s * NANOSECONDS))
+    if not waitable.is_ready(waited):
+        return
+    execution = waitable.execute(waitable.take_data())
+    try:
+        execution.send(None)  # an action client without feedback callbacks never suspends
+    except StopIteration:
+        return
+    execution.close()

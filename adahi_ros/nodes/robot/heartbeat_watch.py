@@ -7,13 +7,13 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 
-from rclpy.clock import Clock, ClockType  # type: ignore[attr-defined]
 from rclpy.duration import Duration
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from std_msgs.msg import Empty
 
 from adahi_ros.nodes.common.executors import with_info
+from adahi_ros.nodes.common.timers import steady_timer
 from adahi_ros.safety.permission import Heartbeat
 
 TOPIC = "run_policy_heartbeat"
@@ -33,7 +33,7 @@ class HeartbeatPublisher:
     def __init__(self, node: Node) -> None:
         self._beats = False
         self._publisher = node.create_publisher(Empty, TOPIC, QOS)
-        node.create_timer(PERIOD_S, self._beat, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        steady_timer(node, PERIOD_S, self._beat)
 
     def begin(self) -> None:
         """Publish the first one at once."""
@@ -66,9 +66,8 @@ class HeartbeatWatch:
         self._silent = silent
         subscription = node.create_subscription(Empty, TOPIC, with_info(self._received), QOS)
         opened.callback(node.destroy_subscription, subscription)
-        self._timer = node.create_timer(PERIOD_S, self._look, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        self._timer = steady_timer(node, PERIOD_S, self._look, opened)
         self._timer.cancel()  # a robot without a policy runner is not woken for it
-        opened.callback(node.destroy_timer, self._timer)
 
     def begin(self) -> None:
         """The node acts from now on."""

@@ -28,6 +28,7 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 from std_msgs.msg import Float32
 
 from adahi_ros.core.texts import abridged
+from adahi_ros.nodes.common.executors import with_info
 from adahi_ros.nodes.common.messages import from_status
 from adahi_ros.nodes.common.parameters import Parameters, parameter
 from adahi_ros.nodes.common.replies import NotRepliedError, elapsed
@@ -88,16 +89,14 @@ class PolicyRunnerNode(Node):
         deep = QoSProfile(depth=STATUS_DEPTH)
         self.create_subscription(DraftStatus, "draft_status", self._on_status, deep)
         self.create_subscription(LinkState, "link_state", self._on_link, 1)
-        safety: Any = self._on_safety  # rclpy's types do not know callbacks with a message's information
-        self.create_subscription(SafetyState, "safety_state", safety, 10)
+        self.create_subscription(SafetyState, "safety_state", with_info(self._on_safety), 10)
         # Whoever judges may keep what was said, for who meets it late, or may not.
         self.create_subscription(EpisodeResult, "episode_result", self._on_result, 10)
         kept = QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-        heard: Any = self._on_kept_result  # rclpy's own types know no callback that is told more
-        self.create_subscription(EpisodeResult, "episode_result", heard, kept)
+        self.create_subscription(EpisodeResult, "episode_result", with_info(self._on_kept_result), kept)
         self.create_subscription(Float32, "success_estimate", self._on_estimate, 1)
-        transition: Any = self._on_transition
-        self.create_subscription(TransitionEvent, f"{name}/transition_event", transition, 10)
+        event = f"{name}/transition_event"
+        self.create_subscription(TransitionEvent, event, with_info(self._on_transition), 10)
         self._server = ActionServer(
             self,
             RunPolicy,

@@ -1,57 +1,63 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a proposer is made of where that is no draft alone: a corrector, or an index of demonstrations."""
+"""What a proposer is made of that is no draft alone: a corrector, or an index of demonstrations."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
 
 from adahi_ros.core.assets import CHECKPOINTS, named
 from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.core.signature import Signature
 from adahi_ros.nodes.common.parameters import ParameterError
 from adahi_ros.nodes.common.policies import first_actions
+from adahi_ros.nodes.robot.draft_policy_parameters import DraftPolicyParameters
 from adahi_ros.policies.corrector.corrector import Corrector
 from adahi_ros.policies.corrector.corrector_checkpoint import load_corrector
 from adahi_ros.policies.corrector.corrector_features import PlanView
-from adahi_ros.policies.retrieval import Retrieval, load_retrieval
+from adahi_ros.policies.interface import Actor, Policy
+from adahi_ros.policies.retrieval import load_retrieval
+from adahi_ros.proposers.retrieval import DraftAndRetrieval
+
+A = TypeVar("A", bound=Actor)
 
 
-def corrector_from(name: str, draft: Signature) -> Corrector:
-    """Load a corrector of plans, and let it correct once: the first time takes many times as long.
+def actor_of(values: DraftPolicyParameters, policy: Policy) -> Actor:
+    """Load what a proposer is made of, and ask it once: the first time takes many times as long.
 
     Args:
-        name: DIRECTORY/NAME of its checkpoint; a relative one is below the package's.
-        draft: what the robot's own policy reads and does.
+        values: of the node, with the proposer corrector, retrieval or mixture.
+        policy: the robot's own.
 
     Raises:
         ParameterError: it cannot be loaded, or is of another robot; names the parameter, its value and why.
     """
-    if not name:
-        raise ParameterError("corrector: '', must name a checkpoint for the proposer corrector")
-    try:
-        corrector = Corrector(load_corrector(named(name, CHECKPOINTS)))
-    except (CheckpointError, OSError) as error:
-        raise ParameterError(f"corrector: {name!r}, cannot be loaded: {error}") from error
-    _check_sizes("corrector", name, corrector.signature, draft)
-    corrector.correct(PlanView.nothing(corrector.signature))
-    return corrector
-
-
-def index_from(name: str, draft: Signature) -> Retrieval:
-    """Load an index of demonstrations, and let it retrieve once; arguments and errors as `corrector_from`."""
-    if not name:
-        raise ParameterError("index: '', must name an index for the proposers retrieval and mixture")
-    try:
-        index = load_retrieval(named(name, CHECKPOINTS))
-    except (CheckpointError, OSError) as error:
-        raise ParameterError(f"index: {name!r}, cannot be loaded: {error}") from error
-    _check_sizes("index", name, index.signature, draft)
+    if values.proposer == "corrector":
+        corrector = _loaded("corrector", values.corrector, _corrector, policy.signature)
+        corrector.correct(PlanView.nothing(corrector.signature))
+        return corrector
+    index = _loaded("index", values.index, load_retrieval, policy.signature)
     first_actions(index)
-    return index
+    return DraftAndRetrieval(policy, index) if values.proposer == "mixture" else index
 
 
-def _check_sizes(parameter: str, name: str, found: Signature, draft: Signature) -> None:
+def _corrector(path: Path) -> Corrector:
+    return Corrector(load_corrector(path))
+
+
+def _loaded(parameter: str, name: str, load: Callable[[Path], A], draft: Signature) -> A:
+    """Load what a parameter names: DIRECTORY/NAME; a relative one is below the package's checkpoints."""
+    if not name:
+        raise ParameterError(f"{parameter}: '', must name a checkpoint for this proposer")
+    try:
+        found = load(named(name, CHECKPOINTS))
+    except (CheckpointError, OSError) as error:
+        raise ParameterError(f"{parameter}: {name!r}, cannot be loaded: {error}") from error
     for size in ("observation_dim", "goal_dim", "action_dim"):
-        its, wanted = getattr(found, size), getattr(draft, size)
+        its, wanted = getattr(found.signature, size), getattr(draft, size)
         if its != wanted:
             raise ParameterError(
                 f"{parameter}: {name!r}, its {size} is {its}, must be {wanted}, that of checkpoint"
             )
+    return found

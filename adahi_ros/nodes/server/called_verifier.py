@@ -10,8 +10,8 @@ from rclpy.serialization import deserialize_message, serialize_message
 
 from adahi_ros.nodes.common.verifier_messages import describe, from_request, to_reply
 from adahi_ros.protocol.description import Description
-from adahi_ros.server.engine import Engine, ServedTarget, ServedTargets
-from adahi_ros.server.service import VerificationService
+from adahi_ros.server.engine import Engine
+from adahi_ros.server.service import ServedTarget, ServedTargets, VerificationService
 from adahi_ros.server.verifier import TargetVerifier
 from adahi_ros.server.window_cache import ImageEncoder
 
@@ -31,8 +31,8 @@ class CalledVerifier:
     def __init__(
         self, verifier: TargetVerifier, rule: str, seed: int, images: ImageEncoder | None = None
     ) -> None:
-        signature, fingerprint = verifier.policy.signature, verifier.fingerprint
-        description = Description("", rule, signature, policy_fingerprint=fingerprint)
+        terms = verifier.terms
+        description = Description("", rule, terms.signature, policy_fingerprint=terms.fingerprint)
         target = ServedTarget(Engine(verifier, seed, images), description)
         self._service = VerificationService(ServedTargets(target))
         self._description = describe(description)

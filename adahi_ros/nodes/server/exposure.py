@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 ENABLED = ("ROS_SECURITY_ENABLE", "true")
 ENFORCED = ("ROS_SECURITY_STRATEGY", "Enforce")
-MORE = "; docs/security.md says how to change that"
+MORE = "; docs/how_to/secure.md says how to change that"
 
 
 def exposure(environment: Mapping[str, str]) -> str:

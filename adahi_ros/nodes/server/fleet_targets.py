@@ -11,9 +11,9 @@ from adahi_ros.nodes.common.parameters import ParameterError
 from adahi_ros.nodes.common.verifier_messages import check_signature_bounds
 from adahi_ros.nodes.server.target_verifier_parameters import TargetVerifierParameters, target_by
 from adahi_ros.protocol.description import why_not_served
-from adahi_ros.server.engine import ServedTarget
 from adahi_ros.server.ray.fleet_file import read_fleet
 from adahi_ros.server.ray.ray_policies import RayPolicies, RayVerifier
+from adahi_ros.server.service import ServedTarget
 
 FLEETS = "config/fleets"
 
@@ -47,8 +47,8 @@ def fleet_targets(
 
 
 def _target(values: TargetVerifierParameters, name: str, verifier: RayVerifier) -> ServedTarget:
-    check_signature_bounds(verifier.signature)
-    fault = why_not_served(verifier.signature)
+    check_signature_bounds(verifier.terms.signature)
+    fault = why_not_served(verifier.terms.signature)
     if fault is not None:
         raise ParameterError(f"policies.{name}: {fault}")
     return target_by(values, name, verifier, verifier.device)

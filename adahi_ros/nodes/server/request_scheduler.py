@@ -9,20 +9,20 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 from adahi_msgs.srv import VerifyDraft
 
-from adahi_ros.core.texts import NAME_LENGTH
 from adahi_ros.nodes.common.parameters import parameter
 from adahi_ros.nodes.common.qos import REQUESTS_KEPT
-from adahi_ros.nodes.common.reachable import Clients
+from adahi_ros.nodes.common.reachable import Clients, ReachableClients
 from adahi_ros.nodes.common.verifier_messages import from_request, header_of, to_reply
-from adahi_ros.nodes.server.outgoing import Outgoing, Sender
 from adahi_ros.protocol.request import Reply, Request, RequestError, RequestFault
-from adahi_ros.server.admission import Admission
+from adahi_ros.server.admission import Admission, Refusal
+from adahi_ros.server.engine import Batch
 from adahi_ros.server.request_queue import (
     LATEST_S,
     SOONEST_S,
@@ -32,7 +32,7 @@ from adahi_ros.server.request_queue import (
     Turn,
     needed_in_s,
 )
-from adahi_ros.server.service import InFlight, Served, VerificationService
+from adahi_ros.server.service import Served, VerificationService
 
 SIZE = 16
 QUOTA_HZ = 100.0
@@ -76,8 +76,14 @@ class BatchParameters:
     )
 
 
-_Taken = tuple[Request, Sender, float]
-"""A request, where its reply goes, and when it came."""
+class Sender(NamedTuple):
+    """Where a reply goes: the service that sends it, and the header of the request, both of rclpy."""
+
+    service: Any
+    header: Any
+
+
+_Turn = Turn[Sender]
 
 
 class RequestScheduler:
@@ -90,9 +96,9 @@ class RequestScheduler:
         services: each with the name of the one robot that may ask by it; '' for any.
         verification: replies.
         batch: see there.
-        served: told of each request what there is to say of it: a refusal, and that a name is shared.
-        unheard: told a request whose reply cannot reach its sender.
-        wake: called, by any thread, when something that is verified elsewhere has been.
+        served: called with what the log must say of a request: a refusal, and that a name is shared.
+        unheard: called with a request whose reply cannot reach its sender.
+        wake: called, by any thread, when a batch that is verified elsewhere is ready.
     """
 
     def __init__(
@@ -101,22 +107,20 @@ class RequestScheduler:
         verification: VerificationService,
         batch: BatchParameters,
         served: Callable[[str, str], None],
-        unheard: Callable[[Any], None],
+        unheard: Callable[[Request], None],
         wake: Callable[[], object] = lambda: None,
     ) -> None:
         self.services: Sequence[Any] = [service for _, service in services]
         self._robots = [robot for robot, _ in services]
         self._verification = verification
         self._batch = batch
-        self._served = served
-        self._clients = Clients()
-        self._outgoing = Outgoing(unheard)
-        self._waiting: RequestQueue[_Taken] = RequestQueue(batch.waiting)
+        self._served, self._unheard, self._wake = served, unheard, wake
+        self._clients, self._reachable = Clients(), ReachableClients()
+        self._waiting: RequestQueue[Sender] = RequestQueue(batch.waiting)
         self._admission = Admission(batch.quota_hz)
         self._most_waited = 0
         self._all_held = False
-        self._under_way: list[tuple[InFlight, list[_Taken], float]] = []
-        self._wake = wake
+        self._in_flight: list[tuple[Batch, list[_Turn], float]] = []
         self._refuses_late = batch.late == "refuse"
 
     def __len__(self) -> int:
@@ -125,8 +129,8 @@ class RequestScheduler:
 
     @property
     def wait_s(self) -> float:
-        """How long until there is something to serve, if nothing comes; infinite where nothing waits."""
-        if any(under_way.begun.done for under_way, _, _ in self._under_way):
+        """How long until there is something to serve, if nothing arrives; infinite where nothing waits."""
+        if any(batch.done for batch, _, _ in self._in_flight):
             return 0.0
         if not len(self._waiting) or self._all_held:
             return math.inf
@@ -135,61 +139,54 @@ class RequestScheduler:
         return max(0.0, self._waiting.oldest_s + self._batch.wait_s - time.monotonic())
 
     def take_in(self, robot: str, request: VerifyDraft.Request, header: Any) -> None:
-        """Take a request that came by a robot's service; the rest is taken by `serve`."""
-        service = self.services[self._robots.index(robot)]
-        self._admit(robot, request, self._sender(service, request, header), time.monotonic())
+        """Take a request that arrived by a robot's service; `serve` takes the others."""
+        self._admit(robot, request, Sender(self.services[self._robots.index(robot)], header))
 
     def serve(self) -> bool:
         """Serve the requests whose turn it is; return whether there were any."""
-        self._take_all()
+        for robot, message, sender in self._take():
+            self._admit(robot, message, sender)
         if self.wait_s > 0.0:
             return False
         self._finish()
-        self._refuse_late()
+        if self._refuses_late:
+            for late in self._waiting.take_late(time.monotonic()):
+                self._refuse(late, self._admission.late(len(self._waiting)))
         turns = self._waiting.take(self._batch.size, self._verification.held())
         self._all_held = not turns
         self._most_waited = max(self._most_waited, len(self._waiting))
         if turns:
             self._begin(turns)
-        self._finish()  # what is verified in this process is there by now
+        self._finish()  # what is verified in this process is ready by now
         return True
 
-    def _refuse_late(self) -> None:
-        """Refuse requests whose replies were needed before now, where that is wanted."""
-        if self._refuses_late:
-            for request, sender, came_s in self._waiting.take_late(time.monotonic()):
-                refusal = self._admission.late(len(self._waiting))
-                self._send(request, sender, self._verification.busy(request, refusal), came_s)
-
-    def _begin(self, turns: list[_Taken]) -> None:
+    def _begin(self, turns: list[_Turn]) -> None:
         """Have requests verified."""
         begun_s = time.monotonic()
         until_s = begun_s + LATEST_S
         if self._refuses_late:
             unsaid_s = self._batch.deadline_s
-            until_s = max(came_s + needed_in_s(request, unsaid_s) for request, _, came_s in turns)
-        for under_way in self._verification.begin([request for request, _, _ in turns], until_s):
-            taken = [turns[place] for place in under_way.places]
-            self._under_way.append((under_way, taken, begun_s))
-            under_way.begun.when_done(self._wake)
+            until_s = max(turn.came_s + needed_in_s(turn.request, unsaid_s) for turn in turns)
+        for places, batch in self._verification.begin([turn.request for turn in turns], until_s):
+            self._in_flight.append((batch, [turns[place] for place in places], begun_s))
+            batch.when_done(self._wake)
 
     def _finish(self) -> None:
         """Reply to the requests that have been verified."""
-        done = [each for each in self._under_way if each[0].begun.done]
-        for each in done:
-            under_way, taken, begun_s = each
-            side_by_side = len(self._under_way)
-            self._under_way.remove(each)
+        for each in [each for each in self._in_flight if each[0].done]:
+            batch, turns, begun_s = each
+            side_by_side = len(self._in_flight)
+            self._in_flight.remove(each)
             now_s = time.monotonic()
-            replies = self._verification.finish(under_way, now_s)
-            self._verification.spent(len(taken), now_s - begun_s)
-            clients = [sender.client for _, sender, _ in taken]
+            replies = self._verification.finish(batch, now_s)
+            self._verification.spent(len(turns), now_s - begun_s)
+            clients = [turn.client for turn in turns]
             self._admission.served(clients, (now_s - begun_s) / side_by_side, now_s)
-            for (request, sender, came_s), served in zip(taken, replies, strict=True):
-                self._reply(request, sender, served, came_s)
+            for turn, served in zip(turns, replies, strict=True):
+                self._reply(turn, served)
 
     def most_waited(self) -> int:
-        """Return how many waited at once while one was served, at most, since this was asked before."""
+        """Return how many waited at once while one was served, at most, since the call before."""
         most, self._most_waited = self._most_waited, 0
         return most
 
@@ -200,86 +197,81 @@ class RequestScheduler:
         replies than may wait, and gives up after `DISMISSING_S`.
         """
         end_s = time.monotonic() + DISMISSING_S
-        for request, sender, came_s in self._unserved():
+        for turn in self._unserved():
             if time.monotonic() < end_s:
-                self._send(request, sender, self._verification.dismissed(request), came_s)
+                self._send(turn, self._verification.dismissed(turn.request))
         self._waiting = RequestQueue()
-        for under_way, _, _ in self._under_way:
-            self._verification.abandon(under_way)
-        self._under_way.clear()
+        for batch, _, _ in self._in_flight:
+            self._verification.abandon(batch)
+        self._in_flight.clear()
         self._clients.close()
 
-    def _unserved(self) -> Iterator[_Taken]:
+    def _unserved(self) -> Iterator[_Turn]:
         """Return the requests that have no reply yet."""
-        for turn in tuple(self._waiting):
-            yield turn.item
-        for _, taken, _ in self._under_way:
-            yield from taken
+        yield from tuple(self._waiting)
+        for _, turns, _ in self._in_flight:
+            yield from turns
         for _, message, sender in self._take():
-            yield header_of(message), sender, time.monotonic()
+            yield self._turn(header_of(message), sender)
 
-    def _take_all(self) -> None:
-        """Have the requests wait that have come, as far as they are let in."""
-        for robot, message, sender in self._take():
-            self._admit(robot, message, sender, time.monotonic())
+    def _turn(self, request: Request, sender: Sender) -> _Turn:
+        client = self._clients.client_of(sender.header) or request.robot_id
+        return Turn(request, sender, time.monotonic(), client)
 
-    def _admit(self, robot: str, message: VerifyDraft.Request, sender: Sender, now_s: float) -> None:
-        header, verification, client = header_of(message), self._verification, sender.client
-        if self._outgoing.paused(client):
+    def _admit(self, robot: str, message: VerifyDraft.Request, sender: Sender) -> None:
+        """Have a request wait, as far as it is let in."""
+        turn = self._turn(header_of(message), sender)
+        header, client, now_s = turn.request, turn.client, turn.came_s
+        if self._reachable.paused(client):
             return
         refusal = self._admission.over_quota(robot or header.robot_id, now_s, client)
         if refusal is not None:
-            reply = verification.busy(header, refusal)
+            reply = self._verification.busy(header, refusal)
             if not refusal.told:
-                self._send(header, sender, reply, now_s)
+                self._send(turn, reply)
             return
         request = from_request(message)
         if robot not in ("", request.robot_id):  # it must not take the turn of another robot
-            (served,) = verification.replies([replace(header, fault=_wrong_name(robot, header))], now_s)
-            self._reply(header, sender, served, now_s)
+            fault = _wrong_name(robot, header)
+            (served,) = self._verification.replies([replace(header, fault=fault)], now_s)
+            self._reply(turn, served)
             return
-        image_bytes = sum(map(len, request.window.rows.images))
-        self._make_room(request.robot_id, client)
-        if not self._waiting.has_room(request.robot_id, image_bytes):
-            refusal = self._admission.full(len(self._waiting))
-            self._send(request, sender, verification.busy(request, refusal), now_s)
+        turn = replace(turn, request=request)
+        turn = turn.due(self._batch.deadline_s, self._admission.used_s(client, now_s))
+        if not self._waiting.has_room(request.robot_id):  # whoever has the most requests gives one up
+            displaced = self._waiting.displace(client)
+            if displaced is not None:
+                self._refuse(displaced, self._admission.full(len(self._waiting)))
+        if not self._waiting.has_room(request.robot_id, turn.image_bytes):
+            self._refuse(turn, self._admission.full(len(self._waiting)))
             return
-        used_s, unsaid_s = self._admission.used_s(client, now_s), self._batch.deadline_s
-        turn = Turn.of(request, (request, sender, now_s), now_s, image_bytes, unsaid_s, used_s, client)
         self._all_held = False
-        for overtaken, its_sender, came_s in self._waiting.add(turn):
-            self._send(overtaken, its_sender, verification.overtaken(overtaken), came_s)
-
-    def _make_room(self, robot_id: str, client: Hashable) -> None:
-        """Where as many wait as may, refuse a request of the client that has the most of them."""
-        if self._waiting.has_room(robot_id):
-            return
-        displaced = self._waiting.displace(client)
-        if displaced is not None:
-            request, sender, came_s = displaced
-            refusal = self._admission.full(len(self._waiting))
-            self._send(request, sender, self._verification.busy(request, refusal), came_s)
+        for overtaken in self._waiting.add(turn):
+            self._send(overtaken, self._verification.overtaken(overtaken.request))
 
     def _take(self) -> Iterator[tuple[str, VerifyDraft.Request, Sender]]:
         """Take requests from DDS, each with the robot that may ask by its service."""
         for robot, service in zip(self._robots, self.services, strict=True):
-            for _ in range(REQUESTS_KEPT):  # no more: who floods is not to keep it from serving
+            for _ in range(REQUESTS_KEPT):  # no more: a flood must not keep it from serving
                 request, header = service.handle.service_take_request(VerifyDraft.Request)
                 if header is None:
                     break
-                yield robot, request, self._sender(service, request, header)
+                yield robot, request, Sender(service, header)
 
-    def _sender(self, service: Any, request: VerifyDraft.Request, header: Any) -> Sender:
-        client = self._clients.client_of(header) or request.robot_id[: NAME_LENGTH + 1]
-        return Sender(service, header, client)
+    def _refuse(self, turn: _Turn, refusal: Refusal) -> None:
+        self._send(turn, self._verification.busy(turn.request, refusal))
 
-    def _reply(self, request: Request, sender: Sender, served: Served, came_s: float) -> None:
-        self._send(request, sender, served.reply, came_s)
+    def _reply(self, turn: _Turn, served: Served) -> None:
+        self._send(turn, served.reply)
         if served.refusal or served.shared:
             self._served(served.refusal, served.shared)
 
-    def _send(self, request: Request, sender: Sender, reply: Reply, came_s: float) -> None:
-        self._outgoing.send(request, sender, to_reply(reply, time.monotonic() - came_s))
+    def _send(self, turn: _Turn, reply: Reply) -> None:
+        """Send a reply, or drop it where it cannot reach its client."""
+        service, header = turn.sender
+        response = to_reply(reply, time.monotonic() - turn.came_s)
+        if not self._reachable.send(turn.client, partial(service.send_response, response, header)):
+            self._unheard(turn.request)
 
 
 def _wrong_name(robot: str, request: Request) -> RequestError:

@@ -41,9 +41,8 @@ from adahi_ros.nodes.server.target_verifier_parameters import (
     served_target,
 )
 from adahi_ros.protocol.request import PROTOCOL_VERSION, Request, RequestError
-from adahi_ros.server.engine import ServedTarget, ServedTargets
 from adahi_ros.server.server_health import HealthWatch
-from adahi_ros.server.service import VerificationService, target_name
+from adahi_ros.server.service import ServedTarget, ServedTargets, VerificationService, target_name
 
 PARTING_S = 0.1  # for replies to go out: of a service that is destroyed at once, a third is lost
 WARNING_PERIOD_S = 1.0

@@ -26,8 +26,8 @@ from adahi_ros.nodes.server.target_worker import TargetWorker
 from adahi_ros.policies.registry import COMPUTE, DTYPES
 from adahi_ros.protocol.description import Description, why_not_served
 from adahi_ros.protocol.request import ROUND_TRIP_MS
-from adahi_ros.server.engine import Engine, ServedTarget
-from adahi_ros.server.service import target_name
+from adahi_ros.server.engine import Engine
+from adahi_ros.server.service import ServedTarget, target_name
 from adahi_ros.server.verifier import AGREEMENTS, SAMPLES, TargetVerifier, Verifier
 from adahi_ros.server.window_cache import MAX_AGE_S, ROBOTS_KEPT
 
@@ -255,11 +255,6 @@ def target_by(values: TargetVerifierParameters, name: str, verifier: Verifier, d
 
         images = ReceivedImages(encoder_from(values.encoder))
     engine = Engine(verifier, values.seed, images, values.cache.robots, values.cache.max_age_s)
-    description = Description(
-        name,
-        verifier.rule,
-        verifier.signature,
-        "" if images is None else images.fingerprint,
-        policy_fingerprint=verifier.fingerprint,
-    )
+    terms, eye = verifier.terms, "" if images is None else images.fingerprint
+    description = Description(name, terms.rule, terms.signature, eye, policy_fingerprint=terms.fingerprint)
     return ServedTarget(engine, description, device)

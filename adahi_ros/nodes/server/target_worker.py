@@ -10,12 +10,9 @@ from queue import SimpleQueue
 
 import numpy as np
 
-from adahi_ros.acceptance.interface import Verdict
-from adahi_ros.server.verification_request import VerificationRequest
-from adahi_ros.server.verifier import Verifier
+from adahi_ros.server.verifier import Verdicts, VerificationRequest, Verifier
 
-Said = Future[list[Verdict | Exception]]
-_Work = tuple[VerificationRequest, np.ndarray, float, Said]
+_Work = tuple[VerificationRequest, np.ndarray, float, Future[Verdicts]]
 
 
 class TargetWorker:
@@ -28,26 +25,23 @@ class TargetWorker:
     """
 
     def __init__(self, verifier: Verifier) -> None:
-        self.signature, self.draws = verifier.signature, verifier.draws
-        self.rule, self.acceptance = verifier.rule, verifier.acceptance
-        self.fingerprint = verifier.fingerprint
-        self.at_once = 1
+        self.terms, self.at_once = verifier.terms, 1
         self._work: SimpleQueue[_Work | None] = SimpleQueue()
         threading.Thread(target=_compute, args=(verifier, self._work), name="target", daemon=True).start()
         weakref.finalize(self, self._work.put, None)
 
-    def submit(self, request: VerificationRequest, draws: np.ndarray, until_s: float) -> Said:
+    def submit(self, request: VerificationRequest, draws: np.ndarray, until_s: float) -> Future[Verdicts]:
         """See `Verifier`."""
-        said: Said = Future()
-        self._work.put((request, draws, until_s, said))
-        return said
+        verdicts: Future[Verdicts] = Future()
+        self._work.put((request, draws, until_s, verdicts))
+        return verdicts
 
 
 def _compute(verifier: Verifier, work: SimpleQueue[_Work | None]) -> None:
     while (each := work.get()) is not None:
-        request, draws, until_s, said = each
+        request, draws, until_s, verdicts = each
         try:
-            said.set_result(verifier.submit(request, draws, until_s).result())
+            verdicts.set_result(verifier.submit(request, draws, until_s).result())
         except Exception as error:  # noqa: BLE001  a fault of one batch must not end the thread
-            said.set_exception(error.with_traceback(None))
-        del each, request, draws, said  # the next batch may be far away
+            verdicts.set_exception(error.with_traceback(None))
+        del each, request, draws, verdicts  # the next batch may be far away

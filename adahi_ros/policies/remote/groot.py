@@ -42,7 +42,14 @@ PROMPT = "annotation.human.task_description"
 
 @dataclass(frozen=True, kw_only=True)
 class GrootFile(ServerFile):
-    """What a file says, beside what each target's says; see docs/targets.md."""
+    """Fields of `kind: groot`.
+
+    Attributes:
+        url: `tcp://HOST:PORT`.
+        api_token: name of the environment variable that holds the server's token.
+        protocol: `n1.6` for N1.6 and N1.7; `n1.6_sim` for a server with `--use-sim-policy-wrapper`; `n1.5`.
+        actions: parts of an action and their sizes, in the robot's order.
+    """
 
     url: Annotated[str, address("tcp")]
     api_token: Secret = ""

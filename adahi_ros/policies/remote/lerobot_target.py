@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A policy that LeRobot wrote, run by LeRobot in this process (docs/targets.md).
+"""A policy that LeRobot wrote, run by LeRobot in this process (docs/reference/target_file.md).
 
     kind: lerobot
     folder: pretrained_model           # relative to this file
@@ -48,13 +48,14 @@ BLOCK = 1 << 20  # bytes
 
 @dataclass(frozen=True, kw_only=True)
 class LeRobotFile(TargetFile):
-    """What a file says, beside what each target's says.
+    """Fields of `kind: lerobot`.
 
     Attributes:
-        folder: of the policy, relative to the file.
-        device: auto, or as torch calls it.
-        dtype: in which the network computes.
-        compile: by torch.compile; the first plans then take minutes.
+        folder: that `save_pretrained` wrote, relative to this file: `config.json`, `model.safetensors`, and
+            the files of both processors.
+        device: `auto` (a GPU where there is one), `cpu`, `cuda`, `cuda:1`.
+        dtype: `float32`; `bfloat16` or `float16` by autocast.
+        compile: use torch.compile; the first plans then take minutes.
     """
 
     folder: Text

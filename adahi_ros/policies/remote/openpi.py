@@ -46,7 +46,15 @@ ACTIONS = "actions"
 
 @dataclass(frozen=True, kw_only=True)
 class OpenPiFile(ServerFile):
-    """What a file says, beside what each target's says; see docs/targets.md."""
+    """Fields of `kind: openpi`.
+
+    Attributes:
+        url: `ws://HOST:PORT` or `wss://HOST:PORT`; proxies are not used.
+        api_key: name of the environment variable that holds the server's `Api-Key`.
+        nested: send `A/B` as B in a mapping A, as for ALOHA; otherwise as one name, as for DROID and LIBERO.
+        channels_first: send images as (3, rows, columns), as for ALOHA.
+        metadata: what the server must report of itself, such as `{reset_pose: [0, -1.5]}`.
+    """
 
     url: Annotated[str, address("ws", "wss")]
     api_key: Secret = ""

@@ -60,11 +60,12 @@ def address(*schemes: str) -> WrapValidator:
 
 @dataclass(frozen=True, kw_only=True)
 class ServerFile(TargetFile):
-    """What a file says of a server.
+    """Fields of targets behind a server.
 
     Attributes:
-        timeout_s: of a question.
-        extra: by name, what is sent with each observation.
+        timeout_s: longest time that a request may take at the server, with connecting.
+        extra: constants that the policy reads and the robot does not have, by the policy's names; a list of
+            numbers becomes a float32 array.
     """
 
     timeout_s: Annotated[float, above(0.0, LONGEST_TIMEOUT_S)] = TIMEOUT_S

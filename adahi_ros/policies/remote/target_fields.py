@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the YAML file of every target here says of what that reads and proposes (docs/targets.md).
+"""Fields that every target file has: what the policy reads and proposes (docs/reference/target_file.md).
 
     history: 1
     horizon: 16                        # actions of a plan, the first of the policy's own
@@ -46,6 +46,15 @@ Shares = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class StateEntry(Schema):
+    """An entry of `state`.
+
+    Attributes:
+        size: how many numbers.
+        entries: what each number is, by the paths in the contract's `select`; a robot with others is refused.
+        as_: the policy's own name. Entries of one name are joined; `{NAME: SIZE, ...}` splits an entry.
+            By default the same name.
+    """
+
     size: Count | None = None
     entries: Names = ()
     as_: Shares | None = None
@@ -53,6 +62,14 @@ class StateEntry(Schema):
 
 @dataclass(frozen=True, kw_only=True)
 class ImageEntry(Schema):
+    """An entry of `images`.
+
+    Attributes:
+        size: `[rows, columns]` that the policy reads. The robot sends JPEGs of at most this size.
+        padded: keep the aspect, with black borders; otherwise stretch.
+        as_: the policy's own name. By default the same name.
+    """
+
     size: Annotated[Listed[Count], Field(min_length=2, max_length=2)] | None = None
     padded: bool = False
     as_: Text | None = None
@@ -60,12 +77,26 @@ class ImageEntry(Schema):
 
 @dataclass(frozen=True, kw_only=True)
 class Instruction(Schema):
+    """An `instruction` with more than true or false.
+
+    Attributes:
+        as_: the policy's own name of the sentence.
+        always: the sentence where the robot gives none.
+    """
+
     as_: Text | None = None
     always: Text = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ActionEnds(Schema):
+    """An `action_range`.
+
+    Attributes:
+        low: smallest value of each entry.
+        high: largest value of each entry.
+    """
+
     low: Listed[Number]
     high: Listed[Number]
 
@@ -83,7 +114,20 @@ def _instruction(value: Any) -> Instruction | bool:
 
 @dataclass(frozen=True, kw_only=True)
 class TargetFile(Schema):
-    """See the module; None where the file leaves it to what the policy says of itself."""
+    """Fields of every target file; None where the policy itself provides the value.
+
+    Attributes:
+        history: observations that the policy reads; at most 64, or 8 with images. By default 1.
+        horizon: actions of a plan; fewer than the policy's own are its first ones. By default the policy's.
+        rate_hz: control steps per second that actions are meant for; a robot with another rate is refused.
+        action_names: what each entry of an action is, by the paths in the contract's `select`. A robot with
+            other names, or another order, is refused.
+        state: what the policy reads, by keys of the contract; `observation` is all of it, `goal` the goal.
+        images: cameras that the policy reads, by keys of the contract.
+        instruction: the policy reads a sentence: `true`, `{as: NAME}`, or `{always: SENTENCE}`.
+        action_range: `low` and `high` of each entry. Actions beyond it are faults.
+        action_scale: unit of the action deviation, of each entry. By default what the policy gives, else 1.
+    """
 
     history: Count | None = None
     horizon: Count | None = None

@@ -26,8 +26,8 @@ from adahi_ros.core.schema import Schema, Text, above, load, must, one_of, withi
 from adahi_ros.core.texts import NAME_LENGTH
 from adahi_ros.policies.registry import BACKENDS, COMPUTE, DTYPES
 from adahi_ros.protocol.request import ROUND_TRIP_MS
-from adahi_ros.server.engine import TARGETS_MOST
 from adahi_ros.server.request_queue import LATEST_S
+from adahi_ros.server.service import TARGETS_MOST
 from adahi_ros.server.verifier import AGREEMENTS, SAMPLES
 
 MOST_CPUS = 4096

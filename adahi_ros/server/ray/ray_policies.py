@@ -17,24 +17,23 @@ import time
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.core.texts import abridged
 from adahi_ros.policies.interface import TargetUnavailableError
 from adahi_ros.server.ray.fleet_file import FleetPolicy, application_of
 from adahi_ros.server.ray.ray_head import check_installed
-from adahi_ros.server.verification_request import VerificationRequest
+from adahi_ros.server.verifier import Verdicts, VerificationRequest
+
+T = TypeVar("T")
 
 RETRY_AFTER_S = 0.25  # robots come again while Ray is away
 LOOK_S = 0.1  # for a Ray that is away
 NOTICE_S = 1.0  # from the first call that fails of a Ray that dies to the end of its head's connection
 PAUSE_S = 0.02  # before a batch goes to another replica
 DEPLOYED_S = 300.0  # a policy's first replica, its weights loaded
-
-Told = list[Verdict | Exception]
 
 
 @dataclass(eq=False)
@@ -60,19 +59,14 @@ class RayVerifier:
     """
 
     def __init__(self, policies: RayPolicies, policy: FleetPolicy, described: Any) -> None:
-        self.signature = described.signature
-        self.draws = described.draws
-        self.rule = described.rule
-        self.acceptance = described.acceptance
-        self.fingerprint = described.fingerprint
-        self.device = described.device
+        self.terms, self.device = described.terms, described.device
         self.at_once = policy.replicas.most * policy.replicas.under_way
         self._policies = policies
         self._policy = policy
 
-    def submit(self, request: VerificationRequest, draws: np.ndarray, until_s: float) -> Future[Told]:
+    def submit(self, request: VerificationRequest, draws: np.ndarray, until_s: float) -> Future[Verdicts]:
         """See `Verifier`; its clock is `time.monotonic`."""
-        return self._policies.submit(self._policy, request, draws, until_s)
+        return self._policies.run(self._policies.verdicts(self._policy, request, draws, until_s))
 
 
 class RayPolicies:
@@ -107,36 +101,31 @@ class RayPolicies:
             ValueError: there is no Ray, or a policy cannot be deployed; says why.
         """
         try:
-            self._run(self._connect()).result()
+            self.run(self._connect()).result()
         except Exception as error:
-            reason = abridged(" ".join(str(error).split()))
-            raise ValueError(f"ray: {self._address!r}, {type(error).__name__}: {reason}") from error
-        self._kept = self._run(self._keep())
+            raise ValueError(f"ray: {self._address!r}, {_fault(error)}") from error
+        self._kept = self.run(self._keep())
         return [RayVerifier(self, each, self._described[each.name]) for each in self._policies]
 
     def close(self) -> None:
         """Leave Ray; the policies stay there."""
         if self._kept is not None:
             self._kept.cancel()
-        self._run(self._leave()).result()
+        self.run(self._leave()).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
 
-    def submit(
-        self, policy: FleetPolicy, request: VerificationRequest, draws: np.ndarray, until_s: float
-    ) -> Future[Told]:
-        """See `Verifier.submit`."""
-        return self._run(self._ask(policy, request, draws, until_s))
-
-    def _run(self, coroutine: Coroutine[Any, Any, Any]) -> Future[Any]:
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
+        """Run a coroutine in the thread of Ray's calls."""
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
 
     # Asking
 
-    async def _ask(
+    async def verdicts(
         self, policy: FleetPolicy, request: VerificationRequest, draws: np.ndarray, until_s: float
-    ) -> Told:
+    ) -> Verdicts:
+        """Return the verdicts on a batch, which goes to replicas in parts; raises nothing."""
         count = len(draws)
         parts = np.array_split(np.arange(count), -(-count // policy.batch))
         asked = (self._ask_some(policy, request.rows(rows), draws[rows], until_s) for rows in parts)
@@ -147,7 +136,7 @@ class RayPolicies:
 
     async def _ask_some(
         self, policy: FleetPolicy, request: VerificationRequest, draws: np.ndarray, until_s: float
-    ) -> Told:
+    ) -> Verdicts:
         """Ask one replica after the other until one replies."""
         from ray.exceptions import RayActorError, RayTaskError
         from ray.serve.exceptions import ReplicaUnavailableError
@@ -195,7 +184,7 @@ class RayPolicies:
         try:
             await self._connect()
         except Exception as error:  # noqa: BLE001  Ray raises what it likes while it starts
-            self._say(f"Ray is not back yet: {abridged(' '.join(str(error).split()))}")
+            self._say(f"Ray is not back yet: {_words(error)}")
             await self._disconnected()
             return False
         return True
@@ -205,7 +194,7 @@ class RayPolicies:
         try:
             await asyncio.to_thread(_disconnect)
         except Exception as error:  # noqa: BLE001  nobody would look for Ray any more
-            self._say(f"Ray was not left in order: {abridged(' '.join(str(error).split()))}")
+            self._say(f"Ray was not left in order: {_words(error)}")
 
     async def _watch(self) -> None:
         """Wait until there is no head any more."""
@@ -225,15 +214,16 @@ class RayPolicies:
     async def _connect(self) -> None:
         handles = await asyncio.to_thread(self._handles)
         for policy in self._policies:
-            described = await asyncio.wait_for(_of(handles[policy.name].describe.remote()), DEPLOYED_S)
+            described = await asyncio.wait_for(handles[policy.name].describe.remote(), DEPLOYED_S)
             if described.made_of != policy:
                 self._say(f"policy {policy.name!r} is there and is another; it is deployed anew")
                 handles[policy.name] = await asyncio.to_thread(_deployed, policy)
-                described = await asyncio.wait_for(_of(handles[policy.name].describe.remote()), DEPLOYED_S)
+                described = await asyncio.wait_for(handles[policy.name].describe.remote(), DEPLOYED_S)
             before = self._described.setdefault(policy.name, described)
-            if _without_weights(before.signature) != _without_weights(described.signature):
+            was, now = before.terms, described.terms
+            if replace(was.signature, parameters=0) != replace(now.signature, parameters=0):
                 raise ValueError(f"policy {policy.name!r} is back, and reads or proposes something else")
-            if before.fingerprint != described.fingerprint:
+            if was.fingerprint != now.fingerprint:
                 self._say(f"policy {policy.name!r} is back with other weights than robots are told")
         self._connection = _Connection(handles, self._loop.create_future())
 
@@ -263,14 +253,14 @@ class RayPolicies:
         await self._disconnected()
 
 
-async def _replied(connection: _Connection, handle: Any, asked: Any, left_s: float) -> Told | None:
+async def _replied(connection: _Connection, handle: Any, asked: Any, left_s: float) -> Verdicts | None:
     """Return what a replica says to a batch; None where it is to be asked again, if there is time.
 
     Raises:
         Exception: whatever Ray or the replica does.
     """
     response = handle.verify.remote(asked)
-    replied = asyncio.ensure_future(_of(response))
+    replied = asyncio.ensure_future(response)
     await asyncio.wait((replied, connection.gone), timeout=left_s, return_when=asyncio.FIRST_COMPLETED)
     if not replied.done():
         replied.cancel()
@@ -279,7 +269,7 @@ async def _replied(connection: _Connection, handle: Any, asked: Any, left_s: flo
     if replied.cancelled():  # by Ray, as it ends
         await asyncio.sleep(PAUSE_S)
         return None
-    told: Told = replied.result()
+    told: Verdicts = replied.result()
     return told
 
 
@@ -289,12 +279,12 @@ async def _ends(connection: _Connection, wait_s: float) -> bool:
     return connection.gone.done()
 
 
+def _words(error: BaseException) -> str:
+    return abridged(" ".join(str(error).split()))
+
+
 def _fault(error: BaseException) -> RuntimeError:
-    return RuntimeError(f"{type(error).__name__}: {abridged(' '.join(str(error).split()))}")
-
-
-async def _of(response: Any) -> Any:
-    return await response
+    return RuntimeError(f"{type(error).__name__}: {_words(error)}")
 
 
 async def _there(host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -345,7 +335,3 @@ def _disconnect() -> None:
     # Ray Serve would take this controller for the next Ray's, which counts its clients anew.
     context._set_global_client(None)
     ray.shutdown()
-
-
-def _without_weights(signature: Any) -> Any:
-    return replace(signature, parameters=0)

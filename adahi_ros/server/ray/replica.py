@@ -16,17 +16,15 @@ from typing import Any
 import numpy as np
 from ray import serve
 
-from adahi_ros.acceptance.interface import Acceptance, Verdict
+from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.acceptance.registry import semantic_arguments
 from adahi_ros.core.assets import CHECKPOINTS, named
-from adahi_ros.core.signature import Signature
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import TargetUnavailableError
 from adahi_ros.policies.slowed import SlowedPolicy
 from adahi_ros.protocol.request import RequestError
 from adahi_ros.server.ray.fleet_file import FleetPolicy
-from adahi_ros.server.verification_request import VerificationRequest, joined, kind_of
-from adahi_ros.server.verifier import TargetVerifier
+from adahi_ros.server.verifier import TargetVerifier, Terms, Verdicts, VerificationRequest, joined, kind_of
 
 STUCK_S = 60.0  # of one batch; then the replica is not healthy, and Ray Serve replaces it
 
@@ -40,16 +38,12 @@ class ReplicaDescription:
 
     Attributes:
         made_of: as the fleet's file has it.
-        signature, draws, rule, acceptance, fingerprint: see `Verifier`.
+        terms: see `Verifier`.
         device: where it computes.
     """
 
     made_of: FleetPolicy
-    signature: Signature
-    draws: int
-    rule: str
-    acceptance: Acceptance
-    fingerprint: str
+    terms: Terms
     device: str
 
 
@@ -69,7 +63,7 @@ class Replica:
         device = policy.device
         if made_of.added_compute_s:
             policy = SlowedPolicy(policy, made_of.added_compute_s, time.sleep)
-        self._verifier = verifier = TargetVerifier(
+        self._verifier = TargetVerifier(
             policy,
             made_of.rule,
             made_of.temperature,
@@ -78,15 +72,7 @@ class Replica:
             distance=made_of.distance,
             arguments=semantic_arguments(**asdict(made_of.semantic)) if made_of.rule == "semantic" else {},
         )
-        self._description = ReplicaDescription(
-            made_of,
-            verifier.signature,
-            verifier.draws,
-            verifier.rule,
-            verifier.acceptance,
-            verifier.fingerprint,
-            device,
-        )
+        self._description = ReplicaDescription(made_of, self._verifier.terms, device)
         self._begun_s = float("inf")
         self.verify.set_max_batch_size(made_of.batch)
         policy.propose(policy.signature.nothing(), np.zeros((1, policy.draws)))  # the first takes longest
@@ -96,7 +82,7 @@ class Replica:
         return self._description
 
     @serve.batch(max_batch_size=1, batch_wait_timeout_s=0.0, batch_size_fn=_robots)
-    async def verify(self, asked: list[Asked]) -> list[list[Verdict | Exception]]:
+    async def verify(self, asked: list[Asked]) -> list[Verdicts]:
         """Verify what has come, each as `TargetVerifier.verify_each` does; all that is alike at once."""
         self._begun_s = time.monotonic()
         try:
@@ -115,9 +101,9 @@ class Replica:
             raise RuntimeError(f"a batch takes more than {STUCK_S:g} s")
 
 
-def verified(verifier: TargetVerifier, asked: Sequence[Asked]) -> list[list[Verdict | Exception]]:
+def verified(verifier: TargetVerifier, asked: Sequence[Asked]) -> list[Verdicts]:
     """Return of each what `verify_each` does; all that is alike is asked about at once."""
-    told: dict[int, list[Verdict | Exception]] = {}
+    told: dict[int, Verdicts] = {}
     kinds = dict.fromkeys(kind_of(request) for request, _ in asked)
     for kind in kinds:
         places = [place for place, (request, _) in enumerate(asked) if kind_of(request) == kind]

@@ -31,8 +31,7 @@ from adahi_ros.lab.evaluation.rollout import Log, rollout
 from adahi_ros.lab.methods.methods import gated
 from adahi_ros.lab.tasks.camera import CameraTask
 from adahi_ros.robot.controller import Controller
-from adahi_ros.server.verification_request import VerificationRequest
-from adahi_ros.server.verifier import TargetVerifier
+from adahi_ros.server.verifier import TargetVerifier, VerificationRequest
 from adahi_ros.vision.encoder import Encoder
 from adahi_ros.vision.images import from_jpeg, jpeg_within, to_jpeg
 

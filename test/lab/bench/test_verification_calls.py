@@ -20,8 +20,7 @@ from adahi_ros.policies.interface import Policy
 from adahi_ros.protocol.description import Wants
 from adahi_ros.protocol.request import sent_codes
 from adahi_ros.protocol.window import WireWindow
-from adahi_ros.server.verification_request import VerificationRequest
-from adahi_ros.server.verifier import TargetVerifier, verification_uniforms
+from adahi_ros.server.verifier import TargetVerifier, VerificationRequest, verification_uniforms
 
 SEED, EPISODE = 3, 5
 EVEN = np.full((2, 4), 0.25)

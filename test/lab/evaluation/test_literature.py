@@ -171,7 +171,7 @@ def test_a_page_has_every_line_with_what_was_measured() -> None:
 
 
 def test_the_docs_have_them_all() -> None:
-    page = asset("docs/methods.md").read_text()
+    page = asset("docs/research/methods.md").read_text()
     for each in LITERATURE:
         assert each.name in page
         assert f"`{each.file}`" in page
@@ -183,6 +183,6 @@ def test_the_docs_have_them_all() -> None:
 
 
 def test_every_page_of_a_method_is_found_from_the_table() -> None:
-    page = asset("docs/methods.md").read_text()
-    for each in asset("docs/methods").glob("*.md"):
+    page = asset("docs/research/methods.md").read_text()
+    for each in asset("docs/research/methods").glob("*.md"):
         assert re.search(rf"^\| \[[^]]+\]\(methods/{each.name}\) \|", page, re.MULTILINE), each.name

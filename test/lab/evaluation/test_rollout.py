@@ -20,8 +20,7 @@ from adahi_ros.lab.tasks import make
 from adahi_ros.lab.tasks.task_interface import Task
 from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling
 from adahi_ros.robot.controller import Controller
-from adahi_ros.server.verification_request import VerificationRequest
-from adahi_ros.server.verifier import TargetVerifier, VerificationDraws
+from adahi_ros.server.verifier import TargetVerifier, VerificationDraws, VerificationRequest
 
 MANY = 4000
 GATE = ThresholdedGate(

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from adahi_ros.policies.interface import Policy
+from adahi_ros.robot.diagnosis import News
 from adahi_ros.robot.hedged_transport import HedgedTransport
-from adahi_ros.robot.robot_health import News
 from adahi_ros.robot.transport import Transport
 from test.robot.conftest import DRAFT, Robot, SimulatedLink, SimulatedVerifier
 
@@ -69,8 +69,11 @@ class HedgedRobot(Robot):
         return [news.text for news in self.news]
 
 
+MakeHedged = Callable[..., HedgedRobot]
+
+
 @pytest.fixture
-def make_hedged(fixed_policy: Callable[..., Policy]) -> Callable[..., HedgedRobot]:
+def make_hedged(fixed_policy: Callable[..., Policy]) -> MakeHedged:
     def make(hedge: str = "late", **named: Any) -> HedgedRobot:
         return HedgedRobot(fixed_policy(DRAFT), hedge, **named)
 
@@ -78,10 +81,8 @@ def make_hedged(fixed_policy: Callable[..., Policy]) -> Callable[..., HedgedRobo
 
 
 @pytest.fixture
-def robot(make_hedged: Callable[..., HedgedRobot]) -> HedgedRobot:
-    made = make_hedged()
-    made.connect()
-    return made
+def robot(make_hedged: MakeHedged) -> HedgedRobot:
+    return make_hedged().connect()
 
 
 def requests_to(link: SimulatedLink) -> int:

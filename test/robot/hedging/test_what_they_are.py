@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -13,12 +12,10 @@ from adahi_ros.protocol.request import RequestFault
 from adahi_ros.robot.hedged_transport import FIRST_NAMED_S, QUIET_S, REFRESH_S
 from adahi_ros.robot.session import DESCRIBE_RETRY_S, VerifierState
 from test.robot.conftest import WEIGHTS
-from test.robot.hedging.conftest import HedgedRobot, requests_to
+from test.robot.hedging.conftest import HedgedRobot, MakeHedged, requests_to
 
 
-def test_a_backup_of_another_policy_is_refused_by_name_and_not_asked(
-    make_hedged: Callable[..., HedgedRobot],
-) -> None:
+def test_a_backup_of_another_policy_is_refused_by_name_and_not_asked(make_hedged: MakeHedged) -> None:
     robot = make_hedged("at_once")
     robot.backup.describe_otherwise(parameters=12)
     robot.connect()
@@ -42,9 +39,7 @@ REFUSED = (
 ALLOWED = "verifier backup is asked although its weights are unknown"
 
 
-def test_a_backup_with_other_weights_of_the_same_sizes_is_not_asked(
-    make_hedged: Callable[..., HedgedRobot],
-) -> None:
+def test_a_backup_with_other_weights_of_the_same_sizes_is_not_asked(make_hedged: MakeHedged) -> None:
     robot = make_hedged("at_once")
     robot.backup.load(OTHER)
     robot.connect()
@@ -57,8 +52,8 @@ def test_a_backup_with_other_weights_of_the_same_sizes_is_not_asked(
 
 @pytest.mark.parametrize("unknown", [("first",), ("backup",), ("first", "backup")])
 @pytest.mark.parametrize(("allowed", "text", "asked"), [(False, REFUSED, 0), (True, ALLOWED, 50)])
-def test_a_backup_with_unknown_weights_needs_permission_and_one_warning_says_so(
-    make_hedged: Callable[..., HedgedRobot], unknown: tuple[str, ...], allowed: bool, text: str, asked: int
+def test_a_backup_with_unknown_weights_needs_permission_and_warns_once(
+    make_hedged: MakeHedged, unknown: tuple[str, ...], allowed: bool, text: str, asked: int
 ) -> None:
     robot = make_hedged("at_once", hedge_unknown=allowed)
     for name, verifier in (("first", robot.verifier), ("backup", robot.backup)):
@@ -70,11 +65,8 @@ def test_a_backup_with_unknown_weights_needs_permission_and_one_warning_says_so(
     assert (requests_to(robot.link), requests_to(robot.backup_link)) == (50, asked)
 
 
-def test_a_backup_that_loads_other_weights_is_found_out_while_it_is_asked(
-    make_hedged: Callable[..., HedgedRobot],
-) -> None:
-    robot = make_hedged("at_once")
-    robot.connect()
+def test_a_backup_that_loads_other_weights_is_found_out_while_it_is_asked(make_hedged: MakeHedged) -> None:
+    robot = make_hedged("at_once").connect()
     robot.steps(2)
     robot.backup.load(OTHER)
     robot.pass_time(REFRESH_S)
@@ -88,11 +80,8 @@ def test_a_backup_that_loads_other_weights_is_found_out_while_it_is_asked(
     assert robot.changes == [VerifierState.READY]  # the first was there all the time
 
 
-def test_a_first_that_loads_other_weights_begins_anew_and_the_backup_follows_it(
-    make_hedged: Callable[..., HedgedRobot],
-) -> None:
-    robot = make_hedged("at_once")
-    robot.connect()
+def test_a_first_that_loads_other_weights_is_followed_by_the_backup(make_hedged: MakeHedged) -> None:
+    robot = make_hedged("at_once").connect()
     robot.steps(2)
     robot.verifier.load(OTHER)
     robot.pass_time(REFRESH_S + 0.5)
@@ -107,7 +96,7 @@ def test_a_first_that_loads_other_weights_begins_anew_and_the_backup_follows_it(
     assert all(record.verified for record in robot.records)
 
 
-def test_a_backup_that_is_alone_may_load_other_weights(make_hedged: Callable[..., HedgedRobot]) -> None:
+def test_a_backup_that_is_alone_may_load_other_weights(make_hedged: MakeHedged) -> None:
     robot = make_hedged()
     robot.link.present = False
     robot.loop.start(10.0)
@@ -120,11 +109,8 @@ def test_a_backup_that_is_alone_may_load_other_weights(make_hedged: Callable[...
     assert all(record.verified for record in robot.records)
 
 
-def test_a_request_says_the_same_of_the_link_to_each_verifier(
-    make_hedged: Callable[..., HedgedRobot],
-) -> None:
-    robot = make_hedged("at_once")
-    robot.connect()
+def test_a_request_says_the_same_of_the_link_to_each_verifier(make_hedged: MakeHedged) -> None:
+    robot = make_hedged("at_once").connect()
     robot.steps(5)
     told, others = (
         [request.round_trip_ms for request, _ in link.updates] for link in (robot.link, robot.backup_link)
@@ -133,7 +119,7 @@ def test_a_request_says_the_same_of_the_link_to_each_verifier(
     assert told[0] == 0.0 < min(told[1:])
 
 
-def test_that_a_verifier_is_gone_or_back_is_said_once_each_and_not_time_and_again(
+def test_that_a_verifier_is_gone_or_back_is_logged_once_each(
     robot: HedgedRobot,
 ) -> None:
     robot.backup_link.present = False
@@ -152,9 +138,7 @@ def test_that_a_verifier_is_gone_or_back_is_said_once_each_and_not_time_and_agai
     assert robot.texts[-1] == "verifier backup is back"
 
 
-def test_a_backup_that_comes_later_is_asked_only_once_it_has_described_itself(
-    make_hedged: Callable[..., HedgedRobot],
-) -> None:
+def test_a_backup_that_comes_later_is_asked_once_it_has_described_itself(make_hedged: MakeHedged) -> None:
     robot = make_hedged("at_once")
     robot.backup_link.present = False
     robot.connect()
@@ -166,11 +150,8 @@ def test_a_backup_that_comes_later_is_asked_only_once_it_has_described_itself(
     assert requests_to(robot.backup_link) == 1
 
 
-def test_a_backup_that_became_another_while_the_robot_was_away_is_not_asked(
-    make_hedged: Callable[..., HedgedRobot],
-) -> None:
-    robot = make_hedged("at_once")
-    robot.connect()
+def test_a_backup_that_changed_while_the_robot_was_away_is_not_asked(make_hedged: MakeHedged) -> None:
+    robot = make_hedged("at_once").connect()
     robot.steps(2)
     robot.loop.stop()
     robot.backup.describe_otherwise(parameters=12)
@@ -184,9 +165,7 @@ def test_a_backup_that_became_another_while_the_robot_was_away_is_not_asked(
     assert robot.texts[-1].startswith("verifier backup is not asked: parameters: 12")
 
 
-def test_without_the_first_the_backup_says_what_the_target_is(
-    make_hedged: Callable[..., HedgedRobot],
-) -> None:
+def test_without_the_first_the_backup_says_what_the_target_is(make_hedged: MakeHedged) -> None:
     robot = make_hedged()
     robot.link.present = False
     robot.loop.start(10.0)
@@ -196,7 +175,7 @@ def test_without_the_first_the_backup_says_what_the_target_is(
     assert all(record.verified for record in robot.records)
 
 
-def test_the_first_says_what_the_target_is_however_late(make_hedged: Callable[..., HedgedRobot]) -> None:
+def test_the_first_says_what_the_target_is_however_late(make_hedged: MakeHedged) -> None:
     """The session shakes hands anew, and the backup is not asked any more."""
     robot = make_hedged("at_once")
     robot.link.present = False
@@ -213,7 +192,7 @@ def test_the_first_says_what_the_target_is_however_late(make_hedged: Callable[..
     assert all(record.verified for record in robot.records)
 
 
-def test_a_backup_carries_on_where_the_first_is_gone_and_the_session_sees_no_gap(robot: HedgedRobot) -> None:
+def test_a_backup_carries_on_where_the_first_is_gone_without_a_gap(robot: HedgedRobot) -> None:
     robot.steps(3)
     robot.link.present = False
     robot.steps(5, first=3)
@@ -228,7 +207,7 @@ def test_a_backup_carries_on_where_the_first_is_gone_and_the_session_sees_no_gap
     assert robot.records[-1].verified
 
 
-def test_where_neither_replies_the_breaker_opens_and_a_probe_to_either_closes_it(robot: HedgedRobot) -> None:
+def test_where_neither_replies_the_breaker_opens_until_a_probe_succeeds(robot: HedgedRobot) -> None:
     robot.steps(3)
     robot.verifier.replies = robot.backup.replies = False
     robot.steps(6, first=3)
@@ -240,7 +219,7 @@ def test_where_neither_replies_the_breaker_opens_and_a_probe_to_either_closes_it
     assert all(record.verified for record in robot.records[-2:])
 
 
-def test_the_first_that_knows_no_such_target_is_named(make_hedged: Callable[..., HedgedRobot]) -> None:
+def test_the_first_that_knows_no_such_target_is_named(make_hedged: MakeHedged) -> None:
     robot = make_hedged()
     robot.verifier.description = replace(robot.verifier.description, protocol=99)
     robot.loop.start(10.0)
@@ -249,11 +228,8 @@ def test_the_first_that_knows_no_such_target_is_named(make_hedged: Callable[...,
     assert robot.session.trouble.startswith("protocol")
 
 
-def test_a_robot_that_goes_by_plans_is_not_starved_by_a_dead_first(
-    make_hedged: Callable[..., HedgedRobot],
-) -> None:
-    robot = make_hedged(gate="never", plans=8)
-    robot.connect()
+def test_a_robot_that_goes_by_plans_is_not_starved_by_a_dead_first(make_hedged: MakeHedged) -> None:
+    robot = make_hedged(gate="never", plans=8).connect()
     for step in range(100):
         if step == 40:
             robot.verifier.replies = False
@@ -272,7 +248,7 @@ def test_a_dead_backup_is_not_asked_but_for_probes(robot: HedgedRobot) -> None:
     assert robot.backup_link.described > 20
 
 
-def test_where_only_a_backup_of_another_policy_is_left_there_is_no_verifier(robot: HedgedRobot) -> None:
+def test_with_only_a_backup_of_another_policy_there_is_no_verifier(robot: HedgedRobot) -> None:
     robot.backup.describe_otherwise(parameters=12)
     robot.backup_link.present = False
     robot.pass_time(0.1)
@@ -286,7 +262,7 @@ def test_where_only_a_backup_of_another_policy_is_left_there_is_no_verifier(robo
     assert requests_to(robot.backup_link) == 0
 
 
-def test_where_all_were_gone_whoever_comes_is_asked_what_it_is_as_at_the_start(robot: HedgedRobot) -> None:
+def test_where_all_were_gone_a_new_one_describes_itself_as_at_the_start(robot: HedgedRobot) -> None:
     robot.steps(2)
     robot.link.present = robot.backup_link.present = False
     robot.pass_time(0.2)
@@ -297,9 +273,7 @@ def test_where_all_were_gone_whoever_comes_is_asked_what_it_is_as_at_the_start(r
     assert robot.session.target.parameters == 12
 
 
-def test_a_first_that_cannot_say_what_it_is_at_the_start_is_asked_again(
-    make_hedged: Callable[..., HedgedRobot],
-) -> None:
+def test_a_first_that_cannot_say_what_it_is_at_the_start_is_asked_again(make_hedged: MakeHedged) -> None:
     robot = make_hedged()
     robot.backup_link.present = False
     robot.verifier.undescribed = "target: no policy of this name is there"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,15 @@ from adahi_ros.robot.link_estimate import FIRST_S
 from adahi_ros.robot.session import VerifierState
 from adahi_ros.robot.transport import HEDGES
 from adahi_ros.robot.verifier_endpoint import ENOUGH
-from test.robot.hedging.conftest import PERIOD_S, QUICK, SLOW, HedgedRobot, bytes_about, requests_to
+from test.robot.hedging.conftest import (
+    PERIOD_S,
+    QUICK,
+    SLOW,
+    HedgedRobot,
+    MakeHedged,
+    bytes_about,
+    requests_to,
+)
 
 # Whom it asks, and when
 
@@ -26,7 +33,7 @@ def test_a_reply_that_is_not_late_has_no_hedge(robot: HedgedRobot) -> None:
     assert (requests_to(robot.link), requests_to(robot.backup_link)) == (40, 0)
 
 
-def test_another_is_asked_once_the_reply_is_later_than_the_percentile_and_its_reply_is_executed(
+def test_another_verifier_is_asked_once_a_reply_is_later_than_usual(
     robot: HedgedRobot,
 ) -> None:
     robot.steps(ENOUGH)
@@ -46,14 +53,12 @@ def test_another_is_asked_once_the_reply_is_later_than_the_percentile_and_its_re
 
 def test_before_replies_are_measured_another_is_asked_after_a_guess(robot: HedgedRobot) -> None:
     robot.verifier.replies = False
-    robot.see(1, 0)
-    robot.pass_time(PERIOD_S)
+    robot.walk(range(1), PERIOD_S)
     assert robot.records[-1].verify_ms == pytest.approx(1e3 * (FIRST_S + 2 * QUICK[0]))
 
 
-def test_at_once_asks_all_and_takes_the_first_reply(make_hedged: Callable[..., HedgedRobot]) -> None:
-    robot = make_hedged("at_once")
-    robot.connect()
+def test_at_once_asks_all_and_takes_the_first_reply(make_hedged: MakeHedged) -> None:
+    robot = make_hedged("at_once").connect()
     robot.link.delay_s = SLOW
     robot.steps(10)
     assert (requests_to(robot.link), requests_to(robot.backup_link)) == (10, 10)
@@ -62,11 +67,8 @@ def test_at_once_asks_all_and_takes_the_first_reply(make_hedged: Callable[..., H
     assert robot.session.outcomes.total() == 10
 
 
-def test_off_asks_one_at_a_time_and_the_backup_where_the_first_is_dead(
-    make_hedged: Callable[..., HedgedRobot],
-) -> None:
-    robot = make_hedged("off")
-    robot.connect()
+def test_off_asks_one_at_a_time_and_the_backup_where_the_first_is_dead(make_hedged: MakeHedged) -> None:
+    robot = make_hedged("off").connect()
     robot.link.delay_s = SLOW
     robot.steps(20)
     assert requests_to(robot.backup_link) == 0
@@ -83,10 +85,9 @@ def test_off_asks_one_at_a_time_and_the_backup_where_the_first_is_dead(
 
 @pytest.mark.parametrize("hedge", ["late", "at_once"])
 def test_a_dead_first_costs_little_and_is_not_asked_first_for_long(
-    make_hedged: Callable[..., HedgedRobot], hedge: str
+    make_hedged: MakeHedged, hedge: str
 ) -> None:
-    robot = make_hedged(hedge)
-    robot.connect()
+    robot = make_hedged(hedge).connect()
     robot.steps(20)
     robot.verifier.replies = False
     asked = requests_to(robot.link)
@@ -134,9 +135,7 @@ def test_a_slow_verifier_is_known_by_its_late_replies_too(robot: HedgedRobot) ->
     """Its percentile is that of all its replies, not of those that came before another's."""
     robot.link.delay_s = robot.backup_link.delay_s = (0.01, 0.1)
     robot.loop.deadline_s = 1.0
-    for step in range(300):
-        robot.see(1, step)
-        robot.pass_time(0.5)
+    robot.walk(range(300), 0.5)
     hedges = robot.figure("backup.hedges") + robot.figure("first.hedges")
     assert 0.01 * 300 < hedges < 0.15 * 300
 
@@ -156,8 +155,7 @@ def test_a_request_that_is_sent_again_goes_to_all(robot: HedgedRobot) -> None:
 
 def test_what_a_hedge_is_needed_in_is_less(robot: HedgedRobot) -> None:
     robot.verifier.replies = False
-    robot.see(1, 0)
-    robot.pass_time(PERIOD_S)
+    robot.walk(range(1), PERIOD_S)
     (first, _), (hedged, _) = robot.link.updates[0], robot.backup_link.updates[0]
     assert hedged.needed_in_s == pytest.approx(first.needed_in_s - FIRST_S)
 
@@ -177,16 +175,15 @@ def test_what_a_hedge_is_needed_in_is_less(robot: HedgedRobot) -> None:
 )
 @pytest.mark.parametrize("hedge", HEDGES)
 def test_a_refusal_is_no_reply_while_another_may_answer(
-    make_hedged: Callable[..., HedgedRobot], hedge: str, changes: dict[str, Any]
+    make_hedged: MakeHedged, hedge: str, changes: dict[str, Any]
 ) -> None:
-    robot = make_hedged(hedge)
-    robot.connect()
+    robot = make_hedged(hedge).connect()
     robot.verifier.changes = changes
     robot.steps(5)
     assert [record.reason for record in robot.records] == [Reason.NONE] * 5
     assert all(record.verified for record in robot.records)
     assert robot.session.link is VerifierState.READY
-    assert not robot.session.is_busy(robot.link.now_s)
+    assert robot.session.busy_until_s <= robot.link.now_s
 
 
 def test_where_all_refuse_the_robot_is_told_why(robot: HedgedRobot) -> None:
@@ -205,10 +202,10 @@ def test_where_all_are_busy_they_are_left_alone_until_the_first_is_free(robot: H
     robot.backup.changes = {**busy, "retry_after_s": 0.5}
     robot.steps(1)
     assert robot.records[0].reason is Reason.BUSY
-    assert robot.session.is_busy(robot.link.now_s)
+    assert robot.session.busy_until_s > robot.link.now_s
     robot.backup.changes = {}
     robot.pass_time(0.4)
-    assert not robot.session.is_busy(robot.link.now_s)
+    assert robot.session.busy_until_s <= robot.link.now_s
     robot.steps(2, first=1)
     assert all(record.verified for record in robot.records[1:])
     assert requests_to(robot.link) == 1
@@ -246,7 +243,7 @@ def sent_again(robot: HedgedRobot) -> None:
     assert requests_to(robot.link) > ENOUGH + 1
 
 
-def test_a_copy_that_finds_it_busy_does_not_keep_the_reply_to_another_from_the_robot(
+def test_a_copy_that_finds_it_busy_does_not_hide_the_reply_to_another(
     robot: HedgedRobot,
 ) -> None:
     sent_again(robot)
@@ -254,7 +251,7 @@ def test_a_copy_that_finds_it_busy_does_not_keep_the_reply_to_another_from_the_r
     assert robot.records[-1].verify_ms == pytest.approx(300.0)
 
 
-def test_where_all_copies_find_it_busy_the_robot_is_told_before_its_deadline(robot: HedgedRobot) -> None:
+def test_where_all_copies_find_it_busy_the_robot_knows_before_its_deadline(robot: HedgedRobot) -> None:
     robot.steps(ENOUGH)
     robot.verifier.changes = {"status": int(RequestFault.BUSY), "retry_after_s": 0.1}
     robot.backup_link.present = False
@@ -267,9 +264,7 @@ def test_where_all_copies_find_it_busy_the_robot_is_told_before_its_deadline(rob
     assert robot.records[-1].total_ms < 500.0
 
 
-def test_nothing_is_executed_twice_or_late_across_two_bad_links(
-    make_hedged: Callable[..., HedgedRobot],
-) -> None:
+def test_nothing_is_executed_twice_or_late_across_two_bad_links(make_hedged: MakeHedged) -> None:
     for hedge in HEDGES:
         robot = make_hedged(hedge, seed=3)
         robot.connect()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import wait
@@ -25,14 +24,13 @@ from adahi_ros.protocol.request import sent_codes
 from adahi_ros.server.ray.fleet_file import FleetPolicy, Replicas, SemanticArguments
 from adahi_ros.server.ray.ray_head import ENVIRONMENT, RayHead
 from adahi_ros.server.ray.ray_policies import RayPolicies, RayVerifier
-from adahi_ros.server.verification_request import VerificationRequest
-from adahi_ros.server.verifier import TargetVerifier
+from adahi_ros.server.verifier import TargetVerifier, Verdicts, VerificationRequest
+from test.server.ray.said import LIMIT_S, Said
 
 pytestmark = [
     pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed: requirements/ray.txt"),
     pytest.mark.timeout(180),  # Ray takes its time to start
 ]
-LIMIT_S = 60.0
 BATCH = 4
 
 
@@ -48,31 +46,21 @@ class OnRay:
         told = SemanticArguments(str(folder / "head.safetensors"), 0.2, 100.0)
         save_semantic_head(Path(told.file), random_head(policy))
         semantic = FleetPolicy(str(target), name="semantic", rule="semantic", semantic=told, num_cpus=0.5)
-        self.said: list[str] = []
-        self.heard = threading.Condition()
-        self.policies = RayPolicies([self.policy, semantic], self.head.address, self.say)
+        self.said = Said()
+        self.policies = RayPolicies([self.policy, semantic], self.head.address, self.said.say)
         self.verifier: RayVerifier
         self.semantic: RayVerifier
         self.verifier, self.semantic = self.policies.open()
         self.here = TargetVerifier(policy, "replace")
         self.semantic_here = TargetVerifier(policy, "semantic", arguments=asdict(told))
 
-    def say(self, line: str) -> None:
-        with self.heard:
-            self.said.append(line)
-            self.heard.notify_all()
-
-    def await_said(self, what: str) -> None:
-        with self.heard:
-            assert self.heard.wait_for(lambda: any(what in each for each in self.said), LIMIT_S), self.said
-
     def request(self, robots: int, seed: int = 0) -> tuple[VerificationRequest, np.ndarray]:
-        signature, draw = self.verifier.signature, np.random.default_rng(seed)
+        signature, draw = self.verifier.terms.signature, np.random.default_rng(seed)
         seen = draw.normal(size=(robots, signature.history, signature.observation_dim))
         goals = draw.normal(size=(robots, signature.goal_dim))
         observations = signature.observations(seen.astype(np.float32), goals.astype(np.float32))
         draft = Proposal(np.zeros((robots, 0, signature.action_dim), np.float32))
-        return VerificationRequest(observations, draft), draw.random((robots, self.verifier.draws, 2))
+        return VerificationRequest(observations, draft), draw.random((robots, self.verifier.terms.draws, 2))
 
 
 def random_head(target: Policy) -> SemanticHead:
@@ -97,6 +85,14 @@ def on_ray(exported: Path) -> Iterator[OnRay]:
         made.head.end()
 
 
+def check_same(told: Verdicts, expected: Verdicts) -> None:
+    for there, here in zip(told, expected, strict=True):
+        assert isinstance(there, Verdict), there
+        assert isinstance(here, Verdict)
+        np.testing.assert_allclose(there.actions, here.actions, rtol=0.0, atol=1e-6)
+        np.testing.assert_array_equal(there.accepted, here.accepted)
+
+
 def until_s() -> float:
     return time.monotonic() + LIMIT_S
 
@@ -105,28 +101,21 @@ def until_s() -> float:
 def test_the_same_draws_give_the_same_verdicts_as_in_one_process(on_ray: OnRay, robots: int) -> None:
     request, draws = on_ray.request(robots)
     told = on_ray.verifier.submit(request, draws, until_s()).result()
-    for there, here in zip(told, on_ray.here.verify_each(request, draws), strict=True):
-        assert isinstance(there, Verdict)
-        assert isinstance(here, Verdict)
-        np.testing.assert_allclose(there.actions, here.actions, rtol=0.0, atol=1e-6)
-        np.testing.assert_array_equal(there.accepted, here.accepted)
+    check_same(told, on_ray.here.verify_each(request, draws))
 
 
 def test_batches_that_arrive_together_are_told_apart(on_ray: OnRay) -> None:
     asked = [on_ray.request(1 + seed % 3, seed) for seed in range(24)]
     told = [on_ray.verifier.submit(*each, until_s()) for each in asked]
     for future, each in zip(told, asked, strict=True):
-        for there, here in zip(future.result(), on_ray.here.verify_each(*each), strict=True):
-            assert isinstance(there, Verdict)
-            assert isinstance(here, Verdict)
-            np.testing.assert_allclose(there.actions, here.actions, rtol=0.0, atol=1e-6)
+        check_same(future.result(), on_ray.here.verify_each(*each))
 
 
-def test_the_head_of_the_rule_semantic_is_on_the_replica_and_goes_by_the_link(on_ray: OnRay) -> None:
+def test_the_head_of_the_rule_semantic_on_a_replica_uses_the_link(on_ray: OnRay) -> None:
     there, here = on_ray.semantic, on_ray.semantic_here
-    assert there.acceptance.uses_link  # type: ignore[attr-defined]
-    assert there.fingerprint == here.fingerprint == on_ray.verifier.fingerprint != ""
-    codes = there.signature.codes
+    assert there.terms.acceptance.uses_link
+    assert there.terms.fingerprint == here.terms.fingerprint == on_ray.verifier.terms.fingerprint != ""
+    codes = there.terms.signature.codes
     assert codes is not None
     robots, draw = 24, np.random.default_rng(2)
     bare, draws = on_ray.request(robots)
@@ -138,11 +127,7 @@ def test_the_head_of_the_rule_semantic_is_on_the_replica_and_goes_by_the_link(on
     for trip_ms in (0.0, 50.0, 100.0):
         request = VerificationRequest(bare.observations, drafted, round_trip_ms=np.full(robots, trip_ms))
         told = there.submit(request, draws, until_s()).result()
-        for its, ours in zip(told, here.verify_each(request, draws), strict=True):
-            assert isinstance(its, Verdict), its
-            assert isinstance(ours, Verdict)
-            np.testing.assert_array_equal(its.accepted, ours.accepted)
-            np.testing.assert_allclose(its.actions, ours.actions, rtol=0.0, atol=1e-6)
+        check_same(told, here.verify_each(request, draws))
         stood.append(sum(bool(each.accepted.all()) for each in told if isinstance(each, Verdict)))
     assert stood == sorted(stood)
     assert stood[0] < stood[-1] == robots
@@ -161,21 +146,18 @@ def test_a_replica_is_killed_amid_the_load_and_nothing_is_lost(on_ray: OnRay) ->
     os.kill(on_ray.head.replicas[0], signal.SIGKILL)
     told += [on_ray.verifier.submit(*each, until_s()) for each in asked]
     for future, each in zip(told, [*asked, *asked], strict=True):
-        for there, here in zip(future.result(), on_ray.here.verify_each(*each), strict=True):
-            assert isinstance(there, Verdict), there
-            assert isinstance(here, Verdict)
-            np.testing.assert_allclose(there.actions, here.actions, rtol=0.0, atol=1e-6)
+        check_same(future.result(), on_ray.here.verify_each(*each))
 
 
-def test_while_ray_is_away_robots_are_told_so_at_once_and_served_when_it_is_back(on_ray: OnRay) -> None:
+def test_robots_are_refused_at_once_while_ray_is_away_and_served_again(on_ray: OnRay) -> None:
     request, draws = on_ray.request(2)
     on_ray.head.end()
-    on_ray.await_said("Ray is away")
+    on_ray.said.wait_for("Ray is away")
     for told in on_ray.verifier.submit(request, draws, until_s()).result():
         assert isinstance(told, TargetUnavailableError)
         assert told.retry_after_s > 0.0
     on_ray.head.start()
-    on_ray.await_said("Ray is back")
+    on_ray.said.wait_for("Ray is back")
     assert all(
         isinstance(told, Verdict) for told in on_ray.verifier.submit(request, draws, until_s()).result()
     )

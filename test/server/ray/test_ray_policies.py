@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 import time
 from collections.abc import Iterator
 from importlib import import_module
@@ -15,13 +14,15 @@ import numpy as np
 import pytest
 
 from adahi_ros.acceptance.interface import Verdict
+from adahi_ros.acceptance.replace import Replace
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import Observations, Signature, observed_features
 from adahi_ros.policies.interface import TargetUnavailableError
 from adahi_ros.server.ray import ray_policies
 from adahi_ros.server.ray.fleet_file import FleetPolicy
 from adahi_ros.server.ray.ray_policies import RayPolicies
-from adahi_ros.server.verification_request import VerificationRequest
+from adahi_ros.server.verifier import Terms, VerificationRequest
+from test.server.ray.said import Said
 
 pytestmark = pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed: requirements/ray.txt")
 LIMIT_S = 10.0
@@ -60,22 +61,12 @@ class Ray:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.told: list[Any] = []
         self.disconnects: list[Exception | None] = []
-        self.said: list[str] = []
+        self.said = Said()
         self.fingerprint = "0123456789abcdef"
-        self.heard = threading.Condition()
         monkeypatch.setattr(ray_policies, "_disconnect", self._disconnect)
         monkeypatch.setattr(ray_policies, "LOOK_S", 0.001)
-        self.policies = RayPolicies([POLICY], "auto", self._say)
+        self.policies = RayPolicies([POLICY], "auto", self.said.say)
         monkeypatch.setattr(self.policies, "_handles", self._handles)
-
-    def _say(self, line: str) -> None:
-        with self.heard:
-            self.said.append(line)
-            self.heard.notify_all()
-
-    def await_said(self, what: str) -> None:
-        with self.heard:
-            assert self.heard.wait_for(lambda: any(what in each for each in self.said), LIMIT_S), self.said
 
     def _disconnect(self) -> None:
         error = self.disconnects.pop(0) if self.disconnects else None
@@ -84,15 +75,8 @@ class Ray:
 
     def _handles(self) -> dict[str, Any]:
         self.policies._head = self.head
-        said = SimpleNamespace(
-            made_of=POLICY,
-            signature=SIGNATURE,
-            draws=1,
-            rule="replace",
-            acceptance=None,
-            fingerprint=self.fingerprint,
-            device="cpu",
-        )
+        terms = Terms(SIGNATURE, 1, "replace", Replace(), self.fingerprint)
+        said = SimpleNamespace(made_of=POLICY, terms=terms, device="cpu")
         describe = SimpleNamespace(remote=lambda: Response(said))
         verify = SimpleNamespace(remote=self._verify)
         return {"arm": SimpleNamespace(describe=describe, verify=verify)}
@@ -107,7 +91,7 @@ class Ray:
         """Be there, in the loop that asks."""
         self.connected: list[asyncio.StreamWriter] = []
         serve = asyncio.start_server(lambda _, writer: self.connected.append(writer), "127.0.0.1", port)
-        self.server = self.policies._run(serve).result(LIMIT_S)
+        self.server = self.policies.run(serve).result(LIMIT_S)
         self.head = self.server.sockets[0].getsockname()
 
     def vanish(self) -> None:
@@ -118,7 +102,7 @@ class Ray:
             for writer in self.connected:
                 writer.close()
 
-        self.policies._run(end()).result(LIMIT_S)
+        self.policies.run(end()).result(LIMIT_S)
 
 
 @pytest.fixture
@@ -142,13 +126,13 @@ def test_a_ray_that_is_not_left_in_order_is_found_again(ray: Ray) -> None:
     ray.policies.open()
     ray.disconnects = [RuntimeError("the raylet is gone")]
     ray.vanish()
-    ray.await_said("Ray is away")
+    ray.said.wait_for("Ray is away")
     ray.listen(ray.head[1])
-    ray.await_said("Ray is back")
+    ray.said.wait_for("Ray is back")
 
 
 @pytest.mark.parametrize("kind", [RuntimeError, RefusedError])
-def test_while_ray_dies_robots_are_told_to_come_again_whatever_its_calls_raise(
+def test_while_ray_dies_robots_retry_whatever_its_calls_raise(
     ray: Ray, monkeypatch: pytest.MonkeyPatch, kind: type[Exception]
 ) -> None:
     """Before the end of its head is noticed."""
@@ -182,10 +166,10 @@ def test_what_fails_while_ray_is_there_is_told_as_what_it_is(
 
 def test_a_policy_that_comes_back_with_other_weights_is_told(ray: Ray) -> None:
     (verifier,) = ray.policies.open()
-    assert verifier.fingerprint == "0123456789abcdef"
+    assert verifier.terms.fingerprint == "0123456789abcdef"
     ray.vanish()
-    ray.await_said("Ray is away")
+    ray.said.wait_for("Ray is away")
     ray.fingerprint = "fedcba9876543210"
     ray.listen(ray.head[1])
-    ray.await_said("policy 'arm' is back with other weights than robots are told")
-    ray.await_said("Ray is back")
+    ray.said.wait_for("policy 'arm' is back with other weights than robots are told")
+    ray.said.wait_for("Ray is back")

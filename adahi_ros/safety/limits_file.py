@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files of limits: our YAML, MoveIt's joint_limits.yaml, a URDF."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, make_dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from adahi_ros.core.files import read_bytes
+from adahi_ros.core.schema import Listed, Schema, checked, shown
+from adahi_ros.core.yaml_files import read_yaml
+from adahi_ros.safety.command_limits import LIMITS, YAML_SUFFIXES
+from adahi_ros.safety.entry_limits import ENTRY_LIMITS, Position, check_order
+from adahi_ros.safety.limits import Limits
+from adahi_ros.safety.moveit import moveit_limits
+from adahi_ros.safety.urdf import urdf_limits
+
+DEFAULT = "default"
+URDF_SUFFIXES = (".urdf", ".xml")
+
+
+Ends = Annotated[Listed[Position], Field(min_length=2, max_length=2)]
+_Entries = Annotated[dict[str, dict[Any, Any]], Field(min_length=1)]
+_WHOLE = [(name, Any, None) for name in LIMITS if name.isidentifier()]  # read by `load_command_limits`
+_File = make_dataclass("_File", [("limits", _Entries), *_WHOLE], bases=(Schema,), frozen=True)
+
+
+@dataclass(frozen=True)
+class _MoveItFile(Schema):
+    joint_limits: Annotated[dict[str, Any], Field(min_length=1)]
+    default_velocity_scaling_factor: Any = None  # a planner's habits
+    default_acceleration_scaling_factor: Any = None
+
+
+def load_limits(
+    path: Path, names: Sequence[str], commanded: Sequence[str] = (), measured: Collection[str] = ()
+) -> Limits:
+    """Read the limits of some entries.
+
+    Three kinds of file. Our YAML, every key of an entry optional; `default` serves the names that have
+    no entry of their own:
+
+        limits:
+          JOINT: {position: [LOW, HIGH], velocity: V, acceleration: A, max_step: S, effort: E, following: F}
+          default: {velocity: V}
+
+    The same file may have limits of the whole command (`safety/command_limits.py`).
+
+    MoveIt's joint_limits.yaml. Or a URDF, which knows no accelerations.
+
+    Args:
+        path: NAME.yaml, NAME.yml, NAME.urdf or NAME.xml.
+        names: the A commanded entries.
+        commanded: (A,), what each entry is: it must say what limits that, `.inf` where nothing does, and be
+            limited by some of it (`needed_by`); empty for entries that need not be limited.
+        measured: entries with a measured position, which need more (`needed_if_measured`).
+
+    Raises:
+        FileNotFoundError: no such file.
+        ValueError: names file, field, value and what was allowed; or the names that the file has not.
+    """
+    path = Path(path)
+    try:
+        limits = _named(names, _read(path))
+        if commanded:
+            field_of = dict(zip(names, commanded, strict=True))
+            _check_limited(limits, field_of)
+            _check_measured(limits, {name: field_of[name] for name in names if name in measured})
+        return Limits.of(names, limits)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
+def _named(names: Sequence[str], limits: dict[str, dict[str, float]]) -> dict[str, dict[str, float]]:
+    missing = [name for name in names if name not in limits]
+    if missing and DEFAULT not in limits:
+        raise ValueError(
+            f"no limits of {', '.join(missing)}, only of {', '.join(map(str, limits)) or 'none'}"
+        )
+    return {name: limits.get(name, limits.get(DEFAULT, {})) for name in names}
+
+
+def _check_limited(limits: dict[str, dict[str, float]], field_of: Mapping[str, str]) -> None:
+    """Check that something limits each entry, and that no limit was merely forgotten."""
+    for name, entry in limits.items():
+        limited, commanded = False, field_of[name]
+        needed = [quantity for quantity, limit in ENTRY_LIMITS.items() if commanded in limit.needed_by]
+        for quantity in needed:
+            values = [value for field, value in entry.items() if field.startswith(quantity)]
+            if not values:
+                raise ValueError(f"{name}.{quantity}: missing, must be there for commanded {commanded}")
+            limited |= all(map(math.isfinite, values))
+        if not limited:
+            some = " or ".join(needed)
+            raise ValueError(f"{name}: nothing limits commanded {commanded}, {some} must be finite")
+
+
+def _check_measured(limits: dict[str, dict[str, float]], field_of: Mapping[str, str]) -> None:
+    """Check that no limit relative to the measured position was forgotten."""
+    for name, commanded in field_of.items():
+        for quantity, limit in ENTRY_LIMITS.items():
+            if commanded in limit.needed_if_measured and quantity not in limits[name]:
+                raise ValueError(
+                    f"{name}.{quantity}: missing, must be there for commanded {commanded} that are measured: "
+                    f"the largest distance of a command from the measured position, or .inf for none; only "
+                    f"{' and '.join(YAML_SUFFIXES)} with `limits:` can give it"
+                )
+
+
+def _read(path: Path) -> dict[str, dict[str, float]]:
+    """Return the limits of everything that a file has, by name and field."""
+    if path.suffix in URDF_SUFFIXES:
+        return urdf_limits(read_bytes(path))
+    if path.suffix not in YAML_SUFFIXES:
+        allowed = ", ".join((*YAML_SUFFIXES, *URDF_SUFFIXES))
+        raise ValueError(f"suffix: {shown(path.suffix)}, must be one of {allowed} (of a xacro, make a URDF)")
+    values = read_yaml(path)
+    if isinstance(values, dict) and "joint_limits" in values:
+        joints = checked(_MoveItFile, values).joint_limits
+        return {name: moveit_limits(f"joint_limits.{name}", entry) for name, entry in joints.items()}
+    entries = checked(_File, values).limits
+    return {name: _entry(f"limits.{name}", entry) for name, entry in entries.items()}
+
+
+def _entry(where: str, values: dict[Any, Any]) -> dict[str, float]:
+    """Return the limits of one entry by field."""
+    limits: dict[str, float] = {}
+    for key, value in values.items():
+        if key not in ENTRY_LIMITS:
+            raise ValueError(f"{where}.{key}: unknown, must be one of {', '.join(ENTRY_LIMITS)}")
+        if key == "position":
+            low, high = checked(Ends, value, f"{where}.{key}", strict=True)
+            check_order(f"{where}.{key}", low, high)
+            limits["position_low"], limits["position_high"] = low, high
+        else:
+            limits[key] = checked(ENTRY_LIMITS[key].number, value, f"{where}.{key}", strict=True)
+    return limits
