@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A picture of one of Meta-World's tables for people, with what was asked for."""
+"""A picture of one of Meta-World's tables for people, with the instruction."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class MetaWorldPainter:
             world: of the scene.
             scene: its name.
             mark: (3,) m, NaN where there is none to draw.
-            sentence: what was asked for.
+            sentence: the instruction.
             step: when that is.
             success: of the episode.
             failed: likewise.

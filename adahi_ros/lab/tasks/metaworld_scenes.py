@@ -105,11 +105,11 @@ class Scene(Schema):
 
 @dataclass(frozen=True)
 class Original:
-    """A task of the library as it comes, a scene in which one thing can be asked for.
+    """An unmodified task of the library: a scene with one instruction.
 
     Attributes:
         name: the library's, which is its scripted policy's, too.
-        sentence: what is asked for, as it is told.
+        sentence: the instruction.
     """
 
     name: str
@@ -122,7 +122,7 @@ class Original:
 
     @property
     def errands(self) -> tuple[Original, ...]:
-        """All that can be asked for."""
+        """The only instruction."""
         return (self,)
 
 

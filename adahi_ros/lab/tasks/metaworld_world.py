@@ -114,7 +114,7 @@ class SceneWorld:
         self._settled = self._state()
 
     def start(self, errand: Errand, draws: np.ndarray) -> Placed:
-        """Begin an episode in which something is asked for, by seven uniform draws; leave it loaded.
+        """Begin an episode with an instruction, by seven uniform draws; leave it loaded.
 
         The thing is at a place and its joint at a coordinate, at rest; there may be a mark.
         """

@@ -62,7 +62,7 @@ class ModelRecipe(NetworkRecipe[F]):
 
 
 def size_of(kind: type) -> AfterValidator:
-    """Return the check of a size: arguments of a network's configuration but for those that data gives."""
+    """Return the check of a size: arguments of a network's configuration except those that data gives."""
 
     def check(size: dict[str, Any]) -> dict[str, Any]:
         # What has no default comes from the data, as image_dim does; any value will do to check the others.
