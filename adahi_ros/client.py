@@ -10,7 +10,7 @@ A target that reads cameras as they are, and is told what to do in a sentence, i
 `images={"observation.images.front": pictures}, instruction="stack the cups"`.
 
 It keeps no history, sends whole windows, and asks once: what the robot's node adds to that (only what is
-new of a window, retransmission, a breaker, plans) is in `adahi_ros.robot`. See docs/developers/nodes.md.
+new of a window, retransmission, a breaker, plans) is in `adahi_ros.robot`. See docs/how_to/client.md.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from adahi_ros.protocol.description import Description
 from adahi_ros.protocol.records import Reason
 from adahi_ros.protocol.request import PROTOCOL_VERSION, UNKNOWN_MS, Request, Sender, check_round_trip
 from adahi_ros.protocol.window import WireWindow
-from adahi_ros.robot.requests import judged
+from adahi_ros.robot.steps import judged
 from adahi_ros.vision.images import resized, to_jpeg, within
 from adahi_ros.vision.interface import QUALITY
 

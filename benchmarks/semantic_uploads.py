@@ -37,7 +37,7 @@ from adahi_ros.lab.parallel import Job, run_jobs
 from adahi_ros.lab.reporting.tables import narrow_table, number
 from adahi_ros.lab.tasks import make
 from adahi_ros.lab.tasks.task_interface import TaskSpec
-from adahi_ros.protocol.sizes import reply_bytes, request_bytes
+from adahi_ros.protocol.window import reply_bytes, request_bytes
 from adahi_ros.robot.controller import Controller
 from adahi_ros.server.verifier import TargetVerifier, VerificationRequest
 

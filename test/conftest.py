@@ -25,8 +25,7 @@ from adahi_ros.lab.tasks import make as make_task
 from adahi_ros.lab.tasks.offscreen import choose_renderer
 from adahi_ros.lab.tasks.task_interface import Task
 from adahi_ros.policies.backends import load_policy
-from adahi_ros.policies.vqbet.code_policy import CodePolicy, Prediction
-from adahi_ros.policies.vqbet.decoder import ActionDecoder
+from adahi_ros.policies.vqbet.code_policy import ActionDecoder, CodePolicy, Prediction
 from adahi_ros.policies.vqbet.vqbet_sizes import NetworkSizes
 from adahi_ros.protocol.records import Reason, StepRecord
 

@@ -18,7 +18,7 @@ from adahi_ros.bags.bag_reader import OnLoss, Received, read_bag
 from adahi_ros.bags.definitions import BagError
 from adahi_ros.bags.message_counts import BagSurvey, Tally
 from adahi_ros.bags.recorded_topics import EPISODE_RESULT, INSTRUCTION, Kinds, topics_of
-from adahi_ros.contract.assembler import EPISODE_GAP_S, Encode, Observation, ObservationAssembler
+from adahi_ros.contract.assembler import EPISODE_GAP_S, Encode, Observation, ObservationAssembler, concerns
 from adahi_ros.contract.contract import Alignment, Contract, Source
 from adahi_ros.contract.fields import NANOSECONDS, FieldReader, InputError, stamp_ns
 from adahi_ros.contract.parsing import contract_path
@@ -267,7 +267,7 @@ class _Pass:
         topic, message = received.topic, received.message
         self._tally.message(received)
         readers = self._readers.get(topic)
-        if readers and not any(reader.concerns(message) for reader in readers):
+        if readers and not any(concerns(reader, message) for reader in readers):
             self._tally.fault(readers[0].stranger(message), stranger=True)
         try:
             if topic in self._contract.channels:
@@ -277,7 +277,7 @@ class _Pass:
                     self._instructions.append(self._told)
                     self._tally.observations += 1
             for (source, reader), taken in zip(self._acted, self._actions, strict=True):
-                if topic == source.channel.topic and reader.concerns(message):
+                if topic == source.channel.topic and concerns(reader, message):
                     at_ns, values = _acted(source, reader, message, received.received_ns)
                     if not at_ns and self._observations:  # the newest one's; what follows is a hold
                         at_ns = self._observations[-1].stamp_ns

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, CallbackParam, Option
 
 from adahi_ros.core.assets import asset, is_shipped, shipped
 from adahi_ros.core.files import check_writable
@@ -117,64 +117,95 @@ def replaceable(option: str, path: Path, overwrite: bool) -> Path:
     return path
 
 
-def finite(param: typer.CallbackParam, value: float | None) -> float | None:
+def finite(param: CallbackParam, value: float | None) -> float | None:
     """Refuse what is within every range to those who compare: not a number, or without an end."""
     if value is not None and not math.isfinite(value):
         raise ValueError(f"{param.name}: {value}, must be finite")
     return value
 
 
-def share(param: typer.CallbackParam, value: float | None) -> float | None:
+def share(param: CallbackParam, value: float | None) -> float | None:
     """Refuse a rate that no threshold reaches, before anything is loaded."""
     if value is not None and not 0.0 < value < 1.0:
         raise ValueError(f"{param.name}: {value}, must be between 0 and 1")
     return value
 
 
+def number(help: str, least: float, most: float | None = None, name: str = "") -> Any:
+    """Return an option for a finite number from `least` to `most`; `name` replaces that of the argument."""
+    return Option(*([name] if name else []), min=least, max=most, callback=finite, help=help)
+
+
+def picture(stem: str) -> Any:
+    """Return the option for the picture that `picture_or_default` completes."""
+    return Option(help=f"Picture to write. Default: results/{stem}.png.")
+
+
+def picture_or_default(given: Path | None, stem: str) -> Path:
+    """Return the path of a picture to write; raises as `picture_file`."""
+    return picture_file("--picture", given if given is not None else Path("results") / f"{stem}.png")
+
+
+def left_out(because: str, **given: object) -> None:
+    """Check that none of these options is given, by name; None stands for one that is not.
+
+    Raises:
+        ValueError: one is; `because` is the condition under which it must be left out.
+    """
+    for name, value in given.items():
+        if value is not None:
+            raise ValueError(f"{name}: {value}, must be left out where {because}")
+
+
+def calibration_file(given: Path | None, name: str) -> Path | None:
+    """Return the given calibration, else the shipped one of a task or robot; None where neither exists.
+
+    Raises:
+        ValueError: there is no such file.
+    """
+    if given is not None:
+        return existing("--calibration", given)
+    return asset(f"config/{name}.yaml") if shipped(f"config/{name}.yaml") else None
+
+
 def _at_home(value: list[Path] | None) -> list[Path] | None:
     return None if value is None else [path.expanduser() for path in value]
 
 
-def _tried(param: typer.CallbackParam, value: Path | None) -> Path | None:
+def _tried(param: CallbackParam, value: Path | None) -> Path | None:
     return None if value is None else tried(param.opts[0], value)
 
 
-Seed = Annotated[int, typer.Option(min=0, help="Seed of every random draw.")]
+Seed = Annotated[int, Option(min=0, help="Seed of every random draw.")]
 JsonFile = Annotated[
-    Path | None,
-    typer.Option("--json", dir_okay=False, callback=_tried, help="Write the figures to this file."),
+    Path | None, Option("--json", dir_okay=False, callback=_tried, help="Write the figures to this file.")
 ]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace files that are shipped.")]
+Overwrite = Annotated[bool, Option("--overwrite", help="Replace files that are shipped.")]
 Checkpoints = Annotated[
-    Path | None, typer.Option(help="Folder with tokenizer, draft and target. Default: the shipped one.")
+    Path | None, Option(help="Folder with tokenizer, draft and target. Default: the shipped one.")
 ]
-Backend = Annotated[str, typer.Option(help="Inference backend: onnxruntime, int8, torch or lerobot.")]
+Backend = Annotated[str, Option(help="Inference backend: onnxruntime, int8, torch or lerobot.")]
 Rate = Annotated[
-    float | None,
-    typer.Option(callback=share, help="Recalibrate every gate to this transmission rate first."),
+    float | None, Option(callback=share, help="Recalibrate every gate to this transmission rate first.")
 ]
-TEMPERATURES = {"min": 1e-3, "max": 100.0, "callback": finite}  # as the nodes take them
+TEMPERATURES = (1e-3, 100.0)  # as the nodes take them
 DraftTemperature = Annotated[
-    float | None, typer.Option(help="At which the draft samples; recalibrates the gates.", **TEMPERATURES)
+    float | None, number("At which the draft samples; recalibrates the gates.", *TEMPERATURES)
 ]
-CalibrationFile = Annotated[
-    Path | None, typer.Option(help="File of 'adahi calibrate'. Default: config/TASK.yaml.")
-]
-ProfileName = Annotated[str, typer.Option("--profile", help="A name of 'adahi link list', or a YAML file.")]
+CalibrationFile = Annotated[Path | None, Option(help="File of 'adahi calibrate'. Default: config/TASK.yaml.")]
+ProfileName = Annotated[str, Option("--profile", help="A name of 'adahi link list', or a YAML file.")]
 Bags = Annotated[
-    list[Path], typer.Argument(callback=_at_home, help="Bags: folders, or single .mcap or .db3 files.")
+    list[Path], Argument(callback=_at_home, help="Bags: folders, or single .mcap or .db3 files.")
 ]
 Incomplete = Annotated[
     bool,
-    typer.Option(
-        "--incomplete", help="Read what is whole of bags that were cut off, and tell what is left out."
-    ),
+    Option("--incomplete", help="Read what is whole of bags that were cut off, and tell what is left out."),
 ]
 KeepFailures = Annotated[
-    bool, typer.Option("--keep-failures", help="Keep episodes that episode_result says have failed.")
+    bool, Option("--keep-failures", help="Keep episodes that episode_result says have failed.")
 ]
 Instruction = Annotated[
-    str, typer.Option(help="What the target is told until the bag's topic instruction says otherwise.")
+    str, Option(help="What the target is told until the bag's topic instruction says otherwise.")
 ]
-Namespace = Annotated[str, typer.Option(help="Of the robot whose topics these are.")]
-ContractName = Annotated[str, typer.Option("--contract", help="A shipped contract's name, or a YAML file.")]
+Namespace = Annotated[str, Option(help="Of the robot whose topics these are.")]
+ContractName = Annotated[str, Option("--contract", help="A shipped contract's name, or a YAML file.")]

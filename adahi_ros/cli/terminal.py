@@ -7,10 +7,12 @@ import json
 import shlex
 import shutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any
 
+import yaml
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -21,6 +23,8 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 from rich.status import Status
+
+from adahi_ros.core.files import replacing
 
 console = Console()
 
@@ -39,10 +43,26 @@ def progress() -> Progress:
     )
 
 
-def episode_bars(bar: Progress, names: Sequence[str], episodes: int) -> Callable[[str, int], None]:
-    """Add a bar per method; return what moves them on."""
-    jobs = {name: bar.add_task(f"{name}: episodes", total=episodes, note="") for name in names}
-    return lambda name, count: bar.advance(jobs[name], count)
+@contextmanager
+def episode_bars(names: Sequence[str], episodes: int) -> Iterator[Callable[[str, int], None]]:
+    """Show a bar per method; yield what takes a method's name, and how many more episodes it has run."""
+    with progress() as bar:
+        jobs = {name: bar.add_task(f"{name}: episodes", total=episodes, note="") for name in names}
+        yield lambda name, count: bar.advance(jobs[name], count)
+
+
+@contextmanager
+def job_bar(title: str, total: float) -> Iterator[Callable[..., None]]:
+    """Show a bar for one job; yield what moves it, by `advance` or `completed`, with a `note`."""
+    with progress() as bar:
+        yield partial(bar.update, bar.add_task(title, total=total, note=""))
+
+
+@contextmanager
+def fit_bar(title: str, steps: int) -> Iterator[Callable[[int, float], None]]:
+    """Show a fit; yield what takes the number of its step, and the loss."""
+    with job_bar(title, steps) as update:
+        yield lambda step, loss: update(completed=step, note=f"loss {loss:.4g}")
 
 
 def planned(status: Status) -> Callable[[int], None]:
@@ -62,12 +82,19 @@ def say(line: str) -> None:
     console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
-def write_json(path: Path | None, value: dict[str, Any]) -> None:
+def write_json(path: Path | None, value: Mapping[str, object]) -> None:
     """Write figures where the user asked for them."""
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(value, indent=2) + "\n")
         say(f"figures: {path}")
+
+
+def write_yaml(path: Path, document: Mapping[str, object], width: int = 80) -> None:
+    """Write a YAML file that says which command made it; it replaces an older one as a whole."""
+    with replacing(path) as partial:
+        text = yaml.safe_dump(document, sort_keys=False, default_flow_style=None, width=width)
+        partial.write_text(f"# Written by: {command_line()}\n{text}")
 
 
 def own_name() -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from adahi_ros.contract.contract import Camera, Contract, Source
-from adahi_ros.contract.fields import NANOSECONDS, InputError, stamp_ns
+from adahi_ros.contract.fields import NANOSECONDS, FieldReader, InputError
 from adahi_ros.vision.interface import ImageError
 
 LARGEST_NUMBER = 2**32 - 1  # of episodes and steps, as messages have them
@@ -211,7 +211,7 @@ class ObservationAssembler:
             stream
             for stream in self._streams
             if stream.source.channel.topic == topic
-            and (stream.reader is None or stream.reader.concerns(message))
+            and (stream.reader is None or concerns(stream.reader, message))
         ]
         stamps_ns = [self._stamp(stream.source, message, now_ns) for stream in concerned]
         # An image is looked at when a step needs it: most frames never are.
@@ -235,7 +235,7 @@ class ObservationAssembler:
             raise InputError(
                 f"{topic}.header", "the message has none; its timeline must be receive"
             ) from None
-        at_ns = stamp_ns(stamp)
+        at_ns = int(stamp.sec) * NANOSECONDS + int(stamp.nanosec)
         if abs(now_ns - at_ns) > self._max_age_ns:
             age_s = (now_ns - at_ns) / NANOSECONDS
             when = f"{abs(age_s):.3f} s {'old' if age_s > 0 else 'in the future'}"
@@ -326,6 +326,11 @@ class ObservationAssembler:
             named,
             features,
         )
+
+
+def concerns(reader: FieldReader, message: Any) -> bool:
+    """Whether a message has any of the entries: another's joints on the same topic are no fault."""
+    return not reader.names_at or not reader.wanted.isdisjoint(getattr(message, reader.names_at))
 
 
 def _pictured(camera: Camera, message: Any) -> np.ndarray:

@@ -103,6 +103,10 @@ def expanded(select: Sequence[str]) -> tuple[str, ...]:
 class FieldReader:
     """Reads the selected numbers of one type of message.
 
+    Attributes:
+        names_at: attribute of a message that names its entries; empty where none does.
+        wanted: names of entries that are read.
+
     Args:
         topic: for errors.
         kind: type of the message, such as sensor_msgs/msg/JointState.
@@ -120,13 +124,8 @@ class FieldReader:
         else:
             self._parts = _named_parts(select, self._naming, kind)
         self.size = len(select)
-
-    def concerns(self, message: Any) -> bool:
-        """Whether a message has any of the entries: another's joints on the same topic are nobody's fault."""
-        if self._naming is None:
-            return True
-        names = set(getattr(message, self._naming.names))
-        return any(name in names for part in self._parts for name in part.names)
+        self.names_at = "" if self._naming is None else self._naming.names
+        self.wanted = frozenset(name for part in self._parts for name in part.names)
 
     def stranger(self, message: Any) -> InputError:
         """Say of a message that concerns nobody which names it has, and which were looked for."""
@@ -213,7 +212,7 @@ def _named_parts(select: Sequence[str], naming: _Naming, kind: str) -> tuple[_Pa
     )
 
 
-def _array(field: str, values: Any) -> np.ndarray:
+def _array(field: str, values: object) -> np.ndarray:
     try:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):

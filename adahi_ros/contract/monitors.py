@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import PlainValidator
+from pydantic import PlainValidator, WrapValidator
 from pydantic.dataclasses import dataclass
 
 from adahi_ros.contract.words import LONGEST_S, NAME, TOPIC, TYPE, Word
@@ -19,7 +19,7 @@ MOST_VALUES = 32
 LONGEST_TEXT = 100
 
 
-def _running(values: Any) -> tuple[Value, ...]:
+def _running(values: object) -> tuple[Value, ...]:
     if (
         not isinstance(values, list | tuple)
         or not 1 <= len(values) <= MOST_VALUES
@@ -32,7 +32,7 @@ def _running(values: Any) -> tuple[Value, ...]:
     return tuple(values)
 
 
-def _matching(pattern: re.Pattern[str], allowed: str) -> Any:
+def _matching(pattern: re.Pattern[str], allowed: str) -> WrapValidator:
     words = f"be {allowed}; at most {LONGEST_TEXT} characters"
     return must(words, lambda text: len(text) <= LONGEST_TEXT and pattern.fullmatch(text) is not None)
 

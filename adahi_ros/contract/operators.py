@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -22,17 +21,17 @@ class Operator:
     inverse: Callable[[np.ndarray], np.ndarray]
 
 
-Make = Callable[[Any], Operator]
+Make = Callable[[object], Operator]
 """From an operator's argument, None without one, to the operator."""
 
 
-def _number(name: str, value: Any) -> float:
+def _number(name: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LARGEST:
         raise ValueError(f"{name}: {value!r}, must be a finite number")
     return float(value)
 
 
-def _scale(value: Any) -> Operator:
+def _scale(value: object) -> Operator:
     factor = _number("scale", value)
     if not 1.0 / LARGEST_SCALE <= abs(factor) <= LARGEST_SCALE:  # what it is undone by must be a number, too
         raise ValueError(
@@ -41,7 +40,7 @@ def _scale(value: Any) -> Operator:
     return Operator(lambda numbers: numbers * factor, lambda numbers: numbers / factor)
 
 
-def _clamp(value: Any) -> Operator:
+def _clamp(value: object) -> Operator:
     if not isinstance(value, dict) or set(value) != {"min", "max"}:
         raise ValueError(f"clamp: {value!r}, must be {{min: A, max: B}}")
     low, high = _number("clamp.min", value["min"]), _number("clamp.max", value["max"])
@@ -51,7 +50,7 @@ def _clamp(value: Any) -> Operator:
 
 
 def _unit(forward: Callable[[np.ndarray], np.ndarray], inverse: Callable[[np.ndarray], np.ndarray]) -> Make:
-    def make(value: Any) -> Operator:
+    def make(value: object) -> Operator:
         if value is not None:
             raise ValueError(f"{forward.__name__}: {value!r}, takes no argument")
         return Operator(forward, inverse)
@@ -67,7 +66,7 @@ OPERATORS: dict[str, Make] = {
 }
 
 
-def operator(entry: Any) -> Operator:
+def operator(entry: object) -> Operator:
     """Make an operator of an entry of `apply`: a name, or a mapping from one name to its argument.
 
     Raises:

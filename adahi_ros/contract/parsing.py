@@ -9,7 +9,6 @@ See docs/reference/contract.md.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from adahi_ros.contract.contract import Channel, Contract
 from adahi_ros.contract.contract_file import ContractFile
@@ -65,7 +64,7 @@ def load_contract(name: str) -> Contract:
         raise ContractError(f"{path}: {error}") from None
 
 
-def parse_contract(values: Any) -> Contract:
+def parse_contract(values: object) -> Contract:
     """Make a contract of what a YAML file says.
 
     Raises:

@@ -8,7 +8,7 @@ import json
 import math
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -74,7 +74,7 @@ def read_json(path: Path) -> dict[str, Any]:
     return value
 
 
-def _of_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _of_pairs(pairs: list[tuple[str, object]]) -> dict[str, object]:
     value = dict(pairs)
     if len(value) < len(pairs):
         keys = [key for key, _ in pairs]
@@ -90,7 +90,7 @@ def _finite(text: str) -> float:
     return number
 
 
-def save_json(path: Path, value: dict[str, Any]) -> None:
+def save_json(path: Path, value: Mapping[str, object]) -> None:
     """Write a JSON file, whole."""
     with replacing(path) as partial:
         partial.write_text(json.dumps(value, indent=2) + "\n")

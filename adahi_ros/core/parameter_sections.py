@@ -10,7 +10,7 @@ from typing import Any
 PARAMETERS = "ros__parameters"
 
 
-def section_names(content: Any, within: str = "") -> Iterator[str]:
+def section_names(content: object, within: str = "") -> Iterator[str]:
     """Yield the sections of a parameter file, namespaces first; a name may have * and ** in it."""
     yield from (name for name, _ in _sections(content, within))
 
@@ -24,7 +24,7 @@ def is_for(section: str, node: str) -> bool:
     return re.fullmatch(pattern, node) is not None
 
 
-def parameters_for(content: Any, node: str) -> dict[str, Any]:
+def parameters_for(content: object, node: str) -> dict[str, Any]:
     """Return what a parameter file sets of a node, by the full names of the parameters.
 
     Args:
@@ -38,7 +38,7 @@ def parameters_for(content: Any, node: str) -> dict[str, Any]:
     return found
 
 
-def nested(parameters: Mapping[str, Any]) -> dict[str, Any]:
+def nested(parameters: Mapping[str, object]) -> dict[str, Any]:
     """Return parameters by their full names as a parameter file has them, groups within groups."""
     tree: dict[str, Any] = {}
     for name, value in parameters.items():
@@ -50,7 +50,7 @@ def nested(parameters: Mapping[str, Any]) -> dict[str, Any]:
     return tree
 
 
-def _sections(content: Any, within: str) -> Iterator[tuple[str, Any]]:
+def _sections(content: object, within: str) -> Iterator[tuple[str, object]]:
     for name, section in content.items() if isinstance(content, dict) else ():
         if name == PARAMETERS:
             yield within, section
@@ -58,7 +58,7 @@ def _sections(content: Any, within: str) -> Iterator[tuple[str, Any]]:
             yield from _sections(section, f"{within}/{str(name).lstrip('/')}")
 
 
-def _leaves(values: dict[Any, Any], within: str) -> Iterator[tuple[str, Any]]:
+def _leaves(values: dict[object, object], within: str) -> Iterator[tuple[str, object]]:
     for name, value in values.items():
         if isinstance(value, dict):
             yield from _leaves(value, f"{within}{name}.")

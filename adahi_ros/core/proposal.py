@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a policy proposes: actions for the next steps, and the distribution that they were drawn from."""
+"""What a policy proposes: actions, the distribution that they were drawn from, and what it may mean."""
 
 from __future__ import annotations
 
@@ -98,3 +98,37 @@ def sample(weights: np.ndarray, uniforms: np.ndarray) -> np.ndarray:
 def probabilities_at(probabilities: np.ndarray, codes: np.ndarray) -> np.ndarray:
     """Return the probabilities (..., N) of codes (..., N) in distributions (..., N, K)."""
     return np.take_along_axis(probabilities, codes[..., None], axis=-1)[..., 0]
+
+
+class ActionRange:
+    """Tells actions from faults.
+
+    Args:
+        low, high: (A,) in action units; what lies beyond is no action.
+    """
+
+    def __init__(self, low: np.ndarray, high: np.ndarray) -> None:
+        self.low = low
+        self.high = high
+
+    def sound(self, actions: np.ndarray) -> np.ndarray:
+        """Return which of actions (B, T, A) are from `low` to `high`, (B,) bool."""
+        return np.asarray(self._inside(actions).all(axis=(1, 2)))
+
+    def check(self, actions: np.ndarray) -> None:
+        """Refuse actions (B, T, A).
+
+        Raises:
+            ValueError: one is not finite, or not from `low` to `high`.
+        """
+        inside = self._inside(actions)
+        if not inside.all():
+            row, ahead, index = np.argwhere(~inside)[0]
+            raise ValueError(
+                f"action[{index}]: {actions[row, ahead, index]:.4g}, must be from {self.low[index]:.4g} "
+                f"to {self.high[index]:.4g}"
+            )
+
+    def _inside(self, actions: np.ndarray) -> np.ndarray:
+        inside: np.ndarray = (actions >= self.low) & (actions <= self.high)  # false for what is not a number
+        return inside

@@ -174,7 +174,7 @@ class Argument:
             right = True
         return None if right else self.refusal(value)
 
-    def refusal(self, value: Any) -> str:
+    def refusal(self, value: object) -> str:
         """Say that a value, whatever its type, is not allowed, and what is."""
         return f"{self.name}: {shortened(repr(value), SHOWN)}, must be {self.allowed}"
 

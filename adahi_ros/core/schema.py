@@ -87,7 +87,7 @@ class Schema:
         return core_schema.no_info_before_validator_function(cls._known, schema)
 
     @classmethod
-    def _known(cls, values: Any) -> Any:
+    def _known(cls, values: object) -> object:
         if not isinstance(values, dict):
             return values
         values = cls.prepared(dict(values))
@@ -141,7 +141,7 @@ Listed = Annotated[
 """A list in the file."""
 
 
-def checked(kind: Any, values: Any, where: str = "", strict: bool | None = None) -> Any:
+def checked(kind: Any, values: object, where: str = "", strict: bool | None = None) -> Any:
     """Make a type of what a file says.
 
     Args:
@@ -175,7 +175,7 @@ def load(kind: type[T], path: Path) -> T:
         raise ValueError(f"{path}: {error}") from None
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """Return a value for a message, however large it is."""
     return SHOWN.repr(value)
 

@@ -99,6 +99,7 @@ class ThresholdedGate:
         threshold: the target is asked when the score is above it.
         gate: that scores; None makes that of the name.
         arguments: that it is made with, by name.
+        learns: the gate learns from replies.
 
     Raises:
         ValueError: names the field, the value and what was allowed.
@@ -108,9 +109,11 @@ class ThresholdedGate:
     threshold: float = 0.0
     gate: Gate = field(default=None, compare=False)  # type: ignore[assignment]
     arguments: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    learns: bool = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "gate", self.gate or self._made())
+        object.__setattr__(self, "learns", self.gate.learns)
         if not math.isfinite(self.threshold):
             raise ValueError(f"threshold: {self.threshold}, must be finite")
 

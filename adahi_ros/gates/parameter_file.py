@@ -83,8 +83,8 @@ class Calibration:
         path: Path,
         gate: str,
         command: str,
-        node: Mapping[str, Any] = MappingProxyType({}),
-        verifier: Mapping[str, Any] = MappingProxyType({}),
+        node: Mapping[str, object] = MappingProxyType({}),
+        verifier: Mapping[str, object] = MappingProxyType({}),
     ) -> None:
         """Write the parameter file of a draft policy node, and of the verifier that it asks.
 
@@ -123,7 +123,7 @@ KINDS: dict[type, str] = {
 }
 
 
-def _read(tree: Any, kind: type[T], *names: str) -> T:
+def _read(tree: object, kind: type[T], *names: str) -> T:
     for depth, name in enumerate(names, start=1):
         if not isinstance(tree, dict) or name not in tree:
             raise ValueError(f"{'.'.join(names[:depth])}: missing")
@@ -133,7 +133,7 @@ def _read(tree: Any, kind: type[T], *names: str) -> T:
     return tree
 
 
-def _calibration(document: Any) -> Calibration:
+def _calibration(document: object) -> Calibration:
     section = ROBOT if isinstance(document, dict) and ROBOT in document else "/**"
     parameters = _read(document, dict, section, PARAMETERS)
     origin = _read(parameters, dict, "calibration")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from adahi_ros.core.action_range import ActionRange
+from adahi_ros.core.proposal import ActionRange
 from adahi_ros.core.signature import GOAL, OBSERVATION, Feature, Observations, Signature
 from adahi_ros.policies.direct import DirectPolicy
 

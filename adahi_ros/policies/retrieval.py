@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 
-from adahi_ros.core.action_range import ActionRange
 from adahi_ros.core.checkpoint_files import (
     CheckpointError,
     check_integers,
@@ -27,7 +26,7 @@ from adahi_ros.core.checkpoint_files import (
     read_shapes,
     read_tensors,
 )
-from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.proposal import ActionRange, Proposal
 from adahi_ros.core.signature import GOAL, OBSERVATION, Feature, Observations, Signature
 from adahi_ros.policies.direct import DirectPolicy
 from adahi_ros.policies.interface import AS_TRAINED, Sampling

@@ -54,6 +54,11 @@ class Proposer(ABC):
     def propose(self, context: ProposerContext) -> Proposal | None:
         """Propose actions from the present step on, sound or not; None goes on by the plan as it is."""
 
+    @property
+    def observes(self) -> bool:
+        """Whether it learns from replies: it has an `observe_reply` of its own."""
+        return type(self).observe_reply is not Proposer.observe_reply
+
     def observe_reply(self, requested_at: int, verdict: Verdict, rows: np.ndarray) -> None:  # noqa: B027
         """Learn from what is sound of a reply; by default nothing.
 

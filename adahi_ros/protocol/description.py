@@ -3,17 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import NamedTuple
 
-from adahi_ros.acceptance.interface import codes_differ, difference
+from adahi_ros.acceptance.interface import Acceptance, codes_differ, difference
 from adahi_ros.acceptance.registry import ACCEPTANCES
-from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.registry import RegistryError
 from adahi_ros.core.signature import Offer, Signature
-from adahi_ros.protocol.request import PROTOCOL_VERSION, Request
+from adahi_ros.protocol.request import PROTOCOL_VERSION, SentParts
 
 LONGEST_HISTORY = 64  # observations that a robot keeps to send
 MOST_PICTURED = 8  # of them with their images, where these are sent as they are
@@ -55,19 +52,6 @@ class Description:
         signature = replace(self.signature, parameters=0)
         return replace(self, signature=signature, policy_fingerprint="")
 
-    def known(self, request: Request, accepted: Sequence[bool]) -> int:
-        """Return how many of the first actions a reply leaves out, because the robot knows them.
-
-        Args:
-            request: as it was sent.
-            accepted: which parts of its draft were, by the reply.
-        """
-        ahead = request.first_step - request.step
-        if not (ACCEPTANCES[self.acceptance].keeps_drafts and accepted and all(accepted)):
-            return ahead
-        drafted = request.actions.size // self.signature.action_dim
-        return max(ahead, min(drafted, self.signature.horizon))
-
     def difference_from(self, other: Description) -> str | None:
         """Name the first thing by which this is no description of another's target; None where none is.
 
@@ -83,13 +67,10 @@ class Description:
             return f"policy_fingerprint: {mine}, must be {its}; it has other weights"
         return None
 
-    def parts(self, request: Request) -> int | None:
-        """Return how many parts of a draft a reply judges: its codes; None where the rule has other parts."""
-        return request.codes.size if self._needs_codes else None
-
     @cached_property
-    def _needs_codes(self) -> bool:
-        return ACCEPTANCES[self.acceptance].needs_codes
+    def rule(self) -> type[Acceptance]:
+        """The rule of that name."""
+        return ACCEPTANCES[self.acceptance]
 
 
 @dataclass(frozen=True)
@@ -163,26 +144,3 @@ class Wants:
         """Return which parts of a draft a target needs and can read."""
         alike = codes_differ(self.draft, described.signature) is None
         return SentParts(ACCEPTANCES[described.acceptance].needs_actions, alike)
-
-
-class SentParts(NamedTuple):
-    """Which parts of its drafts a robot sends to one target.
-
-    Attributes:
-        actions: all actions; else only those that the robot executes whatever the reply is.
-        codes: the codes, with their distributions.
-    """
-
-    actions: bool
-    codes: bool
-
-    def of(self, draft: Proposal, ahead: int = 0) -> Proposal:
-        """Return these parts of a draft.
-
-        Args:
-            draft: of the robot.
-            ahead: how many of its actions the robot executes whatever the reply is. Any target gets them:
-                they are few, and a target that cannot continue from them ignores them.
-        """
-        actions = draft.actions if self.actions else draft.actions[:, :ahead]
-        return Proposal(actions, draft.distribution if self.codes else None)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -97,6 +98,29 @@ class Sender:
     def fingerprint_number(self) -> int:
         """The fingerprint as messages have it."""
         return fingerprint_number(self.fingerprint or "")
+
+
+class SentParts(NamedTuple):
+    """Which parts of its drafts a robot sends to one target.
+
+    Attributes:
+        actions: all actions; else only those that the robot executes whatever the reply is.
+        codes: the codes, with their distributions.
+    """
+
+    actions: bool
+    codes: bool
+
+    def of(self, draft: Proposal, ahead: int = 0) -> Proposal:
+        """Return these parts of a draft.
+
+        Args:
+            draft: of the robot.
+            ahead: how many of its actions the robot executes whatever the reply is. Any target gets them:
+                they are few, and a target that cannot continue from them ignores them.
+        """
+        actions = draft.actions if self.actions else draft.actions[:, :ahead]
+        return Proposal(actions, draft.distribution if self.codes else None)
 
 
 @dataclass(frozen=True, eq=False)

@@ -120,6 +120,7 @@ class Controller:
         self.proposer = proposer
         self._proposer = PROPOSERS[proposer](policy) if made is None else made
         self.drafts = not self._proposer.needs_plan
+        self._observes = self._proposer.observes
         self.seen = ObservationBuffer(LONGEST_MEMORY)
         self._deviation = DeviationTracker(policy.action_scale, config.smoothing, config.normalization)
         self.reset(0, [0])
@@ -169,9 +170,8 @@ class Controller:
                 happened then, and begin may be called again.
         """
         index = self._next if at is None else at
-        self.seen.keep(index, {**beside, **observed}, images)
         try:
-            step = self._begin(index, observed, link, stand_in)
+            step = self._begin(index, observed, {**beside, **observed}, images, link, stand_in)
         except Exception:
             self.seen.drop_newest()
             raise
@@ -184,10 +184,13 @@ class Controller:
         self,
         index: int,
         observed: Mapping[str, np.ndarray],
+        everything: Mapping[str, np.ndarray],
+        images: Mapping[str, np.ndarray],
         link: LinkEstimate | None,
         stand_in: np.ndarray | None,
     ) -> Step:
-        """Return the step of an observation that is in the buffer; changes nothing where it raises."""
+        """Return the step of an observation, which is the newest of the buffer then, also where it raises."""
+        self.seen.keep(index, everything, images)
         observations = self.seen.window(self.policy.signature)
         if not self.policy.signature.conditions:
             observed = {name: values for name, values in observed.items() if name != GOAL}
@@ -295,7 +298,7 @@ class Controller:
         """
         if self._execution_horizon is not None:
             count = min(count, self._execution_horizon - 1)
-        if self.config.trigger.gate.learns:
+        if self.config.trigger.learns:
             count = 0
         actions = self._plan.ahead(step.index, count)
         actions[:, :1] = step.intended[:, None][:, :count]
@@ -328,9 +331,10 @@ class Controller:
         actions = verdict.actions[sound]
         gone_by = actions[:, committed : self._execution_horizon]
         self._plan.splice(gone_by, requested_at + committed, requested_at, who[sound])
-        if not committed:
+        if self.config.trigger.learns and not committed:
             first = actions[:, 0] / self.policy.action_scale
             self.config.trigger.gate.learn(requested_at, first, who[sound])
+        if self._observes and not committed:
             self._proposer.observe_reply(requested_at, verdict.rows(sound), who[sound])
 
     def executed(self, actions: np.ndarray) -> None:

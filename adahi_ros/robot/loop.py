@@ -14,11 +14,10 @@ from adahi_ros.contract.fields import InputError
 from adahi_ros.core.signature import GOAL, OBSERVATION
 from adahi_ros.gates.gate_config import ControllerConfig
 from adahi_ros.protocol.records import Reason, StepRecord
-from adahi_ros.protocol.request import Request
+from adahi_ros.protocol.request import Request, reported_round_trip_ms
 from adahi_ros.robot.controller import Controller, Step
-from adahi_ros.robot.requests import Outcome
 from adahi_ros.robot.session import VerifierSession, VerifierState
-from adahi_ros.robot.steps import ActiveStep, Fallback, Totals
+from adahi_ros.robot.steps import ActiveStep, Fallback, Outcome, Totals
 from adahi_ros.robot.target_view import TargetView
 
 if TYPE_CHECKING:
@@ -203,7 +202,9 @@ class ControlLoop:
                 self._commands.repeat(observation)
             return
         resumes = self._commands.resumes()
-        if self._last is None or not self._continues(observation):
+        last = None if self._last is None else self._last.observation
+        # A smaller step of the same episode: the steps are counted from the start again.
+        if last is None or observation.episode != last.episode or observation.step <= last.step:
             self._forget_plans()
             self.controller.reset(self._seed, [observation.episode])
         elif resumes:
@@ -220,7 +221,7 @@ class ControlLoop:
         except ValueError as error:
             self.totals.undrafted += 1
             raise DraftError(str(error)) from error
-        begun = ActiveStep(observation, step, received_s, self._milliseconds_since(received_s))
+        begun = ActiveStep(observation, step, received_s, 1e3 * (self._clock() - received_s))
         self._commands.heard()
         self._go_on(begun)
 
@@ -264,12 +265,6 @@ class ControlLoop:
     def _is_unattended(self) -> bool:
         return self._session.link is VerifierState.ABSENT and self.totals.steps == 0
 
-    def _continues(self, observation: Observation) -> bool:
-        assert self._last is not None
-        last = self._last.observation
-        # A smaller step of the same episode: whoever counts them has started again.
-        return observation.episode == last.episode and observation.step > last.step
-
     def _supersede(self, newer: Observation, now_s: float) -> None:
         waiting, self._waiting = self._waiting, None
         assert waiting is not None
@@ -288,12 +283,13 @@ class ControlLoop:
         if committed:
             draft = self.controller.committed(begun.step, committed)
             committed = draft.actions.shape[1]
-        draft = self._session.sent_parts.of(draft, committed)
         target = self._session.target
         told = self.instruction if target.instruction else ""
         self._told |= bool(told)
         observation, window = begun.observation, self._view.window(target)
-        episode, step, trip_ms = observation.episode, observation.step, self._session.round_trip_ms
+        episode, step = observation.episode, observation.step
+        draft = self._session.sent_parts.of(draft, committed)
+        trip_ms = reported_round_trip_ms(self._session.rtt_ms)
         return Request.of(draft, episode, step, window, committed, told, needed_in_s, trip_ms)
 
     def _received(self, step: int, committed: int, outcome: Outcome) -> None:
@@ -332,7 +328,7 @@ class ControlLoop:
         self._finish(waiting, outcome)
 
     def _finish(self, begun: ActiveStep, outcome: Outcome) -> None:
-        step, observation = begun.step, begun.observation
+        step, observation, by_plan = begun.step, begun.observation, self._goes_by_plan(begun)
         # Where replies are not waited for, this one is in the plan already.
         verdict = outcome.verification if self._ahead is None else None
         actions: np.ndarray | None
@@ -343,9 +339,8 @@ class ControlLoop:
             actions = self._unasked(step)
         except LookupError:
             actions = None
-        by_plan = self._goes_by_plan(begun)
         # Not by a reply alone: of one that comes late, nothing may be left to execute.
-        if by_plan or (verdict is not None and outcome.verification is not None):
+        if self.fallback.alone and (by_plan or (verdict is not None and outcome.verification is not None)):
             self.fallback.reset()
         alone = outcome.reason is not Reason.NONE and not by_plan
         withheld = (alone and not self.fallback.unverified()) or actions is None
@@ -356,7 +351,7 @@ class ControlLoop:
         commanded = self._commands.commanded()
         if commanded is not None:
             self.controller.executed(commanded[None])
-        total_ms = self._milliseconds_since(begun.received_s)
+        total_ms = 1e3 * (self._clock() - begun.received_s)
         self._last = replace(begun, withheld=withheld)
         record = begun.record(
             outcome,
@@ -375,9 +370,6 @@ class ControlLoop:
             return self.controller.finish(step, None)
         except LookupError:
             return None
-
-    def _milliseconds_since(self, start_s: float) -> float:
-        return 1e3 * (self._clock() - start_s)
 
 
 def _is_repeated(observation: Observation, before: Observation) -> bool:

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from adahi_ros.protocol.request import Request
-from adahi_ros.robot.requests import Outcome, PendingRequest
 from adahi_ros.robot.session import VerifierSession
+from adahi_ros.robot.steps import Outcome, PendingRequest
 
 AT_ONCE_S = 1e-3
 UNDER_WAY_MOST = 4  # requests; of more than that none would be in time

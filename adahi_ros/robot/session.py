@@ -9,19 +9,12 @@ from enum import IntEnum
 
 from adahi_ros.core.signature import Signature
 from adahi_ros.gates.interface import LinkEstimate
-from adahi_ros.protocol.description import Described, Description, SentParts, Wants
+from adahi_ros.protocol.description import Described, Description, Wants
 from adahi_ros.protocol.records import Reason
-from adahi_ros.protocol.request import (
-    PROTOCOL_VERSION,
-    UNKNOWN_MS,
-    Reply,
-    Request,
-    RequestFault,
-    reported_round_trip_ms,
-)
+from adahi_ros.protocol.request import PROTOCOL_VERSION, Reply, Request, RequestFault, SentParts
 from adahi_ros.protocol.window import WHOLE, SentWindows
 from adahi_ros.robot.link_estimate import Breaker, LinkEstimator, RetransmissionTimeout
-from adahi_ros.robot.requests import FATES, Fate, Outcome, PendingRequest, judged
+from adahi_ros.robot.steps import FATES, Fate, Outcome, PendingRequest, judged
 from adahi_ros.robot.transport import Sent, Transport
 
 WATCH_PERIOD_S = 0.05
@@ -77,7 +70,7 @@ class VerifierSession:
         misnamed: what a verifier said that refused the robot for its name; empty where none has.
         windows_resent: how often a request was sent again with the whole window.
         busy_until_s: the verifier has said that it is busy, and is left alone until then.
-        round_trip_ms: what requests say of the link, as `reported_round_trip_ms` returns it.
+        rtt_ms: average round trip, see `LinkEstimate`.
         sent_parts: which parts of a draft the target needs and can read; only where `link` is READY.
         estimate: from the time to how the way to the verifier is.
 
@@ -134,7 +127,7 @@ class VerifierSession:
         self._sent_windows.forget()
         self._estimator = LinkEstimator()
         self.estimate = self._estimator.estimate
-        self.round_trip_ms = UNKNOWN_MS
+        self.rtt_ms = math.nan
         self._timeout = RetransmissionTimeout()
         self.busy_until_s = -math.inf
 
@@ -171,8 +164,7 @@ class VerifierSession:
             on_outcome: called once, by `poll`, unless the request is given up or cancelled before. What
                 the reply tells of link and verifier is learnt afterwards, for the robot waits for it.
         """
-        update = self._sent_windows.update(request.window)
-        pending = PendingRequest(request, update, now_s, now_s + deadline_s)
+        pending = PendingRequest(request, now_s, now_s + deadline_s)
         self._pending[pending] = on_outcome
         self._send(pending, now_s)
         return pending
@@ -207,14 +199,17 @@ class VerifierSession:
                 self._count_miss(now_s)
             elif now_s >= pending.resend_s:
                 pending.retransmissions += 1
-                self._send(pending, now_s)
+                self._send(pending, now_s, again=True)
         if now_s + slack_s >= self._watch_s:
             self._watch_s = now_s + WATCH_PERIOD_S + 0.5 * slack_s
             self._watch(now_s)
 
     # Requests
 
-    def _send(self, pending: PendingRequest, now_s: float) -> None:
+    def _send(self, pending: PendingRequest, now_s: float, again: bool = False) -> None:
+        """Send a request, of its window what the verifier lacks, or again as it was."""
+        if not again:
+            pending.update = self._sent_windows.update(pending.request.window)
         message = self._transport.submit(pending.request, pending.update)
         pending.ids.append(message.id)
         pending.request_bytes += message.size_bytes
@@ -272,7 +267,6 @@ class VerifierSession:
             self._transport.cancel(pending.ids.pop())
         self._sent_windows.forget()
         self.windows_resent += 1
-        pending.update = self._sent_windows.update(pending.request.window)
         pending.retransmissions = 1  # of the request at all; the whole window itself may be lost, too
         self._send(pending, now_s)
 
@@ -285,7 +279,7 @@ class VerifierSession:
         rtt_ms = max(0.0, 1e3 * took_s - outcome.compute_ms)
         size_bytes = pending.request_bytes + outcome.reply_bytes
         self._estimator.replied(now_s, rtt_ms, size_bytes, retransmitted=pending.retransmissions > 0)
-        self.round_trip_ms = reported_round_trip_ms(self.estimate(now_s).rtt_ms)
+        self.rtt_ms = self.estimate(now_s).rtt_ms
         self._timeout.replied(took_s)
 
     def _count_miss(self, now_s: float) -> None:

@@ -113,10 +113,6 @@ class Commands:
 
     # Of observations
 
-    def heard(self, now_s: float) -> None:
-        """There was a new observation that the policy can act on."""
-        self._guard.observed(now_s)
-
     def send(self, action: np.ndarray, read: np.ndarray, now_s: float) -> Outgoing:
         """Command an action. Where none may go out, brake an arm that moves: the next look may be late.
 
@@ -180,10 +176,6 @@ class Commands:
         """Take what keeps a sink from stopping the robot; empty where nothing does."""
         self._guard.sink(fault)
         return Outgoing() if self._published == self._state(now_s) else Outgoing(record=self.record(now_s))
-
-    def resumes(self, now_s: float) -> bool:
-        """Whether a hold or a gap ends, so that plans from before it are outdated; asked once for each."""
-        return self._guard.resumes(now_s)
 
     def _outgoing(
         self, command: np.ndarray | None, now_s: float, wanted: np.ndarray | None = None

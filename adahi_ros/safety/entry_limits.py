@@ -71,7 +71,7 @@ ENDLESS = {"position_low": -math.inf, "position_high": math.inf}  # of a joint t
 CONTINUOUS = "continuous"  # the key of such a joint: its position may be reported in (-pi, pi]
 
 
-def checked(where: str, name: str, value: Any) -> float:
+def checked(where: str, name: str, value: object) -> float:
     """Return a limit; infinite is no limit.
 
     Args:

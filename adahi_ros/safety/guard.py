@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from adahi_ros.safety.envelope import RESTS, Envelope
-from adahi_ros.safety.following import Following, Unwrapped, fastest, stopping_path
+from adahi_ros.safety.envelope import RESTS, Envelope, Following, Unwrapped, fastest, stopping_path
 from adahi_ros.safety.intervention import Admitted, Intervention
 from adahi_ros.safety.permission import Permission
 
@@ -186,7 +185,7 @@ class Guard:
 
     def observed(self, now_s: float) -> None:
         """There was a new observation that the policy can act on."""
-        self._held |= self._is_stale(now_s)
+        self._held |= now_s - self._observed_s > self._config.hold_after_s
         self._observed_s = now_s
 
     def resumes(self, now_s: float) -> bool:
@@ -208,16 +207,22 @@ class Guard:
         self._commanded = self._owed = None
         if measured is not None:
             measured = self._unwrapped(measured, self._at)
-        self._check_following(measured, now_s)
+        if self._active and not self._held:
+            lagging = self._following.error(measured, now_s)
+            if lagging is not None:
+                self._lags(lagging)
+        low, high = self._envelope.limits.far  # no number is not outside
         why = self._fault(now_s)  # stale where the observation is long past
         if why is not None:
             self._owed = (wanted, measured)
             self._count((why,))
             return None
-        self._outside = measured is not None and self._envelope.limits.far_outside(measured)
+        with np.errstate(invalid="ignore"):
+            self._outside = measured is not None and bool(((measured < low) | (measured > high)).any())
         if self._outside:
             return self._stand(Intervention.POSITION, now_s)
-        displaced = self._begin(measured, now_s)
+        gap = now_s - self._put_s >= RESTS * self._config.period_s
+        displaced = (self._held or gap) and self._begin(measured, gap, now_s)
         start = measured if self._at is None else self._at
         if start is not None:
             wanted = self._unwrapped(wanted, start)
@@ -298,13 +303,9 @@ class Guard:
         self._moving = self._rested < HOLDS_AT_REST
         return held
 
-    def _begin(self, measured: np.ndarray | None, now_s: float) -> bool:
+    def _begin(self, measured: np.ndarray | None, gap: bool, now_s: float) -> bool:
         """Begin where the robot is after a hold or a gap; return whether it was displaced meanwhile."""
-        elapsed_s = now_s - self._put_s
-        gap = elapsed_s >= RESTS * self._config.period_s
-        if not (self._held or gap):
-            return False
-        displaced = self._envelope.begin_displaced(measured, elapsed_s)
+        displaced = self._envelope.begin_displaced(measured, now_s - self._put_s)
         settled = (gap or not self._moving) and now_s - self._moved_s >= SETTLED_S
         if settled:
             self._envelope.begin(measured)
@@ -345,15 +346,11 @@ class Guard:
         limit = self._envelope.limits.velocity
         return mean if all((fastest(start, mean) <= limit).all() for start in starts) else None
 
-    def _check_following(self, measured: np.ndarray | None, now_s: float) -> None:
-        if self._held or not self._active:
-            return
-        entry = self._following.error(measured, now_s)
-        if entry is not None:
-            self._following.reset()
-            limits = self._envelope.limits
-            text = f"{limits.names[entry]} is further than {limits.following[entry]:g} from its commands"
-            self._raise(Intervention.FOLLOWING, text)
+    def _lags(self, entry: int) -> None:
+        self._following.reset()
+        limits = self._envelope.limits
+        text = f"{limits.names[entry]} is further than {limits.following[entry]:g} from its commands"
+        self._raise(Intervention.FOLLOWING, text)
 
     def _raise(self, why: Intervention, text: str) -> None:
         """Hold the robot until a fresh press."""
@@ -372,10 +369,8 @@ class Guard:
             self._alarm = None
         if not self.permission.enabled(now_s):
             return Intervention.DISABLED
-        return Intervention.STALE if self._is_stale(now_s) else None
-
-    def _is_stale(self, now_s: float) -> bool:
-        return now_s - self._observed_s > self._config.hold_after_s
+        stale = now_s - self._observed_s > self._config.hold_after_s
+        return Intervention.STALE if stale else None
 
     def _elapsed_s(self, now_s: float) -> float:
         """Return the time since the last command, for the next one."""

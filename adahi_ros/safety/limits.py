@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 
 import numpy as np
 
@@ -62,17 +63,19 @@ class Limits:
         for name, low, high in zip(self.names, self.position_low, self.position_high, strict=True):
             check_order(f"{name}.position", low, high)
 
-    def far_outside(self, positions: np.ndarray) -> bool:
-        """Whether a position (A,) is outside of its limits by more than `MARGIN` of their range.
+    @cached_property
+    def far(self) -> tuple[np.ndarray, np.ndarray]:
+        """Positions, the lowest and the highest (A,), beyond which a robot is far outside of its limits.
 
-        Or beyond any that a robot has, whatever its limits; NaN is not outside.
+        That is by more than `MARGIN` of their range, or beyond any that a robot has, whatever its limits.
         """
         low, high = self.position_low, self.position_high
         with np.errstate(invalid="ignore", over="ignore"):
             margin = MARGIN * (high - low)
             known = np.isfinite(margin) & (margin > 0.0)  # else nobody knows what is far
-            outside = known & ((positions < low - margin) | (positions > high + margin))
-            return bool((outside | (np.abs(positions) > LARGEST)).any())
+            least = np.where(known, np.maximum(low - margin, -LARGEST), -LARGEST)
+            most = np.where(known, np.minimum(high + margin, LARGEST), LARGEST)
+        return least, most
 
     def needing_position(self, commanded: Sequence[str]) -> dict[str, str]:
         """Return the entries with a limit that holds only where their position is measured, and which it is.

@@ -127,7 +127,7 @@ def _read(path: Path) -> dict[str, dict[str, float]]:
     return {name: _entry(f"limits.{name}", entry) for name, entry in entries.items()}
 
 
-def _entry(where: str, values: dict[Any, Any]) -> dict[str, float]:
+def _entry(where: str, values: dict[object, object]) -> dict[str, float]:
     """Return the limits of one entry by field."""
     limits: dict[str, float] = {}
     for key, value in values.items():

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 from xml.etree import ElementTree
 
 from adahi_ros.core.schema import shown
@@ -90,7 +89,7 @@ def _position(where: str, text: str | None) -> float:
     return checked(where, "position", _number(where, text))
 
 
-def _number(where: str, text: str | None) -> Any:
+def _number(where: str, text: str | None) -> float | str:
     if text is None:
         raise ValueError(f"{where}: missing")
     try:

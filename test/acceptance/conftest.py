@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from adahi_ros.core.action_range import ActionRange
-from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.proposal import ActionRange, Proposal
 from adahi_ros.core.signature import OBSERVATION, Feature, Observations, Signature
 from adahi_ros.policies.absent import LARGEST
 from adahi_ros.policies.direct import DirectPolicy
 from adahi_ros.protocol.description import Description
 from adahi_ros.protocol.request import Reply, Request
-from adahi_ros.robot.requests import Outcome, judged
+from adahi_ros.robot.steps import Outcome, judged
 from adahi_ros.robot.target_view import Features
 from adahi_ros.server.engine import Engine
 from adahi_ros.server.verifier import TargetVerifier
 
-T, SCALE = 4, np.float32([1.0, 10.0])
+T, SCALE = 4, np.array([1.0, 10.0], np.float32)
 NO_DRAWS = np.zeros((1, 0, 2))
 
 

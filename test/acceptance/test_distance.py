@@ -15,7 +15,7 @@ from adahi_ros.protocol.description import Wants
 from adahi_ros.protocol.records import Reason
 from adahi_ros.protocol.request import Reply
 from adahi_ros.robot.controller import Controller
-from adahi_ros.robot.requests import Outcome, judged
+from adahi_ros.robot.steps import Outcome, judged
 from test.acceptance.conftest import NO_DRAWS, SCALE, Still, T, asked, described, outcome_of
 
 DESCRIPTION = described("distance")

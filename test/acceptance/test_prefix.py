@@ -12,7 +12,7 @@ from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import OBSERVATION, Feature, Signature
 from test.acceptance.conftest import NO_DRAWS, outcome_of
 
-SCALE = np.float32([1.0, 10.0, 0.1])
+SCALE = np.array([1.0, 10.0, 0.1], np.float32)
 
 
 def verdict(off: np.ndarray, within: float = 0.3, horizon: int = 5) -> tuple[np.ndarray, np.ndarray]:

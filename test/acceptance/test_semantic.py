@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -147,7 +148,7 @@ def test_a_head_of_other_sizes_is_refused_before_the_first_draft(
     small = {"file": head_file(tmp_path / "small.safetensors", 3), "tolerance": 0.5}
     message = f"^file: a head that reads 3 signs, must be one of {READ}, the target's$"
     with pytest.raises(ValueError, match=message):
-        made("semantic", small).check_target(SIGNATURE, "")  # type: ignore[attr-defined]
+        made("semantic", small).check_target(SIGNATURE, "")
     with pytest.raises(ValueError, match=r"^file: a head that reads 3 signs, must be one of"):
         TargetVerifier(fixed_policy([[0.5, 0.5]]), "semantic", arguments=small)
 
@@ -196,7 +197,7 @@ def test_by_link_the_tolerance_is_the_round_trip_as_a_share_of_patience(
     ("name", "value"), [("scale", 0.0), ("weight", np.nan), ("bias", np.inf), ("mean", -np.inf)]
 )
 def test_a_damaged_head_is_refused(tmp_path: Path, name: str, value: float) -> None:
-    parts = {"mean": np.zeros(3), "scale": np.ones(3), "weight": np.zeros(3), "bias": np.zeros(1)}
+    parts: Any = {"mean": np.zeros(3), "scale": np.ones(3), "weight": np.zeros(3), "bias": np.zeros(1)}
     parts[name][0] = value
     path = tmp_path / "head.safetensors"
     save_semantic_head(path, SemanticHead(**parts))

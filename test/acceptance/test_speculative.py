@@ -201,5 +201,5 @@ def test_counts_are_the_distribution_to_less_than_a_unit(seed: int, size: int, c
 
 
 def test_a_certain_code_stays_certain() -> None:
-    assert counted(np.float32([[0.0, 1.0, 0.0]])).tolist() == [[0, UNITS, 0]]
-    assert counted(np.float32([[0.0, 0.0, 1.0]])).tolist() == [[0, 0, UNITS]]
+    assert counted(np.array([[0.0, 1.0, 0.0]], np.float32)).tolist() == [[0, UNITS, 0]]
+    assert counted(np.array([[0.0, 0.0, 1.0]], np.float32)).tolist() == [[0, 0, UNITS]]

@@ -75,7 +75,8 @@ def make(kind: str, **fields: Any) -> Any:
     """Make a message of a type, with nothing in the fields that are not given."""
     empty = {"string": "", "bool": False}
     values: dict[str, Any] = {}
-    for name, (node, of) in STORE.fielddefs[kind][1]:
+    fields_of: Any = STORE.fielddefs[kind][1]
+    for name, (node, of) in fields_of:
         if name in fields:
             values[name] = fields[name]
         elif int(node) == 2:
@@ -135,9 +136,9 @@ def status(record: StepRecord) -> Any:
         accepted=np.array(record.accepted, dtype=bool),
         reason=int(record.reason),
         reason_counts=np.array(record.reason_counts, dtype=np.uint32),
-        draft_action=np.float32(record.draft_action),
-        planned_action=np.float32(record.planned_action),
-        action=np.float32(record.action),
+        draft_action=np.array(record.draft_action, np.float32),
+        planned_action=np.array(record.planned_action, np.float32),
+        action=np.array(record.action, np.float32),
         **{name: getattr(record, name) for name in (*same, *plan, *numbers)},
     )
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from adahi_ros.core.action_range import ActionRange
+from adahi_ros.core.proposal import ActionRange
 from adahi_ros.core.signature import GOAL, Feature, ImageInput, Observations, Signature
 from adahi_ros.policies.absent import LARGEST
 from adahi_ros.policies.direct import DirectPolicy

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from adahi_ros.contract.contract import Contract
-from adahi_ros.core.action_range import ActionRange
+from adahi_ros.core.proposal import ActionRange
 from adahi_ros.core.signature import OBSERVATION, Feature, Observations, Signature
 from adahi_ros.lab.calibration.calibrate import calibrate_recorded
 from adahi_ros.lab.calibration.replayed_targets import asked_of, asked_once, observed

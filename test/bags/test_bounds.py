@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import lz4.frame
+import lz4.frame  # type: ignore[import-untyped]
 import pytest
-from rosbags.rosbag2.storage_mcap import zstd
+from rosbags.rosbag2.storage_mcap import zstd  # type: ignore[attr-defined]
 
 from adahi_ros.bags import bag_bounds as bounds
 from adahi_ros.bags.bag_bounds import decompress, unpacked

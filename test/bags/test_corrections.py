@@ -56,7 +56,7 @@ def steps(run: Trajectories, toy: Any, step_record: Callable[..., StepRecord]) -
                     transmitted=asked,
                     verified=asked,
                     accepted=(kept, True) if asked else (),
-                    draft_action=tuple(map(float, np.float32(row) + np.float32([0.25, 0.5]))),
+                    draft_action=tuple(map(float, np.float32(row) + np.array([0.25, 0.5], np.float32))),
                     action=tuple(map(float, run.actions[row])),
                 )
             )
@@ -93,7 +93,8 @@ def test_what_was_asked_and_came_back_is_read(
     np.testing.assert_array_equal(found.windows, run.observations[window_indices(run, LENGTH)[rows]])
     np.testing.assert_array_equal(found.goals, np.repeat(run.goals, 8, axis=0))
     np.testing.assert_array_equal(found.replied, run.actions[rows])
-    np.testing.assert_array_equal(found.drafted, np.float32(rows)[:, None] + np.float32([0.25, 0.5]))
+    drafted = np.array(rows, np.float32)[:, None] + np.array([0.25, 0.5], np.float32)
+    np.testing.assert_array_equal(found.drafted, drafted)
     np.testing.assert_array_equal(found.accepted[:, 0], np.arange(16) % 2 == 0)
     assert found.acceptance == 0.5
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from adahi_ros.bags import bag_dataset as dataset_module
 from adahi_ros.bags.bag_dataset import aligned, read_dataset
 from adahi_ros.bags.bag_writer import BagWriter
+from adahi_ros.bags.recorded_topics import topics_of
 from adahi_ros.contract.assembler import ObservationAssembler
 from adahi_ros.contract.contract import Alignment
 from adahi_ros.contract.parsing import parse_contract
@@ -62,7 +63,7 @@ def test_what_the_robots_node_makes_of_the_messages_is_what_the_bag_gives(
     monkeypatch.setattr(dataset_module, "encoder_of", lambda contract: encode)
     draw, live = np.random.default_rng(3), ObservationAssembler(contract, encode)
     writer = BagWriter(tmp_path / "live")
-    for topic, kind in dataset_module.topics_of(contract).items():
+    for topic, kind in topics_of(contract).items():
         writer.add(f"/{topic}", kind)
     expected, shown = [], []
     for step in range(25):

@@ -15,7 +15,7 @@ import yaml
 from typer.testing import CliRunner
 
 from adahi_ros import cli
-from adahi_ros.core.action_range import ActionRange
+from adahi_ros.core.proposal import ActionRange
 from adahi_ros.core.signature import OBSERVATION, Feature, Observations, Signature
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.lab.training import corrector_training

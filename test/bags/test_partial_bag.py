@@ -226,7 +226,8 @@ def test_sorting_holds_no_more_than_it_must(seed: int) -> None:
             taken += 1
             yield number, time, b""
 
-    most, found = 0, []
+    most = 0
+    found: list[Any] = []
     for number, message in enumerate(in_time(messages(), behind)):
         most = max(most, taken - number)
         found.append(message)

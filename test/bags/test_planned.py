@@ -17,7 +17,7 @@ from adahi_ros.contract.assembler import ObservationAssembler
 from adahi_ros.contract.contract import BY_CONTRACT, Contract
 from adahi_ros.contract.fields import InputError
 from adahi_ros.contract.parsing import parse_contract
-from adahi_ros.core.action_range import ActionRange
+from adahi_ros.core.proposal import ActionRange
 from adahi_ros.core.signature import Observations
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
 from adahi_ros.gates.interface import LinkEstimate
@@ -26,15 +26,13 @@ from adahi_ros.lab.calibration.target_inputs import Asked, Jpeg
 from adahi_ros.lab.calibration.target_plans import Planned
 from adahi_ros.policies.absent import AbsentPolicy
 from adahi_ros.policies.interface import TargetUnavailableError
-from adahi_ros.protocol.description import SentParts
 from adahi_ros.protocol.records import Reason
-from adahi_ros.protocol.request import UNKNOWN_MS, Request
+from adahi_ros.protocol.request import Request, SentParts
 from adahi_ros.protocol.window import SentWindows
 from adahi_ros.robot.controller import Controller
 from adahi_ros.robot.loop import ControlLoop
-from adahi_ros.robot.requests import Outcome
 from adahi_ros.robot.session import VerifierState
-from adahi_ros.robot.steps import Fallback
+from adahi_ros.robot.steps import Fallback, Outcome
 from adahi_ros.robot.target_view import target_view, view_of_contract
 from adahi_ros.server.engine import Engine
 from adahi_ros.server.verifier import TargetVerifier
@@ -71,7 +69,7 @@ class LiveSession:
 
     def __init__(self, policy: Seeing) -> None:
         self.link, self.trouble, self.target = VerifierState.READY, "", policy.signature
-        self.busy_until_s, self.round_trip_ms, self.sent_parts = 0.0, UNKNOWN_MS, SentParts(True, True)
+        self.busy_until_s, self.rtt_ms, self.sent_parts = 0.0, float("nan"), SentParts(True, True)
         self._engine, self._windows = Engine(TargetVerifier(policy, "replace"), 0), SentWindows()
         self._waiting: Any = None
 
@@ -169,7 +167,8 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(
     batch: int, dataset: BagDataset, asked: Asked, tmp_path: Path
 ) -> None:
     whole = plan_bags(Seeing(Path()), dataset, replace(asked, batch=batch), tmp_path / "whole")
-    stopped, told = Seeing(Path(), fails_after=40), []
+    told: list[int] = []
+    stopped = Seeing(Path(), fails_after=40)
     with pytest.raises(TargetUnavailableError, match="dropped the connection"):
         plan_bags(stopped, dataset, replace(asked, batch=batch), tmp_path / "parts", told.append)
     assert sum(told) == len(stopped.read) == 40 // batch * batch

@@ -171,7 +171,7 @@ def test_plans_are_those_that_are_there(policies: Policies, tmp_path: Path) -> N
     assert found.corrector is not None
     assert plans_in(tmp_path) == (None, None)
     none = with_plans(policies, None, None, "onnxruntime")
-    assert none.plans is none.corrector is None
+    assert (none.plans, none.corrector) == (None, None)
 
 
 def test_what_is_best_is_what_one_says(

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 import yaml
@@ -102,7 +103,7 @@ def test_files_may_be_below_here_or_at_home(
         assert (folder / "replay.json").is_file()
 
 
-NOT_THERE = {
+NOT_THERE: dict[str, tuple[list[Any], str]] = {
     "bag": (["no"], "no: no such bag"),
     "params": (["--params", "no.yaml"], "--params: no.yaml, no such file"),
     "other_params": (

@@ -40,7 +40,7 @@ def test_what_is_shipped_says_what_its_robot_observes_and_by_which_policies(name
         assert told.plans == tuple(
             named(f"{task}/plans/{each}", CHECKPOINTS) for each in ("target", "corrector")
         )
-        assert all(map(is_policy, told.plans))
+        assert all(path is not None and is_policy(path) for path in told.plans)
     else:
         assert told.robot_type == task
 

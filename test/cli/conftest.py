@@ -4,6 +4,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -12,13 +13,20 @@ from adahi_ros import cli
 from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.policies.backends import load_policy
 
+Run = Callable[..., Result]
+Fails = Callable[..., str]
+
 
 @pytest.fixture(scope="session")
-def run() -> Callable[..., Result]:
-    """From arguments to what the command prints, and its status."""
-    return lambda *arguments: CliRunner().invoke(
-        cli.app, [str(argument) for argument in arguments], catch_exceptions=False
-    )
+def run() -> Run:
+    """From arguments to what the command prints as it ends with a status, 0 by default."""
+
+    def invoke(*arguments: object, status: int = 0) -> Result:
+        result = CliRunner().invoke(cli.app, [*map(str, arguments)], catch_exceptions=False)
+        assert result.exit_code == status, result.output
+        return result
+
+    return invoke
 
 
 @pytest.fixture(scope="session")
@@ -48,11 +56,24 @@ def loaded_by_help() -> Callable[[str], set[str]]:
 
 
 @pytest.fixture
+def recipe() -> dict[str, Any]:
+    """What trains a tokenizer and a draft in no time."""
+    fit = {"steps": 3, "batch_size": 8}
+    size = {"width": 4, "layers": 1, "heads": 2, "head_hidden": 4}
+    return {
+        "demonstrations": {"episodes": 2, "seed": 0, "action_noise": 0.1},
+        "tokenizer": {"seed": 0, "size": {"codebook_size": 4, "hidden": 8}, "fit": fit},
+        "window_length": 2,
+        "policies": {"draft": {"seed": 0, "size": size, "fit": fit}},
+    }
+
+
+@pytest.fixture
 def calibrated(checkpoints: Path, tmp_path: Path) -> Path:
-    digests = (load_policy(checkpoints / name, "torch").digest for name in ("draft", "target"))
+    draft, target = (load_policy(checkpoints / name, "torch").digest for name in ("draft", "target"))
     thresholds = {"deviation": 0.4, "uncertainty": 0.984, "random": 0.4}
     path = tmp_path / "given.yaml"
-    Calibration("ball", *digests, 0.5, "std", 1.0, 0.6, thresholds).save(path, "deviation", "by hand")
+    Calibration("ball", draft, target, 0.5, "std", 1.0, 0.6, thresholds).save(path, "deviation", "by hand")
     return path
 
 

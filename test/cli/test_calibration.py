@@ -1,18 +1,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from typer.testing import Result
 
 from adahi_ros.core.assets import asset
 from adahi_ros.gates.parameter_file import load_calibration
+from test.cli.conftest import Fails, Run
 
 
 def test_calibrate_writes_parameters_a_picture_and_figures(
-    checkpoints: Path, tmp_path: Path, run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+    checkpoints: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("adahi_ros.gates.calibration.MOST_TRIALS", 2)  # how near says nothing here
     out, figures = tmp_path / "new" / "ball.yaml", tmp_path / "calibrate.json"
@@ -20,7 +19,6 @@ def test_calibrate_writes_parameters_a_picture_and_figures(
     options = ["--rate", 0.5, "--episodes", 6, "--smoothing", 0.5, "--out", out, "--json", figures]
     options += ["--picture", picture, "--workers", 1]
     result = run("calibrate", "ball", "--checkpoints", checkpoints, "--backend", "torch", *options)
-    assert result.exit_code == 0
     found = load_calibration(out)
     written = json.loads(figures.read_text())
     assert found.thresholds == written["thresholds"]
@@ -35,6 +33,6 @@ def test_calibrate_writes_parameters_a_picture_and_figures(
     )
 
 
-def test_a_rate_and_a_rejection_contradict_each_other(fails: Callable[..., str]) -> None:
+def test_a_rate_and_a_rejection_contradict_each_other(fails: Fails) -> None:
     said = fails("calibrate", "ball", "--rate", 0.5, "--rejection", 0.6)
     assert said == "adahi: rate: 0.5, must be left out where rejection (0.6) is given\n"

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import Result
 
 from adahi_ros.cli.lab.learning import learn, learning_config
 from adahi_ros.cli.lab.training import train
@@ -18,25 +17,25 @@ from adahi_ros.lab.training.learn import LearningConfig
 from adahi_ros.lab.training.learn_rounds import Rounds
 from adahi_ros.lab.training.reservoir import MOST
 from adahi_ros.policies.backends import load_policy
+from test.cli.conftest import Fails, Run
 
 SETS = "steps", "rehearsal", "pull", "worse", "no_guard"
 SMALL = ("--steps", 3, "--workers", 1)
 
 
 @pytest.fixture(scope="module")
-def demos(tmp_path_factory: pytest.TempPathFactory, run: Callable[..., Result]) -> Path:
+def demos(tmp_path_factory: pytest.TempPathFactory, run: Run) -> Path:
     path = tmp_path_factory.mktemp("demos") / "ball.safetensors"
     run("demos", "ball", "--out", path, "--episodes", 4, "--workers", 1)
     return path
 
 
-def test_learn_goes_through_its_rounds(demos: Path, tmp_path: Path, run: Callable[..., Result]) -> None:
+def test_learn_goes_through_its_rounds(demos: Path, tmp_path: Path, run: Run) -> None:
     out, figures, picture = tmp_path / "out", tmp_path / "learn.json", tmp_path / "learn.png"
     result = run(
         *("learn", "ball", "--out", out, "--rounds", 1, "--episodes", 2, "--evaluated", 2, *SMALL),
         *("--demos", demos, "--json", figures, "--picture", picture, "--no-guard"),
     )
-    assert result.exit_code == 0
     assert "adahi calibrate ball --checkpoints" in result.output.replace("\n", " ")
     told = json.loads(figures.read_text())["rounds"]
     assert [each["round"] for each in told] == [0, 1]
@@ -62,21 +61,17 @@ def test_learn_goes_through_its_rounds(demos: Path, tmp_path: Path, run: Callabl
     ],
 )
 def test_learn_refuses(
-    arguments: tuple[object, ...],
-    said: str,
-    tmp_path: Path,
-    run: Callable[..., Result],
-    fails: Callable[..., str],
+    arguments: tuple[object, ...], said: str, tmp_path: Path, run: Run, fails: Fails
 ) -> None:
     command = ("learn", "ball", "--out", tmp_path / "out", *arguments)
     if said:
         assert said in fails(*command)
     else:
-        assert run(*command).exit_code == 2
+        run(*command, status=2)
     assert not (tmp_path / "out").exists()
 
 
-def test_shipped_policies_are_not_replaced(fails: Callable[..., str]) -> None:
+def test_shipped_policies_are_not_replaced(fails: Fails) -> None:
     shipped = asset("checkpoints/ball")
     assert "is shipped; must be another place" in fails("learn", "ball", "--out", shipped)
     said = fails("train", "ball", "--from-corrections", "bag", "--out", shipped)
@@ -94,7 +89,7 @@ def test_shipped_policies_are_not_replaced(fails: Callable[..., str]) -> None:
     ],
 )
 def test_bags_that_cannot_be_learned_from_are_refused(
-    arguments: tuple[object, ...], said: str, tmp_path: Path, fails: Callable[..., str]
+    arguments: tuple[object, ...], said: str, tmp_path: Path, fails: Fails
 ) -> None:
     out = tmp_path / "out"
     command = ("train", "ball", "--from-corrections", tmp_path / "bag", "--out", out, *arguments)
@@ -113,7 +108,7 @@ def test_bags_that_cannot_be_learned_from_are_refused(
     ],
 )
 def test_what_is_of_corrections_alone_is_refused_without(
-    arguments: tuple[object, ...], said: str, tmp_path: Path, fails: Callable[..., str]
+    arguments: tuple[object, ...], said: str, tmp_path: Path, fails: Fails
 ) -> None:
     """Else it would be ignored, and nobody told."""
     out = tmp_path / "out"

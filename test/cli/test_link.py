@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from typer.testing import Result
 
 from adahi_ros import cli
 from adahi_ros.lab.link.emulator import unavailable
 from adahi_ros.lab.link.namespaces import processes_in
+from test.cli.conftest import Fails, Run
 
 needs_a_link = pytest.mark.skipif(unavailable() is not None, reason=str(unavailable()))
 
@@ -37,29 +37,21 @@ def adahi(*arguments: object, **environment: str) -> subprocess.CompletedProcess
     )
 
 
-@pytest.mark.parametrize("verb", ["run", "set", "check", "list"])
-def test_every_verb_has_help(verb: str, run: Callable[..., Result]) -> None:
-    assert verb in run("link", "--help").output
-    assert run("link", verb, "--help").exit_code == 0
-
-
-def test_the_shipped_profiles_are_listed(run: Callable[..., Result]) -> None:
+def test_the_shipped_profiles_are_listed(run: Run) -> None:
     output = run("link", "list").output
     for name in ("wifi_ac", "wifi_bad", "6g_hrllc"):
         assert name in output
 
 
 @pytest.mark.parametrize("verb", [("run",), ("check",), ("set", "--control", "nowhere")])
-def test_an_unknown_profile_is_named_with_those_there_are(
-    verb: tuple[str, ...], fails: Callable[..., str]
-) -> None:
+def test_an_unknown_profile_is_named_with_those_there_are(verb: tuple[str, ...], fails: Fails) -> None:
     command = ("--", "true") if verb == ("run",) else ()
     said = fails("link", *verb, "--profile", "tin_cans", *command)
     assert said.startswith("adahi: link: 'tin_cans', must be one of ")
 
 
 def test_a_link_that_is_none_cannot_be_changed(
-    tmp_path: Path, fails: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, fails: Fails, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("ADAHI_LINK_CONTROL", raising=False)
     assert "ADAHI_LINK_CONTROL" in fails("link", "set", "--loss", 0.1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
@@ -15,6 +15,7 @@ from typer.models import OptionInfo
 from adahi_ros.cli import app
 from adahi_ros.cli.options import recipe_file
 from adahi_ros.core.assets import asset
+from test.cli.conftest import Fails
 
 
 def numbers(verbs: typer.Typer, path: str = "") -> Iterator[tuple[str, OptionInfo]]:
@@ -65,13 +66,13 @@ def test_every_number_has_a_range(option: str) -> None:
 
 
 @pytest.mark.parametrize("verb", ["evaluate", "demo", "calibrate"])
-def test_a_rate_is_refused_before_anything_is_loaded(verb: str, fails: Callable[..., str]) -> None:
+def test_a_rate_is_refused_before_anything_is_loaded(verb: str, fails: Fails) -> None:
     said = fails(verb, "ball", "--checkpoints", "/nowhere", "--rate", "1.5")
     assert said == "adahi: rate: 1.5, must be between 0 and 1\n"
 
 
-def test_recordings_that_no_corrector_can_be_held_out_of_are_refused_before_the_work(
-    fails: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+def test_too_few_recordings_are_refused_before_the_work(
+    fails: Fails, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
         "adahi_ros.lab.evaluation.evaluate.evaluate_methods", lambda *_: pytest.fail("measured")

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from typer.testing import Result
 
 from adahi_ros.core.assets import asset
 from adahi_ros.lab.reporting import calibration_figure, training_figure
 from adahi_ros.lab.training import train
 from adahi_ros.policies.vqbet.vqbet_checkpoint import save_policy
+from test.cli.conftest import Fails, Run
 
 BAG = ("--contract", "ball", "bag")
 WITH_FIGURES = [
@@ -74,7 +73,7 @@ def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("verb", WITH_FIGURES, ids=" ".join)
 def test_figures_that_cannot_be_written_are_said_before_the_work(
-    verb: tuple[str, ...], nowhere: Path, fails: Callable[..., str]
+    verb: tuple[str, ...], nowhere: Path, fails: Fails
 ) -> None:
     path = nowhere / "figures.json"
     assert fails(*verb, "--json", path) == f"adahi: --json: {path}, cannot be written (Not a directory)\n"
@@ -82,7 +81,7 @@ def test_figures_that_cannot_be_written_are_said_before_the_work(
 
 @pytest.mark.parametrize("verb", WITH_PICTURE, ids=" ".join)
 def test_a_picture_that_cannot_be_written_is_said_before_the_work(
-    verb: tuple[str, ...], nowhere: Path, fails: Callable[..., str]
+    verb: tuple[str, ...], nowhere: Path, fails: Fails
 ) -> None:
     path = nowhere / "picture.png"
     assert fails(*verb, path) == f"adahi: {verb[-1]}: {path}, cannot be written (Not a directory)\n"
@@ -91,7 +90,7 @@ def test_a_picture_that_cannot_be_written_is_said_before_the_work(
 
 @pytest.mark.parametrize("verb", WITH_OUT, ids=" ".join)
 def test_a_result_that_cannot_be_written_is_said_before_the_work(
-    verb: tuple[str, ...], nowhere: Path, fails: Callable[..., str]
+    verb: tuple[str, ...], nowhere: Path, fails: Fails
 ) -> None:
     said = fails(*verb, nowhere / "result")
     assert said.startswith(f"adahi: --out: {nowhere}/")
@@ -100,7 +99,7 @@ def test_a_result_that_cannot_be_written_is_said_before_the_work(
 
 @pytest.mark.parametrize("verb", SHIPPED, ids=" ".join)
 def test_what_is_shipped_is_not_replaced_unasked(
-    verb: tuple[str, ...], fails: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+    verb: tuple[str, ...], fails: Fails, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(asset("package.xml").parent)
     said = fails(*verb)
@@ -108,20 +107,20 @@ def test_what_is_shipped_is_not_replaced_unasked(
 
 
 def test_what_is_shipped_is_replaced_where_one_says_so(
-    tmp_path: Path, run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("adahi_ros.core.assets._roots", lambda: [tmp_path])
     out = tmp_path / "config" / "ball.yaml"
-    assert run("contract", "write", "ball", "--out", out).exit_code == 0
+    run("contract", "write", "ball", "--out", out)
     with pytest.raises(ValueError, match="is shipped"):
         run("contract", "write", "ball", "--out", out)
     out.write_text("")
-    assert run("contract", "write", "ball", "--out", out, "--overwrite").exit_code == 0
+    run("contract", "write", "ball", "--out", out, "--overwrite")
     assert yaml.safe_load(out.read_text())["robot_type"] == "ball"
 
 
 def test_figures_are_written_before_pictures_are_drawn(
-    checkpoints: Path, nowhere: Path, run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+    checkpoints: Path, recipe: dict[str, Any], nowhere: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class UndrawnError(Exception):
         pass
@@ -139,13 +138,6 @@ def test_figures_are_written_before_pictures_are_drawn(
         run("calibrate", "ball", *options, "--json", "calibrate.json")
     assert json.loads(Path("calibrate.json").read_text())["thresholds"]
 
-    fit = {"steps": 2, "batch_size": 8}
-    recipe = {
-        "demonstrations": {"episodes": 2, "seed": 0, "action_noise": 0.1},
-        "tokenizer": {"seed": 0, "size": {"codebook_size": 4, "hidden": 8}, "fit": fit},
-        "window_length": 2,
-        "policies": {"draft": {"seed": 0, "size": {"width": 4, "layers": 1, "heads": 2}, "fit": fit}},
-    }
     Path("recipe.yaml").write_text(yaml.safe_dump(recipe))
     with pytest.raises(UndrawnError):
         run("train", "ball", "--recipe", "recipe.yaml", "--out", "made", "--workers", 1, "--json", "t.json")
@@ -153,7 +145,7 @@ def test_figures_are_written_before_pictures_are_drawn(
 
 
 def test_a_try_leaves_nothing_behind_and_changes_nothing(
-    tmp_path: Path, run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "there.json").write_text("as it was")

@@ -1,14 +1,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import Result
 
 from adahi_ros.lab.methods.methods import METHODS, runs_on_robot
+from test.cli.conftest import Fails, Run
 
 pytest.importorskip("rclpy")
 
@@ -19,23 +18,22 @@ ON_AIR = [name for name, method in METHODS.items() if runs_on_robot(method)]
 
 
 @pytest.mark.parametrize("name", sorted(METHODS.keys() - set(ON_AIR)))
-def test_what_no_robot_can_do_is_refused_with_what_one_can(name: str, fails: Callable[..., str]) -> None:
+def test_what_no_robot_can_do_is_refused_with_what_one_can(name: str, fails: Fails) -> None:
     said = fails("demo", "ball", "--methods", f"adahi,{name}")
     assert said.startswith(f"adahi: methods: '{name}', must be of {', '.join(ON_AIR)}, or PROPOSER[")
 
 
 @pytest.mark.parametrize("deadline_s", [-1, 0.0001, 100])
 def test_a_deadline_that_no_robot_takes_is_refused_before_anything_starts(
-    deadline_s: float, run: Callable[..., Result]
+    deadline_s: float, run: Run
 ) -> None:
-    refused = run("demo", "ball", "--deadline-s", deadline_s)
-    assert refused.exit_code == 2
+    refused = run("demo", "ball", "--deadline-s", deadline_s, status=2)
     assert "--deadline-s" in refused.output
     assert "starting" not in refused.output
 
 
 def test_a_file_of_a_method_is_looked_for_in_the_folder_of_the_policies(
-    toy: list[object], checkpoints: Path, fails: Callable[..., str]
+    toy: list[object], checkpoints: Path, fails: Fails
 ) -> None:
     method = "always:semantic:file={checkpoints}/{task}-head.safetensors:tolerance=0.1"
     said = fails("demo", "ball", *toy, "--methods", method, "--episodes", 1)
@@ -63,7 +61,7 @@ def test_a_robot_has_a_quota_of_requests_but_in_a_world_that_waits_for_it(
 
 
 def test_all_methods_run_in_the_one_domain_that_is_told(
-    run: Callable[..., Result], toy: list[object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, toy: list[object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     domains = []
 
@@ -75,7 +73,6 @@ def test_all_methods_run_in_the_one_domain_that_is_told(
     monkeypatch.setattr(dds_run, "run_over_dds", watched)
     picture = tmp_path / "demo.png"
     said = run("demo", "ball", *toy, "--methods", "draft,target", "--episodes", 1, "--picture", picture)
-    assert said.exit_code == 0, said.stdout
     (told,) = re.findall(r"watch it: \S*adahi top --domain (\d+)\n", said.stdout)
     assert domains == [int(told)] * 2
     assert said.stdout.index("watch it") < said.stdout.index("Draft only")

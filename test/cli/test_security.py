@@ -6,10 +6,9 @@ import os
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from adahi_ros import cli
 from adahi_ros.security.keystores import COPIED
+from test.cli.conftest import Run
 
 ROS2 = f"""#!/bin/sh
 case $2 in
@@ -28,9 +27,8 @@ def keystore(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "keys"
 
 
-def test_it_says_which_machine_gets_what(keystore: Path) -> None:
-    result = CliRunner().invoke(cli.app, ["secure", str(keystore), "--robots", "r1,r2"])
-    assert result.exit_code == 0, result.output
+def test_it_says_which_machine_gets_what(keystore: Path, run: Run) -> None:
+    result = run("secure", keystore, "--robots", "r1,r2")
     lines = "".join(result.output.split("\n")).replace(str(keystore), "\nkeys")
     for line in (
         "keys/machines/server: /adahi/server",
@@ -42,14 +40,12 @@ def test_it_says_which_machine_gets_what(keystore: Path) -> None:
     assert (keystore / "machines/r2/enclaves/adahi/r2/drivers/key.pem").exists()
 
 
-def test_policies_of_ones_own_are_read_in_the_place_of_ours(keystore: Path, tmp_path: Path) -> None:
+def test_policies_of_ones_own_are_read_in_the_place_of_ours(keystore: Path, tmp_path: Path, run: Run) -> None:
     with pytest.raises(FileNotFoundError, match=r"server\.policy\.xml"):
-        CliRunner().invoke(
-            cli.app, ["secure", str(keystore), "--policies", str(tmp_path)], catch_exceptions=False
-        )
+        run("secure", keystore, "--policies", tmp_path)
     assert not keystore.exists()
 
 
-def test_who_has_no_keys_cannot_have_lost_them(keystore: Path) -> None:
+def test_who_has_no_keys_cannot_have_lost_them(keystore: Path, run: Run) -> None:
     with pytest.raises(ValueError, match="--revoke: 'r9'"):
-        CliRunner().invoke(cli.app, ["secure", str(keystore), "--revoke", "r9"], catch_exceptions=False)
+        run("secure", keystore, "--revoke", "r9")

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
@@ -37,7 +38,11 @@ def start(domain: int, deaf: Callable[[], None]) -> Iterator[Callable[..., subpr
     made: list[subprocess.Popen[str]] = []
 
     def start(*options: str, **streams: int) -> subprocess.Popen[str]:
-        pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        pipes: dict[str, Any] = {
+            "stdin": subprocess.DEVNULL,
+            "stdout": subprocess.PIPE,
+            "stderr": subprocess.PIPE,
+        }
         environment = {**os.environ, **loopback_environment(domain), "TERM": "xterm"}
         made.append(
             subprocess.Popen(

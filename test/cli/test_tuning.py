@@ -2,18 +2,15 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 import yaml
-from typer.testing import Result
 
-SPACE = {
-    "train": [],
-    "methods": {"adahi": {"threshold": {"low": 0.1, "high": 2.0}}},
-    "episodes": 2,
-}
+from test.cli.conftest import Fails, Run
+
+SPACE = {"train": [], "methods": {"adahi": {"threshold": {"low": 0.1, "high": 2.0}}}, "episodes": 2}
 
 
 @pytest.fixture
@@ -24,7 +21,7 @@ def space(tmp_path: Path) -> Path:
 
 
 def test_what_is_found_is_what_evaluate_takes(
-    exported: Path, calibrated: Path, space: Path, tmp_path: Path, run: Callable[..., Result]
+    exported: Path, calibrated: Path, space: Path, tmp_path: Path, run: Run
 ) -> None:
     pytest.importorskip("optuna", reason="pip install -r requirements/tune.txt")
     out, figures = tmp_path / "out", tmp_path / "figures.json"
@@ -52,7 +49,7 @@ def test_what_cannot_be_searched_is_said_before_anything_is_begun(
     calibrated: Path,
     space: Path,
     tmp_path: Path,
-    fails: Callable[..., str],
+    fails: Fails,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     out = tmp_path / "out"
@@ -71,7 +68,7 @@ def test_the_password_of_a_database_is_neither_said_nor_kept(
     calibrated: Path,
     space: Path,
     tmp_path: Path,
-    fails: Callable[..., str],
+    fails: Fails,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     search = pytest.importorskip("adahi_ros.lab.tuning.search", reason="pip install -r requirements/tune.txt")
@@ -79,11 +76,11 @@ def test_the_password_of_a_database_is_neither_said_nor_kept(
     toys = ["--checkpoints", exported, "--calibration", calibrated, "--out", tmp_path / "out"]
     arguments = ["tune", "ball", "--space", space, "--storage", url, *toys]
     monkeypatch.setattr(sys, "argv", ["adahi", *map(str, arguments)])
-    plans = []
-    run = search.run
-    monkeypatch.setattr(search, "run", lambda plan, *others: plans.append(plan) or run(plan, *others))
+    searched = Mock(wraps=search.run)
+    monkeypatch.setattr(search, "run", searched)
     said = fails(*arguments)
     assert f"storage: '{shown}', cannot be opened: " in said
     assert "secret" not in said
-    assert plans[0].storage == url
-    assert f"--storage {shown}" in plans[0].ground.command.replace("'", "")
+    plan = searched.call_args.args[0]
+    assert plan.storage == url
+    assert f"--storage {shown}" in plan.ground.command.replace("'", "")

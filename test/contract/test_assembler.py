@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,11 +16,11 @@ MS = 1_000_000
 JOINTS, STATE = "joint_states", "task_state"
 
 
-def joints(stamp_ms: int, value: float = 0.0) -> tuple:
+def joints(stamp_ms: int, value: float = 0.0) -> Any:
     return to_joint_state(["extra", "b", "a"], np.array([9.0, value + 1, value]), np.zeros(3), stamp_ms * MS)
 
 
-def state(stamp_ms: int, step: int = 0):
+def state(stamp_ms: int, step: int = 0) -> Any:
     return to_task_state(np.array([5.0, 6.0]), np.array([7.0]), 1, step, stamp_ms * MS)
 
 
@@ -31,7 +32,8 @@ def make(max_skew_s: float = 0.0, max_age_s: float = 1.0) -> ObservationAssemble
 
 def values(observation: Observation | None) -> list[float]:
     assert observation is not None
-    return observation.values.tolist()
+    listed: list[float] = observation.values.tolist()
+    return listed
 
 
 def test_joints_are_picked_by_name_and_come_before_the_state() -> None:
@@ -54,7 +56,9 @@ def test_images_for_the_target_are_kept_and_no_part_of_what_the_robot_observes()
         inputs = ObservationAssembler(contract, encode)
         inputs.add("camera/image_raw", to_image(frame, 10 * MS), 10 * MS)
         inputs.add(JOINTS, joints(10), 10 * MS)
-        made.append(inputs.add(STATE, state(10), 10 * MS))
+        observation = inputs.add(STATE, state(10), 10 * MS)
+        assert observation is not None
+        made.append(observation)
     for observation in made:
         assert values(observation) == [0.0, 1.0, 5.0, 6.0]
         np.testing.assert_array_equal(observation.images["observation.images.camera"], frame)
@@ -207,7 +211,7 @@ def keys(inputs: ObservationAssembler, stamps_ms: list[float]) -> list[tuple[flo
     return [(each.stamp_ns / MS, *each.key) for each in made if each is not None]
 
 
-def joints_at(stamp_ms: float) -> tuple:
+def joints_at(stamp_ms: float) -> Any:
     return to_joint_state(["a", "b"], np.zeros(2), np.zeros(2), round(stamp_ms * MS))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -53,9 +55,8 @@ def agrees(plan: Plan, arrivals: list[tuple[np.ndarray, int, int, np.ndarray]], 
         newest = [requested_by(arrivals, robot, step) for robot in range(B)]
         assert plan.age(step).tolist() == [np.inf if at < 0 else step - at for at in newest]
         nothing = [np.nan, np.nan]
-        expected = np.float32(
-            [[100 * at + step, 100 * at + step + 0.25] if at >= 0 else nothing for at in newest]
-        )
+        rows = [[100 * at + step, 100 * at + step + 0.25] if at >= 0 else nothing for at in newest]
+        expected = np.array(rows, np.float32)
         np.testing.assert_array_equal(plan.at(step), expected)
 
 
@@ -66,10 +67,10 @@ def test_the_last_request_wins_step_by_step(arrivals: list[tuple[np.ndarray, int
 
 @given(ARRIVALS, st.randoms(use_true_random=False))
 def test_order_and_repetition_of_what_comes_do_not_matter(
-    arrivals: list[tuple[np.ndarray, int, int, np.ndarray]], random: st.random_module
+    arrivals: list[tuple[np.ndarray, int, int, np.ndarray]], random: Random
 ) -> None:
     shuffled = [*arrivals, *arrivals[: len(arrivals) // 2]]
-    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    random.shuffle(shuffled)
     agrees(spliced(shuffled), arrivals, 0)
 
 
@@ -140,7 +141,7 @@ def test_an_action_given_out_stays_as_it_was() -> None:
 def test_robots_are_named_by_mask_or_by_index(rows: np.ndarray) -> None:
     plan = Plan(3, 1)
     plan.splice(np.zeros((3, 1, 1), np.float32), 0, 0)
-    plan.splice(np.float32([[[1.0]], [[3.0]]]), 0, 0, rows)
+    plan.splice(np.array([[[1.0]], [[3.0]]], np.float32), 0, 0, rows)
     assert plan.at(0).tolist() == [[1.0], [0.0], [3.0]]
 
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ def test_some_episodes_are_taken_in_their_order() -> None:
     assert turned.ends.tolist() == [3, 5]
     np.testing.assert_array_equal(turned.observations, data.observations[[2, 3, 4, 0, 1]])
     np.testing.assert_array_equal(turned.actions, data.actions[[2, 3, 4, 0, 1]])
-    other = replace(data, goals=np.float32([[1.0] * 3, [2.0] * 3])).episodes([1])
+    other = replace(data, goals=np.array([[1.0] * 3, [2.0] * 3], np.float32)).episodes([1])
     assert other.ends.tolist() == [3]
     assert other.goals.tolist() == [[2.0] * 3]
 
@@ -94,7 +95,7 @@ def test_spans_cover_every_step_once() -> None:
         ({"goals": np.full((2, 3), -np.inf)}, "goals: holds values that are not finite"),
     ],
 )
-def test_what_does_not_fit_together_is_refused(changes: dict[str, np.ndarray], message: str) -> None:
+def test_what_does_not_fit_together_is_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         replace(small(), **changes)
 

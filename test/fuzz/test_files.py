@@ -71,7 +71,7 @@ BOMB = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"{new}: &{new} [{', '.join([f'*{old}'] * 10)}]\n"
     for old, new in zip("abcdefgh", "bcdefghi", strict=True)
 )
-WRONG = (math.nan, -1, "no such thing", None, [], {}, True, 1e300, 10**400)
+WRONG: tuple[Any, ...] = (math.nan, -1, "no such thing", None, [], {}, True, 1e300, 10**400)
 STRANGE = ("{" * 3000, "[" * 100_000, "!!python/object/apply:os.getcwd []", "\ufeff", "{1: 2, [3]: 4}", BOMB)
 
 

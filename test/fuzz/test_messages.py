@@ -60,7 +60,7 @@ elapsed_s = st.sampled_from((0.0, 1e-6, 0.01, PERIOD_S, 0.051, 0.06, 0.2, 0.45, 
     0.0, 0.2
 )
 
-more = settings(max_examples=3 * settings.default.max_examples)  # they take milliseconds
+more = settings(max_examples=3 * settings().max_examples)  # they take milliseconds
 
 
 @cache
@@ -135,6 +135,8 @@ class Robot:
         self.arrived: list[Reply | Described] = []
         draft, contract = policy("ball/draft"), load_contract("ball")
         self.contract, self.signature = contract, draft.signature
+        assert draft.signature.codes is not None
+        self.codes = draft.signature.codes
         self.assembler = ObservationAssembler(contract)
         names = [path.partition(".")[2] for path in contract.action.select]
         self.measured = contract.measured(tuple(names))
@@ -176,6 +178,10 @@ class Robot:
         return arrived
 
     def cancel(self, sent: int) -> None: ...
+
+    @property
+    def figures(self) -> dict[str, object]:
+        return {}
 
     # As a sink of commands
 
@@ -241,7 +247,7 @@ class Robot:
                 step_id=request.step,
                 first_step=request.step,
                 actions=array("f", [data.draw(st.sampled_from((0.05, 0.3, -0.3, 3.0)))] * horizon),
-                accepted=[True] * self.signature.codes.codebooks,
+                accepted=[True] * self.codes.codebooks,
                 window_kept=True,
             )
         if data.draw(st.sampled_from((False, False, False, True))):
@@ -303,7 +309,7 @@ def test_garbage_leaves_nothing_in_later_observations(
                 names_the_field(error, good)
     good = garbage.observed(9, 9, NANOSECONDS * 60, camera)
     seen, expected = (
-        [each.add(*one, NANOSECONDS * 60) for one in good.items()][-1] for each in (amid, alone)
+        [each.add(topic, one, NANOSECONDS * 60) for topic, one in good.items()][-1] for each in (amid, alone)
     )
     assert seen is not None
     assert expected is not None
@@ -316,6 +322,7 @@ def good_request(camera: bool) -> VerifyDraft.Request:
     numbers = 2 if camera else its.observation_dim
     pixels = np.random.default_rng(0).integers(0, 256, (64, 64, 3), dtype=np.uint8)
     images = [CompressedImage(format="jpeg", data=array("B", to_jpeg(pixels, 60)))] * its.history
+    assert its.codes is not None
     books, size = its.codes.codebooks, its.codes.codebook_size
     return VerifyDraft.Request(
         protocol=PROTOCOL_VERSION,

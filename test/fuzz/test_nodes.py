@@ -32,22 +32,20 @@ from adahi_ros.nodes.common.messages import from_stamp
 from adahi_ros.nodes.common.parameters import rows
 from adahi_ros.nodes.common.qos import verify_qos
 from adahi_ros.nodes.monitoring import bag_recorder_node, path_markers_node
-from adahi_ros.nodes.robot import draft_policy_node
-from adahi_ros.nodes.server import target_verifier_node
+from adahi_ros.nodes.robot import draft_policy_node, draft_policy_parameters
+from adahi_ros.nodes.server import target_verifier_node, target_verifier_parameters
 
 POSITION = 0.02  # rad
 REPLY_S, ATTEMPTS = 0.4, 25  # for a command; then a new episode begins: the window may be full of garbage
 NODES: tuple[tuple[Any, Any], ...] = (
-    (draft_policy_node.DraftPolicyNode, draft_policy_node.DraftPolicyParameters),
-    (target_verifier_node.TargetVerifierNode, target_verifier_node.TargetVerifierParameters),
+    (draft_policy_node.DraftPolicyNode, draft_policy_parameters.DraftPolicyParameters),
+    (target_verifier_node.TargetVerifierNode, target_verifier_parameters.TargetVerifierParameters),
     (robot_simulator_node.RobotSimulatorNode, robot_simulator_node.RobotSimulatorParameters),
     (bag_recorder_node.BagRecorderNode, bag_recorder_node.BagRecorderParameters),
     (path_markers_node.PathMarkersNode, path_markers_node.PathMarkersParameters),
 )
-LIVE = sorted(row.name for row in rows(draft_policy_node.DraftPolicyParameters) if row.live)
-few = settings(
-    max_examples=max(1, settings.default.max_examples // 4), phases=[Phase.generate]
-)  # none is shrunk
+LIVE = sorted(row.name for row in rows(draft_policy_parameters.DraftPolicyParameters) if row.live)
+few = settings(max_examples=max(1, settings().max_examples // 4), phases=[Phase.generate])  # none is shrunk
 
 
 class Driven:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,7 +32,10 @@ class Made:
     """Makes any gate that there is."""
 
     def __init__(self, harm_file: Path) -> None:
-        self._arguments = {"learned": {"file": str(harm_file)}, "online": {"gate": "deviation", "rate": 0.1}}
+        self._arguments: dict[str, dict[str, Any]] = {
+            "learned": {"file": str(harm_file)},
+            "online": {"gate": "deviation", "rate": 0.1},
+        }
 
     def __call__(self, name: str) -> Gate:
         return ThresholdedGate(name, arguments=self._arguments.get(name, {})).gate

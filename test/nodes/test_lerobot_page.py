@@ -20,7 +20,7 @@ from adahi_ros.safety.limits_file import load_limits
 from adahi_ros.safety.named_limits import limits_path
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/how_to/run_lerobot.md").read_text()
-CONTRACT, TARGET, PARAMETERS = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+CONTRACT, TARGET, SERVER, PARAMETERS = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
 
 
 def flat(values: dict[str, Any], within: str = "") -> Iterator[tuple[str, Any]]:
@@ -42,6 +42,11 @@ def test_the_target_names_the_actions_of_the_contract(contract: str) -> None:
     assert target["action_names"] == list(read.action.select)
     assert target["rate_hz"] == read.rate_hz
     assert [camera.key for camera in read.cameras] == ["observation.images.front", "observation.images.wrist"]
+
+
+def test_both_ends_send_requests_alike() -> None:
+    ends = [next(iter(yaml.safe_load(file).values()))["ros__parameters"] for file in (SERVER, PARAMETERS)]
+    assert [end["verification"] for end in ends] == [{"reliability": "reliable"}] * 2
 
 
 def test_the_parameters_make_a_robot_that_is_held_until_a_plan_comes(contract: str) -> None:

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from adahi_ros.core.action_range import ActionRange
-from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.proposal import ActionRange, Proposal
 from adahi_ros.core.signature import Feature, ImageInput, Observations, Signature
 from adahi_ros.nodes.common import policies
 from adahi_ros.nodes.common.parameters import ParameterError

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from adahi_ros.core.action_range import ActionRange
 from adahi_ros.core.checkpoint_files import CheckpointError
+from adahi_ros.core.proposal import ActionRange
 from adahi_ros.core.signature import Feature, Observations, Signature
 from adahi_ros.policies import backends
 from adahi_ros.policies.backends import is_policy, load_policy

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from adahi_ros.acceptance.interface import Verdict
-from adahi_ros.core.action_range import ActionRange
 from adahi_ros.core.observation_buffer import ObservationBuffer
 from adahi_ros.core.plan import Plan
-from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.proposal import ActionRange, Proposal
 from adahi_ros.core.signature import GOAL, OBSERVATION, Feature, Observations, Signature
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
 from adahi_ros.gates.interface import Gate, GateContext

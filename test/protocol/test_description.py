@@ -10,10 +10,8 @@ import pytest
 from adahi_ros.acceptance.registry import ACCEPTANCES
 from adahi_ros.core.proposal import Proposal, counted
 from adahi_ros.core.signature import CodeSpace, Feature, ImageInput, Offer, Signature
-from adahi_ros.protocol import description
 from adahi_ros.protocol.description import LONGEST_HISTORY, MOST_PICTURED, Description, Wants, why_not_served
-from adahi_ros.protocol.request import PROTOCOL_VERSION, Request, sent_codes
-from adahi_ros.protocol.window import NO_WINDOW
+from adahi_ros.protocol.request import PROTOCOL_VERSION, sent_codes
 
 DRAFT = Signature(3, 1, 2, (Feature("state", 5),), (), CodeSpace("a", 2, 4))
 OFFERED = Offer({"state": 5, "goal": 2})
@@ -24,7 +22,7 @@ def told(**changes: Any) -> Description:
     """A description whose signature, where it has that field, or else itself is changed."""
     own = {name: value for name, value in changes.items() if hasattr(GOOD, name)}
     others = {name: value for name, value in changes.items() if name not in own}
-    return replace(GOOD, **own, **({"signature": replace(GOOD.signature, **others)} if others else {}))
+    return replace(GOOD, **{"signature": replace(GOOD.signature, **others), **own})
 
 
 @pytest.mark.parametrize(
@@ -65,14 +63,6 @@ def test_a_verifier_and_a_robot_agree_on_how_much_of_the_past_there_is(
     assert Wants(DRAFT, offered).mismatch(target) == expected
 
 
-def test_a_reply_judges_every_code_or_what_its_rule_says() -> None:
-    codes = sent_codes(np.zeros((1, 2), np.int64), counted(np.full((1, 2, 4), 0.25)))
-    drafts = [Proposal(np.zeros((1, 0, 2), np.float32), drawn) for drawn in (codes, None)]
-    requests = [Request.of(draft, 0, 0, NO_WINDOW) for draft in drafts]
-    assert [GOOD.parts(request) for request in requests] == [2, 0]
-    assert [told(acceptance="replace").parts(request) for request in requests] == [None, None]
-
-
 ONE, OTHER = "0123456789abcdef", "fedcba9876543210"
 
 
@@ -88,7 +78,7 @@ def test_other_weights_are_told_apart_where_both_are_known_and_what_reads_otherw
 
 def test_a_rule_that_this_robot_cannot_use_is_a_mismatch(monkeypatch: pytest.MonkeyPatch) -> None:
     broken = EntryPoint("broken", "no_such_module:Rule", "adahi_ros.acceptances")
-    monkeypatch.setattr(description.ACCEPTANCES, "_added", {"broken": [broken]})
+    monkeypatch.setattr(ACCEPTANCES, "_added", {"broken": [broken]})
     fault = Wants(DRAFT, OFFERED).mismatch(told(acceptance="broken"))
     assert fault is not None
     assert fault.startswith("acceptance: adahi_ros.acceptances: 'broken' of no_such_module: ")
@@ -152,7 +142,7 @@ def test_codes_are_sent_where_they_mean_the_same_and_actions_where_they_are_need
     assert wants.sent_to(told(acceptance=rule)).of(Proposal(DRAFTED.actions)).distribution is None
     for codes in (None, CodeSpace("b", 2, 4)):
         assert wants.sent_to(told(acceptance=rule, codes=codes)).of(DRAFTED).distribution is None
-    monkeypatch.setattr(description.ACCEPTANCES[rule], "needs_actions", True)
+    monkeypatch.setattr(ACCEPTANCES[rule], "needs_actions", True)
     assert wants.sent_to(told(acceptance=rule)).of(DRAFTED).actions is DRAFTED.actions
 
 

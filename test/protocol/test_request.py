@@ -4,6 +4,7 @@ import math
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -53,15 +54,15 @@ def test_the_fault_numbers_are_those_on_the_air() -> None:
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_a_good_request_gets_its_shapes_and_types(dtype: type) -> None:
-    flat = (np.array([7.0], dtype), np.array([0, 3], np.uint16), P.astype(np.uint16))
-    request = check_request(TARGET, RULE, WINDOW, *flat, np.arange(4, dtype=dtype))
+    goal, codes, counts = np.array([7.0], dtype), np.array([0, 3], np.uint16), P.astype(np.uint16)
+    request = check_request(TARGET, RULE, WINDOW, goal, codes, counts, np.arange(4, dtype=dtype))
     seen, drawn = request.observations, request.draft.distribution
     assert drawn is not None
     assert drawn.counts is not None
     np.testing.assert_array_equal(seen.features[OBSERVATION], [[[0, 1, 2], [3, 4, 5]]])
     np.testing.assert_array_equal(seen.conditions[GOAL], [[7]])
     np.testing.assert_array_equal(drawn.codes, [[0, 3]])
-    np.testing.assert_allclose(drawn.probabilities, [[[0.1, 0.2, 0.3, 0.4], [0, 0, 0, 1]]], atol=1e-5)
+    np.testing.assert_allclose(drawn.probabilities, [[[0.1, 0.2, 0.3, 0.4], [0.0, 0.0, 0.0, 1.0]]], atol=1e-5)
     np.testing.assert_array_equal(request.draft.actions, [[[0, 1], [2, 3]]])
     assert drawn.codes.dtype == np.int64
     assert drawn.counts.dtype == np.uint16
@@ -199,7 +200,7 @@ def test_a_policy_without_a_goal_takes_an_empty_one() -> None:
 def test_a_bad_request_is_refused_with_its_fault(
     field: str, value: np.ndarray, fault: str, message: str
 ) -> None:
-    flat = {"goal": np.zeros(1), "codes": np.array([0, 3]), "counts": P}
+    flat: dict[str, Any] = {"goal": np.zeros(1), "codes": np.array([0, 3]), "counts": P}
     with pytest.raises(RequestError, match=re.escape(message)) as refusal:
         check_request(TARGET, RULE, WINDOW, **(flat | {field: value}))
     assert refusal.value.fault is RequestFault[fault]
@@ -209,7 +210,8 @@ def test_a_good_reply_gets_its_shapes_and_types() -> None:
     verdict = check_reply(TARGET, 0, 2, [True, False], np.arange(4.0).tolist())
     np.testing.assert_array_equal(verdict.accepted, [[True, False]])
     np.testing.assert_array_equal(verdict.actions, [[[0, 1], [2, 3]]])
-    assert (verdict.accepted.dtype, verdict.actions.dtype) == (np.bool_, np.float32)
+    assert verdict.accepted.dtype == np.bool_
+    assert verdict.actions.dtype == np.float32
     assert check_reply(TARGET, 0, 0, [], np.arange(4.0).tolist()).accepted.shape == (1, 0)
     assert check_reply(TARGET, 0, None, [True] * 3, np.arange(4.0).tolist()).accepted.shape == (1, 3)
 
@@ -232,7 +234,7 @@ def test_a_reply_that_begins_later_is_shorter() -> None:
     ],
 )
 def test_a_bad_reply_is_refused(changes: dict[str, list[float]], fault: str, message: str) -> None:
-    flat = {"accepted": [True, True], "actions": [0.0] * 4}
+    flat: dict[str, Any] = {"accepted": [True, True], "actions": [0.0] * 4}
     with pytest.raises(RequestError, match=re.escape(message)) as refusal:
         check_reply(TARGET, 0, 2, **(flat | changes))
     assert refusal.value.fault is RequestFault[fault]

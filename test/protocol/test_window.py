@@ -17,8 +17,8 @@ GOAL = np.zeros(2, np.float32)
 
 
 def test_a_window_is_sent_as_float32_with_features_as_float16() -> None:
-    window = np.float32([[1.0, 2.0, 0.5], [3.0, 4.0, -0.25]])
-    sent = WireWindow.of(window[:, :2], np.float32([7.0]), features=window[:, 2:])
+    window = np.array([[1.0, 2.0, 0.5], [3.0, 4.0, -0.25]], np.float32)
+    sent = WireWindow.of(window[:, :2], np.array([7.0], np.float32), features=window[:, 2:])
     np.testing.assert_array_equal(np.frombuffer(sent.rows.numbers, np.float32), [1.0, 2.0, 3.0, 4.0])
     np.testing.assert_array_equal(np.frombuffer(sent.rows.features, np.float16), [0.5, -0.25])
     assert np.frombuffer(sent.goal, np.float32) == 7.0
@@ -33,7 +33,7 @@ def test_every_finite_float16_is_sent_bit_for_bit(bits: int) -> None:
 
 @pytest.mark.parametrize("value", [0.1, 65520.0, 1e30, np.inf, -np.inf, np.nan, 2.0**-25])
 def test_a_feature_that_is_no_float16_is_not_sent(value: float) -> None:
-    numbers, features = np.zeros((2, 1), np.float32), np.float32([[1.0, 2.0], [0.0, value]])
+    numbers, features = np.zeros((2, 1), np.float32), np.array([[1.0, 2.0], [0.0, value]], np.float32)
     with pytest.raises(ValueError, match=re.escape(f"features: {np.float32(value)}, must be finite")):
         WireWindow.of(numbers, GOAL, features=features)
 
@@ -79,11 +79,11 @@ def test_a_window_is_named_by_its_rows_in_order_and_its_goal() -> None:
 
 @pytest.mark.parametrize("value", [0.0, -0.0, np.nan])
 def test_a_window_continues_another_where_their_bits_are_the_same(value: float) -> None:
-    numbers = np.float32([[1.0], [value], [2.0], [3.0]])
+    numbers = np.array([[1.0], [value], [2.0], [3.0]], np.float32)
     before, after = WireWindow.of(numbers[:3], GOAL), WireWindow.of(numbers[1:], GOAL)
     assert [after.continues(before, count) for count in range(3)] == [False, True, False]
     assert before.continues(before, 0)
-    changed = WireWindow.of(np.float32([[-value], [2.0], [3.0]]), GOAL)
+    changed = WireWindow.of(np.array([[-value], [2.0], [3.0]], np.float32), GOAL)
     assert not changed.continues(before, 1)
 
 

@@ -23,9 +23,8 @@ from adahi_ros.protocol.request import OK, Reply, Request, RequestFault
 from adahi_ros.protocol.window import WHOLE, WireWindow, window_digest
 from adahi_ros.robot.controller import Controller
 from adahi_ros.robot.loop import ControlLoop
-from adahi_ros.robot.requests import Outcome, PendingRequest
 from adahi_ros.robot.session import VerifierSession, VerifierState
-from adahi_ros.robot.steps import Fallback
+from adahi_ros.robot.steps import Fallback, Outcome, PendingRequest
 from adahi_ros.robot.target_view import Features
 from adahi_ros.robot.transport import Sent, Transport
 

@@ -13,8 +13,8 @@ from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
 from adahi_ros.protocol.records import Reason
 from adahi_ros.protocol.request import RequestFault
 from adahi_ros.robot.prefetch import UNDER_WAY_MOST
-from adahi_ros.robot.requests import Fate
 from adahi_ros.robot.session import VerifierState
+from adahi_ros.robot.steps import Fate
 from test.robot.conftest import PERIOD_S, MakeRobot, Robot, planned
 
 HORIZON = 8

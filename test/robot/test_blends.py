@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adahi_ros.acceptance.interface import Verdict
-from adahi_ros.core.action_range import ActionRange
 from adahi_ros.core.plan import BLENDS, ENSEMBLE_RATE, LATEST, Plan
+from adahi_ros.core.proposal import ActionRange
 from adahi_ros.core.signature import OBSERVATION, Feature, Signature
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
 from adahi_ros.policies.interface import Policy

@@ -13,7 +13,7 @@ from adahi_ros.protocol.description import Description
 from adahi_ros.protocol.records import Reason
 from adahi_ros.protocol.request import OK, Reply, Request, RequestFault, sent_codes
 from adahi_ros.protocol.window import WireWindow
-from adahi_ros.robot.requests import Outcome, judged
+from adahi_ros.robot.steps import Outcome, judged
 
 TARGET = Signature(1, 1, 2, (Feature("observation", 1),), codes=CodeSpace("f123456789abcdef", 2, 8))
 WINDOW = np.zeros((1, 1), np.float32)
@@ -78,3 +78,17 @@ def test_a_reply_that_begins_later_goes_on_from_what_was_committed() -> None:
     assert early.message == "episode_id, step_id, first_step: (3, 7, 7), must be (3, 7, 9)"
     long = judged(described, request, replace(reply, actions=(0.0,) * 8), 12.0)
     assert long.message == "actions: 8 values, expected 4 for shape (2, 2)"
+
+
+def test_a_reply_judges_every_code_or_what_its_rule_says() -> None:
+    bare = replace(REQUEST, codes=np.empty(0, np.int64))
+    for rule, request, judged_parts in (("speculative", REQUEST, {2}), ("replace", REQUEST, {0, 1, 2})):
+        described = Description("target", rule, TARGET)
+        sound = {
+            parts
+            for parts in range(3)
+            if judged(described, request, replace(RIGHT, accepted=(False,) * parts), 12.0).verification
+        }
+        assert sound == judged_parts
+    none = judged(Description("target", "speculative", TARGET), bare, replace(RIGHT, accepted=()), 12.0)
+    assert none.verification is not None

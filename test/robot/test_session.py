@@ -14,8 +14,8 @@ from adahi_ros.protocol.records import Reason
 from adahi_ros.protocol.request import PROTOCOL_VERSION, UNKNOWN_MS, RequestFault
 from adahi_ros.protocol.window import WHOLE
 from adahi_ros.robot.link_estimate import FIRST_PAUSE_S, FIRST_S, MISSES_UNTIL_OPEN, RETRANSMISSIONS
-from adahi_ros.robot.requests import Fate
 from adahi_ros.robot.session import DESCRIBE_RETRY_S, OF_ANOTHER, UNDESCRIBED, VerifierState
+from adahi_ros.robot.steps import Fate
 from test.robot.conftest import MakeRobot, Robot
 
 PERIOD_S = 0.2

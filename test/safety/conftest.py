@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
 
+from adahi_ros.safety.command_limits import Judge
 from adahi_ros.safety.envelope import Envelope
 from adahi_ros.safety.guard import Guard, GuardConfig
 from adahi_ros.safety.intervention import Admitted
@@ -52,12 +55,14 @@ class Guarded:
         limit: dict[str, float],
         require_enable: bool = False,
         enable_timeout_s: float = 0.5,
+        judges: Mapping[str, Judge] = MappingProxyType({}),
     ) -> None:
         self.now_s = 100.0
         self.published = 0
         self.permission = Permission(require_enable, enable_timeout_s)
         envelope = Envelope(Limits.of(["a"], {"a": limit}), field, PERIOD_S)
-        self.guard = Guard(envelope, GuardConfig(PERIOD_S, HOLD_AFTER_S), self.permission, self.now_s)
+        config = GuardConfig(PERIOD_S, HOLD_AFTER_S)
+        self.guard = Guard(envelope, config, self.permission, self.now_s, judges)
 
     def publish(self, value: bool, age_s: float = 0.0) -> None:
         """Receive a message on `enable`."""

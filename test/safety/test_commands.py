@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from adahi_ros.contract.contract import Alignment, Channel, MeasuredPositions, Source
+from adahi_ros.contract.contract import Action, Alignment, Channel, MeasuredPositions, Sink, Source
 from adahi_ros.contract.operators import OPERATORS
 from adahi_ros.safety.commands import LONGEST_STOP_S, Commands, Outgoing, SafetyRecord
 from adahi_ros.safety.guard import HOLDS_AT_REST
@@ -31,7 +31,7 @@ class Robot(Guarded):
         super().__init__(field, limit, require_enable, timeout_s)
         align = Alignment("hold", "receive", 1.0)
         self.source = Source("action", TRAJECTORY, (f"{field}.a",), align, (OPERATORS["rad2deg"](None),))
-        self.commands = Commands(self.guard, self.source, MeasuredPositions(("a",), (1,)))
+        self.commands = Commands(self.guard, Action((Sink(self.source),)), MeasuredPositions(("a",), (1,)))
         self.out: list[Outgoing] = []
 
     def start(self) -> Robot:
@@ -40,7 +40,7 @@ class Robot(Guarded):
 
     def act(self, degrees: float, measured: float = 0.0) -> Outgoing:
         """Command an action of a new observation, in which the joint is the second number."""
-        self.commands.heard(self.now_s)
+        self.guard.observed(self.now_s)
         return self.sent(self.commands.send(np.array([degrees]), np.array([np.nan, measured]), self.now_s))
 
     def press(self, value: bool) -> Outgoing:
@@ -120,7 +120,7 @@ def test_what_has_held_the_robot_since_is_what_was_commanded() -> None:
     braked = robot.press(False).command
     assert listed(braked)[0] < np.deg2rad(FULL)
     commanded = robot.commands.commanded()
-    assert listed(commanded) == np.rad2deg(braked).tolist()
+    assert listed(commanded) == np.rad2deg(listed(braked)).tolist()
     robot.wait(40)
     robot.commands.commanded()
     assert robot.act(FULL).command is None
@@ -144,7 +144,7 @@ def test_where_the_robot_stands_is_read_in_the_observation() -> None:
     assert listed(first) == [pytest.approx(1.1)]
     robot.wait()
     far = robot.act(100.0, measured=1e5)
-    assert listed(far.command) == first.tolist()
+    assert listed(far.command) == listed(first)
     assert far.record is not None
     assert far.record.interventions == (Intervention.POSITION,)
 
@@ -336,7 +336,7 @@ def test_an_observation_that_may_not_move_the_arm_brakes_it_without_waiting_for_
         robot.sent(robot.commands.look(robot.now_s))
         robot.now_s += 0.001
         if step == 20 and cause == "driver":
-            robot.commands._guard.driver("it does not run")
+            robot.guard.driver("it does not run")
         robot.act(2.0 * step)
     positions = np.array([each.command[0] for each in robot.out if each.command is not None])
     speeds = np.diff(positions) / PERIOD_S

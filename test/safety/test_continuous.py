@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from adahi_ros.safety.following import TURN, Unwrapped, nearest_turn
+from adahi_ros.safety.envelope import TURN, Unwrapped, nearest_turn
 from adahi_ros.safety.limits_file import load_limits
 
 URDF = """<robot name="r">

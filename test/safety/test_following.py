@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from adahi_ros.safety.following import WINDOW_S
+from adahi_ros.safety.envelope import WINDOW_S
 from adahi_ros.safety.guard import SETTLED_S
 from adahi_ros.safety.intervention import Intervention
 from test.safety.conftest import PERIOD_S, Robot

@@ -69,8 +69,7 @@ def test_whoever_comes_after_one_that_is_gone_gets_the_goal_though_the_position_
 
 def test_a_cancel_request_is_sent_once_until_it_fails_and_a_bounded_number_of_times() -> None:
     cancel = Cancel()
-    assert not cancel.wanted
-    assert not cancel.due(0.0)
+    assert (cancel.wanted, cancel.due(0.0)) == (False, False)
     cancel.want(1.0)
     assert cancel.wanted
     assert [cancel.due(now_s) for now_s in (0.9, 1.0, 1.1)] == [False, True, False]

@@ -23,8 +23,7 @@ def test_a_stop_by_the_service_stays_while_the_topic_goes_on_saying_true(require
     assert stream(robot, 3)[-1]
     robot.permission.set_enabled(False)
     assert not any(stream(robot, 100))
-    assert robot.guard.stopped
-    assert robot.act(0.1) is None
+    assert (robot.guard.stopped, robot.act(0.1)) == (True, None)
     robot.permission.set_enabled(True)
     assert robot.guard.enabled(robot.now_s)
     assert not robot.guard.stopped

@@ -26,9 +26,7 @@ def admits(before: np.ndarray, wanted: np.ndarray) -> bool:
 
 
 def boxed() -> Robot:
-    robot = Robot("positions", ARM)
-    robot.guard._judges = {"workspace": admits}
-    return robot
+    return Robot("positions", ARM, judges={"workspace": admits})
 
 
 @settings(max_examples=200)
@@ -75,6 +73,21 @@ def test_an_arm_outside_may_return() -> None:
         at = robot.act(0.5, measured=at) or at
         robot.wait()
     assert at == pytest.approx(0.5)
+
+
+def test_the_limit_that_refuses_is_named_and_none_widens_another() -> None:
+    limit = {**ARM, "position_low": -0.5, "position_high": 0.5}
+    judges = {"workspace": admits, "cable": lambda before, wanted: bool(wanted[0] <= 0.2)}
+    robot, path = Robot("positions", limit, judges=judges), [0.0]
+    for target in (3.0, -3.0):
+        for _ in range(40):
+            path.append(robot.act(target, measured=path[-1]) or path[-1])
+            robot.wait()
+        if target > 0.0:
+            assert robot.guard.interventions == (Intervention.WORKSPACE,)
+            assert robot.guard.reason(robot.now_s) == "cable"
+    assert 0.1 < max(path) <= 0.2
+    assert min(path) == -0.5
 
 
 class TwoLinks:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import yaml
 
-from adahi_ros.safety.limits import Limits
+from adahi_ros.safety.limits import LARGEST, MARGIN, Limits
 from adahi_ros.safety.limits_file import load_limits
 
 ELBOW = {"position": [-1.0, 2.0], "velocity": 3, "acceleration": 4.0, "max_step": 0.5, "effort": 6.0}
@@ -93,11 +93,13 @@ def test_what_is_said_to_be_unlimited_is_not_missing(tmp_path: Path, entry: Any)
     load_limits(written(tmp_path, {"limits": {"elbow": entry}}), ["elbow"], ["positions"])
 
 
-def test_a_position_that_is_unknown_is_not_far_outside() -> None:
+def test_far_outside_is_beyond_a_margin_or_beyond_any_position() -> None:
     ends = {"position_low": 0.0, "position_high": 1.0}
     limits = Limits.of(["elbow", "wrist"], {"elbow": ends, "wrist": ends})
-    assert not limits.far_outside(np.array([0.5, math.nan]))
-    assert limits.far_outside(np.array([2.0, math.nan]))
+    low, high = limits.far
+    assert [low.tolist(), high.tolist()] == [[-MARGIN] * 2, [1.0 + MARGIN] * 2]
+    unlimited = Limits.of(["elbow"], {}).far
+    assert [each.tolist() for each in unlimited] == [[-LARGEST], [LARGEST]]
 
 
 def test_which_limits_need_the_measured_position(tmp_path: Path) -> None:

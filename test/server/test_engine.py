@@ -14,8 +14,7 @@ from adahi_ros.acceptance.semantic import SemanticHead, save_semantic_head, sign
 from adahi_ros.core.observation_buffer import History
 from adahi_ros.core.proposal import Proposal, counted
 from adahi_ros.core.signature import GOAL, OBSERVATION
-from adahi_ros.policies.vqbet.code_policy import CodePolicy, Prediction
-from adahi_ros.policies.vqbet.decoder import ActionDecoder
+from adahi_ros.policies.vqbet.code_policy import ActionDecoder, CodePolicy, Prediction
 from adahi_ros.policies.vqbet.vqbet_sizes import NetworkSizes
 from adahi_ros.protocol.request import (
     NO_FINGERPRINT,

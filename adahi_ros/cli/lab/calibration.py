@@ -3,117 +3,86 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
+from adahi_ros.cli import options
 from adahi_ros.cli.lab.task_options import TASKS_THERE_ARE, Workers, file_name, folder_of, known_task
-from adahi_ros.cli.options import (
-    TEMPERATURES,
-    Backend,
-    Checkpoints,
-    Incomplete,
-    Instruction,
-    JsonFile,
-    Namespace,
-    Overwrite,
-    Seed,
-    existing,
-    finite,
-    picture_file,
-    policy_there,
-    replaceable,
-    share,
-    tried,
-)
 from adahi_ros.cli.terminal import command_line, console, planned, say, write_json
 from adahi_ros.core.assets import asset, is_shipped, shipped
 
 if TYPE_CHECKING:
     from adahi_ros.gates.parameter_file import Calibration
-    from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
+    from adahi_ros.lab.evaluation.loaded_policies import Policies, PolicyFiles
 
 
 def calibrate(
     workers: Workers,
-    task: Annotated[
-        str | None,
-        typer.Argument(help=f"{TASKS_THERE_ARE}; none with --bag."),
-    ] = None,
+    task: Annotated[str | None, Argument(help=f"{TASKS_THERE_ARE}; none with --bag.")] = None,
     bag: Annotated[
         list[Path] | None,
-        typer.Option(help="Instead of a task: bags of a robot, whose observations are taken as they were."),
+        Option(help="Instead of a task: bags of a robot, whose observations are taken as they were."),
     ] = None,
     contract: Annotated[
         str | None,
-        typer.Option(help="Of --bag: a shipped contract's name, or a YAML file. Default: that of --params."),
+        Option(help="Of --bag: a shipped contract's name, or a YAML file. Default: that of --params."),
     ] = None,
     draft: Annotated[
-        Path | None, typer.Option(help="With --bag: the draft policy. Default: that of --params.")
+        Path | None, Option(help="With --bag: the draft policy. Default: that of --params.")
     ] = None,
     target: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             help="With --bag: the target policy. Default: the one beside the draft, else that of --params."
         ),
     ] = None,
     params: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             help="With --bag: parameter file of robot and verifier, such as that of 'adahi distill'. --out "
             "has what it says, and the thresholds."
         ),
     ] = None,
-    instruction: Instruction = "",
-    namespace: Namespace = "",
-    incomplete: Incomplete = False,
+    instruction: options.Instruction = "",
+    namespace: options.Namespace = "",
+    incomplete: options.Incomplete = False,
     rate: Annotated[
         float | None,
-        typer.Option(
-            callback=share,
+        Option(
+            callback=options.share,
             help="Transmission rate to reach, between 0 and 1. Default: 0.6; where --params goes by plans, "
             "what has half of each plan gone by.",
         ),
     ] = None,
     rejection: Annotated[
         float | None,
-        typer.Option(
-            min=0.0,
-            max=1.0,
-            callback=finite,
-            help="Instead of a rate: set the threshold at this rejection probability.",
-        ),
+        options.number("Instead of a rate: set the threshold at this rejection probability.", 0.0, 1.0),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Parameter file. Default: config/TASK.yaml.")] = None,
-    episodes: Annotated[int, typer.Option(min=1, help="Calibration episodes.")] = 200,
+    out: Annotated[Path | None, Option(help="Parameter file. Default: config/TASK.yaml.")] = None,
+    episodes: Annotated[int, Option(min=1, help="Calibration episodes.")] = 200,
     smoothing: Annotated[
         float | None,
-        typer.Option(
-            min=1e-3,
-            max=1.0,
-            callback=finite,
-            help="Weight of the newest action. Default: what ranks rejections best.",
-        ),
+        options.number("Weight of the newest action. Default: what ranks rejections best.", 1e-3, 1.0),
     ] = None,
     normalization: Annotated[
-        str | None,
-        typer.Option(help="Of the deviation: std or average. Default: what ranks rejections best."),
+        str | None, Option(help="Of the deviation: std or average. Default: what ranks rejections best.")
     ] = None,
     draft_temperature: Annotated[
         float | None,
-        typer.Option(help="At which the draft samples. Default: that of --params, else 1.", **TEMPERATURES),
+        options.number(
+            "At which the draft samples. Default: that of --params, else 1.", *options.TEMPERATURES
+        ),
     ] = None,
-    checkpoints: Checkpoints = None,
-    backend: Backend = "onnxruntime",
-    picture: Annotated[
-        Path | None, typer.Option(help="Picture to write. Default: results/calibration-TASK.png.")
-    ] = None,
-    seed: Seed = 0,
-    overwrite: Overwrite = False,
-    json_file: JsonFile = None,
+    checkpoints: options.Checkpoints = None,
+    backend: options.Backend = "onnxruntime",
+    picture: Annotated[Path | None, options.picture("calibration-TASK")] = None,
+    seed: options.Seed = 0,
+    overwrite: options.Overwrite = False,
+    json_file: options.JsonFile = None,
 ) -> None:
     """Measure how deviation tells rejection; write thresholds as a ROS parameter file."""
     from adahi_ros.lab.calibration.bag_calibration import CalibratedRobot, calibrate_bags
@@ -124,17 +93,15 @@ def calibrate(
     from adahi_ros.lab.reporting.calibration_figure import draw_calibrations
     from adahi_ros.lab.reporting.tables import calibration_table
 
-    if rate is not None and rejection is not None:
-        raise ValueError(f"rate: {rate}, must be left out where rejection ({rejection}) is given")
+    if rejection is not None:
+        options.left_out(f"rejection ({rejection}) is given", rate=rate)
     if bag:
-        for option, value in (("task", task), ("rejection", rejection), ("checkpoints", checkpoints)):
-            if value is not None:
-                raise ValueError(f"{option}: {value}, must be left out where a bag is given")
-        file = None if params is None else RobotFile.read(existing("--params", params), namespace)
+        options.left_out("a bag is given", task=task, rejection=rejection, checkpoints=checkpoints)
+        file = None if params is None else RobotFile.read(options.existing("--params", params), namespace)
         robot = CalibratedRobot(contract, draft, target, instruction, file)
         name = robot.robot_type
         for option, path in zip(("--draft", "--target"), robot.policies, strict=True):
-            policy_there(option, path)
+            options.policy_there(option, path)
     elif instruction or params is not None:
         option, value = ("instruction", instruction) if instruction else ("params", params)
         raise ValueError(f"{option}: {str(value)!r}, must be left out where no bag is given")
@@ -142,37 +109,28 @@ def calibrate(
         raise ValueError("task: none, must be given where no bag is")
     else:
         name = file_name(known_task(task))
-    out = replaceable("--out", out if out is not None else Path("config") / f"{name}.yaml", overwrite)
-    default = Path("results") / f"calibration-{name}.png"
-    picture = picture_file("--picture", picture if picture is not None else default)
-    tried("--out", out)
-    verifier: dict[str, Any] = {}
+    out = options.replaceable("--out", out if out is not None else Path("config") / f"{name}.yaml", overwrite)
+    picture = options.picture_or_default(picture, f"calibration-{name}")
+    options.tried("--out", out)
+    verifier: Mapping[str, object] = {}
     with console.status("calibrating") as status:
 
         def tell(line: str) -> None:
             status.update(f"calibrating: {line}")
 
         if bag:
+            how = rate, seed, smoothing, normalization, draft_temperature
             found, node, verifier = calibrate_bags(
-                robot,
-                bag,
-                namespace,
-                backend,
-                rate,
-                seed,
-                smoothing,
-                normalization,
-                draft_temperature,
-                say if incomplete else None,
-                planned(status),
-                tell,
+                robot, bag, namespace, backend, *how, say if incomplete else None, planned(status), tell
             )
         else:
             assert task is not None
             files = PolicyFiles(folder_of(task, checkpoints), backend)
             temperature = 1.0 if draft_temperature is None else draft_temperature
-            how = smoothing, normalization, temperature, rejection, workers, tell
-            found = run(task, files, RATE if rate is None else rate, seed, episodes, *how)
+            deviation = smoothing, normalization, temperature, rejection
+            found = run(
+                task, files, RATE if rate is None else rate, seed, episodes, *deviation, workers, tell
+            )
             node = node_parameters(
                 task, f"{name}/draft" if checkpoints is None else str((checkpoints / "draft").resolve())
             )
@@ -187,6 +145,22 @@ def calibrate(
     if "bins" in found.figures:
         draw_calibrations([found], picture)
         say(f"picture: {picture}")
+
+
+def untouched(name: str, policies: Policies) -> Calibration:
+    """Return the calibration of a task's policies that has no thresholds."""
+    from adahi_ros.gates.parameter_file import Calibration
+
+    digests = policies.draft.digest, policies.target.digest
+    return Calibration(
+        name,
+        *digests,
+        smoothing=0.5,
+        normalization="std",
+        draft_temperature=1.0,
+        transmission_rate=1.0,
+        thresholds={},
+    )
 
 
 def calibration_for(
@@ -207,7 +181,7 @@ def calibration_for(
     Raises:
         ValueError: nobody gave a file or a rate, none is shipped, and a method has a threshold.
     """
-    from adahi_ros.gates.parameter_file import Calibration, load_calibration
+    from adahi_ros.gates.parameter_file import load_calibration
     from adahi_ros.lab.calibration.calibrate import EPISODES
     from adahi_ros.lab.calibration.calibrate import calibrate as run
     from adahi_ros.lab.evaluation.loaded_policies import check_fits
@@ -215,19 +189,13 @@ def calibration_for(
     from adahi_ros.lab.methods.methods import METHODS, gates_of_methods
 
     name, policies = file_name(task), files.load()
-    shipped_file = f"config/{name}.yaml"
-    if path is None and not shipped(shipped_file):
-        if rate is None and gates_of_methods(methods):
-            raise ValueError(
-                f"--calibration: none, must be given for {name}, of which none is shipped; or give --rate"
-            )
-        digests = policies.draft.digest, policies.target.digest
-        found = Calibration(name, *digests, 0.5, "std", 1.0, 1.0, {})
-        say(f"policies: {files.folder}")
-    else:
-        given = existing("--calibration", path) if path is not None else asset(shipped_file)
-        found = load_calibration(given)
-        say(f"policies: {files.folder}\ncalibration: {given}")
+    file = options.calibration_file(path, name)
+    if file is None and rate is None and gates_of_methods(methods):
+        raise ValueError(
+            f"--calibration: none, must be given for {name}, of which none is shipped; or give --rate"
+        )
+    say(f"policies: {files.folder}" + (f"\ncalibration: {file}" if file else ""))
+    found = load_calibration(file) if file else untouched(name, policies)
     if rate is None:
         check_fits(found, name, policies)
     unchanged = rate is None and draft_temperature in (None, found.draft_temperature)

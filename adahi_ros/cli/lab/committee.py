@@ -7,10 +7,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Option
 
+from adahi_ros.cli import options
+from adahi_ros.cli.lab.learning import recipe_with_draft
 from adahi_ros.cli.lab.task_options import DemonstrationsFile, TaskName, Workers, demonstrations_of, folder_of
-from adahi_ros.cli.options import Checkpoints, Overwrite, recipe_file, replaceable
 from adahi_ros.cli.terminal import command_line, say
 
 SPLITS = ("fit", "goal")
@@ -18,34 +19,29 @@ SPLITS = ("fit", "goal")
 
 def committee(
     task: TaskName,
-    out: Annotated[Path, typer.Option(help="Folder to write: drafts, and a copy of tokenizer and target.")],
+    out: Annotated[Path, Option(help="Folder to write: drafts, and a copy of tokenizer and target.")],
     workers: Workers,
-    members: Annotated[int, typer.Option(min=1, help="How many drafts.")] = 2,
+    members: Annotated[int, Option(min=1, help="How many drafts.")] = 2,
     split: Annotated[
         str,
-        typer.Option(
+        Option(
             help="Who learns from which demonstration: fit, who makes it likeliest; goal, by what the target "
             "is told."
         ),
     ] = "fit",
-    fusion: Annotated[
-        str, typer.Option(help="How they work together: best, drawn, sum or product.")
-    ] = "best",
-    checkpoints: Checkpoints = None,
+    fusion: Annotated[str, Option(help="How they work together: best, drawn, sum or product.")] = "best",
+    checkpoints: options.Checkpoints = None,
     recipe: Annotated[
         Path | None,
-        typer.Option(
-            help="Its draft is each member's. Default: config/recipes/TASK-committee.yaml, or TASK.yaml."
-        ),
+        Option(help="Its draft is each member's. Default: config/recipes/TASK-committee.yaml, or TASK.yaml."),
     ] = None,
     demonstrations: DemonstrationsFile = None,
-    overwrite: Overwrite = False,
+    overwrite: options.Overwrite = False,
 ) -> None:
     """Train several specialised drafts on the tokenizer of a target; the robot learns which fits."""
     import torch
 
     from adahi_ros.lab.tasks.demonstrations import told_to_robots
-    from adahi_ros.lab.training.recipes import load_recipe
     from adahi_ros.lab.training.train_committee import Lessons, by_fit, by_goal, train_committee
     from adahi_ros.policies.committee import CommitteeRules
     from adahi_ros.policies.vqbet.vqbet_checkpoint import load_tokenizer
@@ -53,10 +49,8 @@ def committee(
     if split not in SPLITS:
         raise ValueError(f"--split: {split!r}, must be one of {', '.join(SPLITS)}")
     rules = CommitteeRules(fusion=fusion)
-    replaceable("--out", out / "draft.yaml", overwrite)
-    steps = load_recipe(recipe_file(recipe, f"{task}-committee", task))
-    if "draft" not in steps.policies or steps.policies["draft"].kind != "vqbet":
-        raise ValueError("--recipe: must have a policy named draft, of the kind vqbet")
+    options.replaceable("--out", out / "draft.yaml", overwrite)
+    steps = recipe_with_draft(options.recipe_file(recipe, f"{task}-committee", task))
     beside = folder_of(task, checkpoints)
     data = demonstrations_of(task, demonstrations, None, **asdict(steps.demonstrations), workers=workers)
     told = told_to_robots(data, task)

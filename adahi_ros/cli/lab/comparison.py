@@ -1,36 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`adahi evaluate` and `adahi compare`."""
+"""`adahi evaluate`, `adahi compare` and `adahi curve`: methods on the same episodes."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
+from adahi_ros.cli import options
+from adahi_ros.cli.lab import measuring
 from adahi_ros.cli.lab.calibration import calibration_for
-from adahi_ros.cli.lab.measuring import (
-    WHOLE_TASK,
-    Episodes,
-    RowsFile,
-    Tasks,
-    comparisons,
-    episode_count,
-    row_bar,
-    rows_file,
-    say_skipped,
-)
 from adahi_ros.cli.lab.task_options import TaskName, Workers, file_name, folder_of
-from adahi_ros.cli.options import (
-    Backend,
-    CalibrationFile,
-    Checkpoints,
-    DraftTemperature,
-    JsonFile,
-    Rate,
-    Seed,
-)
-from adahi_ros.cli.terminal import command_line, console, episode_bars, progress, say, write_json
+from adahi_ros.cli.terminal import command_line, console, episode_bars, say, write_json
 
 if TYPE_CHECKING:
     from adahi_ros.gates.parameter_file import Calibration
@@ -38,8 +21,8 @@ if TYPE_CHECKING:
 
 
 def comparison_figures(
-    task: str, seed: int, episodes: int, found: Calibration, policies: Policies, figures: dict[str, Any]
-) -> dict[str, Any]:
+    task: str, seed: int, episodes: int, found: Calibration, policies: Policies, figures: Mapping[str, object]
+) -> dict[str, object]:
     """Return the figures of a comparison as they are written."""
     return {
         "task": file_name(task),
@@ -62,7 +45,7 @@ def evaluate(
     workers: Workers,
     methods: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--methods",
             "--method",
             help="Separated by commas, or the option again. There are also random_cool, oracle, plan_2, "
@@ -71,18 +54,18 @@ def evaluate(
             f"default. {{task}} in one is the task, {{checkpoints}} the folder. Default: {COMPARED}.",
         ),
     ] = None,
-    episodes: Annotated[int, typer.Option(min=1, help="Per method, the same ones for each.")] = 600,
+    episodes: Annotated[int, Option(min=1, help="Per method, the same ones for each.")] = 600,
     against: Annotated[
         str | None,
-        typer.Option(help="Compare with this method, episode by episode. Default: target, else the first."),
+        Option(help="Compare with this method, episode by episode. Default: target, else the first."),
     ] = None,
-    rate: Rate = None,
-    draft_temperature: DraftTemperature = None,
-    calibration: CalibrationFile = None,
-    checkpoints: Checkpoints = None,
-    backend: Backend = "onnxruntime",
-    seed: Seed = 0,
-    json_file: JsonFile = None,
+    rate: options.Rate = None,
+    draft_temperature: options.DraftTemperature = None,
+    calibration: options.CalibrationFile = None,
+    checkpoints: options.Checkpoints = None,
+    backend: options.Backend = "onnxruntime",
+    seed: options.Seed = 0,
+    json_file: options.JsonFile = None,
 ) -> None:
     """Compare methods on the same episodes, in process."""
     from adahi_ros.lab.evaluation.episodes import evaluation_episodes
@@ -98,8 +81,7 @@ def evaluate(
         names = parse_methods(",".join([COMPARED, *names]), own=True)
     reference_among(names, against)
     found = calibration_for(task, files, calibration, rate, draft_temperature, seed, workers, names)
-    with progress() as bar:
-        move = episode_bars(bar, names, episodes)
+    with episode_bars(names, episodes) as move:
         compared = Comparison(task, files, found, seed)
         figures = evaluate_methods(compared, names, evaluation_episodes(episodes), workers, move, against)
     console.print(method_table(figures, f"{file_name(task)}, {episodes} episodes, seed {seed}"))
@@ -116,21 +98,21 @@ NOT_STOOD = ("random", "random_cool", "oracle")  # a gate in every gate's place;
 
 def compare(
     workers: Workers,
-    quick: Annotated[bool, typer.Option("--quick", help="100 episodes per method and task.")] = False,
-    tasks: Tasks = STOOD_TASKS,
+    quick: Annotated[bool, Option("--quick", help="100 episodes per method and task.")] = False,
+    tasks: measuring.Tasks = STOOD_TASKS,
     methods: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--methods",
             "--method",
             help="As of 'adahi evaluate'. Default: target and all that a robot can do, with corrector_8.",
         ),
     ] = None,
-    episodes: Episodes = None,
-    out: RowsFile = Path("results/compare.json"),
-    backend: Backend = "onnxruntime",
-    seed: Seed = 0,
-    json_file: JsonFile = None,
+    episodes: measuring.Episodes = None,
+    out: measuring.RowsFile = Path("results/compare.json"),
+    backend: options.Backend = "onnxruntime",
+    seed: options.Seed = 0,
+    json_file: options.JsonFile = None,
 ) -> None:
     """Tell where methods stand on each task: success, what it costs, and what chance explains."""
     from adahi_ros.lab.evaluation.comparison import entries, measure, random_baseline, standings
@@ -138,19 +120,19 @@ def compare(
     from adahi_ros.lab.methods.methods import METHODS, for_task, parse_methods
     from adahi_ros.lab.reporting.tables import standing_table
 
-    count = episode_count(episodes, quick, WHOLE_TASK)
+    count = measuring.episode_count(episodes, quick, measuring.WHOLE_TASK)
     default = [name for name in METHODS if name not in NOT_STOOD] + ["corrector_8"]
     given = ",".join(["target", *(methods or default)])
-    compared = comparisons(tasks, seed, backend)
+    compared = measuring.comparisons(tasks, seed, backend)
     names = {
         task: parse_methods(for_task(given, task, comparison.files.folder), own=True)
         for task, comparison in compared.items()
     }
-    rows = rows_file(out, json_file)
-    written: dict[str, Any] = {}
+    rows = measuring.rows_file(out, json_file)
+    written: dict[str, object] = {}
     for task, comparison in compared.items():
         wanted, skipped = entries(comparison, names[task], evaluation_episodes(count))
-        with row_bar(f"{task}: rows", 2 * len(wanted)) as done:
+        with measuring.row_bar(f"{task}: rows", 2 * len(wanted)) as done:
             found = measure(wanted, rows, workers, done)
             chances = [random_baseline(entry, row) for entry, row in zip(wanted, found, strict=True)]
             baselines = measure([entry for entry in chances if entry is not None], rows, workers, done)
@@ -159,7 +141,74 @@ def compare(
         for need in dict.fromkeys(tuple(values["needs"]) for values in figures.values()):
             who = ", ".join(METHODS[name].label for name in figures if tuple(figures[name]["needs"]) == need)
             say(f"{task}: {' and '.join(need) or 'nobody knows what'}: {who}")
-        say_skipped(task, skipped)
+        measuring.say_skipped(task, skipped)
         written[task] = {"methods": figures, "skipped": skipped}
     say(f"rows: {out}")
     write_json(json_file, {"command": command_line(), "seed": seed, "episodes": count, "tasks": written})
+
+
+def curve(
+    against: Annotated[str, Argument(help="What is changed of the link: delay, jitter, loss, outage.")],
+    workers: Workers,
+    quick: Annotated[bool, Option("--quick", help="50 episodes per point instead of 200.")] = False,
+    tasks: measuring.Tasks = "ball_instructed",
+    methods: Annotated[
+        str, Option("--methods", "--method", help="As of 'adahi evaluate', separated by commas.")
+    ] = "best,plan_8,adahi,hybrid",
+    episodes: measuring.PointEpisodes = None,
+    values: Annotated[
+        str | None, Option(help="Of what is changed, separated by commas. Default: some to show it by.")
+    ] = None,
+    delay: Annotated[int, Option(min=0, help="Control steps of a round trip, at least.")] = 1,
+    between: Annotated[float, options.number("Mean control steps from one outage to the next.", 1.0)] = 40.0,
+    out: measuring.RowsFile = Path("results/curves.json"),
+    picture: Annotated[Path | None, options.picture("curve-AGAINST")] = None,
+    backend: options.Backend = "onnxruntime",
+    seed: options.Seed = 0,
+    json_file: options.JsonFile = None,
+) -> None:
+    """Draw success and calls of methods against delay, jitter, loss or outages of the link, in process.
+
+    In control steps, without a clock. A robot that waits is held meanwhile; one that goes on by plans asks
+    ahead, and is held where its plan is over. What is lost is given up, and asked for anew.
+    """
+    from adahi_ros.lab.evaluation.episodes import evaluation_episodes
+    from adahi_ros.lab.evaluation.link_curves import curves, links
+    from adahi_ros.lab.evaluation.step_link import StepLink
+    from adahi_ros.lab.methods.methods import parse_methods
+    from adahi_ros.lab.reporting.curve_figure import curve_table, draw_curves
+
+    names = parse_methods(methods, own=True)
+    across = links(against, StepLink(delay=delay, between=between), _numbers(values))
+    at = [getattr(link, against) for link in across]
+    picture = options.picture_or_default(picture, f"curve-{against}")
+    count = measuring.episode_count(episodes, quick, measuring.POINT)
+    compared = measuring.comparisons(tasks, seed, backend)
+    rows = measuring.rows_file(out, json_file)
+    found: dict[str, Any] = {}
+    for task, comparison in compared.items():
+        with measuring.row_bar(f"{task}: rows", len(names) * len(across)) as done:
+            found[task], skipped = curves(
+                comparison, across, names, evaluation_episodes(count), rows, workers, done
+            )
+        title = f"{task} against {against}, {count} episodes, seed {seed}"
+        console.print(curve_table(found[task], at, title))
+        measuring.say_skipped(task, skipped)
+    draw_curves(found, at, against, picture)
+    say(f"rows: {out}\npicture: {picture}")
+    told = {"command": command_line(), "against": against, "values": at, "seed": seed, "episodes": count}
+    write_json(json_file, {**told, "tasks": found})
+
+
+def _numbers(text: str | None) -> list[float] | None:
+    """Return the numbers of a comma-separated list, the smallest first, as a curve is drawn.
+
+    Raises:
+        ValueError: one is none.
+    """
+    if text is None:
+        return None
+    try:
+        return sorted(float(each) for each in text.split(","))
+    except ValueError:
+        raise ValueError(f"values: {text!r}, must be numbers separated by commas") from None

@@ -6,68 +6,44 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
-from adahi_ros.cli.lab.task_options import (
-    TASKS_THERE_ARE,
-    Dataset,
-    TaskName,
-    Workers,
-    demonstrations_of,
-    file_name,
-    known_task,
-    recorded_now,
-)
-from adahi_ros.cli.options import (
-    Bags,
-    ContractName,
-    Incomplete,
-    JsonFile,
-    KeepFailures,
-    Namespace,
-    Overwrite,
-    Seed,
-    finite,
-    replaceable,
-    tried,
-)
+from adahi_ros.cli import options
+from adahi_ros.cli.lab import task_options
 from adahi_ros.cli.terminal import command_line, console, say, write_json
 
 
 def index(
-    task: Annotated[str, typer.Argument(help=f"{TASKS_THERE_ARE}; with --data, what that is of.")],
-    workers: Workers,
+    task: Annotated[str, Argument(help=f"{task_options.TASKS_THERE_ARE}; with --data, what that is of.")],
+    workers: task_options.Workers,
     out: Annotated[
-        Path | None, typer.Option(help="Folder to write retrieval.* into. Default: checkpoints/TASK.")
+        Path | None, Option(help="Folder to write retrieval.* into. Default: checkpoints/TASK.")
     ] = None,
     demonstrations: Annotated[
-        Path | None, typer.Option("--demos", help="File of 'adahi demos'. Default: record --episodes.")
+        Path | None, Option("--demos", help="File of 'adahi demos'. Default: record --episodes.")
     ] = None,
-    dataset: Dataset = None,
-    episodes: Annotated[int, typer.Option(min=8, help="To record, with the noise of 'adahi demos'.")] = 400,
-    horizon: Annotated[int, typer.Option(min=1, max=1024, help="Actions of what is retrieved.")] = 8,
+    dataset: task_options.Dataset = None,
+    episodes: Annotated[int, Option(min=8, help="To record, with the noise of 'adahi demos'.")] = 400,
+    horizon: Annotated[int, Option(min=1, max=1024, help="Actions of what is retrieved.")] = 8,
     neighbours: Annotated[
-        int, typer.Option(min=2, max=64, help="Of different episodes, that are asked whether they agree.")
+        int, Option(min=2, max=64, help="Of different episodes, that are asked whether they agree.")
     ] = 5,
     most_mib: Annotated[
-        float,
-        typer.Option(
-            min=0.01, max=1024.0, callback=finite, help="Size at most; whole episodes are left out."
-        ),
+        float, options.number("Size at most; whole episodes are left out.", 0.01, 1024.0)
     ] = 8.0,
-    overwrite: Overwrite = False,
-    seed: Seed = 0,
-    json_file: JsonFile = None,
+    overwrite: options.Overwrite = False,
+    seed: options.Seed = 0,
+    json_file: options.JsonFile = None,
 ) -> None:
     """Make an index of demonstrations or bags, for the proposers 'retrieval' and 'mixture'."""
     from adahi_ros.lab.evaluation.loaded_policies import RETRIEVAL
     from adahi_ros.lab.tasks.demonstrations import NOISE, told_to_robots
     from adahi_ros.lab.training.retrieval_index import make_index, save_index
 
-    name = task if dataset is not None else file_name(known_task(task))
+    name = task if dataset is not None else task_options.file_name(task_options.known_task(task))
     folder = out if out is not None else Path("checkpoints") / name
-    replaceable("--out", folder / f"{RETRIEVAL}.json", overwrite)
-    data = demonstrations_of(task, demonstrations, dataset, episodes, seed, NOISE, workers)
+    options.replaceable("--out", folder / f"{RETRIEVAL}.json", overwrite)
+    data = task_options.demonstrations_of(task, demonstrations, dataset, episodes, seed, NOISE, workers)
     data = data.without_images() if dataset is not None else told_to_robots(data, task)
     made, figures = make_index(data, seed, neighbours, int(most_mib * 2**20))
     sizes = {
@@ -92,33 +68,31 @@ def index(
 
 
 def demos(
-    task: TaskName,
-    out: Annotated[Path, typer.Option(help="File to write, safetensors.")],
-    workers: Workers,
-    episodes: Annotated[int | None, typer.Option(min=1, help="Episodes to run. Default: 400.")] = None,
+    task: task_options.TaskName,
+    out: Annotated[Path, Option(help="File to write, safetensors.")],
+    workers: task_options.Workers,
+    episodes: Annotated[int | None, Option(min=1, help="Episodes to run. Default: 400.")] = None,
     action_noise: Annotated[
-        float,
-        typer.Option(
-            min=0.0, max=1.0, callback=finite, help="Noise executed, not recorded: share of half the range."
-        ),
+        float, options.number("Noise executed, not recorded: share of half the range.", 0.0, 1.0)
     ] = 0.1,
     minari: Annotated[
         str | None,
-        typer.Option(help="Instead: human episodes of this Minari data set, 'D4RL/kitchen/complete-v2'."),
+        Option(help="Instead: human episodes of this Minari data set, 'D4RL/kitchen/complete-v2'."),
     ] = None,
-    seed: Seed = 0,
-    json_file: JsonFile = None,
+    seed: options.Seed = 0,
+    json_file: options.JsonFile = None,
 ) -> None:
     """Record the scripted expert, or convert human demonstrations."""
     from adahi_ros.lab.tasks.minari_demonstrations import load_minari
 
-    tried("--out", out)
+    options.tried("--out", out)
     if minari is not None:
-        if episodes is not None:
-            raise ValueError(f"episodes: {episodes}, must be left out where minari ({minari}) is given")
+        options.left_out(f"minari ({minari}) is given", episodes=episodes)
         recorded = load_minari(minari, task)
     else:
-        recorded = recorded_now(task, 400 if episodes is None else episodes, seed, action_noise, workers)
+        recorded = task_options.recorded_now(
+            task, 400 if episodes is None else episodes, seed, action_noise, workers
+        )
     recorded.trajectories.save(out)
     kept, steps = len(recorded.trajectories), len(recorded.trajectories.observations)
     say(f"{out}: {kept} of {recorded.attempted} episodes were kept, {steps} steps")
@@ -127,19 +101,15 @@ def demos(
     )
 
 
-dataset_app = typer.Typer(help="Training data from a robot's bags.", no_args_is_help=True)
-
-
-@dataset_app.command("from-bag")
 def from_bag(
-    bags: Bags,
-    contract: ContractName,
-    out: Annotated[Path, typer.Option(help="Folder to write.")],
-    namespace: Namespace = "",
-    keep_failures: KeepFailures = False,
-    incomplete: Incomplete = False,
+    bags: options.Bags,
+    contract: options.ContractName,
+    out: Annotated[Path, Option(help="Folder to write.")],
+    namespace: options.Namespace = "",
+    keep_failures: options.KeepFailures = False,
+    incomplete: options.Incomplete = False,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the dataset that is in --out already.")
+        bool, Option("--overwrite", help="Replace the dataset that is in --out already.")
     ] = False,
 ) -> None:
     """Make observations and actions of bags as the robot's node does, for 'adahi train --data'."""
@@ -151,7 +121,7 @@ def from_bag(
     read = load_contract(contract)
     if (out / TRAJECTORIES).exists() and not overwrite:
         raise ValueError(f"--out: {out}, has a dataset already; must be another folder, or give --overwrite")
-    tried("--out", out / TRAJECTORIES)
+    options.tried("--out", out / TRAJECTORIES)
     with console.status("reading") as status:
         dataset = read_dataset(
             bags,

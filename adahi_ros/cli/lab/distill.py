@@ -3,35 +3,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-import yaml
+from typer import Option
 
-from adahi_ros.cli.options import (
-    Backend,
-    Bags,
-    ContractName,
-    Incomplete,
-    Instruction,
-    JsonFile,
-    Namespace,
-    Overwrite,
-    existing,
-    finite,
-    replaceable,
-    tried,
-)
-from adahi_ros.cli.terminal import command_line, console, progress, say, write_json
+from adahi_ros.cli import options
+from adahi_ros.cli.terminal import command_line, console, fit_bar, job_bar, say, write_json, write_yaml
 from adahi_ros.core.assets import asset, shipped
-from adahi_ros.core.files import replacing
 from adahi_ros.core.parameter_sections import PARAMETERS
 
 if TYPE_CHECKING:
     from adahi_ros.bags.bag_dataset import BagDataset
     from adahi_ros.lab.calibration.target_inputs import Asked
     from adahi_ros.lab.calibration.target_plans import Planned
+    from adahi_ros.lab.figures import Figures
     from adahi_ros.lab.training.recipes import CorrectorRecipe
     from adahi_ros.policies.interface import Policy
 
@@ -39,46 +26,41 @@ DEFAULT_RECIPE = "config/recipes/distill/default.yaml"
 
 
 def distill(
-    bags: Bags,
-    contract: ContractName,
-    out: Annotated[Path, typer.Option(help="Folder to write: corrector, draft, and the plans.")],
+    bags: options.Bags,
+    contract: options.ContractName,
+    out: Annotated[Path, Option(help="Folder to write: corrector, draft, and the plans.")],
     target: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             help="Whose plans: DIRECTORY/NAME, or a YAML file of a policy elsewhere. Default: the target in "
             "--out, or else in checkpoints/ROBOT_TYPE/plans."
         ),
     ] = None,
     with_draft: Annotated[
-        bool, typer.Option("--draft", help="Also make a draft, for as long as there is no plan.")
+        bool, Option("--draft", help="Also make a draft, for as long as there is no plan.")
     ] = False,
-    instruction: Instruction = "",
+    instruction: options.Instruction = "",
     recipe: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             help="Has a part 'corrector', maybe 'distilled'. Default: config/recipes/ROBOT_TYPE-plans.yaml, "
             f"where there is none {DEFAULT_RECIPE}."
         ),
     ] = None,
     held_out: Annotated[
-        float,
-        typer.Option(
-            min=0.0, max=1.0, callback=finite, help="Share of the episodes that tell how good it is."
-        ),
+        float, options.number("Share of the episodes that tell how good it is.", 0.0, 1.0)
     ] = 0.2,
-    batch: Annotated[int, typer.Option(min=1, help="Observations that the target gets at once.")] = 16,
+    batch: Annotated[int, Option(min=1, help="Observations that the target gets at once.")] = 16,
     jpeg_quality: Annotated[
-        int, typer.Option(min=1, max=95, help="Of images, as the robot's verification.jpeg_quality.")
+        int, Option(min=1, max=95, help="Of images, as the robot's verification.jpeg_quality.")
     ] = 80,
-    params: Annotated[
-        Path | None, typer.Option(help="Parameter file for robot and verifier to write.")
-    ] = None,
-    namespace: Namespace = "",
-    incomplete: Incomplete = False,
-    backend: Backend = "onnxruntime",
-    seed: Annotated[int | None, typer.Option(min=0, help="Replaces the recipe's.")] = None,
-    overwrite: Overwrite = False,
-    json_file: JsonFile = None,
+    params: Annotated[Path | None, Option(help="Parameter file for robot and verifier to write.")] = None,
+    namespace: options.Namespace = "",
+    incomplete: options.Incomplete = False,
+    backend: options.Backend = "onnxruntime",
+    seed: Annotated[int | None, Option(min=0, help="Replaces the recipe's.")] = None,
+    overwrite: options.Overwrite = False,
+    json_file: options.JsonFile = None,
 ) -> None:
     """Train a corrector, and a draft, on a robot's bags alone: no simulation, whatever it was following.
 
@@ -87,17 +69,13 @@ def distill(
     """
     from adahi_ros.bags.bag_dataset import read_dataset
     from adahi_ros.contract.parsing import contract_path, load_contract
+    from adahi_ros.gates.parameter_file import ROBOT, VERIFIER
     from adahi_ros.lab.calibration.replayed_targets import asked_of, told
     from adahi_ros.lab.calibration.target_inputs import Jpeg
     from adahi_ros.lab.calibration.target_replies import GATE, ask_by_expected_error
     from adahi_ros.lab.tasks import goal_is_for_target
     from adahi_ros.lab.training.recipes import CORRECTOR, load_pupils
-    from adahi_ros.lab.training.train_corrector import (
-        DRAFT,
-        check_held_out,
-        check_plans,
-        split,
-    )
+    from adahi_ros.lab.training.train_corrector import DRAFT, check_held_out, check_plans, split
     from adahi_ros.policies.backends import load_policy
     from adahi_ros.policies.corrector.corrector import Corrector
     from adahi_ros.policies.corrector.corrector_checkpoint import load_corrector
@@ -106,9 +84,9 @@ def distill(
     read = load_contract(contract)
     made = [CORRECTOR, DRAFT] if with_draft else [CORRECTOR]
     for name in made:
-        tried("--out", replaceable("--out", out / f"{name}.json", overwrite))
+        options.tried("--out", options.replaceable("--out", out / f"{name}.json", overwrite))
     if params is not None:
-        tried("--params", replaceable("--params", params, overwrite))
+        options.tried("--params", options.replaceable("--params", params, overwrite))
     check_held_out(held_out)
     how = load_pupils(_recipe_of(read.robot_type, recipe))
     where = _target_of(read.robot_type, out, target)
@@ -141,7 +119,7 @@ def distill(
         its_seed = how.distilled.seed if seed is None else seed
         found[DRAFT] = _trained(planned, how.distilled, out, its_seed, *how_made, DRAFT)
     _tell(found, out)
-    figures: dict[str, Any] = {"left_out": planned.left_out, **found}
+    figures: dict[str, object] = {"left_out": planned.left_out, **found}
     if params is not None:
         corrector = Corrector(load_corrector(out / CORRECTOR))
         unseen = split(planned.data, chosen, held_out)[1]
@@ -159,7 +137,8 @@ def distill(
             "verification": {"jpeg_quality": jpeg_quality},
             "instruction": instruction,
         }
-        _save_parameters(params, robot, {"checkpoint": str(where.resolve()), "rule": "replace"})
+        nodes = {ROBOT: robot, VERIFIER: {"checkpoint": str(where.resolve()), "rule": "replace"}}
+        write_yaml(params, {node: {PARAMETERS: values} for node, values in nodes.items()})
         figures["asking"] = asking._asdict()
         say(
             f"asks where it expects to be off by more than {asking.threshold:.3g} action scales: at "
@@ -168,31 +147,12 @@ def distill(
     write_json(json_file, {"task": read.robot_type, "seed": chosen, **figures})
 
 
-def _trained(
-    planned: Planned,
-    recipe: CorrectorRecipe,
-    out: Path,
-    seed: int,
-    *how: Any,
-) -> dict[str, Any]:
+def _trained(planned: Planned, recipe: CorrectorRecipe, out: Path, seed: int, *how: Any) -> Figures:
     from adahi_ros.lab.training.fitting import Run
     from adahi_ros.lab.training.train_corrector import train_on_recordings
 
-    with progress() as bar:
-        fitted = bar.add_task("fit", total=recipe.fit.steps, note="")
-        run = Run(seed, on_step=lambda step, loss: bar.update(fitted, completed=step, note=f"{loss:.4g}"))
-        return train_on_recordings(planned, recipe, out, run, *how).figures
-
-
-def _save_parameters(path: Path, robot: dict[str, Any], verifier: dict[str, Any]) -> None:
-    """Write what robot and verifier are told."""
-    from adahi_ros.gates.parameter_file import ROBOT, VERIFIER
-
-    nodes = {ROBOT: robot, VERIFIER: verifier}
-    document = {node: {PARAMETERS: values} for node, values in nodes.items()}
-    with replacing(path) as partial:
-        text = yaml.safe_dump(document, sort_keys=False, default_flow_style=None)
-        partial.write_text(f"# Written by: {command_line()}\n{text}")
+    with fit_bar("fit", recipe.fit.steps) as on_step:
+        return train_on_recordings(planned, recipe, out, Run(seed, on_step=on_step), *how).figures
 
 
 def _planned(policy: Policy, dataset: BagDataset, asked: Asked, out: Path) -> Planned:
@@ -200,13 +160,12 @@ def _planned(policy: Policy, dataset: BagDataset, asked: Asked, out: Path) -> Pl
     from adahi_ros.policies.interface import TargetUnavailableError
 
     total, done = len(dataset.stamps_ns), 0
-    with progress() as bar:
-        planning = bar.add_task("steps planned for", total=total, note="")
+    with job_bar("steps planned for", total) as update:
 
         def on_steps(more: int) -> None:
             nonlocal done
             done += more
-            bar.advance(planning, more)
+            update(advance=more)
 
         try:
             planned = plan_bags(policy, dataset, asked, out, on_steps)
@@ -219,7 +178,7 @@ def _planned(policy: Policy, dataset: BagDataset, asked: Asked, out: Path) -> Pl
     return planned
 
 
-def _tell(found: dict[str, Any], out: Path) -> None:
+def _tell(found: Mapping[str, Figures], out: Path) -> None:
     for name, figures in found.items():
         held = figures["held_out"]
         say(f"{out / name}: {figures['examples']:,} examples of {figures['episodes']} episodes")
@@ -238,7 +197,7 @@ def _tell(found: dict[str, Any], out: Path) -> None:
 
 def _recipe_of(robot_type: str, recipe: Path | None) -> Path:
     if recipe is not None:
-        return existing("--recipe", recipe)
+        return options.existing("--recipe", recipe)
     name = f"config/recipes/{robot_type}-plans.yaml"
     return asset(name if shipped(name) else DEFAULT_RECIPE)
 

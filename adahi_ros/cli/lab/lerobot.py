@@ -7,20 +7,17 @@ import shutil
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
-from adahi_ros.cli.options import finite, tried
+from adahi_ros.cli import options
 from adahi_ros.cli.terminal import command_line, say
 
-app = typer.Typer(help="LeRobot's policies and datasets, made ours.", no_args_is_help=True)
 
-
-@app.command()
 def policy(
-    folder: Annotated[Path, typer.Argument(help="What LeRobot's save_pretrained wrote.")],
-    out: Annotated[Path, typer.Option(help="Folder to write, such as checkpoints/arm.")],
+    folder: Annotated[Path, Argument(help="What LeRobot's save_pretrained wrote.")],
+    out: Annotated[Path, Option(help="Folder to write, such as checkpoints/arm.")],
     encoder: Annotated[
-        Path | None, typer.Option(help="Encoder to write. Default: encoder in the same folder.")
+        Path | None, Option(help="Encoder to write. Default: encoder in the same folder.")
     ] = None,
 ) -> None:
     """Take a VQ-BeT as the target: its folder, its action tokenizer, and its camera's encoder."""
@@ -32,7 +29,7 @@ def policy(
     if (out / "target").exists():
         raise ValueError(f"out: {out / 'target'} is there already, must be a folder without one")
     tokenizer, network = lerobot_tokenizer(folder), load_encoder(folder)  # refuse before anything is written
-    path = tried("--encoder", encoder if encoder is not None else out / "encoder")
+    path = options.tried("--encoder", encoder if encoder is not None else out / "encoder")
     training = {"command": command_line()}
     shutil.copytree(folder, out / "target")
     decoder = save_tokenizer(out, tokenizer, training)
@@ -42,14 +39,13 @@ def policy(
     say(f"tokenizer: {out}, fingerprint {decoder.fingerprint}\nencoder: {path}, {network.features} features")
 
 
-@app.command()
 def dataset(
-    folder: Annotated[Path, typer.Argument(help="A LeRobotDataset of format 3.")],
-    task: Annotated[str, typer.Option(help="The robot type of the contract that it goes with.")],
-    out: Annotated[Path, typer.Option(help="Folder to write, for 'adahi train --data'.")],
+    folder: Annotated[Path, Argument(help="A LeRobotDataset of format 3.")],
+    task: Annotated[str, Option(help="The robot type of the contract that it goes with.")],
+    out: Annotated[Path, Option(help="Folder to write, for 'adahi train --data'.")],
     observation: Annotated[
         list[str] | None,
-        typer.Option(help="Features that make an observation, in this order. Default: those of the state."),
+        Option(help="Features that make an observation, in this order. Default: those of the state."),
     ] = None,
 ) -> None:
     """Take a dataset as training data."""
@@ -58,7 +54,7 @@ def dataset(
     from adahi_ros.bags.bag_dataset import TRAJECTORIES
     from adahi_ros.policies.lerobot.lerobot_dataset import load_dataset
 
-    tried("--out", out / TRAJECTORIES)
+    options.tried("--out", out / TRAJECTORIES)
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
         data = load_dataset(folder, task, observation)
@@ -68,27 +64,19 @@ def dataset(
     say(f"{out}: {len(data)} episodes, {len(data.observations)} steps of {data.task}")
 
 
-@app.command()
 def export(
-    data: Annotated[
-        Path, typer.Argument(help="What 'adahi demos' wrote, or a folder for 'adahi train --data'.")
-    ],
-    out: Annotated[Path, typer.Option(help="Folder to write, for LeRobot's trainer.")],
+    data: Annotated[Path, Argument(help="What 'adahi demos' wrote, or a folder for 'adahi train --data'.")],
+    out: Annotated[Path, Option(help="Folder to write, for LeRobot's trainer.")],
     fps: Annotated[
         float | None,
-        typer.Option(
-            min=0.1,
-            max=1000.0,
-            callback=finite,
-            help="Control steps per second. Default: of the task or the contract.",
-        ),
+        options.number("Control steps per second. Default: of the task or the contract.", 0.1, 1000.0),
     ] = None,
     joints: Annotated[
         int | None,
-        typer.Option(min=0, help="Entries that are of the robot itself, 0 for all. Default: the task's."),
+        Option(min=0, help="Entries that are of the robot itself, 0 for all. Default: the task's."),
     ] = None,
     instruction: Annotated[
-        str | None, typer.Option(help="What is done, in a sentence. Default: the task's name.")
+        str | None, Option(help="What is done, in a sentence. Default: the task's name.")
     ] = None,
 ) -> None:
     """Write recorded episodes as a LeRobotDataset of format 3, to train LeRobot's policies on."""

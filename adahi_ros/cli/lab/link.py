@@ -6,35 +6,30 @@ from __future__ import annotations
 import os
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
-from adahi_ros.cli.options import JsonFile, ProfileName, Seed, finite
+from adahi_ros.cli import options
 from adahi_ros.cli.terminal import command_line, console, say, write_json
 
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from adahi_ros.lab.figures import Figures
     from adahi_ros.lab.link.link_profile import LinkProfile
 
-app = typer.Typer(
-    help="Emulate a wireless link between a robot and a server on this machine.", no_args_is_help=True
-)
-
-Share = Annotated[
-    float | None, typer.Option(min=0.0, max=1.0, callback=finite, help="Share of packets, 0 to 1.")
-]
+Share = Annotated[float | None, options.number("Share of packets, 0 to 1.", 0.0, 1.0)]
 
 
-@app.command("run", context_settings={"allow_interspersed_args": False})
 def run(
-    command: Annotated[list[str], typer.Argument(help="Runs at the robot's end.", metavar="COMMAND...")],
-    profile: ProfileName = "wifi_ac",
+    command: Annotated[list[str], Argument(help="Runs at the robot's end.", metavar="COMMAND...")],
+    profile: options.ProfileName = "wifi_ac",
     server: Annotated[
-        str, typer.Option(help="A command, in one word as shells quote it, that runs at the server's end.")
+        str, Option(help="A command, in one word as shells quote it, that runs at the server's end.")
     ] = "",
-    seed: Seed = 0,
+    seed: options.Seed = 0,
 ) -> None:
     """Run a command at the robot's end of a link: adahi link run --profile wifi_ac -- COMMAND...
 
@@ -50,32 +45,22 @@ def run(
     raise typer.Exit(status)
 
 
-@app.command("set")
 def change(
     control: Annotated[
-        Path | None, typer.Option(help="Socket of the link. Default: that of ADAHI_LINK_CONTROL.")
+        Path | None, Option(help="Socket of the link. Default: that of ADAHI_LINK_CONTROL.")
     ] = None,
     profile: Annotated[
-        str | None, typer.Option(help="Take all of this profile; further options come on top.")
+        str | None, Option(help="Take all of this profile; further options come on top.")
     ] = None,
-    rtt_mean_ms: Annotated[
-        float | None, typer.Option(min=0.0, callback=finite, help="Mean round-trip time.")
-    ] = None,
-    rtt_jitter_ms: Annotated[
-        float | None, typer.Option(min=0.0, callback=finite, help="Its standard deviation.")
-    ] = None,
-    rate_mbit_s: Annotated[
-        float | None, typer.Option(min=1e-6, callback=finite, help="Rate, each way.")
-    ] = None,
-    queue_bytes: Annotated[
-        float | None, typer.Option(min=1.0, callback=finite, help="What may wait to be sent.")
-    ] = None,
+    rtt_mean_ms: Annotated[float | None, options.number("Mean round-trip time.", 0.0)] = None,
+    rtt_jitter_ms: Annotated[float | None, options.number("Its standard deviation.", 0.0)] = None,
+    rate_mbit_s: Annotated[float | None, options.number("Rate, each way.", 1e-6)] = None,
+    queue_bytes: Annotated[float | None, options.number("What may wait to be sent.", 1.0)] = None,
     loss: Share = None,
     duplicate: Share = None,
     reorder: Share = None,
     cut: Annotated[
-        float | None,
-        typer.Option(min=0, callback=finite, help="Let nothing through for so many seconds; 0 ends that."),
+        float | None, options.number("Let nothing through for so many seconds; 0 ends that.", 0)
     ] = None,
 ) -> None:
     """Change a link that is up; without options, show what it is like and has carried."""
@@ -84,19 +69,12 @@ def change(
 
     if control is None and CONTROL not in os.environ:
         raise ValueError(f"control: none given, and no {CONTROL} in the environment")
-    given = {
-        "rtt_mean_ms": rtt_mean_ms,
-        "rtt_jitter_ms": rtt_jitter_ms,
-        "rate_mbit_s": rate_mbit_s,
-        "queue_bytes": queue_bytes,
-        "loss": loss,
-        "duplicate": duplicate,
-        "reorder": reorder,
-    }
+    given = {"rtt_mean_ms": rtt_mean_ms, "rtt_jitter_ms": rtt_jitter_ms, "rate_mbit_s": rate_mbit_s}
+    given |= {"queue_bytes": queue_bytes, "loss": loss, "duplicate": duplicate, "reorder": reorder}
     fields = {name: value for name, value in given.items() if value is not None}
     if profile is not None:
         fields = {**_profile(profile).values(), **fields}
-    command: dict[str, Any] = {"change": fields}
+    command: dict[str, object] = {"change": fields}
     if cut is not None:
         command["cut_s"] = cut
     reply = command_link(control or Path(os.environ[CONTROL]), command)
@@ -106,15 +84,12 @@ def change(
         say(f"{way}: {', '.join(f'{value} {name}' for name, value in reply[way].items())}")
 
 
-@app.command("check")
 def check(
-    profile: ProfileName = "wifi_ac",
-    pings: Annotated[int, typer.Option(min=1, help="Round trips to measure.")] = 300,
-    seconds: Annotated[
-        float, typer.Option(min=0.1, callback=finite, help="That each of four streams lasts.")
-    ] = 2.0,
-    seed: Seed = 0,
-    json_file: JsonFile = None,
+    profile: options.ProfileName = "wifi_ac",
+    pings: Annotated[int, Option(min=1, help="Round trips to measure.")] = 300,
+    seconds: Annotated[float, options.number("That each of four streams lasts.", 0.1)] = 2.0,
+    seed: options.Seed = 0,
+    json_file: options.JsonFile = None,
 ) -> None:
     """Measure an emulated link with real packets: what was asked for, what this machine makes of it."""
     from adahi_ros.lab.link.emulator import emulated_link
@@ -132,7 +107,6 @@ def check(
     write_json(json_file, {**figures, "asked": asked.values(), "measured": measured})
 
 
-@app.command("list")
 def listing() -> None:
     """List the profiles that are shipped."""
     from rich.table import Table
@@ -154,7 +128,7 @@ def _profile(name: str) -> LinkProfile:
     return profile_named(name)
 
 
-def _table(name: str, asked: LinkProfile, measured: dict[str, Any]) -> Table:
+def _table(name: str, asked: LinkProfile, measured: Figures) -> Table:
     from rich.table import Table
 
     table = Table("", "asked", "measured", title=f"the link {name}, {measured['round_trips']} round trips")

@@ -8,11 +8,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Option
 
-from adahi_ros.cli.options import tried
-from adahi_ros.cli.terminal import progress, say
-from adahi_ros.core.assets import asset
+from adahi_ros.cli import options
+from adahi_ros.cli.terminal import job_bar, say
 
 if TYPE_CHECKING:
     from adahi_ros.lab.evaluation.comparison import Entry, Rows
@@ -20,32 +19,23 @@ if TYPE_CHECKING:
 
 WHOLE_TASK, POINT = (100, 600), (50, 200)  # episodes: with --quick, and without
 
-Tasks = Annotated[str, typer.Option("--tasks", "--task", help="One, or several separated by commas.")]
-Episodes = Annotated[int | None, typer.Option(min=1, help="Per method and task. Default: 600; quick: 100.")]
-PointEpisodes = Annotated[int | None, typer.Option(min=1, help="Per point. Default: 200; quick: 50.")]
+Tasks = Annotated[str, Option("--tasks", "--task", help="One, or several separated by commas.")]
+Episodes = Annotated[int | None, Option(min=1, help="Per method and task. Default: 600; quick: 100.")]
+PointEpisodes = Annotated[int | None, Option(min=1, help="Per point. Default: 200; quick: 50.")]
 RowsFile = Annotated[
-    Path, typer.Option(help="File of the rows, each written as it is measured, and found there again.")
+    Path, Option(help="File of the rows, each written as it is measured, and found there again.")
 ]
 
 
 def comparisons(tasks: str, seed: int, backend: str) -> dict[str, Comparison]:
     """Return what is compared on each task: the shipped policies and calibration."""
-    from adahi_ros.gates.parameter_file import load_calibration
     from adahi_ros.lab.evaluation.evaluate import Comparison
-    from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles, check_fits
-    from adahi_ros.lab.tasks import make
 
     names = [name.strip() for name in tasks.split(",") if name.strip()]
     if not names:
         raise ValueError(f"tasks: {tasks!r}, must name at least one")
-    found = {}
-    for task in names:
-        name = make(task).spec.name
-        files = PolicyFiles(asset(f"checkpoints/{name}"), backend)
-        calibration = load_calibration(asset(f"config/{name}.yaml"))
-        check_fits(calibration, name, files.load())
-        found[name] = Comparison(task, files, calibration, seed)
-    return found
+    found = [Comparison.shipped(task, seed, backend) for task in names]
+    return {each.calibration.task: each for each in found}
 
 
 def episode_count(given: int | None, quick: bool, default: tuple[int, int]) -> int:
@@ -63,15 +53,14 @@ def rows_file(out: Path, json_file: Path | None = None) -> Rows:
 
     if json_file is not None and json_file.resolve() == out.resolve():
         raise ValueError(f"--json: {json_file}, must be another file than the rows have (--out)")
-    return Rows(tried("--out", out))
+    return Rows(options.tried("--out", out))
 
 
 @contextmanager
 def row_bar(title: str, total: int) -> Iterator[Callable[[Entry, bool], None]]:
     """Show how many rows are measured; yield the `on_row` of `measure`."""
-    with progress() as bar:
-        job = bar.add_task(title, total=total, note="")
-        yield lambda entry, measured: bar.update(job, advance=1, note=f"{entry.name}, {entry.kind}")
+    with job_bar(title, total) as update:
+        yield lambda entry, measured: update(advance=1, note=f"{entry.name}, {entry.kind}")
 
 
 def say_skipped(task: str, skipped: Mapping[str, str]) -> None:

@@ -7,11 +7,11 @@ from dataclasses import asdict
 
 from rich.text import Text
 
-from adahi_ros.cli.options import JsonFile
+from adahi_ros.cli import options
 from adahi_ros.cli.terminal import console, say, write_json
 
 
-def methods(json_file: JsonFile = None) -> None:
+def methods(json_file: options.JsonFile = None) -> None:
     """Tell which papers' methods are here, how each is run, when to use it and what it costs."""
     from adahi_ros.lab.papers.literature import LITERATURE, known_methods
 

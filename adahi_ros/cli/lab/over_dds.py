@@ -3,30 +3,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Option
 
+from adahi_ros.cli import options
 from adahi_ros.cli.lab.calibration import calibration_for
 from adahi_ros.cli.lab.comparison import comparison_figures
 from adahi_ros.cli.lab.task_options import TaskName, Workers, file_name, folder_of
-from adahi_ros.cli.options import (
-    Backend,
-    CalibrationFile,
-    Checkpoints,
-    DraftTemperature,
-    JsonFile,
-    Rate,
-    Seed,
-    finite,
-    picture_file,
-)
 from adahi_ros.cli.terminal import console, own_name, say, write_json
 
 START_S = 10.0  # three processes that find each other
 LOCKSTEP_DEADLINE_S = 10.0  # a busy machine must not change what a run without a clock does
+
+if TYPE_CHECKING:
+    from adahi_ros.lab.figures import Figures
 
 
 def demo(
@@ -34,7 +26,7 @@ def demo(
     workers: Workers,
     methods: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--methods",
             "--method",
             help="One, or several separated by commas. Default: best,adahi,plan_8,hybrid where something is "
@@ -43,7 +35,7 @@ def demo(
     ] = None,
     episodes: Annotated[
         int,
-        typer.Option(
+        Option(
             min=1,
             help="Per method, the same ones for each. Those of methods that wait for nothing take their own "
             "time, some 4 s each on ball and swarm.",
@@ -51,30 +43,25 @@ def demo(
     ] = 10,
     real_time: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--real-time",
             help="Run at the task's rate, not as fast as replies come. Methods that wait for none do.",
         ),
     ] = False,
     deadline_s: Annotated[
         float | None,
-        typer.Option(
-            min=0.001,
-            max=60.0,
-            callback=finite,
-            help="For the target's reply, s. Default: one control period; 10 where the world waits.",
+        options.number(
+            "For the target's reply, s. Default: one control period; 10 where the world waits.", 0.001, 60.0
         ),
     ] = None,
-    picture: Annotated[
-        Path | None, typer.Option(help="Picture to write. Default: results/demo-TASK.png.")
-    ] = None,
-    rate: Rate = None,
-    draft_temperature: DraftTemperature = None,
-    calibration: CalibrationFile = None,
-    checkpoints: Checkpoints = None,
-    backend: Backend = "onnxruntime",
-    seed: Seed = 0,
-    json_file: JsonFile = None,
+    picture: Annotated[Path | None, options.picture("demo-TASK")] = None,
+    rate: options.Rate = None,
+    draft_temperature: options.DraftTemperature = None,
+    calibration: options.CalibrationFile = None,
+    checkpoints: options.Checkpoints = None,
+    backend: options.Backend = "onnxruntime",
+    seed: options.Seed = 0,
+    json_file: options.JsonFile = None,
 ) -> None:
     """Run robot, draft policy and target verifier as three processes over DDS."""
     from adahi_ros.lab.evaluation.episodes import evaluation_episodes
@@ -96,8 +83,7 @@ def demo(
     asked = methods or default_methods(task, folder)
     names = parse_methods(for_task(asked, name_of_files, folder), on_air=True)
     numbers = evaluation_episodes(episodes)
-    default = Path("results") / f"demo-{name_of_files}.png"
-    picture = picture_file("--picture", picture if picture is not None else default)
+    picture = options.picture_or_default(picture, f"demo-{name_of_files}")
     files = PolicyFiles(folder, backend)
     policies = files.load()
     found = calibration_for(task, files, calibration, rate, draft_temperature, seed, workers, names)
@@ -146,7 +132,7 @@ def demo(
     say("      docs/how_to/run_lerobot.md    # your own policy on your own arm")
 
 
-def _crossed(figures: Mapping[str, Any]) -> str:
+def _crossed(figures: Figures) -> str:
     up, down = figures["bytes_up_per_action"], figures["bytes_down_per_action"]
     if up is None or down is None:  # no emulated link
         return ""

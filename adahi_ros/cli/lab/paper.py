@@ -8,32 +8,24 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
-from adahi_ros.cli.lab.literature import LITERATURE_TASKS, measure_literature
-from adahi_ros.cli.lab.measuring import (
-    POINT,
-    WHOLE_TASK,
-    Episodes,
-    PointEpisodes,
-    Tasks,
-    comparisons,
-    episode_count,
-    say_skipped,
-)
+from adahi_ros.cli import options
+from adahi_ros.cli.lab import measuring
 from adahi_ros.cli.lab.task_options import Workers
-from adahi_ros.cli.options import Backend, Incomplete, JsonFile, Namespace, Seed, tried
-from adahi_ros.cli.terminal import command_line, console, episode_bars, progress, say, write_json
+from adahi_ros.cli.terminal import command_line, console, episode_bars, job_bar, say, write_json
 from adahi_ros.core.assets import asset
 from adahi_ros.core.files import parse_json, read_bytes
 
 if TYPE_CHECKING:
     from adahi_ros.lab.evaluation.evaluate import Comparison
 
+LITERATURE_TASKS = "kitchen,ball,metaworld"
+ROWS, FIGURES, PAGE = "rows.json", "literature.json", "literature.md"
 ALL_TASKS = "kitchen,ball,swarm"
 TableTasks = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--tasks",
         "--task",
         help="One, or several separated by commas. Default: kitchen,ball,swarm; --literature: "
@@ -41,7 +33,7 @@ TableTasks = Annotated[
     ),
 ]
 Folder = Annotated[
-    Path | None, typer.Option(help="Folder of the results. Default: results/paper; quick: results/quick.")
+    Path | None, Option(help="Folder of the results. Default: results/paper; quick: results/quick.")
 ]
 
 
@@ -112,10 +104,10 @@ def with_thresholds(
 
 def table(
     workers: Workers,
-    quick: Annotated[bool, typer.Option("--quick", help="100 episodes per method and task.")] = False,
+    quick: Annotated[bool, Option("--quick", help="100 episodes per method and task.")] = False,
     literature: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--literature",
             help="Measure the methods of 'adahi methods' instead; what was measured is not measured again.",
         ),
@@ -123,17 +115,17 @@ def table(
     tasks: TableTasks = None,
     methods: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--methods",
             "--method",
             help="Separated by commas, as of 'adahi evaluate'; {task} in one is the task, {checkpoints} the "
             "folder of its policies. Default: all but best.",
         ),
     ] = None,
-    episodes: Episodes = None,
+    episodes: measuring.Episodes = None,
     out: Folder = None,
-    backend: Backend = "onnxruntime",
-    seed: Seed = 0,
+    backend: options.Backend = "onnxruntime",
+    seed: options.Seed = 0,
 ) -> None:
     """Measure the paper's Table I on all tasks, and print ours beside it; or the methods of papers."""
     from adahi_ros.lab.evaluation.episodes import evaluation_episodes
@@ -143,11 +135,11 @@ def table(
     from adahi_ros.lab.reporting.report import TABLE
     from adahi_ros.lab.reporting.tables import paper_table
 
-    count = episode_count(episodes, quick, WHOLE_TASK)
+    count = measuring.episode_count(episodes, quick, measuring.WHOLE_TASK)
     if literature and methods is not None:
         raise ValueError(f"methods: {methods!r}, must be left out where --literature is given")
     default = LITERATURE_TASKS if literature else ALL_TASKS
-    compared = comparisons(default if tasks is None else tasks, seed, backend)
+    compared = measuring.comparisons(default if tasks is None else tasks, seed, backend)
     if literature:
         out = results_folder(out, quick)
         about = {"seed": seed, "workers": workers, "configuration": configuration(list(compared))}
@@ -156,7 +148,7 @@ def table(
     settings = configuration(list(compared))
     wanted = methods_by_task(compared, methods)
     out = results_folder(out, quick)
-    tried("--out", out / TABLE)
+    options.tried("--out", out / TABLE)
     ready = {  # before hours of work
         task: with_thresholds(compared[task], names, out, workers) for task, names in wanted.items()
     }
@@ -165,8 +157,7 @@ def table(
     for task, (comparison, skipped) in ready.items():
         begun = time.monotonic()
         names = [name for name in wanted[task] if name not in skipped]
-        with progress() as bar:
-            move = episode_bars(bar, [f"{task}, {name}" for name in names], count)
+        with episode_bars([f"{task}, {name}" for name in names], count) as move:
             figures = evaluate_methods(
                 comparison,
                 names,
@@ -195,23 +186,22 @@ def table(
         if better:
             labels = ", ".join(METHODS[name].label for name in better)
             say(f"{task}: at no more transmissions, at least as good as ADAHI: {labels}")
-        say_skipped(task, values["skipped"])
+        measuring.say_skipped(task, values["skipped"])
     say(f"took {time.monotonic() - started:.0f} s in {workers} processes")
 
 
 def figures(
     workers: Workers,
-    quick: Annotated[bool, typer.Option("--quick", help="50 episodes per point instead of 200.")] = False,
-    tasks: Tasks = ALL_TASKS,
-    episodes: PointEpisodes = None,
-    link: Annotated[str, typer.Option(help="Link profile, or a YAML file of one.")] = "wifi_ac",
+    quick: Annotated[bool, Option("--quick", help="50 episodes per point instead of 200.")] = False,
+    tasks: measuring.Tasks = ALL_TASKS,
+    episodes: measuring.PointEpisodes = None,
+    link: Annotated[str, Option(help="Link profile, or a YAML file of one.")] = "wifi_ac",
     dds: Annotated[
-        Path | None,
-        typer.Option(help="Folder with demo-TASK.json of 'adahi demo --json': its latency is taken."),
+        Path | None, Option(help="Folder with demo-TASK.json of 'adahi demo --json': its latency is taken.")
     ] = None,
     out: Folder = None,
-    backend: Backend = "onnxruntime",
-    seed: Seed = 0,
+    backend: options.Backend = "onnxruntime",
+    seed: options.Seed = 0,
 ) -> None:
     """Draw the paper's Figures 2 and 4, success against transmission rate with its area, and traces."""
     from adahi_ros.lab.evaluation.episodes import evaluation_episodes
@@ -226,25 +216,23 @@ def figures(
     profile = load_profile(path)
     if dds is not None and not dds.is_dir():
         raise ValueError(f"dds: {dds}, must be a folder")
-    count = episode_count(episodes, quick, POINT)
-    compared = comparisons(tasks, seed, backend)
+    count = measuring.episode_count(episodes, quick, measuring.POINT)
+    compared = measuring.comparisons(tasks, seed, backend)
     over_dds = {task: measured_over_dds(dds, task) for task in compared}
     out = results_folder(out, quick)
-    tried("--out", out / PICTURES)
+    options.tried("--out", out / PICTURES)
     for task, measured in over_dds.items():
         say(f"{task}: latency {'measured over DDS' if measured else f'simulated on the link {link}'}")
     found = {}
     for task, comparison in compared.items():
-        with progress() as bar:
-            total = episodes_run(count, comparison.files.load())
-            job = bar.add_task(f"{task}: episodes", total=total, note="")
+        with job_bar(f"{task}: episodes", episodes_run(count, comparison.files.load())) as update:
             found[task] = measure_tradeoffs(
                 comparison,
                 profile,
                 evaluation_episodes(count),
                 workers,
                 over_dds[task],
-                lambda name, done: bar.advance(job, done),  # noqa: B023
+                lambda name, more: update(advance=more),
             )
     write_json(
         out / PICTURES,
@@ -280,15 +268,14 @@ def measured_over_dds(folder: Path | None, task: str) -> dict[str, Any]:
 
 def report(
     source: Annotated[
-        Path, typer.Argument(help="Folder of 'adahi table' and 'adahi figures', or a bag with draft_status.")
+        Path, Argument(help="Folder of 'adahi table' and 'adahi figures', or a bag with draft_status.")
     ] = Path("results/paper"),
     out: Annotated[
-        Path | None,
-        typer.Option(help="File to write. Default: FOLDER/report.html; of a bag, BAG.html beside it."),
+        Path | None, Option(help="File to write. Default: FOLDER/report.html; of a bag, BAG.html beside it.")
     ] = None,
-    namespace: Namespace = "",
-    incomplete: Incomplete = False,
-    json_file: JsonFile = None,
+    namespace: options.Namespace = "",
+    incomplete: options.Incomplete = False,
+    json_file: options.JsonFile = None,
 ) -> None:
     """Write one self-contained HTML file: of tables and pictures, or of a run that a bag holds."""
     from adahi_ros.bags.bag_files import is_bag
@@ -296,10 +283,10 @@ def report(
 
     if is_bag(source):
         path = out if out is not None else source.with_name(f"{source.name}.html")
-        _report_bag(source, tried("--out", path), namespace, incomplete, json_file)
+        _report_bag(source, options.tried("--out", path), namespace, incomplete, json_file)
     else:
         path = out if out is not None else source / REPORT
-        write_report(source, tried("--out", path))
+        write_report(source, options.tried("--out", path))
     say(f"report: {path}, {path.stat().st_size / 1e6:.1f} MB")
 
 
@@ -316,3 +303,48 @@ def _report_bag(bag: Path, path: Path, namespace: str, incomplete: bool, json_fi
         f"{bag}: {found['steps']} steps in {found['duration_s']:.1f} s, TR {found['transmission_rate']:.3f}, "
         f"fallbacks: {fallbacks}, p95 {found['total_ms']['p95']:.2f} ms"
     )
+
+
+def measure_literature(
+    compared: dict[str, Comparison], count: int, workers: int, out: Path, about: dict[str, object]
+) -> None:
+    """Measure the table, print it, and write rows, figures and a page; rows that are there are taken.
+
+    Args:
+        compared: by task.
+        count: episodes per line and task.
+        workers: processes.
+        out: folder to write into.
+        about: what else is written beside the figures.
+    """
+    from adahi_ros.lab.calibration.thresholds import Thresholds
+    from adahi_ros.lab.evaluation.comparison import measure, standings
+    from adahi_ros.lab.evaluation.episodes import evaluation_episodes
+    from adahi_ros.lab.papers.literature import known_methods, lines
+    from adahi_ros.lab.papers.literature_table import line_entries, searched_last
+    from adahi_ros.lab.reporting.literature_rows import literature_markdown, literature_table
+
+    known = known_methods()
+    rows, table = measuring.rows_file(out / ROWS), lines(known)
+    numbers = evaluation_episodes(count)
+    found: dict[str, Any] = {}
+    for task, comparison in compared.items():
+        thresholds = Thresholds(out, comparison, workers, say, command_line())
+        task_rows: list[dict[str, Any]] = []
+        skipped: dict[str, str] = {}
+        with measuring.row_bar(f"{task}: lines", len(table)) as done:
+            # A search may take as long as all other lines.
+            for some in searched_last(table, comparison, thresholds):
+                wanted, left_out = line_entries(some, comparison, numbers, thresholds)
+                task_rows += measure(wanted, rows, workers, done)
+                skipped.update(left_out)
+        found[task] = {"methods": standings(task_rows, []), "skipped": skipped}
+    figures = {task: values["methods"] for task, values in found.items()}
+    console.print(literature_table(table, figures, f"{count} episodes, seed {about['seed']}"))
+    for task, values in found.items():
+        measuring.say_skipped(task, values["skipped"])
+    for each in known:
+        if not each.lines:
+            say(f"{each.name} has no line: {each.why}")
+    (out / PAGE).write_text(literature_markdown(table, figures))
+    write_json(out / FIGURES, {"command": command_line(), "episodes": count, **about, "tasks": found})

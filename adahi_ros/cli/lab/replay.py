@@ -8,23 +8,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Option
 
-from adahi_ros.cli.options import (
-    Backend,
-    Bags,
-    CalibrationFile,
-    Incomplete,
-    Instruction,
-    JsonFile,
-    KeepFailures,
-    Namespace,
-    Seed,
-    existing,
-    picture_file,
-    policy_there,
-    tried,
-)
+from adahi_ros.cli import options
 from adahi_ros.cli.terminal import console, planned, say, write_json
 from adahi_ros.core.assets import ENCODERS, asset, named, shipped
 
@@ -40,27 +26,25 @@ WITHOUT_EITHER = "never:replace,target"
 
 
 def replay(
-    bags: Bags,
+    bags: options.Bags,
     contract: Annotated[
-        str | None,
-        typer.Option(help="A shipped contract's name, or a YAML file. Default: that of --params."),
+        str | None, Option(help="A shipped contract's name, or a YAML file. Default: that of --params.")
     ] = None,
     params: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             help="Parameter file of the robot, such as that of 'adahi calibrate' or one of config/best. "
             "Default: config/ROBOT_TYPE.yaml."
         ),
     ] = None,
-    calibration: CalibrationFile = None,
-    draft: Annotated[Path | None, typer.Option(help="Draft policy. Default: that of --params.")] = None,
+    calibration: options.CalibrationFile = None,
+    draft: Annotated[Path | None, Option(help="Draft policy. Default: that of --params.")] = None,
     target: Annotated[
-        Path | None,
-        typer.Option(help="Target policy. Default: the one beside the draft, else that of --params."),
+        Path | None, Option(help="Target policy. Default: the one beside the draft, else that of --params.")
     ] = None,
     methods: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="Separated by commas; best, plan_K, corrector_K and their like need a target that plans. "
             f"Default: {METHODS}, where policies share no codes {WITHOUT_CODES}, and best, where --params "
             "goes by plans."
@@ -68,31 +52,29 @@ def replay(
     ] = None,
     plans: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             help="Folder of a target that plans and of its corrector. Default: those of --params, else the "
             "folder plans beside the draft."
         ),
     ] = None,
     profile: Annotated[
-        str, typer.Option(help="Link that latency is modelled on: a name of 'adahi link list', or a file.")
+        str, Option(help="Link that latency is modelled on: a name of 'adahi link list', or a file.")
     ] = "wifi_ac",
-    instruction: Instruction = "",
-    namespace: Namespace = "",
-    keep_failures: KeepFailures = False,
-    incomplete: Incomplete = False,
+    instruction: options.Instruction = "",
+    namespace: options.Namespace = "",
+    keep_failures: options.KeepFailures = False,
+    incomplete: options.Incomplete = False,
     out: Annotated[
         list[Path] | None,
-        typer.Option(
-            help="As --picture or --json, by its ending: .png, .pdf, ... or .json; may be given twice."
-        ),
+        Option(help="As --picture or --json, by its ending: .png, .pdf, ... or .json; may be given twice."),
     ] = None,
     picture: Annotated[
         Path | None,
-        typer.Option("--picture", "--figure", help="Picture to write. Default: results/replay-BAG.png."),
+        Option("--picture", "--figure", help="Picture to write. Default: results/replay-BAG.png."),
     ] = None,
-    backend: Backend = "onnxruntime",
-    seed: Seed = 0,
-    json_file: JsonFile = None,
+    backend: options.Backend = "onnxruntime",
+    seed: options.Seed = 0,
+    json_file: options.JsonFile = None,
 ) -> None:
     """Tell what each method would have done and cost at recorded observations, without a robot."""
     from adahi_ros.bags.bag_files import closed, files_of
@@ -116,13 +98,13 @@ def replay(
     told = RobotFile.read(_parameter_file(params, read), namespace)
     read = told.contract if read is None else read  # none where it names joints instead
     if read is not None and read.cameras:
-        policy_there("contract: encoder", named(read.encoder, ENCODERS))
+        options.policy_there("contract: encoder", named(read.encoder, ENCODERS))
     robot_type = told.robot_type if read is None else read.robot_type
     best = told.by_plans
     if draft is None:
-        draft = policy_there(f"{told.path}: checkpoint", told.draft)
-    draft = policy_there("--draft", draft)
-    target = policy_there("--target", told.target_of(draft) if target is None else target)
+        draft = options.policy_there(f"{told.path}: checkpoint", told.draft)
+    draft = options.policy_there("--draft", draft)
+    target = options.policy_there("--target", told.target_of(draft) if target is None else target)
     by_plans: tuple[Path | None, Path | None] = (None, None)
     if best is not None if names is None else any(map(goes_by_plans, names)):
         by_plans = _plans(told, draft, plans)
@@ -194,7 +176,7 @@ def _usual(share_codes: bool, thresholds: bool) -> str:
 def _parameter_file(params: Path | None, read: Contract | None) -> Path:
     """Return the file of --params, or the shipped one for a contract's robot."""
     if params is not None:
-        return existing("--params", params)
+        return options.existing("--params", params)
     if read is None:
         raise ValueError("contract: none, must be given, or be in the file of --params")
     relative = f"config/{read.robot_type}.yaml"
@@ -216,7 +198,7 @@ def _plans(told: RobotFile, draft: Path, folder: Path | None) -> tuple[Path | No
     beside, named_there = plans_in(draft.parent / PLANS), told.plans
     for path in named_there:
         if path is not None:
-            policy_there(f"{told.path}: checkpoint", path)
+            options.policy_there(f"{told.path}: checkpoint", path)
     return named_there[0] or beside[0], named_there[1] or beside[1]
 
 
@@ -224,12 +206,9 @@ def _thresholds(given: Path | None, told: RobotFile, robot_type: str) -> Calibra
     """Return the calibration of a file, else of the robot's, else that which is shipped; None without one."""
     from adahi_ros.gates.parameter_file import load_calibration
 
-    if given is not None:
-        return load_calibration(existing("--calibration", given))
-    if told.calibrated:
-        return load_calibration(told.path)
-    relative = f"config/{robot_type}.yaml"
-    return load_calibration(asset(relative)) if shipped(relative) else None
+    by_itself = given is None and told.calibrated
+    file = told.path if by_itself else options.calibration_file(given, robot_type)
+    return load_calibration(file) if file else None
 
 
 def _written(
@@ -241,7 +220,7 @@ def _written(
         if (json_file if what == "--json" else picture) is not None:
             raise ValueError(f"--out: {path}, must be left out where there is another, or {what}")
         if what == "--json":
-            json_file = tried("--out", path)
+            json_file = options.tried("--out", path)
         else:
-            picture = picture_file("--out", path)
-    return picture_file("--picture", default if picture is None else picture), json_file
+            picture = options.picture_file("--out", path)
+    return options.picture_file("--picture", default if picture is None else picture), json_file

@@ -6,10 +6,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
-from adahi_ros.cli.options import folder_named, recorded
-from adahi_ros.cli.terminal import progress
+from adahi_ros.cli import options
+from adahi_ros.cli.terminal import job_bar
 from adahi_ros.lab.parallel import cores
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def folder_of(task: str, checkpoints: Path | None) -> Path:
     Raises:
         ValueError: nobody gave one, and none is shipped.
     """
-    return checkpoints if checkpoints is not None else folder_named(file_name(task))
+    return checkpoints if checkpoints is not None else options.folder_named(file_name(task))
 
 
 def demonstrations_of(
@@ -72,10 +72,9 @@ def demonstrations_of(
     """
     from adahi_ros.core.trajectories import Trajectories
 
-    if file is not None and dataset is not None:
-        raise ValueError(f"demos: {file}, must be left out where data ({dataset}) is given")
     if dataset is not None:
-        return recorded(dataset, task)
+        options.left_out(f"data ({dataset}) is given", demos=file)
+        return options.recorded(dataset, task)
     if file is None:
         return recorded_now(task, episodes, seed, action_noise, workers).trajectories
     data = Trajectories.load(file)
@@ -88,26 +87,19 @@ def recorded_now(task: str, episodes: int, seed: int, action_noise: float, worke
     """Record demonstrations, behind a progress bar; arguments and errors as `collect_parallel`."""
     from adahi_ros.lab.tasks.demonstrations import collect_parallel
 
-    with progress() as bar:
-        job = bar.add_task(f"{task}: episodes", total=episodes, note="")
+    with job_bar(f"{task}: episodes", episodes) as update:
         return collect_parallel(
-            *(task, episodes, seed, action_noise, workers),
-            lambda done, all_of_them: bar.update(job, completed=done),
+            *(task, episodes, seed, action_noise, workers), lambda done, of: update(completed=done)
         )
 
 
-TaskName = Annotated[
-    str,
-    typer.Argument(help=f"{TASKS_THERE_ARE}.", callback=known_task),
-]
+TaskName = Annotated[str, Argument(help=f"{TASKS_THERE_ARE}.", callback=known_task)]
 Workers = Annotated[
-    int, typer.Option(min=1, default_factory=cores, show_default="all cores", help="Processes to work in.")
+    int, Option(min=1, default_factory=cores, show_default="all cores", help="Processes to work in.")
 ]
 DemonstrationsFile = Annotated[
-    Path | None,
-    typer.Option("--demos", help="File of 'adahi demos'. Default: record as the recipe says."),
+    Path | None, Option("--demos", help="File of 'adahi demos'. Default: record as the recipe says.")
 ]
 Dataset = Annotated[
-    Path | None,
-    typer.Option("--data", help="Folder of 'adahi dataset from-bag', instead of demonstrations."),
+    Path | None, Option("--data", help="Folder of 'adahi dataset from-bag', instead of demonstrations.")
 ]

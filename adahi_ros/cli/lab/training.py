@@ -3,41 +3,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
-from adahi_ros.cli.lab.learning import (
-    NoGuard,
-    Old,
-    Pull,
-    Rehearsal,
-    Steps,
-    Worse,
-    learn_from_bags,
-    learning_config,
-)
-from adahi_ros.cli.lab.task_options import (
-    TASKS_THERE_ARE,
-    Dataset,
-    DemonstrationsFile,
-    TaskName,
-    Workers,
-    file_name,
-    folder_of,
-    known_task,
-)
-from adahi_ros.cli.options import (
-    Checkpoints,
-    Incomplete,
-    JsonFile,
-    Namespace,
-    Overwrite,
-    recipe_file,
-    recorded,
-    replaceable,
-)
+from adahi_ros.cli import options
+from adahi_ros.cli.lab import learning, task_options
 from adahi_ros.cli.terminal import command_line, progress, say, write_json
 from adahi_ros.core.assets import asset, is_shipped, shipped
 
@@ -49,53 +23,43 @@ FOR_CORRECTIONS = (
 
 def train(
     context: typer.Context,
-    task: Annotated[
-        str,
-        typer.Argument(help=f"{TASKS_THERE_ARE}; with --data, what that is of."),
-    ],
-    workers: Workers,
-    out: Annotated[Path | None, typer.Option(help="Folder to write. Default: checkpoints/TASK.")] = None,
-    recipe: Annotated[
-        Path | None, typer.Option(help="Training recipe. Default: config/recipes/TASK.yaml.")
-    ] = None,
-    demonstrations: DemonstrationsFile = None,
-    dataset: Dataset = None,
+    task: Annotated[str, Argument(help=f"{task_options.TASKS_THERE_ARE}; with --data, what that is of.")],
+    workers: task_options.Workers,
+    out: Annotated[Path | None, Option(help="Folder to write. Default: checkpoints/TASK.")] = None,
+    recipe: Annotated[Path | None, Option(help="Training recipe. Default: config/recipes/TASK.yaml.")] = None,
+    demonstrations: task_options.DemonstrationsFile = None,
+    dataset: task_options.Dataset = None,
     only: Annotated[
-        str | None,
-        typer.Option(help="Train these policies alone, comma-separated, on the tokenizer there."),
+        str | None, Option(help="Train these policies alone, comma-separated, on the tokenizer there.")
     ] = None,
-    seed: Annotated[
-        int | None, typer.Option(min=0, help="Replaces every model's seed of the recipe.")
-    ] = None,
+    seed: Annotated[int | None, Option(min=0, help="Replaces every model's seed of the recipe.")] = None,
     seed_offset: Annotated[
-        int,
-        typer.Option(min=0, help="Is added to every seed of the recipe, that of the demonstrations, too."),
+        int, Option(min=0, help="Is added to every seed of the recipe, that of the demonstrations, too.")
     ] = 0,
-    overwrite: Overwrite = False,
-    json_file: JsonFile = None,
+    overwrite: options.Overwrite = False,
+    json_file: options.JsonFile = None,
     corrections: Annotated[
         list[Path] | None,
-        typer.Option(
+        Option(
             "--from-corrections",
             help="Bags of runs: the draft goes on to learn from what its target answered in them.",
         ),
     ] = None,
     checkpoints: Annotated[
-        Path | None,
-        typer.Option(help="With --from-corrections: folder to begin with. Default: the shipped one."),
+        Path | None, Option(help="With --from-corrections: folder to begin with. Default: the shipped one.")
     ] = None,
     contract: Annotated[
-        str | None, typer.Option(help="Of these bags: a shipped one's name, or a file. Default: TASK's.")
+        str | None, Option(help="Of these bags: a shipped one's name, or a file. Default: TASK's.")
     ] = None,
-    namespace: Namespace = "",
-    incomplete: Incomplete = False,
-    steps: Steps = 300,
-    rehearsal: Rehearsal = 0.5,
-    pull: Pull = 0.0,
-    worse: Worse = 0.02,
-    no_guard: NoGuard = False,
+    namespace: options.Namespace = "",
+    incomplete: options.Incomplete = False,
+    steps: learning.Steps = 300,
+    rehearsal: learning.Rehearsal = 0.5,
+    pull: learning.Pull = 0.0,
+    worse: learning.Worse = 0.02,
+    no_guard: learning.NoGuard = False,
     most: Annotated[
-        int, typer.Option(min=1, max=10_000_000, help="Corrections at most; of more, some are drawn.")
+        int, Option(min=1, max=10_000_000, help="Corrections at most; of more, some are drawn.")
     ] = 20_000,
 ) -> None:
     """Train tokenizer, draft and target. A run that was stopped goes on where it was.
@@ -107,40 +71,37 @@ def train(
     from adahi_ros.lab.training.recipes import load_recipe
     from adahi_ros.lab.training.train import train_recipe
 
-    if demonstrations is not None and dataset is not None:
-        raise ValueError(f"demos: {demonstrations}, must be left out where data ({dataset}) is given")
+    if dataset is not None:
+        options.left_out(f"data ({dataset}) is given", demos=demonstrations)
     if corrections:
-        for option, value in (("only", only), ("seed_offset", seed_offset or None)):
-            if value is not None:
-                raise ValueError(f"{option}: {value}, must be left out where --from-corrections is given")
-        name = task if dataset is not None or contract is not None else file_name(known_task(task))
+        options.left_out("--from-corrections is given", only=only, seed_offset=seed_offset or None)
+        name = (
+            task
+            if dataset is not None or contract is not None
+            else task_options.file_name(task_options.known_task(task))
+        )
         out = out if out is not None else Path("checkpoints") / name
-        replaceable("--out", out / "draft.json", overwrite)
-        config = learning_config(steps, rehearsal, pull, worse, no_guard)
-        old = Old(name, recipe, demonstrations, dataset, workers)
+        options.replaceable("--out", out / "draft.json", overwrite)
+        config = learning.learning_config(steps, rehearsal, pull, worse, no_guard)
+        old = partial(learning.old_lessons, name, recipe, demonstrations, dataset, workers)
         bags = [path.expanduser() for path in corrections]
         how = contract, namespace, incomplete, config, most, seed or 0
-        write_json(json_file, learn_from_bags(bags, old, checkpoints, out, *how))
+        write_json(json_file, learning.learn_from_bags(bags, name, old, checkpoints, out, *how))
         return
     for option in FOR_CORRECTIONS:
         source = context.get_parameter_source(option)
         if source is not None and source.name == "COMMANDLINE":
-            value = context.params[option]
-            raise ValueError(f"{option}: {value}, must be left out where --from-corrections is not given")
-    data = recorded(dataset, task) if dataset is not None else None
+            options.left_out("--from-corrections is not given", **{option: context.params[option]})
+    data = options.recorded(dataset, task) if dataset is not None else None
     if demonstrations is not None:
         data = Trajectories.load(demonstrations)
-    name = task if dataset is not None else file_name(known_task(task))
+    name = task if dataset is not None else task_options.file_name(task_options.known_task(task))
     out = out if out is not None else Path("checkpoints") / name
-    plan = load_recipe(recipe_file(recipe, name)).moved(seed_offset)
+    plan = load_recipe(options.recipe_file(recipe, name)).moved(seed_offset)
     chosen = [policy.strip() for policy in only.split(",")] if only is not None else None
-    made = [
-        *(["tokenizer"] if plan.tokenizer else []),
-        *plan.policies,
-        *plan.taught,
-    ]
+    made = [*(["tokenizer"] if plan.tokenizer else []), *plan.policies, *plan.taught]
     for model in chosen if chosen is not None else made:
-        replaceable("--out", out / f"{model}.json", overwrite)
+        options.replaceable("--out", out / f"{model}.json", overwrite)
     say(f"checkpoints: {out.resolve()}")
     with progress() as bar:
         trained = train_recipe(
@@ -159,12 +120,10 @@ def train(
 
 
 def export(
-    task: TaskName,
-    checkpoints: Checkpoints = None,
-    overwrite: Overwrite = False,
-    int8: Annotated[
-        bool, typer.Option("--int8", help="Write NAME.int8.onnx, too, for the backend int8.")
-    ] = False,
+    task: task_options.TaskName,
+    checkpoints: options.Checkpoints = None,
+    overwrite: options.Overwrite = False,
+    int8: Annotated[bool, Option("--int8", help="Write NAME.int8.onnx, too, for the backend int8.")] = False,
 ) -> None:
     """Write NAME.onnx beside each policy, for robots without torch."""
     from adahi_ros.policies.networks.onnx_cache import INT8
@@ -172,13 +131,13 @@ def export(
     from adahi_ros.policies.vqbet.vqbet_checkpoint import load_checkpoint
     from adahi_ros.policies.vqbet.vqbet_export import export as write_onnx
 
-    folder = folder_of(task, checkpoints)
+    folder = task_options.folder_of(task, checkpoints)
     for name in ("draft", "target"):
         checkpoint = load_checkpoint(folder / name)
-        path = replaceable("--checkpoints", checkpoint.weights.with_suffix(".onnx"), overwrite)
+        path = options.replaceable("--checkpoints", checkpoint.weights.with_suffix(".onnx"), overwrite)
         write_onnx(checkpoint, path)
         say(f"{path}: {path.stat().st_size / 1e3:.0f} kB")
         if int8:
-            light = replaceable("--checkpoints", checkpoint.weights.with_suffix(INT8), overwrite)
+            light = options.replaceable("--checkpoints", checkpoint.weights.with_suffix(INT8), overwrite)
             quantize(path, light)
             say(f"{light}: {light.stat().st_size / 1e3:.0f} kB")

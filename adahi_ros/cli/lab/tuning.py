@@ -6,44 +6,39 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Option
 
+from adahi_ros.cli import options
+from adahi_ros.cli.lab.calibration import untouched
 from adahi_ros.cli.lab.task_options import TaskName, Workers, file_name, folder_of
-from adahi_ros.cli.options import CalibrationFile, Checkpoints, JsonFile, Seed, existing, finite
 from adahi_ros.cli.terminal import command_line, console, say, write_json
-from adahi_ros.core.assets import asset, shipped
 
 if TYPE_CHECKING:
     from adahi_ros.gates.parameter_file import Calibration
     from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
 
 INSTALL = "pip install -r requirements/tune.txt"
-PRICE = {"min": 0.0, "callback": finite}
 
 
 def tune(
     task: TaskName,
     workers: Workers,
-    space: Annotated[Path, typer.Option(help="What may vary: a YAML file, such as config/spaces/ball.yaml.")],
-    trials: Annotated[int, typer.Option(min=1, help="How many, with those that there are.")] = 20,
+    space: Annotated[Path, Option(help="What may vary: a YAML file, such as config/spaces/ball.yaml.")],
+    trials: Annotated[int, Option(min=1, help="How many, with those that there are.")] = 20,
     storage: Annotated[
-        str | None,
-        typer.Option(help="Of the trials: a file, or a database's URL. Default: study.db in --out."),
+        str | None, Option(help="Of the trials: a file, or a database's URL. Default: study.db in --out.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Folder that all workers share. Default: results/tune-TASK.")
+        Path | None, Option(help="Folder that all workers share. Default: results/tune-TASK.")
     ] = None,
-    checkpoints: Checkpoints = None,
-    calibration: CalibrationFile = None,
-    price_per_hour: Annotated[
-        float, typer.Option(help="Of one of these workers, for the table.", **PRICE)
-    ] = 0.0,
+    checkpoints: options.Checkpoints = None,
+    calibration: options.CalibrationFile = None,
+    price_per_hour: Annotated[float, options.number("Of one of these workers, for the table.", 0.0)] = 0.0,
     lost_after: Annotated[
-        int,
-        typer.Option(min=1, help="Seconds without a sign of life, until a worker's trial goes elsewhere."),
+        int, Option(min=1, help="Seconds without a sign of life, until a worker's trial goes elsewhere.")
     ] = 60,
-    seed: Seed = 0,
-    json_file: JsonFile = None,
+    seed: options.Seed = 0,
+    json_file: options.JsonFile = None,
 ) -> None:
     """Search recipes, methods and thresholds; workers may vanish, and more may join by the same command."""
     from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
@@ -58,7 +53,7 @@ def tune(
         raise RuntimeError(f"{error.name}: must be installed to tune: {INSTALL}") from None
 
     name = file_name(task)
-    wanted = load_space(existing("--space", space), name)
+    wanted = load_space(options.existing("--space", space), name)
     base = folder_of(task, checkpoints)
     out = out if out is not None else Path("results") / f"tune-{name}"
     out.mkdir(parents=True, exist_ok=True)
@@ -87,12 +82,10 @@ def tune(
 
 def _calibration(name: str, files: PolicyFiles, given: Path | None) -> Calibration:
     """Return the calibration of which everything is taken that is not searched."""
-    from adahi_ros.gates.parameter_file import Calibration, load_calibration
+    from adahi_ros.gates.parameter_file import load_calibration
     from adahi_ros.lab.evaluation.loaded_policies import check_fits
 
-    policies, shipped_file = files.load(), f"config/{name}.yaml"
-    if given is None and not shipped(shipped_file):
-        return Calibration(name, policies.draft.digest, policies.target.digest, 0.5, "std", 1.0, 1.0, {})
-    found = load_calibration(asset(shipped_file) if given is None else existing("--calibration", given))
+    policies, file = files.load(), options.calibration_file(given, name)
+    found = load_calibration(file) if file else untouched(name, policies)
     check_fits(found, name, policies)
     return found

@@ -10,31 +10,23 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
-from adahi_ros.cli.options import ContractName, Namespace, finite
+from adahi_ros.cli import options
 from adahi_ros.cli.terminal import console, say
 
 RECORDER = "adahi_ros.nodes.monitoring.bag_recorder_node"
 
-bag_app = typer.Typer(help="A robot's bags.", no_args_is_help=True)
-
-
-@bag_app.callback()
-def _bags() -> None:
-    """Have Typer keep the verb's name though there is but one."""
-
 
 def record(
-    contract: ContractName,
-    out: Annotated[Path, typer.Option(help="The bag to make: a folder that is not there yet.")],
+    contract: options.ContractName,
+    out: Annotated[Path, Option(help="The bag to make: a folder that is not there yet.")],
     duration_s: Annotated[
-        float,
-        typer.Option("--duration", min=0.0, callback=finite, help="How long, s. Default: until Ctrl-C."),
+        float, options.number("How long, s. Default: until Ctrl-C.", 0.0, name="--duration")
     ] = 0.0,
-    namespace: Namespace = "",
-    storage: Annotated[str, typer.Option(help="Format of the bag: mcap or sqlite3.")] = "mcap",
-    sim_time: Annotated[bool, typer.Option("--use-sim-time", help="Note the time of /clock.")] = False,
+    namespace: options.Namespace = "",
+    storage: Annotated[str, Option(help="Format of the bag: mcap or sqlite3.")] = "mcap",
+    sim_time: Annotated[bool, Option("--use-sim-time", help="Note the time of /clock.")] = False,
 ) -> None:
     """Record a robot's observations and actions, and what the draft policy says, into a rosbag2."""
     from adahi_ros.bags.bag_writer import STORAGES
@@ -65,10 +57,9 @@ def record(
     os.execv(sys.executable, [sys.executable, "-m", RECORDER, "--ros-args", *arguments])
 
 
-@bag_app.command("recover")
 def recover_bag(
-    bag: Annotated[Path, typer.Argument(help="Bag: a folder, or a single .mcap or .db3 file.")],
-    out: Annotated[Path, typer.Option(help="The bag to make: a folder that is not there yet.")],
+    bag: Annotated[Path, Argument(help="Bag: a folder, or a single .mcap or .db3 file.")],
+    out: Annotated[Path, Option(help="The bag to make: a folder that is not there yet.")],
 ) -> None:
     """Make a whole bag of what can be read of one whose recorder was killed."""
     from adahi_ros.bags.recovery import recover

@@ -7,29 +7,23 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
-from adahi_ros.cli.options import Incomplete, Namespace
+from adahi_ros.cli import options
 from adahi_ros.cli.terminal import console, say
 
 if TYPE_CHECKING:
     from adahi_ros.bags.message_counts import BagSurvey
     from adahi_ros.contract.contract import Channel, Contract
 
-contract_app = typer.Typer(
-    help="Contracts: what a robot's observation and action are made of.", no_args_is_help=True
-)
 
-
-@contract_app.command()
 def check(
-    contract: Annotated[str, typer.Argument(help="A shipped contract's name, or a YAML file.")],
+    contract: Annotated[str, Argument(help="A shipped contract's name, or a YAML file.")],
     bags: Annotated[
-        list[Path] | None,
-        typer.Option("--bag", help="Count what this bag has for it; may be given several times."),
+        list[Path] | None, Option("--bag", help="Count what this bag has for it; may be given several times.")
     ] = None,
-    namespace: Namespace = "",
-    incomplete: Incomplete = False,
+    namespace: options.Namespace = "",
+    incomplete: options.Incomplete = False,
 ) -> None:
     """Read a contract and tell what it makes; of a bag, how much, and what is refused."""
     from adahi_ros.bags.bag_dataset import survey_bag

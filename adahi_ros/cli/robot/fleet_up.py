@@ -7,28 +7,18 @@ import time
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument
 
 from adahi_ros.cli.terminal import say
 from adahi_ros.core.assets import asset
 
 LOOK_S = 0.1
 
-app = typer.Typer(help="The verifier of a fleet, its policies on Ray Serve.", no_args_is_help=True)
 
-
-@app.callback()
-def _any_verb() -> None:
-    pass
-
-
-@app.command()
 def up(
     file: Annotated[
         Path,
-        typer.Argument(
-            help="The fleet's YAML file; one that is not here may be of the package's config/fleets."
-        ),
+        Argument(help="The fleet's YAML file; one that is not here may be of the package's config/fleets."),
     ],
 ) -> None:
     """Start a verifier, the replicas of its policies and, where the file names none, Ray; until Ctrl-C.

@@ -7,24 +7,20 @@ import os
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from adahi_ros.cli.terminal import say
 
 
 def secure(
-    keystore: Annotated[
-        Path, typer.Argument(help="Folder, made where it is not there; keep it to yourself.")
-    ],
+    keystore: Annotated[Path, Argument(help="Folder, made where it is not there; keep it to yourself.")],
     robots: Annotated[
-        str, typer.Option(help="Names of robots, separated by commas; each is the robot's namespace.")
+        str, Option(help="Names of robots, separated by commas; each is the robot's namespace.")
     ] = "",
     revoke: Annotated[
-        str, typer.Option(help="Robots whose keys are lost, separated by commas: accepted no more.")
+        str, Option(help="Robots whose keys are lost, separated by commas: accepted no more.")
     ] = "",
-    policies: Annotated[
-        Path | None, typer.Option(help="Folder of policy files. Default: config/sros2.")
-    ] = None,
+    policies: Annotated[Path | None, Option(help="Folder of policy files. Default: config/sros2.")] = None,
 ) -> None:
     """Make SROS 2 keys for a server and its robots, by 'ros2 security': a folder for each machine."""
     from adahi_ros.core.assets import asset

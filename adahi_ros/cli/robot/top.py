@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
+from typer import Option
 
-from adahi_ros.cli.options import finite
+from adahi_ros.cli import options
 from adahi_ros.cli.terminal import console, say
 from adahi_ros.core.signals import leaving_on
 
@@ -24,17 +25,15 @@ DISCOVERY_S = 5.0  # until whoever is there has been found, with --once
 
 def top(
     namespace: Annotated[
-        str, typer.Option(help="Only the robots in this namespace; one alone is shown in detail.")
+        str, Option(help="Only the robots in this namespace; one alone is shown in detail.")
     ] = "",
     domain: Annotated[
-        int | None, typer.Option(min=0, max=232, help="ROS domain. Default: that of the environment.")
+        int | None, Option(min=0, max=232, help="ROS domain. Default: that of the environment.")
     ] = None,
-    once: Annotated[bool, typer.Option("--once", help="Show --seconds of what is there, and end.")] = False,
-    seconds: Annotated[
-        float, typer.Option(min=1.0, callback=finite, help="How far back figures of now reach.")
-    ] = 5.0,
+    once: Annotated[bool, Option("--once", help="Show --seconds of what is there, and end.")] = False,
+    seconds: Annotated[float, options.number("How far back figures of now reach.", 1.0)] = 5.0,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print the figures as JSON, a line every second.")
+        bool, Option("--json", help="Print the figures as JSON, a line every second.")
     ] = False,
 ) -> None:
     """Watch the robots that run: rate, transmission, fallbacks, latency, link, safety. Ctrl-C ends it.

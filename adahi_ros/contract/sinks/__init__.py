@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
 
 from adahi_ros.contract.commanded import Commanded
 from adahi_ros.contract.sinks.interface import CommandSink, MessageSink
@@ -36,7 +35,9 @@ INTERFACES = {
 """Values of the parameter `command_interface`, and the types of their messages."""
 
 
-def message_sink(kind: str, what: Commanded, given: Mapping[str, Any] = MappingProxyType({})) -> MessageSink:
+def message_sink(
+    kind: str, what: Commanded, given: Mapping[str, object] = MappingProxyType({})
+) -> MessageSink:
     """Return the sink of a type of message, after a check that it can carry what is commanded.
 
     Args:

@@ -124,7 +124,7 @@ def doubles(values: np.ndarray) -> array[float]:
     return array("d", np.asarray(values, dtype=np.float64).tobytes())
 
 
-def checked(values: Any, names: Sequence[str], where: str) -> np.ndarray:
+def checked(values: object, names: Sequence[str], where: str) -> np.ndarray:
     """Return as many finite numbers as there are names, (A,) float64.
 
     Raises:

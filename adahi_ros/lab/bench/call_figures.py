@@ -4,15 +4,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from adahi_ros.lab.figures import Figures
+
 STARVED_MOST = 0.01  # of a robot's periods, where it is served in time
 
 
-def fleet_figures(records: Sequence[Mapping[str, Any]], seconds: float) -> dict[str, Any]:
+def fleet_figures(records: Sequence[Figures], seconds: float) -> dict[str, Any]:
     """Return the figures of a fleet.
 
     Args:
@@ -61,7 +63,7 @@ def distribution(values: Sequence[float]) -> dict[str, float] | None:
     return {"mean": float(np.mean(values)), **found, "max": float(np.max(values))}
 
 
-def call_figures(records: Sequence[Mapping[str, Any]], skipped: int = 0) -> dict[str, Any]:
+def call_figures(records: Sequence[Figures], skipped: int = 0) -> dict[str, Any]:
     """Return the figures of a driver's records (`lab/peers/driving.py`), taken together.
 
     Args:
@@ -82,7 +84,7 @@ def call_figures(records: Sequence[Mapping[str, Any]], skipped: int = 0) -> dict
     }
 
 
-def outage_figures(record: Mapping[str, Any], outage_s: float) -> dict[str, Any]:
+def outage_figures(record: Figures, outage_s: float) -> dict[str, Any]:
     """Return what an outage did: calls that failed, the longest, and when the first reply came after it.
 
     Args:

@@ -12,20 +12,18 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from adahi_ros.acceptance.interface import Verdict
-from adahi_ros.core.assets import asset
 from adahi_ros.core.signature import GOAL, OBSERVATION, Feature, Offer, Signature
-from adahi_ros.gates.parameter_file import load_calibration
 from adahi_ros.lab.bench.verification_calls import VerificationCalls
 from adahi_ros.lab.evaluation.episodes import evaluation_episodes
 from adahi_ros.lab.evaluation.evaluate import Comparison, batches
-from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles, check_fits
 from adahi_ros.lab.evaluation.metrics import transmission_rate, wilson_interval
 from adahi_ros.lab.evaluation.rollout import Log, Logged
+from adahi_ros.lab.figures import Figures
 from adahi_ros.lab.methods.methods import gated
 from adahi_ros.lab.parallel import Job, run_jobs
 from adahi_ros.lab.tasks import make
@@ -43,7 +41,6 @@ from adahi_ros.vision.encoder import Encoder
 METHODS = ("hybrid", "adahi")
 QUALITIES = (90, 50, 20)
 BUDGETS_BYTES = (1000, 800)
-BACKEND = "onnxruntime"
 FRAMES_TIMED = 100
 CAMERA = "observation.images.camera"
 
@@ -139,7 +136,7 @@ def measure_cameras(
     seed: int = 0,
     workers: int = 1,
     on_done: Callable[[str, int], None] = lambda view, episodes: None,
-) -> dict[str, Any]:
+) -> Figures:
     """Run every method with every view of cameras, on the same episodes.
 
     Args:
@@ -161,11 +158,7 @@ def measure_cameras(
         raise ValueError(f"episodes: {episodes}, must be at least 1")
     world = camera_task(task)
     name = world.spec.name
-    files = PolicyFiles(asset(f"checkpoints/{name}"), BACKEND)
-    calibration = load_calibration(asset(f"config/{name}.yaml"))
-    policies = files.load()
-    check_fits(calibration, name, policies)
-    comparison = Comparison(task, files, calibration, seed)
+    comparison = Comparison.shipped(task, seed)
     parts = batches(evaluation_episodes(episodes))
     jobs: list[Job[Played]] = [
         (play, (comparison, method, view, part))
@@ -179,7 +172,7 @@ def measure_cameras(
         for view in VISION_SETTINGS
     }
     world.reset(seed, evaluation_episodes(FRAMES_TIMED))
-    length = policies.target.signature.history
+    length = comparison.files.load().target.signature.history
     return {
         "task": name,
         "episodes": episodes,
@@ -269,7 +262,7 @@ def _joined(verdicts: Sequence[Verdict]) -> Verdict:
     )
 
 
-def view_figures(played: Played) -> dict[str, Any]:
+def view_figures(played: Played) -> Figures:
     """Return success, rates and mean bytes; None where nothing was transmitted.
 
     `acceptance` is the share of the transmitted codes that the target kept.
@@ -324,7 +317,7 @@ def image_times(view: str, encoder: Encoder, images: np.ndarray, length: int) ->
     return {"robot": float(np.median(robot_ms)), "verifier": float(np.median(verifier_ms))}
 
 
-def _timed(work: Callable[..., T], *arguments: Any) -> tuple[T, float]:
+def _timed(work: Callable[..., T], *arguments: object) -> tuple[T, float]:
     start = time.perf_counter()
     result = work(*arguments)
     return result, 1e3 * (time.perf_counter() - start)

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from adahi_ros.lab.bench.call_figures import call_figures
 from adahi_ros.lab.bench.link_ends import DDS, dds_environment, run_at_robot, serving
+from adahi_ros.lab.figures import Figures
 from adahi_ros.lab.link.emulator import EmulatedLink, emulated_link
 from adahi_ros.lab.link.link_profile import profile_named
 
@@ -22,17 +23,11 @@ LIMIT_S = 40.0  # some settings lose nearly every call on some links
 
 
 def compare_dds(
-    links: Sequence[str] = LINKS,
-    settings: Sequence[str] = tuple(DDS),
-    sizes: Mapping[str, tuple[int, int]] = SIZES,
-    seed: int = 0,
-    on_trial: Callable[[str], None] = lambda what: None,
+    sizes: Mapping[str, tuple[int, int]], seed: int, on_trial: Callable[[str], None]
 ) -> dict[str, Any]:
-    """Measure service calls across links by every setting.
+    """Measure service calls across `LINKS` by every setting of `DDS`.
 
     Args:
-        links: names of profiles.
-        settings: keys of `ends.DDS`.
         sizes: of requests in bytes, and how many calls, by name.
         seed: of the links' draws.
         on_trial: told what begins to be measured.
@@ -40,17 +35,17 @@ def compare_dds(
     Returns:
         By setting, size and link: `call_figures`.
     """
-    found: dict[str, Any] = {setting: {size: {} for size in sizes} for setting in settings}
-    for name in links:
+    found: dict[str, Any] = {setting: {size: {} for size in sizes} for setting in DDS}
+    for name in LINKS:
         for size, (size_bytes, calls) in sizes.items():
-            for setting in settings:
+            for setting in DDS:
                 on_trial(f"{name}, {size}, {setting}")
                 with emulated_link(profile_named(name), seed) as link:
                     found[setting][size][name] = _measure(link, setting, size_bytes, calls)
     return found
 
 
-def _measure(link: EmulatedLink, setting: str, size_bytes: int, calls: int) -> dict[str, Any]:
+def _measure(link: EmulatedLink, setting: str, size_bytes: int, calls: int) -> Figures:
     variables = dds_environment(setting)
     with tempfile.TemporaryDirectory(prefix="adahi_dds_") as scratch:
         out = Path(scratch) / "calls.json"

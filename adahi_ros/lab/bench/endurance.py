@@ -50,7 +50,7 @@ def grown(memory: Mapping[str, Memory]) -> list[str]:
 
 
 class MemoryWatch:
-    """Looks at a process's memory now and then, in a thread of its own.
+    """Looks at a process's memory now and then, in a thread of its own, as long as its block lasts.
 
     Args:
         pid: of the process.
@@ -61,17 +61,22 @@ class MemoryWatch:
         self._bytes: list[int] = []
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch)
+
+    def __enter__(self) -> MemoryWatch:
         self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._over.set()
+        self._thread.join()
 
     def _watch(self) -> None:
         while not self._over.wait(LOOK_S):
             lines = self._status.read_text().splitlines() if self._status.exists() else []
             self._bytes += [1024 * int(line.split()[1]) for line in lines if line.startswith("VmRSS")]
 
-    def end(self) -> dict[str, float] | None:
+    def figures(self) -> dict[str, float] | None:
         """Return what it was at both ends of the run, and its growth; None of a run too short to tell."""
-        self._over.set()
-        self._thread.join()
         if not self._bytes:
             return None
         memory = memory_of(self._bytes)

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """A verifier under the load of a fleet: who gets plans in time, and what that costs.
 
-A server as openpi has it may be in the verifier's place: it differs in its messages alone.
+A server as openpi has it may be in the verifier's place: it differs in its messages alone. A part of the
+verifier may be killed meanwhile: a replica, all of Ray, or the front.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -19,23 +21,26 @@ from socket import socket
 from tempfile import TemporaryDirectory, TemporaryFile
 from typing import Any
 
+import numpy as np
 import yaml
 
 from adahi_ros.core.assets import asset
 from adahi_ros.lab.bench.call_figures import fleet_figures
 from adahi_ros.lab.bench.endurance import MemoryWatch
-from adahi_ros.lab.bench.fleet_faults import Fault
+from adahi_ros.lab.figures import Figures
 from adahi_ros.lab.nodes.domain import exclusive_domain, run_environment
 from adahi_ros.lab.peers import environments
 from adahi_ros.lab.peers.closed_loop import Drive
 from adahi_ros.nodes.launching.child_processes import DdsRunError, NodeProcess, node_processes
-from adahi_ros.nodes.launching.fleet import RunningFleet, fleet_up
+from adahi_ros.nodes.launching.fleet import SERVING, RunningFleet, fleet_up
 
+PARTS = ("replica", "head", "front")
+BACK = "Ray is back"  # which the verifier says once its policies are there again
 SERVER = "adahi_ros.lab.peers.openpi_loop"
-FLEET = "adahi_ros.lab.nodes.openpi_fleet"
+OPENPI_FLEET, FLEET = "adahi_ros.lab.nodes.openpi_fleet", "adahi_ros.lab.nodes.fleet_robots"
 
 
-def measure_openpi(checkpoint: str, asked: Mapping[str, Any], added_compute_s: float = 0.0) -> dict[str, Any]:
+def measure_openpi(checkpoint: str, asked: Mapping[str, Any], added_compute_s: float = 0.0) -> Figures:
     """Let a fleet ask openpi's server; return `fleet_figures`, and `memory`.
 
     Args:
@@ -53,26 +58,56 @@ def measure_openpi(checkpoint: str, asked: Mapping[str, Any], added_compute_s: f
         free.bind(("127.0.0.1", 0))
         address, port = free.getsockname()
     with TemporaryDirectory(prefix="adahi_fleet_") as scratch:
-        arguments, records = Path(scratch) / "asked.json", Path(scratch) / "records.json"
+        served = Path(scratch) / "served.json"
         settings = {"added_compute_s": added_compute_s}
-        Drive("", target, asked["seed"], 0, 0, 0.0, address, port, settings).save(arguments)
-        serve = [sys.executable, "-u", "-m", SERVER, "serve", str(arguments)]
+        Drive("", target, asked["seed"], 0, 0, 0.0, address, port, settings).save(served)
+        serve = [sys.executable, "-u", "-m", SERVER, "serve", str(served)]
         with subprocess.Popen(serve, env=variables, stdout=subprocess.PIPE, text=True) as server:
             try:
                 assert server.stdout is not None
                 if "ready" not in server.stdout.readline():
                     raise DdsRunError("openpi's server ended before it was ready")
-                served = {"address": address, "port": port, "target": target}
-                arguments.write_text(json.dumps({**asked, **served}))
-                memory = MemoryWatch(server.pid)
-                drive = [sys.executable, "-m", FLEET, str(arguments), str(records)]
-                fleet = subprocess.run(drive, env=variables, capture_output=True, text=True, check=False)
-                used = memory.end()
+                fleet = {**asked, "address": address, "port": port, "target": target}
+                with MemoryWatch(server.pid) as memory:
+                    records = _records(OPENPI_FLEET, fleet, Path(scratch), variables)
             finally:
                 server.terminate()
+        return fleet_figures(records, asked["seconds"]) | {"memory": memory.figures()}
+
+
+def _records(
+    module: str,
+    asked: Mapping[str, Any],
+    scratch: Path,
+    environment: Mapping[str, str],
+    look: Callable[[], None] = lambda: None,
+) -> list[dict[str, Any]]:
+    """Run a program of a fleet to its end; return the records of its robots.
+
+    Args:
+        module: of the program.
+        asked: its arguments.
+        scratch: folder for its files.
+        environment: its variables.
+        look: called meanwhile; may raise, which ends the program.
+
+    Raises:
+        DdsRunError: it failed.
+    """
+    with TemporaryFile("w+") as errors:
+        program = _program(module, asked, scratch)
+        fleet = subprocess.Popen(program, env=environment, stderr=errors, stdout=subprocess.DEVNULL)
+        try:
+            while fleet.poll() is None:
+                time.sleep(GLANCE_S)
+                look()
+        finally:
+            _killed(fleet)
+        errors.seek(0)
         if fleet.returncode:
-            raise DdsRunError(f"the fleet ended with code {fleet.returncode}:\n{fleet.stderr[-2000:]}")
-        return fleet_figures(json.loads(records.read_text()), asked["seconds"]) | {"memory": used}
+            raise DdsRunError(f"the fleet ended with code {fleet.returncode}:\n{errors.read()[-2000:]}")
+    found: list[dict[str, Any]] = json.loads((scratch / "records.json").read_text())
+    return found
 
 
 GRACE_S = 3.0
@@ -114,7 +149,7 @@ def measure_fleet(
     flood_hz: float = 0.0,
     seed: int = 0,
     say: Callable[[str], None] = lambda line: None,
-) -> dict[str, dict[str, Any]]:
+) -> dict[str, Figures]:
     """Let a fleet ask a verifier of each kind; return the figures by its name.
 
     Args:
@@ -150,49 +185,34 @@ def measure_fleet(
     return found
 
 
-def _measure(serving: Serving, engine: str, asked: Mapping[str, Any]) -> dict[str, Any]:
+def _measure(serving: Serving, engine: str, asked: Mapping[str, Any]) -> Figures:
     with (
         TemporaryDirectory(prefix="adahi_fleet_") as scratch,
         exclusive_domain() as domain,
         _verifier(serving, engine, domain, Path(scratch)) as (server, look, fleet),
+        ExitStack() as running,
     ):
-        arguments, records = Path(scratch) / "asked.json", Path(scratch) / "records.json"
-        arguments.write_text(json.dumps({**asked, "flood_hz": 0.0}))
-        memory = MemoryWatch(server.pid)
-        with ExitStack() as running:
-            if asked["flood_hz"]:  # in a process that yields to the others: it stands for another machine
-                flooding = Path(scratch) / "flood.json"
-                flooding.write_text(json.dumps({**asked, "robots": 0}))
-                flood = ["nice", "-n", "19", *_program(flooding, Path(scratch) / "none")]
-                running.callback(_killed, subprocess.Popen(flood, env=_environment(domain)))
-            errors = running.enter_context(TemporaryFile("w+"))
-            robots = subprocess.Popen(
-                _program(arguments, records),
-                env=_environment(domain),
-                stderr=errors,
-                stdout=subprocess.DEVNULL,
-            )
-            running.callback(_killed, robots)
-            fault = (
-                Fault(fleet, serving.kill, time.monotonic() + serving.at_s)
-                if fleet and serving.kill
-                else None
-            )
-            while robots.poll() is None:
-                time.sleep(GLANCE_S)
-                look()
-                if fault is not None:
-                    fault.look()
-            used = memory.end()
-            errors.seek(0)
-            if robots.returncode:
-                raise DdsRunError(f"the fleet ended with code {robots.returncode}:\n{errors.read()[-2000:]}")
-        found = json.loads(records.read_text())
-        figures = fleet_figures(found, asked["seconds"]) | {"memory": used}
+        environment = {**os.environ, **run_environment(domain)}
+        if asked["flood_hz"]:  # in a process that yields to the others: it stands for another machine
+            beside = Path(scratch) / "flood"
+            beside.mkdir()
+            flood = ["nice", "-n", "19", *_program(FLEET, {**asked, "robots": 0}, beside)]
+            running.callback(_killed, subprocess.Popen(flood, env=environment))
+        at_s = time.monotonic() + serving.at_s
+        fault = Fault(fleet, serving.kill, at_s) if fleet and serving.kill else None
+
+        def glance() -> None:
+            look()
+            if fault is not None:
+                fault.look()
+
+        with MemoryWatch(server.pid) as memory:
+            found = _records(FLEET, {**asked, "flood_hz": 0.0}, Path(scratch), environment, glance)
+        figures = fleet_figures(found, asked["seconds"]) | {"memory": memory.figures()}
         return figures | ({"kill": fault.figures(found)} if fault is not None else {})
 
 
-def _killed(process: subprocess.Popen[Any]) -> None:
+def _killed(process: subprocess.Popen[bytes]) -> None:
     process.kill()
     process.wait()
 
@@ -232,10 +252,81 @@ def _verifier(
         yield fleet.verifier, fleet.look, fleet
 
 
-def _program(arguments: Path, records: Path) -> list[str]:
-    module = "adahi_ros.lab.nodes.fleet_robots"
-    return [sys.executable, "-m", module, str(arguments), str(records)]
+def _program(module: str, asked: Mapping[str, Any], scratch: Path) -> list[str]:
+    """Write what a fleet is asked to do; return the command that does it."""
+    arguments = scratch / "asked.json"
+    arguments.write_text(json.dumps(asked))
+    return [sys.executable, "-m", module, str(arguments), str(scratch / "records.json")]
 
 
-def _environment(domain: int) -> dict[str, str]:
-    return {**os.environ, **run_environment(domain)}
+class Fault:
+    """Kills a part of a fleet's verifier, and notes when it is back. All times are `time.monotonic`'s.
+
+    Args:
+        fleet: whose.
+        part: of `PARTS`.
+        at_s: when.
+    """
+
+    def __init__(self, fleet: RunningFleet, part: str, at_s: float) -> None:
+        self._fleet = fleet
+        self._part = part
+        self._at_s = at_s
+        self._replicas: list[int] = []
+        self._killed_s = self._back_s = np.inf
+
+    def look(self) -> None:
+        """Kill it where it is time; note whether it is back."""
+        now_s = time.monotonic()
+        if now_s >= self._at_s and self._killed_s == np.inf:
+            self._kill()
+            self._killed_s = time.monotonic()
+        elif self._killed_s < self._back_s == np.inf and self._is_back():
+            self._back_s = now_s
+
+    def _kill(self) -> None:
+        head = self._fleet.head
+        assert head is not None
+        if self._part == "replica":
+            self._replicas = head.replicas
+            os.kill(self._replicas[0], signal.SIGKILL)
+        elif self._part == "head":
+            head.end()
+        else:
+            self._fleet.verifier.kill()
+
+    def _is_back(self) -> bool:
+        head, verifier = self._fleet.head, self._fleet.verifier
+        assert head is not None
+        if self._part == "replica":
+            others = set(head.replicas)
+            return self._replicas[0] not in others and len(others) >= len(self._replicas)
+        if self._part == "head":
+            return BACK in verifier.output
+        return verifier.exit_code is None and SERVING in verifier.output
+
+    def figures(self, records: Sequence[Figures]) -> Figures:
+        """Return what robots noticed.
+
+        Args:
+            records: of the robots, `FleetRecord`s as mappings.
+
+        Returns:
+            `part`; `back_s`: so long after that it was there again, a replica as a process; `gap_s`: the
+            longest time after it without a reply to any robot; `resumed_s`: from when it was back to the next
+            reply. None where that did not happen.
+        """
+        replied = np.sort(np.concatenate([np.array(record["replied_s"]) for record in records]))
+        before, after = replied[replied < self._killed_s], replied[replied >= self._killed_s]
+        since_back = after[after >= self._back_s]
+        silences = np.diff([*before[-1:], *after])
+        return {
+            "part": self._part,
+            "back_s": _finite(self._back_s - self._killed_s),
+            "gap_s": float(silences.max()) if silences.size else None,
+            "resumed_s": float(since_back[0] - self._back_s) if since_back.size else None,
+        }
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None

@@ -10,12 +10,10 @@ import os
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
 
 from adahi_ros.core.assets import asset
 from adahi_ros.lab.bench.robot_log import RobotLog
@@ -49,17 +47,17 @@ class Stage:
         self._log_file = folder / "robot.jsonl"
         self.log = RobotLog(self._log_file)
 
-    def start_robot(self, parameters: Mapping[str, Any]) -> NodeProcess:
+    def start_robot(self, parameters: Mapping[str, object]) -> NodeProcess:
         """Start `recording_robot_node` at the robot's end."""
         values = {"log": str(self._log_file), **parameters}
         return self.processes.start("recording_robot_node", values, self.link.robot.prefix)
 
-    def start_draft(self, parameters: Mapping[str, Any]) -> NodeProcess:
+    def start_draft(self, parameters: Mapping[str, object]) -> NodeProcess:
         """Start `draft_policy_node` at the robot's end; the robot activates it."""
         values = {"qos_overrides": NOTHING_LOST, "max_age_s": 1.0, **parameters}
         return self.processes.start("draft_policy_node", values, self.link.robot.prefix)
 
-    def start_verifier(self, parameters: Mapping[str, Any]) -> NodeProcess:
+    def start_verifier(self, parameters: Mapping[str, object]) -> NodeProcess:
         """Start `target_verifier_node` at the server's end; return when it serves."""
         verifier = self.processes.start("target_verifier_node", parameters, self.link.server.prefix)
         self.wait(lambda: READY in verifier.output, "verifier")
@@ -89,11 +87,7 @@ def stage_across(link: EmulatedLink) -> Iterator[Stage]:
     Fast DDS takes the shipped settings for wireless links, at both ends.
     """
     with exclusive_domain() as domain, tempfile.TemporaryDirectory(prefix="adahi_stage_") as folder:
-        environment = {
-            **link_environment(domain),
-            "OMP_NUM_THREADS": "1",
-            **dds_environment("wireless"),
-        }
+        environment = {**link_environment(domain), "OMP_NUM_THREADS": "1", **dds_environment("wireless")}
         with node_processes(environment) as processes:
             yield Stage(link, processes, Path(folder))
 
@@ -148,29 +142,20 @@ def serving(
     Raises:
         RuntimeError: it ends before that, or is not ready in time; shows what it said last.
     """
-    with tempfile.TemporaryFile("w+") as log:
+    with tempfile.NamedTemporaryFile("w") as log:
+        printed = Path(log.name)
         process = subprocess.Popen(
             [*link.server.prefix, *on_cores(cores), sys.executable, "-u", *command],
             env=environment(link, variables),
-            stdout=subprocess.PIPE,
+            stdout=log,
             stderr=subprocess.STDOUT,
-            text=True,
         )
-        is_ready = threading.Event()
-
-        def listen() -> None:  # a pipe that nobody reads would block the program
-            assert process.stdout is not None
-            for line in process.stdout:
-                log.write(line)
-                if ready in line:
-                    is_ready.set()
-            is_ready.set()
-
-        reader = threading.Thread(target=listen, daemon=True)
-        reader.start()
         try:
-            if not is_ready.wait(READY_S) or process.poll() is not None:
-                raise RuntimeError(f"{' '.join(command)}: did not become ready{_last_line(log)}")
+            end_s = time.monotonic() + READY_S
+            while ready not in printed.read_text(errors="replace"):
+                if process.poll() is not None or time.monotonic() > end_s:
+                    raise RuntimeError(f"{' '.join(command)}: did not become ready{_last_line(printed)}")
+                time.sleep(LOOK_S)
             yield
         finally:
             process.terminate()
@@ -179,14 +164,10 @@ def serving(
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
-            reader.join()
 
 
 def run_at_robot(
-    link: EmulatedLink,
-    command: Sequence[str],
-    variables: Mapping[str, str],
-    cores: set[int] | None = None,
+    link: EmulatedLink, command: Sequence[str], variables: Mapping[str, str], cores: set[int] | None = None
 ) -> None:
     """Run a Python program at the robot's end to its end.
 
@@ -199,7 +180,7 @@ def run_at_robot(
     Raises:
         RuntimeError: it fails; shows what it said last.
     """
-    with tempfile.TemporaryFile("w+") as log:
+    with tempfile.NamedTemporaryFile("w") as log:
         done = subprocess.run(
             [*link.robot.prefix, *on_cores(cores), sys.executable, *command],
             env=environment(link, variables),
@@ -208,10 +189,10 @@ def run_at_robot(
             check=False,
         )
         if done.returncode != 0:
-            raise RuntimeError(f"{' '.join(command)}: ended with code {done.returncode}{_last_line(log)}")
+            last = _last_line(Path(log.name))
+            raise RuntimeError(f"{' '.join(command)}: ended with code {done.returncode}{last}")
 
 
-def _last_line(log: IO[str]) -> str:
-    log.seek(0)
-    lines = [line.strip() for line in log if line.strip()]
+def _last_line(log: Path) -> str:
+    lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
     return f": {lines[-1]}" if lines else ""

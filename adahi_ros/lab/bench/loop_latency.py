@@ -15,7 +15,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -26,9 +25,10 @@ from adahi_ros.lab.bench.link_ends import dds_environment, run_at_robot
 from adahi_ros.lab.calibration.calibrate import EPISODES
 from adahi_ros.lab.evaluation.episodes import calibration_episodes, evaluation_episodes
 from adahi_ros.lab.evaluation.evaluate import Comparison, play_all
-from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles, check_fits
+from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
 from adahi_ros.lab.evaluation.metrics import transmission_rate
 from adahi_ros.lab.evaluation.run_metrics import run_figures
+from adahi_ros.lab.figures import Figures
 from adahi_ros.lab.link.emulator import EmulatedLink, emulated_link
 from adahi_ros.lab.link.link_measurement import round_trips_ms
 from adahi_ros.lab.link.link_profile import profile_named
@@ -59,7 +59,7 @@ class Latency:
         runs: every step, by method, for pictures.
     """
 
-    figures: dict[str, Any]
+    figures: Figures
     runs: dict[str, RunRecord]
 
 
@@ -169,10 +169,8 @@ def grown_calibration(
     Raises:
         ValueError: the shipped calibration is of other policies.
     """
-    name = make(task).spec.name
-    trained = PolicyFiles(asset(f"checkpoints/{name}"), BACKEND)
-    shipped = load_calibration(asset(f"config/{name}.yaml"))
-    check_fits(shipped, name, trained.load())
+    trained = Comparison.shipped(task, seed)
+    shipped = trained.calibration
     path = grown / f"calibration_{rate:g}_{seed}.yaml"
     if path.is_file():
         kept = load_calibration(path)
@@ -181,7 +179,7 @@ def grown_calibration(
     say(f"threshold for a transmission rate of {rate:g}")
 
     def trial(threshold: float) -> tuple[np.ndarray, float]:
-        tried = Comparison(task, trained, replace(shipped, thresholds={"deviation": threshold}), seed)
+        tried = replace(trained, calibration=replace(shipped, thresholds={"deviation": threshold}))
         log = play_all(tried, ["adahi"], calibration_episodes(EPISODES), workers)["adahi"].log
         return log.score[log.active], transmission_rate(log.transmitted, log.active)
 
@@ -208,8 +206,8 @@ def in_rounds(episodes: range, rounds: int) -> list[range]:
 def _run(
     link: EmulatedLink,
     task: str,
-    draft: Mapping[str, Any],
-    target: Mapping[str, Any],
+    draft: Mapping[str, object],
+    target: Mapping[str, object],
     seed: int,
     episodes: range,
     lockstep: bool,
@@ -247,7 +245,7 @@ def joined(runs: Sequence[RunRecord]) -> RunRecord:
     )
 
 
-def latency_figures(run: RunRecord, rate_hz: float) -> dict[str, Any]:
+def latency_figures(run: RunRecord, rate_hz: float) -> Figures:
     """Return the figures of one method.
 
     Args:
@@ -280,7 +278,7 @@ def latency_figures(run: RunRecord, rate_hz: float) -> dict[str, Any]:
     }
 
 
-def ratios(adahi: Mapping[str, Any], hybrid: Mapping[str, Any]) -> dict[str, float | None]:
+def ratios(adahi: Figures, hybrid: Figures) -> dict[str, float | None]:
     """Return ADAHI's mean latency, success and bytes as shares of hybrid's; None where that has none."""
 
     def share(ours: float | None, theirs: float | None) -> float | None:
@@ -289,3 +287,35 @@ def ratios(adahi: Mapping[str, Any], hybrid: Mapping[str, Any]) -> dict[str, flo
     latency = (figures["per_action_latency_ms"]["mean"] for figures in (adahi, hybrid))
     names = ("success_rate", "bytes_up_per_action", "bytes_down_per_action")
     return {"latency": share(*latency), **{name: share(adahi[name], hybrid[name]) for name in names}}
+
+
+CONDITIONS = {  # link's profile, and how much longer the target takes, s
+    "the paper's link": ("wifi_ac", 0.0),
+    "target 150 ms slower": ("wifi_ac", 0.15),
+    "5 % of packets lost": ("wifi_ac_loss_5", 0.0),
+    "no link for 1 s of 5": ("wifi_ac_outages", 0.0),
+}
+
+
+def measure_conditions(
+    task: str, episodes: int, methods: Sequence[str], seed: int, workers: int, say: Callable[[str], None]
+) -> dict[str, Figures]:
+    """Run methods over DDS by the clock under each of `CONDITIONS`; return the figures of each.
+
+    Arguments and errors as `measure_latency`, whose figures these are.
+    """
+    found = {}
+    for name, (profile, added_compute_s) in CONDITIONS.items():
+        say(name)
+        found[name] = measure_latency(
+            profile,
+            task,
+            episodes,
+            methods,
+            rounds=1,
+            seed=seed,
+            workers=workers,
+            added_compute_s=added_compute_s,
+            on_run=lambda method, count: say(f"  {method}: {count} episodes"),
+        ).figures
+    return found

@@ -13,13 +13,13 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from adahi_ros.core.assets import asset
 from adahi_ros.lab.bench.call_figures import call_figures, outage_figures
 from adahi_ros.lab.bench.link_ends import cores_of_ends, dds_environment, run_at_robot, serving
+from adahi_ros.lab.figures import Figures
 from adahi_ros.lab.link.emulator import EmulatedLink, emulated_link
 from adahi_ros.lab.link.link_measurement import round_trips_ms
 from adahi_ros.lab.link.link_profile import LinkProfile
@@ -70,7 +70,7 @@ def compare_peers(
     seed: int = 0,
     on_trial: Callable[[str], None] = lambda what: None,
     on_skip: Callable[[str, str], None] = lambda name, why: None,
-) -> dict[str, Any]:
+) -> Figures:
     """Measure every peer on an emulated link.
 
     Args:
@@ -107,7 +107,7 @@ def compare_peers(
             *TURNS * [Trial("clean"), Trial("loss_1pct", loss=0.01)],
             Trial("outage", cut_at=calls // 2, timeout_s=IMPATIENT_S),
         )
-        records: dict[str, dict[str, list[dict[str, Any]]]] = {name: {} for name in found}
+        records: dict[str, dict[str, list[Figures]]] = {name: {} for name in found}
         for trial in trials:
             link.change(loss=trial.loss)
             for name, variables in found.items():
@@ -122,7 +122,7 @@ def compare_peers(
     }
 
 
-def _figures(records: Mapping[str, Sequence[Mapping[str, Any]]], link_ms: float) -> dict[str, Any]:
+def _figures(records: Mapping[str, Sequence[Figures]], link_ms: float) -> Figures:
     turns = [_beyond_ms(record, link_ms) for record in records["clean"]]
     together = [beyond for turn in turns for beyond in turn]
     return {
@@ -134,7 +134,7 @@ def _figures(records: Mapping[str, Sequence[Mapping[str, Any]]], link_ms: float)
     }
 
 
-def _beyond_ms(record: Mapping[str, Any], link_ms: float) -> list[float]:
+def _beyond_ms(record: Figures, link_ms: float) -> list[float]:
     """Return of each call what is neither the link's time nor the server's compute."""
     calls = record["calls"][WARM_UP:]
     return [call["ms"] - call["compute_ms"] - link_ms for call in calls if call["ok"]]
@@ -150,7 +150,7 @@ def _measure(
     calls: int,
     trial: Trial,
     cores: tuple[set[int], set[int]],
-) -> dict[str, Any]:
+) -> Figures:
     out = observations.with_name(f"{name}.json")
     extra = {**variables, **(dds_environment("wireless") if name == OURS else {})}
     at_robot, at_server = cores
@@ -161,7 +161,7 @@ def _measure(
         command += ["--period_s", str(PERIOD_S), "--timeout_s", str(trial.timeout_s)]
         command += ["--cut_at", str(trial.cut_at), "--cut_s", str(OUTAGE_S)]
         run_at_robot(link, command, extra, at_robot)
-    record: dict[str, Any] = json.loads(out.read_text())
+    record: Figures = json.loads(out.read_text())
     return record
 
 

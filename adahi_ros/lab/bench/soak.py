@@ -16,6 +16,7 @@ from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
 from adahi_ros.lab.bench.endurance import Memory, grown, late_commands, memory_of
 from adahi_ros.lab.bench.link_ends import Stage, stage_across
 from adahi_ros.lab.bench.robot_log import Replay, RobotLog, mistimed, shortened, unaccounted
+from adahi_ros.lab.figures import Figures
 from adahi_ros.lab.link.emulator import emulated_link
 from adahi_ros.lab.link.link_profile import LinkProfile, profile_named
 from adahi_ros.nodes.launching.child_processes import NodeProcess
@@ -56,7 +57,7 @@ class SoakResult:
     rate_hz: float
     seed: int
     deadline_s: float
-    profile: Mapping[str, Any]
+    profile: Figures
     observations: int
     steps: int
     verified: int

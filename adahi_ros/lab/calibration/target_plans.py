@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from adahi_ros.core.action_range import ActionRange
 from adahi_ros.core.observation_buffer import History
+from adahi_ros.core.proposal import ActionRange
 from adahi_ros.core.randomness import EpisodeStreams
 from adahi_ros.core.signature import GOAL, IMAGE_FEATURES, OBSERVATION, Feature, Observations, Signature
 from adahi_ros.core.trajectories import Trajectories

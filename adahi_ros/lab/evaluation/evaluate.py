@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from adahi_ros.core.assets import asset
 from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.gates.parameter_file import Calibration
+from adahi_ros.gates.parameter_file import Calibration, load_calibration
 from adahi_ros.lab.calibration.recorded_world import RecordedWorld
 from adahi_ros.lab.evaluation.episodes import HELD_OUT_SEED_OFFSET
-from adahi_ros.lab.evaluation.loaded_policies import Bench, PolicyFiles
+from adahi_ros.lab.evaluation.loaded_policies import Bench, PolicyFiles, check_fits
 from adahi_ros.lab.evaluation.metrics import (
     mcnemar,
     squared_error,
@@ -70,6 +71,19 @@ class Comparison:
     calibration: Calibration
     seed: int
     link: StepLink | None = None
+
+    @classmethod
+    def shipped(cls, task: str, seed: int, backend: str = "onnxruntime") -> Comparison:
+        """Return a comparison on the shipped policies and calibration of a task.
+
+        Raises:
+            ValueError: there are none, or they do not fit each other.
+        """
+        name = make(task).spec.name
+        files = PolicyFiles(asset(f"checkpoints/{name}"), backend)
+        calibration = load_calibration(asset(f"config/{name}.yaml"))
+        check_fits(calibration, name, files.load())
+        return cls(task, files, calibration, seed)
 
     def bench(self) -> Bench:
         """Load what methods run on.

@@ -14,7 +14,7 @@ from adahi_ros.lab.methods.actors import DRAFT, TARGET
 from adahi_ros.lab.methods.method import Method
 from adahi_ros.lab.methods.oracles import ORACLES
 from adahi_ros.lab.tasks.task_interface import TaskSpec
-from adahi_ros.protocol.sizes import reply_bytes, request_bytes
+from adahi_ros.protocol.window import reply_bytes, request_bytes
 
 NAMES = {PLANS: "target that plans", RETRIEVAL: "demonstrations"}
 """What people call fields of `Policies`; the others have the field's name."""

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from adahi_ros.lab.link.link_profile import LinkProfile
-from adahi_ros.lab.link.namespaces import ROBOT, LinkUnavailable, enter_network, processes_in, server_address
+from adahi_ros.lab.link.namespaces import ROBOT, LinkUnavailable, processes_in, server_address
 
 logger = logging.getLogger(__name__)
 CONTROL = "control"
@@ -42,14 +42,12 @@ class LinkEnd:
         address: its IPv4 address, which only the two ends know.
         net: file of its network namespace, in /proc of the link's process.
         network: inode of that namespace.
-        mount: file of its mount namespace.
         prefix: what goes before a command to run it there; the process stays the same.
     """
 
     address: str
     net: Path
     network: int
-    mount: Path
     prefix: tuple[str, ...]
 
     def processes(self) -> set[int]:
@@ -105,7 +103,7 @@ class EmulatedLink:
         self.real_time = real_time
         self._server = {"server": number}
 
-    def change(self, **fields: Any) -> None:
+    def change(self, **fields: object) -> None:
         """Replace fields of the profile from now on; a field that a state has is the state's.
 
         Raises:
@@ -123,7 +121,7 @@ class EmulatedLink:
         return Traffic(Counts(**reply["up"]), Counts(**reply["down"]))
 
 
-def command_link(control: Path, command: Mapping[str, Any]) -> dict[str, Any]:
+def command_link(control: Path, command: Mapping[str, object]) -> dict[str, Any]:
     """Have a link that is up do something; return what it has carried, and its profile.
 
     Args:
@@ -238,7 +236,7 @@ def _links(said: bytes, pid: int, folder: Path) -> list[EmulatedLink]:
         net, mount = (Path(f"/proc/{pid}/fd/{host[kind]}") for kind in ("net", "mount"))
         enter = folder / name
         enter.write_text(ENTER.format(namespaces=" ".join([*user, f"--net={net}", f"--mount={mount}"])))
-        return LinkEnd(address, net, os.stat(net).st_ino, mount, ("sh", str(enter)))
+        return LinkEnd(address, net, os.stat(net).st_ino, ("sh", str(enter)))
 
     robot = end("robot", ROBOT, ready["robot"])
     return [
@@ -259,30 +257,3 @@ def unavailable() -> str | None:
     probe = [sys.executable, "-m", "adahi_ros.lab.link.namespaces"]
     ended = subprocess.run(probe, capture_output=True, text=True, check=False)
     return ended.stdout.strip() or ended.stderr.strip() or None
-
-
-@contextmanager
-def inside(end: LinkEnd) -> Iterator[None]:
-    """Move the calling thread, and what threads it starts meanwhile, into an end's network; and back.
-
-    Fast DDS looks for network interfaces once per process. So a process can have participants at one end
-    only, and none elsewhere before.
-
-    Raises:
-        LinkUnavailable: only root may.
-    """
-    home = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
-    try:
-        there = os.open(end.net, os.O_RDONLY)
-        try:
-            enter_network(there)
-        except PermissionError as error:
-            raise LinkUnavailable(f"only root may enter a link's end with a thread ({error})") from None
-        finally:
-            os.close(there)
-        try:
-            yield
-        finally:
-            enter_network(home)
-    finally:
-        os.close(home)

@@ -26,6 +26,7 @@ from types import FrameType
 from typing import Any
 
 from adahi_ros.core.schema import checked
+from adahi_ros.core.signals import with_parent
 from adahi_ros.lab.link.channel import Channel
 from adahi_ros.lab.link.link_profile import AtLeastZero, LinkProfile
 from adahi_ros.lab.link.namespaces import (
@@ -33,7 +34,6 @@ from adahi_ros.lab.link.namespaces import (
     Host,
     LinkUnavailable,
     end_all,
-    end_with_parent,
     gone,
     hardware_address,
     make_hosts,
@@ -215,7 +215,6 @@ def leave(number: int = 0, frame: FrameType | None = None) -> None:
 def end_inhabitants(*hosts: Host) -> None:
     """End whoever still runs on the hosts: nobody else may be left to do it."""
     networks = [os.fstat(host.net).st_ino for host in hosts]
-    # The parent, which has a thread there at times, ends by itself.
     ours = {os.getpid(), os.getppid()}
 
     def inhabitants() -> set[int]:
@@ -236,7 +235,7 @@ def main() -> None:
             listener.listen()
             before = os.readlink("/proc/self/ns/user")
             robot, *servers = make_hosts(len(profiles))
-            end_with_parent(signal.SIGTERM)
+            with_parent(signal.SIGTERM)
             real_time = take_priority()
             link = Link(profiles, seed, robot, servers)
             ready = {

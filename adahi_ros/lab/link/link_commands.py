@@ -8,11 +8,12 @@ import shlex
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
-from adahi_ros.core.signals import leaving_on
+from adahi_ros.core.signals import leaving_on, with_parent
 from adahi_ros.lab.link.emulator import EmulatedLink, LinkEnd, command_link
-from adahi_ros.lab.link.namespaces import end_all, end_with_parent, gone
+from adahi_ros.lab.link.namespaces import end_all, gone
 
 SERVER_PREFIX, CONTROL = "ADAHI_SERVER_PREFIX", "ADAHI_LINK_CONTROL"
 END_S = 1.0
@@ -80,5 +81,5 @@ def _start(end: LinkEnd, command: Sequence[str], environment: Mapping[str, str])
     return subprocess.Popen(
         [*end.prefix, *command],
         env={**os.environ, **environment},
-        preexec_fn=lambda: end_with_parent(signal.SIGTERM),
+        preexec_fn=partial(with_parent, signal.SIGTERM),
     )

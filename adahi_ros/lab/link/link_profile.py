@@ -88,7 +88,7 @@ class LinkProfile(Schema):
                 raise ValueError(f"{where}.{name}: unknown, must be for_s or a field that may change")
             self._in_state(state, where)
 
-    def _in_state(self, state: Mapping[str, Any], where: str = "") -> LinkProfile:
+    def _in_state(self, state: Mapping[str, object], where: str = "") -> LinkProfile:
         values = {**self.values(), "states": (), **state}
         del values["for_s"]
         made: LinkProfile = checked(LinkProfile, values, where)
@@ -121,7 +121,7 @@ class LinkProfile(Schema):
             phase_s -= state["for_s"]
         return self._in_state(state), time_s + max(0.0, state["for_s"] - phase_s)
 
-    def changed(self, values: Mapping[str, Any]) -> LinkProfile:
+    def changed(self, values: Mapping[str, object]) -> LinkProfile:
         """Return a profile with some fields replaced.
 
         Raises:

@@ -23,7 +23,6 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 END_S, LOOK_S = 5.0, 0.02
 
@@ -105,20 +104,10 @@ class Host:
     wire: int
 
 
-def _call(name: str, *arguments: Any) -> None:
+def _call(name: str, *arguments: object) -> None:
     if getattr(_LIBC, name)(*arguments) != 0:
         number = ctypes.get_errno()
         raise OSError(number, f"{name}: {os.strerror(number)}")
-
-
-def enter_network(descriptor: int) -> None:
-    """Move the calling thread into a network namespace."""
-    _call("setns", descriptor, CLONE_NEWNET)
-
-
-def end_with_parent(number: int) -> None:
-    """Have Linux send this process a signal when the thread that started it is gone."""
-    _LIBC.prctl(1, number)  # PR_SET_PDEATHSIG
 
 
 def server_address(number: int) -> str:

@@ -26,13 +26,7 @@ from adahi_ros.lab.link.link_commands import CommandedLink
 from adahi_ros.lab.nodes.dds_run import CONFIGURE_S, STATUSES_KEPT, observed
 from adahi_ros.lab.nodes.observer import Observer
 from adahi_ros.lab.nodes.robot_simulator_node import RobotSimulatorNode
-from adahi_ros.lab.peers.closed_loop import (
-    MAX_COMMAND_AGE_S,
-    Drive,
-    EpisodeLog,
-    RecordedTask,
-    save_logs,
-)
+from adahi_ros.lab.peers.closed_loop import MAX_COMMAND_AGE_S, Drive, EpisodeLog, RecordedTask, save_logs
 from adahi_ros.nodes.common.spin import freeze_garbage
 from adahi_ros.nodes.launching.child_processes import NodeProcesses, node_processes
 
@@ -54,11 +48,10 @@ def drive(asked: Drive) -> list[EpisodeLog]:
     }
     with node_processes({}) as processes:
         drafting = processes.start("draft_policy_node", draft)
-        observer = Observer(DOMAIN, "adahi_loop")
-        for label in ("configure", "activate"):
-            if not observer.change_state("draft_policy", label, CONFIGURE_S, processes.check):
-                raise drafting.fault(f"did not {label}")
-        observer.close()
+        with Observer(DOMAIN, "adahi_loop") as observer:
+            for label in ("configure", "activate"):
+                if not observer.change_state("draft_policy", label, CONFIGURE_S, processes.check):
+                    raise drafting.fault(f"did not {label}")
         return _simulate(asked, draft, processes)
 
 

@@ -14,7 +14,6 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from adahi_msgs.msg import DraftStatus, EpisodeResult
 from rclpy.node import Node
@@ -40,13 +39,12 @@ STATUSES_KEPT = 1000
 
 def run_over_dds(
     task: str,
-    draft_parameters: Mapping[str, Any],
-    verifier_parameters: Mapping[str, Any],
+    draft_parameters: Mapping[str, object],
+    verifier_parameters: Mapping[str, object],
     seed: int,
     episodes: range,
     lockstep: bool = True,
     on_status: Callable[[StepRecord], None] = lambda record: None,
-    on_episode: Callable[[EpisodeRecord], None] = lambda record: None,
     domain: int | None = None,
 ) -> RunRecord:
     """Run episodes over DDS, in a domain that no other run on this machine has.
@@ -59,7 +57,6 @@ def run_over_dds(
         episodes: their numbers, one after the other.
         lockstep: the world waits for every command; else it runs in real time.
         on_status: called with every control step.
-        on_episode: called with every episode's end.
         domain: ROS domain that the caller holds, by `exclusive_domain`; None takes one for this run.
 
     Raises:
@@ -97,9 +94,8 @@ def run_over_dds(
         drafting = processes.start("draft_policy_node", draft)
         processes.start("target_verifier_node", verifier, server_prefix())
         processes.may_end = processes.start("robot_simulator_node", simulator)
-        observer = Observer(domain, "adahi_run")
-        stack.callback(observer.close)
-        collector = _Collector(observer.node, on_status, on_episode)
+        observer = stack.enter_context(Observer(domain, "adahi_run"))
+        collector = _Collector(observer.node, on_status)
         try:
             if not observer.change_state("draft_policy", "configure", CONFIGURE_S, processes.check):
                 raise drafting.fault("did not configure")
@@ -113,7 +109,7 @@ def run_over_dds(
         return RunRecord(tuple(collector.steps), tuple(collector.episodes), collector.crossed())
 
 
-def observed(task: str) -> dict[str, Any]:
+def observed(task: str) -> dict[str, object]:
     """Return the draft policy's parameters that say what it observes and commands, and within what limits."""
     made = make(task)
     spec = made.spec
@@ -137,19 +133,13 @@ class _Collector:
     client knows of this subscription, too.
     """
 
-    def __init__(
-        self,
-        node: Node,
-        on_status: Callable[[StepRecord], None],
-        on_episode: Callable[[EpisodeRecord], None],
-    ) -> None:
+    def __init__(self, node: Node, on_status: Callable[[StepRecord], None]) -> None:
         self.steps: list[StepRecord] = []
         self.episodes: list[EpisodeRecord] = []
         self._carried: tuple[int, int] | None = None  # by the link, up to the end of the first step
         self._node = node
         self._link = CommandedLink()
         self._on_status = on_status
-        self._on_episode = on_episode
         deep = QoSProfile(depth=STATUSES_KEPT)
         kept = QoSProfile(depth=STATUSES_KEPT, durability=DurabilityPolicy.TRANSIENT_LOCAL)
         node.create_subscription(DraftStatus, "draft_status", self._add_step, deep)
@@ -175,7 +165,6 @@ class _Collector:
 
     def _add_episode(self, message: EpisodeResult) -> None:
         self.episodes.append(from_episode_result(message))
-        self._on_episode(self.episodes[-1])
 
 
 def _watch(

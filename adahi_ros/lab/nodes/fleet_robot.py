@@ -11,18 +11,17 @@ import heapq
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import Offer, Signature
 from adahi_ros.protocol.description import Wants
-from adahi_ros.protocol.request import Request
+from adahi_ros.protocol.request import Request, reported_round_trip_ms
 from adahi_ros.protocol.window import WireWindow
 from adahi_ros.robot.prefetch import RequestsAhead
-from adahi_ros.robot.requests import Outcome, PendingRequest
 from adahi_ros.robot.session import VerifierSession, VerifierState
+from adahi_ros.robot.steps import Outcome, PendingRequest
 
 STRIDE = 0.02  # of the walk, per step and number
 
@@ -55,7 +54,7 @@ class FleetRecord:
     bytes_up: int = 0
     bytes_down: int = 0
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> dict[str, object]:
         """Return it as `json` takes it."""
         return {**vars(self), "reasons": dict(self.reasons)}
 
@@ -124,7 +123,7 @@ class FleetRobot:
         window = WireWindow.of(self._window, self._goal)
         needed_in_s = self._ahead.needed_in_s(left)
         told = "go on" if signature.instruction else ""
-        trip_ms = self._session.round_trip_ms
+        trip_ms = reported_round_trip_ms(self._session.rtt_ms)
         request = Request.of(draft, 0, self._step, window, committed, told, needed_in_s, trip_ms)
         self.record.requests += 1
         self._asked[self._step] = self._ahead.submit(request, self._step, now_s)

@@ -12,7 +12,6 @@ import sys
 import time
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import rclpy
 from adahi_msgs.srv import DescribeTarget, VerifyDraft
@@ -35,7 +34,7 @@ FLOOD = "flood"  # name of the robot that asks too often
 
 def run_robots(
     robots: int, rate_hz: float, seconds: float, every: int, grace_s: float, seed: int, flood_hz: float = 0.0
-) -> list[dict[str, Any]]:
+) -> list[dict[str, object]]:
     """Let robots ask for so long; return their records.
 
     Args:

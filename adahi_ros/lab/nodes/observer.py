@@ -32,7 +32,7 @@ TRANSITIONS = {  # with the state that each leads to
 
 
 class Observer:
-    """This process's place in a domain: waits, with a deadline, for what the nodes do.
+    """This process's place in a domain, for as long as its block lasts: waits, with a deadline, for nodes.
 
     Args:
         domain: ROS domain.
@@ -48,6 +48,12 @@ class Observer:
         self._executor.add_node(self.node)
         self._clients: dict[str, Any] = {}
 
+    def __enter__(self) -> Observer:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
     def close(self) -> None:
         """Leave the domain."""
         self._executor.shutdown(timeout_sec=SHUTDOWN_S)
@@ -55,11 +61,7 @@ class Observer:
         try_shutdown(context=self.context)
 
     def wait_until(
-        self,
-        done: Callable[[], bool],
-        deadline_s: float,
-        what: str,
-        check: Callable[[], None] = lambda: None,
+        self, done: Callable[[], bool], deadline_s: float, what: str, check: Callable[[], None] = lambda: None
     ) -> None:
         """Spin until something is so.
 

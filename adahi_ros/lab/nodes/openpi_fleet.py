@@ -21,7 +21,6 @@ from contextlib import AsyncExitStack
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from openpi_client import msgpack_numpy
@@ -114,7 +113,7 @@ async def run_robots(
     every: int,
     grace_s: float,
     seed: int,
-) -> list[dict[str, Any]]:
+) -> list[dict[str, object]]:
     """Let robots ask for so long; return their records.
 
     Args:

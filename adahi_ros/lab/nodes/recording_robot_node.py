@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -30,13 +31,7 @@ from trajectory_msgs.msg import JointTrajectory
 from adahi_ros.contract.fields import NANOSECONDS
 from adahi_ros.core.registry import LARGEST_INTEGER
 from adahi_ros.lab.tasks.motions import Motions, ahead_s
-from adahi_ros.nodes.common.messages import (
-    from_stamp,
-    from_status,
-    to_joint_state,
-    to_stamp,
-    to_task_state,
-)
+from adahi_ros.nodes.common.messages import from_stamp, from_status, to_joint_state, to_stamp, to_task_state
 from adahi_ros.nodes.common.parameters import Parameters, parameter
 from adahi_ros.nodes.common.spin import run
 
@@ -104,7 +99,7 @@ class RecordingRobotNode(Node):
             self._clock_out = self.create_publisher(ClockMessage, "/clock", deep)
             self.create_timer(1.0 / CLOCK_HZ, self._tell_time, clock=steady)
 
-    def _write(self, kind: str, values: dict[str, Any]) -> None:
+    def _write(self, kind: str, values: Mapping[str, object]) -> None:
         self._log.write(json.dumps({kind: values}) + "\n")
 
     def _now(self) -> int:

@@ -151,7 +151,7 @@ LITERATURE = (
         "where there are two verifiers, and replies are sometimes very late",
         "a second copy of what is late",
         option="verification.backups, verification.hedge",
-        why="it changes when a reply is there, not what it says: docs/how_to/wifi.md",
+        why="it changes when a reply is there, not what it says: docs/research/link.md",
     ),
     PaperMethod(
         "CoSine",

@@ -8,7 +8,6 @@ import io
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -16,13 +15,12 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from matplotlib.figure import Figure
 
 from adahi_ros.lab.calibration.bag_run import BagRun
-from adahi_ros.lab.evaluation.traces import Trace
+from adahi_ros.lab.figures import Figures
 from adahi_ros.lab.reporting.report import Picture
-from adahi_ros.lab.reporting.style import SENT, SKIPPED, WITHOUT_REPLY, figure, titled
+from adahi_ros.lab.reporting.style import SENT, SKIPPED, WITHOUT_REPLY, figure, share_below, titled
 from adahi_ros.lab.reporting.tables import number
-from adahi_ros.lab.reporting.trace_figure import draw_trace
+from adahi_ros.lab.reporting.trace_figure import draw_trace, trace_of
 
-GATE_OF_THE_TRACE = "deviation"  # the other gates' thresholds are not of the deviation
 LATENCIES = {
     "total_ms": "observation to action",
     "draft_ms": "draft",
@@ -38,22 +36,10 @@ OF_THE_PLAN = {
 }
 
 
-def _trace(run: BagRun) -> Trace:
-    """Return the whole run as its gate saw it, with gaps where nobody drafted."""
-    steps = run.steps
-    return Trace(
-        time_s=run.times_s,
-        deviation=np.array([step.deviation for step in steps]),
-        transmitted=np.array([step.transmitted for step in steps]),
-        verified=np.array([step.verified for step in steps]),
-        accepted=np.array([all(step.accepted) for step in steps]),
-        threshold=steps[-1].threshold if steps[-1].gate == GATE_OF_THE_TRACE else None,
-    )
-
-
 def _deviation(run: BagRun) -> Figure:
     drawn = figure(9.6, 3.2)
-    draw_trace(titled(drawn.add_subplot(), "what the gate saw", "time (s)", "action deviation"), _trace(run))
+    axes = titled(drawn.add_subplot(), "what the gate saw", "time (s)", "action deviation")
+    draw_trace(axes, trace_of(run.steps, run.times_s))
     return drawn
 
 
@@ -72,8 +58,7 @@ def _latency(run: BagRun) -> Figure:
     ):
         if mask.any():
             over_time.plot(run.times_s[mask], total[mask], ".", color=colour, markersize=3, label=label)
-            values = np.sort(total[mask])
-            share.plot(values, np.arange(1, len(values) + 1) / len(values), color=colour, label=label)
+            share.plot(*share_below(total[mask]), color=colour, label=label)
     over_time.set_yscale("log")
     share.set_xscale("log")
     over_time.legend(fontsize=7.5)
@@ -143,7 +128,7 @@ def _pictures(run: BagRun) -> Sequence[Picture]:
     return pictures
 
 
-def write_bag_report(run: BagRun, figures: dict[str, Any], bag: Path, command: str, path: Path) -> None:
+def write_bag_report(run: BagRun, figures: Figures, bag: Path, command: str, path: Path) -> None:
     """Write the report of a run.
 
     Args:

@@ -3,15 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from rich.table import Table
 
+from adahi_ros.lab.figures import Figures
 from adahi_ros.lab.methods.methods import METHODS
 from adahi_ros.lab.reporting.style import COLOURS, figure, save, titled
 from adahi_ros.lab.reporting.tables import narrow_table, number
@@ -19,7 +19,7 @@ from adahi_ros.lab.reporting.tables import narrow_table, number
 MARKERS = "osv^D*PX"  # of the views, in their order
 
 
-def cameras_table(figures: Mapping[str, Any]) -> Table:
+def cameras_table(figures: Figures) -> Table:
     """Return success, rates, bytes and times of each view and method, eighty columns wide at the most.
 
     Args:
@@ -43,11 +43,11 @@ def cameras_table(figures: Mapping[str, Any]) -> Table:
     return table
 
 
-def _title(figures: Mapping[str, Any]) -> str:
+def _title(figures: Figures) -> str:
     return f"{figures['task']}: what the target sees of the camera, {figures['episodes']} episodes each"
 
 
-def _notes(figures: Mapping[str, Any]) -> Iterator[str]:
+def _notes(figures: Figures) -> Iterator[str]:
     rows, columns = figures["image_size"]
     yield "kept: codes; bytes, means: of a verification's messages, as DDS gets them"
     yield "ms, medians: the robot makes a JPEG, the verifier features of it"
@@ -65,7 +65,7 @@ def _label(view: str) -> str:
     return f"JPEG {value} B" if unit else f"JPEG {value}"
 
 
-def draw_cameras(figures: Mapping[str, Any], path: Path) -> None:
+def draw_cameras(figures: Figures, path: Path) -> None:
     """Draw success against the bytes of a verification: a colour per method, a marker per view.
 
     Args:
@@ -91,7 +91,7 @@ def draw_cameras(figures: Mapping[str, Any], path: Path) -> None:
     save(drawn, path)
 
 
-def _mark(axes: Axes, values: Mapping[str, Any], colour: str, marker: str) -> None:
+def _mark(axes: Axes, values: Figures, colour: str, marker: str) -> None:
     success = values["success_rate"]
     spread = np.abs(np.array(values["success_ci95"]) - success)[:, None]
     axes.errorbar(

@@ -1,20 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Success and calls against something that is changed step by step."""
+"""Success and calls against something that is changed step by step, or from round to round of learning."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-import numpy as np
+from matplotlib.axes import Axes
 from rich.table import Table
 
+from adahi_ros.lab.figures import Figures
 from adahi_ros.lab.methods.methods import METHODS
-from adahi_ros.lab.reporting.style import COLOURS, LINES, MARKERS, figure, save, titled
+from adahi_ros.lab.reporting.style import curve_looks, draw_success, figure, save, titled
 from adahi_ros.lab.reporting.tables import narrow_table, number
 
-Curves = Mapping[str, Sequence[Mapping[str, Any]]]
+Curves = Mapping[str, Sequence[Figures]]
 """By method, figures in the order of what they are against."""
 AXES = {
     "delay": "delay (control steps)",
@@ -36,23 +37,53 @@ def curve_table(curves: Curves, values: Sequence[float], title: str) -> Table:
 
 def draw_curves(curves: Mapping[str, Curves], values: Sequence[float], against: str, path: Path) -> None:
     """Draw success with its 95 % interval above, calls per episode below, a column per task."""
-    drawn = figure(4.6 * len(curves), 6.4)
-    for column, (task, methods) in enumerate(curves.items()):
-        above, below = (drawn.add_subplot(2, len(curves), row * len(curves) + column + 1) for row in (0, 1))
-        titled(above, task, AXES[against], "success rate")
-        titled(below, task, AXES[against], "calls per episode")
-        for name, rows in methods.items():
-            looks: dict[str, Any] = {
-                "color": COLOURS[name],
-                "marker": MARKERS[name],
-                "markersize": 4,
-                "linestyle": LINES.get(name, "-"),
-                "label": METHODS[name].label,
-            }
-            low, high = np.array([row["success_ci95"] for row in rows]).T
-            above.fill_between(values, low, high, color=COLOURS[name], alpha=0.12, linewidth=0)
-            above.plot(values, [row["success_rate"] for row in rows], **looks)
-            below.plot(values, [row["calls_per_episode"] for row in rows], **looks)
+    with _success_above_calls(list(curves), AXES[against], path) as columns:
+        for (above, below), methods in zip(columns, curves.values(), strict=True):
+            for name, rows in methods.items():
+                looks = curve_looks(name, METHODS[name].label)
+                draw_success(above, values, rows, **looks)
+                below.plot(values, [row["calls_per_episode"] for row in rows], **looks)
+
+
+def learning_table(figures: Figures) -> Table:
+    """Return a row of every round: success and calls an episode of each look, and what of an update stood."""
+    looks = list(figures["rounds"][0]["looks"])
+    caption = "success, and calls an episode; learned: share of the update that was taken"
+    title = f"{figures['task']}, {figures['how']['rounds']} rounds"
+    table = narrow_table(title, ("round",), [*looks, "replies", "learned"], caption)
+    for each in figures["rounds"]:
+        found = [each["looks"][name] for name in looks]
+        cells = [f"{number(one['success_rate'])} ({one['calls_per_episode']:.1f})" for one in found]
+        told = each.get("update", {})
+        share = f"{told['share']:.3g}" if told else ""
+        table.add_row(str(each["round"]), *cells, str(told.get("new", "")), share)
+    return table
+
+
+def draw_learning(runs: Mapping[str, Figures], path: Path) -> None:
+    """Draw success with its 95 % interval above, calls per episode below, a column for each run."""
+    with _success_above_calls(list(runs), "round", path) as columns:
+        for (above, below), figures in zip(columns, runs.values(), strict=True):
+            rounds = figures["rounds"]
+            for index, name in enumerate(rounds[0]["looks"]):
+                rows = [each["looks"][name] for each in rounds]
+                draw_success(above, range(len(rows)), rows, color=f"C{index}", label=name)
+                below.plot([row["calls_per_episode"] for row in rows], color=f"C{index}")
+
+
+@contextmanager
+def _success_above_calls(titles: Sequence[str], x: str, path: Path) -> Iterator[list[tuple[Axes, Axes]]]:
+    """Yield the plots of success and of calls of each column; write the figure at the end."""
+    drawn, count = figure(4.6 * len(titles), 6.4), len(titles)
+    columns = [
+        (
+            titled(drawn.add_subplot(2, count, column + 1), title, x, "success rate"),
+            titled(drawn.add_subplot(2, count, count + column + 1), title, x, "calls per episode"),
+        )
+        for column, title in enumerate(titles)
+    ]
+    yield columns
+    for above, below in columns:
         above.set_ylim(-0.03, 1.05)
         below.set_ylim(bottom=0.0)
         above.legend(fontsize=7.5)

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 
 from adahi_ros.bags.bag_dataset import BagDataset
 from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.lab.reporting.style import figure, save, titled
+from adahi_ros.lab.reporting.style import figure, save, share_below, titled
 
 ENTRIES_SHOWN = 12  # of an observation: more lines than these nobody can tell apart
 SHORTEST_S = 1e-4  # shown; simulated time stands still between ticks
@@ -26,8 +26,7 @@ def _draw_rows(axes: Axes, rows: np.ndarray, trajectories: Trajectories) -> None
 
 def _draw_intervals(axes: Axes, intervals_s: dict[str, np.ndarray]) -> None:
     for topic, values in intervals_s.items():
-        milliseconds = 1e3 * np.sort(values.clip(SHORTEST_S))
-        axes.plot(milliseconds, np.arange(1, len(values) + 1) / len(values), label=topic)
+        axes.plot(*share_below(1e3 * values.clip(SHORTEST_S)), label=topic)
     axes.set_xscale("log")
     axes.legend(fontsize=7.5)
 

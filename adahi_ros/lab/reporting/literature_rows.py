@@ -4,18 +4,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from rich.table import Table
 
+from adahi_ros.lab.figures import Figures
 from adahi_ros.lab.papers.literature import Line
 from adahi_ros.lab.reporting.tables import narrow_table, number, probability
 
-Figures = Mapping[str, Mapping[str, Any]]
-"""By task, and by `Line.key`: see `evaluation.standing.standings`."""
+ByLine = Mapping[str, Figures]
+"""Figures by `Line.key`: see `evaluation.standing.standings`."""
 
 
-def literature_table(lines: Sequence[Line], tasks: Mapping[str, Figures], title: str) -> Table:
+def literature_table(lines: Sequence[Line], tasks: Mapping[str, ByLine], title: str) -> Table:
     """Return success with its interval, and TR, of each line; eighty columns wide with three tasks."""
     headings = [head for task in tasks for head in (f"{task[:5]}\nsucc.", "95 %", "TR")]
     table = narrow_table(title, ("method",), headings)
@@ -29,7 +29,7 @@ def literature_table(lines: Sequence[Line], tasks: Mapping[str, Figures], title:
     return table
 
 
-def _cells(values: Mapping[str, Any]) -> list[str]:
+def _cells(values: Figures) -> list[str]:
     interval = "-".join(_short(each) for each in values["success_ci95"])
     return [number(values["success_rate"], 2), interval, _short(values["transmission_rate"])]
 
@@ -39,7 +39,7 @@ def _short(share: float) -> str:
     return text[1:] if text.startswith("0") else text[:3]
 
 
-def literature_markdown(lines: Sequence[Line], tasks: Mapping[str, Figures]) -> str:
+def literature_markdown(lines: Sequence[Line], tasks: Mapping[str, ByLine]) -> str:
     """Return the same, as a table for a page, with p against the reference by McNemar's exact test."""
     heads = ["method", "`--methods`"]
     for task in tasks:
@@ -55,7 +55,7 @@ def literature_markdown(lines: Sequence[Line], tasks: Mapping[str, Figures]) -> 
     return "".join((first, f"|{'---|' * len(heads)}\n", *others))
 
 
-def _told(values: Mapping[str, Any]) -> list[str]:
+def _told(values: Figures) -> list[str]:
     low, high = values["success_ci95"]
     pair = values["against"]
     return [

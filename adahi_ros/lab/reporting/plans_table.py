@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from rich.table import Table
 
+from adahi_ros.lab.figures import Figures
 from adahi_ros.lab.methods.methods import METHODS
 from adahi_ros.lab.reporting.tables import narrow_table, number
 
@@ -16,9 +16,9 @@ IN_PROCESS = "in one process"
 
 def plans_table(
     task: str,
-    figures: Mapping[str, Mapping[str, Any]],
-    conditions: Mapping[str, Mapping[str, Any]],
-    correctors: Mapping[str, Any] | None,
+    figures: Mapping[str, Figures],
+    conditions: Mapping[str, Figures],
+    correctors: Figures | None,
     drifts: Mapping[str, float],
 ) -> Table:
     """Return success, calls, time per action and missed periods of each method, condition by condition.

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -11,11 +12,10 @@ from matplotlib.axes import Axes
 from adahi_ros.lab.calibration.replay import REPLAYED, Replay
 from adahi_ros.lab.evaluation.traces import Trace
 from adahi_ros.lab.methods.methods import METHODS
-from adahi_ros.lab.reporting.style import COLOURS, MARKERS, figure, save, titled
-from adahi_ros.lab.reporting.trace_figure import draw_trace
+from adahi_ros.lab.reporting.style import COLOURS, MARKERS, figure, save, share_below, titled
+from adahi_ros.lab.reporting.trace_figure import GATE_OF_THE_TRACE, draw_trace
 
 SHOWN = ("draft", "target", "adahi")  # of the methods of every replay
-GATE_OF_THE_TRACE = "deviation"  # the other gates' thresholds are not of the deviation
 
 
 def _draw_actions(axes: Axes, replay: Replay, rate_hz: float) -> None:
@@ -32,14 +32,8 @@ def _draw_actions(axes: Axes, replay: Replay, rate_hz: float) -> None:
 
 def _draw_errors(axes: Axes, replay: Replay) -> None:
     for name, figures in replay.figures.items():
-        axes.plot(
-            figures["transmission_rate"],
-            figures["mse"],
-            color=COLOURS[name],
-            marker=MARKERS[name],
-            linestyle="none",
-            label=METHODS[name].label,
-        )
+        looks: dict[str, Any] = {"marker": MARKERS[name], "linestyle": "none", "label": METHODS[name].label}
+        axes.plot(figures["transmission_rate"], figures["mse"], color=COLOURS[name], **looks)
     axes.set_xlim(-0.05, 1.08)
     axes.set_ylim(0.0, 1.15 * max(figures["mse"] for figures in replay.figures.values()))
     axes.legend(fontsize=7.5)  # what goes by plans has its points in any corner
@@ -47,8 +41,7 @@ def _draw_errors(axes: Axes, replay: Replay) -> None:
 
 def _draw_latency(axes: Axes, replay: Replay) -> None:
     for name, latency in replay.latency_ms.items():
-        values = np.sort(latency[replay.logs[name].active])
-        share = np.arange(1, len(values) + 1) / len(values)
+        values, share = share_below(latency[replay.logs[name].active])
         axes.plot(values, share, color=COLOURS[name], label=METHODS[name].label)
     axes.set_xscale("log")
     axes.legend(fontsize=7.5, loc="lower right")
@@ -73,18 +66,10 @@ def draw_replay(replay: Replay, rate_hz: float, link: str, path: Path) -> None:
     draw_trace(saw, Trace.of(replay.logs[watched], 0, rate_hz, threshold))
     acts = titled(drawn.add_subplot(grid[0, 1]), "first episode: first entry of the action", "time (s)", "")
     _draw_actions(acts, replay, rate_hz)
-    errors = titled(
-        drawn.add_subplot(grid[1, 0]),
-        "error to what was recorded",
-        "transmission rate",
-        "MSE, in action scales",
-    )
+    errors = drawn.add_subplot(grid[1, 0])
+    titled(errors, "error to what was recorded", "transmission rate", "MSE, in action scales")
     _draw_errors(errors, replay)
-    costs = titled(
-        drawn.add_subplot(grid[1, 1]),
-        f"latency, modelled on {link}",
-        "observation to action (ms)",
-        "share below",
-    )
+    costs = drawn.add_subplot(grid[1, 1])
+    titled(costs, f"latency, modelled on {link}", "observation to action (ms)", "share below")
     _draw_latency(costs, replay)
     save(drawn, path)

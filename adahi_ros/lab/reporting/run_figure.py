@@ -5,17 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.gridspec import SubplotSpec
 
-from adahi_ros.lab.evaluation.traces import Trace
+from adahi_ros.lab.figures import Figures
 from adahi_ros.lab.methods.methods import METHODS
 from adahi_ros.lab.reporting.plan_figure import SHOWN, draw_plans
-from adahi_ros.lab.reporting.style import COLOURS, figure, mark_success, save, titled
-from adahi_ros.lab.reporting.trace_figure import draw_trace
+from adahi_ros.lab.reporting.style import COLOURS, figure, mark_success, save, share_below, titled
+from adahi_ros.lab.reporting.trace_figure import draw_trace, trace_of
 from adahi_ros.lab.tasks import make
 from adahi_ros.protocol.records import RunRecord, StepRecord
 
@@ -35,19 +34,7 @@ def _draw_world(axes: Axes, task: str, seed: int, method: str, rows: Sequence[St
     axes.set_title(f"{method}: first episode, repeated", loc="left", fontsize=9.5, fontweight="bold")
 
 
-def _trace(rows: Sequence[StepRecord], rate_hz: float) -> Trace:
-    return Trace(
-        time_s=np.array([row.step for row in rows]) / rate_hz,
-        deviation=np.array([row.deviation for row in rows]),
-        transmitted=np.array([row.transmitted for row in rows]),
-        verified=np.array([row.verified for row in rows]),
-        accepted=np.array([all(row.accepted) for row in rows]),
-        # the other gates' thresholds are not of the deviation
-        threshold=rows[0].threshold if rows[0].gate == "deviation" else None,
-    )
-
-
-def _draw_tradeoff(axes: Axes, figures: Mapping[str, Mapping[str, Any]]) -> None:
+def _draw_tradeoff(axes: Axes, figures: Mapping[str, Figures]) -> None:
     titled(axes, "success against calls", "transmission rate (share of steps)", "success rate")
     for name, values in figures.items():
         mark_success(axes, name, values["transmission_rate"], values)
@@ -59,13 +46,8 @@ def _draw_tradeoff(axes: Axes, figures: Mapping[str, Mapping[str, Any]]) -> None
 def _draw_latency(axes: Axes, runs: Mapping[str, RunRecord]) -> None:
     titled(axes, "latency of every action", "observation to action (ms)", "share of actions below")
     for name, run in runs.items():
-        latency = np.sort([row.total_ms for row in run.steps])
-        axes.plot(
-            latency,
-            np.arange(1, len(latency) + 1) / len(latency),
-            color=COLOURS[name],
-            label=METHODS[name].label,
-        )
+        latency, share = share_below(np.array([row.total_ms for row in run.steps]))
+        axes.plot(latency, share, color=COLOURS[name], label=METHODS[name].label)
     axes.set_xscale("log")
     axes.legend(fontsize=7.5, loc="lower right")
 
@@ -76,11 +58,7 @@ def _places(within: SubplotSpec, rows: int, columns: int) -> list[SubplotSpec]:
 
 
 def draw_run(
-    task: str,
-    seed: int,
-    runs: Mapping[str, RunRecord],
-    figures: Mapping[str, Mapping[str, Any]],
-    path: Path,
+    task: str, seed: int, runs: Mapping[str, RunRecord], figures: Mapping[str, Figures], path: Path
 ) -> None:
     """Draw runs over DDS, one or several methods.
 
@@ -110,7 +88,9 @@ def draw_run(
     if gated:
         axes = drawn.add_subplot(columns.pop(0) if by_plan else upper[1])
         titled(axes, f"what the gate of {METHODS[gated].label} saw", "time (s)", "action deviation")
-        draw_trace(axes, _trace(_first_episode(runs[gated].steps), spec.control_rate_hz))
+        rows_of_it = _first_episode(runs[gated].steps)
+        times_s = np.array([row.step for row in rows_of_it]) / spec.control_rate_hz
+        draw_trace(axes, trace_of(rows_of_it, times_s))
     _draw_tradeoff(drawn.add_subplot(columns[0]), figures)
     _draw_latency(drawn.add_subplot(columns[1]), runs)
     save(drawn, path)

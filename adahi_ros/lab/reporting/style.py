@@ -13,9 +13,11 @@ import matplotlib
 matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from adahi_ros.lab.figures import Figures
 from adahi_ros.lab.methods.methods import METHODS
 
 
@@ -35,42 +37,24 @@ class Looks(dict[str, str]):
         return self._spare[crc32(name.encode()) % len(self._spare)]
 
 
-COLOURS = Looks(
-    {
-        "adahi": "#0072B2",
-        "hybrid": "#009E73",
-        "draft": "#D55E00",
-        "target": "#000000",
-        "random": "#E69F00",
-        "uncertainty": "#CC79A7",
-        "random_cool": "#E69F00",
-        "oracle": "#56B4E9",
-        "distilled": "#D55E00",
-        "best": "#882255",
-        "plan_2": "#777777",
-        "plan_4": "#777777",
-        "plan_8": "#777777",
-    },
-    ("#117733", "#332288", "#AA4499", "#44AA99", "#999933"),
-)
-MARKERS = Looks(
-    {
-        "adahi": "o",
-        "hybrid": "s",
-        "draft": "v",
-        "target": "D",
-        "random": "X",
-        "uncertainty": "P",
-        "random_cool": "*",
-        "oracle": "^",
-        "distilled": "X",
-        "best": "*",
-        "plan_2": "$2$",
-        "plan_4": "$4$",
-        "plan_8": "$8$",
-    },
-    "<>dphH8",
-)
+LOOKS = {  # colour and marker
+    "adahi": ("#0072B2", "o"),
+    "hybrid": ("#009E73", "s"),
+    "draft": ("#D55E00", "v"),
+    "target": ("#000000", "D"),
+    "random": ("#E69F00", "X"),
+    "uncertainty": ("#CC79A7", "P"),
+    "random_cool": ("#E69F00", "*"),
+    "oracle": ("#56B4E9", "^"),
+    "distilled": ("#D55E00", "X"),
+    "best": ("#882255", "*"),
+    "plan_2": ("#777777", "$2$"),
+    "plan_4": ("#777777", "$4$"),
+    "plan_8": ("#777777", "$8$"),
+}
+SPARE_COLOURS = ("#117733", "#332288", "#AA4499", "#44AA99", "#999933")
+COLOURS = Looks({name: colour for name, (colour, _) in LOOKS.items()}, SPARE_COLOURS)
+MARKERS = Looks({name: marker for name, (_, marker) in LOOKS.items()}, "<>dphH8")
 LINES = {"random_cool": "--", "oracle": ":"}  # the others are solid
 SKIPPED, SENT, WITHOUT_REPLY = "#56B4E9", "#D55E00", "#000000"
 
@@ -105,7 +89,7 @@ def titled(axes: Axes, title: str, x: str, y: str) -> Axes:
     return axes
 
 
-def mark_success(axes: Axes, name: str, x: float, figures: Mapping[str, Any]) -> None:
+def mark_success(axes: Axes, name: str, x: float, figures: Figures) -> None:
     """Mark a method's success rate at x, with its 95 % interval.
 
     Args:
@@ -116,13 +100,31 @@ def mark_success(axes: Axes, name: str, x: float, figures: Mapping[str, Any]) ->
     """
     low, high = figures["success_ci95"]
     success = figures["success_rate"]
-    axes.errorbar(
-        x,
-        success,
-        [[max(0.0, success - low)], [max(0.0, high - success)]],
-        color=COLOURS[name],
-        marker=MARKERS[name],
-        capsize=3,
-        linestyle="none",
-        label=METHODS[name].label,
-    )
+    spread = [[max(0.0, success - low)], [max(0.0, high - success)]]
+    looks: dict[str, Any] = {"color": COLOURS[name], "marker": MARKERS[name], "label": METHODS[name].label}
+    axes.errorbar(x, success, spread, capsize=3, linestyle="none", **looks)
+
+
+def draw_success(axes: Axes, x: Sequence[float], rows: Sequence[Figures], **looks: Any) -> None:
+    """Draw success rates with their 95 % interval against x, in the order of both; `looks` are of the line.
+
+    Args:
+        axes: to draw into.
+        x: where.
+        rows: figures with `success_rate` and `success_ci95`.
+        looks: `color` at least.
+    """
+    low, high = np.array([row["success_ci95"] for row in rows]).T
+    axes.fill_between(x, low, high, color=looks["color"], alpha=0.12, linewidth=0)
+    axes.plot(x, [row["success_rate"] for row in rows], **looks)
+
+
+def curve_looks(name: str, label: str) -> dict[str, Any]:
+    """Return how the curve of a method looks."""
+    line = {"linestyle": LINES.get(name, "-"), "label": label}
+    return {"color": COLOURS[name], "marker": MARKERS[name], "markersize": 4, **line}
+
+
+def share_below(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return values (N,) in order, and for each which share is not above it."""
+    return np.sort(values), np.arange(1, len(values) + 1) / len(values)

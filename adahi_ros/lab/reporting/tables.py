@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from rich import box
 from rich.table import Table
@@ -12,6 +11,7 @@ from rich.table import Table
 from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.lab.evaluation.metrics import Paired
 from adahi_ros.lab.evaluation.step_costs import StepCost
+from adahi_ros.lab.figures import Figures
 from adahi_ros.lab.methods.methods import METHODS
 from adahi_ros.lab.reporting.published_figures import NOT_REPORTED, REPORTED
 
@@ -43,7 +43,7 @@ def narrow_table(title: str, names: Sequence[str], headings: Sequence[str], capt
     return table
 
 
-def _refusals(figures: Mapping[str, Mapping[str, Any]], task: str = "") -> list[str]:
+def _refusals(figures: Mapping[str, Figures], task: str = "") -> list[str]:
     return [
         f"{task} {METHODS[name].label} {each['refused']}".strip()
         for name, each in figures.items()
@@ -64,7 +64,7 @@ def step_cost_table(costs: Mapping[str, StepCost], title: str) -> Table:
     return table
 
 
-def method_table(figures: dict[str, dict[str, Any]], title: str) -> Table:
+def method_table(figures: Mapping[str, Figures], title: str) -> Table:
     """Return success, TR and TSR of each method, with calls and MSE or, where it was measured, latency.
 
     Eighty columns wide at the most.
@@ -98,7 +98,7 @@ def method_table(figures: dict[str, dict[str, Any]], title: str) -> Table:
     return table
 
 
-def paired_table(figures: Mapping[str, Mapping[str, Any]]) -> Table | None:
+def paired_table(figures: Mapping[str, Figures]) -> Table | None:
     """Return how each method compares with the reference, episode by episode; None where none does."""
     pairs = {name: values["against"] for name, values in figures.items() if values.get("against")}
     if not pairs:
@@ -118,7 +118,7 @@ def paired_table(figures: Mapping[str, Mapping[str, Any]]) -> Table | None:
     return table
 
 
-def standing_table(figures: Mapping[str, Mapping[str, Any]], title: str) -> Table:
+def standing_table(figures: Mapping[str, Figures], title: str) -> Table:
     """Return where methods stand, eighty columns wide at the most: see `evaluation.standing.standings`."""
     headings = ("suc-\ncess", "95 %", "vs\nref", "ran-\ndom", "vs\nit", "TR", "calls", "kB", "weights")
     table = narrow_table(title, ("method",), headings)
@@ -148,11 +148,11 @@ def standing_table(figures: Mapping[str, Mapping[str, Any]], title: str) -> Tabl
 SIGNS = {"better": "+", "worse": "-", "undecided": "?"}
 
 
-def _sign(pair: Mapping[str, Any] | None) -> str:
+def _sign(pair: Figures | None) -> str:
     return "" if pair is None else SIGNS[_paired(pair).verdict]
 
 
-def _paired(pair: Mapping[str, Any]) -> Paired:
+def _paired(pair: Figures) -> Paired:
     return Paired(pair["only_this"], pair["only_other"], pair["p"])
 
 
@@ -161,7 +161,7 @@ def probability(p: float) -> str:
     return number(p) if p >= 0.0005 else "< .001"
 
 
-def paper_table(tasks: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Table:
+def paper_table(tasks: Mapping[str, Mapping[str, Figures]]) -> Table:
     """Return the paper's Table I with ours beside it, eighty columns wide at the most.
 
     Args:
@@ -212,7 +212,7 @@ def calibration_table(calibration: Calibration) -> Table:
     return table
 
 
-def _rejections(figures: Mapping[str, Any]) -> dict[str, str]:
+def _rejections(figures: Figures) -> dict[str, str]:
     """Return what there is to say of rejected codes, where there are codes."""
     return {
         "actions": f"{figures['actions']:,} on {figures['episodes']} episodes",

@@ -3,14 +3,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 
 from adahi_ros.lab.evaluation.traces import Trace
 from adahi_ros.lab.reporting.style import SENT, SKIPPED, WITHOUT_REPLY, figure, save, titled
+from adahi_ros.protocol.records import StepRecord
+
+GATE_OF_THE_TRACE = "deviation"  # the other gates' thresholds are not of the deviation
+
+
+def trace_of(steps: Sequence[StepRecord], times_s: np.ndarray) -> Trace:
+    """Return recorded steps, at times (T,), as their gate saw them, with gaps where nobody drafted."""
+    return Trace(
+        time_s=times_s,
+        deviation=np.array([step.deviation for step in steps]),
+        transmitted=np.array([step.transmitted for step in steps]),
+        verified=np.array([step.verified for step in steps]),
+        accepted=np.array([all(step.accepted) for step in steps]),
+        threshold=steps[-1].threshold if steps[-1].gate == GATE_OF_THE_TRACE else None,
+    )
 
 
 def draw_trace(axes: Axes, trace: Trace) -> None:
@@ -26,15 +42,8 @@ def draw_trace(axes: Axes, trace: Trace) -> None:
     ):
         mask = mask & known
         if mask.any():
-            axes.scatter(
-                trace.time_s[mask],
-                trace.deviation[mask],
-                s=14,
-                c=colour,
-                marker=marker,
-                label=label,
-                zorder=2,
-            )
+            looks: dict[str, Any] = {"s": 14, "c": colour, "marker": marker, "label": label}
+            axes.scatter(trace.time_s[mask], trace.deviation[mask], zorder=2, **looks)
     if trace.threshold is not None:
         axes.axhline(trace.threshold, color="0.3", linestyle=":", label=f"threshold {trace.threshold:.2f}")
     axes.set_ylim(top=1.5 * axes.get_ylim()[1])  # room for the legend

@@ -11,8 +11,19 @@ import numpy as np
 from rich.table import Table
 
 from adahi_ros.lab.evaluation.sweep import COUNTED, Area, Point, areas, curve_of
+from adahi_ros.lab.figures import Figures
 from adahi_ros.lab.methods.methods import METHODS
-from adahi_ros.lab.reporting.style import COLOURS, LINES, MARKERS, figure, mark_success, save, titled
+from adahi_ros.lab.reporting.style import (
+    COLOURS,
+    LINES,
+    curve_looks,
+    draw_success,
+    figure,
+    mark_success,
+    save,
+    share_below,
+    titled,
+)
 from adahi_ros.lab.reporting.tables import narrow_table, number
 
 NEAR = 0.01  # a rate that is as good as the one wanted
@@ -20,7 +31,7 @@ CURVES = {"plan_K": "Plan/K", "corrector_K": "Corrected plan/K"}  # labels, of t
 
 
 def draw_latency(
-    figures: Mapping[str, Mapping[str, Mapping[str, Any]]],
+    figures: Mapping[str, Mapping[str, Figures]],
     throughputs: Mapping[str, Mapping[str, np.ndarray]],
     path: Path,
 ) -> None:
@@ -42,14 +53,8 @@ def draw_latency(
         axes = drawn.add_subplot(len(figures), 2, 2 * row + 2)
         titled(axes, task, "actions per second", "share of windows below")
         for name, rates in throughputs.get(task, {}).items():
-            ordered = np.sort(rates)
-            axes.step(
-                ordered,
-                np.arange(1, len(ordered) + 1) / len(ordered),
-                color=COLOURS[name],
-                linestyle=LINES.get(name, "-"),
-                label=METHODS[name].label,
-            )
+            looks: dict[str, Any] = {"linestyle": LINES.get(name, "-"), "label": METHODS[name].label}
+            axes.step(*share_below(rates), color=COLOURS[name], **looks)
         axes.set_xscale("log")
         axes.legend(fontsize=7.5)
     save(drawn, path)
@@ -69,18 +74,7 @@ def draw_sweeps(sweeps: Mapping[str, Sequence[Point]], path: Path) -> None:
                 mark_success(axes, alike[0].method, chosen[0]["transmission_rate"], chosen[0])
                 continue
             rates = [figures["transmission_rate"] for figures in chosen]
-            success = [figures["success_rate"] for figures in chosen]
-            low, high = np.array([figures["success_ci95"] for figures in chosen]).T
-            axes.fill_between(rates, low, high, color=COLOURS[name], alpha=0.12, linewidth=0)
-            axes.plot(
-                rates,
-                success,
-                color=COLOURS[name],
-                marker=MARKERS[name],
-                markersize=4,
-                linestyle=LINES.get(name, "-"),
-                label=_label(name),
-            )
+            draw_success(axes, rates, chosen, **curve_looks(name, _label(name)))
         axes.set_xlim(-0.03, 1.03)
         axes.set_ylim(-0.03, 1.05)
         axes.legend(fontsize=7.5)

@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rich.table import Table
 
+from adahi_ros.lab.figures import Figures
 from adahi_ros.lab.reporting.tables import narrow_table, number
 
 
-def tuning_table(figures: dict[str, Any]) -> Table:
+def tuning_table(figures: Figures) -> Table:
     """Return the trials, the best first, of what `search_figures` returns."""
     priced = figures["costs"]["cost"] > 0.0
     total = figures["costs"]
@@ -44,11 +43,11 @@ def tuning_table(figures: dict[str, Any]) -> Table:
     return table
 
 
-def _order(row: dict[str, Any]) -> tuple[bool, float, int]:
+def _order(row: Figures) -> tuple[bool, float, int]:
     return row["value"] is None, -(row["value"] or 0.0), row["number"]
 
 
-def _tried(params: dict[str, Any]) -> str:
+def _tried(params: Figures) -> str:
     """Return a setting in few words: of a path its end, where no other path ends so."""
     ends = [name.rpartition(".")[2] for name in params]
     method, words = params["method"], []

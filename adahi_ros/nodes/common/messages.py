@@ -85,7 +85,7 @@ def to_status(record: StepRecord) -> DraftStatus:
         draft_action=list(record.draft_action),
         planned_action=list(record.planned_action),
         action=list(record.action),
-        message=shortened(record.message),
+        message=record.message and shortened(record.message),
         **{name: getattr(record, name) for name in TOLD_ALIKE},
     )
 

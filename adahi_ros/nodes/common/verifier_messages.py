@@ -33,8 +33,7 @@ from adahi_ros.protocol.request import (
     fingerprint_number,
     fingerprint_text,
 )
-from adahi_ros.protocol.sizes import IMAGE_FORMAT, reply_bytes, request_bytes
-from adahi_ros.protocol.window import WireRows, WireWindow
+from adahi_ros.protocol.window import IMAGE_FORMAT, WireRows, WireWindow, reply_bytes, request_bytes
 from adahi_ros.vision.interface import MAX_SIDE
 
 
@@ -250,7 +249,7 @@ def from_reply(sent: int, response: VerifyDraft.Response) -> Reply:
         return Reply(0, "", *about, id=sent, fault=str(error))
     return Reply(
         response.status,
-        shortened(response.message),
+        response.message and shortened(response.message),
         *about,
         response.accepted,
         response.actions,

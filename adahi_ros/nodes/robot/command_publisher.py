@@ -114,7 +114,7 @@ class CommandPublisher:
 
     def heard(self) -> None:
         """There was a new observation that the policy can act on."""
-        self._commands.heard(time.monotonic())
+        self.guard.observed(time.monotonic())
 
     def send(self, action: np.ndarray, observation: Observation) -> np.ndarray | None:
         """Command an action (A,) that belongs to an observation.
@@ -134,7 +134,7 @@ class CommandPublisher:
 
     def resumes(self) -> bool:
         """Whether a hold or a gap ends, so that plans from before it are outdated; asked once for each."""
-        return self._commands.resumes(time.monotonic())
+        return self.guard.resumes(time.monotonic())
 
     def withhold(self) -> None:
         """Hold the robot: there is an observation, and no action that may be commanded."""

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from adahi_ros.core.action_range import ActionRange
+from adahi_ros.core.proposal import ActionRange
 from adahi_ros.policies.corrector.corrector_checkpoint import CorrectorCheckpoint
 from adahi_ros.policies.corrector.corrector_features import PlanView, features
 from adahi_ros.policies.interface import Actor

@@ -7,8 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from adahi_ros.core.action_range import ActionRange
-from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.proposal import ActionRange, Proposal
 from adahi_ros.core.signature import Observations
 from adahi_ros.policies.flow.flow_checkpoint import FlowCheckpoint
 from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling

@@ -19,7 +19,7 @@ from torch import Tensor
 from adahi_ros.core.checkpoint_files import CheckpointError, Shapes, check_count, check_shapes, read_shapes
 from adahi_ros.policies.lerobot.lerobot_files import ACTION, CONFIG, mapping, read_config, read_tensors
 from adahi_ros.policies.lerobot.lerobot_scaling import Processor, Scaling, among_weights, shaped
-from adahi_ros.policies.vqbet.decoder import MAX_COMBINATIONS
+from adahi_ros.policies.vqbet.code_policy import MAX_COMBINATIONS
 from adahi_ros.policies.vqbet.vqbet_checkpoint import LONGEST_WINDOW
 
 WEIGHTS = "model.safetensors"

@@ -32,8 +32,7 @@ from adahi_ros.policies.lerobot.lerobot_checkpoint import (
     read_checkpoint,
 )
 from adahi_ros.policies.networks.computing import OnTorch
-from adahi_ros.policies.vqbet.code_policy import CodePolicy, Prediction
-from adahi_ros.policies.vqbet.decoder import ActionDecoder
+from adahi_ros.policies.vqbet.code_policy import ActionDecoder, CodePolicy, Prediction
 from adahi_ros.policies.vqbet.tokenizer import ActionTokenizer, TokenizerConfig
 from adahi_ros.policies.vqbet.vqbet_checkpoint import load_decoder
 from adahi_ros.policies.vqbet.vqbet_sizes import NetworkSizes

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from adahi_ros.core.action_range import ActionRange
+from adahi_ros.core.proposal import ActionRange
 from adahi_ros.core.signature import GOAL, Feature, ImageInput, Observations, Signature
 from adahi_ros.policies.remote.target_fields import LONGEST, ImageEntry, StateEntry, TargetFile
 

@@ -1,18 +1,74 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A policy that draws codes: what VQ-BeT networks have in common, whatever runs them."""
+"""A policy that draws codes, and their decoder: what VQ-BeT networks have in common, whatever runs them."""
 
 from __future__ import annotations
 
+import hashlib
 from abc import abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
 
-from adahi_ros.core.proposal import CodeDistribution, Proposal, counted, probabilities_of, sample, softmax
+from adahi_ros.core.proposal import (
+    ActionRange,
+    CodeDistribution,
+    Proposal,
+    counted,
+    probabilities_of,
+    sample,
+    softmax,
+)
 from adahi_ros.core.signature import Observations
 from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling
-from adahi_ros.policies.vqbet.decoder import ActionDecoder
 from adahi_ros.policies.vqbet.vqbet_sizes import NetworkSizes
+
+MAX_COMBINATIONS = 1 << 16
+RANGE_MARGIN = 3.0  # in units of the action scale, beyond what the codes alone can say
+
+
+class ActionDecoder:
+    """The frozen decoder of the action tokenizer, as a table of every combination of codes.
+
+    Decoding is a lookup: it costs a microsecond on the robot and gives the same bits on every
+    machine, which a neural decoder does not.
+
+    Attributes:
+        fingerprint: 16 hexadecimal digits; equal exactly when the same codes mean the same actions.
+        low, high: (A,) float32 in action units. No demonstrated action is near them: what lies beyond
+            is a fault, not an action.
+        range: the same, as a check.
+
+    Args:
+        table: (K,) * N + (W, A) float32, the chunk for each combination of N codes, action units.
+        action_scale: (A,) float32, standard deviation of the demonstrated actions.
+
+    Raises:
+        ValueError: the table is no such table.
+    """
+
+    def __init__(self, table: np.ndarray, action_scale: np.ndarray) -> None:
+        self.codebooks = table.ndim - 2
+        if self.codebooks < 1 or len(set(table.shape[:-2])) != 1:
+            raise ValueError(f"decode table: shape {table.shape}, expected (K,) * N + (W, A)")
+        if not (np.isfinite(table).all() and np.isfinite(action_scale).all()):
+            raise ValueError("decode table: holds values that are not finite")
+        self.table = np.ascontiguousarray(table, dtype=np.float32)
+        self.action_scale = np.ascontiguousarray(action_scale, dtype=np.float32)
+        self.codebook_size, self.chunk_length, self.action_dim = self.table.shape[-3:]
+        if self.action_scale.shape != (self.action_dim,) or not (self.action_scale > 0).all():
+            raise ValueError(f"action_scale: {action_scale}, expected {self.action_dim} positive numbers")
+        actions = self.table.reshape(-1, self.action_dim)
+        self.low = actions.min(axis=0) - RANGE_MARGIN * self.action_scale
+        self.high = actions.max(axis=0) + RANGE_MARGIN * self.action_scale
+        self.range = ActionRange(self.low, self.high)
+        digest = hashlib.sha256(repr(self.table.shape).encode())
+        digest.update(self.table.astype("<f4").tobytes())
+        self.fingerprint = digest.hexdigest()[:16]
+
+    def decode(self, codes: np.ndarray) -> np.ndarray:
+        """Return the chunks (B, W, A) for codes (B, N)."""
+        chunks: np.ndarray = self.table[tuple(codes.T)]
+        return chunks
 
 
 @dataclass(frozen=True)
@@ -28,13 +84,10 @@ class Prediction:
     logits: np.ndarray
     offsets: np.ndarray
 
-    def where_finite(self) -> Prediction:
-        """Return the same; of rows that are not finite even logits, and offsets that are not numbers."""
-        finite = np.isfinite(self.logits).all(axis=(1, 2)) & np.isfinite(self.offsets).all(axis=(1, 2, 3, 4))
-        if finite.all():
-            return self
+    def without(self, rows: np.ndarray) -> Prediction:
+        """Return the same; of some rows, by mask, even logits, and offsets that are not numbers."""
         logits, offsets = self.logits.copy(), self.offsets.copy()
-        logits[~finite], offsets[~finite] = 0.0, np.nan
+        logits[rows], offsets[rows] = 0.0, np.nan
         return Prediction(logits, offsets)
 
     def offset_at(self, codes: np.ndarray) -> np.ndarray:
@@ -45,7 +98,7 @@ class Prediction:
         return offset
 
 
-class CodePolicy(Policy):
+class CodePolicy(ActionRange, Policy):
     """A `Policy` of codes: a network predicts their distributions and offsets, a table decodes them.
 
     Args:
@@ -55,6 +108,7 @@ class CodePolicy(Policy):
     """
 
     def __init__(self, sizes: NetworkSizes, decoder: ActionDecoder, digest: str) -> None:
+        super().__init__(decoder.low, decoder.high)
         self.sizes = sizes
         self.decoder = decoder
         self.digest = digest
@@ -71,7 +125,11 @@ class CodePolicy(Policy):
     ) -> Proposal:
         """See `Policy.propose`."""
         window, condition = self.signature.window(observations), self.signature.condition(observations)
-        prediction = self.predict(window, condition).where_finite()
+        prediction = self.predict(window, condition)
+        logits, offsets = prediction.logits, prediction.offsets
+        finite = np.isfinite(logits).all(axis=(1, 2)) & np.isfinite(offsets).all(axis=(1, 2, 3, 4))
+        if not finite.all():
+            prediction = prediction.without(~finite)
         probabilities, counts = softmax(prediction.logits, sampling.temperature), None
         if sampling.sendable:
             counts = counted(probabilities)
@@ -84,11 +142,3 @@ class CodePolicy(Policy):
 
         codes = sample(probabilities if counts is None else counts, draws)
         return Proposal(actions_of(codes), CodeDistribution(probabilities, codes, actions_of, counts))
-
-    def sound(self, actions: np.ndarray) -> np.ndarray:
-        """See `Policy.sound`."""
-        return self.decoder.range.sound(actions)
-
-    def check(self, actions: np.ndarray) -> None:
-        """See `Policy.check`."""
-        self.decoder.range.check(actions)

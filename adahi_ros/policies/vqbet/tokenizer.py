@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from vector_quantize_pytorch import ResidualVQ
 
 from adahi_ros.core.schema import Schema
-from adahi_ros.policies.vqbet.decoder import MAX_COMBINATIONS, ActionDecoder
+from adahi_ros.policies.vqbet.code_policy import MAX_COMBINATIONS, ActionDecoder
 
 COMMITMENT_WEIGHT = 5.0  # the scalar of the paper's equation (1), as in VQ-BeT's official code
 CODEBOOK_DECAY = 0.8

@@ -25,7 +25,7 @@ from adahi_ros.core.checkpoint_files import (
     read_shapes,
     read_tensors,
 )
-from adahi_ros.policies.vqbet.decoder import ActionDecoder
+from adahi_ros.policies.vqbet.code_policy import ActionDecoder
 from adahi_ros.policies.vqbet.vqbet_sizes import NetworkSizes
 
 if TYPE_CHECKING:

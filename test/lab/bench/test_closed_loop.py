@@ -99,7 +99,7 @@ def test_a_slow_machine_delays_no_later_period() -> None:
     np.testing.assert_allclose(periods, np.arange(len(periods)) + stalled + 4, atol=1e-6)
 
 
-def test_periods_without_a_new_command_are_missed_and_after_a_while_the_robot_is_held() -> None:
+def test_periods_without_a_command_are_missed_and_then_the_robot_is_held() -> None:
     robot = Robot()
     robot.silent = set(range(10, 16))
     log = robot.run_episode()

@@ -1,4 +1,4 @@
-"""What is told of a fleet that has asked."""
+"""Figures of calls, and of a fleet that asks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from adahi_ros.lab.bench.call_figures import STARVED_MOST, fleet_figures
+from adahi_ros.lab.bench.call_figures import STARVED_MOST, call_figures, fleet_figures
 from adahi_ros.lab.bench.fleet_bench import OPENPI, Serving, measure_fleet
 from adahi_ros.lab.nodes.fleet_robot import FleetClock
 from adahi_ros.lab.peers import environments
@@ -80,3 +80,19 @@ def test_a_server_as_openpi_has_it_serves_the_same_fleet(monkeypatch: pytest.Mon
     assert found["requests"] > 0
     assert found["bytes_per_request"] > 0
     assert set(found["lost"]) <= {"deadline", "superseded"}
+
+
+def driven(times_ms: list[float | None], bytes_up: int) -> dict[str, Any]:
+    """What a driver writes down; None for a call that failed."""
+    calls = [{"ms": ms or 99.0, "compute_ms": 0.5, "ok": ms is not None} for ms in times_ms]
+    return {"calls": calls, "bytes_up": bytes_up, "bytes_down": 60}
+
+
+def test_turns_are_taken_together_and_each_warms_up() -> None:
+    figures = call_figures([driven([50.0, 1.0, 2.0], 300), driven([70.0, None, 3.0], 600)], skipped=1)
+    assert figures["rtt_ms"]["p50"] == 2.0
+    assert figures["rtt_ms"]["max"] == 3.0
+    assert (figures["calls"], figures["failed"]) == (6, 1)
+    assert figures["bytes_up_per_call"] == 150.0
+    assert figures["bytes_down_per_call"] == 20.0
+    assert figures["bytes_per_call"] == 170.0

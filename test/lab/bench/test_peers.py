@@ -20,6 +20,7 @@ from adahi_ros.lab.peers import environments
 from adahi_ros.lab.peers.driving import (
     FIRST_CONNECTION_S,
     Call,
+    Client,
     DraftVerifier,
     Observations,
     connect_first,
@@ -29,7 +30,7 @@ from adahi_ros.lab.peers.driving import (
 from adahi_ros.lab.peers.environments import PEERS, EnvironmentMissingError, environment, folder
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import Policy
-from adahi_ros.policies.vqbet.decoder import ActionDecoder
+from adahi_ros.policies.vqbet.code_policy import ActionDecoder
 from adahi_ros.protocol.request import RequestError
 
 ROOM = "adahi_ros.lab.peers"
@@ -51,7 +52,7 @@ class Clock:
         self.now_s += duration_s
 
 
-class ScriptedClient:
+class ScriptedClient(Client):
     """Takes so many seconds for each request; fails, once they have passed, where they are negative."""
 
     failures = (ConnectionError,)
@@ -104,7 +105,7 @@ def driven(
     return drive(client, asked(calls), PERIOD_S, check, client.clock.read)
 
 
-def test_a_late_answer_delays_the_next_question_and_no_other_is_asked_early() -> None:
+def test_a_late_reply_delays_the_next_call_and_no_other_is_early() -> None:
     client = ScriptedClient(Clock(), [0.0625, 0.3125, 0.0625, 0.0625])
     calls = driven(client, 4)
     assert [call.start_s for call in calls] == [0.0, 0.125, 0.4375, 0.5625]
@@ -202,7 +203,7 @@ def test_the_check_of_an_action_is_part_of_the_call() -> None:
 def test_what_was_driven_is_written(
     tmp_path: Path, observations: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Prompt:
+    class Prompt(Client):
         failures = (ConnectionError,)
 
         def __init__(self, address: str, port: int, timeout_s: float, policy: Policy) -> None:

@@ -26,7 +26,7 @@ SEED, EPISODE = 3, 5
 EVEN = np.full((2, 4), 0.25)
 OFFERED = Offer({OBSERVATION: 3, GOAL: 1})
 ROWS = np.random.default_rng(0).normal(size=(8, 3)).astype(np.float32)
-AIM = np.float32([0.5])
+AIM = np.array([0.5], np.float32)
 DRAFT = Proposal(np.zeros((1, 1, 2), np.float32), sent_codes(np.array([[1, 2]]), counted(EVEN)[None]))
 
 

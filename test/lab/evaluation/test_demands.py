@@ -13,7 +13,7 @@ from adahi_ros.lab.evaluation.method_needs import Demands, demands, traffic
 from adahi_ros.lab.evaluation.rollout import Log
 from adahi_ros.lab.methods.methods import METHODS
 from adahi_ros.lab.tasks import make
-from adahi_ros.protocol.sizes import reply_bytes, request_bytes
+from adahi_ros.protocol.window import reply_bytes, request_bytes
 
 SPEC = make("ball").spec
 

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2_contingency
 
-from adahi_ros.core.action_range import ActionRange
-from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.proposal import ActionRange, Proposal
 from adahi_ros.core.signature import GOAL, OBSERVATION, Feature, Observations, Signature
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate

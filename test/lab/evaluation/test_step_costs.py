@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from adahi_ros.core.action_range import ActionRange
+from adahi_ros.core.proposal import ActionRange
 from adahi_ros.core.signature import GOAL, OBSERVATION, Feature, Signature
 from adahi_ros.lab.evaluation import step_costs as module
 from adahi_ros.lab.evaluation.loaded_policies import Policies

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from adahi_ros.lab.reporting.cameras_table import cameras_table, draw_cameras
 
+Shown = Callable[..., str]
 NAMES = ("features", "raw", "jpeg_90", "jpeg_1000_bytes", "none")
 
 
@@ -32,15 +32,8 @@ def figures(raw_as_features: bool = True, transmitted: bool = True) -> dict[str,
     }
 
 
-def shown(told: dict[str, Any]) -> str:
-    console = Console(width=80)
-    with console.capture() as capture:
-        console.print(cameras_table(told))
-    return capture.get()
-
-
-def test_the_table_is_whole_on_a_terminal_of_eighty_columns() -> None:
-    said = shown(figures())
+def test_the_table_is_whole_on_a_terminal_of_eighty_columns(shown: Shown) -> None:
+    said = shown(cameras_table(figures()))
     for part in ("features", "raw frames", "JPEG 90", "JPEG 1000 B", "nothing", "Hybrid", "Uncertainty"):
         assert part in said
     for part in ("kitchen_camera", "1000 episodes each", "0.93", "0.86-0.97", "0.61", "0.51", "21056", "56"):
@@ -49,11 +42,11 @@ def test_the_table_is_whole_on_a_terminal_of_eighty_columns() -> None:
     assert "…" not in said
 
 
-def test_it_says_what_was_not_measured_on_the_air() -> None:
-    said = shown(figures())
+def test_it_says_what_was_not_measured_on_the_air(shown: Shown) -> None:
+    said = shown(cameras_table(figures()))
     assert "9216 bytes for each JPEG" in said
     assert "bit for bit those of features" in said
-    assert "NOT those of features" in shown(figures(raw_as_features=False))
+    assert "NOT those of features" in shown(cameras_table(figures(raw_as_features=False)))
 
 
 def test_it_is_drawn(tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ def test_progress_is_told_of_every_episode_that_was_announced(
     assert episodes_run(10, replace(policies, plans=None)) == episodes_run(10, policies) - 30
 
 
-def test_the_area_under_every_curve_is_told_with_the_rates_that_were_measured() -> None:
+def test_the_area_under_every_curve_has_the_rates_that_were_measured() -> None:
     def curve(name: str, *points: tuple[float, float]) -> list[Point]:
         return [Point(name, {"transmission_rate": rate, "success_rate": success}) for rate, success in points]
 

@@ -31,11 +31,7 @@ TABLES = {
     "episodes": 123,
     "tasks": {
         "ball": {
-            "methods": {
-                "adahi": FIGURES,
-                "hybrid": {**FIGURES, "success_rate": 0.7777},
-                "plan_4": BETTER,
-            }
+            "methods": {"adahi": FIGURES, "hybrid": {**FIGURES, "success_rate": 0.7777}, "plan_4": BETTER}
         },
         "maze": {"methods": {"adahi": FIGURES}},
     },
@@ -134,7 +130,7 @@ def test_half_of_the_results_is_reported_too(folder: Path, kept: str, command: s
     assert ("seed 7" in page.text) == (kept == TABLE)
 
 
-def test_a_folder_without_results_is_an_error_that_names_what_was_looked_for(tmp_path: Path) -> None:
+def test_a_folder_without_results_is_named_with_what_was_looked_for(tmp_path: Path) -> None:
     expected = f"{tmp_path}: neither {TABLE} nor {PICTURES}; run 'adahi table' or 'adahi figures' first"
     with pytest.raises(ValueError, match=f"^{re.escape(expected)}$"):
         write_report(tmp_path, tmp_path / REPORT)

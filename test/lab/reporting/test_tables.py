@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +18,7 @@ from adahi_ros.lab.reporting.tables import (
     standing_table,
 )
 
+Shown = Callable[..., str]
 FIGURES: dict[str, Any] = {
     "success_rate": 0.9,
     "success_ci95": [0.8, 0.95],
@@ -39,8 +41,7 @@ def row(table: Table, start: str) -> list[str]:
 
 
 def width(table: Table) -> int:
-    console = Console(width=200)
-    return console.measure(table).maximum
+    return Console(width=200).measure(table).maximum
 
 
 def test_methods_side_by_side() -> None:
@@ -72,13 +73,11 @@ def test_methods_episode_by_episode() -> None:
     assert paired_table({"target": {"against": None}, "hybrid": {}}) is None
 
 
-def test_a_long_name_of_a_method_takes_nothing_from_its_figures() -> None:
+def test_a_long_name_of_a_method_takes_nothing_from_its_figures(shown: Shown) -> None:
     name = f"always:semantic:file={'/a/long/folder' * 6}/head.safetensors:tolerance=0.1"
     pair = {"method": "target", "only_this": 3, "only_other": 20, "p": 0.0004}
     table = paired_table({"target": {"against": None}, name: {"against": pair}})
-    console = Console(width=80, record=True)
-    console.print(table)
-    printed = console.export_text()
+    printed = shown(table)
     assert re.search(r" 3 +20 +< \.001 +worse\n", printed)
     assert name in "".join(line.split(" ")[0] for line in printed.splitlines())
 
@@ -146,15 +145,12 @@ def test_refused_steps_are_told_where_there_were_any() -> None:
     )
 
 
-def test_every_label_is_whole_on_a_terminal_of_eighty_columns() -> None:
+def test_every_label_is_whole_on_a_terminal_of_eighty_columns(shown: Shown) -> None:
     figures = {**FIGURES, "true_skip_ratio": 0.5, "subtasks": 4, "subtasks_completed": 3.5}
     table = paper_table({"kitchen": dict.fromkeys(METHODS, figures)})
     assert width(table) <= 80
-    console = Console(width=80)
-    with console.capture() as capture:
-        console.print(table)
     for method in METHODS.values():
-        assert method.label in capture.get()
+        assert method.label in shown(table)
 
 
 def test_a_calibration(calibration: Calibration) -> None:

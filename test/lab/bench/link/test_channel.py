@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adahi_ros.lab.link.channel import SMALL_BYTES, Channel
-from adahi_ros.lab.link.link_profile import LinkProfile
+from adahi_ros.lab.link.link_profile import Burst, LinkProfile, Outage
 
 PLAIN = LinkProfile(rtt_mean_ms=12.0, rtt_jitter_ms=0.3, rate_mbit_s=55.4)
 EVEN = LinkProfile(rtt_mean_ms=0.0, rtt_jitter_ms=0.0, rate_mbit_s=8.0)  # a byte in a microsecond
@@ -54,8 +54,7 @@ def test_the_share_that_is_lost_is_the_profiles(loss: float) -> None:
 
 
 def test_bursts_are_as_long_and_as_many_as_the_profile_says() -> None:
-    burst = {"to_bad": 0.02, "to_good": 0.25, "loss_in_bad": 1.0}
-    link = replace(PLAIN, burst=burst)
+    link = replace(PLAIN, burst=Burst(to_bad=0.02, to_good=0.25, loss_in_bad=1.0))
     gone = lost(fates(link))
     lengths = [len(list(run)) for is_lost, run in groupby(gone) if is_lost]
     assert np.mean(lengths) == pytest.approx(1 / 0.25, rel=0.15)
@@ -65,7 +64,7 @@ def test_bursts_are_as_long_and_as_many_as_the_profile_says() -> None:
 
 
 def test_a_bad_link_loses_the_share_that_it_says() -> None:
-    link = replace(PLAIN, burst={"to_bad": 1.0, "to_good": 0.0, "loss_in_bad": 0.4})
+    link = replace(PLAIN, burst=Burst(to_bad=1.0, to_good=0.0, loss_in_bad=0.4))
     assert lost(fates(link)).mean() == pytest.approx(0.4, abs=0.02)
 
 
@@ -85,7 +84,7 @@ def test_the_queue_drops_what_is_too_much_and_empties_at_the_rate() -> None:
 
 
 def test_nothing_gets_through_an_outage() -> None:
-    outages = ({"at_s": 10.0, "for_s": 5.0}, {"at_s": 50.0, "for_s": 1.0})
+    outages = (Outage(at_s=10.0, for_s=5.0), Outage(at_s=50.0, for_s=1.0))
     gone = lost(fates(replace(PLAIN, outages=outages), count=10_000))
     assert gone[1000:1500].all()
     assert gone[5000:5100].all()

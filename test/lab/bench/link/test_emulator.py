@@ -23,7 +23,6 @@ from adahi_ros.lab.link.emulator import (
     command_link,
     emulated_link,
     emulated_links,
-    inside,
     unavailable,
 )
 from adahi_ros.lab.link.link_profile import LinkProfile
@@ -183,21 +182,6 @@ def test_shared_memory_is_each_ends_own(link: EmulatedLink) -> None:
     assert not os.path.exists(name)
 
 
-def test_a_thread_goes_inside_and_comes_back(link: EmulatedLink, sockets: Sockets) -> None:
-    _, server = sockets
-    home = os.readlink("/proc/thread-self/ns/net")
-    try:
-        with inside(link.robot):
-            assert os.readlink("/proc/thread-self/ns/net") != home
-            here = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    except LinkUnavailable as refused:
-        pytest.skip(str(refused))
-    assert os.readlink("/proc/thread-self/ns/net") == home
-    with here:
-        here.sendto(b"from inside", (link.server.address, server.getsockname()[1]))
-    assert server.recv(100) == b"from inside"
-
-
 def test_two_links_have_nothing_to_do_with_each_other(link: EmulatedLink, sockets: Sockets) -> None:
     robot, server = sockets
     with emulated_link(QUICK) as other:
@@ -238,7 +222,7 @@ def test_what_the_link_replies_is_its_profile_too(link: EmulatedLink) -> None:
     assert checked(LinkProfile, json.loads(json.dumps(reply["profile"]))) == QUICK.changed({"loss": 0.25})
 
 
-def test_a_robot_has_a_link_to_each_of_several_servers_that_do_not_hear_each_other() -> None:
+def test_servers_of_one_robot_do_not_receive_each_others_packets() -> None:
     slow = replace(QUICK, rtt_mean_ms=40.0)
     with emulated_links([QUICK, slow]) as (first, second), ExitStack() as stack:
         assert first.robot is second.robot

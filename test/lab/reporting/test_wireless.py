@@ -4,12 +4,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from adahi_ros.lab.methods.methods import METHODS
-from adahi_ros.lab.reporting.wireless_latency import draw_latency, latency_table
+from adahi_ros.lab.reporting.wireless import draw_latency, latency_table
 from adahi_ros.protocol.records import EpisodeRecord, RunRecord, StepRecord
 
+Shown = Callable[..., str]
 NAMES = ("adahi", "hybrid", "draft", "target", "random")
 SHARES = {"latency": 0.5491, "success_rate": 0.95, "bytes_up_per_action": 0.6, "bytes_down_per_action": None}
 
@@ -37,15 +36,8 @@ def figures(fallbacks: int = 0, bytes_up: float | None = 1234.5) -> dict[str, An
     }
 
 
-def shown(told: dict[str, Any]) -> str:
-    console = Console(width=80)
-    with console.capture() as capture:
-        console.print(latency_table(told))
-    return capture.get()
-
-
-def test_the_table_is_whole_on_a_terminal_of_eighty_columns() -> None:
-    said = shown(figures())
+def test_the_table_is_whole_on_a_terminal_of_eighty_columns(shown: Shown) -> None:
+    said = shown(latency_table(figures()))
     for name in NAMES:
         assert METHODS[name].label in said
     for part in ("12.30 ms", "5,000,056", "18.2", "1430.2", "1055", "0.58", "1010", "latency 0.549", "0.950"):
@@ -53,9 +45,9 @@ def test_the_table_is_whole_on_a_terminal_of_eighty_columns() -> None:
     assert "…" not in said
 
 
-def test_steps_without_a_reply_are_told_of() -> None:
-    assert "without a reply" not in shown(figures())
-    assert "Hybrid: 3 of 40 steps without a reply" in shown(figures(fallbacks=3))
+def test_steps_without_a_reply_are_told_of(shown: Shown) -> None:
+    assert "without a reply" not in shown(latency_table(figures()))
+    assert "Hybrid: 3 of 40 steps without a reply" in shown(latency_table(figures(fallbacks=3)))
 
 
 def test_it_is_drawn(step_record: Callable[..., StepRecord], tmp_path: Path) -> None:

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`adahi acceptance train`, `adahi gate train` and `adahi encoder train`: parts that carry weights."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from typer import Argument, Option
+
+from adahi_ros.cli import options
+from adahi_ros.cli.lab.task_options import (
+    TASKS_THERE_ARE,
+    TaskName,
+    Workers,
+    file_name,
+    folder_of,
+    known_task,
+)
+from adahi_ros.cli.terminal import command_line, console, fit_bar, job_bar, say, write_json
+from adahi_ros.core.assets import asset
+
+if TYPE_CHECKING:
+    from adahi_ros.core.trajectories import Trajectories
+
+
+def train_acceptance(
+    task: TaskName,
+    workers: Workers,
+    out: Annotated[Path, Option(help="File of weights to write, such as semantic.safetensors.")],
+    episodes: Annotated[int, Option(min=5, help="Of hybrid inference, to learn from.")] = 100,
+    draft_temperature: Annotated[float, options.number("At which the draft samples.", 1e-3, 100.0)] = 1.0,
+    checkpoints: options.Checkpoints = None,
+    backend: options.Backend = "onnxruntime",
+    seed: options.Seed = 0,
+    json_file: options.JsonFile = None,
+) -> None:
+    """Train the head of the rule 'semantic' on forks of simulated worlds: which mismatches matter?"""
+    from adahi_ros.acceptance.semantic import save_semantic_head
+    from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
+    from adahi_ros.lab.training.train_semantic import lessons, train_semantic_head
+    from adahi_ros.policies.interface import fingerprint_of
+
+    options.tried("--out", out)
+    files = PolicyFiles(folder_of(task, checkpoints), backend)
+    with console.status("rolling out, and forking"):
+        data = lessons(task, files, draft_temperature, seed, episodes, workers)
+    head, found = train_semantic_head(data)
+    save_semantic_head(out, replace(head, target=fingerprint_of(files.load().target)))
+    write_json(json_file, {"task": task, "seed": seed, "episodes": episodes, **found})
+    say(
+        f"{found['mismatches']} mismatches, of which {found['matter']:.2f} matter; of {found['held_out']} "
+        f"held out, the head ranks {found['area']:.2f} of the pairs right, "
+        f"distance {found['area_of_distance']:.2f}"
+    )
+    say(f"weights: {out.resolve()}")
+
+
+def train_gate(
+    task: Annotated[str, Argument(help=f"{TASKS_THERE_ARE}; with --data, what that is of.")],
+    workers: Workers,
+    out: Annotated[Path, Option(help="File of weights to write, such as gate.safetensors.")],
+    proposer: Annotated[
+        str, Option(help="Who acts between the target's plans: corrector, or plan for nobody.")
+    ] = "corrector",
+    episodes: Annotated[int, Option(min=5, help="At each of three rates of asking.")] = 40,
+    dataset: Annotated[
+        Path | None,
+        Option(
+            "--data",
+            help="Learn of this folder of 'adahi dataset from-bag', as of a robot that is not simulated.",
+        ),
+    ] = None,
+    checkpoints: options.Checkpoints = None,
+    backend: options.Backend = "onnxruntime",
+    picture: Annotated[
+        Path | None, Option(help="Picture of its reliability. Default: results/gate-TASK-PROPOSER.png.")
+    ] = None,
+    seed: options.Seed = 0,
+    json_file: options.JsonFile = None,
+) -> None:
+    """Train the gate 'learned' on rollouts or bags, asking at random: what harm does it not to ask?"""
+    from adahi_ros.gates.learned import SIGNS, save_harm_model
+    from adahi_ros.lab.calibration.replay import check_sizes
+    from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
+    from adahi_ros.lab.methods.actors import target_of
+    from adahi_ros.lab.reporting.calibration_figure import draw_reliability
+    from adahi_ros.lab.training.train_gate import lessons, rank_correlations, reliability, train_harm_model
+
+    if proposer not in ("plan", "corrector"):
+        raise ValueError(f"proposer: {proposer!r}, must be plan or corrector")
+    name = task if dataset is not None else file_name(known_task(task))
+    picture = options.picture_or_default(picture, f"gate-{name}-{proposer}")
+    options.tried("--out", out)
+    files = PolicyFiles(checkpoints if checkpoints is not None else options.folder_named(name), backend)
+    where: str | Trajectories = task
+    if dataset is not None:
+        where = options.recorded(dataset, task)
+        check_sizes(target_of(files.load(), proposer).signature, where)
+    with console.status("rolling out"):
+        data = lessons(where, files, proposer, seed, episodes, workers)
+    model, test = train_harm_model(data, seed)
+    found = {**reliability(model, test), "rank_correlations": rank_correlations(test, list(SIGNS))}
+    save_harm_model(out, model)
+    draw_reliability(found, f"{name}, {proposer}", picture)
+    write_json(json_file, {"task": name, "proposer": proposer, "seed": seed, **found})
+    told = ", ".join(f"{sign} {value:.2f}" for sign, value in found["rank_correlations"].items())
+    say(f"rank correlation with the harm: learned {found['rank_correlation']:.2f}; {told}")
+    say(f"weights: {out.resolve()}\npicture: {picture}")
+
+
+def train_encoder(
+    task: Annotated[str, Argument(help="A task that a camera looks at: ball, ball_instructed or kitchen.")],
+    workers: Workers,
+    out: Annotated[
+        Path | None, Option(help="The files' common name. Default: checkpoints/encoders/TASK.")
+    ] = None,
+    recipe: Annotated[Path | None, Option(help="Default: config/encoders/TASK.yaml.")] = None,
+    overwrite: options.Overwrite = False,
+    json_file: options.JsonFile = None,
+) -> None:
+    """Photograph the expert's episodes and learn where things are. A stopped run goes on where it was."""
+    from adahi_ros.lab.tasks.camera import make_view
+    from adahi_ros.lab.tasks.frames import record_frames
+    from adahi_ros.lab.training import encoder_training
+    from adahi_ros.lab.training.fitting import Run
+    from adahi_ros.lab.training.recipes import load_encoder_recipe
+    from adahi_ros.vision.encoder_export import save_encoder
+
+    view = make_view(task)
+    wanted = load_encoder_recipe(recipe if recipe is not None else asset(f"config/encoders/{task}.yaml"))
+    out = out if out is not None else Path("checkpoints") / "encoders" / task
+    options.tried("--out", options.replaceable("--out", out.with_name(f"{out.name}.json"), overwrite))
+    state = out.with_name(f"{out.name}.training.safetensors")
+    how = wanted.frames
+    with job_bar("frames", how.episodes) as update:
+        images, labels = record_frames(
+            *(task, how.episodes, how.seed, how.action_noise, workers),
+            lambda done, of: update(completed=done),
+        )
+    with fit_bar("encoder", wanted.fit.steps if wanted.fit else 0) as on_step:
+        trained = encoder_training.train_encoder(
+            images, labels, wanted, Run(wanted.seed, state, on_step=on_step)
+        )
+    errors = dict(zip(view.label_names, trained.errors.tolist(), strict=True))
+    figures = {
+        "command": command_line(),
+        "seed": wanted.seed,
+        "frames": len(images),
+        "steps": len(trained.losses),
+        "errors": errors,
+    }
+    files = save_encoder(out, trained.network, trained.config, figures)
+    state.unlink(missing_ok=True)
+    for name, error in errors.items():
+        say(f"{name}: error {error:.2g} on frames held out")
+    say(f"{files.weights}: {files.features} features, fingerprint {files.digest()}")
+    write_json(json_file, {"task": task, "fingerprint": files.digest(), **figures})

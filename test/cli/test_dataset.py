@@ -1,0 +1,52 @@
+"""`adahi demos`, and `adahi index`, which makes an index of these or of a robot's own bags."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from adahi_ros.cli.lab.dataset import index
+from adahi_ros.core.trajectories import Trajectories
+from adahi_ros.lab.evaluation.loaded_policies import RETRIEVAL
+from adahi_ros.policies.retrieval import load_retrieval
+from test.cli.conftest import Fails, Run
+
+
+def test_demos_become_trajectories(tmp_path: Path, run: Run) -> None:
+    out, figures = tmp_path / "new" / "ball.safetensors", tmp_path / "figures" / "demos.json"
+    options = ["--episodes", 6, "--seed", 3, "--workers", 1]
+    result = run("demos", "ball", "--out", out, "--json", figures, *options)
+    recorded = Trajectories.load(out)
+    written = json.loads(figures.read_text())
+    assert recorded.task == written["task"] == "ball"
+    assert (written["attempted"], written["seed"]) == (6, 3)
+    assert (written["kept"], written["steps"]) == (len(recorded), len(recorded.actions))
+    assert str(out) in result.output  # however narrow the terminal
+    again = tmp_path / "again.safetensors"
+    run("demos", "ball", "--out", again, *options)
+    np.testing.assert_array_equal(Trajectories.load(again).actions, recorded.actions)
+
+
+@pytest.mark.parametrize(("task", "goal_dim"), [("ball", 2), ("ball_instructed", 0)])
+def test_an_index_has_the_goal_of_demonstrations_that_the_robot_is_given(
+    task: str, goal_dim: int, tmp_path: Path, demonstrations: Callable[[int], Trajectories]
+) -> None:
+    data = demonstrations(2)
+    Trajectories(task, data.observations, data.actions, data.goals, data.ends).save(tmp_path / "demos")
+    demos, figures = tmp_path / "demos", tmp_path / "figures.json"
+    index(task, 1, tmp_path / "out", demos, horizon=5, neighbours=3, most_mib=1.0, json_file=figures)
+    policy = load_retrieval(tmp_path / "out" / RETRIEVAL)
+    assert (policy.signature.horizon, policy.signature.goal_dim) == (5, goal_dim)
+    assert figures.is_file()
+
+
+def test_demonstrations_of_another_task_are_refused(
+    tmp_path: Path, fails: Fails, demonstrations: Callable[[int], Trajectories]
+) -> None:
+    demonstrations(2).save(tmp_path / "demos")
+    said = fails("index", "ball", "--demos", tmp_path / "demos", "--out", tmp_path)
+    assert "demos: of task 'toy', must be of 'ball'" in said
