@@ -18,7 +18,7 @@ setup:  ## make .venv with everything: ROS 2 unless it is sourced, adahi_msgs, t
 
 demo:  ## balance a ball over DDS: robot, draft policy and target verifier in three processes
 	@tools/set_up demo
-	@$(VENV)/bin/adahi demo ball
+	@$(VENV)/bin/adahi demo ball --report
 
 test: $(if $(OTHER),setup,lint)  ## lint, types and tests; ROS=kilted: the tests that need ROS, on its wheels
 	$(VENV)/bin/pytest -n $$((2 * $$(nproc))) --dist worksteal --ignore=test/faults --ignore=test/server/ray $(TESTS)

@@ -27,7 +27,7 @@ setup(
     name=NAME,
     version="0.1.0",
     packages=find_packages(include=[NAME, f"{NAME}.*"]),
-    package_data={NAME: ["lab/reporting/*.j2"]},
+    package_data={NAME: ["lab/reporting/*.j2", "lab/reporting/*.js", "lab/*/*.yaml"]},
     data_files=[
         ("share/ament_index/resource_index/packages", [f"resource/{NAME}"]),
         (f"share/{NAME}", ["package.xml"]),

@@ -119,7 +119,7 @@ def main(
         for name, policies in (("by motion", by_motion), ("at random", at_random)):
             world = make(task)
             bench = Bench(task, Policies(**policies), calibration)
-            log = METHODS[method].run(bench, world, seed, evaluation_episodes(episodes), lambda step: None)
+            log = METHODS[method].run(bench, world, seed, evaluation_episodes(episodes))
             found = outcome_figures(Outcome(log, world.success, world.completed, world.fulfilled))
             success[name] = world.success
             p = mcnemar(success["by motion"], success[name]).p if len(success) > 1 else None

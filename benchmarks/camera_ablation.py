@@ -65,7 +65,7 @@ def ablated(task: str, methods: list[str], episodes: int, seed: int) -> dict[str
         }
         for way, after in ways.items():
             world.encoder = looking = Ablated(eye, after)  # type: ignore[assignment]
-            METHODS[name].run(bench, world, seed, evaluation_episodes(episodes), lambda step: None)
+            METHODS[name].run(bench, world, seed, evaluation_episodes(episodes))
             made = np.concatenate(looking.made)
             if way == "seen":
                 mean, deviation = made.mean(axis=0), made.std(axis=0)

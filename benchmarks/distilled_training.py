@@ -40,7 +40,7 @@ def alone(
     """Return how often the checkpoint in a folder succeeds alone in so many evaluation episodes."""
     bench = Bench(task, replace(policies, distilled=load_distilled(folder, "onnxruntime")), calibration)
     world = make(task)
-    METHODS[DISTILLED].run(bench, world, seed, evaluation_episodes(count), lambda step: None)
+    METHODS[DISTILLED].run(bench, world, seed, evaluation_episodes(count))
     successes = int(world.success.sum())
     return {"success_rate": successes / count, "success_ci95": list(wilson_interval(successes, count))}
 

@@ -114,7 +114,7 @@ def main(
         for name in names:
             found = costs[name] if turn else Costs()
             with found.watched():
-                METHODS[name].run(bench, world, seed, [episode], lambda step: None)
+                METHODS[name].run(bench, world, seed, [episode])
     table = narrow_table(
         f"{task}: ms of processor time, batch 1",
         ("method",),

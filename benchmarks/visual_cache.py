@@ -46,7 +46,7 @@ def films(task: str, seed: int, episodes: int) -> list[np.ndarray]:
     bench = bench_of(task)
     for episode in range(episodes):
         taken.append([])
-        METHODS["target"].run(bench, world, seed, [episode], lambda step: None)
+        METHODS["target"].run(bench, world, seed, [episode])
     return [np.stack(frames) for frames in taken]
 
 
@@ -113,7 +113,7 @@ def main(
             world.encoder = cached.get(name, plain)
             if name in cached:
                 cached[name].forget()
-            METHODS["target"].run(bench, world, seed, [episode], lambda step: None)
+            METHODS["target"].run(bench, world, seed, [episode])
             succeeded += int(world.success[0])
             if name in cached:
                 frames += cached[name].frames

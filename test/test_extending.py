@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -147,10 +148,10 @@ def test_the_world_is_there_with_its_expert(outside: Path) -> None:
     assert json.loads((outside / "demos.json").read_text())["kept"] == 20  # the expert succeeds
 
 
-def figures_of(outside: Path, title: str) -> dict[str, dict[str, float]]:
+def figures_of(outside: Path, title: str) -> dict[str, dict[str, Any]]:
     command = commands(section(title))[0]
     adahi(outside, command, "--json", "figures.json", *ONE)
-    figures: dict[str, dict[str, float]] = json.loads((outside / "figures.json").read_text())["methods"]
+    figures: dict[str, dict[str, Any]] = json.loads((outside / "figures.json").read_text())["methods"]
     return figures
 
 

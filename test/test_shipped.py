@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import onnxruntime
 import pytest
@@ -22,7 +24,11 @@ from adahi_ros.policies.networks.onnx_files import DIGEST
 from adahi_ros.policies.vqbet.vqbet_checkpoint import load_checkpoint
 
 POLICIES = ("draft", "target")
-LOADERS = {"vqbet": load_checkpoint, "flow": load_flow, "corrector": load_corrector}
+LOADERS: dict[str | None, Callable[[Path], Any]] = {
+    "vqbet": load_checkpoint,
+    "flow": load_flow,
+    "corrector": load_corrector,
+}
 TRAINED = sorted(names())
 PLANNED = sorted(
     {path.stem.removesuffix(f"-{PLANS}") for path in asset("config/recipes").glob(f"*-{PLANS}.yaml")}

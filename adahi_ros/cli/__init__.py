@@ -45,7 +45,7 @@ VERBS: Registry[Callable[..., None]] = Registry(
         "methods": "adahi_ros.cli.lab.methods:methods",
         "table": "adahi_ros.cli.lab.paper:table",
         "figures": "adahi_ros.cli.lab.paper:figures",
-        "report": "adahi_ros.cli.lab.paper:report",
+        "report": "adahi_ros.cli.lab.run_report:report",
         "demo": "adahi_ros.cli.lab.over_dds:demo",
         "record": "adahi_ros.cli.robot.bags:record",
         "replay": "adahi_ros.cli.lab.replay:replay",

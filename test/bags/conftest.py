@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -190,12 +188,6 @@ def write_bag(
                 data = STORE.serialize_cdr(data, kind)
             writer.write(connections[line.topic], line.received_ns, data)
     return path
-
-
-@pytest.fixture(scope="session")
-def toy() -> ModuleType:
-    """What makes messages and bags: this module."""
-    return sys.modules[__name__]
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ import pytest
 from adahi_ros.contract.contract import Contract
 from adahi_ros.core.proposal import ActionRange
 from adahi_ros.core.signature import OBSERVATION, Feature, Observations, Signature
-from adahi_ros.lab.calibration.calibrate import calibrate_recorded
+from adahi_ros.lab.calibration.calibrate import Wanted, calibrate_recorded
 from adahi_ros.lab.calibration.replayed_targets import asked_of, asked_once, observed
 from adahi_ros.lab.evaluation.loaded_policies import Policies
 from adahi_ros.policies.absent import LARGEST
@@ -42,7 +42,7 @@ def test_what_a_file_describes_is_asked_once_for_each_step_however_often_it_is_r
     assert asked_once(path, target.signature)
     asked = asked_of([bag], contract, contract_file, "", path, target, "onnxruntime")
     seen = observed(Policies(draft, target), asked, "", tmp_path, once=True)
-    calibrate_recorded(seen.policies, seen.recorded, 0.5, 0)
+    calibrate_recorded(seen.policies, seen.recorded, Wanted(0.5), 0)
     assert target.asked == len(seen.recorded.observations) == 12 * 30
     assert seen.policies.target.signature.horizon == 3
     observed(Policies(draft, target), asked, "", tmp_path, once=True)

@@ -19,6 +19,7 @@ from adahi_ros.lab.calibration.bag_corrections import read_corrections
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.networks.step_dataset import window_indices
 from adahi_ros.protocol.records import StepRecord
+from test.bags import conftest as toy
 
 LENGTH = 3  # H
 EVERY = 4  # steps from one request to the next
@@ -41,7 +42,7 @@ def run(demonstrations: Callable[[int], Trajectories]) -> Trajectories:
 
 
 @pytest.fixture(scope="module")
-def steps(run: Trajectories, toy: Any, step_record: Callable[..., StepRecord]) -> list[StepRecord]:
+def steps(run: Trajectories, step_record: Callable[..., StepRecord]) -> list[StepRecord]:
     """Every fourth step asked; of these every other draft is rejected in its first code."""
     made = []
     for episode, (start, end) in enumerate(run.spans()):
@@ -64,9 +65,7 @@ def steps(run: Trajectories, toy: Any, step_record: Callable[..., StepRecord]) -
 
 
 @pytest.fixture(scope="module")
-def written(
-    run: Trajectories, in_bag: Callable[..., Path], toy: Any
-) -> Callable[[list[StepRecord], list[Any]], Path]:
+def written(run: Trajectories, in_bag: Callable[..., Path]) -> Callable[[list[StepRecord], list[Any]], Path]:
     """From steps and further lines to a bag of the run with these, in the order of their coming."""
 
     def write(steps: list[StepRecord], more: list[Any]) -> Path:
@@ -161,7 +160,7 @@ def test_a_node_that_begins_within_an_episode_has_not_read_what_the_bag_has(
 
 @pytest.mark.parametrize("told", [5, 20])  # before the status of step 8, and after it
 def test_what_the_envelope_may_have_changed_is_left_out(
-    steps: list[StepRecord], written: Any, contract: Contract, signature: Signature, toy: Any, told: int
+    steps: list[StepRecord], written: Any, contract: Contract, signature: Signature, told: int
 ) -> None:
     at = steps[8].stamp_ns + toy.LATE_NS
     states = [

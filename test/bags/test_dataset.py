@@ -17,6 +17,7 @@ from adahi_ros.contract.plain import with_camera
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.lab.reporting.bag_tables import dataset_table
 from adahi_ros.lab.reporting.dataset_figure import draw_dataset
+from test.bags import conftest as toy
 
 SECOND_NS = 1_000_000_000
 Demonstrations = Callable[[int], Trajectories]
@@ -90,7 +91,7 @@ def test_steps_without_an_action_are_left_out_and_counted(
 
 
 def test_failed_episodes_are_left_out_unless_they_are_wanted(
-    lines: list[Any], contract: Contract, in_bag: Callable[..., Path], toy: Any
+    lines: list[Any], contract: Contract, in_bag: Callable[..., Path]
 ) -> None:
     failed = [
         line._replace(message=toy.result(0, line.message.episode_id, success=False))
@@ -107,7 +108,7 @@ def test_failed_episodes_are_left_out_unless_they_are_wanted(
 
 
 def test_a_robot_that_was_restarted_fails_only_the_episode_that_failed(
-    demonstrations: Demonstrations, contract: Contract, in_bag: Callable[..., Path], toy: Any
+    demonstrations: Demonstrations, contract: Contract, in_bag: Callable[..., Path]
 ) -> None:
     """Its second episode 0 failed; the result came before the last step, to a recorder that was behind."""
     again = toy.recorded(demonstrations(2), toy.START_NS + 40 * SECOND_NS)[:91]
@@ -133,7 +134,6 @@ def test_a_result_of_a_run_without_observations_says_nothing_of_the_run_before(
     demonstrations: Demonstrations,
     contract: Contract,
     in_bag: Callable[..., Path],
-    toy: Any,
 ) -> None:
     """The second run's episode 0, of the same number, ends the other way."""
     runs = []
@@ -151,7 +151,7 @@ def test_a_result_of_a_run_without_observations_says_nothing_of_the_run_before(
 
 
 def test_a_result_from_before_an_episode_is_of_another(
-    lines: list[Any], contract: Contract, in_bag: Callable[..., Path], toy: Any
+    lines: list[Any], contract: Contract, in_bag: Callable[..., Path]
 ) -> None:
     """As the last word of an earlier run, which whoever subscribes late is told once more."""
     kept = toy.Line("episode_result", toy.result(toy.START_NS, 0, success=False), lines[5].received_ns + 1)
@@ -216,7 +216,7 @@ def test_a_camera_of_another_size_than_the_encoders_is_named(contract_values: di
         encoder_of(parse_contract(with_camera(contract_values, "ball", 96, 128)))
 
 
-def later(lines: list[Any], by_ns: int, toy: Any) -> list[Any]:
+def later(lines: list[Any], by_ns: int) -> list[Any]:
     """Move messages in time, by stamp and by arrival."""
     moved = []
     for line in lines:
@@ -229,9 +229,9 @@ def later(lines: list[Any], by_ns: int, toy: Any) -> list[Any]:
 
 
 def test_a_gap_ends_an_episode_and_lost_steps_are_counted(
-    lines: list[Any], contract: Contract, in_bag: Callable[..., Path], toy: Any
+    lines: list[Any], contract: Contract, in_bag: Callable[..., Path]
 ) -> None:
-    gap = [*lines[:45], *later(lines[45:], 2 * SECOND_NS, toy)]
+    gap = [*lines[:45], *later(lines[45:], 2 * SECOND_NS)]
     found = read_dataset([in_bag(gap)], contract)
     assert lengths(found) == [15, 15, *[30] * 11]
     assert counts(found) == {"gaps": 1}
@@ -242,13 +242,13 @@ def test_a_gap_ends_an_episode_and_lost_steps_are_counted(
 
 
 def test_steps_that_go_back_end_an_episode_and_the_same_again_is_passed_over(
-    lines: list[Any], contract: Contract, in_bag: Callable[..., Path], toy: Any
+    lines: list[Any], contract: Contract, in_bag: Callable[..., Path]
 ) -> None:
-    back = [*lines[:60], *later(lines[30:60], SECOND_NS, toy)]
+    back = [*lines[:60], *later(lines[30:60], SECOND_NS)]
     found = read_dataset([in_bag(back)], contract)
     assert lengths(found) == [20, 10]
     assert counts(found) == {"jumps_back": 1}
-    again = [*lines[:60], *later(lines[57:60], 10_000_000, toy), *lines[60:91]]
+    again = [*lines[:60], *later(lines[57:60], 10_000_000), *lines[60:91]]
     found = read_dataset([in_bag(again)], contract)
     assert lengths(found) == [30]
     assert counts(found) == {"repeated_steps": 1}
@@ -297,12 +297,12 @@ def test_input_that_is_refused_is_counted_by_field_and_shown(
 
 
 def test_a_robot_that_counts_for_itself_begins_episodes_at_gaps(
-    lines: list[Any], contract_values: dict[str, Any], in_bag: Callable[..., Path], toy: Any
+    lines: list[Any], contract_values: dict[str, Any], in_bag: Callable[..., Path]
 ) -> None:
     values = {name: value for name, value in contract_values.items() if name not in ("episode", "goal")}
     counting = parse_contract({**values, "paced_by": "joint_states"})
     failed = toy.Line("episode_result", toy.result(0, 77, success=False), lines[90].received_ns)
-    apart = [*lines[:90], failed, *later(lines[91:181], 3 * SECOND_NS, toy)]
+    apart = [*lines[:90], failed, *later(lines[91:181], 3 * SECOND_NS)]
     found = read_dataset([in_bag(apart)], counting, keep_failures=True)
     assert lengths(found) == [30, 30]
     assert counts(found) == {"gaps": 1}
@@ -337,7 +337,7 @@ def test_a_dataset_is_saved_with_its_contract_and_a_picture(
 
 
 def test_a_command_without_a_stamp_is_that_of_the_newest_observation(
-    lines: list[Any], contract: Contract, in_bag: Callable[..., Path], toy: Any
+    lines: list[Any], contract: Contract, in_bag: Callable[..., Path]
 ) -> None:
     """A robot sends stamp 0, and what it sends between two observations beside is a hold."""
     expected = read_dataset([in_bag(lines)], contract)

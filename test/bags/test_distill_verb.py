@@ -6,7 +6,6 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from adahi_ros.lab.training import corrector_training
 from adahi_ros.policies.corrector.corrector_checkpoint import load_corrector
 from adahi_ros.policies.direct import DirectPolicy
 from adahi_ros.policies.registry import POLICIES
+from test.bags import conftest as toy
 from test.bags.conftest import run
 from test.bags.seeing import HORIZON, Seeing, messages, seeing_values
 
@@ -98,7 +98,6 @@ def test_what_is_whole_of_a_bag_that_was_cut_off_is_learnt_from_where_asked(
 
 def test_episodes_that_failed_are_learnt_from(
     demonstrations: Callable[[int], Trajectories],
-    toy: ModuleType,
     in_bag: Callable[..., Path],
     options: list[Any],
     folder: Path,

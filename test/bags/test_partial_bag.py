@@ -18,6 +18,7 @@ from adahi_ros.bags.bag_reader import read_bag
 from adahi_ros.bags.bag_writer import STORAGES
 from adahi_ros.bags.definitions import BagError
 from adahi_ros.bags.partial_bag import in_time
+from test.bags import conftest as toy
 from test.bags.conftest import FORMS, WANTED, Comparable, comparable
 
 EVERY_FORM = [*FORMS, ("mcap", "storage")]
@@ -86,7 +87,7 @@ def test_of_a_file_that_was_cut_off_the_beginning_is_read(
 
 @pytest.mark.parametrize("storage", STORAGES)
 def test_of_files_that_are_compressed_as_a_whole_what_can_be_unpacked_is_read(
-    storage: str, in_bag: Callable[..., Path], toy: Any, tmp_path: Path
+    storage: str, in_bag: Callable[..., Path], tmp_path: Path
 ) -> None:
     """The recorder was killed: two files were compressed, the third was about to be."""
     draw, bag = np.random.default_rng(5), tmp_path / "killed"

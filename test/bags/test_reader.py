@@ -15,6 +15,7 @@ from adahi_ros.bags.bag_reader import Received, read_bag
 from adahi_ros.bags.bag_writer import STORAGES, BagWriter
 from adahi_ros.bags.definitions import BagError, types_of
 from adahi_ros.bags.recorded_topics import EPISODE_RESULT, absolute
+from test.bags import conftest as toy
 from test.bags.conftest import FORMS, WANTED, comparable
 
 
@@ -98,9 +99,7 @@ def test_a_topic_without_messages_is_named(storage: str, tmp_path: Path) -> None
     assert fault(tmp_path / "empty") == "BAG: /joint_states: no messages, expected at least one"
 
 
-def test_a_message_that_is_cut_short_is_named(
-    lines: list[Any], in_bag: Callable[..., Path], toy: Any
-) -> None:
+def test_a_message_that_is_cut_short_is_named(lines: list[Any], in_bag: Callable[..., Path]) -> None:
     whole = bytes(toy.STORE.serialize_cdr(lines[0].message, WANTED["joint_states"]))
     for data in (whole[:-12], b"", b"\7\7\0\0" + whole[4:]):
         bag = in_bag([lines[0]._replace(message=data)])
@@ -109,7 +108,7 @@ def test_a_message_that_is_cut_short_is_named(
 
 
 def test_bytes_after_the_last_field_are_passed_over_as_rclpy_leaves_some(
-    lines: list[Any], in_bag: Callable[..., Path], toy: Any
+    lines: list[Any], in_bag: Callable[..., Path]
 ) -> None:
     kind = WANTED["joint_states"]
     data = bytes(toy.STORE.serialize_cdr(lines[0].message, kind))

@@ -15,7 +15,7 @@ from adahi_ros.core.assets import CHECKPOINTS, named
 from adahi_ros.core.signature import Feature
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.gates.parameter_file import Calibration
-from adahi_ros.lab.calibration.calibrate import calibrate_recorded
+from adahi_ros.lab.calibration.calibrate import Wanted, calibrate_recorded
 from adahi_ros.lab.calibration.recorded_world import RecordedWorld
 from adahi_ros.lab.calibration.replay import (
     REPLAYED,
@@ -23,13 +23,11 @@ from adahi_ros.lab.calibration.replay import (
     calibration_of,
     check_sizes,
     load_pair,
-    plans_in,
     replay,
-    with_plans,
 )
 from adahi_ros.lab.evaluation import step_latency as latency
 from adahi_ros.lab.evaluation.evaluate import Comparison, Run, expert_error
-from adahi_ros.lab.evaluation.loaded_policies import Bench, Policies
+from adahi_ros.lab.evaluation.loaded_policies import Bench, Policies, load_plans, plans_in
 from adahi_ros.lab.evaluation.metrics import transmission_rate
 from adahi_ros.lab.link.link_profile import LinkProfile
 from adahi_ros.lab.methods.methods import METHODS
@@ -93,37 +91,36 @@ def test_a_replay_repeats(
         assert np.array_equal(log.transmitted, again.logs[name].transmitted)
 
 
-def test_it_is_shown(found: Replay, tmp_path: Path) -> None:
-    draw_replay(found, 20.0, "test", tmp_path / "new/replay.png")
-    assert (tmp_path / "new/replay.png").read_bytes().startswith(b"\x89PNG")
-    assert replay_table(found, "title").row_count == len(REPLAYED)
-
-
 def test_a_calibration_on_recorded_episodes_reaches_its_rate_there(
     data: Trajectories, policies: Policies
 ) -> None:
-    made = calibrate_recorded(policies, data, 0.4, seed=0, smoothing=0.5, normalization="std")
+    made = calibrate_recorded(policies, data, Wanted(0.4, 0.5, "std"), seed=0)
     assert made.task == "toy"
     assert made.figures["episodes"] == 12
     for method in ("adahi", "uncertainty", "random"):
         bench = Bench("toy", policies, made)
-        log = METHODS[method].run(bench, RecordedWorld(data), 0, range(12), lambda step: None)
+        log = METHODS[method].run(bench, RecordedWorld(data), 0, range(12))
         assert transmission_rate(log.transmitted, log.active) == pytest.approx(0.4, abs=0.05), method
-    assert calibrate_recorded(policies, data, 0.4, 0, 0.5, "std") == made
+    assert calibrate_recorded(policies, data, Wanted(0.4, 0.5, "std"), 0) == made
 
 
 def test_a_wrong_rate_is_told(data: Trajectories, policies: Policies) -> None:
     with pytest.raises(ValueError, match=r"rate: 1.5, must be between 0 and 1"):
-        calibrate_recorded(policies, data, 1.5, seed=0)
+        calibrate_recorded(policies, data, Wanted(1.5), seed=0)
 
 
 BY_PLANS = ["best", "plan_8", "corrector_8", "corrector_8+2", "plan:age@3", "draft_checks_plan:never"]
 
 
+def with_the_balls_plans(policies: Policies) -> Policies:
+    plans, corrector = load_plans(*plans_in(named("ball/plans", CHECKPOINTS)), "onnxruntime")
+    return replace(policies, plans=plans, corrector=corrector)
+
+
 @pytest.fixture(scope="module")
 def by_plans(data: Trajectories, policies: Policies, calibration: Calibration) -> Replay:
     """The toy robot, of the ball's sizes, by the plans for the ball."""
-    both = with_plans(policies, *plans_in(named("ball/plans", CHECKPOINTS)), "onnxruntime")
+    both = with_the_balls_plans(policies)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(latency, "REPETITIONS", 3)
         return replay(replace(data, task="ball"), both, calibration, LINK, seed=5, names=BY_PLANS)
@@ -165,19 +162,17 @@ def test_plans_are_shown(by_plans: Replay, tmp_path: Path) -> None:
 
 
 def test_plans_are_those_that_are_there(policies: Policies, tmp_path: Path) -> None:
-    both = plans_in(named("ball/plans", CHECKPOINTS))
-    found = with_plans(policies, *both, "onnxruntime")
+    found = with_the_balls_plans(policies)
     assert found.plans is not None
     assert found.corrector is not None
     assert plans_in(tmp_path) == (None, None)
-    none = with_plans(policies, None, None, "onnxruntime")
-    assert (none.plans, none.corrector) == (None, None)
+    assert load_plans(None, None, "onnxruntime") == (None, None)
 
 
 def test_what_is_best_is_what_one_says(
     by_plans: Replay, data: Trajectories, policies: Policies, calibration: Calibration
 ) -> None:
-    both = with_plans(policies, *plans_in(named("ball/plans", CHECKPOINTS)), "onnxruntime")
+    both = with_the_balls_plans(policies)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(latency, "REPETITIONS", 3)
         own = Recommendation("plan", "wait", "age", 7.0)
@@ -210,11 +205,10 @@ def test_who_lacks_plans_is_told_before_anything_runs(
         replay(data, policies, calibration, LINK, 5, pytest.fail, ["plan_9"])
 
 
-def test_a_pair_is_loaded_by_its_draft(checkpoints: Path, calibration: Calibration) -> None:
-    pair = load_pair(checkpoints / "draft", None, "torch")
+def test_a_pair_is_loaded(checkpoints: Path, calibration: Calibration) -> None:
+    draft = checkpoints / "draft"
+    pair = load_pair(draft, checkpoints / "target", "torch")
     assert (pair.draft.digest, pair.target.digest) == (calibration.draft, calibration.target)
-    same = load_pair(checkpoints / "draft", checkpoints / "draft", "torch")
-    assert same.target.digest == calibration.draft
-    assert load_pair(named("ball/draft", CHECKPOINTS), None, "onnxruntime").draft.signature.action_dim == 2
+    assert load_pair(draft, draft, "torch").target.digest == calibration.draft
     with pytest.raises(ValueError, match=r"^no/draft.json: no such checkpoint"):
-        load_pair(Path("no/draft"), None, "torch")
+        load_pair(Path("no/draft"), draft, "torch")

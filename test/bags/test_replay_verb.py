@@ -6,7 +6,6 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -19,6 +18,7 @@ from adahi_ros.lab.calibration import replay
 from adahi_ros.lab.evaluation import step_latency as latency
 from adahi_ros.lab.evaluation.task_contract import contract_values
 from adahi_ros.lab.tasks import make
+from test.bags import conftest as toy
 from test.bags.conftest import run
 
 OF_THE_BALL = asset("config/ball.yaml")
@@ -26,7 +26,6 @@ OF_THE_BALL = asset("config/ball.yaml")
 
 @pytest.fixture
 def ball(
-    toy: ModuleType,
     demonstrations: Callable[[int], Trajectories],
     in_bag: Callable[..., Path],
     monkeypatch: pytest.MonkeyPatch,
@@ -57,18 +56,8 @@ def test_a_file_of_ones_own_is_gone_by(ball: Path, tmp_path: Path) -> None:
     for threshold in (3.0, 11.0):
         told["/**/draft_policy"]["ros__parameters"]["gate"]["threshold"] = threshold
         own.write_text(yaml.safe_dump(told))
-        run(
-            "replay",
-            ball,
-            "--params",
-            own,
-            "--methods",
-            "best",
-            "--json",
-            figures,
-            "--picture",
-            tmp_path / "a.png",
-        )
+        written = ("--json", figures, "--picture", tmp_path / "a.png")
+        run("replay", ball, "--params", own, "--methods", "best", *written)
         calls[threshold] = json.loads(figures.read_text())["methods"]["best"]["calls"]
     assert calls[3.0] > 2 * calls[11.0] > 0
     del told["/**/draft_policy"]["ros__parameters"]["safety"]

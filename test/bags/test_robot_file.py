@@ -134,13 +134,18 @@ def test_what_is_sent_is_told(tmp_path: Path) -> None:
 
 def test_a_target_is_that_beside_the_draft_else_the_verifiers(tmp_path: Path) -> None:
     path, there = written(tmp_path / "params.yaml"), named("ball/target", CHECKPOINTS)
-    assert RobotFile.read(path).target_of(tmp_path / "draft") == tmp_path / "target"
+    draft = tmp_path / "draft"
+
+    def target(draft: Path, chosen: Path | None = None) -> Path:
+        return RobotFile.read(path).with_options(None, draft, chosen, "").policies[1]
+
+    assert target(draft) == tmp_path / "target"
     sections = yaml.safe_load(path.read_text())
     sections["/**/target_verifier"] = {"ros__parameters": {"checkpoint": "/arm/target.yaml"}}
     path.write_text(yaml.safe_dump(sections))
-    told = RobotFile.read(path)
-    assert told.target_of(tmp_path / "draft") == Path("/arm/target.yaml")
-    assert told.target_of(there.with_name("draft")) == there
+    assert target(draft) == Path("/arm/target.yaml")
+    assert target(there.with_name("draft")) == there
+    assert target(draft, Path("mine/target")) == Path("mine/target")
 
 
 @pytest.mark.parametrize("damaged", ["{", "[]", "/**: {}", "/**: {ros__parameters: 5}", "\udc80"])

@@ -198,18 +198,7 @@ def test_of_a_bag_that_was_cut_off_every_verb_says_what_can_be_done_and_does_it(
     for verb in (
         ("contract", "check", contract_file, "--bag", killed),
         ("dataset", "from-bag", killed, *contract, "--out", data),
-        (
-            "replay",
-            killed,
-            "--params",
-            params,
-            "--backend",
-            "torch",
-            "--figure",
-            picture,
-            "--methods",
-            "draft",
-        ),
+        ("replay", killed, "--params", params, *draft[2:], "--figure", picture, "--methods", "draft"),
         (
             *("calibrate", "--bag", killed, *contract, *draft, "--out", tmp_path / "params.yaml"),
             *("--picture", picture, "--workers", 1, "--smoothing", 0.5, "--normalization", "std"),

@@ -7,29 +7,20 @@ others every time, for hours, and Hypothesis keeps what fails in .hypothesis.
 from __future__ import annotations
 
 import copy
-import importlib.util
 import math
 import re
-import sys
 from array import array
 from collections.abc import Callable
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import strategies as st
 
 from adahi_ros.nodes.common.messages import to_image, to_joint_state, to_task_state
 from adahi_ros.nodes.common.qos import message_type
+from test.system.conftest import stage  # a fixture: real nodes, as test/system has them
 
-_spec = importlib.util.spec_from_file_location("system", Path(__file__).parents[1] / "system/conftest.py")
-assert _spec is not None
-assert _spec.loader is not None
-_system = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(_system)
-stage, make_robot = _system.stage, _system.make_robot  # fixtures: real nodes, as test/system has them
+__all__ = ["stage"]
 
 JOINTS = ("plate_roll_joint", "plate_pitch_joint")
 MANY = 100_000
@@ -174,9 +165,3 @@ def observed(episode: int, step: int, stamp_ns: int, camera: bool = False) -> di
     if camera:
         messages["camera/image_raw"] = to_image(np.full((64, 64, 3), step % 256, np.uint8), stamp_ns)
     return messages | {"task_state": to_task_state(state, np.array([0.1, 0.1]), episode, step, stamp_ns)}
-
-
-@pytest.fixture(scope="session")
-def garbage() -> ModuleType:
-    """What makes garbage: this module."""
-    return sys.modules[__name__]

@@ -9,7 +9,6 @@ import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 from xml.etree import ElementTree
 
@@ -36,6 +35,7 @@ from adahi_ros.safety.envelope import Envelope
 from adahi_ros.safety.limits_file import load_limits
 from adahi_ros.vision.encoder import Encoder
 from test.commands import trajectory
+from test.fuzz import conftest as garbage
 
 JOINTS = ("plate_roll_joint", "plate_pitch_joint")
 START_NS, PERIOD_NS, STEPS = 1_800_000_000_000_000_000, 50_000_000, 8
@@ -128,7 +128,7 @@ def fault_of(read: Callable[[Path], Any], path: Path) -> str:
     return ""
 
 
-def broken_xml(draw: Callable[..., Any], text: str, garbage: ModuleType) -> bytes:
+def broken_xml(draw: Callable[..., Any], text: str) -> bytes:
     root = ElementTree.fromstring(text)
     element = draw(st.sampled_from(list(root.iter())))
     if element.attrib and draw(st.booleans()):
@@ -141,7 +141,7 @@ def broken_xml(draw: Callable[..., Any], text: str, garbage: ModuleType) -> byte
     return ElementTree.tostring(root)
 
 
-def broken(draw: Callable[..., Any], sound: Path, garbage: ModuleType) -> bytes:
+def broken(draw: Callable[..., Any], sound: Path) -> bytes:
     """Draw a file that is nearly this one; now and then torn, or nothing like it."""
     how = draw(st.sampled_from(("tree",) * 7 + ("torn", "token", "strange")))
     if how == "strange":
@@ -151,7 +151,7 @@ def broken(draw: Callable[..., Any], sound: Path, garbage: ModuleType) -> bytes:
     if how == "torn":
         return garbage.torn(draw, sound.read_bytes())
     if sound.suffix == ".urdf":
-        return broken_xml(draw, sound.read_text(), garbage)
+        return broken_xml(draw, sound.read_text())
     if sound.suffix == ".json":
         return json.dumps(garbage.nearly(draw, json.loads(sound.read_text()))).encode()
     trees = [yaml.safe_load(sound.read_text()), *([MOVEIT] if sound.parent.name == "limits" else [])]
@@ -171,12 +171,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("kind", READERS)
 @given(data=st.data())
-def test_a_file_is_read_or_refused(kind: str, folder: Path, garbage: ModuleType, data: st.DataObject) -> None:
+def test_a_file_is_read_or_refused(kind: str, folder: Path, data: st.DataObject) -> None:
     read, pattern = READERS[kind]
     sound = data.draw(st.sampled_from(sorted(asset(".").glob(pattern))))
     path = folder / sound.name
     before = path.read_bytes() if path.exists() else None
-    path.write_bytes(broken(data.draw, sound, garbage))
+    path.write_bytes(broken(data.draw, sound))
     fault_of(read, path)
     if before is not None:
         path.write_bytes(before)
@@ -188,7 +188,7 @@ YAML = [kind for kind, (_, pattern) in READERS.items() if pattern.endswith(".yam
 @pytest.mark.parametrize("kind", YAML)
 @given(data=st.data())
 def test_a_wrong_value_is_refused_by_its_name_with_what_is_allowed(
-    kind: str, folder: Path, garbage: ModuleType, data: st.DataObject
+    kind: str, folder: Path, data: st.DataObject
 ) -> None:
     read, pattern = READERS[kind]
     sound = data.draw(st.sampled_from(sorted(asset(".").glob(pattern))))
@@ -202,7 +202,7 @@ def test_a_wrong_value_is_refused_by_its_name_with_what_is_allowed(
     assert not said or re.search("must|missing|expected|only|lacks|no such|not found", said)
 
 
-def of_step(step: int, garbage: ModuleType) -> list[tuple[str, Any, int]]:
+def of_step(step: int) -> list[tuple[str, Any, int]]:
     """Return the messages of one step, by topic and time."""
     stamp_ns = START_NS + step * PERIOD_NS
     seen = garbage.observed(0, step, stamp_ns)
@@ -224,22 +224,20 @@ def write_bag(path: Path, storage: str, messages: list[tuple[str, Any, int]]) ->
 
 
 @pytest.fixture(scope="module")
-def sound_bags(folder: Path, garbage: ModuleType) -> dict[str, Path]:
-    messages = [line for step in range(STEPS) for line in of_step(step, garbage)]
+def sound_bags(folder: Path) -> dict[str, Path]:
+    messages = [line for step in range(STEPS) for line in of_step(step)]
     return {storage: write_bag(folder / storage, storage, messages) for storage in ("mcap", "sqlite3")}
 
 
 @given(data=st.data())
-def test_a_bag_is_read_or_refused(
-    sound_bags: dict[str, Path], garbage: ModuleType, data: st.DataObject
-) -> None:
+def test_a_bag_is_read_or_refused(sound_bags: dict[str, Path], data: st.DataObject) -> None:
     storage, sound = data.draw(st.sampled_from(sorted(sound_bags.items())))
     path, made = sound.parent / "bag", sound.parent / "made"
     for each in (path, made):
         shutil.rmtree(each, ignore_errors=True)
     how = data.draw(st.sampled_from(("messages", "torn", "torn", "metadata", "missing")))
     if how == "messages":
-        messages = [line for step in range(STEPS) for line in of_step(step, garbage)]
+        messages = [line for step in range(STEPS) for line in of_step(step)]
         for at in data.draw(st.sets(st.integers(0, len(messages) - 1), min_size=1, max_size=3)):
             topic, message, received_ns = messages[at]
             bad = garbage.mutated(data.draw, message)

@@ -7,7 +7,6 @@ import re
 from array import array
 from collections.abc import Collection
 from functools import cache
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -51,6 +50,7 @@ from adahi_ros.server.received_images import ReceivedImages
 from adahi_ros.server.verifier import TargetVerifier
 from adahi_ros.vision.encoder import Encoder
 from adahi_ros.vision.images import to_jpeg
+from test.fuzz import conftest as garbage
 
 NANOSECONDS = 1_000_000_000
 POSITION, VELOCITY, ACCELERATION = 0.15, 0.5, 10.0  # rad, rad/s, rad/s^2
@@ -237,7 +237,7 @@ class Robot:
             except (InputError, DraftError) as error:
                 names_the_field(error, ("joint_states", "task_state", "observation", "action"))
 
-    def reply(self, sent: int, data: st.DataObject, garbage: ModuleType) -> None:
+    def reply(self, sent: int, data: st.DataObject) -> None:
         request, horizon = self.sent[sent], self.signature.horizon * self.signature.action_dim
         if request is None:
             message = describe(Description("ball", "speculative", self.signature))
@@ -258,11 +258,11 @@ class Robot:
 
 @more
 @given(data=st.data())
-def test_garbage_moves_no_robot_beyond_its_limits(garbage: ModuleType, data: st.DataObject) -> None:
+def test_garbage_moves_no_robot_beyond_its_limits(data: st.DataObject) -> None:
     """And a good observation is answered afterwards, whatever came."""
     robot = Robot()
     robot.pass_time(0.06)
-    robot.reply(0, data, garbage)
+    robot.reply(0, data)
     happening = st.sampled_from((*["show"] * 6, "late reply", "allow", "forbid", "nothing"))
     for step in range(data.draw(st.integers(1, 12))):
         robot.pass_time(data.draw(elapsed_s))
@@ -275,9 +275,9 @@ def test_garbage_moves_no_robot_beyond_its_limits(garbage: ModuleType, data: st.
                 if data.draw(st.booleans()):
                     robot.pass_time(0.01)
                     for sent in sorted(robot.sent)[-2:]:
-                        robot.reply(sent, data, garbage)
+                        robot.reply(sent, data)
             case "late reply":
-                robot.reply(data.draw(st.sampled_from(sorted(robot.sent))), data, garbage)
+                robot.reply(data.draw(st.sampled_from(sorted(robot.sent))), data)
             case "allow":
                 robot.press(True)
             case "forbid":
@@ -293,9 +293,7 @@ def test_garbage_moves_no_robot_beyond_its_limits(garbage: ModuleType, data: st.
 
 @pytest.mark.parametrize("name", ["ball", "ball_camera"])
 @given(data=st.data())
-def test_garbage_leaves_nothing_in_later_observations(
-    name: str, garbage: ModuleType, data: st.DataObject
-) -> None:
+def test_garbage_leaves_nothing_in_later_observations(name: str, data: st.DataObject) -> None:
     contract, camera = load_contract(name), name == "ball_camera"
     amid, alone = (ObservationAssembler(contract, lambda images: images[:, 0, 0, :]) for _ in range(2))
     for step in range(data.draw(st.integers(1, 6))):
@@ -339,9 +337,7 @@ def good_request(camera: bool) -> VerifyDraft.Request:
 @pytest.mark.parametrize("camera", [False, True])
 @more
 @given(data=st.data())
-def test_a_request_is_refused_by_its_field_or_gets_sound_actions(
-    camera: bool, garbage: ModuleType, data: st.DataObject
-) -> None:
+def test_a_request_is_refused_by_its_field_or_gets_sound_actions(camera: bool, data: st.DataObject) -> None:
     target = policy("ball_camera/target" if camera else "ball/target")
     images = ReceivedImages(encoder()) if camera else None
     engine, fresh = (Engine(TargetVerifier(target), 0, images) for _ in range(2))

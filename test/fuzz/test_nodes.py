@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -34,6 +33,8 @@ from adahi_ros.nodes.common.qos import verify_qos
 from adahi_ros.nodes.monitoring import bag_recorder_node, path_markers_node
 from adahi_ros.nodes.robot import draft_policy_node, draft_policy_parameters
 from adahi_ros.nodes.server import target_verifier_node, target_verifier_parameters
+from test.fuzz import conftest as garbage
+from test.system.stage import Robot, Stage
 
 POSITION = 0.02  # rad
 REPLY_S, ATTEMPTS = 0.4, 25  # for a command; then a new episode begins: the window may be full of garbage
@@ -51,7 +52,7 @@ few = settings(max_examples=max(1, settings().max_examples // 4), phases=[Phase.
 class Driven:
     """A draft policy node within limits, the robot that it drives, and a verifier's node beside it."""
 
-    def __init__(self, stage: Any, robot: Any, limits: str) -> None:
+    def __init__(self, stage: Stage, robot: Robot, limits: str) -> None:
         self.stage, self.robot, self.episode = stage, robot, 1000
         topics = ("joint_states", "task_state")
         self.nodes = [
@@ -114,13 +115,11 @@ class Driven:
 
 
 @pytest.fixture(scope="module")
-def driven(
-    stage: Any, make_robot: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Driven]:
+def driven(stage: Stage, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driven]:
     limits = tmp_path_factory.mktemp("limits") / "limits.yaml"
     entry = {"position": [-POSITION, POSITION], "velocity": 0.5, "acceleration": 10.0}
     limits.write_text(yaml.safe_dump({"limits": {"default": entry}}))
-    driven = Driven(stage, make_robot(stage), str(limits))
+    driven = Driven(stage, Robot(stage), str(limits))
     yield driven
     stage.processes.end()
     for node in driven.nodes:
@@ -130,9 +129,7 @@ def driven(
 
 @few
 @given(data=st.data())
-def test_garbage_to_a_node_that_drives_a_robot(
-    driven: Driven, garbage: ModuleType, data: st.DataObject
-) -> None:
+def test_garbage_to_a_node_that_drives_a_robot(driven: Driven, data: st.DataObject) -> None:
     now_ns = driven.robot.now()
     messages = {**garbage.observed(0, 0, now_ns), "enable": Bool(data=True)}
     for topic in data.draw(st.lists(st.sampled_from(sorted(messages)), min_size=1, max_size=4)):
@@ -153,7 +150,7 @@ def test_garbage_to_a_node_that_drives_a_robot(
 
 @few
 @given(data=st.data())
-def test_garbage_to_a_verifier(driven: Driven, garbage: ModuleType, data: st.DataObject) -> None:
+def test_garbage_to_a_verifier(driven: Driven, data: st.DataObject) -> None:
     its = driven.target
     good = VerifyDraft.Request(
         protocol=its.protocol,
@@ -186,9 +183,7 @@ def context(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Context]:
 
 @few
 @given(data=st.data())
-def test_a_node_starts_or_says_which_parameter_is_wrong(
-    context: Context, garbage: ModuleType, data: st.DataObject
-) -> None:
+def test_a_node_starts_or_says_which_parameter_is_wrong(context: Context, data: st.DataObject) -> None:
     for made in Path().iterdir():  # a recorder that has started has made its bag
         shutil.rmtree(made)
     make, kind = data.draw(st.sampled_from(NODES))

@@ -18,6 +18,7 @@ from launch_testing.actions import ReadyToTest
 from launch_testing.asserts import assertExitCodes
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, qos_profile_sensor_data
+from rclpy.task import Future
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
@@ -48,7 +49,7 @@ def heard(kind: Any, topic: str, qos: QoSProfile) -> Any:
     """Return the first message of a topic."""
     rclpy.init()
     try:
-        node, first = Node("listener"), rclpy.Future()
+        node, first = Node("listener"), Future()
         node.create_subscription(kind, topic, first.set_result, qos)
         rclpy.spin_until_future_complete(node, first, timeout_sec=DEADLINE_S)
         node.destroy_node()

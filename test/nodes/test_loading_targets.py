@@ -14,6 +14,7 @@ from adahi_msgs.srv import DescribeTarget, LoadTarget, VerifyDraft
 from adahi_ros.nodes.common.qos import verify_qos
 from adahi_ros.nodes.server import target_verifier_node
 from adahi_ros.nodes.server.target_verifier_node import TargetVerifierNode
+from adahi_ros.nodes.server.target_verifier_parameters import served_target
 from test.nodes.in_process import DEADLINE_S, NodesInProcess
 
 
@@ -50,11 +51,10 @@ class Loading:
 def loading(nodes: NodesInProcess, exported: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Loading]:
     values = {"checkpoint": str(exported / "target"), "target": "arm", "loads_targets": True}
     loading = Loading(nodes, nodes.start(TargetVerifierNode, values))
-    load = target_verifier_node.served_target
 
     def slow(*arguments: Any) -> Any:
         assert loading.may_load.wait(DEADLINE_S)
-        return load(*arguments)
+        return served_target(*arguments)
 
     monkeypatch.setattr(target_verifier_node, "served_target", slow)
     nodes.spin(loading.node)

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from adahi_ros.nodes.launching import child_processes, fleet
+from adahi_ros.nodes.launching import fleet
 from adahi_ros.nodes.launching.child_processes import DdsRunError, NodeProcess
 from adahi_ros.nodes.launching.fleet import SERVING, RunningFleet, fleet_up
+from adahi_ros.nodes.launching.modules import MODULES
 from adahi_ros.server.ray import ray_head
 
 
@@ -101,7 +102,7 @@ def test_a_ray_that_has_ended_is_started_again() -> None:
 
 
 def test_half_a_line_waits_for_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(child_processes.MODULES, "zen", "this")  # prints, and ends
+    monkeypatch.setitem(MODULES, "zen", "this")  # prints, and ends
     process = NodeProcess("zen", {}, tmp_path, {})
     process._process.wait()
     lines, place = process.printed_since(0)

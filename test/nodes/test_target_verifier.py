@@ -21,14 +21,15 @@ from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.acceptance.speculative import Speculative
 from adahi_ros.core.health_level import Level
 from adahi_ros.core.proposal import Proposal
-from adahi_ros.core.signature import Observations
 from adahi_ros.core.texts import TEXT_LENGTH
+from adahi_ros.nodes.common.policies import policy_from
 from adahi_ros.nodes.common.throttled_log import ThrottledLog
 from adahi_ros.nodes.common.verifier_messages import from_request, to_reply
 from adahi_ros.nodes.server import target_verifier_parameters
 from adahi_ros.nodes.server.request_scheduler import BatchParameters, RequestScheduler
 from adahi_ros.nodes.server.target_verifier_node import TargetVerifierNode
-from adahi_ros.policies.interface import Policy, Sampling
+from adahi_ros.policies.interface import Policy
+from adahi_ros.policies.slowed import SlowedPolicy
 from adahi_ros.protocol.request import PROTOCOL_VERSION, RequestFault, fingerprint_number
 from adahi_ros.protocol.window import SentWindows, WireWindow
 from adahi_ros.server.engine import REPLIES_KEPT
@@ -40,28 +41,24 @@ ROOM = 256
 EVEN = [8192] * 7 + [8191]
 
 
-class Counting(Policy):
+class Counting(SlowedPolicy):
     """A policy that counts how often it proposes."""
 
     def __init__(self, policy: Policy) -> None:
-        self.signature, self.digest, self.draws = policy.signature, policy.digest, policy.draws
-        self.action_scale, self.check = policy.action_scale, policy.check
+        super().__init__(policy, 0.0, self._count)
         self.proposals = 0
-        self._policy = policy
 
-    def propose(self, observations: Observations, draws: np.ndarray, sampling: Sampling) -> Proposal:
+    def _count(self, added_s: float) -> None:
         self.proposals += 1
-        return self._policy.propose(observations, draws, sampling)
 
 
 @pytest.fixture(scope="module")
 def running(exported: Path) -> Iterator[tuple[TargetVerifierNode, Counting]]:
     """A node in this process, and its target: H 3, O 6, G 2, N 2, K 8."""
     policies: list[Counting] = []
-    load = target_verifier_parameters.policy_from
 
     def counting(*arguments: Any) -> Counting:
-        policies.append(Counting(load(*arguments)))
+        policies.append(Counting(policy_from(*arguments)))
         return policies[0]
 
     with nodes_in_process() as nodes, pytest.MonkeyPatch.context() as patch:
@@ -74,6 +71,7 @@ def running(exported: Path) -> Iterator[tuple[TargetVerifierNode, Counting]]:
 def served(running: tuple[TargetVerifierNode, Counting]) -> tuple[Ask, Counting]:
     """What asks the node, and its target."""
     node, policy = running
+    assert policy.signature.codes is not None
     good = {
         "protocol": PROTOCOL_VERSION,
         "robot_id": "robot",
@@ -143,7 +141,10 @@ def test_robots_without_room_ask_once_and_get_the_same_replies(
     served: tuple[Ask, Counting],
 ) -> None:
     ask, _ = served
-    rows, goal = np.random.default_rng(0).normal(size=(6, 6)).astype(np.float32), np.float32([0.1, -0.1])
+    rows, goal = (
+        np.random.default_rng(0).normal(size=(6, 6)).astype(np.float32),
+        np.array([0.1, -0.1], np.float32),
+    )
     sides = {f"robot {number}": SentWindows() for number in range(ROOM + 4)}
     for step in range(3):
         window, kept = WireWindow.of(rows[step : step + 3], goal), 0
@@ -333,4 +334,4 @@ def test_how_busy_it_is_and_where_it_computes_is_in_the_diagnostics(
     assert 0.0 < float(str(values["compute_ms_p50"])) <= float(str(values["compute_ms_p95"]))
     assert values["waiting_most"] == 0
     assert values["device"] == "cpu"
-    assert 0 < values["memory_bytes"] <= values["memory_peak_bytes"]
+    assert 0 < float(str(values["memory_bytes"])) <= float(str(values["memory_peak_bytes"]))

@@ -31,12 +31,17 @@ class Still(Policy):
     """Proposes to stay."""
 
     signature, digest, draws, action_scale = SIGNATURE, "still", 1, np.ones(1, np.float32)
-    sound = check = staticmethod(lambda actions: None)
 
     def propose(
         self, observations: Observations, draws: np.ndarray, sampling: Sampling = AS_TRAINED
     ) -> Proposal:
         return Proposal(np.zeros((len(draws), 2, 1), np.float32))
+
+    def sound(self, actions: np.ndarray) -> np.ndarray:
+        return np.ones(len(actions), bool)
+
+    def check(self, actions: np.ndarray) -> None:
+        pass
 
 
 class Elsewhere(TargetVerifier):
@@ -89,6 +94,8 @@ class Front:
         service: Any = None,
     ) -> None:
         self.air, self.woken = Air(), 0
+        self.first: Any
+        self.other: Any
         self.first, self.other = verifiers or (Elsewhere(at_once), Elsewhere(at_once))
         targets = ServedTargets(self._served(self.first, "first"))
         targets.put(self._served(self.other, OTHER))

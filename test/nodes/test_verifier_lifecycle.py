@@ -77,6 +77,7 @@ def test_who_waits_for_a_turn_is_told_that_there_will_be_none(node: TargetVerifi
         send_response=lambda response, header: replies.append(response),
     )
     turns = node._scheduler
+    assert turns is not None
     turns.services, left = [service], 1
     turns._batch = BatchParameters(size=1)
     assert turns.serve()

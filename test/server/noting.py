@@ -23,5 +23,5 @@ def noted(policy: Policy, read: Callable[[Observations, np.ndarray, Sampling], T
         notes.append(read(observations, draws, sampling))
         return propose(observations, draws, sampling)
 
-    policy.propose = noting  # type: ignore[method-assign]
+    policy.propose = noting
     return notes

@@ -13,7 +13,7 @@ import pytest
 from adahi_ros.acceptance.semantic import SemanticHead, save_semantic_head, signs_of
 from adahi_ros.core.observation_buffer import History
 from adahi_ros.core.proposal import Proposal, counted
-from adahi_ros.core.signature import GOAL, OBSERVATION
+from adahi_ros.core.signature import GOAL, OBSERVATION, CodeSpace
 from adahi_ros.policies.vqbet.code_policy import ActionDecoder, CodePolicy, Prediction
 from adahi_ros.policies.vqbet.vqbet_sizes import NetworkSizes
 from adahi_ros.protocol.request import (
@@ -38,6 +38,9 @@ WEIGHTS = DRAW.normal(size=(9, 4, 2, 5))
 DECODER = ActionDecoder(
     DRAW.normal(size=(5, 5, HORIZON, 2)).astype(np.float32), np.array([1.0, 1.0], np.float32)
 )
+
+
+CODES = CodeSpace(DECODER.fingerprint, 2, 5)
 
 
 class Recalling(CodePolicy):
@@ -158,7 +161,7 @@ def test_a_target_without_a_tokenizer_replaces() -> None:
     target = Recalling(2)
     target.signature = replace(target.signature, codes=None)
     engine = Engine(TargetVerifier(target, "replace"), SEED)
-    assert engine.verify(bare(), NOW_S).actions.size == HORIZON * 2
+    assert len(engine.verify(bare(), NOW_S).actions) == HORIZON * 2
     with pytest.raises(RequestError, match="must be none: the target has no tokenizer") as refusal:
         engine.verify(request_of(), NOW_S)
     assert refusal.value.fault is RequestFault.TOKENIZER_MISMATCH
@@ -172,7 +175,7 @@ def together(engine: Engine, requests: list[Request]) -> list[Reply]:
 
 def semantic(tmp_path: Path, **arguments: float) -> dict[str, Any]:
     """Arguments of a rule whose head says of every mismatch that it matters with a probability of a half."""
-    path, count = tmp_path / "head.safetensors", signs_of(Recalling(2).signature.codes, 2)
+    path, count = tmp_path / "head.safetensors", signs_of(CODES, 2)
     zeros = np.zeros(count)
     save_semantic_head(path, SemanticHead(zeros, np.ones(count), zeros, np.zeros(1)))
     return {"file": str(path), **arguments}

@@ -14,6 +14,7 @@ from adahi_ros.core.randomness import STEPS_PER_REFILL
 from adahi_ros.core.signature import Observations
 from adahi_ros.policies.interface import Policy, fingerprint_of
 from adahi_ros.policies.slowed import SlowedPolicy
+from adahi_ros.policies.vqbet.code_policy import CodePolicy
 from adahi_ros.protocol.request import RequestError, RequestFault, sent_codes
 from adahi_ros.server.verifier import (
     AGREEMENTS,
@@ -69,7 +70,7 @@ def test_the_fingerprint_is_of_the_weights_whatever_wraps_the_policy(
     for made in (policy, SlowedPolicy(policy, 0.0, lambda _: None)):
         assert TargetVerifier(made, "speculative", temperature=0.5).terms.fingerprint == own
         assert TargetVerifier(made, "replace", agreement="choose").terms.fingerprint == own
-    policy.weights_known = False  # type: ignore[attr-defined]
+    policy.weights_known = False
     for made in (policy, SlowedPolicy(policy, 0.0, lambda _: None)):
         assert TargetVerifier(made, "replace", agreement="choose").terms.fingerprint == ""
 
@@ -193,11 +194,11 @@ def test_wrong_settings_are_refused(fixed_policy: Callable[..., Policy]) -> None
     TargetVerifier(policy, rule="replace")
 
 
-def test_what_the_target_makes_nothing_finite_of_is_refused(fixed_policy: Callable[..., Policy]) -> None:
+def test_what_the_target_makes_nothing_finite_of_is_refused(fixed_policy: Callable[..., CodePolicy]) -> None:
     policy = fixed_policy(TARGET)
     prediction = policy.predict(np.zeros((1, 2, 3)), np.zeros((1, 1)))
     broken = replace(prediction, offsets=np.full_like(prediction.offsets, np.nan))
-    policy.predict = lambda windows, goals: broken  # type: ignore[method-assign]
+    policy.predict = lambda windows, goals: broken
     asked, draws = request(np.array([[0, 0]])), np.zeros((1, 2, 2))
     with pytest.raises(RequestError, match=r"^observation_window: so far") as refused:
         TargetVerifier(policy).verify(asked, draws)

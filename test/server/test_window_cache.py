@@ -32,7 +32,7 @@ class ByteEncoder:
         if len(jpeg) != 4:
             raise ValueError(f"data: {len(jpeg)} bytes, must be 4")
         self.encoded.append(jpeg)
-        return np.float32([jpeg[0], jpeg[1]]) / 2
+        return np.array([jpeg[0], jpeg[1]], np.float32) / 2
 
 
 class Camera:
@@ -367,7 +367,7 @@ def test_garbage_is_refused_or_makes_a_finite_window(
 
 def pictured(step: int, size: int = 100) -> WireWindow:
     """A whole window of one observation with one image of so many bytes."""
-    return WireWindow(WHOLE, WireRows(np.float32([step]).tobytes(), images=(bytes(size),)), b"")
+    return WireWindow(WHOLE, WireRows(np.float32(step).tobytes(), images=(bytes(size),)), b"")
 
 
 def test_images_of_all_robots_together_are_bounded() -> None:

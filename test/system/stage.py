@@ -44,8 +44,12 @@ PATIENT: Mapping[str, Any] = {
 
 def reliable_input(*topics: str) -> dict[str, Any]:
     """Return the parameter that loses no message of these topics."""
-    reliable = {"subscription": {"reliability": "reliable", "depth": 100}}
-    return {f"/{topic}": reliable for topic in ("joint_states", "task_state", *topics)}
+    return {
+        f"/{topic}": {
+            "subscription": {"reliability": "reliable", "depth": 100}
+        }  # each its own: no alias in YAML
+        for topic in ("joint_states", "task_state", *topics)
+    }
 
 
 class Stage:
@@ -209,7 +213,11 @@ class Robot:
             return any(record.episode == episode for record in self.steps)
 
         self.stage.wait(answered, "first status")
-        self.command_to(self.show(episode, 0))  # one writer, in order: no other command is in flight
+
+    def show_until_commanded(self, episode: int) -> None:
+        """Show step 0 of an episode until there is a command for it, and no other one in flight."""
+        self.show_until_answered(episode)
+        self.command_to(self.show(episode, 0))  # one writer, in order
 
 
 def describe_policy(path: Path) -> DescribeTarget.Response:
@@ -321,6 +329,6 @@ class Scene:
         """Begin an episode whose step 0 is a draft, so that whatever comes next is step 1."""
         self._episode += 1
         assert not self.set(gate__name="never")
-        self.robot.show_until_answered(self._episode)
+        self.robot.show_until_commanded(self._episode)
         assert not self.set(gate__name="always")
         return self._episode

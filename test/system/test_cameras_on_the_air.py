@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,7 @@ from test.system.stage import Stage
 
 SEED = 5
 H, S, CAMERAS, STEPS = 3, 2, 2, 5
-AIM = np.float32([0.1, -0.1])
+AIM = np.array([0.1, -0.1], np.float32)
 SIZE = (12, 16)
 
 
@@ -158,7 +159,7 @@ def test_the_target_sees_what_was_meant(
         request = VerificationRequest(seen, Proposal(np.zeros((1, 0, 2), np.float32), drawn))
         outcomes: list[Outcome] = []
         pending = end.submit(Request.of(request.draft, 2, step, wire), outcomes.append)
-        stage.wait(lambda outcomes=outcomes: bool(outcomes), "reply")
+        stage.wait(partial(bool, outcomes), "reply")
         got = outcomes[0].verification
         assert got is not None, outcomes[0].message
         expected = judge.verify(request, verification_uniforms(SEED, "robot", 2, step, 2))
@@ -215,6 +216,7 @@ def test_what_is_no_image_is_refused(
     stage: Stage, verifier: Any, target: Policy, data: bytes, message: str
 ) -> None:
     verify = stage.client(VerifyDraft, "verify_draft", qos_profile=verify_qos("reliable"))
+    assert target.signature.codes is not None
     request = VerifyDraft.Request(
         protocol=PROTOCOL_VERSION,
         robot_id="stranger",

@@ -78,7 +78,7 @@ def watched(stage: Stage, exported: Path, limits: Path) -> Iterator[Watched]:
     )
     watched = Watched(stage, Robot(stage), process)
     stage.activate()
-    watched.robot.show_until_answered(1)
+    watched.robot.show_until_commanded(1)
     yield watched
     stage.processes.end()
     assert process.exit_code == 0

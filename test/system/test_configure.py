@@ -135,7 +135,7 @@ def test_a_robot_that_counts_episodes_has_new_draws_when_reconfigured(
 
     for times in (1, 2):
         assert stage.change_state("configure")
-        stage.wait(lambda times=times: len(counted_from()) == times, "the first episode")
+        stage.wait(lambda: bool(counted_from()[times - 1 :]), "the first episode")  # noqa: B023
         assert stage.change_state("cleanup")
     put_right(stage, "first_episode", 5)
     assert stage.change_state("configure")

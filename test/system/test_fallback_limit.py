@@ -32,7 +32,7 @@ def test_a_robot_without_its_target_is_held_and_goes_on_when_that_is_there(
     )
     robot = Robot(stage)
     stage.activate()
-    robot.show_until_answered(1)
+    robot.show_until_commanded(1)
 
     for _ in range(LIMIT + 2):
         robot.next()

@@ -70,7 +70,7 @@ def test_a_gripper_gets_goals_and_is_held_with_the_arm(stage: Stage, exported: P
     robot = Robot(stage)
     set_enabled = stage.client(SetBool, "draft_policy/set_enabled")
     stage.activate()
-    robot.show_until_answered(1)
+    robot.show_until_commanded(1)
     stage.wait(lambda: bool(gripper.handles), "a goal")
     record = robot.answer_to(1, 0)
     assert gripper.positions[0] == pytest.approx(record.action[1])

@@ -56,6 +56,8 @@ def test_a_robot_without_the_encoders_network_acts_as_the_rollout(tmp_path: Path
     assert [row.reason for row in run.steps] == [Reason.NONE] * len(log.action)
     assert [row.transmitted for row in run.steps] == log.transmitted[:, 0].tolist()
     assert 0 < sum(row.transmitted for row in run.steps) < len(run.steps)
-    executed = np.clip(log.action[:, 0], *np.float32([world.spec.action_low, world.spec.action_high]))
-    np.testing.assert_array_equal(np.float32([row.action for row in run.steps]), executed)
+    executed = np.clip(
+        log.action[:, 0], *np.array([world.spec.action_low, world.spec.action_high], np.float32)
+    )
+    np.testing.assert_array_equal(np.array([row.action for row in run.steps], np.float32), executed)
     assert all(row.request_bytes > SMALLEST_JPEG for row in run.steps if row.transmitted)

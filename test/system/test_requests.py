@@ -190,10 +190,13 @@ def test_no_request_is_an_internal_error(
 
 
 def test_a_window_may_be_sent_as_what_is_new_after_an_earlier_one(ask: Ask, good: dict[str, Any]) -> None:
-    window, goal = np.float32(good["observation_window"]).reshape(3, 6), np.float32(good["goal"])
+    window, goal = (
+        np.array(good["observation_window"], np.float32).reshape(3, 6),
+        np.array(good["goal"], np.float32),
+    )
     rows = WireWindow.of(window, goal).rows.digests(3)
     base = {"base_window": window_digest(rows, goal.tobytes())}
-    newest = np.float32([0.5, 0.25, 0.125, 1.0, 2.0, 4.0])
+    newest = np.array([0.5, 0.25, 0.125, 1.0, 2.0, 4.0], np.float32)
     whole = [*good["observation_window"][6:], *newest.tolist()]
     stranger = ask(VerifyDraft.Request(**{**good, **base, "robot_id": "other", "observation_window": newest}))
     assert (stranger.status, stranger.message[:11]) == (RequestFault.WINDOW_UNKNOWN, "base_window")

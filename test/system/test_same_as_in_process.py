@@ -68,8 +68,10 @@ def test_lockstep_over_dds_equals_the_rollout(histories: Path, rule: str, name: 
         assert [row.step for row in rows] == list(range(len(log.action))) == list(range(outcome.steps))
         assert all(row.reason is Reason.NONE for row in rows)
         # The robot's limits are the task's: what the world would clip is not sent.
-        executed = np.clip(log.action[:, 0], *np.float32([world.spec.action_low, world.spec.action_high]))
-        np.testing.assert_array_equal(np.float32([row.action for row in rows]), executed)
+        executed = np.clip(
+            log.action[:, 0], *np.array([world.spec.action_low, world.spec.action_high], np.float32)
+        )
+        np.testing.assert_array_equal(np.array([row.action for row in rows], np.float32), executed)
         assert [row.transmitted for row in rows] == log.transmitted[:, 0].tolist()
         assert 0 < sum(row.transmitted for row in rows) < len(rows)
         for row, accepted in zip(rows, log.accepted[:, 0], strict=True):

@@ -49,6 +49,11 @@ class Pilot:
     def send(self, names: Sequence[str], positions: np.ndarray, stamp_ns: int) -> None:
         self.command_out.publish(trajectory(names, positions, stamp_ns))
 
+    def await_states(self, count: int, what: str) -> None:
+        """Wait for so many states from now on."""
+        most = len(self.states) + count
+        self.stage.wait(lambda: len(self.states) >= most, what)
+
     def _is_newest(self, episode: int, step: int) -> bool:
         newest = self.states[-1:]
         return bool(newest) and (newest[0].episode_id, newest[0].step_id) == (episode, step)
@@ -79,8 +84,7 @@ def send_garbage(pilot: Pilot) -> None:
     ):
         stamp = from_stamp(pilot.state(FIRST_EPISODE, 0).header.stamp)
         pilot.send(bad_names, positions, stamp + delay_ns)
-        seen = len(pilot.states)
-        pilot.stage.wait(lambda seen=seen: len(pilot.states) > seen + 1, f"state after command {index}")
+        pilot.await_states(2, f"state after command {index}")
         assert pilot.states[-1].step_id == 0
     empty = trajectory(names, good, from_stamp(pilot.states[-1].header.stamp))
     empty.points = []
@@ -129,8 +133,7 @@ def test_real_time(stage: Stage) -> None:
     pilot.send(pilot.names, good, stamp + 3_600_000_000_000)
     stage.wait(lambda: "ignored command" in pilot.process.output, "warning of a command from the future")
     assert "s in the future, must be at most 0.15 s" in pilot.process.output
-    seen = len(pilot.states)
-    stage.wait(lambda: len(pilot.states) > seen + 2, "states after it")
+    pilot.await_states(3, "states after it")
     assert pilot.states[-1].step_id == 0
     pilot.send(pilot.names, good, 0)
     stage.wait(lambda: "holding still" in pilot.process.output, "warning of no command")
@@ -293,13 +296,17 @@ def test_a_camera_is_shown_in_place_of_the_state(stage: Stage) -> None:
     world.reset(SEED, [FIRST_EPISODE])
     images: list[Image] = stage.received(Image, "camera/image_raw", BEST_EFFORT)
     pilot = Pilot(stage, task="ball_camera", lockstep=True, wait_for_subscribers=1)
+
+    def image_at(stamp: Any) -> Image:
+        stage.wait(lambda: any(image.header.stamp == stamp for image in images), "its image")
+        return next(image for image in images if image.header.stamp == stamp)
+
     for step in range(3):
         state = pilot.state(FIRST_EPISODE, step)
         assert not state.state
         assert list(state.goal) == world.goal[0].tolist()
         stamp = state.header.stamp
-        stage.wait(lambda stamp=stamp: any(image.header.stamp == stamp for image in images), "its image")
-        image = next(image for image in images if image.header.stamp == stamp)
+        image = image_at(stamp)
         shown = np.frombuffer(image.data, np.uint8).reshape(image.height, image.width, 3)
         np.testing.assert_array_equal(shown, world.images[0])  # type: ignore[attr-defined]
         action = np.array([0.1, -0.05])

@@ -87,10 +87,10 @@ def test_a_robot_executes_plans_of_a_policy_server_that_restarts(
     assert (record.verified, record.reason) == (True, Reason.NONE), record.message
     heard = policy.heard[-1]
     assert heard["prompt"] == TOLD
-    np.testing.assert_array_equal(heard["observation/state"], np.float32(JOINTS))
+    np.testing.assert_array_equal(heard["observation/state"], np.array(JOINTS, np.float32))
     assert heard["observation/image"].shape == PICTURE.shape
     np.testing.assert_allclose(heard["observation/image"], PICTURE, atol=4)  # it went as JPEG
-    np.testing.assert_array_equal(np.float32(record.action), plan_of(heard)[0])
+    np.testing.assert_array_equal(np.array(record.action, np.float32), plan_of(heard)[0])
 
     policy.stop()
     lost = [seeing.next() for _ in range(HORIZON + 1)]
@@ -98,7 +98,7 @@ def test_a_robot_executes_plans_of_a_policy_server_that_restarts(
     refused = [each for each in lost if each.reason is Reason.REFUSED]
     assert re.search(LOST, refused[0].message)
     for ahead in range(1, HORIZON):  # it goes on by its plan, and is held when there is no more of it
-        np.testing.assert_array_equal(np.float32(lost[ahead - 1].action), plan_of(heard)[ahead])
+        np.testing.assert_array_equal(np.array(lost[ahead - 1].action, np.float32), plan_of(heard)[ahead])
     assert [each.action for each in lost[HORIZON - 1 :]] == [(), ()]
 
     policy.start()
@@ -109,7 +109,7 @@ def test_a_robot_executes_plans_of_a_policy_server_that_restarts(
         return seen[-1].verified
 
     stage.wait(verified_again, "a verified step")
-    np.testing.assert_array_equal(np.float32(seen[-1].action), plan_of(policy.heard[-1])[0])
+    np.testing.assert_array_equal(np.array(seen[-1].action, np.float32), plan_of(policy.heard[-1])[0])
     assert "Traceback" not in verifier.output
 
 

@@ -85,8 +85,8 @@ def calibrate(
     json_file: options.JsonFile = None,
 ) -> None:
     """Measure how deviation tells rejection; write thresholds as a ROS parameter file."""
-    from adahi_ros.lab.calibration.bag_calibration import CalibratedRobot, calibrate_bags
-    from adahi_ros.lab.calibration.calibrate import RATE, node_parameters
+    from adahi_ros.lab.calibration.bag_calibration import calibrate_bags
+    from adahi_ros.lab.calibration.calibrate import Wanted, node_parameters
     from adahi_ros.lab.calibration.calibrate import calibrate as run
     from adahi_ros.lab.calibration.robot_file import RobotFile
     from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
@@ -97,8 +97,16 @@ def calibrate(
         options.left_out(f"rejection ({rejection}) is given", rate=rate)
     if bag:
         options.left_out("a bag is given", task=task, rejection=rejection, checkpoints=checkpoints)
-        file = None if params is None else RobotFile.read(options.existing("--params", params), namespace)
-        robot = CalibratedRobot(contract, draft, target, instruction, file)
+        robot = RobotFile.absent()
+        if params is not None:
+            robot = RobotFile.read(options.existing("--params", params), namespace)
+        else:
+            for option, value in (("contract", contract), ("draft", draft)):
+                if value is None:
+                    raise ValueError(
+                        f"{option}: none, must be given with a bag, or be in the file of --params"
+                    )
+        robot = robot.with_options(contract, draft, target, instruction)
         name = robot.robot_type
         for option, path in zip(("--draft", "--target"), robot.policies, strict=True):
             options.policy_there(option, path)
@@ -113,24 +121,23 @@ def calibrate(
     picture = options.picture_or_default(picture, f"calibration-{name}")
     options.tried("--out", out)
     verifier: Mapping[str, object] = {}
+    wanted = Wanted(rate, smoothing, normalization, draft_temperature, rejection)
     with console.status("calibrating") as status:
 
         def tell(line: str) -> None:
             status.update(f"calibrating: {line}")
 
         if bag:
-            how = rate, seed, smoothing, normalization, draft_temperature
             found, node, verifier = calibrate_bags(
-                robot, bag, namespace, backend, *how, say if incomplete else None, planned(status), tell
+                *(robot, bag, namespace, backend, wanted, seed),
+                say if incomplete else None,
+                planned(status),
+                tell,
             )
         else:
             assert task is not None
             files = PolicyFiles(folder_of(task, checkpoints), backend)
-            temperature = 1.0 if draft_temperature is None else draft_temperature
-            deviation = smoothing, normalization, temperature, rejection
-            found = run(
-                task, files, RATE if rate is None else rate, seed, episodes, *deviation, workers, tell
-            )
+            found = run(task, files, wanted, seed, episodes, workers, tell)
             node = node_parameters(
                 task, f"{name}/draft" if checkpoints is None else str((checkpoints / "draft").resolve())
             )
@@ -182,7 +189,7 @@ def calibration_for(
         ValueError: nobody gave a file or a rate, none is shipped, and a method has a threshold.
     """
     from adahi_ros.gates.parameter_file import load_calibration
-    from adahi_ros.lab.calibration.calibrate import EPISODES
+    from adahi_ros.lab.calibration.calibrate import Wanted
     from adahi_ros.lab.calibration.calibrate import calibrate as run
     from adahi_ros.lab.evaluation.loaded_policies import check_fits
     from adahi_ros.lab.methods.file_methods import is_file_method
@@ -204,18 +211,11 @@ def calibration_for(
         return found
     drafting = not all(METHODS[method].by_plans for method in methods)
     every = [*METHODS, *methods] if policies.share_codes and drafting else methods
+    wanted = Wanted.as_in(found, own if unchanged else every, rate, draft_temperature)
     with console.status("recalibrating") as status:
         made = run(
-            task,
-            files,
-            found.transmission_rate if rate is None else rate,
-            seed,
-            EPISODES,
-            found.smoothing,
-            found.normalization,
-            found.draft_temperature if draft_temperature is None else draft_temperature,
+            *(task, files, wanted, seed),
             workers=workers,
             say=lambda line: status.update(f"recalibrating: {line}"),
-            methods=own if unchanged else every,
         )
     return replace(found, thresholds={**made.thresholds, **found.thresholds}) if unchanged else made

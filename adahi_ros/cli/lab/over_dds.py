@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +14,7 @@ from typer import Option
 from adahi_ros.cli import options
 from adahi_ros.cli.lab.calibration import calibration_for
 from adahi_ros.cli.lab.comparison import comparison_figures
+from adahi_ros.cli.lab.run_report import report_bags
 from adahi_ros.cli.lab.task_options import TaskName, Workers, file_name, folder_of
 from adahi_ros.cli.terminal import console, own_name, say, write_json
 
@@ -55,6 +59,9 @@ def demo(
         ),
     ] = None,
     picture: Annotated[Path | None, options.picture("demo-TASK")] = None,
+    report: Annotated[
+        bool, Option("--report", help="Record a bag of each method, and write an interactive report.")
+    ] = False,
     rate: options.Rate = None,
     draft_temperature: options.DraftTemperature = None,
     calibration: options.CalibrationFile = None,
@@ -72,7 +79,7 @@ def demo(
     from adahi_ros.lab.methods.dds_method import goes_ahead, node_parameters
     from adahi_ros.lab.methods.methods import METHODS, for_task, on_task, parse_methods
     from adahi_ros.lab.methods.recommended import default_methods
-    from adahi_ros.lab.nodes.dds_run import run_over_dds
+    from adahi_ros.lab.nodes.dds_run import contract_of, run_over_dds
     from adahi_ros.lab.nodes.domain import exclusive_domain
     from adahi_ros.lab.reporting.live_view import LiveView
     from adahi_ros.lab.reporting.run_figure import draw_run
@@ -98,6 +105,7 @@ def demo(
     at_most_s = START_S * len(names) + episodes * sum(by_clock.values()) * spec.max_steps / rate_hz
     say(f"{task}: {', '.join(names)}; {episodes} episodes each, at most {max(1, round(at_most_s / 60))} min")
     runs, figures = {}, {}
+    bags, contract = _bags(picture, name_of_files, names) if report else {}, task
     with exclusive_domain() as domain:  # one for all methods, so that who watches goes on watching
         watch = f"{own_name()} top --domain {domain}"
         say(f"robot, draft policy and target verifier are starting; watch it: {watch}")
@@ -105,9 +113,18 @@ def demo(
         for name, method in ways.items():
             wait_s = deadline_s or (1 / rate_hz if by_clock[name] else LOCKSTEP_DEADLINE_S)
             draft, target = node_parameters(name, task, files, found, wait_s)
+            contract = contract_of(task, draft)
             with LiveView(console, name, episodes) as view:
                 runs[name] = run_over_dds(
-                    task, draft, target, seed, numbers, not by_clock[name], view.show, domain=domain
+                    task,
+                    draft,
+                    target,
+                    seed,
+                    numbers,
+                    not by_clock[name],
+                    view.show,
+                    domain=domain,
+                    bag=bags.get(name),
                 )
             figures[name] = {
                 "gate": draft["gate.name"],
@@ -127,9 +144,19 @@ def demo(
     write_json(json_file, comparison_figures(task, seed, episodes, found, policies, figures))
     draw_run(task, seed, runs, figures, picture)
     say(f"picture: {picture}")
+    if bags:
+        page = picture.with_name(f"demo-{name_of_files}.html")
+        report_bags(list(bags.values()), page, contract)
+        say(f"report: {page}")
     say(f"next: {own_name()} evaluate {task}  # more methods, in one process and without ROS")
     say(f"      {own_name()} methods  # what each method does, and what it costs the robot")
     say("      docs/how_to/run_lerobot.md    # your own policy on your own arm")
+
+
+def _bags(picture: Path, task: str, names: Sequence[str]) -> dict[str, Path]:
+    """Return where the bag of each method goes: a new folder beside the picture."""
+    folder = picture.with_name(f"demo-{task}-{datetime.now():%Y%m%d-%H%M%S}")
+    return {name: folder / re.sub(r"[^\w.-]+", "_", name) for name in names}
 
 
 def _crossed(figures: Figures) -> str:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from typer import Argument, Option
+from typer import Option
 
 from adahi_ros.cli import options
 from adahi_ros.cli.lab import measuring
@@ -264,45 +264,6 @@ def measured_over_dds(folder: Path | None, task: str) -> dict[str, Any]:
     except (ValueError, LookupError, TypeError) as error:
         raise ValueError(f"{path}: not what 'adahi demo --json' writes ({error!r})") from None
     return methods
-
-
-def report(
-    source: Annotated[
-        Path, Argument(help="Folder of 'adahi table' and 'adahi figures', or a bag with draft_status.")
-    ] = Path("results/paper"),
-    out: Annotated[
-        Path | None, Option(help="File to write. Default: FOLDER/report.html; of a bag, BAG.html beside it.")
-    ] = None,
-    namespace: options.Namespace = "",
-    incomplete: options.Incomplete = False,
-    json_file: options.JsonFile = None,
-) -> None:
-    """Write one self-contained HTML file: of tables and pictures, or of a run that a bag holds."""
-    from adahi_ros.bags.bag_files import is_bag
-    from adahi_ros.lab.reporting.report import REPORT, write_report
-
-    if is_bag(source):
-        path = out if out is not None else source.with_name(f"{source.name}.html")
-        _report_bag(source, options.tried("--out", path), namespace, incomplete, json_file)
-    else:
-        path = out if out is not None else source / REPORT
-        write_report(source, options.tried("--out", path))
-    say(f"report: {path}, {path.stat().st_size / 1e6:.1f} MB")
-
-
-def _report_bag(bag: Path, path: Path, namespace: str, incomplete: bool, json_file: Path | None) -> None:
-    from adahi_ros.lab.calibration.bag_run import bag_run_figures, read_run
-    from adahi_ros.lab.reporting.bag_report import write_bag_report
-
-    run = read_run(bag, namespace, say if incomplete else None)
-    found = bag_run_figures(run)
-    write_json(json_file, found)
-    write_bag_report(run, found, bag, command_line(), path)
-    fallbacks = ", ".join(f"{count} {reason}" for reason, count in found["fallbacks"].items()) or "none"
-    say(
-        f"{bag}: {found['steps']} steps in {found['duration_s']:.1f} s, TR {found['transmission_rate']:.3f}, "
-        f"fallbacks: {fallbacks}, p95 {found['total_ms']['p95']:.2f} ms"
-    )
 
 
 def measure_literature(

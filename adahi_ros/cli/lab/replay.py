@@ -78,12 +78,12 @@ def replay(
 ) -> None:
     """Tell what each method would have done and cost at recorded observations, without a robot."""
     from adahi_ros.bags.bag_files import closed, files_of
-    from adahi_ros.contract.parsing import contract_path, load_contract
-    from adahi_ros.lab.calibration.replay import calibration_of, goes_by_plans, load_pair
+    from adahi_ros.contract.parsing import load_contract
+    from adahi_ros.lab.calibration.replay import calibration_of, load_pair
     from adahi_ros.lab.calibration.replay import replay as run
-    from adahi_ros.lab.calibration.replayed_targets import asked_of, asked_once, observed
     from adahi_ros.lab.calibration.robot_file import RobotFile
     from adahi_ros.lab.link.link_profile import profile_named
+    from adahi_ros.lab.methods.methods import METHODS as NAMED
     from adahi_ros.lab.methods.methods import parse_methods
     from adahi_ros.lab.reporting.bag_tables import replay_table
     from adahi_ros.lab.reporting.replay_figure import draw_replay
@@ -96,40 +96,28 @@ def replay(
     )
     read = None if contract is None else load_contract(contract)
     told = RobotFile.read(_parameter_file(params, read), namespace)
-    read = told.contract if read is None else read  # none where it names joints instead
+    robot = told.with_options(contract, draft, target, instruction)
+    read = robot.contract  # none where the file names joints instead
     if read is not None and read.cameras:
         options.policy_there("contract: encoder", named(read.encoder, ENCODERS))
-    robot_type = told.robot_type if read is None else read.robot_type
-    best = told.by_plans
-    if draft is None:
-        draft = options.policy_there(f"{told.path}: checkpoint", told.draft)
-    draft = options.policy_there("--draft", draft)
-    target = options.policy_there("--target", told.target_of(draft) if target is None else target)
+    best, (draft_there, target_there) = told.by_plans, robot.policies
+    options.policy_there(f"{told.path}: checkpoint" if draft is None else "--draft", draft or draft_there)
+    options.policy_there("--target", target or target_there)
     by_plans: tuple[Path | None, Path | None] = (None, None)
-    if best is not None if names is None else any(map(goes_by_plans, names)):
-        by_plans = _plans(told, draft, plans)
-    jpeg = told.jpeg
-    thresholds = _thresholds(calibration, told, robot_type)
+    if best is not None if names is None else any(NAMED[name].by_plans for name in names):
+        by_plans = _plans(told, draft_there, plans)
+    thresholds = _thresholds(calibration, told, robot.robot_type)
     for bag in bags:
         files_of(bag) if incomplete else closed(bag)
 
-    pair = load_pair(draft, target, backend)
-    if read is None:
-        read = told.contract_of(pair.draft.signature)
+    pair = load_pair(draft_there, target_there, backend)
     if names is None:
         usual = _usual(pair.share_codes, thresholds is not None)
         names = parse_methods(usual if best is None else f"best,{usual}")
-    calibrated = calibration_of(thresholds, robot_type, pair, names)
-    said_in = told.said_in if contract is None else contract_path(contract)
+    calibrated = calibration_of(thresholds, robot.robot_type, pair, names)
     with console.status("reading") as status:
-        seen = observed(
-            pair,
-            asked_of(bags, read, said_in, namespace, target, pair.target, backend, seed=seed, jpeg=jpeg),
-            instruction or (told.instruction if pair.target.signature.instruction else ""),
-            draft.parent if plans is None else plans,
-            asked_once(target, pair.target.signature),
-            by_plans,
-            keep_failures,
+        seen = robot.observed(
+            *(pair, bags, namespace, backend, seed, by_plans, plans, keep_failures),
             say if incomplete else None,
             planned(status),
         )
@@ -152,7 +140,7 @@ def replay(
         {
             "bags": list(map(str, bags)),
             "cut_off": [each["cut_off"] for each in seen.bags if "cut_off" in each],
-            "robot_type": read.robot_type,
+            "robot_type": robot.robot_type,
             "episodes": len(recorded),
             "steps": len(recorded.observations),
             "seed": seed,
@@ -162,7 +150,7 @@ def replay(
             "methods": found.figures,
         },
     )
-    draw_replay(found, read.rate_hz, profile, picture)
+    draw_replay(found, robot.contract_of(pair.draft.signature).rate_hz, profile, picture)
     say(f"picture: {picture}")
 
 
@@ -187,8 +175,7 @@ def _parameter_file(params: Path | None, read: Contract | None) -> Path:
 
 def _plans(told: RobotFile, draft: Path, folder: Path | None) -> tuple[Path | None, Path | None]:
     """Return the target that plans and the corrector of its plans; None for what is not there."""
-    from adahi_ros.lab.calibration.replay import plans_in
-    from adahi_ros.lab.evaluation.loaded_policies import PLANS
+    from adahi_ros.lab.evaluation.loaded_policies import PLANS, plans_in
 
     if folder is not None:
         found = plans_in(folder.expanduser())

@@ -32,7 +32,8 @@ from adahi_ros.lab.figures import Figures
 from adahi_ros.lab.link.emulator import EmulatedLink, emulated_link
 from adahi_ros.lab.link.link_measurement import round_trips_ms
 from adahi_ros.lab.link.link_profile import profile_named
-from adahi_ros.lab.methods.dds_method import goes_ahead, goes_by_plans, node_parameters
+from adahi_ros.lab.methods.dds_method import goes_ahead, node_parameters
+from adahi_ros.lab.methods.methods import on_task
 from adahi_ros.lab.tasks import make
 from adahi_ros.policies.vqbet.growth import grown_policies
 from adahi_ros.policies.vqbet.vqbet_checkpoint import load_checkpoint
@@ -115,7 +116,7 @@ def measure_latency(
     deadline_s = DEADLINE_SHARE / rate_hz if real_time else DEADLINE_S
     nodes = {
         method: node_parameters(
-            method, task, trained if goes_by_plans(method, task) else files, found, deadline_s
+            method, task, trained if on_task(method, task).by_plans else files, found, deadline_s
         )
         for method in methods
     }

@@ -146,10 +146,7 @@ def _told(path: Path, namespace: str, on_loss: OnLoss | None) -> _Told:
             if risen and last is not None:
                 told.intervened.add(last)
             continue
-        try:
-            step = step_record(received.message)
-        except ValueError as error:
-            raise BagError(f"{path}: draft_status: step {len(told.steps)}, {error}") from None
+        step = step_record(received.message, path, len(told.steps))
         last = step.stamp_ns
         told.steps[last] = step
         if risen:

@@ -56,9 +56,16 @@ class BagRun:
     loss: str = ""
 
 
-def step_record(message: Any) -> StepRecord:
-    """Return a control step of a DraftStatus message."""
-    return StepRecord.told(message, stamp_ns(message.header.stamp))
+def step_record(message: Any, path: Path, number: int) -> StepRecord:
+    """Return a control step, the one of this number, of a DraftStatus message of a bag.
+
+    Raises:
+        BagError: it is none.
+    """
+    try:
+        return StepRecord.told(message, stamp_ns(message.header.stamp))
+    except ValueError as error:
+        raise BagError(f"{path}: draft_status: step {number}, {error}") from None
 
 
 def read_run(path: Path, namespace: str = "", on_loss: OnLoss | None = None) -> BagRun:
@@ -82,10 +89,7 @@ def read_run(path: Path, namespace: str = "", on_loss: OnLoss | None = None) -> 
     for received in read_bag(path, DRAFT_STATUS, BESIDE_A_RUN, namespace, told):
         message = received.message
         if received.topic == "draft_status":
-            try:
-                steps.append(step_record(message))
-            except ValueError as error:
-                raise BagError(f"{path}: draft_status: step {len(steps)}, {error}") from None
+            steps.append(step_record(message, path, len(steps)))
         elif received.topic == "link_state":
             states.append((stamp_ns(message.header.stamp), message))
         elif received.topic == "safety_state":
@@ -135,15 +139,15 @@ def bag_run_figures(run: BagRun) -> dict[str, Any]:
         "reply_rate": len(verified) / max(1, sum(step.transmitted for step in steps)),
         "acceptance_rate": float(np.mean([all(step.accepted) for step in coded])) if coded else None,
         "fallbacks": dict(reasons),
-        "total_ms": _spread([step.total_ms for step in steps]),
-        "draft_ms": _spread([step.draft_ms for step in steps]),
-        "verify_ms": _spread([step.verify_ms for step in verified]),
-        "target_compute_ms": _spread([step.target_compute_ms for step in verified]),
-        "request_bytes": _spread([step.request_bytes for step in steps if step.request_bytes]),
-        "response_bytes": _spread([step.response_bytes for step in steps if step.response_bytes]),
-        "deviation": _spread([step.deviation for step in steps]),
-        "link_rtt_ms": _spread([sample.rtt_ms for sample in known]),
-        "link_loss": (_spread([sample.loss for sample in known]) or {}).get("mean"),
+        "total_ms": spread([step.total_ms for step in steps]),
+        "draft_ms": spread([step.draft_ms for step in steps]),
+        "verify_ms": spread([step.verify_ms for step in verified]),
+        "target_compute_ms": spread([step.target_compute_ms for step in verified]),
+        "request_bytes": spread([step.request_bytes for step in steps if step.request_bytes]),
+        "response_bytes": spread([step.response_bytes for step in steps if step.response_bytes]),
+        "deviation": spread([step.deviation for step in steps]),
+        "link_rtt_ms": spread([sample.rtt_ms for sample in known]),
+        "link_loss": (spread([sample.loss for sample in known]) or {}).get("mean"),
         "interventions": run.interventions,
         "cut_off": run.loss or None,
         "plan": _plan_figures(steps),
@@ -164,13 +168,8 @@ def _plan_figures(steps: Sequence[StepRecord]) -> dict[str, Any] | None:
         "proposer": planned[-1].proposer,
         "share": len(planned) / len(steps),
         "without_plan": len(steps) - len(planned),
-        "age": _spread([step.plan_age for step in planned]),
-        "correction": _spread([each for each in corrections if each is not None]),
-        "expected_error": _spread([step.expected_error for step in planned if step.expected_error != UNSAID]),
-        "requests_pending": _spread([step.requests_pending for step in planned]),
+        "age": spread([step.plan_age for step in planned]),
+        "correction": spread([each for each in corrections if each is not None]),
+        "expected_error": spread([step.expected_error for step in planned if step.expected_error != UNSAID]),
+        "requests_pending": spread([step.requests_pending for step in planned]),
     }
-
-
-def _spread(values: Sequence[float]) -> dict[str, float] | None:
-    """Return the spread of what is finite: a first deviation is not, nor all that strangers write."""
-    return spread([value for value in values if np.isfinite(value)])

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -184,36 +185,66 @@ def node_parameters(task: str, draft: str) -> dict[str, Any]:
     }
 
 
+@dataclass(frozen=True)
+class Wanted:
+    """What a calibration must reach, and how the action deviation is measured.
+
+    Attributes:
+        rate: transmission rate; None for the usual one.
+        smoothing: of the deviation's average; None takes what ranks rejections best.
+        normalization: of the deviation; None takes what ranks rejections best.
+        draft_temperature: at which the draft samples; None for 1.
+        rejection: a rejection probability to set the deviation's threshold at, by the better fit, instead of
+            at the rate; the other gates then get the rate that this one has.
+        methods: whose gates; None takes every gate that there is.
+    """
+
+    rate: float | None = None
+    smoothing: float | None = None
+    normalization: str | None = None
+    draft_temperature: float | None = None
+    rejection: float | None = None
+    methods: Sequence[str] | None = None
+
+    @classmethod
+    def as_in(
+        cls,
+        made: Calibration,
+        methods: Sequence[str],
+        rate: float | None = None,
+        draft_temperature: float | None = None,
+    ) -> Wanted:
+        """Return the settings of a calibration, with a rate or a temperature of one's own where given."""
+        rate = made.transmission_rate if rate is None else rate
+        temperature = made.draft_temperature if draft_temperature is None else draft_temperature
+        return cls(rate, made.smoothing, made.normalization, temperature, methods=methods)
+
+    def variants(self) -> list[Variant]:
+        """Return the forms of deviation to choose from."""
+        smoothings = SMOOTHINGS if self.smoothing is None else (self.smoothing,)
+        normalizations = NORMALIZATIONS if self.normalization is None else (self.normalization,)
+        return list(product(smoothings, normalizations))
+
+
 def calibrate(
     task: str,
     files: PolicyFiles,
-    rate: float,
+    wanted: Wanted,
     seed: int,
     episodes: int = EPISODES,
-    smoothing: float | None = None,
-    normalization: str | None = None,
-    draft_temperature: float = 1.0,
-    rejection: float | None = None,
     workers: int = 1,
     say: Say = lambda line: None,
-    methods: Sequence[str] | None = None,
 ) -> Calibration:
     """Calibrate the gates.
 
     Args:
         task: registry name.
         files: draft and target.
-        rate: transmission rate to reach.
+        wanted: what is to be reached.
         seed: of the calibration episodes, which are of numbers that no evaluation uses.
         episodes: how many.
-        smoothing: of the deviation's average; None takes what ranks rejections best.
-        normalization: of the deviation; None takes what ranks rejections best.
-        draft_temperature: at which the draft samples.
-        rejection: a rejection probability to set the deviation's threshold at, by the better fit,
-            instead of at the rate; the other gates then get the rate that this one has.
         workers: processes.
-        say: told what is being done.
-        methods: whose gates; None takes every gate that there is.
+        say: receives what is being done.
 
     Raises:
         ValueError: names the field, the value and what was allowed.
@@ -225,22 +256,11 @@ def calibrate(
     def run(calibration: Calibration, method: str) -> Log:
         return play_all(Comparison(task, files, calibration, seed), [method], numbers, workers)[method].log
 
-    policies, name = files.load(), make(task).spec.name
-    return calibrate_by(
-        run, policies, name, rate, smoothing, normalization, draft_temperature, rejection, say, methods
-    )
+    return _calibrate(run, files.load(), make(task).spec.name, wanted, say)
 
 
 def calibrate_recorded(
-    policies: Policies,
-    recorded: Trajectories,
-    rate: float,
-    seed: int,
-    smoothing: float | None = None,
-    normalization: str | None = None,
-    draft_temperature: float = 1.0,
-    say: Say = lambda line: None,
-    methods: Sequence[str] | None = None,
+    policies: Policies, recorded: Trajectories, wanted: Wanted, seed: int, say: Say = lambda line: None
 ) -> Calibration:
     """Calibrate the gates in open loop, on recorded observations.
 
@@ -253,56 +273,39 @@ def calibrate_recorded(
 
     def run(calibration: Calibration, method: str) -> Log:
         bench = Bench(recorded.task, policies, calibration)
-        world, episodes = RecordedWorld(recorded), range(len(recorded))
-        return METHODS[method].run(bench, world, seed, episodes, lambda step: None)
+        return METHODS[method].run(bench, RecordedWorld(recorded), seed, range(len(recorded)))
 
-    return calibrate_by(
-        run, policies, recorded.task, rate, smoothing, normalization, draft_temperature, None, say, methods
-    )
+    return _calibrate(run, policies, recorded.task, wanted, say)
 
 
-def calibrate_by(
-    run: Callable[[Calibration, str], Log],
-    policies: Policies,
-    name: str,
-    rate: float,
-    smoothing: float | None,
-    normalization: str | None,
-    draft_temperature: float,
-    rejection: float | None,
-    say: Say,
-    methods: Sequence[str] | None = None,
+def _calibrate(
+    run: Callable[[Calibration, str], Log], policies: Policies, name: str, wanted: Wanted, say: Say
 ) -> Calibration:
     """Calibrate the gates on whatever a method can be run on: see `calibrate`, also for the errors.
 
-    What is its own: `run` runs a key of `METHODS` with a calibration, `policies` are draft and target,
-    and `name` is of the task, or the kind of robot.
+    Args:
+        run: runs a key of `METHODS` with a calibration.
+        policies: draft and target.
+        name: of the task, or the kind of robot.
+        wanted: what is to be reached.
+        say: receives what is being done.
     """
+    rejection, rate = wanted.rejection, RATE if wanted.rate is None else wanted.rate
     if rejection is None and not 0.0 < rate < 1.0:
         raise ValueError(f"rate: {rate}, must be between 0 and 1")
     if rejection is not None and not 0.0 <= rejection <= 1.0:
         raise ValueError(f"rejection: {rejection}, must be 0 to 1")
     if rejection is not None and not policies.share_codes:
         raise ValueError(f"rejection: {rejection}, must be left out where draft and target share no codes")
-    variants = [
-        (s, n)
-        for s in (SMOOTHINGS if smoothing is None else (smoothing,))
-        for n in (NORMALIZATIONS if normalization is None else (normalization,))
-    ]
-    for s, n in variants:
-        ControllerConfig(ThresholdedGate("always"), s, n, draft_temperature)  # checks them
-    base = Calibration(
-        task=name,
-        draft=policies.draft.digest,
-        target=policies.target.digest,
-        smoothing=variants[0][0],
-        normalization=variants[0][1],
-        draft_temperature=draft_temperature,
-        transmission_rate=rate,
-        thresholds={},
-    )
+    variants = wanted.variants()
+    temperature = 1.0 if wanted.draft_temperature is None else wanted.draft_temperature
+    for variant in variants:
+        ControllerConfig(ThresholdedGate("always"), *variant, temperature)  # checks them
+    digests = policies.draft.digest, policies.target.digest
+    base = Calibration(name, *digests, *variants[0], temperature, rate, thresholds={})
 
-    searched = searched_gates(methods_to_calibrate(policies) if methods is None else methods)
+    methods = methods_to_calibrate(policies) if wanted.methods is None else wanted.methods
+    searched = searched_gates(methods)
     judged = policies.share_codes and "deviation" in searched
     if judged:
         say("hybrid inference")
@@ -311,7 +314,7 @@ def calibrate_by(
         variant, held_out = best_variant(hybrid, scale, variants)
         curve = measure(hybrid, scale, *variant)
     else:
-        variant = smoothing or WITHOUT_CODES[0], normalization or WITHOUT_CODES[1]
+        variant = wanted.smoothing or WITHOUT_CODES[0], wanted.normalization or WITHOUT_CODES[1]
     base = replace(base, smoothing=variant[0], normalization=variant[1])
 
     def trial(gate: str, threshold: float) -> tuple[np.ndarray, float]:

@@ -22,9 +22,7 @@ from adahi_ros.lab.evaluation.step_latency import Costs, measure_costs, measure_
 from adahi_ros.lab.link.link_profile import LinkProfile
 from adahi_ros.lab.methods.methods import DRAFTLESS, METHODS, gates_of_methods
 from adahi_ros.lab.methods.recommended import BEST, Recommendation
-from adahi_ros.policies.backends import is_policy, load_policy
-from adahi_ros.policies.corrector.corrector import Corrector
-from adahi_ros.policies.corrector.corrector_checkpoint import load_corrector
+from adahi_ros.policies.backends import load_policy
 
 REPLAYED = ("adahi", "hybrid", "draft", "target", "random", "uncertainty")
 
@@ -48,44 +46,13 @@ class Replay:
     figures: dict[str, dict[str, Any]]
 
 
-def load_pair(draft: Path, target: Path | None, backend: str) -> Policies:
-    """Load a draft and its target, by default that beside it.
-
-    Args:
-        draft: FOLDER/NAME.
-        target: likewise.
-        backend: inference backend.
+def load_pair(draft: Path, target: Path, backend: str) -> Policies:
+    """Load a draft and its target, each FOLDER/NAME.
 
     Raises:
         ValueError: one cannot be loaded, or they do not belong together.
     """
-    paths = (draft, draft.with_name("target") if target is None else target)
-    policies = [load_policy(path.expanduser(), backend) for path in paths]
-    return Policies(policies[0], policies[1])
-
-
-def with_plans(pair: Policies, target: Path | None, corrector: Path | None, backend: str) -> Policies:
-    """Add a target that plans, and the corrector of its plans, where there are any.
-
-    Args:
-        pair: draft and target.
-        target: FOLDER/NAME; None without one.
-        corrector: likewise.
-        backend: inference backend.
-
-    Raises:
-        ValueError: one cannot be loaded or does not belong to the pair.
-    """
-    plans = load_policy(target, backend) if target is not None else None
-    mends = Corrector(load_corrector(corrector)) if corrector is not None else None
-    return replace(pair, plans=plans, corrector=mends)
-
-
-def plans_in(folder: Path) -> tuple[Path | None, Path | None]:
-    """Return the target that plans and the corrector of its plans in a folder; None for what is not there."""
-    paths = folder / "target", folder / "corrector"
-    target, corrector = (path if is_policy(path) else None for path in paths)
-    return target, corrector
+    return Policies(load_policy(draft.expanduser(), backend), load_policy(target.expanduser(), backend))
 
 
 def calibration_of(
@@ -96,18 +63,13 @@ def calibration_of(
     Raises:
         ValueError: it is of others, or there is none, and a method needs a threshold.
     """
-    needed = [name for name in gates_of_methods(names) if not goes_by_plans(name)]
+    needed = [name for name in gates_of_methods(names) if not METHODS[name].by_plans]
     if needed and found is None:
         raise ValueError(f"--calibration: none, must be given for {', '.join(needed)}")
     if needed and found is not None:
         check_fits(found, robot_type, policies)
         return found
     return Calibration(robot_type, policies.draft.digest, policies.target.digest, 0.5, "std", 1.0, 1.0, {})
-
-
-def goes_by_plans(name: str) -> bool:
-    """Whether a method, by name, needs a target that plans."""
-    return METHODS[name].by_plans
 
 
 def check_sizes(signature: Signature, recorded: Trajectories) -> None:
@@ -166,19 +128,18 @@ def replay(
     }
     thresholds = {name: method.threshold(bench) for name, method in methods.items()}
     costs = costs_of(measure_costs(policies.draft, policies.target))
-    plan_costs = measure_plan_costs(policies) if any(map(goes_by_plans, names)) else {}
+    plan_costs = measure_plan_costs(policies) if any(method.by_plans for method in methods.values()) else {}
     episodes, scale = range(len(recorded)), policies.draft.action_scale
     logs, latencies, figures = {}, {}, {}
     for name, method in methods.items():
         on_method(name)
         gate, threshold = thresholds[name]
-        log = method.run(bench, RecordedWorld(recorded), seed, episodes, lambda step: None)
+        log = method.run(bench, RecordedWorld(recorded), seed, episodes)
         spent, waited = costs, log
         if method.by_plans:
             spent = costs_of(plan_costs[method.proposer])
             waited = replace(log, transmitted=log.transmitted & (method.delay == 0))
         latency = simulated_latency(waited, name not in DRAFTLESS, spent, link, seed, episodes)
-        known = log.deviation[log.active & np.isfinite(log.deviation)]
         logs[name], latencies[name] = log, latency
         figures[name] = {
             "gate": gate,
@@ -190,7 +151,7 @@ def replay(
             "true_skip_ratio": true_skip_ratio(log.transmitted, log.accepted, log.active),
             "rejection_rate": (1.0 - log.accepted[log.active].mean(axis=0)).tolist(),
             "refused": int(log.refused[log.active].sum()),
-            "deviation": spread(known.tolist()),
-            "modelled_latency_ms": spread(latency[log.active].tolist()),
+            "deviation": spread(log.deviation[log.active]),
+            "modelled_latency_ms": spread(latency[log.active]),
         }
     return Replay(recorded, logs, latencies, costs, figures)

@@ -21,14 +21,11 @@ from adahi_ros.contract.contract import Contract
 from adahi_ros.core.signature import GOAL, IMAGE_FEATURES, OBSERVATION, Signature
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.lab.calibration.bag_plans import plan_bags
-from adahi_ros.lab.calibration.replay import with_plans
 from adahi_ros.lab.calibration.target_inputs import Asked, mean_request_bytes, verifiers_encoder
 from adahi_ros.lab.calibration.target_plans import RecordedTarget, numbered
-from adahi_ros.lab.evaluation.loaded_policies import Policies
+from adahi_ros.lab.evaluation.loaded_policies import Policies, load_plans
 from adahi_ros.lab.evaluation.step_latency import Costs, target_ms_of
 from adahi_ros.policies.backends import description_of
-from adahi_ros.policies.corrector.corrector import Corrector
-from adahi_ros.policies.corrector.corrector_checkpoint import load_corrector
 from adahi_ros.policies.interface import Policy
 
 KEPT = (OBSERVATION, GOAL, IMAGE_FEATURES)
@@ -149,17 +146,15 @@ def observed(
     """
     target = pair.target
     words = told(instruction, target.signature)
-    if not once:
-        policies = with_plans(pair, *plans, asked.origin["backend"])
+    planner, corrector = load_plans(None if once else plans[0], plans[1], asked.origin["backend"])
     dataset = read_dataset(
         asked.bags, asked.contract, asked.namespace, keep_failures, on_loss=on_loss, told=words
     )
     bags = dataset.summary["bags"]
     if not once:
-        return Observed(dataset.trajectories, policies, bags)
+        return Observed(dataset.trajectories, replace(pair, plans=planner, corrector=corrector), bags)
     planned = plan_bags(target, dataset, asked, folder, on_steps)
     said = RecordedTarget(planned, target.digest)
-    corrector = None if plans[1] is None else Corrector(load_corrector(plans[1]))
     policies = Policies(pair.draft, said, said, corrector)
     return Observed(numbered(planned), policies, bags, _costs(pair, asked, dataset))
 

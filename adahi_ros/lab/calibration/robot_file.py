@@ -3,18 +3,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from adahi_ros.bags.bag_reader import OnLoss
 from adahi_ros.contract.contract import Contract
 from adahi_ros.contract.parsing import contract_path, load_contract
 from adahi_ros.core.assets import CHECKPOINTS, named
 from adahi_ros.core.parameter_sections import parameters_for, section_names
 from adahi_ros.core.signature import Signature
 from adahi_ros.core.yaml_files import read_yaml
+from adahi_ros.lab.calibration.replayed_targets import Observed, asked_of, asked_once, observed
 from adahi_ros.lab.calibration.target_inputs import Jpeg
+from adahi_ros.lab.evaluation.loaded_policies import Policies
 from adahi_ros.lab.methods.recommended import Recommendation
 from adahi_ros.policies.backends import is_policy
 from adahi_ros.robot.compatibility import contract_of_joints
@@ -50,11 +53,20 @@ class RobotFile:
     Attributes:
         path: of the file.
         robot, verifier: their parameters, by full name.
+        chosen: the target that a user gives beside the file; None for that of the file.
+        said: what a user says to the target; '' for what the file says.
     """
 
     path: Path
     robot: Mapping[str, Any]
     verifier: Mapping[str, Any]
+    chosen: Path | None = None
+    said: str = ""
+
+    @classmethod
+    def absent(cls) -> RobotFile:
+        """Return what stands in for a file where there is none."""
+        return cls(Path("--params"), {}, {})
 
     @classmethod
     def read(cls, path: Path, namespace: str = "") -> RobotFile:
@@ -72,9 +84,26 @@ class RobotFile:
         if not robot:
             there = ", ".join(section_names(content)) or "no section"
             raise ValueError(f"{path}: has {there}, must have parameters of {inside}/{ROBOT}, or of /**")
+        if verifier.get("checkpoint") == robot.get("checkpoint"):  # said to all nodes
+            verifier.pop("checkpoint", None)
         return cls(path, robot, verifier)
 
-    def _told(self, name: str) -> Any:
+    def with_options(
+        self, contract: str | None, draft: Path | None, target: Path | None, instruction: str
+    ) -> RobotFile:
+        """Return it with what a user gives beside the file, which counts instead of what the file says."""
+        given = {}
+        if contract is not None:
+            is_file = Path(contract).suffix in (".yaml", ".yml")
+            given["contract"] = str(contract_path(contract).resolve()) if is_file else contract
+        if draft is not None:
+            given["checkpoint"] = str(draft.expanduser().resolve())
+        if instruction:
+            given["instruction"] = instruction
+        chosen = None if target is None else target.expanduser()
+        return replace(self, robot={**self.robot, **given}, chosen=chosen, said=instruction)
+
+    def _value(self, name: str) -> Any:
         """Return a parameter of the robot; raises ValueError where it is of another type than the node's."""
         value, usual = self.robot.get(name, DEFAULTS[name]), DEFAULTS[name]
         kind = type(usual)
@@ -93,29 +122,31 @@ class RobotFile:
         Raises:
             ValueError: there is none of that name, or it says nothing that can be used.
         """
-        name = self._told("contract")
+        name = self._value("contract")
         return load_contract(name) if name else None
 
     @property
     def said_in(self) -> Path:
         """The file that says what is observed: that of the contract that it names, or itself."""
-        name = self._told("contract")
+        name = self._value("contract")
         return contract_path(name) if name else self.path
 
     def contract_of(self, signature: Signature) -> Contract:
-        """Return the contract that the node makes of the names of joints, for a draft of this signature.
+        """Return the contract that it names, else that of the names of joints for a draft of this signature.
 
         Raises:
             ValueError: they do not fit.
         """
+        if self.contract is not None:
+            return self.contract
         try:
             read = contract_of_joints(
-                self._told("joint_names"),
-                self._told("command.joint_names"),
-                self._told("command.field"),
-                self._told("control_rate_hz"),
-                self._told("max_skew_s"),
-                self._told("max_age_s"),
+                self._value("joint_names"),
+                self._value("command.joint_names"),
+                self._value("command.field"),
+                self._value("control_rate_hz"),
+                self._value("max_skew_s"),
+                self._value("max_age_s"),
                 signature,
             )
         except ValueError as error:
@@ -124,7 +155,9 @@ class RobotFile:
 
     @property
     def robot_type(self) -> str:
-        """What it was calibrated for, else the folder of its draft; a contract that it names says better."""
+        """That of the contract, else what it was calibrated for, else the folder of its draft."""
+        if self.contract is not None:
+            return self.contract.robot_type
         return str(self.robot.get("calibration.task", self.draft.parent.name))
 
     @property
@@ -149,7 +182,7 @@ class RobotFile:
     @property
     def jpeg(self) -> Jpeg:
         """How images are compressed that are sent to the target."""
-        quality, budget = (self._told(f"verification.jpeg_{name}") for name in Jpeg._fields)
+        quality, budget = (self._value(f"verification.jpeg_{name}") for name in Jpeg._fields)
         low, high = QUALITIES
         if not low <= quality <= high:
             name = "verification.jpeg_quality"
@@ -159,16 +192,16 @@ class RobotFile:
     @property
     def draft_temperature(self) -> float:
         """At which the draft samples."""
-        return float(self._told("draft_temperature"))
+        return float(self._value("draft_temperature"))
 
     @property
     def instruction(self) -> str:
         """What a target that is told in a sentence is told, until the topic `instruction` says otherwise."""
-        return str(self._told("instruction"))
+        return str(self._value("instruction"))
 
     @property
-    def _goes_by_plans(self) -> bool:
-        return bool(self._told("proposer") != DEFAULTS["proposer"])
+    def _executes_plans(self) -> bool:
+        return bool(self._value("proposer") != DEFAULTS["proposer"])
 
     @property
     def by_plans(self) -> Recommendation | None:
@@ -177,12 +210,12 @@ class RobotFile:
         Raises:
             ValueError: what it says of that cannot be used.
         """
-        if not self._goes_by_plans:
+        if not self._executes_plans:
             return None
         threshold = self.robot.get("gate.threshold")
         if type(threshold) is not float:
             raise ValueError(f"{self.path}: gate.threshold: {threshold!r}, must be a floating-point number")
-        proposer, wait_policy, gate = (self._told(name) for name in ("proposer", "wait_policy", "gate.name"))
+        proposer, wait_policy, gate = (self._value(name) for name in ("proposer", "wait_policy", "gate.name"))
         try:
             return Recommendation(proposer, wait_policy, gate, threshold)
         except ValueError as error:
@@ -191,20 +224,64 @@ class RobotFile:
     @property
     def plans(self) -> tuple[Path | None, Path | None]:
         """The target that plans and the corrector of its plans, where they are named."""
-        if not self._goes_by_plans:
+        if not self._executes_plans:
             return None, None
-        corrector = self._told("corrector")
+        corrector = self._value("corrector")
         return self.target, named(corrector, CHECKPOINTS) if corrector else None
 
     @property
     def target(self) -> Path | None:
         """The target that the verifier has, where it is named."""
         target = self.verifier.get("checkpoint")
-        if type(target) is not str or target in ("", self.robot.get("checkpoint")):  # said to all nodes
-            return None
-        return named(target, CHECKPOINTS)
+        return named(target, CHECKPOINTS) if type(target) is str and target else None
 
-    def target_of(self, draft: Path) -> Path:
-        """Return the target that a draft was made with, that beside it, else the verifier's."""
+    @property
+    def policies(self) -> tuple[Path, Path]:
+        """Draft and target: the target that a user gives, else that beside the draft, else the verifier's."""
+        draft = self.draft
         beside = draft.with_name("target")
-        return beside if self.target is None or is_policy(beside) else self.target
+        return draft, self.chosen or (beside if self.target is None or is_policy(beside) else self.target)
+
+    def observed(
+        self,
+        pair: Policies,
+        bags: Sequence[Path],
+        namespace: str,
+        backend: str,
+        seed: int,
+        plans: tuple[Path | None, Path | None],
+        folder: Path | None = None,
+        keep_failures: bool = False,
+        on_loss: OnLoss | None = None,
+        on_steps: Callable[[int], None] = lambda steps: None,
+    ) -> Observed:
+        """Read bags of the robot, and have its target say what it plans there, where it must be asked.
+
+        Args:
+            pair: the loaded `policies`.
+            bags: of it.
+            namespace: of its topics.
+            backend: of the policies.
+            seed: of all draws.
+            plans: see `replayed_targets.observed`; likewise the further ones.
+            folder: keeps the answers of a target that is asked; None for that of the draft.
+            keep_failures: whether episodes that failed count.
+            on_loss: receives what a bag that was cut off lacks.
+            on_steps: receives how many more steps are planned for.
+
+        Raises:
+            BagError: a bag cannot be used.
+            TargetUnavailableError: the target is not to be had now.
+            ValueError: something does not fit; names it.
+        """
+        draft, target = self.policies
+        contract, wants = self.contract_of(pair.draft.signature), pair.target.signature
+        asked = asked_of(
+            *(bags, contract, self.said_in, namespace, target, pair.target, backend),
+            seed=seed,
+            jpeg=self.jpeg,
+        )
+        # Only a user's own sentence is a mistake where the target takes none.
+        words = self.said or (self.instruction if wants.instruction else "")
+        answers, once = folder or draft.parent, asked_once(target, wants)
+        return observed(pair, asked, words, answers, once, plans, keep_failures, on_loss, on_steps)

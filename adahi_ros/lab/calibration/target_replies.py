@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from adahi_ros.lab.calibration.calibrate import calibrate_recorded
+from adahi_ros.lab.calibration.calibrate import Wanted, calibrate_recorded
 from adahi_ros.lab.calibration.target_plans import Planned, RecordedTarget, numbered
 from adahi_ros.lab.evaluation.loaded_policies import Policies
 from adahi_ros.policies.absent import AbsentPolicy
@@ -54,6 +54,6 @@ def ask_by_expected_error(
     absent.signature = replace(absent.signature, conditions=corrector.signature.conditions)
     policies = Policies(absent, target, target, corrector)
     method = f"corrector:{GATE}"
-    rate = asking_rate(planned.horizon)
-    found = calibrate_recorded(policies, recorded, rate, seed, methods=[method])
+    wanted = Wanted(asking_rate(planned.horizon), methods=[method])
+    found = calibrate_recorded(policies, recorded, wanted, seed)
     return Asking(found.thresholds[method], found.figures["measured_rates"][method])

@@ -63,19 +63,15 @@ class Thresholds:
         """
         missing = self.missing(names)
         if missing:
-            known, on = self._comparison.calibration, self._comparison
+            on = self._comparison
             made = calibrate.calibrate(
                 on.task,
                 on.files,
-                known.transmission_rate,
+                calibrate.Wanted.as_in(on.calibration, missing),
                 on.seed,
                 calibrate.EPISODES,
-                known.smoothing,
-                known.normalization,
-                known.draft_temperature,
-                workers=self._workers,
-                say=lambda line: self._say(f"{on.task}: {line}"),
-                methods=missing,
+                self._workers,
+                lambda line: self._say(f"{on.task}: {line}"),
             )
             self._thresholds = {**made.thresholds, **self._thresholds}
             kept = self._as_kept(self._thresholds)

@@ -46,22 +46,16 @@ ITSELF, BASELINE = "itself", "random at the same rate"
 
 
 @dataclass(frozen=True)
-class Entry:
+class Entry(Run):
     """What is measured for one row.
 
     Attributes:
         name: of the method, as it was given.
         kind: `ITSELF`, or `BASELINE` for a random gate in its gate's place.
-        method: that is run.
-        comparison: on what.
-        episodes: their numbers.
     """
 
     name: str
     kind: str
-    method: Method
-    comparison: Comparison
-    episodes: Sequence[int]
 
     def key(self, bench: Bench) -> dict[str, Any]:
         """Return all that decides what will be measured, as plain JSON."""
@@ -166,7 +160,7 @@ def entries(
         except ValueError as error:
             skipped[name] = str(error)
         else:
-            found.append(Entry(name, ITSELF, METHODS[name], comparison, episodes))
+            found.append(Entry(METHODS[name], comparison, episodes, name, ITSELF))
     return found, skipped
 
 
@@ -182,9 +176,9 @@ def random_baseline(entry: Entry, figures: dict[str, Any]) -> Entry | None:
     """
     rate = figures["transmission_rate"]
     method = entry.method.on(entry.comparison.task)
-    proposes = method.own is not None and method.own.proposes
     no_threshold = method.gate in WITHOUT_THRESHOLD and not method.by_plans
-    if not 0.0 < rate < 1.0 or proposes or no_threshold or method.horizon is not None:
+    unknown = method.own_proposer is not None or method.horizon is not None
+    if not 0.0 < rate < 1.0 or no_threshold or unknown:
         return None
     chance = rate
     if method.by_plans:
@@ -241,8 +235,7 @@ def measure(
             missing.append((entry, key))
         else:
             on_row(entry, False)
-    runs = [Run(entry.method, entry.comparison, entry.episodes) for entry, _ in missing]
-    with closing(played(runs, workers)) as ended:
+    with closing(played([entry for entry, _ in missing], workers)) as ended:
         for index, outcome in ended:
             entry, key = missing[index]
             rows.add({"key": key, **_figures(entry, outcome)})

@@ -133,22 +133,29 @@ def _load(files: PolicyFiles, newest_ns: int) -> Policies:
     return Policies(
         load_policy(folder / "draft", backend),
         load_policy(folder / "target", backend),
-        *load_plans(folder / PLANS, backend),
+        *load_plans(*plans_in(folder / PLANS), backend),
         load_distilled(folder / PLANS, backend),
         load_retrieval(folder / RETRIEVAL) if is_policy(folder / RETRIEVAL) else None,
     )
 
 
-def load_plans(folder: Path, backend: str) -> tuple[Policy | None, Corrector | None]:
-    """Load a target that plans and the corrector of its plans from their folder, where they are there.
+def plans_in(folder: Path) -> tuple[Path | None, Path | None]:
+    """Return the target that plans and the corrector of its plans in a folder; None for what is not there."""
+    target, corrector = folder / "target", folder / "corrector"
+    return target if is_policy(target) else None, corrector if is_policy(corrector) else None
+
+
+def load_plans(
+    target: Path | None, corrector: Path | None, backend: str
+) -> tuple[Policy | None, Corrector | None]:
+    """Load a target that plans and the corrector of its plans, DIRECTORY/NAME; None for none.
 
     Raises:
         ValueError: one cannot be loaded.
     """
-    plans, corrector = folder / "target", folder / "corrector"
     return (
-        load_policy(plans, backend) if is_policy(plans) else None,
-        Corrector(load_corrector(corrector)) if is_policy(corrector) else None,
+        None if target is None else load_policy(target, backend),
+        None if corrector is None else Corrector(load_corrector(corrector)),
     )
 
 

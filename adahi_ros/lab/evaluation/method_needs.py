@@ -47,10 +47,11 @@ def demands(method: Method, bench: Bench) -> Demands:
     on_robot = [kind for kind in needs if kind not in (TARGET, PLANS, RETRIEVAL)]
     names = [NAMES.get(kind, kind) for kind in needs]
     names += ["what no robot knows"] * (method.gate in ORACLES) + ["a file of one's own"] * bool(method.own)
-    unknown = method.own is not None and method.own.proposes
     return Demands(
         tuple(names),
-        None if unknown else sum(getattr(policies, kind).signature.parameters for kind in on_robot),
+        None
+        if method.own_proposer is not None
+        else sum(getattr(policies, kind).signature.parameters for kind in on_robot),
         # How many retrieved actions a request holds is unknown.
         None if asked is None or RETRIEVAL in needs else getattr(policies, asked).signature,
         asked == TARGET and DRAFT in needs and policies.share_codes,

@@ -15,6 +15,8 @@ from adahi_ros.lab.evaluation.step_link import Across, LinkCourse
 from adahi_ros.robot.controller import Controller
 from adahi_ros.server.verifier import TargetVerifier, VerificationDraws, VerificationRequest
 
+ROBOT_ID = "robot"  # names the verifier's draws, which are those that a robot's node of this name gets
+
 
 class World(Protocol):
     """What a rollout needs of a task, or of a recording that stands in for one."""
@@ -119,8 +121,7 @@ def rollout(
     verifier: TargetVerifier,
     seed: int,
     episodes: Sequence[int],
-    on_step: Callable[[int], None] = lambda step: None,
-    robot_id: str = "robot",
+    on_step: Callable[[], None] = lambda: None,
     late: int = 0,
     across: Across | None = None,
 ) -> Log:
@@ -134,8 +135,7 @@ def rollout(
         verifier: verifies what the gate transmits.
         seed: of the world's, the controller's and the verifier's draws.
         episodes: their numbers.
-        on_step: called with the number of steps done.
-        robot_id: names the verifier's stream of draws, which are those that it would have over the air.
+        on_step: called after each step.
         late: control steps after which a reply is there; meanwhile the robot goes on by its plan, which the
             request tells, or, where that is over, repeats its last action, and asks nothing more. One that
             has had no plan yet rests, and its world with it, until it has one.
@@ -145,7 +145,7 @@ def rollout(
     numbers = list(episodes)
     world.reset(seed, numbers)
     controller.reset(seed, numbers)
-    draws = VerificationDraws(seed, robot_id, numbers, verifier.policy.draws)
+    draws = VerificationDraws(seed, ROBOT_ID, numbers, verifier.policy.draws)
     action = np.zeros((len(numbers), controller.policy.signature.action_dim), dtype=np.float32)
     course = None if across is None else LinkCourse(across.link, seed, numbers)
     under_way = InFlight(controller, len(numbers), late, course)
@@ -177,5 +177,5 @@ def rollout(
             intended = action
         world.step(action)
         rows.append((active, transmit, step.deviation, step.score, accepted, intended, action, refused))
-        on_step(len(rows))
+        on_step()
     return Log(*(np.stack(column) for column in zip(*rows, strict=True)))

@@ -8,18 +8,21 @@ from itertools import groupby
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from adahi_ros.lab.evaluation.metrics import wilson_interval
 from adahi_ros.lab.evaluation.step_latency import throughput
 from adahi_ros.protocol.records import Crossed, RunRecord
 
 
-def spread(values: Sequence[float]) -> dict[str, float] | None:
-    """Return mean, p50, p95 and p99, or None of nothing."""
-    if not values:
+def spread(values: ArrayLike) -> dict[str, float] | None:
+    """Return mean, p50, p95 and p99 of what is finite, or None of nothing."""
+    finite = np.asarray(values, dtype=np.float64)
+    finite = finite[np.isfinite(finite)]
+    if not len(finite):
         return None
-    p50, p95, p99 = np.percentile(values, (50, 95, 99))
-    return {"mean": float(np.mean(values)), "p50": float(p50), "p95": float(p95), "p99": float(p99)}
+    p50, p95, p99 = np.percentile(finite, (50, 95, 99))
+    return {"mean": float(finite.mean()), "p50": float(p50), "p95": float(p95), "p99": float(p99)}
 
 
 def _mean(values: Sequence[float]) -> float | None:

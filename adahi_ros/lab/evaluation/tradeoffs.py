@@ -75,7 +75,7 @@ def measure_tradeoffs(
         rates[name] = throughput(times, outcome.log.active, round(spec.control_rate_hz))
         latency[name] = {
             **outcome_figures(outcome),
-            "per_action_latency_ms": spread(times[outcome.log.active].tolist()),
+            "per_action_latency_ms": spread(times[outcome.log.active]),
             "actions_per_s": {
                 "mean": float(rates[name].mean()),
                 "worst": float(np.percentile(rates[name], WORST)),

@@ -62,15 +62,6 @@ def node_parameters(
     return draft, target | arguments
 
 
-def goes_by_plans(name: str, task: str) -> bool:
-    """Return whether a method executes plans of the target.
-
-    Raises:
-        ValueError: no robot can run it.
-    """
-    return on_task(name, task).by_plans
-
-
 def goes_ahead(name: str, task: str) -> bool:
     """Return whether a method waits for no reply, so that its world must run by the clock.
 

@@ -58,13 +58,8 @@ class FileClass:
     class_name: str
     digest: str | None
 
-    @property
-    def runs_on_robot(self) -> bool:
-        """See `Source`."""
-        return False
-
-    def on(self, method: Method, task: str) -> Method:
-        """See `Source`: reads the attributes of the class, the same for every task."""
+    def __call__(self, method: Method, task: str) -> Method:
+        """Complete a method by the attributes of the class, the same for every task; see `Method.source`."""
         made, name, proposes = self._class(), self.name, self.proposes
         if proposes == issubclass(made, Gate):
             raise ValueError(

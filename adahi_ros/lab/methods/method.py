@@ -15,29 +15,21 @@ from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.gates.registry import WITHOUT_THRESHOLD
 from adahi_ros.lab.evaluation.loaded_policies import PLANS, Bench, Policies
 from adahi_ros.lab.evaluation.rollout import Log, World, rollout
-from adahi_ros.lab.methods.actors import DISTILLED, DRAFT, ON_ROBOT, TARGET, actor_of, follows_plan, policy_of
+from adahi_ros.lab.methods.actors import (
+    DISTILLED,
+    DRAFT,
+    ON_ROBOT,
+    PLAN,
+    TARGET,
+    actor_of,
+    follows_plan,
+    policy_of,
+)
 from adahi_ros.lab.methods.oracles import ORACLES
 from adahi_ros.policies.interface import Actor, Policy
 from adahi_ros.proposers.interface import Proposer
 from adahi_ros.robot.controller import Controller
 from adahi_ros.server.verifier import TargetVerifier
-
-OnStep = Callable[[int], None]
-
-
-class Source(Protocol):
-    """Completes a method when it is first used."""
-
-    @property
-    def runs_on_robot(self) -> bool:
-        """Whether a robot can run the method over ROS."""
-
-    def on(self, method: Method, task: str) -> Method:
-        """Return the complete method for a task; without a task, what holds for every task.
-
-        Raises:
-            ValueError: it cannot be completed.
-        """
 
 
 class OwnClass(Protocol):
@@ -88,7 +80,8 @@ class Method:
         blend: a key of `BLENDS`, of plans that overlap.
         agreement: a key of `AGREEMENTS`.
         draft_temperature: None takes the calibration's.
-        source: completes the method when it is first used; None where it is complete.
+        source: completes the method when it is first used, for a task, or without one by what holds for every
+            task, and raises ValueError where it cannot; None where the method is complete.
         own: a user's class that is its gate or its proposer.
     """
 
@@ -107,7 +100,7 @@ class Method:
     blend: str = LATEST
     agreement: str = "none"
     draft_temperature: float | None = None
-    source: Source | None = None
+    source: Callable[[Method, str], Method] | None = None
     own: OwnClass | None = None
 
     def on(self, task: str = "") -> Method:
@@ -116,15 +109,19 @@ class Method:
         Raises:
             ValueError: its source cannot complete it.
         """
-        return self if self.source is None else self.source.on(self, task)
+        return self if self.source is None else self.source(self, task)
+
+    @property
+    def own_proposer(self) -> OwnClass | None:
+        """The user's class, where it is the proposer of a complete method."""
+        return self.own if self.own is not None and self.own.proposes else None
 
     @property
     def by_plans(self) -> bool:
         """Whether the robot executes plans of the target, and the target verifies no draft."""
         method = self.on()
-        if method.own is not None and method.own.proposes:
-            return method.own.by_plans
-        return follows_plan(method.proposer)
+        own = method.own_proposer
+        return follows_plan(method.proposer) if own is None else own.by_plans
 
     @property
     def calibrated(self) -> str | None:
@@ -139,7 +136,7 @@ class Method:
     def needs(self) -> tuple[str, ...]:
         """The fields of `Policies` that a complete method uses."""
         if self.by_plans:
-            return (PLANS, *(() if self.own is not None and self.own.proposes else self._on_robot))
+            return (PLANS, *(self._on_robot if self.own_proposer is None else ()))
         if self.proposer == DISTILLED:
             return self._on_robot
         if self._on_robot != (DRAFT,):
@@ -200,8 +197,8 @@ class Method:
         actor, _, rule = method._parts(bench.policies)
         if method.gate in ORACLES:
             return method.gate, method.threshold_in(bench.calibration)
-        if method.own is not None and method.own.proposes:
-            method.own.made_proposer(actor, rule)
+        if method.own_proposer is not None:
+            method.own_proposer.made_proposer(actor, rule)
         trigger = method.config(bench.calibration, method._own_gate()).trigger
         return trigger.name, trigger.threshold
 
@@ -211,30 +208,26 @@ class Method:
         world: World,
         seed: int,
         episodes: Sequence[int],
-        on_step: OnStep = lambda step: None,
+        on_step: Callable[[], None] = lambda: None,
     ) -> Log:
-        """Run episodes of a world to their end; raises as `threshold`."""
+        """Run episodes of a world to their end; `on_step` as `rollout`; raises as `threshold`."""
         method = self.on(bench.task)
         actor, target, rule = method._parts(bench.policies)
-        gate, proposer = method._own_gate(), None
+        gate, own = method._own_gate(), method.own_proposer
         if method.gate in ORACLES:
             gate = ORACLES[method.gate](target, world, actor, seed, episodes)
-        if method.own is not None and method.own.proposes:
-            proposer = method.own.made_proposer(actor, rule)
         controller = Controller(
             actor,
             method.config(bench.calibration, gate),
             DRAFT if method.proposer == DISTILLED else method.proposer,
             blend=method.blend,
             execution_horizon=method.horizon,
-            made=proposer,
+            made=None if own is None else own.made_proposer(actor, rule),
         )
         verifier = TargetVerifier(
             target, rule, agreement=method.agreement, arguments=method.acceptance_arguments
         )
-        return rollout(
-            world, controller, verifier, seed, episodes, on_step, late=method.delay, across=bench.across
-        )
+        return rollout(world, controller, verifier, seed, episodes, on_step, method.delay, bench.across)
 
     def _own_gate(self) -> Gate | None:
         return None if self.own is None or self.own.proposes else self.own.made_gate()
@@ -250,8 +243,8 @@ class Method:
             return distilled, distilled, self.acceptance
         planned = self.by_plans or self.horizon is not None
         target: Policy = policy_of(policies, PLANS if planned else TARGET, self.name)
-        own_proposer = self.own is not None and self.own.proposes
-        proposer = ("plan" if self.by_plans else DRAFT) if own_proposer else self.proposer
+        usual = PLAN if self.by_plans else DRAFT
+        proposer = self.proposer if self.own_proposer is None else usual
         actor = actor_of(policies, proposer, self.name)
         rule = self.acceptance
         if rule == BY_TARGET:

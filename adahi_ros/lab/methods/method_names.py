@@ -13,10 +13,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from adahi_ros.acceptance.registry import ACCEPTANCES, BY_TARGET
 from adahi_ros.core.plan import BLENDS, LATEST
+from adahi_ros.core.schema import Schema, load
 from adahi_ros.core.texts import abridged
 from adahi_ros.gates.registry import GATES, WITHOUT_THRESHOLD
 from adahi_ros.lab.evaluation.loaded_policies import RETRIEVAL
@@ -34,7 +37,8 @@ LONGEST_DELAY, LONGEST_HORIZON = 99, 9999  # control steps
 ONLINE = "online"  # a gate that learns its threshold itself
 
 
-class Alias(NamedTuple):
+@dataclass(frozen=True)
+class Alias(Schema):
     """What a name stands for.
 
     Attributes:
@@ -47,31 +51,7 @@ class Alias(NamedTuple):
     about: str = ""
 
 
-ALIASES = {
-    "adahi": Alias("draft+deviation", "ADAHI", "verify where the action deviates"),
-    "hybrid": Alias("draft+always", "Hybrid", "verify every step"),
-    "draft": Alias("draft+never", "Draft only", "never request the target"),
-    "target": Alias("draft+always/replace", "Target only", "the target acts, every observation is sent"),
-    "random": Alias("draft+random", "Random", "verify at random, at ADAHI's rate"),
-    "uncertainty": Alias("draft+uncertainty", "Uncertainty", "verify where the draft was unsure"),
-    "random_cool": Alias(
-        f"draft:temperature={COOL}+random", "Cool random", f"at random, the draft at temperature {COOL}"
-    ),
-    "oracle": Alias("draft+oracle", "Oracle", "verify where the target is likely to reject"),
-    "distilled": Alias(
-        "distilled+never/replace", "Distilled", "a small policy distilled from the target, alone"
-    ),
-    "heisd": Alias(
-        "mixture:horizon=8+expected_error@0.4",
-        "HeiSD",
-        "demonstrated actions where neighbours agree, drafts where motion is slow, else the target's plans",
-    ),
-    "kerv": Alias(
-        "rectified+expected_error@0",
-        "KERV",
-        "drafts, rectified by a Kalman filter; the target verifies where the filter cannot",
-    ),
-}
+ALIASES: dict[str, Alias] = load(dict[str, Alias], Path(__file__).with_name("aliases.yaml"))
 RULES = {RETRIEVAL: "prefix", MIXTURE: "prefix", "kalman": "replace", "rectified": BY_TARGET}
 """The default rules of proposers; of all others, speculative for drafts and replace for plans."""
 OPTIONS_OF_PLANS = ("delay", "blend", "agreement", "wait")

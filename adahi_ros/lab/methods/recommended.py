@@ -64,20 +64,12 @@ class Recommendation:
         )
 
 
-class Recommended:
-    """Completes the method `best`: what we recommend for a task.
+def _recommended(method: Method, task: str) -> Method:
+    """Complete the method `best`: see `Method.source`.
 
     In one process, a robot that prefetches receives each reply at the step after.
     """
-
-    @property
-    def runs_on_robot(self) -> bool:
-        """See `Source`."""
-        return True
-
-    def on(self, method: Method, task: str) -> Method:
-        """See `Source`."""
-        return recommended(task).method(method) if task else replace(method, source=None)
+    return recommended(task).method(method) if task else replace(method, source=None)
 
 
 BEST = Method(
@@ -86,7 +78,7 @@ BEST = Method(
     "what we recommend: config/best/TASK.yaml",
     proposer="plan",
     acceptance="replace",
-    source=Recommended(),
+    source=_recommended,
 )
 
 

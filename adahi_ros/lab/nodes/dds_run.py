@@ -46,6 +46,7 @@ def run_over_dds(
     lockstep: bool = True,
     on_status: Callable[[StepRecord], None] = lambda record: None,
     domain: int | None = None,
+    bag: Path | None = None,
 ) -> RunRecord:
     """Run episodes over DDS, in a domain that no other run on this machine has.
 
@@ -58,6 +59,7 @@ def run_over_dds(
         lockstep: the world waits for every command; else it runs in real time.
         on_status: called with every control step.
         domain: ROS domain that the caller holds, by `exclusive_domain`; None takes one for this run.
+        bag: to record what happens into; None records nothing.
 
     Raises:
         DdsRunError: a node ended early, could not be configured, or nothing happened for long.
@@ -93,13 +95,19 @@ def run_over_dds(
         processes = stack.enter_context(node_processes(run_environment(domain)))
         drafting = processes.start("draft_policy_node", draft)
         processes.start("target_verifier_node", verifier, server_prefix())
+        if bag is not None:
+            recorded = {"contract": contract_of(task, draft), "out": str(bag)}
+            processes.start("bag_recorder_node", recorded)
         processes.may_end = processes.start("robot_simulator_node", simulator)
         observer = stack.enter_context(Observer(domain, "adahi_run"))
         collector = _Collector(observer.node, on_status)
         try:
             if not observer.change_state("draft_policy", "configure", CONFIGURE_S, processes.check):
                 raise drafting.fault("did not configure")
-            observer.wait_until(collector.connected, CONFIGURE_S, "simulator's topics", processes.check)
+            recorders = int(bag is not None)
+            observer.wait_until(
+                lambda: collector.connected(recorders), CONFIGURE_S, "simulator's topics", processes.check
+            )
             if not observer.change_state("draft_policy", "activate", CONFIGURE_S, processes.check):
                 raise drafting.fault("did not activate")
             _watch(observer, collector, processes, len(episodes), lockstep)
@@ -107,6 +115,11 @@ def run_over_dds(
             outputs = [str(process.fault("still runs")) for process in processes.all]
             raise DdsRunError("\n".join([str(error), *outputs])) from error
         return RunRecord(tuple(collector.steps), tuple(collector.episodes), collector.crossed())
+
+
+def contract_of(task: str, draft_parameters: Mapping[str, object]) -> str:
+    """Return the contract that a robot of a run has: its parameter, else the one of the task's name."""
+    return str(draft_parameters.get("contract") or make(task).spec.name)
 
 
 def observed(task: str) -> dict[str, object]:
@@ -145,9 +158,10 @@ class _Collector:
         node.create_subscription(DraftStatus, "draft_status", self._add_step, deep)
         node.create_subscription(EpisodeResult, "episode_result", self._add_episode, kept)
 
-    def connected(self) -> bool:
-        """Whether both topics have their publisher."""
-        return all(self._node.count_publishers(topic) > 0 for topic in ("draft_status", "episode_result"))
+    def connected(self, recorders: int) -> bool:
+        """Whether both topics have their publisher, and so many recorders subscribe the status."""
+        published = all(self._node.count_publishers(topic) for topic in ("draft_status", "episode_result"))
+        return published and self._node.count_subscribers("draft_status") > recorders
 
     def crossed(self) -> Crossed | None:
         """Return what has crossed the link since the end of the first step; None without a link."""

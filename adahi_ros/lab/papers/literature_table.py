@@ -53,4 +53,4 @@ def _entry(line: Line, comparison: Comparison, episodes: Sequence[int], threshol
     method = for_task(line.method, name, files.folder)
     on = replace(thresholds.complete([method]), files=files)
     METHODS[method].threshold(on.bench())
-    return Entry(line.key, ITSELF, METHODS[method], on, episodes)
+    return Entry(METHODS[method], on, episodes, line.key, ITSELF)

@@ -34,57 +34,32 @@ def check_claims(methods: Mapping[str, Mapping[str, Any]]) -> list[Claim]:
     Args:
         methods: figures by method, as `adahi evaluate --json` writes them.
     """
+    success = {name: float(figures["success_rate"]) for name, figures in methods.items()}
     claims: list[Claim] = []
-
-    def has(*names: str) -> bool:
-        return all(name in methods for name in names)
-
-    def success(name: str) -> float:
-        return float(methods[name]["success_rate"])
-
-    if has("hybrid", "target"):
-        low, high = methods["target"]["success_ci95"]
-        claims.append(
-            Claim(
-                "hybrid lies in the 95 % interval of target",
-                f"{success('hybrid'):.3f} in {low:.3f} to {high:.3f}",
-                low <= success("hybrid") <= high,
-            )
+    if {"hybrid", "target"} <= methods.keys():
+        (low, high), found = methods["target"]["success_ci95"], success["hybrid"]
+        text, measured = (
+            "hybrid lies in the 95 % interval of target",
+            f"{found:.3f} in {low:.3f} to {high:.3f}",
         )
-    if has("adahi", "hybrid"):
-        share = success("adahi") / max(success("hybrid"), 1e-9)
+        claims.append(Claim(text, measured, low <= found <= high))
+    if {"adahi", "hybrid"} <= methods.keys():
+        share = success["adahi"] / max(success["hybrid"], 1e-9)
         rate = methods["adahi"]["transmission_rate"]
-        claims.append(
-            Claim(
-                f"ADAHI keeps {KEPT} of hybrid's success, sending {MOST_TRANSMITTED} of the steps at most",
-                f"{share:.3f} at {rate:.3f}",
-                share >= KEPT and rate <= MOST_TRANSMITTED,
-            )
-        )
-    if has("adahi", "random"):
-        claims.append(
-            Claim(
-                "random at the same rate is below ADAHI, their intervals apart",
-                f"{success('random'):.3f} against {success('adahi'):.3f}",
-                methods["random"]["success_ci95"][1] < methods["adahi"]["success_ci95"][0],
-            )
-        )
-    if has("target") and methods["target"]["subtasks"] > 1:
+        text = f"ADAHI keeps {KEPT} of hybrid's success, sending {MOST_TRANSMITTED} of the steps at most"
+        claims.append(Claim(text, f"{share:.3f} at {rate:.3f}", share >= KEPT and rate <= MOST_TRANSMITTED))
+    if {"adahi", "random"} <= methods.keys():
+        apart = methods["random"]["success_ci95"][1] < methods["adahi"]["success_ci95"][0]
+        text = "random at the same rate is below ADAHI, their intervals apart"
+        claims.append(Claim(text, f"{success['random']:.3f} against {success['adahi']:.3f}", apart))
+    if "target" in methods and methods["target"]["subtasks"] > 1:
         parts, whole = methods["target"]["subtasks_completed"], methods["target"]["subtasks"]
-        claims.append(
-            Claim(
-                f"the target completes {PARTS} of the sub-tasks on average, or more",
-                f"{parts:.2f} of {whole}",
-                parts >= PARTS * whole,
-            )
-        )
-    if has("draft", "target"):
-        share = success("draft") / max(success("target"), 1e-9)
-        claims.append(
-            Claim(
-                f"the draft alone has {POOR} of the target's success at most", f"{share:.3f}", share <= POOR
-            )
-        )
+        text = f"the target completes {PARTS} of the sub-tasks on average, or more"
+        claims.append(Claim(text, f"{parts:.2f} of {whole}", parts >= PARTS * whole))
+    if {"draft", "target"} <= methods.keys():
+        share = success["draft"] / max(success["target"], 1e-9)
+        text = f"the draft alone has {POOR} of the target's success at most"
+        claims.append(Claim(text, f"{share:.3f}", share <= POOR))
     return claims
 
 

@@ -1,156 +1,180 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`adahi report BAG`: one self-contained HTML file of a robot's run."""
+"""`adahi report BAG`: one HTML file of a robot's runs, interactive and without a network."""
 
 from __future__ import annotations
 
-import base64
-import io
-from collections.abc import Sequence
-from itertools import pairwise
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
+from typing import Any
 
-import matplotlib.pyplot as plt
-import numpy as np
+from bokeh.embed import components
+from bokeh.resources import Resources
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from matplotlib.figure import Figure
+from markupsafe import Markup
 
-from adahi_ros.lab.calibration.bag_run import BagRun
-from adahi_ros.lab.figures import Figures
-from adahi_ros.lab.reporting.report import Picture
-from adahi_ros.lab.reporting.style import SENT, SKIPPED, WITHOUT_REPLY, figure, share_below, titled
+from adahi_ros.lab.calibration.bag_run import BagRun, bag_run_figures
+from adahi_ros.lab.reporting.observed import Observed, activations
+from adahi_ros.lab.reporting.run_timeline import columns_of, marks_of, timeline
+from adahi_ros.lab.reporting.run_verdict import Check, period_of, verdict
 from adahi_ros.lab.reporting.tables import number
-from adahi_ros.lab.reporting.trace_figure import draw_trace, trace_of
 
+PARTS = PackageLoader("adahi_ros.lab.reporting", ".")
 LATENCIES = {
     "total_ms": "observation to action",
     "draft_ms": "draft",
     "verify_ms": "request to reply",
-    "target_compute_ms": "the target's share of that",
+    "target_compute_ms": "of that, the target",
     "link_rtt_ms": "round trip on the link",
 }
 OF_THE_PLAN = {
     "age": "age, control steps",
     "correction": "correction, action units",
     "expected_error": "expected error, action scales",
-    "requests_pending": "requests under way",
+    "requests_pending": "requests in flight",
 }
+MOST_RUNS = 12
 
 
-def _deviation(run: BagRun) -> Figure:
-    drawn = figure(9.6, 3.2)
-    axes = titled(drawn.add_subplot(), "what the gate saw", "time (s)", "action deviation")
-    draw_trace(axes, trace_of(run.steps, run.times_s))
-    return drawn
+@dataclass(frozen=True)
+class ReportedRun:
+    """A run as a page shows it; `period_s` is of the control loop."""
+
+    name: str
+    run: BagRun
+    observed: Observed
+    period_s: float
 
 
-def _latency(run: BagRun) -> Figure:
-    drawn = figure(9.6, 3.2)
-    over_time, share = drawn.subplots(1, 2)
-    total = np.array([step.total_ms for step in run.steps])
-    verified = np.array([step.verified for step in run.steps])
-    sent = np.array([step.transmitted for step in run.steps])
-    titled(over_time, "latency of every action", "time (s)", "observation to action (ms)")
-    titled(share, "the same, sorted", "observation to action (ms)", "share below")
-    for mask, colour, label in (
-        (~sent, SKIPPED, "skipped"),
-        (verified, SENT, "sent, with a reply"),
-        (sent & ~verified, WITHOUT_REPLY, "sent, no reply in time"),
-    ):
-        if mask.any():
-            over_time.plot(run.times_s[mask], total[mask], ".", color=colour, markersize=3, label=label)
-            share.plot(*share_below(total[mask]), color=colour, label=label)
-    over_time.set_yscale("log")
-    share.set_xscale("log")
-    over_time.legend(fontsize=7.5)
-    return drawn
+@dataclass(frozen=True)
+class _Shown:
+    """What the template needs of a run."""
+
+    number: int
+    name: str
+    checks: Sequence[Check]
+    figures: Mapping[str, Any]
+    latencies: Mapping[str, Any]
+    plan: Mapping[str, Any]
+    episodes: Sequence[Mapping[str, Any]]
+    marks: Sequence[tuple[float, str]]
+    names: Sequence[str]
+    cameras: Sequence[str]
+    timeline: Markup
 
 
-def _rate(run: BagRun) -> Figure:
-    """Draw how much was sent, and how much of it in vain, second by second."""
-    drawn = figure(9.6, 2.6)
-    axes = titled(drawn.add_subplot(), "transmissions and fallbacks", "time (s)", "share of steps")
-    edges = np.arange(0.0, run.times_s[-1] + 2.0, 1.0)
-    sent = np.array([step.transmitted for step in run.steps])
-    fell_back = np.array([step.reason != 0 for step in run.steps])
-    rows = [(run.times_s >= low) & (run.times_s < high) for low, high in pairwise(edges)]
-    rows = [inside for inside in rows if inside.any()]
-    middle = [run.times_s[inside].mean() for inside in rows]
-    for mask, colour, label in ((sent, SENT, "transmitted"), (fell_back, WITHOUT_REPLY, "fell back")):
-        axes.plot(middle, [mask[inside].mean() for inside in rows], ".-", color=colour, label=label)
-    axes.set_ylim(-0.03, 1.05)
-    axes.legend(fontsize=7.5)
-    return drawn
-
-
-def _link(run: BagRun) -> Figure:
-    drawn = figure(9.6, 2.6)
-    rtt, loss = drawn.subplots(1, 2)
-    times_s = [sample.time_s for sample in run.link]
-    titled(rtt, "round trip", "time (s)", "ms").plot(times_s, [sample.rtt_ms for sample in run.link])
-    titled(loss, "missed and lost", "time (s)", "share of requests")
-    loss.plot(times_s, [sample.misses for sample in run.link], label="no reply by the deadline")
-    loss.plot(times_s, [sample.loss for sample in run.link], label="a packet lost, it seems")
-    loss.legend(fontsize=7.5)
-    return drawn
-
-
-def _plan(run: BagRun) -> Figure:
-    """Draw how old the plan was, with gaps where there was none, and when the next one was asked for."""
-    drawn = figure(9.6, 2.6)
-    axes = titled(drawn.add_subplot(), "age of the plan", "time (s)", "control steps")
-    age = np.array([step.plan_age if step.planned else np.nan for step in run.steps])
-    sent = np.array([step.transmitted for step in run.steps])
-    axes.plot(run.times_s, age, ".-", color=SKIPPED, markersize=3, label="of the plan gone by")
-    asked = np.where(np.isnan(age[sent]), 0.0, age[sent])
-    axes.plot(run.times_s[sent], asked, "^", color=SENT, markersize=4, label="a request was sent")
-    axes.legend(fontsize=7.5)
-    return drawn
-
-
-def _picture(title: str, text: str, drawn: Figure) -> Picture:
-    file = io.BytesIO()
-    drawn.savefig(file, dpi=130, format="png")
-    plt.close(drawn)
-    return Picture(title, text, base64.b64encode(file.getvalue()).decode())
-
-
-def _pictures(run: BagRun) -> Sequence[Picture]:
-    pictures = [
-        _picture("Deviation", "What the gate saw at every step, and its threshold.", _deviation(run)),
-        _picture("Rates", "Over windows of one second.", _rate(run)),
-        _picture("Latency", "From the observation that was received to the published action.", _latency(run)),
-    ]
-    if any(step.planned for step in run.steps):
-        text = "How long ago the plan was asked for that was gone by; a gap is where there was none."
-        pictures.append(_picture("Plan", text, _plan(run)))
-    if run.link:
-        pictures.append(_picture("Link", "As the draft policy estimated it.", _link(run)))
-    return pictures
-
-
-def write_bag_report(run: BagRun, figures: Figures, bag: Path, command: str, path: Path) -> None:
-    """Write the report of a run.
+def reported(name: str, run: BagRun, observed: Observed, period_s: float | None = None) -> list[ReportedRun]:
+    """Return the runs of a bag: one for each activation of the policy, numbered where there are several.
 
     Args:
-        run: from a bag.
-        figures: `bag_run_figures` of it.
-        bag: where it came from.
+        name: of the bag.
+        run: what it holds of steps.
+        observed: what it holds beside.
+        period_s: of the control loop; None takes the median between observations.
+    """
+    parts = activations(run, observed)
+    names = [name] if len(parts) == 1 else [f"{name}, activation {n + 1}" for n in range(len(parts))]
+    return [
+        ReportedRun(each, *part, period_s or period_of(part[0]))
+        for each, part in zip(names, parts, strict=True)
+    ]
+
+
+def write_bag_report(
+    runs: Sequence[ReportedRun], title: str, command: str, path: Path, configuration: Mapping[str, str]
+) -> None:
+    """Write the page.
+
+    Args:
+        runs: to show, the first two beside each other.
+        title: of the page.
         command: that makes this, for people.
         path: of the file to write.
+        configuration: texts of files by their names, shown folded.
+
+    Raises:
+        ValueError: there are more runs than a page can show.
     """
-    environment = Environment(
-        loader=PackageLoader("adahi_ros.lab.reporting", "."), autoescape=True, undefined=StrictUndefined
+    if not 1 <= len(runs) <= MOST_RUNS:
+        raise ValueError(f"runs: {len(runs)}, must be 1 to {MOST_RUNS} on a page")
+    figures_of = [bag_run_figures(each.run) for each in runs]
+    script, divisions = components(
+        {str(n): timeline(n, each.run, each.observed, each.period_s) for n, each in enumerate(runs)}
     )
+    shown = [
+        _shown(n, each, figures, Markup(divisions[str(n)]))
+        for n, (each, figures) in enumerate(zip(runs, figures_of, strict=True))
+    ]
+    environment = Environment(loader=PARTS, autoescape=True, undefined=StrictUndefined)
     environment.filters["number"] = number
-    told = figures["plan"] or {}
+    environment.globals["script_of_page"] = lambda: Markup(_text("bag_report.js"))
     html = environment.get_template("bag_report.html.j2").render(
-        title=f"adahi: {bag.name}",
-        bag=bag.name,
+        title=title,
         command=command,
-        figures=figures,
-        latencies={label: figures[name] for name, label in LATENCIES.items() if figures[name]},
-        plan={label: told[name] for name, label in OF_THE_PLAN.items() if told.get(name)},
-        pictures=_pictures(run),
+        runs=shown,
+        configuration=configuration,
+        bokeh=Markup(Resources(mode="inline", components=["bokeh"]).render_js()),
+        figures=Markup(script),
+        data=Markup(_data(runs)),
     )
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(html)
+
+
+def _text(name: str) -> str:
+    return Path(__file__).with_name(name).read_text()
+
+
+def _data(runs: Sequence[ReportedRun]) -> str:
+    """Return what the page's script needs beside the figures, as JSON that may stand in a script element."""
+    found = [
+        {
+            "name": each.name,
+            "names": each.observed.names,
+            "columns": list(columns_of(each.run, each.observed)),
+            "marks": [at_s for at_s, _ in marks_of(each.run, each.observed)],
+            "frames": [[f.time_s, f.camera, f.jpeg] for f in each.observed.frames],
+        }
+        for each in runs
+    ]
+    return json.dumps(found).replace("<", "\\u003c")
+
+
+def _shown(n: int, each: ReportedRun, figures: dict[str, Any], division: Markup) -> _Shown:
+    run, observed = each.run, each.observed
+    marks = marks_of(run, observed)
+    plan = figures["plan"] or {}
+    return _Shown(
+        n,
+        each.name,
+        list(verdict(run, figures, len(observed.marks), each.period_s)),
+        figures,
+        {label: figures[name] for name, label in LATENCIES.items() if figures[name]},
+        {label: plan[name] for name, label in OF_THE_PLAN.items() if plan.get(name)},
+        _episodes(run),
+        marks,
+        observed.names,
+        sorted({frame.camera for frame in observed.frames}),
+        division,
+    )
+
+
+def _episodes(run: BagRun) -> list[dict[str, Any]]:
+    results = {each.episode: each.success for each in run.episodes}
+    found = []
+    rows = enumerate(run.steps)
+    for episode, group in groupby(rows, key=lambda row: row[1].episode):
+        steps = list(group)
+        found.append(
+            {
+                "number": episode,
+                "start_s": float(run.times_s[steps[0][0]]),
+                "end_s": float(run.times_s[steps[-1][0]]),
+                "steps": len(steps),
+                "requests": sum(step.transmitted for _, step in steps),
+                "success": results.get(episode),
+            }
+        )
+    return found

@@ -6,7 +6,7 @@ from __future__ import annotations
 from rich.table import Table
 
 from adahi_ros.bags.bag_dataset import BagDataset
-from adahi_ros.lab.calibration.replay import Replay, goes_by_plans
+from adahi_ros.lab.calibration.replay import Replay
 from adahi_ros.lab.methods.methods import METHODS
 from adahi_ros.lab.reporting.tables import narrow_table, number
 
@@ -41,7 +41,7 @@ def replay_table(replay: Replay, title: str) -> Table:
 
     Where plans are gone by, the number of calls is in the place of the deviation, which is of drafts.
     """
-    by_plans = any(map(goes_by_plans, replay.figures))
+    by_plans = any(METHODS[name].by_plans for name in replay.figures)
     table = narrow_table(
         title,
         ("method",),

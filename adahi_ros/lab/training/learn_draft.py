@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from adahi_ros.gates.parameter_file import Calibration
-from adahi_ros.lab.calibration.calibrate import calibrate
+from adahi_ros.lab.calibration.calibrate import Wanted, calibrate
 from adahi_ros.lab.evaluation.evaluate import Comparison
 from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
 from adahi_ros.lab.methods.methods import gated
@@ -92,10 +92,8 @@ class DraftLearner(Learner[VQBeT, Corrections]):
         if rate is None:
             policies = files.load()
             return replace(first, draft=policies.draft.digest, target=policies.target.digest)
-        shape = first.smoothing, first.normalization, first.draft_temperature
-        methods = [how.ask, how.explore or how.ask]
-        which = self._task, files, rate, how.seed, how.calibrated
-        return calibrate(*which, *shape, workers=self._workers, methods=methods)
+        wanted = Wanted.as_in(first, [how.ask, how.explore or how.ask], rate)
+        return calibrate(self._task, files, wanted, how.seed, how.calibrated, self._workers)
 
     def learn(self, files: PolicyFiles, number: int) -> dict[str, Any]:
         """See `Learner`."""

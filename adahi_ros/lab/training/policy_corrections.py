@@ -111,7 +111,7 @@ def recorded_episodes(
     world.reset(seed, list(episodes))  # as the rollout does again: what is observed first
     observations = [np.asarray(world.observation, dtype=np.float32)]
 
-    def on_step(steps: int) -> None:
+    def on_step() -> None:
         observations.append(np.asarray(world.observation, dtype=np.float32))
 
     log = method.run(bench, world, seed, episodes, on_step)

@@ -131,14 +131,14 @@ class TargetVerifierNode(ManagedNode):
     def _open(self, values: TargetVerifierParameters) -> None:
         check_robots(values.robots)
         self._values = values
-        first, *others = self._targets(values)
+        first, *others = targets = self._targets(values)
         self._service = VerificationService(ServedTargets(first))
         self._opened.callback(delattr, self, "_service")  # the policy's memory, before another is loaded
         self._watch = HealthWatch()
         self._opened.callback(DiagnosticsPublisher(self, "verifier", "verification", self._health).destroy)
-        self._tell_of(first)
         for each in others:
             self._service.targets.put(each)
+        for each in targets:
             self._tell_of(each)
 
     def _targets(self, values: TargetVerifierParameters) -> list[ServedTarget]:
@@ -189,8 +189,17 @@ class TargetVerifierNode(ManagedNode):
         threading.Thread(target=load, daemon=True).start()
 
     def _on_loaded(self, service: VerificationService, header: Any, made: ServedTarget | str) -> None:
-        self._loading = False
-        fault = made if isinstance(made, str) else self._put(service, made)
+        self._loading, fault = False, ""
+        if isinstance(made, str):
+            fault = made
+        elif getattr(self, "_service", None) is not service:
+            fault = "target_verifier: was cleaned up while it loaded"
+        else:
+            try:
+                service.targets.put(made)
+                self._tell_of(made)
+            except ValueError as error:
+                fault = shortened(str(error))
         freeze_garbage()  # also where what was loaded is of no use
         message = fault or _served_now(service.targets)
         self._loader.send_response(LoadTarget.Response(success=not fault, message=message), header)
@@ -207,32 +216,20 @@ class TargetVerifierNode(ManagedNode):
             return "loads_targets: False, must be true for another target to be loaded, or one to be unloaded"
         return "target_verifier: another one is being loaded" if self._loading else ""
 
-    def _put(self, service: VerificationService, target: ServedTarget) -> str:
-        """Serve a target that was loaded for a service; return why not, or nothing."""
-        if getattr(self, "_service", None) is not service:
-            return "target_verifier: was cleaned up while it loaded"
-        try:
-            service.targets.put(target)
-        except ValueError as error:
-            return shortened(str(error))
-        self._tell_of(target)
-        return ""
-
     def _unload_target(
         self, request: UnloadTarget.Request, response: UnloadTarget.Response
     ) -> UnloadTarget.Response:
         response.message = self._refusal()
-        if response.message:
-            return response
-        targets = self._service.targets
-        try:
-            targets.remove(request.target)
-        except ValueError as error:
-            response.message = shortened(str(error))
-            return response
-        freeze_garbage()
-        self.get_logger().info(f"target {request.target!r} is served no more")
-        response.success, response.message = True, _served_now(targets)
+        if not response.message:
+            targets = self._service.targets
+            try:
+                targets.remove(request.target)
+            except ValueError as error:
+                response.message = shortened(str(error))
+                return response
+            freeze_garbage()
+            self.get_logger().info(f"target {request.target!r} is served no more")
+            response.success, response.message = True, _served_now(targets)
         return response
 
     def _served(self, refusal: str, shared: str) -> None:

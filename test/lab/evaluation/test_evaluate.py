@@ -4,7 +4,6 @@ import json
 import math
 import re
 from dataclasses import fields, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,11 +22,11 @@ from adahi_ros.lab.evaluation.evaluate import (
     play_all,
     reference_among,
 )
-from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
 from adahi_ros.lab.evaluation.metrics import mcnemar
 from adahi_ros.lab.evaluation.rollout import Log
 from adahi_ros.lab.methods.methods import METHODS, on_every_task
 from adahi_ros.lab.tasks import make
+from test.lab.toys import assert_same as assert_same_log
 
 KEYS = {"success_rate", "success_ci95", "transmission_rate", "true_skip_ratio", "mse", "gate", "threshold"}
 KEYS |= {"success_at_end", "subtasks", "subtasks_completed", "rejection_rate"}
@@ -53,8 +52,7 @@ def numbers(value: Any) -> list[float]:
 
 
 def assert_same(one: Outcome, other: Outcome) -> None:
-    for name in (field.name for field in fields(Log)):
-        np.testing.assert_array_equal(getattr(one.log, name), getattr(other.log, name), name)
+    assert_same_log(one.log, other.log)
     for name in ("success", "completed", "fulfilled"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name), name)
 
@@ -162,7 +160,7 @@ def outcome(completed: list[list[bool]], fulfilled: list[list[bool]]) -> Outcome
     action = np.zeros((1, episodes, 2))
     log = Log(yes, ~yes, zero, zero, yes[..., None], action, action, ~yes)
     parts = np.array(completed)
-    return Outcome(log, parts.all(axis=1), parts, np.array(fulfilled))
+    return Outcome(log, np.array([all(each) for each in completed]), parts, np.array(fulfilled))
 
 
 def test_sub_tasks_by_hand() -> None:
@@ -212,20 +210,3 @@ def test_a_gate_that_was_not_calibrated_is_refused_before_anything_is_run(compar
     with pytest.raises(ValueError, match=re.escape(expected)):
         evaluate_methods(partly, ["adahi", "random"], range(1), 1, lambda *done: told.append(done))
     assert told == []
-
-
-def test_plan_need_a_target_that_proposes_them(comparison: Comparison, checkpoints: Path) -> None:
-    without = replace(comparison, files=PolicyFiles(checkpoints, "torch"))
-    with pytest.raises(ValueError, match=r"^plan_2: there is no target that plans .*ball-plans\.yaml$"):
-        play(Run(METHODS["plan_2"], without, range(1)))
-
-
-def test_a_corrector_is_needed_to_correct(comparison: Comparison) -> None:
-    with pytest.raises(ValueError, match=r"^corrector_4: there is no corrector"):
-        METHODS["corrector_4"].threshold(comparison.bench())
-
-
-def test_a_plan_for_longer_than_its_horizon_is_refused_before_anything_is_run(comparison: Comparison) -> None:
-    with pytest.raises(ValueError, match=r"^plan_9: the target plans only 8 actions$"):
-        METHODS["plan_9"].threshold(comparison.bench())
-    assert METHODS["plan_8"].threshold(comparison.bench()) == ("age", 7)

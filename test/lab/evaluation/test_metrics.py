@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from adahi_ros.lab.evaluation.metrics import (
-    Paired,
     area_under,
     mcnemar,
     transmission_rate,
@@ -53,7 +52,8 @@ def test_a_coin_decides_where_one_alone_succeeds(
 ) -> None:
     for both, neither in ((0, 0), (40, 7)):  # what both do tells nothing
         found = mcnemar(*successes(only_this, only_other, both, neither))
-        assert found == Paired(only_this, only_other, pytest.approx(p))
+        assert (found.only_this, found.only_other) == (only_this, only_other)
+        assert found.p == pytest.approx(p)
         assert found.verdict == verdict
 
 

@@ -1,14 +1,14 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import fields, replace
+from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.stats import chi2_contingency
 
-from adahi_ros.core.proposal import ActionRange, Proposal
-from adahi_ros.core.signature import GOAL, OBSERVATION, Feature, Observations, Signature
+from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.signature import GOAL, OBSERVATION, Observations
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
 from adahi_ros.lab.calibration.recorded_world import RecordedWorld
@@ -20,6 +20,7 @@ from adahi_ros.lab.tasks.task_interface import Task
 from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling
 from adahi_ros.robot.controller import Controller
 from adahi_ros.server.verifier import TargetVerifier, VerificationDraws, VerificationRequest
+from test.lab.toys import Toy, assert_same
 
 MANY = 4000
 GATE = ThresholdedGate(
@@ -33,11 +34,6 @@ def run(
     world = make("ball")
     controller = Controller(policies.draft, ControllerConfig(gate))
     return rollout(world, controller, TargetVerifier(policies.target, rule), seed, episodes), world
-
-
-def assert_same(one: Log, other: Log) -> None:
-    for field in fields(Log):
-        np.testing.assert_array_equal(getattr(one, field.name), getattr(other, field.name), field.name)
 
 
 def test_the_seed_decides(policies: Policies) -> None:
@@ -110,6 +106,11 @@ def disturbed(*where: tuple[int, int]) -> RecordedWorld:
     )
 
 
+def disturbed_log(world: RecordedWorld, draft: Policy, target: Policy, gate: ThresholdedGate) -> Log:
+    controller = Controller(draft, ControllerConfig(gate, smoothing=1.0))
+    return rollout(world, controller, TargetVerifier(target), 1, range(5))
+
+
 BAD = [(1e6, False), (np.nan, False), (np.nan, True)]
 
 
@@ -117,19 +118,10 @@ BAD = [(1e6, False), (np.nan, False), (np.nan, True)]
 def test_a_reply_that_is_no_action_is_refused_and_the_draft_executed(
     policies: Policies, faulty: Callable[..., Policy], value: float, logits: bool
 ) -> None:
-    world = disturbed((0, 1), (3, 2), (7, 4))
-    draft = faulty(policies.draft, 0.0)
-    logs = [
-        rollout(
-            world,
-            Controller(draft, ControllerConfig(ThresholdedGate("random", 0.4), smoothing=1.0)),
-            TargetVerifier(faulty(policies.target, *bad)),
-            1,
-            range(5),
-        )
-        for bad in ((value, logits), (0.0, False))
-    ]
-    log, plain = logs
+    world, gate = disturbed((0, 1), (3, 2), (7, 4)), ThresholdedGate("random", 0.4)
+    draft, target = faulty(policies.draft, 0.0), faulty(policies.target, value, logits)
+    log = disturbed_log(world, draft, target, gate)
+    plain = disturbed_log(world, draft, faulty(policies.target, 0.0), gate)
     at = np.zeros((8, 5), dtype=bool)
     at[0, 1] = at[3, 2] = at[7, 4] = True
     np.testing.assert_array_equal(log.transmitted, plain.transmitted)
@@ -144,18 +136,10 @@ def test_a_reply_that_is_no_action_is_refused_and_the_draft_executed(
 def test_where_the_draft_is_no_action_nobody_is_asked_and_the_last_action_stands(
     policies: Policies, faulty: Callable[..., Policy], value: float, logits: bool
 ) -> None:
-    world = disturbed((0, 1), (3, 2), (4, 2))
-    logs = [
-        rollout(
-            world,
-            Controller(faulty(policies.draft, *bad), ControllerConfig(ThresholdedGate("always"))),
-            TargetVerifier(faulty(policies.target, 0.0)),
-            1,
-            range(5),
-        )
-        for bad in ((value, logits), (0.0, False))
-    ]
-    log, plain = logs
+    world, gate = disturbed((0, 1), (3, 2), (4, 2)), ThresholdedGate("always")
+    draft, target = faulty(policies.draft, value, logits), faulty(policies.target, 0.0)
+    log = disturbed_log(world, draft, target, gate)
+    plain = disturbed_log(world, faulty(policies.draft, 0.0), target, gate)
     refused = np.zeros((8, 5), dtype=bool)
     refused[0, 1] = refused[3, 2] = refused[4, 2] = True
     np.testing.assert_array_equal(log.refused, refused)
@@ -200,16 +184,18 @@ def test_hybrid_acts_as_the_target_does_whatever_the_draft(policies: Policies) -
     assert same_distribution(first_actions(policies, "never", "speculative", seed=2), target) < 1e-9
 
 
-class Remembering(Policy):
+class Remembering(Toy):
     """A target that reads five observations, and uses as many as another did."""
 
     def __init__(self, policy: Policy) -> None:
-        self.signature, self.draws = replace(policy.signature, history=5), policy.draws
-        self.digest = policy.digest
+        super().__init__(replace(policy.signature, history=5))
+        self.draws = policy.draws
         self.seen: list[np.ndarray] = []
         self._policy = policy
 
-    def propose(self, observations: Observations, draws: np.ndarray, sampling: Sampling) -> Proposal:
+    def propose(
+        self, observations: Observations, draws: np.ndarray, sampling: Sampling = AS_TRAINED
+    ) -> Proposal:
         window = observations.features[OBSERVATION]
         self.seen.append(window)
         newest = {OBSERVATION: window[:, -self._policy.signature.history :]}
@@ -240,44 +226,6 @@ def test_the_oracle_reads_as_the_target_does(policies: Policies) -> None:
         np.testing.assert_array_equal(asked, verified)
 
 
-class Planner(ActionRange, Policy):
-    """A target that plans four actions, each telling at which step it was asked for, and for which it is.
-
-    It sees the step as the first number of an observation; where that is negative, its plan is no action.
-    """
-
-    def __init__(self) -> None:
-        super().__init__(np.zeros(2), np.full(2, 1e4))
-        self.signature = Signature(1, 4, 2, (Feature(OBSERVATION, 6),), (Feature(GOAL, 2),))
-        self.digest, self.draws, self.action_scale = "planner", 1, np.ones(2, np.float32)
-
-    def propose(
-        self, observations: Observations, draws: np.ndarray, sampling: Sampling = AS_TRAINED
-    ) -> Proposal:
-        step = observations.features[OBSERVATION][:, -1, :1]
-        plans = np.stack([np.repeat(step, 4, axis=1), step + np.arange(4)], axis=-1)
-        return Proposal(np.where(step[..., None] < 0, np.nan, plans).astype(np.float32))
-
-
-def numbered(steps: int, bad: Sequence[int] = ()) -> RecordedWorld:
-    """Two episodes whose observations tell their step, negative where the target is to fail."""
-    observations = np.zeros((2, steps, 6), np.float32)
-    observations[..., 0] = np.where(np.isin(np.arange(steps), bad), -1.0, np.arange(steps))
-    actions, goals = np.zeros((2 * steps, 2), np.float32), np.zeros((2, 2), np.float32)
-    ends = np.array([steps, 2 * steps])
-    return RecordedWorld(Trajectories("ball", observations.reshape(-1, 6), actions, goals, ends))
-
-
-def followed(world: RecordedWorld, every: int, late: int) -> tuple[np.ndarray, np.ndarray]:
-    """Follow plans; return who asked (T,), and at which step what was done was asked for (T,)."""
-    planner = Planner()
-    robot = Controller(planner, ControllerConfig(ThresholdedGate("age", every - 1)), "plan")
-    log = rollout(world, robot, TargetVerifier(planner, "replace"), 1, [0, 1], late=late)
-    np.testing.assert_array_equal(log.action[:, 0], log.action[:, 1])
-    np.testing.assert_array_equal(log.transmitted[:, 0], log.transmitted[:, 1])
-    return np.flatnonzero(log.transmitted[:, 0]), log.action[:, 0]
-
-
 def plain(policies: Policies, gate: ThresholdedGate) -> tuple[np.ndarray, np.ndarray]:
     """Do by hand what a rollout does; return actions and who asked."""
     world, controller = make("ball"), Controller(policies.draft, ControllerConfig(gate))
@@ -304,80 +252,3 @@ def test_replies_within_the_step_are_what_a_controller_and_a_verifier_make_of_it
     log = rollout(make("ball"), controller, TargetVerifier(policies.target), 3, range(3), late=0)
     np.testing.assert_array_equal(log.action, actions)
     np.testing.assert_array_equal(log.transmitted, asked)
-
-
-def test_a_plan_is_followed_from_the_step_that_asked_for_it() -> None:
-    asked, actions = followed(numbered(9), every=3, late=0)
-    assert asked.tolist() == [0, 3, 6]
-    np.testing.assert_array_equal(actions[:, 0], [0, 0, 0, 3, 3, 3, 6, 6, 6])
-    np.testing.assert_array_equal(actions[:, 1], np.arange(9))
-
-
-def test_a_late_plan_is_used_from_the_step_on_at_which_it_is_there() -> None:
-    asked, actions = followed(numbered(8), every=1, late=3)
-    assert asked.tolist() == [0, 1, 4, 7]  # who waits for a reply does not ask
-    np.testing.assert_array_equal(actions[:, 0], [0, 0, 0, 0, 1, 1, 1, 4])
-    np.testing.assert_array_equal(actions[:4, 1], np.arange(4))
-
-
-def test_the_plan_that_is_used_was_asked_for_that_many_steps_before() -> None:
-    asked, actions = followed(numbered(12), every=2, late=2)
-    # The first reply is there at once: who has no plan rests, and the world with it.
-    assert asked.tolist() == [0, 2, 4, 6, 8, 10]
-    np.testing.assert_array_equal(actions[:, 0], [0, 0, 0, 0, 2, 2, 4, 4, 6, 6, 8, 8])
-    np.testing.assert_array_equal(actions[:, 1], np.arange(12))
-
-
-@pytest.mark.parametrize("late", [0, 3])
-def test_a_robot_without_a_plan_does_not_move(late: int) -> None:
-    asked, actions = followed(numbered(6, bad=[0, 1]), every=4, late=late)
-    assert asked.tolist() == [0, 1, 2]  # until it has one
-    np.testing.assert_array_equal(actions[:, 1], [0, 0, 2, 3, 4, 5])
-
-
-def test_a_late_plan_that_is_no_action_is_dropped_and_asked_for_anew() -> None:
-    asked, actions = followed(numbered(8, bad=[1]), every=1, late=2)
-    assert asked.tolist() == [0, 1, 3, 5, 7]
-    np.testing.assert_array_equal(actions[:, 0], [0, 0, 0, 0, 0, 3, 3, 5])
-
-
-class Told(Planner):
-    """The same, and remembers what it was told of commitments."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.told: list[np.ndarray | None] = []
-
-    def propose(
-        self, observations: Observations, draws: np.ndarray, sampling: Sampling = AS_TRAINED
-    ) -> Proposal:
-        self.told.append(sampling.committed)
-        return super().propose(observations, draws, sampling)
-
-
-def commitments(world: RecordedWorld, every: int, late: int) -> list[np.ndarray | None]:
-    """Return what the target is told at each request."""
-    planner = Told()
-    robot = Controller(planner, ControllerConfig(ThresholdedGate("age", every - 1)), "plan")
-    verifier = TargetVerifier(planner, "replace", agreement="continue")
-    rollout(world, robot, verifier, 1, [0, 1], late=late)
-    return planner.told
-
-
-def test_a_late_request_tells_what_is_done_until_its_reply_is_there() -> None:
-    first, second, third = commitments(numbered(6), every=2, late=2)
-    assert first is not None
-    assert first.shape == (2, 2, 2)
-    assert np.isnan(first).all()  # there is no plan yet
-    np.testing.assert_array_equal(second, [[[0, 2], [0, 3]]] * 2)  # asked for at 0, for steps 2 and 3
-    np.testing.assert_array_equal(third, [[[2, 4], [2, 5]]] * 2)
-    _, short = commitments(numbered(5), every=3, late=2)
-    assert short is not None
-    np.testing.assert_array_equal(short[:, 0], [[0, 3]] * 2)
-    assert np.isnan(short[:, 1]).all()  # the plan is over by then
-    assert commitments(numbered(4), every=2, late=0) == [None, None]
-
-
-def test_a_late_plan_that_is_no_action_is_committed_to_by_nobody() -> None:
-    told = commitments(numbered(8, bad=[1]), every=1, late=2)
-    np.testing.assert_array_equal(told[2], [[[0, 3], [np.nan, np.nan]]] * 2)

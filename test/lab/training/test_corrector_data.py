@@ -25,18 +25,19 @@ from adahi_ros.policies.corrector.corrector import Correction, Corrector
 from adahi_ros.policies.corrector.corrector_checkpoint import CorrectorCheckpoint, load_corrector
 from adahi_ros.policies.corrector.corrector_features import PlanView, feature_count
 from adahi_ros.policies.interface import AS_TRAINED, Sampling
-from test.lab.training.counting import LENGTHS, Counting, T, counted, unit_scales
+from test.lab.toys import LENGTHS, Counting, Toy, counted, float32, unit_scales
 
+T = 4
 RECIPE = CorrectorRecipe(
     1, {"hidden": 4}, FitConfig(5, 32), rounds=2, episodes=2, asking_rates=(0.3,), samples=2
 )
 
 
-class Still:
+class Still(Toy):
     """A target for ball balancing that hardly does anything."""
 
     def __init__(self) -> None:
-        self.signature = Signature(2, T, 2, (Feature(OBSERVATION, 6),), (Feature(GOAL, 2),))
+        super().__init__(Signature(2, T, 2, (Feature(OBSERVATION, 6),), (Feature(GOAL, 2),)))
         self.draws = 2
 
     def propose(
@@ -60,22 +61,22 @@ def lesson(
 
 
 def test_of_two_ways_that_of_the_old_plan_is_taken_and_not_the_mean() -> None:
-    ways = np.array([1.0, 1.0, -1.0, -1.0, -1.0, -1.0], np.float32)
+    ways = float32([1.0, 1.0, -1.0, -1.0, -1.0, -1.0])
     plans = np.broadcast_to(3.0 * ways[None, :, None, None], (2, 6, T, 1)).astype(np.float32)
-    ahead = np.array([2.8, -2.8], np.float32)[:, None, None] * np.ones((1, T, 1), np.float32)
+    ahead = float32([2.8, -2.8])[:, None, None] * np.ones((1, T, 1), np.float32)
     action = agreeing(plans, ahead, np.full(2, T), np.ones(1, np.float32))
     np.testing.assert_allclose(action, [[3.0], [-3.0]], atol=0.01)
 
 
 def test_plans_that_agree_alike_count_alike() -> None:
-    plans = np.array([0.9, 1.1, 1.0], np.float32)[None, :, None, None] * np.ones((1, 1, T, 2), np.float32)
+    plans = float32([0.9, 1.1, 1.0])[None, :, None, None] * np.ones((1, 1, T, 2), np.float32)
     action = agreeing(plans, np.ones((1, T, 2), np.float32), np.array([T]), np.ones(2, np.float32))
     np.testing.assert_allclose(action, 1.0, rtol=1e-6)
 
 
 def test_only_what_is_left_of_the_old_plan_is_compared() -> None:
-    plans = np.array([[[[1.0], [9.0]], [[-1.0], [1.0]]]], np.float32)  # (1, 2, 2, 1)
-    ahead = np.array([[[1.0], [1.0]]], np.float32)
+    plans = float32([[[[1.0], [9.0]], [[-1.0], [1.0]]]])  # (1, 2, 2, 1)
+    ahead = float32([[[1.0], [1.0]]])
     one = np.ones(1, np.float32)
     # By its first action the first agrees; by both, the second one does.
     np.testing.assert_allclose(agreeing(plans, ahead, np.array([1]), one), [[0.97]], atol=0.03)
@@ -171,7 +172,7 @@ def train(
     done: list[int] = []
     losses = train_in_simulation(
         "ball",
-        Still(),  # type: ignore[arg-type]
+        Still(),
         data,
         recipe,
         folder,
@@ -208,8 +209,11 @@ def test_a_corrector_comes_of_a_recipe(trained: tuple[Path, list[int]]) -> None:
     assert checkpoint.training == {"parameters": checkpoint.parameters, "steps": 5}
     corrector = Corrector(checkpoint)  # of the file beside it: hash and digest are right
     draw = np.random.default_rng(1)
+    now, before, then = draw.normal(size=(3, 3, 6)).astype(np.float32)
     view = PlanView(
-        *draw.normal(size=(3, 3, 6)).astype(np.float32),  # type: ignore[misc]  # three of them
+        now,
+        before,
+        then,
         goal=np.zeros((3, 2), np.float32),
         ahead=np.zeros((3, T, 2), np.float32),
         left=np.full(3, 2),

@@ -29,8 +29,9 @@ from adahi_ros.policies.corrector.corrector_checkpoint import CorrectorCheckpoin
 from adahi_ros.policies.corrector.corrector_features import AHEAD, FeatureScales
 from adahi_ros.policies.corrector.corrector_network import LOG_VARIANCE, CorrectorNetwork
 from adahi_ros.policies.corrector.distilled import DistilledPolicy
-from test.lab.training.counting import LENGTHS, Counting, T, counted, unit_scales
+from test.lab.toys import LENGTHS, Counting, counted, float32, unit_scales
 
+T = 4
 PLANNED = 4  # of the features, O 1, G 1, A 1: the present action of the plan
 RECIPE = CorrectorRecipe(1, {"hidden": 8}, FitConfig(5), samples=2)
 
@@ -103,21 +104,19 @@ def test_examples_of_an_episode_do_not_depend_on_those_beside(monkeypatch: pytes
 
 
 def test_of_several_plans_the_one_nearest_to_what_was_done_since_is_taken() -> None:
-    plans = np.array([[0, 9, 9, 9], [1, 1, 9, 9], [2, 2, 2, 2]], np.float32)[None, :, :, None] * np.ones(
-        (3, 1, 1, 1)
-    )
-    done = np.array([[5.0, 2.0, 0.0]] * 3, np.float32)[..., None]  # the last three actions
+    plans = float32([[0, 9, 9, 9], [1, 1, 9, 9], [2, 2, 2, 2]])[None, :, :, None] * np.ones((3, 1, 1, 1))
+    done = float32([[5.0, 2.0, 0.0]] * 3)[..., None]  # the last three actions
     # Asked for one, two and three steps ago: what was done before that does not count.
     assert nearest(plans, done, np.array([1, 2, 3]), np.ones(1, np.float32)).tolist() == [0, 1, 2]
     wide = np.concatenate([plans, 100 - plans], axis=-1)  # by a second action the last one is far
     acted = np.concatenate([done, np.full_like(done, 98.0)], axis=-1)
-    assert nearest(wide, acted, np.array([1, 2, 3]), np.array([1e6, 1.0], np.float32)).tolist() == [2, 2, 2]
-    assert nearest(wide, acted, np.array([1, 2, 3]), np.array([1.0, 1e6], np.float32)).tolist() == [0, 1, 2]
+    assert nearest(wide, acted, np.array([1, 2, 3]), float32([1e6, 1.0])).tolist() == [2, 2, 2]
+    assert nearest(wide, acted, np.array([1, 2, 3]), float32([1.0, 1e6])).tolist() == [0, 1, 2]
 
 
 def test_the_plan_of_a_robot_that_knew_two_ways_is_the_way_that_it_went() -> None:
     data = counted((9, 9))
-    went = np.array([5.0] * 9 + [-5.0] * 9, np.float32)[:, None]
+    went = float32([5.0] * 9 + [-5.0] * 9)[:, None]
     data = replace(data, actions=data.observations + went)
     target, scales = Counting((5.0, -5.0)), unit_scales()
     examples = recorded_examples(plan_recorded(target, data, 12, 1), (0, 1), scales, 1)
@@ -150,7 +149,7 @@ def train(
 
 
 @pytest.mark.usefixtures("unexported")
-def test_a_corrector_expects_the_error_that_it_has_on_held_out_episodes(tmp_path: Path) -> None:
+def test_a_corrector_expects_the_error_that_it_has_where_it_has_not_learned(tmp_path: Path) -> None:
     held = train(tmp_path, steps=200).figures["held_out"]
     assert held["learnt_to_expect"] != pytest.approx(held["error"], rel=0.05)
     plans = plan_recorded(Counting(), pushed_data(), RECIPE.samples, 1)
@@ -175,7 +174,7 @@ def network_of(checkpoint: CorrectorCheckpoint) -> CorrectorNetwork:
 
 
 @pytest.mark.usefixtures("unexported")
-def test_a_corrector_of_recordings_is_better_than_none(tmp_path: Path) -> None:
+def test_a_corrector_of_recordings_is_better_than_none_on_episodes_held_out(tmp_path: Path) -> None:
     trained = train(tmp_path, steps=200)
     held = trained.figures["held_out"]
     assert (trained.figures["episodes"], held["episodes"]) == (10, 2)
@@ -252,8 +251,8 @@ def test_a_draft_of_recordings_does_what_the_plans_begin_with(tmp_path: Path) ->
     draft.check(action[:, None])
 
 
-def test_without_a_targets_unit_actions_have_that_of_the_recording() -> None:
+def test_of_a_target_that_says_no_unit_of_its_actions_it_is_that_of_the_recording() -> None:
     target, data = Counting(), pushed_data()
     assert unit_of_actions(target, data) == pytest.approx(data.actions.std(axis=0), rel=1e-3)
-    target.action_scale = np.array([2.0], np.float32)
+    target.action_scale = float32([2.0])
     assert unit_of_actions(target, data).tolist() == [2.0]

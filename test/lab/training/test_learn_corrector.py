@@ -27,6 +27,7 @@ from adahi_ros.policies.corrector.corrector_checkpoint import load_corrector
 from adahi_ros.policies.corrector.corrector_export import load_network
 from adahi_ros.policies.corrector.corrector_features import feature_count
 from adahi_ros.policies.corrector.corrector_network import CorrectorConfig, CorrectorNetwork
+from test.lab.toys import float32
 
 HOW = Rounds(rounds=2, episodes=2, ask="corrector_4", evaluated=2, seed=3)
 RECIPE = CorrectorRecipe(1, {"hidden": 4}, FitConfig(20, 32, warmup=0), asking_rates=(0.3,), samples=2)
@@ -79,7 +80,7 @@ def test_what_is_taught_is_learned(begin: Path) -> None:
     network = load_network(load_corrector(begin / PLANS / "corrector"))
     draw = np.random.default_rng(0)
     read = draw.normal(size=(200, len(network.mean))).astype(np.float32)
-    wanted = np.tile(np.array([0.8, -0.8], np.float32), (200, 1))
+    wanted = np.tile(float32([0.8, -0.8]), (200, 1))
     nothing = read, np.zeros_like(wanted)
     fit = FitConfig(200, 64, learning_rate=1e-2, warmup=0)
 

@@ -15,28 +15,26 @@ from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.lab.training import train
 from adahi_ros.lab.training.fitting import Run
-from adahi_ros.lab.training.recipes import (
-    CorrectorRecipe,
-    DemonstrationRecipe,
-    ModelRecipe,
-    Recipe,
-    TokenizerRecipe,
-)
+from adahi_ros.lab.training.recipes import CorrectorRecipe, DemonstrationRecipe, ModelRecipe, Recipe
 from adahi_ros.lab.training.train import train_recipe
 from adahi_ros.lab.training.vqbet_training import CodeFitConfig
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import Policy
 from adahi_ros.policies.vqbet import vqbet_export
-from adahi_ros.policies.vqbet.vqbet_checkpoint import load_decoder, save_policy
+from adahi_ros.policies.vqbet.vqbet_checkpoint import save_policy
+from test.lab.toys import code_policy
 
 FIT = CodeFitConfig(steps=6, batch_size=16, warmup=1)
 SIZE = {"width": 4, "layers": 1, "heads": 2, "head_hidden": 4}
+TOKENIZER: Any = ModelRecipe(1, {"codebook_size": 4, "latent_dim": 4, "hidden": 8}, FIT)
 RECIPE = Recipe(
     DemonstrationRecipe(episodes=4, seed=0, action_noise=0.1),
-    tokenizer=TokenizerRecipe(1, {"codebook_size": 4, "latent_dim": 4, "hidden": 8}, FIT),
+    tokenizer=TOKENIZER,
     window_length=2,
     policies={"draft": ModelRecipe(2, SIZE, FIT), "target": ModelRecipe(2, {**SIZE, "width": 8}, FIT)},
 )
+PUPIL = CorrectorRecipe(1, {"hidden": 4}, FIT)
+WITH_PUPILS = replace(RECIPE, corrector=PUPIL, distilled=PUPIL)
 MADE = {"tokenizer.json", "tokenizer.safetensors"} | {
     f"{name}.{suffix}" for name in ("draft", "target") for suffix in ("json", "safetensors", "onnx")
 }
@@ -44,6 +42,25 @@ MADE = {"tokenizer.json", "tokenizer.safetensors"} | {
 
 class KilledError(Exception):
     """Stands for whatever ends a training run early."""
+
+
+@pytest.fixture
+def unexported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have no policy wait for an export."""
+    monkeypatch.setattr(train, "save_with_export", save_policy)
+
+
+@pytest.fixture
+def taught(unexported: None, monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[int, int, int]]:
+    """Of each pupil that a recipe teaches: how large its goal is, and the seeds of its recipe and its run."""
+    found: dict[str, tuple[int, int, int]] = {}
+
+    def teach(task: str, target: Policy, data: Trajectories, how: CorrectorRecipe, *rest: Any) -> None:
+        found[rest[-2]] = data.goals.shape[1], how.seed, rest[1].seed
+        rest[2]([0.0], 1)
+
+    monkeypatch.setattr(train, "train_in_simulation", teach)
+    return found
 
 
 def follow(out: Path, recipe: Recipe = RECIPE, **options: Any) -> dict[str, Any]:
@@ -69,7 +86,7 @@ def test_a_recipe_becomes_checkpoints_that_run(trained: tuple[Path, dict[str, An
     json.dumps(summary, allow_nan=False)
     for name in ("draft", "target"):
         policy = load_policy(out / name, "onnxruntime")
-        assert load_decoder(out).fingerprint == summary["fingerprint"]
+        assert code_policy(policy).decoder.fingerprint == summary["fingerprint"]
         assert policy.signature.parameters == summary["models"][name]["parameters"]
         assert policy.signature.history == 2
         training = json.loads((out / f"{name}.json").read_text())["training"]
@@ -77,27 +94,15 @@ def test_a_recipe_becomes_checkpoints_that_run(trained: tuple[Path, dict[str, An
 
 
 def test_a_goal_for_the_target_alone_is_shown_to_no_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    taught: dict[str, tuple[int, int, int]], tmp_path: Path
 ) -> None:
-    taught: dict[str, int] = {}
-
-    def teach(task: str, target: Policy, data: Trajectories, *rest: Any) -> None:
-        taught[rest[-2]] = data.goals.shape[1]
-        rest[3]([0.0], 1)
-
-    monkeypatch.setattr(train, "save_with_export", save_policy)
-    monkeypatch.setattr(train, "train_in_simulation", teach)
-    pupil = CorrectorRecipe(1, {"hidden": 4}, FIT)
-    recipe = replace(RECIPE, corrector=pupil, distilled=pupil)
     for task, shown in (("ball_instructed", 0), ("ball", 2)):
         with Progress(disable=True) as bar:
-            train_recipe(task, recipe, tmp_path / task, "", bar)
-        read = {
-            name: load_policy(tmp_path / task / name, "torch").signature.goal_dim
-            for name in ("draft", "target")
-        }
+            train_recipe(task, WITH_PUPILS, tmp_path / task, "", bar)
+        policies = {name: load_policy(tmp_path / task / name, "torch") for name in ("draft", "target")}
+        read = {name: policy.signature.goal_dim for name, policy in policies.items()}
         assert read == {"draft": shown, "target": 2}
-        assert taught == {"corrector": shown, "distilled": shown}
+        assert {name: each[0] for name, each in taught.items()} == {"corrector": shown, "distilled": shown}
 
 
 @pytest.mark.parametrize("killed", ["tokenizer", "draft", "target"])
@@ -167,10 +172,10 @@ def test_a_folder_is_as_it_was_until_all_is_done(
     assert list(tmp_path.iterdir()) == [out]
 
 
+@pytest.mark.usefixtures("unexported")
 def test_a_run_that_was_stopped_between_the_two_moves_is_mended(
-    trained: tuple[Path, dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    trained: tuple[Path, dict[str, Any]], tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(train, "save_with_export", save_policy)
     shutil.copytree(trained[0], tmp_path / "out.previous")
     (tmp_path / "out.previous" / "notes.txt").write_text("kept")
     follow(tmp_path / "out", seed=9)
@@ -189,10 +194,10 @@ def test_where_no_folder_can_be_nothing_is_trained(tmp_path: Path, monkeypatch: 
         follow(Path("/proc"))
 
 
+@pytest.mark.usefixtures("unexported")
 def test_only_one_policy_leaves_the_tokenizer_and_the_other_alone(
-    trained: tuple[Path, dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    trained: tuple[Path, dict[str, Any]], tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(train, "save_with_export", save_policy)
     before = weights(trained[0])
     for name, value in before.items():
         (tmp_path / name).write_bytes(value)
@@ -203,31 +208,20 @@ def test_only_one_policy_leaves_the_tokenizer_and_the_other_alone(
     after = weights(tmp_path)
     assert summary["models"].keys() == {"draft"}
     assert {name for name in before if before[name] != after[name]} == {"draft.safetensors"}
-    assert summary["fingerprint"] == load_decoder(tmp_path).fingerprint
+    assert summary["fingerprint"] == code_policy(load_policy(tmp_path / "draft", "torch")).decoder.fingerprint
 
 
-def test_a_seed_replaces_that_of_every_model(
-    trained: tuple[Path, dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(train, "save_with_export", save_policy)
+@pytest.mark.usefixtures("unexported")
+def test_a_seed_replaces_that_of_every_model(trained: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
     follow(tmp_path, seed=9)
     before, after = weights(trained[0]), weights(tmp_path)
     assert before.keys() == after.keys()
     assert all(before[name] != after[name] for name in before)
 
 
-def test_a_seed_replaces_that_of_every_pupil(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    taught: dict[str, tuple[int, int]] = {}
-
-    def teach(task: str, target: Policy, data: Trajectories, how: CorrectorRecipe, *rest: Any) -> None:
-        taught[rest[-2]] = how.seed, rest[1].seed
-        rest[2]([0.0], 1)
-
-    monkeypatch.setattr(train, "save_with_export", save_policy)
-    monkeypatch.setattr(train, "train_in_simulation", teach)
-    pupil = CorrectorRecipe(1, {"hidden": 4}, FIT)
-    follow(tmp_path, replace(RECIPE, corrector=pupil, distilled=pupil), seed=9)
-    assert taught == {"corrector": (9, 9), "distilled": (9, 9)}
+def test_a_seed_replaces_that_of_every_pupil(taught: dict[str, tuple[int, int, int]], tmp_path: Path) -> None:
+    follow(tmp_path, WITH_PUPILS, seed=9)
+    assert taught == {"corrector": (2, 9, 9), "distilled": (2, 9, 9)}
 
 
 def test_what_cannot_be_trained_is_named(
@@ -250,11 +244,11 @@ def test_what_cannot_be_trained_is_named(
     assert not tmp_path.with_name(f"{tmp_path.name}.training").exists()
 
 
+@pytest.mark.usefixtures("unexported")
 def test_given_demonstrations_are_learned_from(
-    tmp_path: Path, demonstrations: Callable[[int], Trajectories], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, demonstrations: Callable[[int], Trajectories]
 ) -> None:
-    monkeypatch.setattr(train, "save_with_export", save_policy)
     data = replace(demonstrations(2), task="ball")
     follow(tmp_path, data=data)
-    decoder = load_decoder(tmp_path)
+    decoder = code_policy(load_policy(tmp_path / "draft", "torch")).decoder
     assert decoder.action_scale == pytest.approx(data.actions.std(axis=0))

@@ -7,7 +7,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import OBSERVATION, Feature, Observations, Signature
 from adahi_ros.gates.interface import GateContext, PlanContext
 from adahi_ros.gates.learned import SIGNS, HarmModel
@@ -18,6 +17,7 @@ from adahi_ros.lab.training.train_gate import (
     reliability,
     train_harm_model,
 )
+from test.lab.toys import Constant
 
 F, N = len(SIGNS), 6000
 
@@ -62,16 +62,8 @@ def test_too_few_steps_are_refused(taught: Lessons) -> None:
 
 
 def test_harm_is_the_distance_from_a_fresh_plan_in_action_scales() -> None:
-    class Planner:
-        """Plans 3 in every entry, whatever it sees."""
-
-        signature = Signature(1, 4, 2, (Feature(OBSERVATION, 1),))
-        draws = 1
-
-        def propose(self, observations: Observations, draws: np.ndarray) -> Proposal:
-            return Proposal(np.full((len(draws), 4, 2), 3.0, np.float32))
-
-    noting = NotingGate(Planner(), np.array([1.0, 2.0]), 0, [4, 5])  # type: ignore[arg-type]
+    planner = Constant(Signature(1, 4, 2, (Feature(OBSERVATION, 1),)), [3.0, 3.0])
+    noting = NotingGate(planner, np.array([1.0, 2.0]), 0, [4, 5])
     intended = np.array([[3.0, 1.5], [4.0, 2.5]])
     course = PlanContext(intended, intended, np.zeros((2, 3, 2)), np.array([3, 3]))
     seen, nothing = np.zeros((2, 1), np.float32), np.zeros(2)

@@ -55,9 +55,7 @@ def bench(request: pytest.FixtureRequest) -> Bench:
 
 
 def here_and_elsewhere(bench: Bench, name: str) -> tuple[Log, Log]:
-    here, elsewhere = (
-        METHODS[name].run(bench, world(), 1, TOGETHER, lambda step: None) for world in WORLDS[bench.task]
-    )
+    here, elsewhere = (METHODS[name].run(bench, world(), 1, TOGETHER) for world in WORLDS[bench.task])
     assert here.active[:STEPS].all()
     assert elsewhere.active[:STEPS].all()
     return here, elsewhere

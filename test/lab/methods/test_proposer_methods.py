@@ -14,12 +14,9 @@ from adahi_ros.lab.evaluation.episodes import evaluation_episodes
 from adahi_ros.lab.evaluation.loaded_policies import RETRIEVAL, Bench, PolicyFiles
 from adahi_ros.lab.evaluation.rollout import Log
 from adahi_ros.lab.methods.methods import METHODS
-from adahi_ros.lab.tasks import make
 from adahi_ros.lab.training.retrieval_index import make_index, save_index
-from adahi_ros.policies.retrieval import load_retrieval
-
-SEED = 5
-EPISODES = evaluation_episodes(3)
+from adahi_ros.policies.retrieval import Retrieval, load_retrieval
+from test.lab.toys import assert_same, played
 
 
 @pytest.fixture(scope="module")
@@ -39,13 +36,10 @@ def bench(
 
 
 def run(bench: Bench, name: str) -> Log:
-    return METHODS[name].run(bench, make("ball"), SEED, EPISODES, lambda step: None)
+    return played(bench, name, evaluation_episodes(3))
 
 
-def test_without_an_index_nothing_is_retrieved(bench: Bench) -> None:
-    without = replace(bench, policies=replace(bench.policies, retrieval=None))
-    with pytest.raises(ValueError, match=r"^heisd: there is no index of demonstrations.*'adahi index TASK'"):
-        METHODS["heisd"].threshold(without)
+def test_no_more_is_retrieved_than_the_target_plans(bench: Bench) -> None:
     with pytest.raises(ValueError, match="the target plans only 8 actions"):
         METHODS["retrieval_9:never"].threshold(bench)
 
@@ -54,9 +48,7 @@ def test_without_an_index_nothing_is_retrieved(bench: Bench) -> None:
     "name", ["heisd", "kerv", "retrieval:expected_error@0.1", "mixture_4:age@3", "kalman:age@1"]
 )
 def test_episodes_are_the_same_again(bench: Bench, name: str) -> None:
-    one, other = run(bench, name), run(bench, name)
-    for field, values in vars(one).items():
-        np.testing.assert_array_equal(values, getattr(other, field), field)
+    assert_same(run(bench, name), run(bench, name))
 
 
 def test_who_is_never_verified_asks_nothing_and_does_what_was_retrieved(bench: Bench) -> None:
@@ -74,21 +66,15 @@ def test_a_plan_is_gone_by_without_a_question_and_then_the_neighbours_decide(ben
     assert not skipped.transmitted.any()
 
 
-def test_a_draft_of_the_mixture_is_always_verified(bench: Bench) -> None:
-    index = bench.policies.retrieval.index
-    drafted = replace(index, boundary=np.array([2.0]))
-    policies = replace(bench.policies, retrieval=load_like(bench, drafted))
+@pytest.mark.parametrize(("boundary", "rate"), [(2.0, 1.0), (-1.0, 0.0)])
+def test_a_draft_of_the_mixture_is_always_verified(bench: Bench, boundary: float, rate: float) -> None:
+    """Above the boundary it drafts, below it takes what was demonstrated."""
+    known = bench.policies.retrieval
+    assert known is not None
+    retrieval = Retrieval(replace(known.index, boundary=np.array([boundary])), 6, 4, 4, "other")
+    policies = replace(bench.policies, retrieval=retrieval)
     log = run(replace(bench, policies=policies), "mixture:expected_error@1000")
-    assert log.transmitted[log.active].all()
-    retrieved = replace(index, boundary=np.array([-1.0]))
-    policies = replace(bench.policies, retrieval=load_like(bench, retrieved))
-    log = run(replace(bench, policies=policies), "mixture:expected_error@1000")
-    assert not log.transmitted.any()
-
-
-def load_like(bench: Bench, index: object) -> object:
-    policy = bench.policies.retrieval
-    return type(policy)(index, 6, 4, 4, "other")
+    assert log.transmitted[log.active].mean() == rate
 
 
 def test_rectified_drafts_are_verified_less_often_than_if_none_were_repaired(

@@ -19,6 +19,7 @@ from adahi_ros.gates.scores import DeviationGate
 from adahi_ros.lab.calibration.calibrate import (
     FOLDS,
     SMOOTHINGS,
+    Wanted,
     best_variant,
     calibrate,
     deviations,
@@ -54,7 +55,7 @@ def assert_rates(files: PolicyFiles, found: Calibration, gates: list[str], episo
 
 @pytest.fixture(scope="module")
 def found(files: PolicyFiles) -> Calibration:
-    return calibrate("ball", files, RATE, seed=0, episodes=40, smoothing=0.5, normalization="std")
+    return calibrate("ball", files, Wanted(RATE, 0.5, "std"), 0, 40)
 
 
 @pytest.fixture(scope="module")
@@ -98,12 +99,12 @@ def test_a_task_that_a_file_describes_is_noted_by_its_name(
     path = tmp_path / "file.yaml"
     shutil.copy(asset("config/tasks/inverted_pendulum.yaml"), path)
     files = PolicyFiles(asset("checkpoints/inverted_pendulum"), "onnxruntime")
-    found = calibrate(str(path), files, 0.5, seed=0, episodes=2, smoothing=0.5, normalization="std")
+    found = calibrate(str(path), files, Wanted(0.5, 0.5, "std"), 0, 2)
     assert found.task == "inverted_pendulum"
 
 
 def test_the_shipped_policies_reach_the_rate_on_fresh_episodes(shipped: PolicyFiles) -> None:
-    found = calibrate("ball", shipped, 0.6, seed=0, episodes=25, smoothing=0.8, normalization="std")
+    found = calibrate("ball", shipped, Wanted(0.6, 0.8, "std"), 0, 25)
     assert_rates(shipped, found, list(found.thresholds), 50)
     assert found.figures["rank_correlation"] > 0.2  # with these, deviation tells rejection
 
@@ -112,9 +113,9 @@ def test_a_wanted_rejection_sets_the_threshold_and_the_others_follow(
     shipped: PolicyFiles, found: Calibration
 ) -> None:
     log = logs(shipped, found, ["hybrid"], calibration_episodes(10))["hybrid"]
-    best = measure(log, shipped.load().draft.decoder.action_scale, 0.5, "std").best
+    best = measure(log, shipped.load().draft.action_scale, 0.5, "std").best
     wanted = float(best.rejection(np.array(1.0)))
-    again = calibrate("ball", shipped, 0.9, 0, 10, smoothing=0.5, normalization="std", rejection=wanted)
+    again = calibrate("ball", shipped, Wanted(0.9, 0.5, "std", rejection=wanted), 0, 10)
     rates = again.figures["measured_rates"]
     assert again.thresholds["deviation"] == pytest.approx(1.0)
     assert again.transmission_rate == pytest.approx(rates["deviation"], abs=1e-4)
@@ -142,19 +143,18 @@ def test_the_variant_that_ranks_best_is_taken_and_again_with_the_same_seed(
     files: PolicyFiles, found: Calibration, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("adahi_ros.gates.calibration.MOST_TRIALS", 2)  # how near says nothing here
-    chosen = calibrate("ball", files, RATE, seed=0, episodes=6)
+    chosen = calibrate("ball", files, Wanted(RATE), 0, 6)
     log = logs(files, found, ["hybrid"], calibration_episodes(6))["hybrid"]
-    scale = files.load().draft.decoder.action_scale
+    scale = files.load().draft.action_scale
     ranks = {(s, n): measure(log, scale, s, n).rank_correlation for s in SMOOTHINGS for n in NORMALIZATIONS}
     assert ranks[chosen.smoothing, chosen.normalization] == max(ranks.values()) > min(ranks.values())
     assert -1 <= chosen.figures["rank_correlation_held_out"] <= 1
-    settings = {"smoothing": chosen.smoothing, "normalization": chosen.normalization}
-    again = calibrate("ball", files, RATE, seed=0, episodes=6, **settings)  # type: ignore[arg-type]
+    again = calibrate("ball", files, Wanted(RATE, chosen.smoothing, chosen.normalization), 0, 6)
     assert again.thresholds == chosen.thresholds
 
 
 def test_a_cooler_draft_gets_thresholds_of_its_own(files: PolicyFiles, found: Calibration) -> None:
-    cooled = calibrate("ball", files, RATE, 0, 40, 0.5, "std", draft_temperature=0.3)
+    cooled = calibrate("ball", files, Wanted(RATE, 0.5, "std", 0.3), 0, 40)
     assert cooled.controller("deviation").draft_temperature == 0.3
     assert cooled.thresholds["uncertainty"] < found.thresholds["uncertainty"]
     assert_rates(files, cooled, ["uncertainty"], 100)
@@ -163,19 +163,19 @@ def test_a_cooler_draft_gets_thresholds_of_its_own(files: PolicyFiles, found: Ca
 def test_deviations_of_a_log_are_those_that_the_robot_saw(files: PolicyFiles, found: Calibration) -> None:
     settings = replace(found, smoothing=0.3, normalization="average", thresholds={"deviation": 0.4})
     log = logs(files, settings, ["adahi"], range(3))["adahi"]
-    again = deviations(log, files.load().draft.decoder.action_scale, 0.3, "average")
+    again = deviations(log, files.load().draft.action_scale, 0.3, "average")
     np.testing.assert_array_equal(again, log.deviation)
 
 
 def drawn_log(seed: int, steps: int = 60, episodes: int = 10) -> Log:
     """A log of hybrid inference with actions at random, and verdicts by lot."""
     draw = np.random.default_rng(seed)
-    actions = draw.normal(size=(2, steps, episodes, 2))
+    drafted, executed = draw.normal(size=(2, steps, episodes, 2))
     active = np.ones((steps, episodes), dtype=bool)
     active[steps // 2 :, ::3] = False
     accepted = draw.random((steps, episodes, 2)) < 0.5
     zeros = np.zeros((steps, episodes))
-    return Log(active, active, zeros, zeros, accepted, *actions, np.zeros_like(active))
+    return Log(active, active, zeros, zeros, accepted, drafted, executed, np.zeros_like(active))
 
 
 def judged_by(log: Log, variant: tuple[float, str]) -> Log:
@@ -240,12 +240,13 @@ def test_a_target_that_says_always_the_same_ranks_nothing(accepted: bool) -> Non
     ],
 )
 def test_wrong_settings_are_named_before_anything_is_run(
-    files: PolicyFiles, changes: dict[str, object], message: str
+    files: PolicyFiles, changes: dict[str, Any], message: str
 ) -> None:
     said: list[str] = []
-    settings = {"task": "ball", "rate": 0.5, "seed": 0, "episodes": 2, "say": said.append, **changes}
+    given = {"task": "ball", "episodes": 2, "rate": 0.5, **changes}
+    task, episodes = given.pop("task"), given.pop("episodes")
     with pytest.raises(ValueError, match=message):
-        calibrate(files=files, **settings)  # type: ignore[arg-type]
+        calibrate(task, files, Wanted(**given), 0, episodes, say=said.append)
     assert said == []
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ SPEC = make("ball").spec
 def bench(comparison: Comparison) -> Bench:
     """With a corrector and a distilled policy, or what stands in for them."""
     plain = comparison.bench()
-    draft = plain.policies.draft
+    draft: Any = plain.policies.draft
     return replace(plain, policies=replace(plain.policies, corrector=draft, distilled=draft))
 
 

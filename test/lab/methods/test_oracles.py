@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,13 +17,11 @@ from adahi_ros.lab.evaluation.method_needs import demands
 from adahi_ros.lab.evaluation.rollout import Log
 from adahi_ros.lab.methods.methods import METHODS, parse_methods, runs_on_robot
 from adahi_ros.lab.methods.oracles import HarmGate
-from adahi_ros.lab.tasks import make
-from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling
+from test.lab.toys import Constant, played
 
 
 def run(policies: Policies, calibration: Calibration, name: str) -> Log:
-    bench = Bench("ball", policies, calibration)
-    return METHODS[name].run(bench, make("ball"), 3, range(4), lambda step: None)
+    return played(Bench("ball", policies, calibration), name, range(4), seed=3)
 
 
 @pytest.mark.parametrize("proposer", ["draft", "plan"])
@@ -37,27 +36,11 @@ def test_who_asks_less_wherever_it_would_do_what_the_target_would(
     np.testing.assert_array_equal(logs[1].transmitted[logs[1].active], (logs[1].score > 0.5)[logs[1].active])
 
 
-class Standing(Policy):
-    """A target whose actions are all the same."""
-
-    def __init__(self, policy: Policy, action: np.ndarray) -> None:
-        self.signature, self.draws, self.digest = policy.signature, policy.draws, policy.digest
-        self.action_scale, self.sound, self.check = policy.action_scale, policy.sound, policy.check
-        self._action = action
-
-    def propose(
-        self, observations: Observations, draws: np.ndarray, sampling: Sampling = AS_TRAINED
-    ) -> Proposal:
-        shape = (len(draws), self.signature.horizon, self.signature.action_dim)
-        return Proposal(np.broadcast_to(self._action, shape).astype(np.float32))
-
-
 def test_harm_is_the_distance_to_what_the_target_would_do(
     policies: Policies, calibration: Calibration
 ) -> None:
     assert policies.plans is not None
-    action = np.array([0.05, -0.02], np.float32)
-    still = replace(policies, plans=Standing(policies.plans, action))
+    still = replace(policies, plans=Constant(policies.plans.signature, [0.05, -0.02]))
     log = run(still, calibration, "oracle:plan@0.1")
     harm = log.score[log.active & ~log.transmitted]
     assert harm.max() < 1e-6  # what is planned is what would be planned
@@ -87,7 +70,7 @@ def test_its_names_are_methods_that_no_robot_can_run(policies: Policies, calibra
 def test_chance_takes_its_place_at_its_rate(comparison: Comparison) -> None:
     figures = {"transmission_rate": 0.4, "steps_per_episode": 30.0}
     for name, proposer in (("oracle:draft@0.3", "draft"), ("oracle:plan@0.3", "plan")):
-        baseline = random_baseline(Entry(name, "itself", METHODS[name], comparison, range(2)), figures)
+        baseline = random_baseline(Entry(METHODS[name], comparison, range(2), name, "itself"), figures)
         assert baseline is not None
         assert (baseline.method.proposer, baseline.method.gate) == (proposer, "random")
 
@@ -95,26 +78,19 @@ def test_chance_takes_its_place_at_its_rate(comparison: Comparison) -> None:
 def test_its_target_sees_the_images_that_are_for_the_target_alone() -> None:
     """A robot tells nothing of them, so they are not among what the gate is handed."""
     features = (Feature(OBSERVATION, 2), Feature(IMAGE_FEATURES, 3))
-    signature = Signature(1, 1, 2, features)
     seen: list[np.ndarray] = []
 
-    class Looking:
-        draws = 1
-
-        def __init__(self) -> None:
-            self.signature = signature
-
-        def propose(
-            self, observations: Observations, draws: np.ndarray, sampling: Sampling = AS_TRAINED
-        ) -> Proposal:
+    class Looking(Constant):
+        def propose(self, observations: Observations, *how: Any) -> Proposal:
             seen.append(observations.features[IMAGE_FEATURES])
-            return Proposal(np.zeros((len(draws), 1, 2), np.float32))
+            return super().propose(observations, *how)
 
     class Shown:
         goal = np.zeros((1, 0))
         image_features = np.full((1, 3), 7.0, np.float32)
 
-    gate = HarmGate(Looking(), Shown(), np.ones(2), 0, [0])  # type: ignore[arg-type]
+    target = Looking(Signature(1, 1, 2, features), [0.0, 0.0])
+    gate = HarmGate(target, Shown(), np.ones(2), 0, [0])  # type: ignore[arg-type]
     context = SimpleNamespace(
         course=SimpleNamespace(intended=np.zeros((1, 2))), observed={OBSERVATION: np.ones((1, 2), np.float32)}
     )

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from adahi_ros.gates.gate_config import ThresholdedGate
@@ -19,7 +18,7 @@ from adahi_ros.lab.evaluation.evaluate import Comparison, evaluate_methods, play
 from adahi_ros.lab.evaluation.rollout import Log
 from adahi_ros.lab.methods.file_methods import CheckedGate, file_method
 from adahi_ros.lab.methods.methods import METHODS, gates_of_methods, parse_methods
-from adahi_ros.lab.tasks import make
+from test.lab.toys import assert_same, played
 
 Written = Callable[[str], str]
 HEAD = """
@@ -44,13 +43,8 @@ def written(tmp_path: Path) -> Written:
     return write
 
 
-def run(comparison: Comparison, name: str, episodes: int = 3) -> Log:
-    return METHODS[name].run(comparison.bench(), make("ball"), 5, range(episodes), lambda step: None)
-
-
-def assert_same(one: Log, other: Log) -> None:
-    np.testing.assert_array_equal(one.action, other.action)
-    np.testing.assert_array_equal(one.transmitted, other.transmitted)
+def run(comparison: Comparison, name: str) -> Log:
+    return played(comparison.bench(), name)
 
 
 DEVIATION = """
@@ -238,49 +232,41 @@ def test_who_cannot_be_made_is_named(comparison: Comparison, written: Written) -
         METHODS[alone].threshold(comparison.bench())
 
 
-@pytest.mark.parametrize(
-    ("score", "said"),
-    [
-        ("context.deviation[:, None]", "score: float64 of shape (3, 1), must be a number for each of the"),
-        ("context.deviation.mean()", "score: float64 of shape (), must be a number for each of the robots"),
-        ("None", "score: object of shape (), must be"),
-        ("np.where(context.uniforms < 9, np.nan, 1.0)", "score: NaN for robot 0 at step 0, must be a number"),
-    ],
-)
-def test_a_score_that_is_none_is_named(
-    score: str, said: str, comparison: Comparison, written: Written
-) -> None:
-    name = written(
-        f"class Gate:\n    threshold = 1.0\n    def score(self, context):\n        return {score}\n"
-    )
-    with pytest.raises(ValueError, match=f"^{re.escape(f'{name}: {said}')}"):
-        run(comparison, name)
-
-
-@pytest.mark.parametrize(
-    ("proposed", "said"),
-    [
-        ("None", "NoneType, must be a Proposal"),
-        ("np.zeros((3, 1, 2))", "ndarray, must be a Proposal"),
-        ("Proposal(np.zeros((3, 2)))", "actions of shape (3, 2), must be (3, T, 2)"),
-        ("Proposal(np.zeros((2, 1, 2)))", "actions of shape (2, 1, 2), must be (3, T, 2)"),
-        ("Proposal(np.zeros((3, 0, 2)))", "actions of shape (3, 0, 2), must be (3, T, 2)"),
-        ("Proposal(np.full((3, 1, 2), None))", "actions of object, must be numbers"),
-        ("Proposal(np.full((3, 1, 2), 'a'))", "actions of <U1, must be numbers"),
-        ("Proposal(np.zeros((3, 1, 2)))", "no distribution, which the rule speculative goes by"),
-    ],
-)
-def test_a_proposal_that_is_none_is_named(
-    proposed: str, said: str, comparison: Comparison, written: Written
-) -> None:
-    name = written(f"""
+SCORING = "class Own:\n    threshold = 1.0\n    def score(self, context): return {}\n"
+PROPOSING = """
 class Own:
     rule = "speculative"
     def __init__(self, policy): ...
-    def propose(self, context):
-        return {proposed}
-""")
-    with pytest.raises(ValueError, match=f"^{re.escape(f'{name}: propose: {said}')}"):
+    def propose(self, context): return {}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "returned", "said"),
+    [
+        (SCORING, "context.deviation[:, None]", "float64 of shape (3, 1), must be a number for each of the"),
+        (SCORING, "context.deviation.mean()", "float64 of shape (), must be a number for each of the robots"),
+        (SCORING, "None", "object of shape (), must be"),
+        (
+            SCORING,
+            "np.where(context.uniforms < 9, np.nan, 1.0)",
+            "NaN for robot 0 at step 0, must be a number",
+        ),
+        (PROPOSING, "None", "NoneType, must be a Proposal"),
+        (PROPOSING, "np.zeros((3, 1, 2))", "ndarray, must be a Proposal"),
+        (PROPOSING, "Proposal(np.zeros((3, 2)))", "actions of shape (3, 2), must be (3, T, 2)"),
+        (PROPOSING, "Proposal(np.zeros((2, 1, 2)))", "actions of shape (2, 1, 2), must be (3, T, 2)"),
+        (PROPOSING, "Proposal(np.zeros((3, 0, 2)))", "actions of shape (3, 0, 2), must be (3, T, 2)"),
+        (PROPOSING, "Proposal(np.full((3, 1, 2), None))", "actions of object, must be numbers"),
+        (PROPOSING, "Proposal(np.full((3, 1, 2), 'a'))", "actions of <U1, must be numbers"),
+        (PROPOSING, "Proposal(np.zeros((3, 1, 2)))", "no distribution, which the rule speculative goes by"),
+    ],
+)
+def test_what_is_returned_and_is_no_score_or_proposal_is_named(
+    text: str, returned: str, said: str, comparison: Comparison, written: Written
+) -> None:
+    name, asked = written(text.format(returned)), "score" if text == SCORING else "propose"
+    with pytest.raises(ValueError, match=f"^{re.escape(f'{name}: {asked}: {said}')}"):
         run(comparison, name)
 
 

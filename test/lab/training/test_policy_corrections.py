@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from adahi_ros.lab.evaluation.evaluate import Comparison, Run, play
 from adahi_ros.lab.evaluation.rollout import Log, rollout
-from adahi_ros.lab.methods import method as running
+from adahi_ros.lab.methods import method
 from adahi_ros.lab.methods.methods import METHODS, gated
 from adahi_ros.lab.tasks import make
 from adahi_ros.lab.training.policy_corrections import Corrections, corrected_episodes, recorded_episodes
@@ -82,13 +83,11 @@ def test_the_windows_are_those_that_the_draft_read(comparison: Comparison) -> No
 def test_replies_that_are_no_action_are_left_out(
     comparison: Comparison, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = rollout
-
-    def refusing(*args: object, **kwargs: object) -> Log:
-        log = real(*args, **kwargs)  # type: ignore[arg-type]
+    def refusing(*args: Any, **kwargs: Any) -> Log:
+        log = rollout(*args, **kwargs)
         return replace(log, refused=log.refused | (np.arange(len(log.active)) == 1)[:, None])
 
-    monkeypatch.setattr(running, "rollout", refusing)
+    monkeypatch.setattr(method, "rollout", refusing)
     found, outcome = corrected_episodes(comparison.bench(), gated("hybrid"), comparison.seed, EPISODES)
     assert found.left_out == {"refused": 3}
     assert len(found) == outcome.log.active.sum() - 3

@@ -14,12 +14,12 @@ from rich.console import Console
 import adahi_ros
 from adahi_ros.core.assets import asset
 from adahi_ros.gates.parameter_file import load_calibration
-from adahi_ros.lab.calibration import calibrate, thresholds
+from adahi_ros.lab.calibration import calibrate
 from adahi_ros.lab.calibration.thresholds import Thresholds
 from adahi_ros.lab.evaluation import evaluate
 from adahi_ros.lab.evaluation.comparison import Rows, measure
 from adahi_ros.lab.evaluation.episodes import evaluation_episodes
-from adahi_ros.lab.evaluation.evaluate import Comparison
+from adahi_ros.lab.evaluation.evaluate import Comparison, Outcome, Run
 from adahi_ros.lab.evaluation.loaded_policies import RETRIEVAL, PolicyFiles
 from adahi_ros.lab.methods.methods import for_task, parse_methods
 from adahi_ros.lab.papers.literature import LITERATURE, Line, PaperMethod, lines
@@ -93,8 +93,14 @@ def test_what_was_measured_is_not_measured_again(
     path = tmp_path / "rows.json"
     rows = json.loads(found.read_text())["rows"]
     path.write_text(json.dumps({"rows": [row for row in rows if row["key"]["method"] != "adahi"]}))
-    played, play = [], evaluate.play
-    monkeypatch.setattr(evaluate, "play", lambda run: played.append(run.method.label) or play(run))
+    played: list[str] = []
+    play = evaluate.play
+
+    def noting(run: Run) -> Outcome:
+        played.append(run.method.label)
+        return play(run)
+
+    monkeypatch.setattr(evaluate, "play", noting)
     wanted, _ = line_entries(lines(), shipped, EPISODES, searched(tmp_path, shipped))
     again = measure(wanted, Rows(path), 1)
     assert played == ["ADAHI"]
@@ -129,7 +135,8 @@ def test_a_threshold_that_is_missing_is_searched_once(
     comparison: Comparison, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(calibrate, "EPISODES", 20)
-    name, said = "sampled_uncertainty:speculative", []
+    said: list[str] = []
+    name = "sampled_uncertainty:speculative"
     without, sampled = Line("first", "adahi"), Line("sampled", name)
     table = [sampled, without]
     assert searched_last(table, comparison, searched(tmp_path, comparison)) == ([without], [sampled])
@@ -138,7 +145,7 @@ def test_a_threshold_that_is_missing_is_searched_once(
     assert said == ["ball: threshold of the sampled_uncertainty gate for a transmission rate of 0.600"]
     assert load_calibration(tmp_path / "ball.yaml").thresholds == first.thresholds
     with monkeypatch.context() as patch:
-        patch.setattr(thresholds.calibrate, "calibrate", lambda *arguments, **named: pytest.fail("again"))
+        patch.setattr(calibrate, "calibrate", lambda *arguments, **named: pytest.fail("again"))
         kept = searched(tmp_path, comparison)
         assert kept.complete([name]).calibration.thresholds == first.thresholds
         assert searched_last(table, comparison, kept) == (table, [])

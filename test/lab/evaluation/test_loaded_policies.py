@@ -16,6 +16,7 @@ from adahi_ros.core.signature import Feature
 from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.lab.evaluation.loaded_policies import PLANS, Policies, PolicyFiles, check_fits
 from adahi_ros.policies.backends import load_policy
+from test.lab.toys import code_policy
 
 
 def test_policies_of_two_tokenizers_are_refused(
@@ -23,7 +24,7 @@ def test_policies_of_two_tokenizers_are_refused(
 ) -> None:
     draft = load_policy(checkpoints / "draft", "torch")
     target = load_policy(make_checkpoints(seed=1) / "target", "torch")
-    ours, theirs = (policy.signature.codes.fingerprint for policy in (draft, target))
+    ours, theirs = (code_policy(policy).decoder.fingerprint for policy in (draft, target))
     with pytest.raises(ValueError, match=f"the draft's is {ours}, the target's {theirs}"):
         Policies(draft, target)
 
@@ -51,7 +52,7 @@ def test_draft_and_target_may_read_unlike_histories_and_features(policies: Polic
 def test_a_target_that_plans_for_another_task_is_refused(
     policies: Policies, kind: str, name: str, wanted: int, found: int, changes: dict[str, Any]
 ) -> None:
-    other = SimpleNamespace(signature=replace(policies.target.signature, **changes))
+    other: Any = SimpleNamespace(signature=replace(policies.target.signature, **changes))
     message = f"{name}: that of {kind} is {found}, the target's {wanted}; must be the same"
     with pytest.raises(ValueError, match=re.escape(message)):
         replace(policies, **{kind: other})
@@ -66,7 +67,7 @@ def test_a_goal_may_be_for_the_target_alone(policies: Policies) -> None:
     alone.check_goal_is_for_target()
     with pytest.raises(ValueError, match=r"^goal_dim: that of plans is 0, the target's 2; must be the same$"):
         replace(policies, plans=blind)
-    told = SimpleNamespace(signature=policies.target.signature)
+    told: Any = SimpleNamespace(signature=policies.target.signature)
     for name in ("draft", "corrector", "distilled"):
         message = f"^{name}: reads a goal, which this task tells to the target alone$"
         with pytest.raises(ValueError, match=message):
@@ -78,7 +79,7 @@ def test_images_may_be_for_the_target_alone(policies: Policies) -> None:
         features = (*actor.signature.features, Feature("image_features", 4))
         return SimpleNamespace(signature=replace(actor.signature, features=features))
 
-    blind = SimpleNamespace(signature=policies.target.signature)
+    blind: Any = SimpleNamespace(signature=policies.target.signature)
     seen = Policies(policies.draft, seeing(policies.target), None, blind, blind)
     with pytest.raises(
         ValueError, match=r"^image_dim: that of plans is 8, the target's 4; must be the same$"

@@ -2,57 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
 
-from adahi_ros.core.proposal import ActionRange, Proposal
-from adahi_ros.core.signature import OBSERVATION, Feature, Observations, Signature
-from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
 from adahi_ros.gates.interface import Gate, GateContext
 from adahi_ros.lab.calibration.recorded_world import RecordedWorld
 from adahi_ros.lab.evaluation import rollout as rollouts
 from adahi_ros.lab.evaluation.rollout import Log, rollout
 from adahi_ros.lab.evaluation.step_link import Across, LinkCourse, StepLink
-from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling
 from adahi_ros.robot.controller import Controller
 from adahi_ros.server.verifier import TargetVerifier
+from test.lab.toys import Numbered, numbered
 
 DRAFTED = 1000.0
-
-
-class Numbered(ActionRange, Policy):
-    """Plans T actions, each telling at which step it was proposed, and for which it is.
-
-    Args:
-        horizon: T.
-        offset: added to the first of both, so that drafts can be told from replies.
-    """
-
-    def __init__(self, horizon: int, offset: float = 0.0) -> None:
-        super().__init__(np.full(2, -1.0), np.full(2, 1e4))
-        self.signature = Signature(1, horizon, 2, (Feature(OBSERVATION, 6),))
-        self.digest, self.draws, self.action_scale = "numbered", 1, np.ones(2, np.float32)
-        self._offset = offset
-
-    def propose(
-        self, observations: Observations, draws: np.ndarray, sampling: Sampling = AS_TRAINED
-    ) -> Proposal:
-        step = observations.features[OBSERVATION][:, -1, :1]
-        ahead = np.arange(self.signature.horizon)
-        told = np.repeat(step + self._offset, len(ahead), axis=1)
-        return Proposal(np.stack([told, step + ahead], axis=-1).astype(np.float32))
-
-
-def world(steps: int) -> RecordedWorld:
-    """Two episodes whose observations tell their step."""
-    observations = np.zeros((2, steps, 6), np.float32)
-    observations[..., 0] = np.arange(steps)
-    actions, goals = np.zeros((2 * steps, 2), np.float32), np.zeros((2, 0), np.float32)
-    ends = np.array([steps, 2 * steps])
-    return RecordedWorld(Trajectories("ball", observations.reshape(-1, 6), actions, goals, ends))
 
 
 def gone(
@@ -63,6 +29,7 @@ def gone(
     horizon: int = 4,
     late: int = 0,
     field: str = "positions",
+    bad: Sequence[int] = (),
 ) -> tuple[list[int], list[float], list[float]]:
     """Go on by plans, a new one every so many steps, or by drafts, each of which is sent.
 
@@ -75,8 +42,10 @@ def gone(
     draft = planner if every else Numbered(1, DRAFTED)
     robot = Controller(draft, ControllerConfig(trigger), "plan" if every else "draft")
     log = rollout(
-        world(steps), robot, TargetVerifier(planner, "replace"), 1, [0, 1], late=late, across=across
+        numbered(steps, bad), robot, TargetVerifier(planner, "replace"), 1, [0, 1], late=late, across=across
     )
+    np.testing.assert_array_equal(log.action[:, 0], log.action[:, 1])
+    np.testing.assert_array_equal(log.transmitted[:, 0], log.transmitted[:, 1])
     return asked(log), log.action[:, 0, 0].tolist(), log.action[:, 0, 1].tolist()
 
 
@@ -99,6 +68,60 @@ def losing(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
         monkeypatch.setattr(rollouts, "LinkCourse", Losing)
 
     return lose
+
+
+@pytest.mark.parametrize(
+    ("steps", "how", "asked", "made_at", "as_planned"),
+    [
+        (9, {"every": 3}, [0, 3, 6], [0, 0, 0, 3, 3, 3, 6, 6, 6], 9),
+        # Used from the step on at which it is there; who waits for a reply does not ask.
+        (8, {"every": 1, "late": 3}, [0, 1, 4, 7], [0, 0, 0, 0, 1, 1, 1, 4], 4),
+        # The first reply is there at once: who has no plan rests, and the world with it.
+        (12, {"every": 2, "late": 2}, [0, 2, 4, 6, 8, 10], [0, 0, 0, 0, 2, 2, 4, 4, 6, 6, 8, 8], 12),
+        # What is no action is dropped, and asked for again.
+        (8, {"every": 1, "late": 2, "bad": [1]}, [0, 1, 3, 5, 7], [0, 0, 0, 0, 0, 3, 3, 5], 4),
+    ],
+)
+def test_a_plan_is_followed_from_the_step_at_which_it_is_there(
+    steps: int, how: dict[str, Any], asked: list[int], made_at: list[int], as_planned: int
+) -> None:
+    found, proposed, meant_for = gone(steps, None, **how)
+    assert (found, proposed) == (asked, made_at)
+    assert meant_for[:as_planned] == list(range(as_planned))
+
+
+@pytest.mark.parametrize("late", [0, 3])
+def test_a_robot_without_a_plan_does_not_move(late: int) -> None:
+    steps, _, meant_for = gone(6, None, every=4, late=late, bad=[0, 1])
+    assert steps == [0, 1, 2]  # until it has one
+    assert meant_for == [0, 0, 2, 3, 4, 5]
+
+
+def commitments(world: RecordedWorld, every: int, late: int) -> list[np.ndarray | None]:
+    """Return what the target reads at each request of actions that are executed before the reply."""
+    planner = Numbered()
+    robot = Controller(planner, ControllerConfig(ThresholdedGate("age", every - 1)), "plan")
+    rollout(world, robot, TargetVerifier(planner, "replace", agreement="continue"), 1, [0, 1], late=late)
+    return planner.committed
+
+
+def test_a_late_request_says_what_is_done_until_its_reply_is_there() -> None:
+    first, second, third = commitments(numbered(6), every=2, late=2)
+    assert first is not None
+    assert first.shape == (2, 2, 2)
+    assert np.isnan(first).all()  # there is no plan yet
+    np.testing.assert_array_equal(second, [[[0, 2], [0, 3]]] * 2)  # asked for at 0, for steps 2 and 3
+    np.testing.assert_array_equal(third, [[[2, 4], [2, 5]]] * 2)
+    _, short = commitments(numbered(5), every=3, late=2)
+    assert short is not None
+    np.testing.assert_array_equal(short[:, 0], [[0, 3]] * 2)
+    assert np.isnan(short[:, 1]).all()  # the plan is over by then
+    assert commitments(numbered(4), every=2, late=0) == [None, None]
+
+
+def test_a_late_plan_that_is_no_action_is_never_committed_to() -> None:
+    committed = commitments(numbered(8, bad=[1]), every=1, late=2)
+    np.testing.assert_array_equal(committed[2], [[[0, 3], [np.nan, np.nan]]] * 2)
 
 
 def test_a_link_without_delay_changes_nothing() -> None:
@@ -169,7 +192,7 @@ def test_who_drafts_asks_again_of_what_was_lost_whatever_its_gate_says(
     robot = Controller(Numbered(1, DRAFTED), ControllerConfig(ThresholdedGate("only_then", 0.5, OnlyThen())))
     across = Across(StepLink(delay=1), "positions")
     verifier = TargetVerifier(Numbered(1), "replace")
-    log = rollout(world(8), robot, verifier, 1, [0, 1], across=across)
+    log = rollout(numbered(8), robot, verifier, 1, [0, 1], across=across)
     assert asked(log) == [2, 4]
     assert log.action[:, 0, 0].tolist() == [1000, 1001, 1001, 1001, 1001, 4, 1006, 1007]
 
@@ -177,15 +200,9 @@ def test_who_drafts_asks_again_of_what_was_lost_whatever_its_gate_says(
 def test_robots_side_by_side_have_links_of_their_own() -> None:
     """Whose replies come at different steps get each their own, at any of them."""
     across = Across(StepLink(delay=1, jitter=4, loss=0.3), "positions")
-    observations = np.zeros((4, 40, 6), np.float32)
-    observations[..., 0] = np.arange(40) + 100.0 * np.arange(4)[:, None]
-    ends = np.arange(40, 161, 40)
-    actions, goals = np.zeros((160, 2), np.float32), np.zeros((4, 0), np.float32)
-    recorded = Trajectories("ball", observations.reshape(-1, 6), actions, goals, ends)
-
     robot = Controller(Numbered(1, DRAFTED), ControllerConfig(ThresholdedGate("always")))
     verifier = TargetVerifier(Numbered(1), "replace")
-    log = rollout(RecordedWorld(recorded), robot, verifier, 1, [3, 4, 5, 6], across=across)
+    log = rollout(numbered(40, episodes=4, apart=100.0), robot, verifier, 1, [3, 4, 5, 6], across=across)
     assert (log.action[..., 0] // 100 == np.arange(4)).all()  # each of its own episode
     for column, episode in zip(log.transmitted.T, (3, 4, 5, 6), strict=True):
         course, expected = LinkCourse(across.link, 1, [episode]), [0, 1]

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`adahi report`: one HTML file of runs that bags hold, or of a folder of results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from adahi_ros.cli.options import Incomplete, JsonFile, Namespace, tried
+from adahi_ros.cli.terminal import command_line, say, write_json
+
+
+def report(
+    sources: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            help="Bags with draft_status; two are shown beside each other. Or a folder of 'adahi table' and "
+            "'adahi figures'. Default: results/paper.",
+            metavar="[BAG]... | [FOLDER]",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="File to write. Default: FOLDER/report.html; of bags, BAG.html beside the first."),
+    ] = None,
+    contract: Annotated[
+        str | None,
+        typer.Option(
+            help="Of the bags: a shipped contract's name, or a YAML file. With it the page names the joints "
+            "and shows measured positions and camera images."
+        ),
+    ] = None,
+    namespace: Namespace = "",
+    incomplete: Incomplete = False,
+    json_file: JsonFile = None,
+) -> None:
+    """Write one HTML file: an interactive timeline of runs, or the tables and pictures of a folder."""
+    from adahi_ros.bags.bag_files import is_bag
+    from adahi_ros.lab.reporting.report import REPORT, write_report
+
+    sources = sources or [Path("results/paper")]
+    missing = [str(each) for each in sources if not each.exists()]
+    if missing:
+        raise ValueError(f"{', '.join(missing)}: not found, must be a bag, or a folder of 'adahi table'")
+    bags = [is_bag(source) for source in sources]
+    if all(bags):
+        path = out if out is not None else sources[0].with_name(f"{sources[0].name}.html")
+        report_bags(sources, tried("--out", path), contract, namespace, incomplete, json_file)
+    elif any(bags) or len(sources) > 1:
+        others = [str(source) for source, bag in zip(sources, bags, strict=True) if not bag]
+        raise ValueError(f"{', '.join(others)}: not a bag; must be bags, or one folder of results")
+    else:
+        path = out if out is not None else sources[0] / REPORT
+        write_report(sources[0], tried("--out", path))
+    say(f"report: {path}, {path.stat().st_size / 1e6:.1f} MB")
+
+
+def report_bags(
+    bags: list[Path],
+    path: Path,
+    contract: str | None = None,
+    namespace: str = "",
+    incomplete: bool = False,
+    json_file: Path | None = None,
+) -> None:
+    """Write the page of bags, and say a line of each."""
+    from adahi_ros.contract.parsing import contract_path, load_contract
+    from adahi_ros.lab.calibration.bag_run import bag_run_figures, read_run
+    from adahi_ros.lab.reporting.bag_report import ReportedRun, reported, write_bag_report
+    from adahi_ros.lab.reporting.observed import read_observed
+
+    loaded = None if contract is None else load_contract(contract)
+    configuration = {} if contract is None else {f"contract {contract}": contract_path(contract).read_text()}
+    runs: list[ReportedRun] = []
+    figures: dict[str, Any] = {}
+    for bag in bags:
+        run = read_run(bag, namespace, say if incomplete else None)
+        found = figures[bag.name] = bag_run_figures(run)
+        observed = read_observed(bag, run, loaded, namespace, (lambda loss: None) if incomplete else None)
+        runs += reported(bag.name, run, observed, None if loaded is None else loaded.period_s)
+        fallbacks = ", ".join(f"{count} {reason}" for reason, count in found["fallbacks"].items()) or "none"
+        say(
+            f"{bag}: {found['steps']} steps in {found['duration_s']:.1f} s, "
+            f"TR {found['transmission_rate']:.3f}, fallbacks: {fallbacks}, "
+            f"p95 {found['total_ms']['p95']:.2f} ms"
+        )
+    write_json(json_file, next(iter(figures.values())) if len(bags) == 1 else {"runs": figures})
+    title = f"adahi: {', '.join(bag.name for bag in bags)}"
+    write_bag_report(runs, title, command_line(), path, configuration)

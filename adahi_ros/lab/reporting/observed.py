@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a bag holds beside a run's statuses: measured joints, camera frames, safety interventions."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from adahi_ros.bags.bag_reader import OnLoss, read_bag
+from adahi_ros.bags.recorded_topics import BESIDE_A_RUN, DRAFT_STATUS
+from adahi_ros.contract.assembler import ObservationAssembler
+from adahi_ros.contract.contract import Contract
+from adahi_ros.contract.fields import NANOSECONDS, InputError, stamp_ns
+from adahi_ros.lab.calibration.bag_run import BagRun
+from adahi_ros.safety.intervention import Intervention
+from adahi_ros.vision.images import resized, to_jpeg, within
+
+FRAMES = 240  # of a camera, at most: some 5 kB each
+FRAME_ROWS, FRAME_COLUMNS, FRAME_QUALITY = 144, 192, 60
+KINDS = tuple(each.name.lower() for each in Intervention)
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A camera's image, small.
+
+    Attributes:
+        time_s: as in `BagRun.times_s`.
+        camera: key of the contract.
+        jpeg: in base64.
+    """
+
+    time_s: float
+    camera: str
+    jpeg: str
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What a bag holds beside statuses.
+
+    Attributes:
+        names: of the A entries of an action; numbers where no contract names them.
+        measured: (T, A) of the run's steps in action units, NaN where nothing was measured.
+        frames: in the order of their times.
+        marks: times of safety interventions, s as in `BagRun.times_s`, and what they were.
+    """
+
+    names: tuple[str, ...]
+    measured: np.ndarray
+    frames: tuple[Frame, ...]
+    marks: tuple[tuple[float, str], ...]
+
+
+def read_observed(
+    path: Path, run: BagRun, contract: Contract | None, namespace: str = "", on_loss: OnLoss | None = None
+) -> Observed:
+    """Read what was measured, pictured and limited in a run. For `on_loss` see `read_bag`.
+
+    Args:
+        path: the bag that the run is from.
+        run: whose steps the measurements are for.
+        contract: names topics and joints; None reads the safety interventions alone.
+        namespace: of the robot.
+        on_loss: see `read_bag`.
+
+    Raises:
+        BagError: the bag cannot be used.
+    """
+    width = max((max(len(s.action), len(s.planned_action)) for s in run.steps), default=0)
+    names = _names(contract, width)
+    places = [None] * width if contract is None else contract.measured(names).places
+    row_at = {step.stamp_ns: row for row, step in enumerate(run.steps)}
+    measured = np.full((len(run.steps), width), np.nan)
+    zero_ns = run.steps[0].stamp_ns
+    frames: list[Frame] = []
+    marks: list[tuple[float, str]] = []
+    assembler = None if contract is None else _assembler(contract)
+    channels = {} if contract is None else {topic: c.kind for topic, c in contract.channels.items()}
+    every_s = max(float(run.times_s[-1]) / FRAMES, 0.0)
+    due_s: dict[str, float] = {}
+    for received in read_bag(path, DRAFT_STATUS, {**BESIDE_A_RUN, **channels}, namespace, on_loss):
+        if received.topic == "safety_state":
+            at_s = (stamp_ns(received.message.header.stamp) - zero_ns) / NANOSECONDS
+            marks += [(at_s, KINDS[kind]) for kind in received.message.interventions if kind < len(KINDS)]
+        elif assembler is not None and received.topic in channels:
+            try:
+                observation = assembler.add(received.topic, received.message, received.received_ns)
+            except InputError:
+                continue
+            if observation is None:
+                continue
+            row = row_at.get(observation.stamp_ns)
+            if row is not None:
+                measured[row] = [np.nan if p is None else observation.values[p] for p in places]
+            at_s = (observation.stamp_ns - zero_ns) / NANOSECONDS
+            for camera, image in observation.images.items():
+                if at_s >= due_s.get(camera, -np.inf):
+                    due_s[camera] = at_s + every_s
+                    frames.append(Frame(at_s, camera, _small(image)))
+    return Observed(names, measured, tuple(frames), tuple(_changes(marks)))
+
+
+def _names(contract: Contract | None, width: int) -> tuple[str, ...]:
+    if contract is None:
+        return tuple(str(number) for number in range(width))
+    named = tuple(path.partition(".")[2] for sink in contract.action.sinks for path in sink.source.select)
+    return named if len(named) == width else tuple(str(number) for number in range(width))
+
+
+def _assembler(contract: Contract) -> ObservationAssembler:
+    nothing = np.zeros((len(contract.cameras), 1), dtype=np.float32)
+    return ObservationAssembler(contract, None if contract.images_for_target else lambda images: nothing)
+
+
+def _small(image: np.ndarray) -> str:
+    rows, columns = within(image.shape[:2], FRAME_ROWS, FRAME_COLUMNS, keeps_aspect=True)
+    return base64.b64encode(to_jpeg(resized(image, rows, columns), FRAME_QUALITY)).decode()
+
+
+def _changes(marks: Sequence[tuple[float, str]]) -> Iterator[tuple[float, str]]:
+    """Yield the first of marks that repeat within a second."""
+    last: dict[str, float] = {}
+    for at_s, kind in sorted(marks):
+        if at_s - last.get(kind, -np.inf) > 1.0:
+            yield at_s, kind
+        last[kind] = at_s
+
+
+def activations(run: BagRun, observed: Observed) -> list[tuple[BagRun, Observed]]:
+    """Cut a run where the policy was activated again: there its counters begin at 0."""
+    counts = [sum(step.reason_counts) for step in run.steps]
+    starts = [0, *(row + 1 for row, (a, b) in enumerate(pairwise(counts)) if b < a), len(counts)]
+    if len(starts) == 2:
+        return [(run, observed)]
+    return [_part(run, observed, first, end) for first, end in pairwise(starts)]
+
+
+def _part(run: BagRun, observed: Observed, first: int, end: int) -> tuple[BagRun, Observed]:
+    zero_s = float(run.times_s[first])
+    end_s = float(run.times_s[end]) if end < len(run.times_s) else np.inf
+    steps = run.steps[first:end]
+    episodes = {step.episode for step in steps}
+    judged: list[Any] = [each for each in run.episodes if each.episode in episodes]
+    if any(len([e for e in run.episodes if e.episode == number]) > 1 for number in episodes):
+        judged = []  # two activations count from the same number: nothing says whose result it is
+    part = BagRun(
+        steps,
+        run.times_s[first:end] - zero_s,
+        tuple(judged),
+        tuple(each for each in run.link if zero_s <= each.time_s < end_s),
+        {},
+        run.loss,
+    )
+    marks = tuple((at_s - zero_s, kind) for at_s, kind in observed.marks if zero_s <= at_s < end_s)
+    frames = tuple(
+        Frame(each.time_s - zero_s, each.camera, each.jpeg)
+        for each in observed.frames
+        if zero_s <= each.time_s < end_s
+    )
+    return part, Observed(observed.names, observed.measured[first:end], frames, marks)

@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The interactive timeline of a run: figures by Bokeh on one time axis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import count
+
+import numpy as np
+from bokeh.layouts import column
+from bokeh.models import (
+    ColumnDataSource,
+    CrosshairTool,
+    CustomJS,
+    DataRange1d,
+    HoverTool,
+    LayoutDOM,
+    Range1d,
+    Span,
+)
+from bokeh.plotting import figure
+
+from adahi_ros.lab.calibration.bag_run import BagRun
+from adahi_ros.lab.reporting.observed import Observed
+from adahi_ros.protocol.records import Reason, StepRecord
+
+PLANNED, COMMANDED, MEASURED = "#999999", "#0072B2", "#009E73"
+REPLIED, UNANSWERED, PLAIN = "#0072B2", "#D55E00", "#882255"
+LANES = 4  # of requests that overlap
+TOOLS = "xpan,xwheel_zoom,box_zoom,reset"
+LONGEST_WAIT_S = 2.0  # drawn of a request without a reply
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request as drawn: sent and replied in s of the run; the reply's size is 0 where none came."""
+
+    sent_s: float
+    end_s: float
+    replied: bool
+    target_ms: float
+    up_bytes: int
+    down_bytes: int
+
+
+def requests_of(run: BagRun) -> list[Request]:
+    """Pair the requests of a run with their replies.
+
+    A robot that waits has the reply in the step of its request. For one that requests ahead, a status has
+    the newest reply since the step before, and how long it took: so it belongs to the request that was sent
+    nearest to that time before. Older ones without a reply got none.
+    """
+    ahead = any(step.planned or step.requests_pending for step in run.steps)
+    done: list[Request] = []
+    open_: list[tuple[float, StepRecord]] = []
+
+    def unanswered(sent_s: float, step: StepRecord, end_s: float) -> Request:
+        return Request(sent_s, min(end_s, sent_s + LONGEST_WAIT_S), False, 0.0, step.request_bytes, 0)
+
+    def answered(sent_s: float, asked: StepRecord, step: StepRecord) -> Request:
+        end_s = sent_s + step.verify_ms / 1000
+        return Request(sent_s, end_s, True, step.target_compute_ms, asked.request_bytes, step.response_bytes)
+
+    for at_s, step in zip(run.times_s.tolist(), run.steps, strict=True):
+        if ahead and step.verified and open_:
+            sent_s = at_s - step.verify_ms / 1000
+            nearest = min(range(len(open_)), key=lambda row: abs(open_[row][0] - sent_s))
+            done += [unanswered(*each, at_s) for each in open_[:nearest]]
+            done.append(answered(*open_[nearest], step))
+            del open_[: nearest + 1]
+        if step.transmitted:
+            sent_s = at_s + step.draft_ms / 1000
+            if ahead:
+                open_.append((sent_s, step))
+            elif step.verified:
+                done.append(answered(sent_s, step, step))
+            else:
+                done.append(unanswered(sent_s, step, at_s + step.total_ms / 1000))
+    return done + [unanswered(*each, float(run.times_s[-1])) for each in open_]
+
+
+def columns_of(run: BagRun, observed: Observed) -> dict[str, np.ndarray]:
+    """Return what is drawn and downloaded of each step, by name: (T,) each.
+
+    Actions are in `planned_I`, `commanded_I` and `measured_I`, in action units; NaN where there is nothing.
+    """
+    steps = run.steps
+    data: dict[str, np.ndarray] = {
+        "time_s": run.times_s,
+        "episode": np.array([step.episode for step in steps]),
+        "step": np.array([step.step for step in steps]),
+        "transmitted": np.array([int(step.transmitted) for step in steps]),
+        "verified": np.array([int(step.verified) for step in steps]),
+        "reason": np.array([step.reason.name.lower() for step in steps], dtype=object),
+        "plan_age": np.array([step.plan_age if step.planned else np.nan for step in steps]),
+        "plan_left": np.array([step.plan_left if step.planned else np.nan for step in steps]),
+        "score": np.array([step.score for step in steps]),
+        "threshold": np.array([step.threshold for step in steps]),
+        "total_ms": np.array([step.total_ms for step in steps]),
+        "verify_ms": np.array([step.verify_ms for step in steps]),
+    }
+    for index in range(len(observed.names)):
+        data[f"planned_{index}"] = _entry([step.planned_action for step in steps], index)
+        data[f"commanded_{index}"] = _entry([step.action for step in steps], index)
+        data[f"measured_{index}"] = observed.measured[:, index]
+    return data
+
+
+def _entry(actions: list[tuple[float, ...]], index: int) -> np.ndarray:
+    return np.array([action[index] if index < len(action) else np.nan for action in actions])
+
+
+def marks_of(run: BagRun, observed: Observed) -> list[tuple[float, str]]:
+    """Return the times of fallbacks and safety interventions, s, and what they were; in order.
+
+    Fallbacks of one reason in successive steps are one mark.
+    """
+    marks = [(at_s, f"safety: {kind}") for at_s, kind in observed.marks]
+    before = Reason.NONE
+    for at_s, step in zip(run.times_s.tolist(), run.steps, strict=True):
+        if step.reason not in (Reason.NONE, before):
+            marks.append((at_s, f"fallback: {step.reason.name.lower()}"))
+        before = step.reason
+    return sorted(marks)
+
+
+def timeline(number: int, run: BagRun, observed: Observed, period_s: float) -> LayoutDOM:
+    """Return the figures of a run, linked in time.
+
+    The page's script finds the range by the name `range-NUMBER` and the steps by `steps-NUMBER`.
+
+    Args:
+        number: of the run on its page.
+        run: its steps, link and times.
+        observed: what else its bag held.
+        period_s: of the control loop, to draw beside the latency.
+    """
+    data = columns_of(run, observed)
+    steps = ColumnDataSource({**data, **_chosen(data)}, name=f"steps-{number}")
+    end_s = float(run.times_s[-1]) + period_s
+    times = Range1d(0.0, end_s, bounds=(-1.0, end_s + 1.0), name=f"range-{number}")
+    cursor = CrosshairTool(overlay=Span(dimension="height", line_color="#666666", line_dash="dotted"))
+
+    def plot(title: str, height: int, label: str, **options: object) -> figure:
+        drawn = figure(
+            title=title,
+            height=height,
+            sizing_mode="stretch_width",
+            x_range=times,
+            tools=TOOLS,
+            active_scroll="xwheel_zoom",
+            y_axis_label=label,
+            **options,
+        )
+        drawn.add_tools(cursor)
+        drawn.xaxis.visible = False
+        drawn.toolbar.logo = None
+        drawn.toolbar_location = None  # the tools work; one bar for all is that of the first figure
+        drawn.min_border_left, drawn.min_border_right = 60, 10
+        drawn.title.text_font_size = "12px"
+        return drawn
+
+    joint = plot("action: planned, commanded, measured", 230, "action units")
+    joint.toolbar_location = "above"
+    joint.y_range = DataRange1d(range_padding=0.15, only_visible=True)
+    planned = joint.line(
+        "time_s", "planned", source=steps, color=PLANNED, line_dash="dashed", legend_label="planned"
+    )
+    for name, colour in (("commanded", COMMANDED), ("measured", MEASURED)):
+        if name == "commanded" or np.isfinite(observed.measured).any():
+            joint.line("time_s", name, source=steps, color=colour, line_width=1.5, legend_label=name)
+    joint.legend.orientation, joint.legend.click_policy = "horizontal", "hide"
+    _small_legend(joint)
+    tips = [
+        ("step", "@episode.@step"),
+        ("planned", "@planned"),
+        ("commanded", "@commanded"),
+        ("measured", "@measured"),
+        ("plan age", "@plan_age steps, @plan_left left"),
+        ("reason", "@reason"),
+    ]
+    joint.add_tools(HoverTool(renderers=[planned], tooltips=tips, mode="vline"))
+
+    figures = [joint, _requests(plot, run), _marks(plot, run, observed)]
+    age = plot("gate", 130, "score")
+    age.line("time_s", "score", source=steps, color=PLAIN, legend_label=run.steps[-1].gate)
+    age.line("time_s", "threshold", source=steps, color="black", line_dash="dotted", legend_label="threshold")
+    _small_legend(age)
+    figures.append(age)
+    if any(step.planned for step in run.steps) and run.steps[-1].gate != "age":
+        plan = plot("age of the plan", 110, "steps")
+        plan.line("time_s", "plan_age", source=steps, color=PLAIN)
+        figures.append(plan)
+    latency = plot("latency of a step, and the control period", 130, "ms", y_axis_type="log")
+    latency.yaxis.ticker.num_minor_ticks, latency.yaxis.ticker.desired_num_ticks = 0, 3
+    latency.scatter("time_s", "total_ms", source=steps, size=3, color=COMMANDED)
+    latency.line([0.0, end_s], [1000 * period_s] * 2, color="black", line_dash="dotted")
+    figures.append(latency)
+    if run.link:
+        link = plot("round trip on the link, estimated", 110, "ms")
+        link.line([each.time_s for each in run.link], [each.rtt_ms for each in run.link], color=PLAIN)
+        figures.append(link)
+    figures[-1].xaxis.visible = True
+    figures[-1].xaxis.axis_label = "time (s)"
+    figures[-1].height += 40
+    if observed.frames:
+        for each in figures:
+            each.js_on_event("mousemove", CustomJS(code=f"window.pictureAt?.({number}, cb_obj.x)"))
+    return column(*figures, sizing_mode="stretch_width", name=f"timeline-{number}")
+
+
+def _small_legend(drawn: figure) -> None:
+    drawn.legend.label_text_font_size, drawn.legend.padding = "11px", 3
+    drawn.legend.background_fill_alpha = 0.6
+
+
+def _chosen(data: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    nothing = np.full(len(data["time_s"]), np.nan)
+    return {name: data.get(f"{name}_0", nothing) for name in ("planned", "commanded", "measured")}
+
+
+def _requests(plot: Callable[..., figure], run: BagRun) -> figure:
+    found = requests_of(run)
+    lanes = count()
+    data = {
+        "sent": [each.sent_s for each in found],
+        "end": [each.end_s for each in found],
+        "lane": [-(next(lanes) % LANES) for _ in found],
+        "took": [f"{1000 * (e.end_s - e.sent_s):.1f} ms" if e.replied else "no reply" for e in found],
+        "target": [each.target_ms for each in found],
+        "up": [each.up_bytes for each in found],
+        "down": [each.down_bytes for each in found],
+        "colour": [REPLIED if each.replied else UNANSWERED for each in found],
+    }
+    drawn = plot("requests, from sending to reply (orange: no reply)", 110, "")
+    drawn.yaxis.visible = False
+    bars = drawn.hbar(
+        "lane", left="sent", right="end", height=0.7, color="colour", source=ColumnDataSource(data)
+    )
+    tips = [("took", "@took, of it the target @target{0.0} ms"), ("bytes", "@up up, @down down")]
+    drawn.add_tools(HoverTool(renderers=[bars], tooltips=tips))
+    return drawn
+
+
+def _marks(plot: Callable[..., figure], run: BagRun, observed: Observed) -> figure:
+    marks = marks_of(run, observed)
+    source = ColumnDataSource(
+        {
+            "time_s": [at_s for at_s, _ in marks],
+            "what": [what for _, what in marks],
+            "y": [int(what.startswith("safety")) for _, what in marks],
+            "colour": [UNANSWERED if what.startswith("fallback") else "#CC0000" for _, what in marks],
+        }
+    )
+    drawn = plot("fallbacks (below) and safety interventions (above)", 70, "")
+    drawn.y_range = Range1d(-0.7, 1.7)
+    drawn.yaxis.visible = False
+    dots = drawn.scatter("time_s", "y", source=source, marker="triangle", size=9, color="colour")
+    drawn.add_tools(HoverTool(renderers=[dots], tooltips=[("", "@what")]))
+    return drawn

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What of a run is healthy and what is not, by the table of the page on watching a robot."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from adahi_ros.lab.calibration.bag_run import BagRun
+from adahi_ros.protocol.records import Reason
+
+FEW = 0.005  # share of steps that may fall back
+LATE_PERIODS = 1.5  # between two steps of an episode: a command is missing
+
+
+@dataclass(frozen=True)
+class Check:
+    """One line of the verdict; `healthy` is None where no bound is known."""
+
+    what: str
+    value: str
+    healthy: bool | None = None
+
+
+def period_of(run: BagRun) -> float:
+    """Return the control period, s: the median between observations of an episode."""
+    gaps = [
+        b - a
+        for (a, first), (b, second) in pairwise(zip(run.times_s.tolist(), run.steps, strict=True))
+        if first.episode == second.episode
+    ]
+    return max(float(np.median(gaps)), 1e-3) if gaps else 1.0
+
+
+def without_command(run: BagRun, period_s: float) -> float:
+    """Return the share of control periods without a command: empty actions, and steps that are missing."""
+    missing = sum(not step.action for step in run.steps)
+    periods = len(run.steps)
+    for (a, first), (b, second) in pairwise(zip(run.times_s.tolist(), run.steps, strict=True)):
+        if first.episode == second.episode and b - a > LATE_PERIODS * period_s:
+            lost = round((b - a) / period_s) - 1
+            missing, periods = missing + lost, periods + lost
+    return missing / periods
+
+
+def fallbacks(run: BagRun) -> Counter[str]:
+    """Count the steps that fell back, by reason; not those of an episode before its first plan."""
+    found: Counter[str] = Counter()
+    had_plan: set[int] = set()
+    for step in run.steps:
+        if step.planned:
+            had_plan.add(step.episode)
+        starting = step.reason is Reason.NO_PLAN and step.episode not in had_plan
+        if step.reason is not Reason.NONE and not starting:
+            found[step.reason.name.lower().replace("_", " ")] += 1
+    return found
+
+
+def verdict(run: BagRun, figures: dict[str, Any], marks: int, period_s: float) -> Iterator[Check]:
+    """Yield the lines of a run's verdict.
+
+    Args:
+        run: its steps.
+        figures: `bag_run_figures` of it.
+        marks: how many safety interventions there were.
+        period_s: of the control loop.
+    """
+    if figures["judged_episodes"]:
+        yield Check("episodes that succeeded", f"{figures['successes']} of {figures['judged_episodes']}")
+    yield Check("steps", f"{figures['steps']} in {figures['duration_s']:.1f} s, {1 / period_of(run):.1f} Hz")
+    yield Check("gate", f"{figures['gate']}, threshold {figures['threshold']:.3g}")
+    yield Check("steps with a request", f"{figures['transmission_rate']:.3f}")
+    silent = without_command(run, period_s)
+    yield Check("control periods without a command", f"{100 * silent:.1f} %", silent <= FEW)
+    reasons = fallbacks(run)
+    share = sum(reasons.values()) / figures["steps"]
+    named = ", ".join(f"{count} {name}" for name, count in reasons.most_common(3))
+    named = f": {named}" if named else ""
+    yield Check("steps that fell back", f"{100 * share:.1f} %{named}", share <= FEW)
+    total = figures["total_ms"]
+    if total:
+        fast = total["p95"] < 1000 * period_s
+        yield Check("latency of a step, p95", f"{total['p95']:.1f} ms of {1000 * period_s:.0f} ms", fast)
+    if figures["verify_ms"]:
+        yield Check("request to reply, p95", f"{figures['verify_ms']['p95']:.1f} ms")
+    known = [each.misses for each in run.link if np.isfinite(each.misses)]
+    if known:
+        misses = float(np.mean(known))
+        yield Check("requests without a reply, estimated", f"{100 * misses:.1f} %", misses <= 0.05)
+    yield Check("safety interventions", str(marks), marks == 0)

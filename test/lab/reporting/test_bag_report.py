@@ -1,0 +1,221 @@
+"""The page of `adahi report BAG`: its figures, and its controls in a browser."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from adahi_ros.lab.calibration.bag_run import BagRun
+from adahi_ros.lab.reporting.bag_report import reported, write_bag_report
+from adahi_ros.lab.reporting.observed import Frame, Observed
+from adahi_ros.lab.reporting.run_timeline import columns_of, marks_of, requests_of
+from adahi_ros.lab.reporting.run_verdict import verdict, without_command
+from adahi_ros.protocol.records import EpisodeRecord, Reason, StepRecord
+
+PERIOD_S = 0.05
+STEPS = 40
+LARGEST_BYTES = 5_000_000
+Make = Callable[..., StepRecord]
+
+
+def run_of(steps: Sequence[StepRecord], episodes: Sequence[EpisodeRecord] = ()) -> BagRun:
+    times_s = (np.array([step.stamp_ns for step in steps]) - steps[0].stamp_ns) / 1e9
+    return BagRun(tuple(steps), times_s, tuple(episodes), (), {})
+
+
+def observed_of(
+    run: BagRun, frames: Sequence[Frame] = (), marks: Sequence[tuple[float, str]] = ()
+) -> Observed:
+    measured = np.full((len(run.steps), 2), 0.5)
+    return Observed(("shoulder", "elbow"), measured, tuple(frames), tuple(marks))
+
+
+@pytest.fixture
+def ahead(step_record: Make) -> BagRun:
+    """A robot that executes plans: it requests at every eighth step, each reply is there two steps later."""
+    steps = []
+    for row in range(STEPS):
+        replied = row % 8 == 2
+        steps.append(
+            step_record(
+                stamp_ns=10**12 + round(row * PERIOD_S * 1e9),
+                episode=row // 20,
+                step=row % 20,
+                transmitted=row % 8 == 0,
+                verified=replied,
+                accepted=(),
+                reason=Reason.NO_PLAN if row < 2 else Reason.NONE,
+                reason_counts=(row + 1,),
+                draft_ms=1.0,
+                verify_ms=90.0 if replied else 0.0,
+                planned_action=() if row < 2 else (1.0, 2.0),
+                plan_age=-1 if row < 2 else row % 8,
+                requests_pending=int(row % 8 < 2),
+                action=(1.0, float(row)),
+            )
+        )
+    return run_of(steps, [EpisodeRecord(0, 20, True), EpisodeRecord(1, 20, False)])
+
+
+def test_a_reply_belongs_to_the_request_sent_before_it(ahead: BagRun) -> None:
+    found = requests_of(ahead)
+    assert [each.sent_s for each in found] == pytest.approx([0.001 + 0.4 * n for n in range(5)])
+    assert all(each.replied for each in found)
+    assert [each.end_s - each.sent_s for each in found] == pytest.approx([0.09] * 5)
+
+
+def test_a_request_that_a_later_reply_overtakes_got_none(ahead: BagRun) -> None:
+    steps = [
+        step if row != 2 else type(step)(**{**vars(step), "verified": False})
+        for row, step in enumerate(ahead.steps)
+    ]
+    found = requests_of(run_of(steps))
+    assert [each.replied for each in found] == [False, True, True, True, True]
+
+
+def test_a_robot_that_waits_has_the_reply_in_its_step(step_record: Make) -> None:
+    steps = [
+        step_record(stamp_ns=10**9 * row, transmitted=True, verified=row == 0, verify_ms=7.0, draft_ms=0.0)
+        for row in range(2)
+    ]
+    first, second = requests_of(run_of(steps))
+    assert (first.replied, first.end_s) == (True, pytest.approx(0.007))
+    assert (second.replied, second.down_bytes) == (False, 0)
+
+
+def test_marks_name_fallbacks_once_and_interventions(ahead: BagRun) -> None:
+    assert marks_of(ahead, observed_of(ahead, marks=[(0.5, "velocity")])) == [
+        (0.0, "fallback: no_plan"),
+        (0.5, "safety: velocity"),
+    ]
+
+
+def test_entries_of_actions_are_columns_with_gaps(ahead: BagRun) -> None:
+    data = columns_of(ahead, observed_of(ahead))
+    assert np.isnan(data["planned_1"][:2]).all()
+    assert (data["planned_1"][2:] == 2.0).all()
+    assert (data["commanded_1"] == np.arange(STEPS)).all()
+    assert (data["measured_0"] == 0.5).all()
+
+
+def test_a_missing_step_is_a_period_without_a_command(ahead: BagRun) -> None:
+    assert without_command(ahead, PERIOD_S) == 0.0
+    steps = [step for row, step in enumerate(ahead.steps) if row not in (5, 6)]
+    assert without_command(run_of(steps), PERIOD_S) == pytest.approx(2 / STEPS)
+
+
+def test_the_first_plan_of_an_episode_is_no_fallback_of_the_verdict(ahead: BagRun) -> None:
+    from adahi_ros.lab.calibration.bag_run import bag_run_figures
+
+    checks = {each.what: each for each in verdict(ahead, bag_run_figures(ahead), 0, PERIOD_S)}
+    assert checks["steps that fell back"].healthy
+    assert checks["episodes that succeeded"].value == "1 of 2"
+    marked = {each.what: each for each in verdict(ahead, bag_run_figures(ahead), 3, PERIOD_S)}
+    assert marked["safety interventions"].healthy is False
+
+
+def test_each_activation_is_a_run_of_its_own(ahead: BagRun) -> None:
+    steps = [*ahead.steps, *(type(s)(**{**vars(s), "stamp_ns": s.stamp_ns + 10**10}) for s in ahead.steps)]
+    run = run_of(steps)
+    first, second = reported("two", run, observed_of(run, marks=[(0.5, "step"), (10.5, "velocity")]))
+    assert (first.name, second.name) == ("two, activation 1", "two, activation 2")
+    assert len(first.run.steps) == len(second.run.steps) == STEPS
+    assert second.run.times_s[0] == 0.0
+    assert [kind for _, kind in second.observed.marks] == ["velocity"]
+
+
+@pytest.fixture
+def page(ahead: BagRun, tmp_path: Path) -> Path:
+    frames = [Frame(0.0, "front", "AAAA"), Frame(1.0, "front", "BBBB")]
+    runs = [
+        *reported("one", ahead, observed_of(ahead, frames, [(0.5, "velocity")])),
+        *reported("<two>", ahead, observed_of(ahead)),
+    ]
+    path = tmp_path / "new" / "page.html"
+    write_bag_report(runs, "runs", "adahi report one two", path, {"contract": "robot_type: <toy>"})
+    return path
+
+
+def test_a_page_needs_no_other_file_and_no_network(page: Path) -> None:
+    html = page.read_text()
+    assert len(html) < LARGEST_BYTES
+    assert not re.findall(r"""<(?:script|img|link)[^>]*\b(?:src|href)=["']?(?!data:)[^"'> ]+""", html)
+    for shown in (
+        "adahi report one two",
+        "1 of 2",
+        "&lt;two&gt;",
+        "robot_type: &lt;toy&gt;",
+        "safety: velocity",
+    ):
+        assert shown in html
+
+
+BROWSER = """
+import sys
+from PySide6.QtCore import QTimer, QUrl
+from PySide6.QtWebEngineWidgets import QWebEngineView
+from PySide6.QtWidgets import QApplication
+
+application = QApplication(sys.argv)
+view = QWebEngineView()
+view.resize(1400, 900)
+view.show()
+view.load(QUrl.fromLocalFile(sys.argv[1]))
+
+
+def each(scripts):
+    if not scripts:
+        application.quit()
+        return
+
+    def then(value):
+        if scripts[0].startswith("document.body.dataset") and value != "yes":
+            QTimer.singleShot(100, lambda: each(scripts))
+            return
+        print(value, flush=True)
+        each(scripts[1:])
+
+    view.page().runJavaScript(scripts[0], 0, then)
+
+
+QTimer.singleShot(0, lambda: each(["document.body.dataset.ready || ''", *sys.argv[2:]]))
+application.exec()
+"""
+CLICKS = {
+    "document.querySelectorAll('#run-0 tr.episode')[1].click(); rangeOf(0).start.toFixed(2)": "1.00",
+    "document.querySelector('.before').click(); (rangeOf(0).start + rangeOf(0).end).toFixed(1)": "1.0",
+    "document.querySelector('.whole').click(); rangeOf(0).end.toFixed(2)": "1.95",
+    "const s = document.querySelector('.joint'); s.value = 1; s.dispatchEvent(new Event('change')); "
+    "stepsOf(0).data.commanded[30]": "30",
+    "csvOf(0).split('\\n')[31].split(',').includes('30')": "True",
+    "pictureAt(0, 1.2); document.getElementById('frame-0-front').src.endsWith('BBBB')": "True",
+    "document.querySelectorAll('.show')[1].click(); document.getElementById('run-1').hidden": "True",
+}
+
+
+@pytest.mark.skipif(find_spec("PySide6") is None, reason="a Chromium: pip install PySide6")
+@pytest.mark.timeout(120)
+def test_clicks_in_chromium_change_what_is_shown(page: Path) -> None:
+    environment = {
+        "QT_QPA_PLATFORM": "offscreen",
+        "QTWEBENGINE_CHROMIUM_FLAGS": "--no-sandbox --disable-gpu",
+        "HOME": str(page.parent),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", BROWSER, str(page), *CLICKS],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=110,
+        check=True,
+    )
+    shown = [float(line) if re.fullmatch(r"[\d.]+", line) else line for line in done.stdout.split()]
+    wanted = [float(w) if re.fullmatch(r"[\d.]+", w) else w for w in CLICKS.values()]
+    assert shown == ["yes", *wanted]
