@@ -16,6 +16,7 @@ from adahi_ros.contract.parsing import parse_contract
 from adahi_ros.nodes.launching.modules import MODULES
 
 ROOT = Path(__file__).resolve().parents[1]
+MOST_WORDS = 36_000  # of all user pages, the reference among them
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 
 
@@ -49,6 +50,18 @@ def test_every_page_is_in_the_site_and_the_site_loads_nothing_from_the_network(t
         loaded = re.findall(tags, page.read_text())
         assert loaded
         assert [each for each in loaded if re.match(r"(?:https?:)?//", each)] == []
+
+
+def test_research_says_so_and_user_pages_stay_short() -> None:
+    words = 0
+    for page in (ROOT / "docs").rglob("*.md"):
+        folder = page.relative_to(ROOT / "docs").parts[0]
+        text = page.read_text()
+        if folder == "research":
+            assert "\n\nResearch notes. You do not need this to run a robot.\n" in text[:200], page.name
+        elif folder != "developers":
+            words += sum(any(map(str.isalnum, word)) for word in text.split())  # no lines of tables
+    assert words <= MOST_WORDS
 
 
 def test_links_lead_somewhere() -> None:

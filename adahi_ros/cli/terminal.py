@@ -13,15 +13,8 @@ from functools import partial
 from pathlib import Path
 
 import yaml
+from rich import progress as bars
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 from rich.status import Status
 
 from adahi_ros.core.files import replacing
@@ -29,15 +22,15 @@ from adahi_ros.core.files import replacing
 console = Console()
 
 
-def progress() -> Progress:
+def progress() -> bars.Progress:
     """Return a progress bar, which shows itself only on a terminal."""
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[note]}"),
+    return bars.Progress(
+        bars.TextColumn("{task.description}"),
+        bars.BarColumn(),
+        bars.MofNCompleteColumn(),
+        bars.TimeElapsedColumn(),
+        bars.TimeRemainingColumn(),
+        bars.TextColumn("{task.fields[note]}"),
         console=console,
         transient=True,
     )

@@ -14,7 +14,7 @@ from adahi_ros.protocol.records import Reason
 from adahi_ros.protocol.request import PROTOCOL_VERSION, Reply, Request, RequestFault, SentParts
 from adahi_ros.protocol.window import WHOLE, SentWindows
 from adahi_ros.robot.link_estimate import Breaker, LinkEstimator, RetransmissionTimeout
-from adahi_ros.robot.steps import FATES, Fate, Outcome, PendingRequest, judged
+from adahi_ros.robot.steps import Outcome, PendingRequest, judged
 from adahi_ros.robot.transport import Sent, Transport
 
 WATCH_PERIOD_S = 0.05
@@ -171,12 +171,12 @@ class VerifierSession:
 
     def give_up(self, pending: PendingRequest, now_s: float) -> None:
         """Wait no longer for a request because it has taken too long: it counts as a missed deadline."""
-        self._settle(pending, Fate.SUPERSEDED)
+        self._settle(pending)
         self._count_miss(now_s)
 
     def cancel(self, pending: PendingRequest) -> None:
         """Wait no longer for a request that nobody needs any more; that tells nothing of the verifier."""
-        self._settle(pending, Fate.CANCELLED)
+        self._settle(pending)
 
     def poll(self, now_s: float, slack_s: float = 0.0) -> None:
         """Take in what has come, and do whatever is due.
@@ -221,14 +221,13 @@ class VerifierSession:
             if message.id in pending.ids:
                 pending.request_bytes += message.size_bytes
 
-    def _settle(self, pending: PendingRequest, fate: Fate) -> OnOutcome:
-        pending.fate = fate
+    def _settle(self, pending: PendingRequest) -> OnOutcome:
         while pending.ids:
             self._transport.cancel(pending.ids.pop())
         return self._pending.pop(pending)
 
     def _end(self, pending: PendingRequest, outcome: Outcome) -> None:
-        self._settle(pending, FATES[outcome.reason])(outcome)
+        self._settle(pending)(outcome)
 
     def _replied(self, reply: Reply, now_s: float) -> None:
         pending = next((each for each in self._pending if reply.id in each.ids), None)

@@ -7,7 +7,6 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from enum import Enum, auto
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,31 +23,7 @@ if TYPE_CHECKING:
     from adahi_ros.robot.controller import Step
 
 FALLBACKS = ("draft", "hold")
-
-
 RETRY_MOST_S = 2.0  # that a robot leaves a verifier alone which is busy, whatever that says
-
-
-class Fate(Enum):
-    """What became of a request."""
-
-    PENDING = auto()
-    REPLIED = auto()
-    REFUSED = auto()
-    BAD_REPLY = auto()
-    MISSED = auto()
-    SUPERSEDED = auto()
-    CANCELLED = auto()
-
-
-FATES = {
-    Reason.NONE: Fate.REPLIED,
-    Reason.REFUSED: Fate.REFUSED,
-    Reason.BAD_REPLY: Fate.BAD_REPLY,
-    Reason.DEADLINE: Fate.MISSED,
-    Reason.SUPERSEDED: Fate.SUPERSEDED,
-    Reason.BUSY: Fate.REFUSED,
-}
 
 
 @dataclass(frozen=True)
@@ -93,7 +68,6 @@ class PendingRequest:
         retransmissions: how often it was sent again, with the whole window or as it was.
         request_bytes: serialized, of all that was sent of it.
         ids: of its messages that may still be replied to.
-        fate: what became of it.
     """
 
     request: Request
@@ -104,7 +78,6 @@ class PendingRequest:
     retransmissions: int = 0
     request_bytes: int = 0
     ids: list[int] = field(default_factory=list)
-    fate: Fate = Fate.PENDING
 
     @property
     def due_s(self) -> float:

@@ -27,9 +27,9 @@ from adahi_ros.protocol.request import PARTS_MOST, RequestError, RequestFault, s
 
 SAMPLES = 8  # plans of which the agreement `choose` takes one
 AGREEMENTS = {
-    "none": "it plans as if it were heard at once",
-    "continue": "it plans on from the actions that a robot has committed to; flow policies can",
-    "choose": "of several plans it sends the one that is nearest to those that a robot has committed to",
+    "none": "it plans from the observation alone",
+    "continue": "it continues the actions that a robot has committed to; only flow policies can",
+    "choose": "it sends the plan, of several, that is nearest to the actions that a robot has committed to",
 }
 """What becomes of actions that a robot executes whatever is replied, because they come before a reply can."""
 

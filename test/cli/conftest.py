@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from adahi_ros.policies.backends import load_policy
 
 Run = Callable[..., Result]
 Fails = Callable[..., str]
+Measured = Callable[..., tuple[Result, dict[str, Any]]]
 
 
 @pytest.fixture(scope="session")
@@ -25,6 +27,19 @@ def run() -> Run:
         result = CliRunner().invoke(cli.app, [*map(str, arguments)], catch_exceptions=False)
         assert result.exit_code == status, result.output
         return result
+
+    return invoke
+
+
+@pytest.fixture
+def measured(run: Run, tmp_path: Path) -> Measured:
+    """From arguments to what the command prints, and the figures that it writes; no number is infinite."""
+
+    def invoke(*arguments: object) -> tuple[Result, dict[str, Any]]:
+        path = tmp_path / "figures" / "of.json"
+        result = run(*arguments, "--json", path)
+        assert f"figures: {path}" in result.output.replace("\n", "")
+        return result, json.loads(path.read_text(), parse_constant=pytest.fail)
 
     return invoke
 

@@ -1,26 +1,26 @@
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
 from adahi_ros.core.assets import asset
 from adahi_ros.gates.parameter_file import load_calibration
-from test.cli.conftest import Fails, Run
+from test.cli.conftest import Fails, Measured
 
 
 def test_calibrate_writes_parameters_a_picture_and_figures(
-    checkpoints: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+    checkpoints: Path, tmp_path: Path, measured: Measured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("adahi_ros.gates.calibration.MOST_TRIALS", 2)  # how near says nothing here
-    out, figures = tmp_path / "new" / "ball.yaml", tmp_path / "calibrate.json"
+    out = tmp_path / "new" / "ball.yaml"
     picture = tmp_path / "calibrate.png"
-    options = ["--rate", 0.5, "--episodes", 6, "--smoothing", 0.5, "--out", out, "--json", figures]
+    options = ["--rate", 0.5, "--episodes", 6, "--smoothing", 0.5, "--out", out]
     options += ["--picture", picture, "--workers", 1]
-    result = run("calibrate", "ball", "--checkpoints", checkpoints, "--backend", "torch", *options)
+    result, written = measured(
+        "calibrate", "ball", "--checkpoints", checkpoints, "--backend", "torch", *options
+    )
     found = load_calibration(out)
-    written = json.loads(figures.read_text())
     assert found.thresholds == written["thresholds"]
     assert found.thresholds.keys() == {"deviation", "uncertainty", "oracle", "random"}
     assert found.transmission_rate == found.thresholds["random"] == 0.5

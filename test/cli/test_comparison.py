@@ -1,13 +1,12 @@
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from adahi_ros.core.assets import asset
-from test.cli.conftest import Fails, Run
+from test.cli.conftest import Fails, Measured, Run
 
 
 @pytest.fixture
@@ -16,14 +15,12 @@ def evaluate(toy: list[object]) -> list[object]:
 
 
 def test_evaluate_writes_what_was_measured(
-    evaluate: list[object], checkpoints: Path, calibrated: Path, tmp_path: Path, run: Run
+    evaluate: list[object], checkpoints: Path, calibrated: Path, measured: Measured
 ) -> None:
-    files = [tmp_path / "new" / f"{name}.json" for name in ("first", "second")]
-    for file in files:
-        result = run(*evaluate, "--methods", "adahi,draft", "--episodes", 3, "--seed", 4, "--json", file)
+    asked = (*evaluate, "--methods", "adahi,draft", "--episodes", 3, "--seed", 4)
+    (result, written), (_, again) = measured(*asked), measured(*asked)
     assert "ADAHI" in result.output
     assert f"policies: {checkpoints}\ncalibration: {calibrated}\n" in result.output
-    written, again = ((json.loads(file.read_text(), parse_constant=pytest.fail)) for file in files)
     assert written == again  # the same seed, the same numbers
     assert (written["task"], written["seed"], written["episodes"]) == ("ball", 4, 3)
     assert list(written["methods"]) == ["adahi", "draft"]
@@ -38,13 +35,11 @@ def test_evaluate_writes_what_was_measured(
 
 @pytest.mark.parametrize("option", [("--rate", "0.3"), ("--draft-temperature", "0.5")])
 def test_evaluate_recalibrates(
-    evaluate: list[object], tmp_path: Path, option: tuple[str, str], monkeypatch: pytest.MonkeyPatch, run: Run
+    evaluate: list[object], option: tuple[str, str], monkeypatch: pytest.MonkeyPatch, measured: Measured
 ) -> None:
     monkeypatch.setattr("adahi_ros.lab.calibration.calibrate.EPISODES", 20)
     monkeypatch.setattr("adahi_ros.gates.calibration.MOST_TRIALS", 4)  # near is enough here
-    file = tmp_path / "figures.json"
-    run(*evaluate, "--methods", "random,adahi,oracle", "--episodes", 20, "--json", file, *option)
-    written = json.loads(file.read_text())
+    _, written = measured(*evaluate, "--methods", "random,adahi,oracle", "--episodes", 20, *option)
     rate = 0.3 if option[0] == "--rate" else 0.6
     assert written["draft_temperature"] == (1.0 if option[0] == "--rate" else 0.5)
     assert written["methods"]["random"]["threshold"] == 1 - rate
@@ -54,7 +49,7 @@ def test_evaluate_recalibrates(
 
 
 def test_what_cannot_be_evaluated_is_named_with_what_could(
-    evaluate: list[object], calibrated: Path, fails: Fails, tmp_path: Path
+    evaluate: list[object], calibrated: Path, fails: Fails
 ) -> None:
     assert fails(*evaluate, "--methods", "adahi,telepathy").startswith(
         "adahi: methods: 'telepathy', must be of adahi,"
@@ -105,16 +100,13 @@ def test_a_calibration_of_other_checkpoints_is_refused(
 EXAMPLE = Path(__file__).parents[2] / "docs/examples/own_method.py"
 
 
-def test_the_example_of_a_method_in_a_file_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
-) -> None:
+def test_the_example_of_a_method_in_a_file_runs(monkeypatch: pytest.MonkeyPatch, measured: Measured) -> None:
     monkeypatch.setattr("adahi_ros.lab.evaluation.evaluate.HELD_OUT_EPISODES", 2)
     monkeypatch.chdir(EXAMPLE.parent)  # so its name is that of the page
     names = [f"{EXAMPLE.name}:Moved", f"{EXAMPLE.name}:Moved@0.01", f"{EXAMPLE.name}:Fading"]
-    file = tmp_path / "figures.json"
     options = ["--method", "plan_8", *(each for name in names for each in ("--method", name))]
-    result = run("evaluate", "ball", *options, "--episodes", 3, "--workers", 1, "--json", file)
-    written = json.loads(file.read_text())["methods"]
+    result, figures = measured("evaluate", "ball", *options, "--episodes", 3, "--workers", 1)
+    written = figures["methods"]
     assert list(written) == ["plan_8", *names]
     often, moved, fading = (written[name] for name in (names[1], names[0], names[2]))
     assert (moved["gate"], moved["threshold"]) == ("Moved", 0.04)
@@ -126,15 +118,13 @@ def test_the_example_of_a_method_in_a_file_runs(
 
 
 def test_a_method_in_a_file_alone_comes_beside_the_others_at_their_rate(
-    evaluate: list[object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
+    evaluate: list[object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, measured: Measured
 ) -> None:
     monkeypatch.setattr("adahi_ros.lab.calibration.calibrate.EPISODES", 20)
     monkeypatch.setattr("adahi_ros.lab.evaluation.evaluate.HELD_OUT_EPISODES", 2)
     own = tmp_path / "own.py"
     own.write_text("class Own:\n    def score(self, context):\n        return context.deviation ** 2\n")
-    file = tmp_path / "figures.json"
-    run(*evaluate, "--method", f"{own}:Own", "--episodes", 10, "--json", file)
-    written = json.loads(file.read_text())["methods"]
+    written = measured(*evaluate, "--method", f"{own}:Own", "--episodes", 10)[1]["methods"]
     beside = ["adahi", "hybrid", "draft", "target", "random", "uncertainty"]
     assert list(written) == [*beside, f"{own}:Own"]
     assert written["adahi"]["threshold"] == 0.4  # the others' are as they were
@@ -148,13 +138,12 @@ def test_a_method_that_cannot_be_had_of_its_file_is_named(evaluate: list[object]
 
 
 def test_compare_tells_where_methods_stand_and_goes_on_from_what_is_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run, measured: Measured
 ) -> None:
-    file, out = tmp_path / "figures.json", tmp_path / "new" / "rows.json"
+    out = tmp_path / "new" / "rows.json"
     tasks = ("--tasks", "ball,inverted_pendulum")
-    command = ["compare", *tasks, "--episodes", 3, "--workers", 1, "--out", out, "--json", file]
-    result = run(*command, "--methods", "adahi,plan_8", "--method", f"{EXAMPLE}:Moved")
-    written = json.loads(file.read_text(), parse_constant=pytest.fail)
+    command = ["compare", *tasks, "--episodes", 3, "--workers", 1, "--out", out]
+    result, written = measured(*command, "--methods", "adahi,plan_8", "--method", f"{EXAMPLE}:Moved")
     assert list(written["tasks"]) == ["ball", "inverted_pendulum"]
     ball, pole = written["tasks"].values()
     assert list(ball["methods"]) == ["target", "adahi", "plan_8", f"{EXAMPLE}:Moved"]

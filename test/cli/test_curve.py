@@ -2,31 +2,25 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from adahi_ros.lab.evaluation import evaluate
-from test.cli.conftest import Fails, Run
+from test.cli.conftest import Fails, Measured, Run
 
 OPTIONS = ("--task", "ball", "--workers", 1, "--episodes", 2, "--methods", "best,hybrid")
 
 
-def figures(path: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(path.read_text())
-    return found
-
-
 def test_methods_are_measured_once_across_each_link_and_drawn(
-    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, run: Run, measured: Measured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rows, picture, told = tmp_path / "rows.json", tmp_path / "curve.png", tmp_path / "told.json"
+    rows, picture = tmp_path / "rows.json", tmp_path / "curve.png"
     places = ("--out", rows, "--picture", picture)
-    result = run("curve", "delay", *OPTIONS, *places, "--values", "0,3", "--json", told)
+    result, figures = measured("curve", "delay", *OPTIONS, *places, "--values", "0,3")
     assert "ball against delay, 2 episodes, seed 0" in " ".join(result.output.split())
     assert picture.read_bytes().startswith(b"\x89PNG")
-    by_method = figures(told)["tasks"]["ball"]
-    assert figures(told)["values"] == [0, 3]
+    by_method = figures["tasks"]["ball"]
+    assert figures["values"] == [0, 3]
     assert list(by_method) == ["best", "hybrid"]
     for method in by_method.values():
         assert [each["key"]["link"]["delay"] for each in method] == [0, 3]
@@ -35,7 +29,7 @@ def test_methods_are_measured_once_across_each_link_and_drawn(
     assert waiting[1] == pytest.approx(0.25, abs=0.05)  # held for three steps, then a step is executed
     monkeypatch.setattr(evaluate, "play", lambda *arguments: pytest.fail("measured again"))
     run("curve", "delay", *OPTIONS, *places, "--values", "0,3")
-    assert len(figures(rows)["rows"]) == 4
+    assert len(json.loads(rows.read_text())["rows"]) == 4
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,15 +12,14 @@ from adahi_ros.cli.lab.dataset import index
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.lab.evaluation.loaded_policies import RETRIEVAL
 from adahi_ros.policies.retrieval import load_retrieval
-from test.cli.conftest import Fails, Run
+from test.cli.conftest import Fails, Measured, Run
 
 
-def test_demos_become_trajectories(tmp_path: Path, run: Run) -> None:
-    out, figures = tmp_path / "new" / "ball.safetensors", tmp_path / "figures" / "demos.json"
+def test_demos_become_trajectories(tmp_path: Path, run: Run, measured: Measured) -> None:
+    out = tmp_path / "new" / "ball.safetensors"
     options = ["--episodes", 6, "--seed", 3, "--workers", 1]
-    result = run("demos", "ball", "--out", out, "--json", figures, *options)
+    result, written = measured("demos", "ball", "--out", out, *options)
     recorded = Trajectories.load(out)
-    written = json.loads(figures.read_text())
     assert recorded.task == written["task"] == "ball"
     assert (written["attempted"], written["seed"]) == (6, 3)
     assert (written["kept"], written["steps"]) == (len(recorded), len(recorded.actions))

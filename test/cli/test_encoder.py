@@ -1,16 +1,15 @@
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
 import yaml
 
 from adahi_ros.vision.encoder import Encoder
-from test.cli.conftest import Fails, Run
+from test.cli.conftest import Fails, Measured
 
 
-def test_an_encoder_is_trained_by_a_recipe_and_runs(tmp_path: Path, run: Run, fails: Fails) -> None:
+def test_an_encoder_is_trained_by_a_recipe_and_runs(tmp_path: Path, measured: Measured, fails: Fails) -> None:
     recipe = {
         "architecture": "keypoints",
         "size": {"channels": 4, "layers": 1, "keypoints": 3},
@@ -18,14 +17,13 @@ def test_an_encoder_is_trained_by_a_recipe_and_runs(tmp_path: Path, run: Run, fa
         "seed": 0,
         "fit": {"steps": 3, "batch_size": 8},
     }
-    path, out, figures = tmp_path / "eye.yaml", tmp_path / "eye", tmp_path / "eye-figures.json"
+    path, out = tmp_path / "eye.yaml", tmp_path / "eye"
     path.write_text(yaml.safe_dump(recipe))
     asked = ("encoder", "train", "ball", "--recipe", path, "--out", out, "--workers", 1)
-    result = run(*asked, "--json", figures)
+    result, written = measured(*asked)
     assert "ball_x_m: error" in result.stdout
     encoder = Encoder.load(out)
     assert encoder.encode(np.zeros((2, 64, 64, 3), np.uint8)).shape == (2, 6)
-    written = json.loads(figures.read_text())
     assert written["fingerprint"] == encoder.fingerprint
     assert written["steps"] == 3
     assert not list(tmp_path.glob("*.training.*"))

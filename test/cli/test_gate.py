@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -15,23 +14,22 @@ from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
 from adahi_ros.lab.training import train_gate
 from adahi_ros.lab.training.fitting import FitConfig
 from adahi_ros.lab.training.train_gate import Lessons, lessons
-from test.cli.conftest import Fails, Run
+from test.cli.conftest import Fails, Measured
 
 STEPS = 1500
 
 
 def test_a_gate_is_trained_and_its_reliability_told(
-    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, measured: Measured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     signs = np.random.default_rng(1).normal(size=(STEPS, len(SIGNS)))
     known = Lessons(signs, np.exp(signs[:, 0]), np.arange(STEPS) // 50)
     monkeypatch.setattr(train_gate, "lessons", lambda *arguments: known)
     monkeypatch.setattr(train_gate, "FIT", FitConfig(300, 64, 1e-2))
-    out, picture, figures = (tmp_path / name for name in ("gate.safetensors", "gate.png", "gate.json"))
-    result = run("gate", "train", "ball", "--out", out, "--picture", picture, "--json", figures)
+    out, picture = tmp_path / "gate.safetensors", tmp_path / "gate.png"
+    result, written = measured("gate", "train", "ball", "--out", out, "--picture", picture)
     assert picture.is_file()
     LearnedGate(str(out))
-    written = json.loads(figures.read_text())
     assert (written["task"], written["proposer"]) == ("ball", "corrector")
     assert written["rank_correlation"] > 0.9
     assert f"learned {written['rank_correlation']:.2f}; age 1.00" in result.output.replace("\n", " ")
@@ -66,13 +64,11 @@ def words(demonstrations: Callable[[int], Trajectories], folder: Path, tmp_path:
 
 
 def test_a_gate_is_learned_of_bags_alone(
-    words: list[str], tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+    words: list[str], tmp_path: Path, measured: Measured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(train_gate, "FIT", FitConfig(20, 64))
-    figures = tmp_path / "gate.json"
-    run(*words, "--json", figures)
+    _, told = measured(*words)
     LearnedGate(str(tmp_path / "gate.safetensors"))
-    told = json.loads(figures.read_text())
     assert 0 < told["steps"] <= 3 * 29 * 3  # those of a fifth of the episodes, at three rates
 
 

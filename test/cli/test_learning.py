@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from inspect import signature
 from pathlib import Path
@@ -17,7 +16,7 @@ from adahi_ros.lab.training.learn import LearningConfig
 from adahi_ros.lab.training.learn_rounds import Rounds
 from adahi_ros.lab.training.reservoir import MOST
 from adahi_ros.policies.backends import load_policy
-from test.cli.conftest import Fails, Run
+from test.cli.conftest import Fails, Measured, Run
 
 SETS = "steps", "rehearsal", "pull", "worse", "no_guard"
 SMALL = ("--steps", 3, "--workers", 1)
@@ -30,14 +29,14 @@ def demos(tmp_path_factory: pytest.TempPathFactory, run: Run) -> Path:
     return path
 
 
-def test_learn_goes_through_its_rounds(demos: Path, tmp_path: Path, run: Run) -> None:
-    out, figures, picture = tmp_path / "out", tmp_path / "learn.json", tmp_path / "learn.png"
-    result = run(
+def test_learn_goes_through_its_rounds(demos: Path, tmp_path: Path, measured: Measured) -> None:
+    out, picture = tmp_path / "out", tmp_path / "learn.png"
+    result, figures = measured(
         *("learn", "ball", "--out", out, "--rounds", 1, "--episodes", 2, "--evaluated", 2, *SMALL),
-        *("--demos", demos, "--json", figures, "--picture", picture, "--no-guard"),
+        *("--demos", demos, "--picture", picture, "--no-guard"),
     )
     assert "adahi calibrate ball --checkpoints" in result.output.replace("\n", " ")
-    told = json.loads(figures.read_text())["rounds"]
+    told = figures["rounds"]
     assert [each["round"] for each in told] == [0, 1]
     assert told[0]["update"]["share"] == 1.0
     assert picture.stat().st_size > 0

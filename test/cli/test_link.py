@@ -68,7 +68,7 @@ def test_a_command_runs_at_the_robots_end_and_hands_its_status_on() -> None:
 
 
 @needs_a_link
-def test_the_command_changes_its_link(tmp_path: Path) -> None:
+def test_the_command_changes_its_link() -> None:
     program = f"{ADAHI[0]} -c '{ADAHI[2]}' link set"
     ended = adahi("link", "run", "sh", "-c", f"{program} --loss 0.25 --cut 1 && {program} --loss 3")
     assert "loss: 0.25" in ended.stdout

@@ -1,16 +1,13 @@
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 from adahi_ros.lab.papers.literature import LITERATURE
-from test.cli.conftest import Run
+from test.cli.conftest import Measured
 
 
-def test_each_method_is_told_with_how_it_is_run_and_when(tmp_path: Path, run: Run) -> None:
-    result = run("methods", "--json", tmp_path / "methods.json")
+def test_each_method_is_told_with_how_it_is_run_and_when(measured: Measured) -> None:
+    result, figures = measured("methods")
     told = " ".join(result.output.split())  # whatever the width
-    written = json.loads((tmp_path / "methods.json").read_text())["methods"]
+    written = figures["methods"]
     assert [each["name"] for each in written] == [each.name for each in LITERATURE]
     for each, values in zip(LITERATURE, written, strict=True):
         assert f"{each.name} {each.paper}" in told

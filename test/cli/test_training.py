@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -10,22 +9,24 @@ import yaml
 
 from adahi_ros.core.assets import asset
 from adahi_ros.policies.backends import load_policy
-from test.cli.conftest import Fails, Run
+from test.cli.conftest import Fails, Measured, Run
 
 
-def test_train_follows_a_recipe(recipe: dict[str, Any], tmp_path: Path, run: Run, fails: Fails) -> None:
+def test_train_follows_a_recipe(
+    recipe: dict[str, Any], tmp_path: Path, run: Run, measured: Measured, fails: Fails
+) -> None:
     data = tmp_path / "demos.safetensors"
     run("demos", "ball", "--out", data, "--episodes", 4, "--workers", 1)
     recipe["demonstrations"]["episodes"] = 400  # which are not recorded, for there are some
-    path, out, figures = tmp_path / "recipe.yaml", tmp_path / "out", tmp_path / "train.json"
+    path, out = tmp_path / "recipe.yaml", tmp_path / "out"
     path.write_text(yaml.safe_dump(recipe))
-    result = run("train", "ball", "--recipe", path, "--demos", data, "--out", out, "--json", figures)
+    result, figures = measured("train", "ball", "--recipe", path, "--demos", data, "--out", out)
     said = result.output.replace("\n", " ")
     assert f"checkpoints: {out} " in said
     assert (
         f"other verbs take these policies with --checkpoints {out}, else {asset('checkpoints/ball')}" in said
     )
-    assert json.loads(figures.read_text())["models"].keys() == {"tokenizer", "draft"}
+    assert figures["models"].keys() == {"tokenizer", "draft"}
     assert load_policy(out / "draft", "onnxruntime").signature.parameters > 0
     recipe["policies"]["draft"]["size"]["depth"] = 3
     path.write_text(yaml.safe_dump(recipe))

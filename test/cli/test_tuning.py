@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from unittest.mock import Mock
@@ -8,7 +7,7 @@ from unittest.mock import Mock
 import pytest
 import yaml
 
-from test.cli.conftest import Fails, Run
+from test.cli.conftest import Fails, Measured
 
 SPACE = {"train": [], "methods": {"adahi": {"threshold": {"low": 0.1, "high": 2.0}}}, "episodes": 2}
 
@@ -21,14 +20,13 @@ def space(tmp_path: Path) -> Path:
 
 
 def test_what_is_found_is_what_evaluate_takes(
-    exported: Path, calibrated: Path, space: Path, tmp_path: Path, run: Run
+    exported: Path, calibrated: Path, space: Path, tmp_path: Path, measured: Measured
 ) -> None:
     pytest.importorskip("optuna", reason="pip install -r requirements/tune.txt")
-    out, figures = tmp_path / "out", tmp_path / "figures.json"
+    out = tmp_path / "out"
     toys = ["--checkpoints", exported, "--calibration", calibrated, "--workers", 1]
-    tuned = run("tune", "ball", "--space", space, "--trials", 2, "--out", out, "--json", figures, *toys)
+    tuned, found = measured("tune", "ball", "--space", space, "--trials", 2, "--out", out, *toys)
     assert "trial 1" in tuned.output
-    found = json.loads(figures.read_text())
     assert [row["state"] for row in found["trials"]] == ["complete", "complete"]
     best = found["trials"][found["best"]]
     assert found["costs"]["cpu_s"] == pytest.approx(sum(row["costs"]["cpu_s"] for row in found["trials"]))
@@ -36,12 +34,8 @@ def test_what_is_found_is_what_evaluate_takes(
     threshold = float(f"{best['params']['threshold.adahi']:.6g}")
     assert parameters["gate"] == {"name": "deviation", "threshold": threshold}
     kept = ["--checkpoints", out / "best/checkpoints", "--calibration", out / "best/ball.yaml"]
-    evaluated = tmp_path / "evaluated.json"
-    run(
-        *("evaluate", "ball", "--methods", "adahi", "--episodes", 2, "--workers", 1, "--json", evaluated),
-        *kept,
-    )
-    assert json.loads(evaluated.read_text())["methods"]["adahi"]["threshold"] == threshold
+    _, evaluated = measured("evaluate", "ball", "--methods", "adahi", "--episodes", 2, "--workers", 1, *kept)
+    assert evaluated["methods"]["adahi"]["threshold"] == threshold
 
 
 def test_what_cannot_be_searched_is_said_before_anything_is_begun(

@@ -69,6 +69,11 @@ def controller(proposer: str, gate: ThresholdedGate, batch: int = B) -> tuple[Co
     return made, corrector
 
 
+def begin(made: Controller) -> None:
+    """Make a first step, with a plan for every robot."""
+    made.finish(made.begin(observed(0)), verdict(0))
+
+
 def test_a_corrector_says_nothing_where_there_is_no_plan() -> None:
     corrector, memory, plan = StubCorrector(), ObservationBuffer(4), Plan(B, A)
     memory.keep(0, observed(0))
@@ -145,7 +150,7 @@ def test_the_gate_goes_by_the_error_that_the_corrector_expects(threshold: float,
 
 def test_a_corrector_that_goes_wild_is_refused_by_name_or_stood_in_for() -> None:
     made, corrector = controller("corrector", ThresholdedGate("never"))
-    made.finish(made.begin(observed(0)), verdict(0))
+    begin(made)
     corrector.low = np.full(A, 900.0)  # now nothing is sound
     with pytest.raises(ValueError, match=r"action\[0\]: 1.25, must be from 900"):
         made.begin(observed(1))
@@ -216,7 +221,7 @@ def test_where_the_draft_disagrees_a_request_is_sent_and_no_draft_executed() -> 
 
 def test_of_a_late_reply_the_actions_for_later_steps_are_used() -> None:
     made, _ = controller("plan", ThresholdedGate("never"))
-    made.finish(made.begin(observed(0)), verdict(0))
+    begin(made)
     assert followed(made, 1).tolist() == [1.0] * B
     assert followed(made, 2).tolist() == [2.0] * B
     rows = np.array([False, True, True])
@@ -229,7 +234,7 @@ def test_of_a_late_reply_the_actions_for_later_steps_are_used() -> None:
 
 def test_of_a_late_reply_what_is_no_action_is_dropped() -> None:
     made, _ = controller("plan", ThresholdedGate("age", 1.5))
-    made.finish(made.begin(observed(0)), verdict(0))
+    begin(made)
     bad = verdict(1)
     bad.actions[0, 3, 1], bad.actions[2, 0, 0] = np.nan, 1e6
     made.finish(made.begin(observed(1)), None)
@@ -241,7 +246,7 @@ def test_of_a_late_reply_what_is_no_action_is_dropped() -> None:
 
 def test_of_a_reply_in_time_what_is_no_action_leaves_the_plan_alone() -> None:
     made, _ = controller("plan", ThresholdedGate("age", 0.5))
-    made.finish(made.begin(observed(0)), verdict(0))
+    begin(made)
     bad, resting = verdict(1), np.full((B, A), 7.0, np.float32)
     bad.actions[1, 2, 0] = np.nan
     action = made.finish(made.begin(observed(1)), bad, None, resting)
@@ -251,7 +256,7 @@ def test_of_a_reply_in_time_what_is_no_action_leaves_the_plan_alone() -> None:
 
 def test_a_reply_that_was_overtaken_does_no_harm() -> None:
     made, _ = controller("plan", ThresholdedGate("never"))
-    made.finish(made.begin(observed(0)), verdict(0))
+    begin(made)
     for index in (1, 2):
         followed(made, index)
     made.receive(verdict(2), 2, EVERYONE)
@@ -286,7 +291,7 @@ def test_the_gate_is_told_what_is_done_and_planned_in_action_scales() -> None:
 
     made, corrector = controller("corrector", ThresholdedGate("listening", 0.5, Listening()))
     corrector.action_scale = np.float32([1.0, 2.0])
-    made.finish(made.begin(observed(0)), verdict(0))
+    begin(made)
     made.executed(np.full((B, A), 6.0, np.float32))
     made.begin(observed(1))
     before, now = (each.course for each in told)

@@ -7,6 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum, auto
 from itertools import count
 from typing import Any, TypeVar
 
@@ -18,7 +19,7 @@ from adahi_ros.core.signature import GOAL, OBSERVATION, Offer
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
 from adahi_ros.policies.interface import Policy
 from adahi_ros.protocol.description import Described, Description, Wants
-from adahi_ros.protocol.records import StepRecord
+from adahi_ros.protocol.records import Reason, StepRecord
 from adahi_ros.protocol.request import OK, Reply, Request, RequestFault
 from adahi_ros.protocol.window import WHOLE, WireWindow, window_digest
 from adahi_ros.robot.controller import Controller
@@ -226,13 +227,36 @@ class Commands:
         self.repeated.append(observation.stamp_ns)
 
 
-@dataclass(frozen=True)
+class Fate(Enum):
+    """What became of a request."""
+
+    PENDING = auto()
+    REPLIED = auto()
+    REFUSED = auto()
+    BAD_REPLY = auto()
+    MISSED = auto()
+    SUPERSEDED = auto()
+    CANCELLED = auto()
+
+
+FATES = {
+    Reason.NONE: Fate.REPLIED,
+    Reason.REFUSED: Fate.REFUSED,
+    Reason.BAD_REPLY: Fate.BAD_REPLY,
+    Reason.DEADLINE: Fate.MISSED,
+    Reason.SUPERSEDED: Fate.SUPERSEDED,
+    Reason.BUSY: Fate.REFUSED,
+}
+
+
+@dataclass
 class Submitted:
     """A request that the loop has submitted, and for which observation."""
 
     stamp_ns: int
     pending: PendingRequest
     deadline_s: float
+    fate: Fate = Fate.PENDING
 
 
 class Session(VerifierSession):
@@ -252,11 +276,25 @@ class Session(VerifierSession):
 
         def ended(outcome: Outcome) -> None:
             self.outcomes[number] += 1
+            self._settled(pending, FATES[outcome.reason])
             on_outcome(outcome)
 
         pending = super().submit(request, deadline_s, now_s, ended)
         self.submitted.append(Submitted(self.stamp_ns, pending, deadline_s))
         return pending
+
+    def give_up(self, pending: PendingRequest, now_s: float) -> None:
+        self._settled(pending, Fate.SUPERSEDED)
+        super().give_up(pending, now_s)
+
+    def cancel(self, pending: PendingRequest) -> None:
+        self._settled(pending, Fate.CANCELLED)
+        super().cancel(pending)
+
+    def _settled(self, pending: PendingRequest, fate: Fate) -> None:
+        (submitted,) = (each for each in self.submitted if each.pending is pending)
+        assert submitted.fate is Fate.PENDING
+        submitted.fate = fate
 
 
 class Robot:

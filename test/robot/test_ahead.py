@@ -14,8 +14,7 @@ from adahi_ros.protocol.records import Reason
 from adahi_ros.protocol.request import RequestFault
 from adahi_ros.robot.prefetch import UNDER_WAY_MOST
 from adahi_ros.robot.session import VerifierState
-from adahi_ros.robot.steps import Fate
-from test.robot.conftest import PERIOD_S, MakeRobot, Robot, planned
+from test.robot.conftest import PERIOD_S, Fate, MakeRobot, Robot, planned
 
 HORIZON = 8
 
@@ -32,7 +31,7 @@ def says(plan_of: int, step: int) -> tuple[float, ...]:
 
 
 def fates(robot: Robot) -> list[Fate]:
-    return [each.pending.fate for each in robot.session.submitted]
+    return [each.fate for each in robot.session.submitted]
 
 
 def test_before_the_first_reply_the_draft_acts_and_then_the_plan(planner: Robot) -> None:
@@ -224,7 +223,7 @@ def test_what_was_asked_before_the_verifier_was_busy_is_still_waited_for(make_ro
     (asked,) = robot.session.submitted
     robot.session.busy_until_s = robot.link.now_s + 10 * PERIOD_S
     robot.walk(range(1, 2))
-    assert asked.pending.fate is Fate.PENDING
+    assert asked.fate is Fate.PENDING
     assert robot.records[-1].reason is Reason.FALLBACK_LIMIT  # held: there is no plan yet
     assert robot.records[-1].message.startswith("busy")
 

@@ -25,8 +25,7 @@ from adahi_ros.protocol.request import RequestFault
 from adahi_ros.robot.link_estimate import RETRANSMISSIONS
 from adahi_ros.robot.loop import DraftError
 from adahi_ros.robot.session import PROBES_OUT, VerifierState
-from adahi_ros.robot.steps import Fate
-from test.robot.conftest import MakeRobot
+from test.robot.conftest import Fate, MakeRobot
 
 FATE_OF = {
     Reason.NONE: {Fate.REPLIED},
@@ -132,7 +131,7 @@ class Interleavings(RuleBasedStateMachine):
         assert after[2] - before[2] == (not other and not self.waits())
 
     def waits(self) -> bool:
-        return any(each.pending.fate is Fate.PENDING for each in self.robot.session.submitted)
+        return any(each.fate is Fate.PENDING for each in self.robot.session.submitted)
 
     # Time, link and verifier
 
@@ -248,7 +247,7 @@ class Interleavings(RuleBasedStateMachine):
         session, records = self.robot.session, {each.stamp_ns: each for each in self.robot.records}
         waiting = 0
         for number, submitted in enumerate(session.submitted):
-            pending, fate = submitted.pending, submitted.pending.fate
+            pending, fate = submitted.pending, submitted.fate
             record = records.get(submitted.stamp_ns)
             assert self.fates.setdefault(number, fate) in (fate, Fate.PENDING)
             self.fates[number] = fate
@@ -294,7 +293,7 @@ class Interleavings(RuleBasedStateMachine):
     def the_estimate_counts_what_has_ended(self) -> None:
         if not self.running:
             return
-        fates = [each.pending.fate for each in self.robot.session.submitted[self.requests :]]
+        fates = [each.fate for each in self.robot.session.submitted[self.requests :]]
         estimate = self.robot.session.estimate(self.robot.link.now_s)
         assert estimate.replies == sum(fate in IN_TIME for fate in fates)
         missed = sum(fate in (Fate.MISSED, Fate.SUPERSEDED) for fate in fates)

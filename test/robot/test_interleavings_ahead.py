@@ -9,8 +9,7 @@ from hypothesis.stateful import initialize, invariant, run_state_machine_as_test
 from adahi_ros.protocol.description import LONGEST_HISTORY
 from adahi_ros.protocol.records import NO_PLAN
 from adahi_ros.robot.prefetch import UNDER_WAY_MOST
-from adahi_ros.robot.steps import Fate
-from test.robot.conftest import MakeRobot, planned
+from test.robot.conftest import Fate, MakeRobot, planned
 from test.robot.test_interleavings import IN_TIME, MOSTLY, Interleavings
 
 HORIZON = 8
@@ -39,7 +38,7 @@ class InterleavingsAhead(Interleavings):
         by_stamp = {each.stamp_ns: each for each in self.robot.records}
         under_way = 0
         for number, submitted in enumerate(session.submitted):
-            pending, fate = submitted.pending, submitted.pending.fate
+            pending, fate = submitted.pending, submitted.fate
             assert self.fates.setdefault(number, fate) in (fate, Fate.PENDING)
             self.fates[number] = fate
             assert by_stamp[submitted.stamp_ns].transmitted
@@ -56,7 +55,7 @@ class InterleavingsAhead(Interleavings):
         replied = {
             (each.stamp_ns, each.pending.request.episode, each.pending.request.step)
             for each in self.robot.session.submitted
-            if each.pending.fate is Fate.REPLIED
+            if each.fate is Fate.REPLIED
         }
         for record in self.robot.records:
             assert record.action == record.draft_action

@@ -15,8 +15,8 @@ from adahi_ros.protocol.records import Reason
 from adahi_ros.protocol.request import RequestFault
 from adahi_ros.robot.loop import DraftError
 from adahi_ros.robot.session import VerifierState
-from adahi_ros.robot.steps import RETRY_MOST_S, Fate
-from test.robot.conftest import MakeRobot, Robot
+from adahi_ros.robot.steps import RETRY_MOST_S
+from test.robot.conftest import Fate, MakeRobot, Robot
 
 PERIOD_S = 0.05
 
@@ -95,7 +95,7 @@ def test_a_newer_observation_executes_the_draft_of_the_one_that_waits(robot: Rob
     robot.pass_time(PERIOD_S)
     assert robot.record(second).action == robot.verified_action(second)
     assert [stamp for stamp, _ in robot.commands.sent] == [first.stamp_ns, second.stamp_ns]
-    assert [each.pending.fate for each in robot.session.submitted] == [Fate.SUPERSEDED, Fate.REPLIED]
+    assert [each.fate for each in robot.session.submitted] == [Fate.SUPERSEDED, Fate.REPLIED]
 
 
 @pytest.mark.parametrize("newer", [(2, 0), (0, 5), (1, 2)])

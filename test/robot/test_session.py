@@ -15,8 +15,7 @@ from adahi_ros.protocol.request import PROTOCOL_VERSION, UNKNOWN_MS, RequestFaul
 from adahi_ros.protocol.window import WHOLE
 from adahi_ros.robot.link_estimate import FIRST_PAUSE_S, FIRST_S, MISSES_UNTIL_OPEN, RETRANSMISSIONS
 from adahi_ros.robot.session import DESCRIBE_RETRY_S, OF_ANOTHER, UNDESCRIBED, VerifierState
-from adahi_ros.robot.steps import Fate
-from test.robot.conftest import MakeRobot, Robot
+from test.robot.conftest import Fate, MakeRobot, Robot
 
 PERIOD_S = 0.2
 
@@ -272,7 +271,7 @@ def test_a_reply_after_its_deadline_is_dropped(robot: Robot) -> None:
     robot.see(1, 1)
     robot.stall(0.06)  # both were due
     assert robot.records[-1].reason is Reason.DEADLINE
-    assert [each.pending.fate for each in robot.session.submitted] == [Fate.MISSED] * 2
+    assert [each.fate for each in robot.session.submitted] == [Fate.MISSED] * 2
 
 
 def test_several_requests_may_be_on_their_way(robot: Robot) -> None:
@@ -294,7 +293,12 @@ def test_several_requests_may_be_on_their_way(robot: Robot) -> None:
     session.cancel(pending[0])
     robot.pass_time(0.2)
     assert ended == [(1, Reason.NONE), (2, Reason.NONE), (3, Reason.DEADLINE)]
-    assert [each.fate for each in pending] == [Fate.CANCELLED, Fate.REPLIED, Fate.REPLIED, Fate.MISSED]
+    assert [each.fate for each in session.submitted[1:]] == [
+        Fate.CANCELLED,
+        Fate.REPLIED,
+        Fate.REPLIED,
+        Fate.MISSED,
+    ]
     assert not link.open
 
 
@@ -313,7 +317,7 @@ def test_what_was_stopped_hears_nothing(robot: Robot) -> None:
     robot.loop.stop()
     assert robot.loop.next_due_s == math.inf
     assert not robot.link.open
-    assert robot.session.submitted[0].pending.fate is Fate.CANCELLED
+    assert robot.session.submitted[0].fate is Fate.CANCELLED
     robot.pass_time(1.0)
     robot.loop.poll()
     assert not robot.records

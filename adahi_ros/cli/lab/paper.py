@@ -207,9 +207,8 @@ def figures(
     from adahi_ros.lab.evaluation.episodes import evaluation_episodes
     from adahi_ros.lab.evaluation.tradeoffs import episodes_run, measure_tradeoffs, tradeoff_figures
     from adahi_ros.lab.link.link_profile import load_profile
-    from adahi_ros.lab.reporting.pictures import draw_pictures
     from adahi_ros.lab.reporting.report import PICTURES
-    from adahi_ros.lab.reporting.tradeoff_figure import area_table
+    from adahi_ros.lab.reporting.tradeoff_figure import area_table, draw_pictures
 
     link_file = link if link.endswith(".yaml") else f"config/links/{link}.yaml"
     path = Path(link) if link.endswith(".yaml") else asset(link_file)

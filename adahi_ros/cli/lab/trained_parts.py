@@ -10,14 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Option
 
 from adahi_ros.cli import options
-from adahi_ros.cli.lab.task_options import (
-    TASKS_THERE_ARE,
-    TaskName,
-    Workers,
-    file_name,
-    folder_of,
-    known_task,
-)
+from adahi_ros.cli.lab import task_options
 from adahi_ros.cli.terminal import command_line, console, fit_bar, job_bar, say, write_json
 from adahi_ros.core.assets import asset
 
@@ -26,8 +19,8 @@ if TYPE_CHECKING:
 
 
 def train_acceptance(
-    task: TaskName,
-    workers: Workers,
+    task: task_options.TaskName,
+    workers: task_options.Workers,
     out: Annotated[Path, Option(help="File of weights to write, such as semantic.safetensors.")],
     episodes: Annotated[int, Option(min=5, help="Of hybrid inference, to learn from.")] = 100,
     draft_temperature: Annotated[float, options.number("At which the draft samples.", 1e-3, 100.0)] = 1.0,
@@ -43,7 +36,7 @@ def train_acceptance(
     from adahi_ros.policies.interface import fingerprint_of
 
     options.tried("--out", out)
-    files = PolicyFiles(folder_of(task, checkpoints), backend)
+    files = PolicyFiles(task_options.folder_of(task, checkpoints), backend)
     with console.status("rolling out, and forking"):
         data = lessons(task, files, draft_temperature, seed, episodes, workers)
     head, found = train_semantic_head(data)
@@ -58,8 +51,8 @@ def train_acceptance(
 
 
 def train_gate(
-    task: Annotated[str, Argument(help=f"{TASKS_THERE_ARE}; with --data, what that is of.")],
-    workers: Workers,
+    task: Annotated[str, Argument(help=f"{task_options.TASKS_THERE_ARE}; with --data, what that is of.")],
+    workers: task_options.Workers,
     out: Annotated[Path, Option(help="File of weights to write, such as gate.safetensors.")],
     proposer: Annotated[
         str, Option(help="Who acts between the target's plans: corrector, or plan for nobody.")
@@ -90,7 +83,7 @@ def train_gate(
 
     if proposer not in ("plan", "corrector"):
         raise ValueError(f"proposer: {proposer!r}, must be plan or corrector")
-    name = task if dataset is not None else file_name(known_task(task))
+    name = task if dataset is not None else task_options.file_name(task_options.known_task(task))
     picture = options.picture_or_default(picture, f"gate-{name}-{proposer}")
     options.tried("--out", out)
     files = PolicyFiles(checkpoints if checkpoints is not None else options.folder_named(name), backend)
@@ -112,7 +105,7 @@ def train_gate(
 
 def train_encoder(
     task: Annotated[str, Argument(help="A task that a camera looks at: ball, ball_instructed or kitchen.")],
-    workers: Workers,
+    workers: task_options.Workers,
     out: Annotated[
         Path | None, Option(help="The files' common name. Default: checkpoints/encoders/TASK.")
     ] = None,

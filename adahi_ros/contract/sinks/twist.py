@@ -23,7 +23,7 @@ class TwistSink(MessageSink):
     fields = ("velocities",)
     names = AXES
 
-    frame_id: str = argument("base_link", "Of a twist: the frame that it is expressed in")
+    frame_id: str = argument("base_link", "Frame of a twist")
 
     def message(self, command: Command, new: New) -> Any:
         message = new(self.kind)

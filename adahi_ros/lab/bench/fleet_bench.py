@@ -253,7 +253,7 @@ def _verifier(
 
 
 def _program(module: str, asked: Mapping[str, Any], scratch: Path) -> list[str]:
-    """Write what a fleet is asked to do; return the command that does it."""
+    """Write the arguments of a fleet's program; return the command that runs it."""
     arguments = scratch / "asked.json"
     arguments.write_text(json.dumps(asked))
     return [sys.executable, "-m", module, str(arguments), str(scratch / "records.json")]

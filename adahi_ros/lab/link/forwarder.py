@@ -27,19 +27,9 @@ from typing import Any
 
 from adahi_ros.core.schema import checked
 from adahi_ros.core.signals import with_parent
+from adahi_ros.lab.link import namespaces
 from adahi_ros.lab.link.channel import Channel
 from adahi_ros.lab.link.link_profile import AtLeastZero, LinkProfile
-from adahi_ros.lab.link.namespaces import (
-    ROBOT,
-    Host,
-    LinkUnavailable,
-    end_all,
-    gone,
-    hardware_address,
-    make_hosts,
-    processes_in,
-    server_address,
-)
 
 FRAME_BYTES = 2048
 FOR_ALL = 1  # bit of a frame's first byte: multicast
@@ -57,7 +47,7 @@ class Line:
     def __init__(self, sink: int, address: str, channel: Channel) -> None:
         self.channel = channel
         self._sink = sink
-        self._address = hardware_address(address)
+        self._address = namespaces.hardware_address(address)
         self._under_way: list[tuple[float, int, bytes]] = []
         self.counts = {"packets": 0, "bytes": 0, "delivered": 0, "dropped": 0}
 
@@ -92,11 +82,13 @@ class Line:
 class Way:
     """The two lines between the robot and one server, which has a number."""
 
-    def __init__(self, profile: LinkProfile, seed: int, number: int, robot: Host, server: Host) -> None:
+    def __init__(
+        self, profile: LinkProfile, seed: int, number: int, robot: namespaces.Host, server: namespaces.Host
+    ) -> None:
         of_it = f" {number}" if number else ""
         self.profile = profile
-        self.up = Line(server.wire, server_address(number), Channel(profile, seed, f"up{of_it}"))
-        self.down = Line(robot.wire, ROBOT, Channel(profile, seed, f"down{of_it}"))
+        self.up = Line(server.wire, namespaces.server_address(number), Channel(profile, seed, f"up{of_it}"))
+        self.down = Line(robot.wire, namespaces.ROBOT, Channel(profile, seed, f"down{of_it}"))
         self.lines = (self.up, self.down)
 
 
@@ -104,7 +96,11 @@ class Link:
     """The robot's ways to its servers, and whoever may change them while they work."""
 
     def __init__(
-        self, profiles: Sequence[LinkProfile], seed: int, robot: Host, servers: Sequence[Host]
+        self,
+        profiles: Sequence[LinkProfile],
+        seed: int,
+        robot: namespaces.Host,
+        servers: Sequence[namespaces.Host],
     ) -> None:
         self._lateness_s = LATENESS_S
         self._started_s = time.monotonic()
@@ -212,16 +208,16 @@ def leave(number: int = 0, frame: FrameType | None = None) -> None:
     sys.exit()
 
 
-def end_inhabitants(*hosts: Host) -> None:
+def end_inhabitants(*hosts: namespaces.Host) -> None:
     """End whoever still runs on the hosts: nobody else may be left to do it."""
     networks = [os.fstat(host.net).st_ino for host in hosts]
     ours = {os.getpid(), os.getppid()}
 
     def inhabitants() -> set[int]:
-        return set().union(*map(processes_in, networks)) - ours
+        return set().union(*map(namespaces.processes_in, networks)) - ours
 
-    if not gone(inhabitants, END_S):
-        end_all(inhabitants)
+    if not namespaces.gone(inhabitants, END_S):
+        namespaces.end_all(inhabitants)
 
 
 def main() -> None:
@@ -234,7 +230,7 @@ def main() -> None:
             listener.bind(str(path))
             listener.listen()
             before = os.readlink("/proc/self/ns/user")
-            robot, *servers = make_hosts(len(profiles))
+            robot, *servers = namespaces.make_hosts(len(profiles))
             with_parent(signal.SIGTERM)
             real_time = take_priority()
             link = Link(profiles, seed, robot, servers)
@@ -249,7 +245,7 @@ def main() -> None:
                 link.carry(listener)
             finally:
                 end_inhabitants(robot, *servers)
-    except LinkUnavailable as refused:
+    except namespaces.LinkUnavailable as refused:
         print(json.dumps({"error": str(refused)}), flush=True)
     finally:
         shutil.rmtree(path.parent, ignore_errors=True)  # whoever started this may have been killed

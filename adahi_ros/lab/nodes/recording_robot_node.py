@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A robot that shows observations at a steady rate, whatever it is told, and writes down both.
+"""A robot for tests: publishes observations at a steady rate, and logs them and the commands it receives.
 
 Publishes `joint_states` (sensor_msgs/JointState) and `task_state` (adahi_msgs/TaskState), smooth motions that
-seed, episode and step determine; subscribes `command` (trajectory_msgs/JointTrajectory) and `draft_status`
+depend on seed, episode and step. Subscribes `command` (trajectory_msgs/JointTrajectory) and `draft_status`
 (adahi_msgs/DraftStatus). Configures and activates the node `draft_policy` whenever that is silent.
 """
 
@@ -70,15 +70,8 @@ class RecordingRobotNode(Node):
         self._values = values = parameters.read()
         parameters.frozen = True
         self._joint_names = values.joint_names
-        self._motions = Motions(
-            values.seed,
-            len(self._joint_names),
-            values.state_dim,
-            values.goal_dim,
-            values.amplitude,
-            values.rate_hz,
-            values.episode_steps,
-        )
+        sizes = len(self._joint_names), values.state_dim, values.goal_dim
+        self._motions = Motions(values.seed, *sizes, values.amplitude, values.rate_hz, values.episode_steps)
         self._log = Path(values.log).open("w", buffering=1)  # noqa: SIM115  as long as the node
         self._started = time.monotonic()
         self._heard = -np.inf

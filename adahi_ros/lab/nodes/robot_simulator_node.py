@@ -2,12 +2,12 @@
 """The robot's stand-in: a simulated task behind the topics of a robot.
 
 Publishes `joint_states` (sensor_msgs/JointState), `task_state` (adahi_msgs/TaskState),
-`episode_result` (adahi_msgs/EpisodeResult) and, where the task has a camera, `camera/image_raw`
-(sensor_msgs/Image); subscribes `command`, as `command_interface` says, or the topics of a `contract`'s
-actions. In lockstep the world waits for the command to its state. In real time it does so only at the
-start of an episode; there positions go through a model of joint_trajectory_controller, whose set points are
+`episode_result` (adahi_msgs/EpisodeResult) and, if the task has a camera, `camera/image_raw`
+(sensor_msgs/Image). Subscribes `command`, with the type of `command_interface`, or the action topics of a
+`contract`. In lockstep the world waits for the command to its state. In real time it does so only at the
+start of an episode, and moves positions with a model of joint_trajectory_controller, whose set points are
 on `controller_reference` (sensor_msgs/JointState). With `demonstrate` the task's expert acts, and `command`
-is published: what a recorder needs.
+is published for a recorder.
 """
 
 from __future__ import annotations
@@ -41,13 +41,7 @@ from adahi_ros.lab.tasks import TASKS, make, make_expert
 from adahi_ros.lab.tasks.commanded import CommandedTask
 from adahi_ros.lab.tasks.demonstrations import Demonstrator
 from adahi_ros.lab.tasks.task_interface import has_camera
-from adahi_ros.nodes.common.messages import (
-    to_episode_result,
-    to_image,
-    to_joint_state,
-    to_stamp,
-    to_task_state,
-)
+from adahi_ros.nodes.common import messages
 from adahi_ros.nodes.common.parameters import ParameterError, Parameters, group, parameter
 from adahi_ros.nodes.common.qos import message_type, new_message
 from adahi_ros.nodes.common.spin import run
@@ -67,57 +61,55 @@ class RobotSimulatorParameters:
     """What the node is told."""
 
     task: str = parameter("ball", f"What is simulated: {', '.join(sorted(TASKS))}, or a YAML file of another")
-    seed: int = parameter(0, "Seed of the world's draws", 0, LARGEST_INTEGER)
+    seed: int = parameter(0, "Seed of the world's random draws", 0, LARGEST_INTEGER)
     first_episode: int = parameter(0, "Number of the first episode", 0, 2**32 - 1)
-    episodes: int = parameter(0, "How many to run before the node ends; 0 for no end", 0, 2**32 - 1)
+    episodes: int = parameter(0, "Episodes before the node ends; 0 for no end", 0, 2**32 - 1)
     command_interface: str = parameter(
         "joint_trajectory", "Message type of command", choices=tuple(INTERFACES)
     )
     twist: TwistSink = group(TwistSink, "command")
     contract: str = parameter(
         "",
-        "Name or file of the contract whose actions are taken, on its topics; '' for command alone",
+        "Contract whose action topics are subscribed; '' for the topic command only",
         optional=True,
     )
     lockstep: bool = parameter(
         False,
-        "Step when the command for the current state arrives, however long that takes, and not by the clock; "
-        "safety.hold_after_s of the robot must be longer, for one that was held waits for a new state",
+        "Step when the command for the current state arrives, not by the clock; safety.hold_after_s "
+        "of the robot must be longer than that takes",
     )
     command_timeout_s: float = parameter(
-        0.25, "In lockstep, after it the state is published again", 1e-3, 60.0
+        0.25, "In lockstep, publish the state again after this time, s", 1e-3, 60.0
     )
     max_command_age_s: float = parameter(
         0.15,
-        "In real time, from a command's stamp, or from its receipt where it has none; with none so new the "
-        "joints hold still",
+        "In real time, hold the joints still if the newest command is older than this, s",
         1e-3,
         60.0,
     )
     demonstrate: bool = parameter(
-        False, "The task's expert acts, and command is published as a teleoperator would"
+        False, "Let the task's expert act, and publish command as a teleoperator would"
     )
     action_noise: float = parameter(
         0.1,
-        "Of a demonstration, executed and not published: standard deviation, as a share of half the range",
+        "Noise that a demonstration executes and does not publish: standard deviation as a share of "
+        "half the range",
         0.0,
         1.0,
     )
     speed: float = parameter(
         1.0,
-        "Simulated seconds per second; if not 1, the simulator publishes /clock and stamps by it",
+        "Simulated seconds per second; if not 1, the simulator publishes /clock",
         1e-3,
         1e3,
     )
     wait_for_subscribers: int = parameter(
         0,
-        "Of each topic that makes an observation, and of a demonstration's command, before the first state",
+        "Subscribers of each observed topic, and of a demonstration's command, before the first state",
         0,
         100,
     )
-    subscribers_wait_s: float = parameter(
-        30.0, "How long to wait for them before it begins without", 0.0, 3600.0
-    )
+    subscribers_wait_s: float = parameter(30.0, "How long to wait for these subscribers, s", 0.0, 3600.0)
 
 
 class RobotSimulatorNode(Node):
@@ -141,21 +133,17 @@ class RobotSimulatorNode(Node):
                 f"lockstep: True, must be false with demonstrate ({values.demonstrate}) or a speed "
                 f"({values.speed:g}) that is not 1"
             )
-        demonstrator = None
-        try:
-            self._task = make(values.task)
-            if values.demonstrate:
-                expert = make_expert(values.task)
-                demonstrator = Demonstrator(expert, self._task.spec, values.action_noise)
-        except (ValueError, OSError) as error:
-            raise ParameterError(str(error)) from None
-        spec, frame_id = self._task.spec, values.twist.frame_id
         if values.contract and values.demonstrate:
             raise ParameterError(f"contract: {values.contract!r}, must be '' with demonstrate")
-        what = Commanded.alike(spec.commanded, spec.command_field)
+        demonstrator, frame_id = None, values.twist.frame_id
         try:
+            self._task = make(values.task)
+            spec = self._task.spec
+            if values.demonstrate:
+                demonstrator = Demonstrator(make_expert(values.task), spec, values.action_noise)
+            what = Commanded.alike(spec.commanded, spec.command_field)
             self._interface = message_sink(INTERFACES[values.command_interface], what, {"frame_id": frame_id})
-        except ValueError as error:
+        except (ValueError, OSError) as error:
             raise ParameterError(str(error)) from None
         inputs: list[Input] = [("command", what, self._interface)]
         if values.contract:
@@ -170,16 +158,9 @@ class RobotSimulatorNode(Node):
         self._clock_out = None
         if values.speed != 1.0:
             self._clock_out = self.create_publisher(ClockMessage, "/clock", QoSProfile(depth=1))
-        self._robot = commanded(
-            self._task,
-            values.seed,
-            values.first_episode,
-            values.episodes,
-            values.lockstep,
-            values.max_command_age_s,
-            self._now(),
-            demonstrator,
-        )
+        numbers = values.first_episode, values.episodes
+        how = values.lockstep, values.max_command_age_s, self._now(), demonstrator
+        self._robot = commanded(self._task, values.seed, *numbers, *how)
         self._streams: list[Any] = []
         self._image_out = None
         if has_camera(self._task):
@@ -265,22 +246,22 @@ class RobotSimulatorNode(Node):
         """Let a control period go by on the clock that is ours, if one is."""
         if self._clock_out is not None:
             self._time_ns += round(self._period_s * NANOSECONDS)
-            self._clock_out.publish(ClockMessage(clock=to_stamp(self._time_ns)))
+            self._clock_out.publish(ClockMessage(clock=messages.to_stamp(self._time_ns)))
 
     def _publish_state(self) -> None:
         """Publish the current state; stamped anew where it is published again."""
         now = self._now()
         task, spec, robot = self._task, self._task.spec, self._robot
         if self._image_out is not None:
-            self._image_out.publish(to_image(task.images[0], now))  # type: ignore[attr-defined]
+            self._image_out.publish(messages.to_image(task.images[0], now))  # type: ignore[attr-defined]
         # Where a camera takes its place, whoever wants to know the state has to look.
         told = self._image_out is None or spec.images_for_target
         state = task.state[0] if told else np.zeros(0)
         self._joints_out.publish(
-            to_joint_state(spec.joint_names, task.joint_positions[0], task.joint_velocities[0], now)
+            messages.to_joint_state(spec.joint_names, task.joint_positions[0], task.joint_velocities[0], now)
         )
         self._state_out.publish(
-            to_task_state(state, task.goal[0], robot.episode, robot.step, now, spec.frame_id)
+            messages.to_task_state(state, task.goal[0], robot.episode, robot.step, now, spec.frame_id)
         )
         wanted = robot.show(now)
         if wanted is not None:
@@ -321,7 +302,9 @@ class RobotSimulatorNode(Node):
             )
         if self._reference_out is not None and motion.velocities is not None:
             names = self._task.spec.commanded
-            self._reference_out.publish(to_joint_state(names, motion.action, motion.velocities, self._now()))
+            self._reference_out.publish(
+                messages.to_joint_state(names, motion.action, motion.velocities, self._now())
+            )
         self._advance(motion.action)
 
     def _advance(self, action: np.ndarray) -> None:
@@ -336,7 +319,7 @@ class RobotSimulatorNode(Node):
     def _tell_result(self) -> None:
         record = EpisodeRecord(self._robot.episode, self._robot.step, self._robot.success)
         self._over.append(record)
-        self._result_out.publish(to_episode_result(record, self._now()))
+        self._result_out.publish(messages.to_episode_result(record, self._now()))
         outcome = "success" if record.success else "failure"
         self.get_logger().info(f"episode {record.episode}: {outcome} after {record.steps} steps")
 

@@ -6,14 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from rich.table import Table
 
 from adahi_ros.lab.figures import Figures
 from adahi_ros.lab.methods.methods import METHODS
-from adahi_ros.lab.reporting.style import COLOURS, figure, save, titled
+from adahi_ros.lab.reporting.style import COLOURS, figure, mark_success, save, titled
 from adahi_ros.lab.reporting.tables import narrow_table, number
 
 MARKERS = "osv^D*PX"  # of the views, in their order
@@ -78,7 +76,7 @@ def draw_cameras(figures: Figures, path: Path) -> None:
     for view, methods in figures["views"].items():
         for name, values in methods.items():
             if values["request_bytes"] is not None:
-                _mark(axes, values, COLOURS[name], markers[view])
+                mark_success(axes, name, values["request_bytes"], values, marker=markers[view], label=None)
     axes.set_xscale("log")
     axes.set_ylim(-0.03, 1.05)
     names = list(next(iter(figures["views"].values())))
@@ -89,11 +87,3 @@ def draw_cameras(figures: Figures, path: Path) -> None:
     ]
     drawn.legend(handles=handles, fontsize=7.5, loc="outside right upper", frameon=False)
     save(drawn, path)
-
-
-def _mark(axes: Axes, values: Figures, colour: str, marker: str) -> None:
-    success = values["success_rate"]
-    spread = np.abs(np.array(values["success_ci95"]) - success)[:, None]
-    axes.errorbar(
-        values["request_bytes"], success, spread, color=colour, marker=marker, capsize=3, linestyle="none"
-    )

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from adahi_ros.lab.calibration.replay import REPLAYED, Replay
 from adahi_ros.lab.evaluation.traces import Trace
 from adahi_ros.lab.methods.methods import METHODS
-from adahi_ros.lab.reporting.style import COLOURS, MARKERS, figure, save, share_below, titled
+from adahi_ros.lab.reporting.style import COLOURS, MARKERS, draw_latencies, figure, save, titled
 from adahi_ros.lab.reporting.trace_figure import GATE_OF_THE_TRACE, draw_trace
 
 SHOWN = ("draft", "target", "adahi")  # of the methods of every replay
@@ -39,14 +39,6 @@ def _draw_errors(axes: Axes, replay: Replay) -> None:
     axes.legend(fontsize=7.5)  # what goes by plans has its points in any corner
 
 
-def _draw_latency(axes: Axes, replay: Replay) -> None:
-    for name, latency in replay.latency_ms.items():
-        values, share = share_below(latency[replay.logs[name].active])
-        axes.plot(values, share, color=COLOURS[name], label=METHODS[name].label)
-    axes.set_xscale("log")
-    axes.legend(fontsize=7.5, loc="lower right")
-
-
 def draw_replay(replay: Replay, rate_hz: float, link: str, path: Path) -> None:
     """Draw a replay.
 
@@ -71,5 +63,6 @@ def draw_replay(replay: Replay, rate_hz: float, link: str, path: Path) -> None:
     _draw_errors(errors, replay)
     costs = drawn.add_subplot(grid[1, 1])
     titled(costs, f"latency, modelled on {link}", "observation to action (ms)", "share below")
-    _draw_latency(costs, replay)
+    taken = {name: latency[replay.logs[name].active] for name, latency in replay.latency_ms.items()}
+    draw_latencies(costs, taken)
     save(drawn, path)

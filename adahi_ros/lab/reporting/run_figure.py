@@ -8,15 +8,19 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.collections import PathCollection
 from matplotlib.gridspec import SubplotSpec
 
 from adahi_ros.lab.figures import Figures
 from adahi_ros.lab.methods.methods import METHODS
-from adahi_ros.lab.reporting.plan_figure import SHOWN, draw_plans
-from adahi_ros.lab.reporting.style import COLOURS, figure, mark_success, save, share_below, titled
+from adahi_ros.lab.reporting.style import SENT, draw_latencies, figure, mark_success, save, titled
 from adahi_ros.lab.reporting.trace_figure import draw_trace, trace_of
 from adahi_ros.lab.tasks import make
+from adahi_ros.lab.tasks.task_interface import TaskSpec
 from adahi_ros.protocol.records import RunRecord, StepRecord
+
+SHOWN = 2  # entries of an action: more get too small to read
+UNITS = {"_rad_s": "rad/s", "_m_s": "m/s", "_rad": "rad", "_m": "m"}  # the longest that fits is first
 
 
 def _first_episode(steps: Sequence[StepRecord]) -> list[StepRecord]:
@@ -41,15 +45,6 @@ def _draw_tradeoff(axes: Axes, figures: Mapping[str, Figures]) -> None:
     axes.set_xlim(-0.05, 1.08)
     axes.set_ylim(-0.03, 1.05)
     axes.legend(fontsize=7.5)
-
-
-def _draw_latency(axes: Axes, runs: Mapping[str, RunRecord]) -> None:
-    titled(axes, "latency of every action", "observation to action (ms)", "share of actions below")
-    for name, run in runs.items():
-        latency, share = share_below(np.array([row.total_ms for row in run.steps]))
-        axes.plot(latency, share, color=COLOURS[name], label=METHODS[name].label)
-    axes.set_xscale("log")
-    axes.legend(fontsize=7.5, loc="lower right")
 
 
 def _places(within: SubplotSpec, rows: int, columns: int) -> list[SubplotSpec]:
@@ -92,5 +87,87 @@ def draw_run(
         times_s = np.array([row.step for row in rows_of_it]) / spec.control_rate_hz
         draw_trace(axes, trace_of(rows_of_it, times_s))
     _draw_tradeoff(drawn.add_subplot(columns[0]), figures)
-    _draw_latency(drawn.add_subplot(columns[1]), runs)
+    taken = {name: np.array([row.total_ms for row in run.steps]) for name, run in runs.items()}
+    axes = drawn.add_subplot(columns[1])
+    titled(axes, "latency of every action", "observation to action (ms)", "share of actions below")
+    draw_latencies(axes, taken)
     save(drawn, path)
+
+
+def shown_entries(rows: Sequence[StepRecord], action_range: np.ndarray) -> list[int]:
+    """Return which entries of the action to show: those in which the robot left the plan most, in order.
+
+    Args:
+        rows: of one episode.
+        action_range: (A,) of each entry.
+    """
+    apart = [np.subtract(row.action, row.planned_action) for row in rows if row.action and row.planned_action]
+    if not apart:
+        return list(range(len(action_range)))[:SHOWN]
+    left = np.sum((np.array(apart) / action_range) ** 2, axis=0)
+    return sorted(np.argsort(-left, kind="stable")[:SHOWN].tolist())
+
+
+def axis_label(name: str) -> str:
+    """Return the name of an entry of the action as a plot says it."""
+    for suffix, unit in UNITS.items():
+        if name.endswith(suffix):
+            return f"{name.removesuffix(suffix).replace('_', ' ')}\n({unit})"
+    return name.replace("_", " ")
+
+
+def draw_plans(panels: Sequence[Axes], rows: Sequence[StepRecord], spec: TaskSpec) -> None:
+    """Draw what was done and what the plan said of it, an entry of the action to a plot, and the requests.
+
+    Args:
+        panels: `SHOWN`, one below the other; those without an entry to show are removed.
+        rows: of one episode.
+        spec: of the task.
+    """
+    entries = shown_entries(rows, spec.action_high - spec.action_low)
+    for axes in panels[len(entries) :]:
+        axes.remove()
+    used = panels[: len(entries)]
+    for axes, entry in zip(used, entries, strict=True):
+        titled(axes, "", "", axis_label(spec.action_names[entry]))
+        aged = _draw_entry(axes, rows, entry, spec.control_rate_hz)
+        axes.tick_params(labelbottom=axes is used[-1])
+    titled(used[0], "what the plan said, and what was done", "", used[0].get_ylabel())
+    used[-1].set_xlabel("time (s)")
+    used[0].legend(fontsize=7.5, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3, borderaxespad=0.1)
+    used[0].figure.colorbar(aged, ax=list(used), label="age of the plan (steps)", aspect=30, pad=0.01)
+
+
+def _draw_entry(axes: Axes, rows: Sequence[StepRecord], entry: int, rate_hz: float) -> PathCollection:
+    done = [row for row in rows if row.action]
+    planned = [row for row in rows if row.planned_action]
+    axes.plot(
+        [row.step / rate_hz for row in done],
+        [row.action[entry] for row in done],
+        color="0.2",
+        linewidth=1.2,
+        label="done",
+        zorder=1,
+    )
+    aged = axes.scatter(
+        [row.step / rate_hz for row in planned],
+        [row.planned_action[entry] for row in planned],
+        c=[row.plan_age for row in planned],
+        cmap="viridis_r",
+        vmin=0,
+        s=14,
+        label="planned",
+        zorder=2,
+    )
+    axes.plot(
+        [row.step / rate_hz for row in rows if row.transmitted],
+        [0.03 for row in rows if row.transmitted],
+        transform=axes.get_xaxis_transform(),  # at the bottom, whatever is shown
+        color=SENT,
+        linestyle="none",
+        marker="|",
+        markersize=9,
+        markeredgewidth=1.8,
+        label="asked",
+    )
+    return aged

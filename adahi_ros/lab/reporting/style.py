@@ -89,7 +89,7 @@ def titled(axes: Axes, title: str, x: str, y: str) -> Axes:
     return axes
 
 
-def mark_success(axes: Axes, name: str, x: float, figures: Figures) -> None:
+def mark_success(axes: Axes, name: str, x: float, figures: Figures, **looks: Any) -> None:
     """Mark a method's success rate at x, with its 95 % interval.
 
     Args:
@@ -97,11 +97,12 @@ def mark_success(axes: Axes, name: str, x: float, figures: Figures) -> None:
         name: a key of `METHODS`.
         x: where.
         figures: of the method; with `success_rate`, `success_ci95`.
+        looks: in the place of the method's own colour, marker and label.
     """
     low, high = figures["success_ci95"]
     success = figures["success_rate"]
     spread = [[max(0.0, success - low)], [max(0.0, high - success)]]
-    looks: dict[str, Any] = {"color": COLOURS[name], "marker": MARKERS[name], "label": METHODS[name].label}
+    looks = {"color": COLOURS[name], "marker": MARKERS[name], "label": METHODS[name].label, **looks}
     axes.errorbar(x, success, spread, capsize=3, linestyle="none", **looks)
 
 
@@ -128,3 +129,11 @@ def curve_looks(name: str, label: str) -> dict[str, Any]:
 def share_below(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return values (N,) in order, and for each which share is not above it."""
     return np.sort(values), np.arange(1, len(values) + 1) / len(values)
+
+
+def draw_latencies(axes: Axes, latencies_ms: Mapping[str, np.ndarray]) -> None:
+    """Draw which share of actions has less than a latency, by method."""
+    for name, values in latencies_ms.items():
+        axes.plot(*share_below(values), color=COLOURS[name], label=METHODS[name].label)
+    axes.set_xscale("log")
+    axes.legend(fontsize=7.5, loc="lower right")

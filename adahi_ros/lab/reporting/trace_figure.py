@@ -18,7 +18,7 @@ GATE_OF_THE_TRACE = "deviation"  # the other gates' thresholds are not of the de
 
 
 def trace_of(steps: Sequence[StepRecord], times_s: np.ndarray) -> Trace:
-    """Return recorded steps, at times (T,), as their gate saw them, with gaps where nobody drafted."""
+    """Return recorded steps, at times (T,), as their gate saw them, with gaps where no draft was made."""
     return Trace(
         time_s=times_s,
         deviation=np.array([step.deviation for step in steps]),

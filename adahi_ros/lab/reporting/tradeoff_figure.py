@@ -10,21 +10,15 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
+from adahi_ros.lab.evaluation.evaluate import Comparison
 from adahi_ros.lab.evaluation.sweep import COUNTED, Area, Point, areas, curve_of
+from adahi_ros.lab.evaluation.tradeoffs import Tradeoffs
 from adahi_ros.lab.figures import Figures
 from adahi_ros.lab.methods.methods import METHODS
-from adahi_ros.lab.reporting.style import (
-    COLOURS,
-    LINES,
-    curve_looks,
-    draw_success,
-    figure,
-    mark_success,
-    save,
-    share_below,
-    titled,
-)
+from adahi_ros.lab.reporting import style
+from adahi_ros.lab.reporting.calibration_figure import draw_calibrations
 from adahi_ros.lab.reporting.tables import narrow_table, number
+from adahi_ros.lab.reporting.trace_figure import draw_traces
 
 NEAR = 0.01  # a rate that is as good as the one wanted
 CURVES = {"plan_K": "Plan/K", "corrector_K": "Corrected plan/K"}  # labels, of those that are no method
@@ -42,43 +36,43 @@ def draw_latency(
         throughputs: by task and method, actions per second; a task may be left out.
         path: to write.
     """
-    drawn = figure(9.0, 3.2 * len(figures))
+    drawn = style.figure(9.0, 3.2 * len(figures))
     for row, (task, methods) in enumerate(figures.items()):
         axes = drawn.add_subplot(len(figures), 2, 2 * row + 1)
-        titled(axes, task, "mean latency of an action (ms)", "success rate")
+        style.titled(axes, task, "mean latency of an action (ms)", "success rate")
         for name, values in methods.items():
-            mark_success(axes, name, values["per_action_latency_ms"]["mean"], values)
+            style.mark_success(axes, name, values["per_action_latency_ms"]["mean"], values)
         axes.set_ylim(-0.03, 1.05)
         axes.legend(fontsize=7.5)
         axes = drawn.add_subplot(len(figures), 2, 2 * row + 2)
-        titled(axes, task, "actions per second", "share of windows below")
+        style.titled(axes, task, "actions per second", "share of windows below")
         for name, rates in throughputs.get(task, {}).items():
-            looks: dict[str, Any] = {"linestyle": LINES.get(name, "-"), "label": METHODS[name].label}
-            axes.step(*share_below(rates), color=COLOURS[name], **looks)
+            looks: dict[str, Any] = {"linestyle": style.LINES.get(name, "-"), "label": METHODS[name].label}
+            axes.step(*style.share_below(rates), color=style.COLOURS[name], **looks)
         axes.set_xscale("log")
         axes.legend(fontsize=7.5)
-    save(drawn, path)
+    style.save(drawn, path)
 
 
 def draw_sweeps(sweeps: Mapping[str, Sequence[Point]], path: Path) -> None:
     """Draw success against transmission rate for every gate, a panel per task."""
-    drawn = figure(4.6 * len(sweeps), 4.2)
+    drawn = style.figure(4.6 * len(sweeps), 4.2)
     for column, (task, points) in enumerate(sweeps.items()):
-        axes = titled(
+        axes = style.titled(
             drawn.add_subplot(1, len(sweeps), column + 1), task, "transmission rate", "success rate"
         )
         for name in dict.fromkeys(curve_of(point.method) for point in points):
             alike = [point for point in points if curve_of(point.method) == name]
             chosen = [point.figures for point in alike]
             if len(chosen) == 1:
-                mark_success(axes, alike[0].method, chosen[0]["transmission_rate"], chosen[0])
+                style.mark_success(axes, alike[0].method, chosen[0]["transmission_rate"], chosen[0])
                 continue
             rates = [figures["transmission_rate"] for figures in chosen]
-            draw_success(axes, rates, chosen, **curve_looks(name, _label(name)))
+            style.draw_success(axes, rates, chosen, **style.curve_looks(name, _label(name)))
         axes.set_xlim(-0.03, 1.03)
         axes.set_ylim(-0.03, 1.05)
         axes.legend(fontsize=7.5)
-    save(drawn, path)
+    style.save(drawn, path)
 
 
 def area_table(sweeps: Mapping[str, Sequence[Point]]) -> Table:
@@ -101,3 +95,25 @@ def _shown(area: Area) -> str:
 
 def _label(curve: str) -> str:
     return CURVES[curve] if curve in CURVES else METHODS[curve].label
+
+
+def draw_pictures(
+    comparisons: Mapping[str, Comparison], found: Mapping[str, Tradeoffs], folder: Path
+) -> list[Path]:
+    """Draw all pictures into a folder; return their paths.
+
+    Args:
+        comparisons: by task.
+        found: by task.
+        folder: to write.
+    """
+    names = {name: folder / f"{name}.png" for name in ("rejection", "latency", "sweep", "traces")}
+    draw_calibrations([comparison.calibration for comparison in comparisons.values()], names["rejection"])
+    draw_latency(
+        {task: pictures.latency for task, pictures in found.items()},
+        {task: pictures.throughput for task, pictures in found.items()},
+        names["latency"],
+    )
+    draw_sweeps({task: pictures.sweep for task, pictures in found.items()}, names["sweep"])
+    draw_traces({task: pictures.trace for task, pictures in found.items()}, names["traces"])
+    return list(names.values())

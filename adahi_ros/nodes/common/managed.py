@@ -29,8 +29,8 @@ class ManagedParameters:
 
     bond_heartbeat_period: float = parameter(
         0.1,
-        "Seconds between heartbeats to nav2's lifecycle_manager, as of nav2's nodes; 0 for no bond with it. "
-        "There is none with autostart either: who starts itself has no manager",
+        "Time between heartbeats to nav2's lifecycle_manager, s; 0 for no bond. A node with autostart"
+        " has no bond",
         0.0,
         60.0,
     )
@@ -135,15 +135,8 @@ class ManagedNode(LifecycleNode):
         self._close()
         return TransitionCallbackReturn.SUCCESS
 
-    def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Close everything."""
-        self._close()
-        return TransitionCallbackReturn.SUCCESS
-
-    def on_error(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Close everything, after a transition that has failed halfway; the node can be configured again."""
-        self._close()
-        return TransitionCallbackReturn.SUCCESS
+    # After an error, a transition that has failed halfway, the node can be configured again.
+    on_shutdown = on_error = on_cleanup
 
     def destroy_node(self) -> None:
         """End; the lifecycle manager hears of it at once."""

@@ -26,7 +26,7 @@ class PolicyParameters:
     """What `policy_from` reads; a node's own begin with them, and say which checkpoint is its default."""
 
     checkpoint: str = parameter("ball/draft", CHECKPOINT)
-    backend: str = parameter("onnxruntime", "What runs the policy", choices=tuple(sorted(BACKENDS)))
+    backend: str = parameter("onnxruntime", "Inference backend", choices=tuple(sorted(BACKENDS)))
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,8 @@ class VerificationParameters:
 
     reliability: str = parameter(
         "best_effort",
-        "QoS of verify_draft, the same at both ends: best_effort, where the robot sends again what is lost, "
-        "or reliable, where DDS does; for windows of many packets",
+        "QoS of verify_draft, the same at both ends. best_effort: the robot repeats lost requests; "
+        "reliable: DDS does, for requests of many packets such as images",
         choices=RELIABILITIES,
     )
 

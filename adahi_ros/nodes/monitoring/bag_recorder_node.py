@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records what a contract names into a rosbag2: observations, actions, and what became of them.
+"""Records the topics of a contract into a rosbag2: observations, actions, and what the policy reports.
 
-Subscribes every topic of the contract, and where somebody publishes them `draft_status`, `link_state`,
-`safety_state`, `episode_result` and `/diagnostics`; writes the messages as they come, with the node's time,
-and puts them on the disk every second. Ends, and the bag is whole, after `duration_s`, on SIGINT or SIGTERM,
-or where the clock begins anew, as that of a simulator that was restarted. Its exit code is 1 where that was
-so, where nothing of the contract came, or where the bag could not be written.
+Subscribes every topic of the contract, and where they exist `draft_status`, `link_state`,
+`safety_state`, `episode_result` and `/diagnostics`. Writes messages as they arrive, with the node's time,
+and to the disk every second. Ends after `duration_s`, on SIGINT or SIGTERM, or when the clock goes back, as
+that of a restarted simulator; the bag is whole then. The exit code is 1 when the clock went back, when no
+message of the contract arrived, or when the bag could not be written.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class BagRecorderParameters:
     """What the node is told."""
 
     contract: str = parameter("ball", "What to record: a shipped contract's name, or a YAML file")
-    out: str = parameter("bag", "The bag to make: a folder that is not there yet")
+    out: str = parameter("bag", "The bag to write: a new folder")
     storage: str = parameter("mcap", "Format of the bag", choices=tuple(STORAGES))
-    duration_s: float = parameter(0.0, "How long to record; 0 until SIGINT or SIGTERM", 0.0, 1e9)
+    duration_s: float = parameter(0.0, "How long to record, s; 0 until SIGINT or SIGTERM", 0.0, 1e9)
 
 
 class BagRecorderNode(Node):

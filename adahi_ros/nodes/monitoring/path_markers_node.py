@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draws where a robot went and where the draft alone would have gone, for RViz and Foxglove.
+"""Draws the path of a robot, and the path that its draft alone would take, for RViz and Foxglove.
 
-Subscribes `draft_status` (adahi_msgs/DraftStatus) and, for an arm, `joint_states` (sensor_msgs/JointState);
-publishes `path_markers` (visualization_msgs/MarkerArray): the path of the present episode, coloured by what
-became of each step, and the drafted one. An arm's tip is where its joints put it by the robot description;
-where actions are positions in a frame themselves, `point_of_action` says which entries are.
+Subscribes `draft_status` (adahi_msgs/DraftStatus) and, for an arm, `joint_states` (sensor_msgs/JointState).
+Publishes `path_markers` (visualization_msgs/MarkerArray): the path of the present episode, coloured by what
+happened at each step, and the drafted path. The tip of an arm is computed from its joints and the robot
+description. If actions are positions in a frame, `point_of_action` names their entries.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ class CommandParameters:
     """What the entries of an action are."""
 
     joint_names: tuple[str, ...] = parameter(
-        (), "What the entries of an action command; '' for no drafted path of an arm"
+        (), "Joint of each entry of an action; '' for no drafted path of an arm"
     )
     field: str = parameter(
         "positions",
-        "What an action is; an arm's drafted path is drawn where it is positions",
+        "What the entries of an action are; an arm's drafted path needs positions",
         choices=COMMAND_FIELDS,
     )
 
@@ -77,17 +77,17 @@ class PathMarkersParameters:
     """What the node is told."""
 
     frame_id: str = parameter(
-        "base_link", "Frame of the markers; with a robot description a link of it, above tip_link"
+        "base_link", "Frame of the markers; with a robot description, one of its links above tip_link"
     )
-    robot_description: str = parameter(
-        "", "URDF of the arm, its text or a file; empty for none", optional=True
-    )
+    robot_description: str = parameter("", "URDF of the arm, as text or file; empty for none", optional=True)
     tip_link: str = parameter("", "Link whose path is drawn; needs robot_description", optional=True)
     command: CommandParameters = group(CommandParameters)
     point_of_action: PointOfAction = group(PointOfAction)
-    path_steps: int = parameter(400, "Newest steps that are drawn, of the present episode", 2, 100000)
-    line_width_m: float = parameter(0.005, "Of the executed path; the drafted one has half of it", 1e-5, 1.0)
-    publish_rate_hz: float = parameter(10.0, "Markers per second at most", 0.1, 100.0)
+    path_steps: int = parameter(400, "Largest number of steps that are drawn", 2, 100000)
+    line_width_m: float = parameter(
+        0.005, "Width of the executed path; the drafted one has half of it", 1e-5, 1.0
+    )
+    publish_rate_hz: float = parameter(10.0, "Largest number of messages per second", 0.1, 100.0)
 
 
 def points_from(values: PathMarkersParameters) -> ArmPoints | ActionPoints:

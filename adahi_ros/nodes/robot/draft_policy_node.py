@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The robot's node: drafts an action for every observation, has the target verify it where the gate says so.
+"""The robot's node: proposes an action for every observation, and requests plans from the verifier.
 
 Subscribes what its contract names, by default `joint_states` (sensor_msgs/JointState) and `task_state`
 (adahi_msgs/TaskState), `enable` (std_msgs/Bool), `run_policy_heartbeat` (std_msgs/Empty, of a policy runner),
-and `instruction` (std_msgs/String, also what was said before it was there); publishes `command` (by default
+and `instruction` (std_msgs/String, latched). Publishes `command` (by default
 trajectory_msgs/JointTrajectory), `draft_status` (adahi_msgs/DraftStatus), `link_state`
-(adahi_msgs/LinkState), `safety_state` (adahi_msgs/SafetyState) and /diagnostics; serves
-`~/set_enabled` (std_srvs/SetBool); calls
-`verify_draft` and `describe_target`.
+(adahi_msgs/LinkState), `safety_state` (adahi_msgs/SafetyState) and /diagnostics. Serves
+`~/set_enabled` (std_srvs/SetBool). Calls `verify_draft` and `describe_target`.
 """
 
 from __future__ import annotations

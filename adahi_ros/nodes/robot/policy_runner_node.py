@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs a robot's policy as a ROS action, for behaviour trees and task pipelines.
 
-Serves the action `run_policy` (adahi_msgs/RunPolicy): a goal configures and activates the draft policy's
-node, and whatever ends it deactivates that, which holds the robot. Subscribes `draft_status`
+Serves the action `run_policy` (adahi_msgs/RunPolicy). A goal configures and activates the draft policy's
+node. The end of the goal deactivates it, which holds the robot. Subscribes `draft_status`
 (adahi_msgs/DraftStatus), `link_state` (adahi_msgs/LinkState), `safety_state` (adahi_msgs/SafetyState),
-`episode_result` (adahi_msgs/EpisodeResult), which ends a goal by success or failure,
-`success_estimate` (std_msgs/Float32), which the feedback passes on, and the `transition_event`
+`episode_result` (adahi_msgs/EpisodeResult), which ends a goal with success or failure,
+`success_estimate` (std_msgs/Float32), which the feedback forwards, and the `transition_event`
 (lifecycle_msgs/TransitionEvent) of that node. Publishes `run_policy_heartbeat` (std_msgs/Empty) while a goal
 runs; without it the policy's node deactivates itself.
 """
@@ -54,15 +54,15 @@ class PolicyRunnerParameters:
 
     policy_node: str = parameter("draft_policy", "Name of the policy's node, relative to the namespace")
     no_verifier_s: float = parameter(
-        5.0, "A goal ends where no verifier was ready for so long; 0 for never", 0.0, 3600.0
+        5.0, "End a goal after this time without a ready verifier, s; 0 for never", 0.0, 3600.0
     )
     no_steps_s: float = parameter(
-        5.0, "A goal ends where the policy made no step for so long; 0 for never", 0.0, 3600.0
+        5.0, "End a goal after this time without a control step, s; 0 for never", 0.0, 3600.0
     )
     stopped_s: float = parameter(
-        10.0, "So long a robot that was stopped before may take to be enabled; 0 for ever", 0.0, 3600.0
+        10.0, "How long a goal waits for the operator if the robot is stopped, s; 0 for ever", 0.0, 3600.0
     )
-    feedback_period_s: float = parameter(0.5, "Between two feedbacks", 0.05, 60.0)
+    feedback_period_s: float = parameter(0.5, "Time between two feedbacks, s", 0.05, 60.0)
 
 
 class CanceledError(RuntimeError):

@@ -44,34 +44,31 @@ DISMISSING_S = 0.5  # the node may end without having replied to everyone
 class BatchParameters:
     """Which requests are served together, and which are let in."""
 
-    size: int = parameter(SIZE, "Requests of so many robots are verified at once; 1 for one by one", 1, 1024)
+    size: int = parameter(SIZE, "Largest number of robots in a batch; 1 for one by one", 1, 1024)
     wait_s: float = parameter(
         0.0,
-        "So long the first of them waits for others, where there are not so many; what comes while a batch "
-        "is verified is in the next one anyway",
+        "How long the first request of a batch waits for others, s; requests that arrive during a "
+        "batch join the next one anyway",
         0.0,
         10.0,
     )
-    waiting: int = parameter(
-        WAITING_MOST, "So many requests wait; another robot's is told to come again (STATUS_BUSY)", 1, 65536
-    )
+    waiting: int = parameter(WAITING_MOST, "Requests that may wait; more get STATUS_BUSY", 1, 65536)
     quota_hz: float = parameter(
         QUOTA_HZ,
-        "Requests per second of one robot, and of one client; requests beyond it are refused "
-        "(STATUS_BUSY). 0 for any number",
+        "Requests per second of one robot, and of one client; more get STATUS_BUSY. 0 for any number",
         0.0,
         1e6,
     )
     deadline_s: float = parameter(
         UNSAID_S,
-        "How soon a reply is needed where a robot does not say; who needs his first is served first",
+        "Deadline of requests that have none, s; the earliest deadline is served first",
         SOONEST_S,
         LATEST_S,
     )
     late: str = parameter(
         "answer",
-        "What becomes of a request whose reply was needed before now: answer, for it may serve a robot that "
-        "has no plan any more, or refuse, so that it costs no compute (STATUS_BUSY)",
+        "What happens to a request whose deadline is over. answer: a robot without a plan may still "
+        "use the reply; refuse: STATUS_BUSY, without computing",
         choices=LATE,
     )
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The server's node: what a target policy says to the drafts of robots.
+"""The server's node: runs target policies, and replies to the requests of robots.
 
-Serves `verify_draft` (adahi_msgs/VerifyDraft) and `describe_target` (adahi_msgs/DescribeTarget), or these of
-each robot that it is told of, `NAME/verify_draft` and `NAME/describe_target`; `~/load_target`
-(adahi_msgs/LoadTarget) and `~/unload_target` (adahi_msgs/UnloadTarget); publishes /diagnostics.
+Serves `verify_draft` (adahi_msgs/VerifyDraft) and `describe_target` (adahi_msgs/DescribeTarget), or
+`NAME/verify_draft` and `NAME/describe_target` for each robot in the parameter `robots`; `~/load_target`
+(adahi_msgs/LoadTarget) and `~/unload_target` (adahi_msgs/UnloadTarget). Publishes /diagnostics.
 """
 
 from __future__ import annotations

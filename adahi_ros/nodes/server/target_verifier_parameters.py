@@ -42,13 +42,13 @@ class CacheParameters:
 
     robots: int = parameter(
         ROBOTS_KEPT,
-        "Robots whose last windows are remembered, four of each, so that they send only what is new; more "
-        "robots are served alike, and send whole windows",
+        "Robots whose last four windows are kept, so that they send only new observations; more "
+        "robots send whole windows",
         1,
         65536,
     )
     max_age_s: float = parameter(
-        MAX_AGE_S, "A robot that has asked nothing for so long leaves its place to another", 1.0, 86400.0
+        MAX_AGE_S, "A robot without a request for this time leaves its place to another, s", 1.0, 86400.0
     )
 
 
@@ -58,21 +58,21 @@ class SemanticParameters:
 
     file: str = parameter(
         "",
-        "Weights of its head, which 'adahi acceptance train' writes; a relative path is below the package's "
+        "Weights that 'adahi acceptance train' wrote; a relative path is below the package's "
         "checkpoints, '' for none",
         optional=True,
     )
     tolerance: float = parameter(
         0.0,
-        "Probability that it matters below which the draft stands; 0 is speculative sampling. Where "
-        "patience_ms is told, of robots that do not know their link",
+        "Keep a draft if the predicted probability that the difference matters is below this; 0 is "
+        "speculative sampling. With patience_ms, for robots that do not know their link",
         0.0,
         1.0,
     )
     patience_ms: float = parameter(
         0.0,
-        "The round trip at which the draft stands whatever it is: tolerance is then the robot's own round "
-        "trip as a share of this. 0: the link does not count",
+        "Round trip at which every draft is kept; tolerance is then the robot's round trip divided by"
+        " this. 0: the link does not count",
         0.0,
         ROUND_TRIP_MS[1],
     )
@@ -83,93 +83,92 @@ class TargetVerifierParameters(PolicyParameters, ManagedParameters):
     """What the node is told."""
 
     autostart: bool = parameter(
-        True, "Configure and activate the node as it starts; where that cannot be, it ends with exit code 1"
+        True, "Configure and activate the node when it starts; on failure the node ends with exit code 1"
     )
     checkpoint: str = parameter("ball/target", CHECKPOINT)
     target: str = parameter(
         "",
-        "Name of the policy, by which robots may ask for it; '' for checkpoint, of a long path its last two "
-        "parts",
+        "Name of the policy for robots; '' for the last two parts of checkpoint",
         optional=True,
     )
     robots: tuple[str, ...] = parameter(
         (),
-        "Names (robot_id) of the robots that may ask, each by services of its own, NAME/verify_draft and "
-        "NAME/describe_target, so that its replies go to it alone; '' for any robot, by verify_draft and "
-        "describe_target, where every reply goes to all",
+        "Robots (robot_id) with services of their own, NAME/verify_draft and NAME/describe_target, so"
+        " that each receives only its own replies; '' for any robot on shared services, where all "
+        "receive all replies",
     )
     engine: str = parameter(
         "batched",
-        "Where policies compute: batched, in this process; ray, on the replicas of a fleet on Ray Serve",
+        "Where policies compute. batched: in this process; ray: on replicas of a fleet on Ray Serve",
         choices=ENGINES,
     )
     fleet: str = parameter(
         "",
-        "File of the fleet, for engine:=ray; a relative one is below the package's config/fleets. It says "
-        "which policies there are, and what else of these parameters is a policy's",
+        "File of the fleet, for engine:=ray; a relative path is below the package's config/fleets. It"
+        " replaces the parameters of the policies here",
         optional=True,
     )
     ray_address: str = parameter(
-        "", "Of the Ray that the fleet is on, as HOST:PORT; '' is as its file says, or auto", optional=True
+        "", "Address of Ray, HOST:PORT; '' for the address in the fleet's file, or auto", optional=True
     )
     loads_targets: bool = parameter(
         False,
-        "Whether ~/load_target and ~/unload_target may change what is served: whoever reaches the node may "
-        "call them, and a target that takes another's place moves robots",
+        "Allow ~/load_target and ~/unload_target. Anyone who reaches the node may call them, and a "
+        "replaced target moves robots",
     )
     device: str = parameter(
         "",
-        "Where the target computes, as torch calls it; auto is cuda where there is one. '' is as its file "
-        "says, or on the CPU. For the backends torch and lerobot, and targets of LeRobot",
+        "Where the target computes: cpu, cuda, cuda:1, or auto (a GPU if there is one); '' for what "
+        "its file has, or the CPU. For the backends torch and lerobot, and targets of LeRobot",
         optional=True,
     )
     dtype: str = parameter(
         "",
-        "Of its matrix products, by autocast; for the same, and '' is as its file says",
+        "Number type by autocast, for the same policies; '' for what the file has",
         choices=("", *DTYPES),
     )
     compile: bool = parameter(
         False,
-        "Compile it by torch.compile as the node is configured, which may take minutes; for the same, and "
-        "false is as its file says",
+        "Use torch.compile for the same policies; configuration may then take minutes. false for what"
+        " the file has",
     )
-    seed: int = parameter(0, "Seed of the draws that accept and resample", 0, LARGEST_INTEGER)
+    seed: int = parameter(0, "Seed of the target's random draws", 0, LARGEST_INTEGER)
     rule: str = parameter(
         BY_TARGET,
-        "speculative accepts or resamples the drafted codes; replace takes the target's own proposal, "
-        "whatever was drafted; distance lets the draft stand where it is near to the target's own proposal; "
-        "semantic is speculative, but the draft stands where a learned head says that it does not matter; "
-        "by_target is speculative for a target that speaks an action tokenizer, else replace",
+        "What happens to a draft. replace: the target's own plan is executed; speculative: each "
+        "drafted code is accepted or resampled; distance: a draft near to the target's plan is kept; "
+        "prefix: its actions are kept up to the first one that is not near; semantic: speculative, "
+        "and a learned head may keep more. by_target: speculative for a target with an action "
+        "tokenizer, else replace",
         choices=(BY_TARGET, *ACCEPTANCES),
     )
     distance: float = parameter(
         WITHIN,
-        "For the rule distance: how far off each entry of an action may be, in action scales",
+        "For the rule distance: largest difference of each entry of an action, in action scales",
         0.0,
         1e6,
     )
     semantic: SemanticParameters = group(SemanticParameters)
-    temperature: float = parameter(1.0, "Of the target's distributions", 1e-3, 100.0)
+    temperature: float = parameter(1.0, "Temperature of the target's distributions", 1e-3, 100.0)
     added_compute_s: float = parameter(
         0.0,
-        "So much longer every proposal of the target takes: what a larger policy, or a slower machine, would "
-        "do to robots",
+        "Delay every proposal of the target by this, s, to test a larger policy or a slower machine",
         0.0,
         60.0,
     )
     agreement: str = parameter(
         "none",
-        "What becomes of the actions that a robot says it executes whatever is replied. "
+        "What the target does with actions that a robot executes before the reply arrives. "
         + "; ".join(f"{name}: {what}" for name, what in AGREEMENTS.items()),
         choices=tuple(AGREEMENTS),
     )
     samples: int = parameter(
-        SAMPLES, "Of how many plans agreement:=choose takes one; each costs a pass of the target", 1, 1024
+        SAMPLES, "Plans that agreement:=choose draws; each costs a pass of the target", 1, 1024
     )
     encoder: str = parameter(
         "",
-        "Checkpoint of the encoder of images that robots send; a relative path is below the package's "
-        "checkpoints/encoders. '' for none: then they send features, or nothing of their cameras",
+        "Checkpoint of the encoder for images that robots send; a relative path is below the "
+        "package's checkpoints/encoders; '' if robots send features or nothing",
         optional=True,
     )
     cache: CacheParameters = group(CacheParameters)

@@ -13,18 +13,6 @@ from adahi_ros.core.observation_buffer import History
 from adahi_ros.core.signature import OBSERVATION, Feature, Signature
 from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.lab.bench import cameras
-from adahi_ros.lab.bench.cameras import (
-    BUDGETS_BYTES,
-    QUALITIES,
-    VISION_SETTINGS,
-    Played,
-    camera_task,
-    image_times,
-    measure_cameras,
-    play,
-    same_steps,
-    view_figures,
-)
 from adahi_ros.lab.evaluation.evaluate import Comparison
 from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
 from adahi_ros.lab.evaluation.rollout import Log, rollout
@@ -70,7 +58,7 @@ class Onlooker(TargetVerifier):
 
 def in_process(comparison: Comparison, method: str, see: See) -> Log:
     """One episode of the evaluation's rollout: no windows that are sent, no messages."""
-    world, bench = camera_task("ball_camera"), comparison.bench()
+    world, bench = cameras.camera_task("ball_camera"), comparison.bench()
     controller = Controller(bench.policies.draft, gated(method).config(bench.calibration))
     return rollout(world, controller, Onlooker(comparison, world, see), comparison.seed, [EPISODE])
 
@@ -99,18 +87,18 @@ SEEN: dict[str, See] = {
     "features": of_frame,
     "raw": of_frame,
     "none": lambda encoder, image: np.zeros(encoder.features, np.float32),
-    **{f"jpeg_{quality}": of_jpeg(quality) for quality in QUALITIES},
-    **{f"jpeg_{budget}_bytes": of_jpeg_within(budget) for budget in BUDGETS_BYTES},
+    **{f"jpeg_{quality}": of_jpeg(quality) for quality in cameras.QUALITIES},
+    **{f"jpeg_{budget}_bytes": of_jpeg_within(budget) for budget in cameras.BUDGETS_BYTES},
 }
 
 
 def test_every_view_is_compared_below() -> None:
-    assert SEEN.keys() == VISION_SETTINGS.keys()
+    assert SEEN.keys() == cameras.VISION_SETTINGS.keys()
 
 
 @pytest.mark.parametrize(("method", "view"), [("hybrid", "features"), *(("adahi", view) for view in SEEN)])
 def test_an_episode_is_that_of_the_rollout_bit_for_bit(ball: Comparison, method: str, view: str) -> None:
-    played, expected = play(ball, method, view, [EPISODE]), in_process(ball, method, SEEN[view])
+    played, expected = cameras.play(ball, method, view, [EPISODE]), in_process(ball, method, SEEN[view])
     np.testing.assert_array_equal(played.log.action, expected.action)
     np.testing.assert_array_equal(played.log.deviation, expected.deviation)
     np.testing.assert_array_equal(played.log.transmitted, expected.transmitted)
@@ -122,10 +110,10 @@ def test_an_episode_is_that_of_the_rollout_bit_for_bit(ball: Comparison, method:
 
 def test_a_request_carries_what_its_view_shows_and_only_what_is_new(ball: Comparison) -> None:
     sent = {
-        view: play(ball, "hybrid", view, [EPISODE]).request_bytes
+        view: cameras.play(ball, "hybrid", view, [EPISODE]).request_bytes
         for view in ("none", "features", "jpeg_800_bytes", "jpeg_90", "raw")
     }
-    encoder = camera_task("ball_camera").encoder
+    encoder = cameras.camera_task("ball_camera").encoder
     features_bytes = 2 * encoder.features
     frame_bytes = 3 * encoder.image_size[0] * encoder.image_size[1]
     whole = ball.bench().policies.draft.signature.history
@@ -141,14 +129,14 @@ def test_a_request_carries_what_its_view_shows_and_only_what_is_new(ball: Compar
 
 
 def test_raw_frames_are_seen_as_features_are_in_episodes_side_by_side(ball: Comparison) -> None:
-    raw, features = (play(ball, "adahi", view, [1, 2, 4]) for view in ("raw", "features"))
-    assert same_steps(raw.log, features.log)
+    raw, features = (cameras.play(ball, "adahi", view, [1, 2, 4]) for view in ("raw", "features"))
+    assert cameras.same_steps(raw.log, features.log)
     assert raw.log.active.shape[1] == 3
-    blind = play(ball, "adahi", "none", [1, 2, 4])
-    assert not same_steps(blind.log, features.log)
+    blind = cameras.play(ball, "adahi", "none", [1, 2, 4])
+    assert not cameras.same_steps(blind.log, features.log)
 
 
-def played_by_hand(asked: bool = True) -> Played:
+def played_by_hand(asked: bool = True) -> cameras.Played:
     """Two episodes of two steps, the second over after one; both codes of three transmitted drafts."""
     active = np.array([[True, True], [True, False]])
     transmitted = np.array([[True, True], [True, False]]) & asked
@@ -159,11 +147,11 @@ def played_by_hand(asked: bool = True) -> Played:
     log = Log(active, transmitted, numbers, numbers, accepted & asked, actions, actions, ~active)
     count = 3 * asked
     sizes = np.array([300, 100, 200])[:count], np.array([50, 60, 70])[:count]
-    return Played(log, np.array([True, False]), *sizes)
+    return cameras.Played(log, np.array([True, False]), *sizes)
 
 
 def test_figures_by_hand() -> None:
-    figures = view_figures(played_by_hand())
+    figures = cameras.view_figures(played_by_hand())
     assert figures["success_rate"] == 0.5
     assert figures["success_ci95"][0] < 0.5 < figures["success_ci95"][1]
     assert figures["transmission_rate"] == 1.0
@@ -173,16 +161,16 @@ def test_figures_by_hand() -> None:
 
 
 def test_where_nothing_is_transmitted_nothing_has_a_size() -> None:
-    figures = view_figures(played_by_hand(asked=False))
+    figures = cameras.view_figures(played_by_hand(asked=False))
     assert figures["transmission_rate"] == 0.0
     assert [figures[name] for name in ("acceptance", "request_bytes", "response_bytes")] == [None] * 3
 
 
 def test_episodes_in_two_parts_have_the_figures_of_both() -> None:
-    both = Played.side_by_side([played_by_hand(), played_by_hand(asked=False)])
+    both = cameras.Played.side_by_side([played_by_hand(), played_by_hand(asked=False)])
     assert len(both.success) == 4
-    assert view_figures(both)["transmission_rate"] == 0.5
-    assert view_figures(both)["request_bytes"] == 200.0
+    assert cameras.view_figures(both)["transmission_rate"] == 0.5
+    assert cameras.view_figures(both)["request_bytes"] == 200.0
 
 
 def test_only_steps_that_happened_are_compared() -> None:
@@ -190,15 +178,15 @@ def test_only_steps_that_happened_are_compared() -> None:
     for column, row, same in ((0, 1, False), (1, 1, True)):
         action = log.action.copy()
         action[row, column] = -0.0 if same else 1e-30
-        assert same_steps(replace(log, action=action), log) is same
-    assert not same_steps(replace(log, active=~log.active), log)
+        assert cameras.same_steps(replace(log, action=action), log) is same
+    assert not cameras.same_steps(replace(log, active=~log.active), log)
 
 
 def test_images_take_time_at_both_ends_where_they_are_sent() -> None:
-    world = camera_task("ball_camera")
+    world = cameras.camera_task("ball_camera")
     world.reset(0, range(4))
-    for view in VISION_SETTINGS:
-        times = image_times(view, world.encoder, world.images, 6)
+    for view in cameras.VISION_SETTINGS:
+        times = cameras.image_times(view, world.encoder, world.images, 6)
         if view in ("features", "none"):
             assert set(times.values()) == {None}
         else:
@@ -211,14 +199,14 @@ def test_images_take_time_at_both_ends_where_they_are_sent() -> None:
 )
 def test_what_cannot_be_measured_is_refused(task: str, episodes: int, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        measure_cameras(task, episodes)
+        cameras.measure_cameras(task, episodes)
 
 
 def test_the_figures_of_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    views = {name: VISION_SETTINGS[name] for name in ("features", "raw", "jpeg_20")}
+    views = {name: cameras.VISION_SETTINGS[name] for name in ("features", "raw", "jpeg_20")}
     monkeypatch.setattr(cameras, "VISION_SETTINGS", views)
     done: list[tuple[str, int]] = []
-    figures = measure_cameras(
+    figures = cameras.measure_cameras(
         "ball_camera", 1, ["adahi"], on_done=lambda view, count: done.append((view, count))
     )
     assert done == [(name, 1) for name in views]

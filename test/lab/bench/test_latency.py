@@ -8,14 +8,7 @@ import pytest
 
 from adahi_ros.core.assets import asset
 from adahi_ros.gates.parameter_file import load_calibration
-from adahi_ros.lab.bench.loop_latency import (
-    grown_calibration,
-    in_rounds,
-    joined,
-    latency_figures,
-    measure_latency,
-    ratios,
-)
+from adahi_ros.lab.bench import loop_latency
 from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles, check_fits
 from adahi_ros.lab.link.emulator import unavailable
 from adahi_ros.policies.vqbet.growth import grown_policies
@@ -45,7 +38,7 @@ def run(step_record: Make) -> RunRecord:
 
 
 def test_figures_by_hand(run: RunRecord) -> None:
-    figures = latency_figures(run, 2)
+    figures = loop_latency.latency_figures(run, 2)
     assert figures["per_action_latency_ms"]["mean"] == pytest.approx(8.0)
     assert figures["actions_per_s"] == pytest.approx(125.0)
     assert figures["throughput_per_s_p2_5"] == pytest.approx(66.67 + 0.025 * (1000 - 66.67))
@@ -60,16 +53,16 @@ def test_figures_by_hand(run: RunRecord) -> None:
 
 
 def test_rounds_of_a_method_are_one_run(run: RunRecord) -> None:
-    whole = joined([run, run])
+    whole = loop_latency.joined([run, run])
     assert whole.steps == run.steps * 2
     assert whole.episodes == run.episodes * 2
     assert whole.crossed == Crossed(6, 2400, 1800)
-    assert joined([RunRecord(run.steps, run.episodes)]).crossed is None
+    assert loop_latency.joined([RunRecord(run.steps, run.episodes)]).crossed is None
 
 
 @pytest.mark.parametrize(("episodes", "rounds"), [(10, 1), (10, 3), (7, 7)])
 def test_rounds_have_every_episode_once(episodes: int, rounds: int) -> None:
-    parts = in_rounds(range(50, 50 + episodes), rounds)
+    parts = loop_latency.in_rounds(range(50, 50 + episodes), rounds)
     assert [number for part in parts for number in part] == list(range(50, 50 + episodes))
     assert max(map(len, parts)) - min(map(len, parts)) <= 1
 
@@ -77,7 +70,7 @@ def test_rounds_have_every_episode_once(episodes: int, rounds: int) -> None:
 def test_shares_of_hybrid_by_hand() -> None:
     hybrid = {"success_rate": 0.8, "bytes_up_per_action": 1000.0, "bytes_down_per_action": None}
     adahi = {**hybrid, "success_rate": 0.6, "bytes_up_per_action": 550.0}
-    shares = ratios(
+    shares = loop_latency.ratios(
         {**adahi, "per_action_latency_ms": {"mean": 9.0}}, {**hybrid, "per_action_latency_ms": {"mean": 20.0}}
     )
     assert shares["latency"] == pytest.approx(0.45)
@@ -95,12 +88,12 @@ def test_a_run_is_the_same_after_it_was_written_and_read(run: RunRecord, step_re
 def test_the_calibration_goes_with_the_grown_target() -> None:
     grown = grown_policies(asset("checkpoints/ball"), PARAMETERS)
     told: list[str] = []
-    found = grown_calibration("ball", grown, SHIPPED_RATE, 0, 1, told.append)
+    found = loop_latency.grown_calibration("ball", grown, SHIPPED_RATE, 0, 1, told.append)
     shipped = load_calibration(asset("config/ball.yaml"))
     assert found.target != shipped.target
     check_fits(found, "ball", PolicyFiles(grown, "onnxruntime").load())
     assert found.thresholds == {name: shipped.thresholds[name] for name in ("deviation", "random")}
-    again = grown_calibration("ball", grown, SHIPPED_RATE, 0, 1, told.append)
+    again = loop_latency.grown_calibration("ball", grown, SHIPPED_RATE, 0, 1, told.append)
     assert again == found
     assert len(told) == 1  # the second time it was read
 
@@ -110,7 +103,7 @@ def test_what_cannot_be_measured_is_refused_before_anything_starts(
     change: dict[str, float], message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
-        measure_latency("wifi_ac", "ball", 2, **change)  # type: ignore[arg-type]
+        loop_latency.measure_latency("wifi_ac", "ball", 2, **change)  # type: ignore[arg-type]
 
 
 @pytest.mark.skipif(unavailable() is not None, reason=f"no link can be emulated: {unavailable()}")
@@ -118,7 +111,7 @@ def test_an_episode_across_the_link() -> None:
     pytest.importorskip("rclpy")
     methods = ("hybrid", "draft")
     done: list[tuple[str, int]] = []
-    measured = measure_latency(
+    measured = loop_latency.measure_latency(
         "wired",
         "ball",
         1,

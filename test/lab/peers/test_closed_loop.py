@@ -6,15 +6,7 @@ import numpy as np
 import pytest
 
 from adahi_ros.core.signature import GOAL, OBSERVATION, Feature, Signature
-from adahi_ros.lab.peers.closed_loop import (
-    CUT_STEPS,
-    MAX_COMMAND_AGE_S,
-    Drive,
-    EpisodeLog,
-    RealTimeWorld,
-    load_logs,
-    save_logs,
-)
+from adahi_ros.lab.peers import closed_loop
 from benchmarks.clients import Client, jerk, longest_gap, loop_figures
 
 TASK, SEED, FIRST, RATE_HZ = "ball_instructed", 3, 2_000_000, 20.0
@@ -44,8 +36,8 @@ class Robot:
     def __init__(self, episodes: int = 1, outage_s: float = 0.0, action: np.ndarray = LEVEL) -> None:
         self.now_s = 100.0
         self.link = FakeLink()
-        drive = Drive(TASK, "", SEED, FIRST, episodes, outage_s)
-        self.world = RealTimeWorld(drive, SIGNATURE, self.link, lambda: self.now_s)
+        drive = closed_loop.Drive(TASK, "", SEED, FIRST, episodes, outage_s)
+        self.world = closed_loop.RealTimeWorld(drive, SIGNATURE, self.link, lambda: self.now_s)
         self.action = action
         self.ticks_s: list[float] = []
         self.silent: set[int] = set()
@@ -56,7 +48,7 @@ class Robot:
             self.world.command(self.action)
         self.ticks_s.append(self.now_s)
 
-    def run_episode(self) -> EpisodeLog:
+    def run_episode(self) -> closed_loop.EpisodeLog:
         self.ticks_s = []
         self.world.begin()
         self.now_s += 0.25
@@ -70,7 +62,7 @@ def test_the_world_goes_by_the_clock_to_the_end_of_its_episode() -> None:
     log = robot.run_episode()
     assert log.episode == FIRST
     assert not log.success
-    assert len(log.moved) == len(robot.ticks_s) > CUT_STEPS[0]
+    assert len(log.moved) == len(robot.ticks_s) > closed_loop.CUT_STEPS[0]
     assert all(log.moved)
     assert log.start_s == pytest.approx(0.25)
     np.testing.assert_allclose(np.diff(robot.ticks_s), 1.0 / RATE_HZ)
@@ -104,7 +96,7 @@ def test_periods_without_a_command_are_missed_and_then_the_robot_is_held() -> No
     robot.silent = set(range(10, 16))
     log = robot.run_episode()
     assert np.flatnonzero(~np.array(log.moved)).tolist() == list(range(10, 16))
-    allowed = round(MAX_COMMAND_AGE_S * RATE_HZ)
+    allowed = round(closed_loop.MAX_COMMAND_AGE_S * RATE_HZ)
     assert log.still == 6 - allowed
 
 
@@ -174,7 +166,7 @@ def test_the_link_is_cut_once_an_episode_at_a_step_of_its_own() -> None:
         cut_at.append(len(log.moved) - 1)
         robot.world.run(robot.sleep)
         assert robot.link.cuts == [1.0, 0.0]  # mended at the end
-    assert all(CUT_STEPS[0] <= step < CUT_STEPS[1] for step in cut_at)
+    assert all(closed_loop.CUT_STEPS[0] <= step < closed_loop.CUT_STEPS[1] for step in cut_at)
     assert len(set(cut_at)) > 1
 
 
@@ -192,11 +184,11 @@ def test_calls_belong_to_their_episode() -> None:
 def test_logs_and_drives_are_read_as_they_were_written(tmp_path: Path) -> None:
     robot = Robot(action=OFF_THE_PLATE)
     log = robot.run_episode()
-    save_logs([log], tmp_path / "logs.json")
-    assert load_logs(tmp_path / "logs.json") == [log]
-    drive = Drive(TASK, "target", SEED, FIRST, 2, 1.0, "10.0.0.2", 9123, {"action_horizon": 4})
+    closed_loop.save_logs([log], tmp_path / "logs.json")
+    assert closed_loop.load_logs(tmp_path / "logs.json") == [log]
+    drive = closed_loop.Drive(TASK, "target", SEED, FIRST, 2, 1.0, "10.0.0.2", 9123, {"action_horizon": 4})
     drive.save(tmp_path / "drive.json")
-    assert Drive.load(tmp_path / "drive.json") == drive
+    assert closed_loop.Drive.load(tmp_path / "drive.json") == drive
 
 
 def test_jerk_is_the_third_derivative() -> None:
@@ -211,8 +203,8 @@ def test_jerk_is_the_third_derivative() -> None:
 def test_figures_of_a_loop() -> None:
     joints = [[0.0]] * 4
     logs = [
-        EpisodeLog(0, True, 0.1, joints, [True, False, False, True], 1, 2, 400, 40, 1.0, 10.0),
-        EpisodeLog(1, False, 0.3, joints, [True, True, False, True], 0, 1, 400, 40, 3.0, 20.0),
+        closed_loop.EpisodeLog(0, True, 0.1, joints, [True, False, False, True], 1, 2, 400, 40, 1.0, 10.0),
+        closed_loop.EpisodeLog(1, False, 0.3, joints, [True, True, False, True], 0, 1, 400, 40, 3.0, 20.0),
     ]
     found = loop_figures(logs, 10.0)
     assert found["success_rate"] == 0.5

@@ -16,17 +16,7 @@ from adahi_ros.core.assets import asset
 from adahi_ros.core.proposal import UNITS
 from adahi_ros.lab.bench.peer_comparison import OURS, program
 from adahi_ros.lab.bench.peer_comparison import PEERS as COMPARED
-from adahi_ros.lab.peers import environments
-from adahi_ros.lab.peers.driving import (
-    FIRST_CONNECTION_S,
-    Call,
-    Client,
-    DraftVerifier,
-    Observations,
-    connect_first,
-    drive,
-    peer,
-)
+from adahi_ros.lab.peers import driving, environments
 from adahi_ros.lab.peers.environments import PEERS, EnvironmentMissingError, environment, folder
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import Policy
@@ -52,7 +42,7 @@ class Clock:
         self.now_s += duration_s
 
 
-class ScriptedClient(Client):
+class ScriptedClient(driving.Client):
     """Takes so many seconds for each request; fails, once they have passed, where they are negative."""
 
     failures = (ConnectionError,)
@@ -88,10 +78,10 @@ class ScriptedClient(Client):
         self.events.append("close")
 
 
-def asked(count: int) -> Observations:
+def asked(count: int) -> driving.Observations:
     windows = np.zeros((count, 3, 6), np.float32)
     windows[:, 0, 0] = np.arange(count)
-    return Observations(
+    return driving.Observations(
         windows,
         np.zeros((count, 2), np.float32),
         np.zeros((count, 2), np.int64),
@@ -101,8 +91,8 @@ def asked(count: int) -> Observations:
 
 def driven(
     client: ScriptedClient, calls: int, check: Callable[[np.ndarray], None] = lambda chunk: None
-) -> list[Call]:
-    return drive(client, asked(calls), PERIOD_S, check, client.clock.read)
+) -> list[driving.Call]:
+    return driving.drive(client, asked(calls), PERIOD_S, check, client.clock.read)
 
 
 def test_a_late_reply_delays_the_next_call_and_no_other_is_early() -> None:
@@ -150,7 +140,7 @@ def test_what_is_no_failure_of_the_link_is_not_counted_as_one() -> None:
 def test_the_first_connection_is_tried_until_it_is_there() -> None:
     client = ScriptedClient(Clock(), [])
     client.unreachable = 3
-    connect_first(client, client.clock.read, client.clock.sleep)
+    driving.connect_first(client, client.clock.read, client.clock.sleep)
     assert client.events == ["connect", "close"] * 3 + ["connect"]
 
 
@@ -158,14 +148,14 @@ def test_the_first_connection_is_given_up_after_a_while() -> None:
     client = ScriptedClient(Clock(), [])
     client.unreachable = 1_000_000
     with pytest.raises(TimeoutError, match="nobody listens"):
-        connect_first(client, client.clock.read, client.clock.sleep)
-    assert FIRST_CONNECTION_S < client.clock.now_s < FIRST_CONNECTION_S + 1.0
+        driving.connect_first(client, client.clock.read, client.clock.sleep)
+    assert driving.FIRST_CONNECTION_S < client.clock.now_s < driving.FIRST_CONNECTION_S + 1.0
 
 
 def test_observations_are_read_as_they_were_written(tmp_path: Path) -> None:
     path = tmp_path / "windows.safetensors"
     asked(5).save(path)
-    for field, values in vars(Observations.load(path, 3)).items():
+    for field, values in vars(driving.Observations.load(path, 3)).items():
         np.testing.assert_array_equal(values, getattr(asked(5), field)[:3])
         assert values.dtype == getattr(asked(5), field).dtype
 
@@ -173,16 +163,16 @@ def test_observations_are_read_as_they_were_written(tmp_path: Path) -> None:
 def test_observations_that_are_not_there_are_named(tmp_path: Path) -> None:
     path = tmp_path / "windows.safetensors"
     with pytest.raises(ValueError, match=r"observations: .*windows\.safetensors"):
-        Observations.load(path, 1)
+        driving.Observations.load(path, 1)
     asked(5).save(path)
     with pytest.raises(ValueError, match="calls: 6, must be at most 5"):
-        Observations.load(path, 6)
+        driving.Observations.load(path, 6)
 
 
 def test_a_peers_server_verifies_the_drafts_that_it_is_sent(observations: Path) -> None:
     target = load_policy(asset("checkpoints/ball") / "target", "onnxruntime")
-    verifier = DraftVerifier(target)
-    steps = list(zip(*vars(Observations.load(observations, 10)).values(), strict=True))
+    verifier = driving.DraftVerifier(target)
+    steps = list(zip(*vars(driving.Observations.load(observations, 10)).values(), strict=True))
     verdicts = [verifier.verify(*step) for step in steps * 5]
     assert {verdict.accepted.shape for verdict in verdicts} == {(1, len(steps[0][2]))}
     assert 0.0 < np.mean([verdict.accepted for verdict in verdicts]) < 1.0
@@ -203,12 +193,12 @@ def test_the_check_of_an_action_is_part_of_the_call() -> None:
 def test_what_was_driven_is_written(
     tmp_path: Path, observations: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Prompt(Client):
+    class Prompt(driving.Client):
         failures = (ConnectionError,)
 
         def __init__(self, address: str, port: int, timeout_s: float, policy: Policy) -> None:
             assert (address, port, timeout_s) == ("10.0.0.1", 80, 0.5)
-            self._verifier = DraftVerifier(policy)
+            self._verifier = driving.DraftVerifier(policy)
 
         def connect(self) -> None: ...
 
@@ -232,7 +222,7 @@ def test_what_was_driven_is_written(
     arguments += ["--calls", "3", "--period_s", "0", "--out", str(out)]
     monkeypatch.setattr(sys, "argv", arguments)
     with pytest.raises(SystemExit) as end:
-        peer("prompt", lambda policy: pytest.fail("no server is asked for"), Prompt)
+        driving.peer("prompt", lambda policy: pytest.fail("no server is asked for"), Prompt)
     assert end.value.code == 0
     written = json.loads(out.read_text())
     assert written["name"] == "prompt"
@@ -252,7 +242,7 @@ def observations(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_windows_are_those_of_steps_in_order(observations: Path) -> None:
-    steps = Observations.load(observations, 10)
+    steps = driving.Observations.load(observations, 10)
     np.testing.assert_array_equal(steps.windows[1:, :-1], steps.windows[:-1, 1:])
     assert (steps.counts.sum(axis=-1, dtype=np.int64) == UNITS).all()
     assert (np.take_along_axis(steps.counts, steps.codes[..., None], axis=-1) > 0).all()
@@ -317,9 +307,9 @@ def test_a_peer_answers_every_question(name: str, observations: Path, tmp_path: 
     try:
         assert server.stdout is not None
         assert server.stdout.readline() == "ready\n"
-        driving = ["--observations", str(observations), "--calls", "10", "--period_s", "0", "--out", str(out)]
-        driving += ["--checkpoint", str(policies / "draft"), "--timeout_s", "20"]
-        subprocess.run([*command, "drive", *place, *driving], env=env, check=True)
+        words = ["--observations", str(observations), "--calls", "10", "--period_s", "0", "--out", str(out)]
+        words += ["--checkpoint", str(policies / "draft"), "--timeout_s", "20"]
+        subprocess.run([*command, "drive", *place, *words], env=env, check=True)
     finally:
         server.terminate()
         server.wait()

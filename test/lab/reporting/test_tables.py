@@ -10,13 +10,7 @@ from rich.table import Table
 
 from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.lab.methods.methods import METHODS
-from adahi_ros.lab.reporting.tables import (
-    calibration_table,
-    method_table,
-    paired_table,
-    paper_table,
-    standing_table,
-)
+from adahi_ros.lab.reporting import tables
 
 Shown = Callable[..., str]
 FIGURES: dict[str, Any] = {
@@ -46,7 +40,7 @@ def width(table: Table) -> int:
 
 def test_methods_side_by_side() -> None:
     figures = {"adahi": {**FIGURES, "true_skip_ratio": 0.75, "calls_per_success": 31.11}, "hybrid": FIGURES}
-    table = method_table(figures, "ball, 10 episodes")
+    table = tables.method_table(figures, "ball, 10 episodes")
     assert table.title == "ball, 10 episodes"
     calls = ["calls/\nepisode", "calls/\nsuccess"]
     assert headings(table) == ["method", "success", "95 %", "TR", "TSR", *calls, "MSE"]
@@ -61,7 +55,7 @@ def test_methods_episode_by_episode() -> None:
         name: {"against": {"method": "target", "only_this": this, "only_other": other, "p": p}}
         for name, (this, other, p) in pairs.items()
     }
-    table = paired_table({"target": {"against": None}, **figures})
+    table = tables.paired_table({"target": {"against": None}, **figures})
     assert table is not None
     assert str(table.title).startswith("against Target only, ")
     assert headings(table) == ["method", "it alone", "that alone", "p", "is"]
@@ -70,13 +64,13 @@ def test_methods_episode_by_episode() -> None:
     assert row(table, "Plan/4")[1:] == ["9", "7", "0.804", "undecided"]
     assert row(table, "Random")[1:] == ["0", "6", "0.031", "worse"]
     assert width(table) <= 80
-    assert paired_table({"target": {"against": None}, "hybrid": {}}) is None
+    assert tables.paired_table({"target": {"against": None}, "hybrid": {}}) is None
 
 
 def test_a_long_name_of_a_method_takes_nothing_from_its_figures(shown: Shown) -> None:
     name = f"always:semantic:file={'/a/long/folder' * 6}/head.safetensors:tolerance=0.1"
     pair = {"method": "target", "only_this": 3, "only_other": 20, "p": 0.0004}
-    table = paired_table({"target": {"against": None}, name: {"against": pair}})
+    table = tables.paired_table({"target": {"against": None}, name: {"against": pair}})
     printed = shown(table)
     assert re.search(r" 3 +20 +< \.001 +worse\n", printed)
     assert name in "".join(line.split(" ")[0] for line in printed.splitlines())
@@ -95,7 +89,7 @@ def test_where_methods_stand() -> None:
         "adahi": {**plain, "against": pair("target", 0, 6, 0.03), "random": baseline},
         "corrector_8": {**unknown, "bytes_per_episode": None, "weights_on_robot": None},
     }
-    table = standing_table(figures, "ball")
+    table = tables.standing_table(figures, "ball")
     assert width(table) <= 80
     assert "ref: Target only;" in str(table.caption)
     shared = ["0.900", "0.80-0.95"]
@@ -110,7 +104,7 @@ def test_latency_is_shown_where_it_was_measured() -> None:
         "adahi": {**FIGURES, **measured},
         "draft": {**FIGURES, **measured, "verify_rtt_ms": None, "fallbacks": 0},
     }
-    table = method_table(figures, "ball over DDS")
+    table = tables.method_table(figures, "ball over DDS")
     assert headings(table)[5:] == ["action\nmean ms", "action\np95 ms", "verify\np50 ms", "fall-\nbacks"]
     assert row(table, "ADAHI")[5:] == ["1.50", "3.00", "1.25", "2"]
     assert row(table, "Draft only")[5:] == ["1.50", "3.00", "", "0"]
@@ -120,7 +114,7 @@ def test_latency_is_shown_where_it_was_measured() -> None:
 def test_ours_beside_the_papers() -> None:
     ours = {**FIGURES, "subtasks": 1, "subtasks_completed": 0.9}
     kitchen = {**FIGURES, "subtasks": 4, "subtasks_completed": 2.345}
-    table = paper_table(
+    table = tables.paper_table(
         {"ball": {"adahi": ours, "oracle": ours}, "kitchen": {"hybrid": kitchen}, "maze": {"adahi": ours}}
     )
     adahi = ["ADAHI", "0.900", "0.80-0.95", "0.811", "0.612", "", "0.553", "0.25", "", ""]
@@ -136,18 +130,18 @@ def test_ours_beside_the_papers() -> None:
 def test_refused_steps_are_told_where_there_were_any() -> None:
     whole = {**FIGURES, "refused": 0, "subtasks": 1, "subtasks_completed": 0.9}
     some = {"adahi": whole, "hybrid": {**whole, "refused": 12}, "plan_2": {**whole, "refused": 1}}
-    assert method_table({"adahi": whole}, "swarm").caption is None
-    assert paper_table({"swarm": {"adahi": whole}}).caption is None
+    assert tables.method_table({"adahi": whole}, "swarm").caption is None
+    assert tables.paper_table({"swarm": {"adahi": whole}}).caption is None
     told = "refused, being no action: Hybrid 12, Plan/2 1"
-    assert method_table(some, "swarm").caption == told
-    assert paper_table({"ball": {"adahi": whole}, "swarm": some}).caption == (
+    assert tables.method_table(some, "swarm").caption == told
+    assert tables.paper_table({"ball": {"adahi": whole}, "swarm": some}).caption == (
         "refused, being no action: swarm Hybrid 12, swarm Plan/2 1"
     )
 
 
 def test_every_label_is_whole_on_a_terminal_of_eighty_columns(shown: Shown) -> None:
     figures = {**FIGURES, "true_skip_ratio": 0.5, "subtasks": 4, "subtasks_completed": 3.5}
-    table = paper_table({"kitchen": dict.fromkeys(METHODS, figures)})
+    table = tables.paper_table({"kitchen": dict.fromkeys(METHODS, figures)})
     assert width(table) <= 80
     for method in METHODS.values():
         assert method.label in shown(table)
@@ -164,7 +158,7 @@ def test_a_calibration(calibration: Calibration) -> None:
         "linear": {"slope": 0.33, "intercept": 0.387, "r2": 0.8},
         "logarithmic": {"slope": 0.266, "intercept": -0.1, "r2": 0.987},
     }
-    table = calibration_table(replace(calibration, figures=figures))
+    table = tables.calibration_table(replace(calibration, figures=figures))
     assert row(table, "actions")[1] == "12,345 on 20 episodes"
     assert row(table, "rank correlation with rejection")[1] == "0.460"
     assert row(table, "the same, held out")[1] == "0.450"

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from adahi_ros.lab.evaluation.run_metrics import run_figures
-from adahi_ros.lab.reporting.plan_figure import axis_label, draw_plans, shown_entries
-from adahi_ros.lab.reporting.run_figure import draw_run
+from adahi_ros.lab.reporting.run_figure import axis_label, draw_plans, draw_run, shown_entries
 from adahi_ros.lab.reporting.style import figure
 from adahi_ros.lab.tasks import make
 from adahi_ros.protocol.records import EpisodeRecord, RunRecord, StepRecord

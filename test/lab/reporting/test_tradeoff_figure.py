@@ -11,22 +11,15 @@ import numpy as np
 import pytest
 
 from adahi_ros.lab.evaluation import step_latency as latency
+from adahi_ros.lab.evaluation import tradeoffs
 from adahi_ros.lab.evaluation.evaluate import Comparison, Run, evaluate_methods, play
 from adahi_ros.lab.evaluation.loaded_policies import Policies
 from adahi_ros.lab.evaluation.sweep import RATES, SWEPT, Point, areas, fixed_methods
 from adahi_ros.lab.evaluation.traces import Trace
-from adahi_ros.lab.evaluation.tradeoffs import (
-    LATENCY_METHODS,
-    Tradeoffs,
-    episodes_run,
-    measure_tradeoffs,
-    tradeoff_figures,
-)
 from adahi_ros.lab.link.link_profile import LinkProfile
 from adahi_ros.lab.methods.methods import METHODS
-from adahi_ros.lab.reporting.pictures import draw_pictures
 from adahi_ros.lab.reporting.trace_figure import draw_traces
-from adahi_ros.lab.reporting.tradeoff_figure import area_table
+from adahi_ros.lab.reporting.tradeoff_figure import area_table, draw_pictures
 
 LINK = LinkProfile(rtt_mean_ms=12.0, rtt_jitter_ms=0.0, rate_mbit_s=55.4)
 EPISODES = range(2)
@@ -40,10 +33,10 @@ def told() -> Counter[str]:
 
 
 @pytest.fixture(scope="module")
-def found(comparison: Comparison, told: Counter[str]) -> Tradeoffs:
+def found(comparison: Comparison, told: Counter[str]) -> tradeoffs.Tradeoffs:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(latency, "REPETITIONS", 3)
-        return measure_tradeoffs(
+        return tradeoffs.measure_tradeoffs(
             comparison, LINK, EPISODES, 1, on_done=lambda name, done: told.update({name: done})
         )
 
@@ -61,10 +54,12 @@ def drawn(comparison: Comparison) -> Comparison:
 
 
 def test_progress_is_told_of_every_episode_that_was_announced(
-    found: Tradeoffs, told: Counter[str], policies: Policies
+    found: tradeoffs.Tradeoffs, told: Counter[str], policies: Policies
 ) -> None:
-    assert told.total() == episodes_run(len(EPISODES), policies)
-    assert episodes_run(10, replace(policies, plans=None)) == episodes_run(10, policies) - 30
+    assert told.total() == tradeoffs.episodes_run(len(EPISODES), policies)
+    assert (
+        tradeoffs.episodes_run(10, replace(policies, plans=None)) == tradeoffs.episodes_run(10, policies) - 30
+    )
 
 
 def test_the_area_under_every_curve_has_the_rates_that_were_measured() -> None:
@@ -82,11 +77,13 @@ def test_the_area_under_every_curve_has_the_rates_that_were_measured() -> None:
     ]
 
 
-def test_the_numbers_behind_the_pictures_are_plain_finite_json(found: Tradeoffs, policies: Policies) -> None:
-    figures = tradeoff_figures({"ball": found, "again": found})
+def test_the_numbers_behind_the_pictures_are_plain_finite_json(
+    found: tradeoffs.Tradeoffs, policies: Policies
+) -> None:
+    figures = tradeoffs.tradeoff_figures({"ball": found, "again": found})
     assert json.loads(json.dumps(figures, allow_nan=False)) == figures
     assert list(figures) == ["ball", "again"]
-    assert list(figures["ball"]["latency"]) == list(LATENCY_METHODS)
+    assert list(figures["ball"]["latency"]) == list(tradeoffs.LATENCY_METHODS)
     assert len(figures["ball"]["sweep"]) == len(fixed_methods(policies)) + len(SWEPT) * len(RATES)
     expected = areas(found.sweep)
     assert {name: each["area"] for name, each in figures["ball"]["area"].items()} == {
@@ -95,7 +92,7 @@ def test_the_numbers_behind_the_pictures_are_plain_finite_json(found: Tradeoffs,
     assert expected.keys() == {*SWEPT, "plan_K"}
 
 
-def test_latency_is_what_each_method_waited_for(found: Tradeoffs) -> None:
+def test_latency_is_what_each_method_waited_for(found: tradeoffs.Tradeoffs) -> None:
     mean = {name: values["per_action_latency_ms"]["mean"] for name, values in found.latency.items()}
     # By the round trip of 12 ms, however fast this machine computes.
     assert mean["draft"] < mean["adahi"] < mean["hybrid"]
@@ -108,7 +105,7 @@ def test_latency_is_what_each_method_waited_for(found: Tradeoffs) -> None:
         assert math.isclose(values["success_rate"], 0.0)
 
 
-def test_the_trace_is_adahis_first_episode(found: Tradeoffs, comparison: Comparison) -> None:
+def test_the_trace_is_adahis_first_episode(found: tradeoffs.Tradeoffs, comparison: Comparison) -> None:
     trace = found.trace
     log = play(Run(METHODS["adahi"], comparison, EPISODES)).log
     length = int(log.active[:, 0].sum())
@@ -121,7 +118,7 @@ def test_the_trace_is_adahis_first_episode(found: Tradeoffs, comparison: Compari
 
 
 def test_latency_measured_over_dds_takes_the_place_of_the_simulated(
-    found: Tradeoffs,
+    found: tradeoffs.Tradeoffs,
     comparison: Comparison,
     drawn: Comparison,
     monkeypatch: pytest.MonkeyPatch,
@@ -133,7 +130,7 @@ def test_latency_measured_over_dds_takes_the_place_of_the_simulated(
     figures: dict[str, Any] = evaluate_methods(comparison, ["uncertainty"], EPISODES)["uncertainty"]
     figures = {**figures, "per_action_latency_ms": spread, "throughput_per_s": [12.0, 13.0]}
     measured = dict.fromkeys(("adahi", "uncertainty"), figures)
-    both = measure_tradeoffs(comparison, LINK, EPISODES, 1, measured)
+    both = tradeoffs.measure_tradeoffs(comparison, LINK, EPISODES, 1, measured)
     assert both.latency["adahi"] == both.latency["uncertainty"] == measured["adahi"]
     assert both.latency.keys() == both.throughput.keys() == measured.keys()  # nothing simulated among them
     for path in draw_pictures({"ball": drawn}, {"ball": both}, tmp_path):
@@ -143,7 +140,7 @@ def test_latency_measured_over_dds_takes_the_place_of_the_simulated(
 @pytest.mark.parametrize("tasks", [("ball",), ("ball", "again")])
 @pytest.mark.filterwarnings("error")
 def test_every_picture_is_drawn(
-    found: Tradeoffs, drawn: Comparison, tmp_path: Path, tasks: tuple[str, ...]
+    found: tradeoffs.Tradeoffs, drawn: Comparison, tmp_path: Path, tasks: tuple[str, ...]
 ) -> None:
     folder = tmp_path / "new"
     paths = draw_pictures(dict.fromkeys(tasks, drawn), dict.fromkeys(tasks, found), folder)
