@@ -73,6 +73,8 @@ class BallBalancing(SimulatedTask):
         parameters: the world's constants.
     """
 
+    painter = "adahi_ros.lab.tasks.ball_render:draw"
+
     def __init__(self, parameters: BallParameters | None = None) -> None:
         self.parameters = parameters or BallParameters()
         limit = np.full(2, self.parameters.max_tilt_rad)
@@ -177,16 +179,6 @@ class BallBalancing(SimulatedTask):
         held = np.where(self._on_goal(), self._held + 1, 0)
         self._held = np.where(active, held, self._held)
         self._success |= active & (self._held >= self.parameters.hold_steps)
-
-    def render(self, index: int = 0) -> np.ndarray:
-        """Return a picture of one episode for people, (480, 640, 3) uint8.
-
-        Raises:
-            IndexError: no such episode.
-        """
-        from adahi_ros.lab.tasks import ball_render  # matplotlib takes a second to import
-
-        return ball_render.draw(self, index)
 
     def _on_goal(self) -> np.ndarray:
         near: np.ndarray = norm(self._position - self._goal) <= self.parameters.goal_tolerance_m

@@ -78,6 +78,8 @@ class Swarm(SimulatedTask):
         parameters: the world's constants.
     """
 
+    painter = "adahi_ros.lab.tasks.swarm_render:draw"
+
     def __init__(self, parameters: SwarmParameters | None = None) -> None:
         self.parameters = parameters or SwarmParameters()
         world = self.parameters
@@ -203,16 +205,6 @@ class Swarm(SimulatedTask):
         holding = (active & ~self.failed)[:, None] & (self._held >= self.parameters.hold_steps)
         self._completed |= holding
         self._success |= np.all(holding, axis=1)
-
-    def render(self, index: int = 0) -> np.ndarray:
-        """Return a picture of one episode for people, (480, 640, 3) uint8.
-
-        Raises:
-            IndexError: no such episode.
-        """
-        from adahi_ros.lab.tasks import swarm_render  # matplotlib takes a second to import
-
-        return swarm_render.draw(self, index)
 
     def _advance(self, command: np.ndarray, moving: np.ndarray) -> None:
         """Semi-implicit Euler over one substep, for the episodes that still move, (E,) bool."""
