@@ -282,7 +282,7 @@ def distances(
     rounded = features.astype(np.float16).astype(np.float32)
     sent = policy.predict(np.concatenate([states, rounded], axis=-1), goals)
     codes, encoded = theirs["codes"].numpy(), theirs["chunk_codes"].numpy()
-    if policy.sizes.codebooks == 1:
+    if policy.decoder.codebooks == 1:
         codes = codes[:, :1] * SMALL["vqvae_n_embed"] + codes[:, 1:]
     actions = policy.decoder.decode(codes) + predicted.offset_at(codes)
 
@@ -295,7 +295,7 @@ def distances(
         "actions": furthest(actions, "actions"),
         SENT: furthest(sent.logits, "logits"),
     }
-    if policy.sizes.codebooks > 1:  # a pair that is one code is the nearest of all, not one after the other
+    if policy.decoder.codebooks > 1:  # a pair that is one code is the nearest of all, not one after the other
         ours = lerobot_tokenizer(folder).encode(torch.from_numpy(chunks)).numpy()
         found["codes of chunks"] = float((ours != encoded).sum())
     return found

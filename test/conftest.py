@@ -26,7 +26,7 @@ from adahi_ros.lab.tasks.offscreen import choose_renderer
 from adahi_ros.lab.tasks.task_interface import Task
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.vqbet.code_policy import ActionDecoder, CodePolicy, Prediction
-from adahi_ros.policies.vqbet.vqbet_sizes import NetworkSizes
+from adahi_ros.policies.vqbet.vqbet_checkpoint import code_signature
 from adahi_ros.protocol.records import Reason, StepRecord
 
 choose_renderer()  # before a test imports mujoco itself
@@ -185,8 +185,8 @@ def make_checkpoints(
     def make(goal_dim: int = 2, chunk_length: int = 1, codebooks: int = 2, seed: int = 0) -> Path:
         from adahi_ros.lab.training.fitting import FitConfig, Run
         from adahi_ros.lab.training.vqbet_training import CodeFitConfig, train_policy, train_tokenizer
-        from adahi_ros.policies.vqbet.tokenizer import TokenizerConfig
         from adahi_ros.policies.vqbet.vqbet_checkpoint import save_policy, save_tokenizer
+        from adahi_ros.policies.vqbet.vqbet_sizes import TokenizerConfig
 
         directory = tmp_path_factory.mktemp("checkpoints")
         data = demonstrations(goal_dim)
@@ -252,7 +252,7 @@ def codes_of() -> Callable[[CodePolicy, np.ndarray, np.ndarray, np.ndarray], np.
 
     def read(policy: CodePolicy, windows: np.ndarray, goals: np.ndarray, chunks: np.ndarray) -> np.ndarray:
         prediction = policy.predict(windows, goals)
-        every = np.array(list(np.ndindex((policy.sizes.codebook_size,) * policy.sizes.codebooks)))
+        every = np.array(list(np.ndindex((policy.decoder.codebook_size,) * policy.decoder.codebooks)))
         distances = []
         for codes in every:
             tiled = np.tile(codes, (len(windows), 1))
@@ -274,7 +274,7 @@ class Faulty(CodePolicy):
     """
 
     def __init__(self, policy: CodePolicy, value: float, logits: bool = False) -> None:
-        super().__init__(policy.sizes, policy.decoder, policy.digest)
+        super().__init__(policy.signature, policy.decoder, policy.digest)
         self._policy, self._value, self._logits = policy, value, logits
 
     def predict(self, windows: np.ndarray, goals: np.ndarray) -> Prediction:
@@ -344,7 +344,7 @@ class FixedPolicy(CodePolicy):
         first, second = np.meshgrid(np.arange(size), np.arange(size), indexing="ij")
         table = np.stack([first, 10.0 * second], axis=-1)[:, :, None].repeat(chunk_length, axis=2)
         decoder = ActionDecoder(table.astype(np.float32), np.array([2.0, 4.0], np.float32))
-        super().__init__(NetworkSizes(2, 3, 1, 2, size, chunk_length, 2, 0), decoder, "fixed")
+        super().__init__(code_signature(decoder, 2, 3, 1), decoder, "fixed")
         self._logits = logits.astype(np.float32)
         self._offsets = np.full((2, size, chunk_length, 2), offset / 2, np.float32)
 

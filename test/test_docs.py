@@ -91,6 +91,13 @@ def test_contracts_on_a_page_can_be_read(page: Path) -> None:
             parse_contract(yaml.safe_load(block))
 
 
+@pytest.mark.parametrize("page", sorted((ROOT / "docs/developers").glob("*.md")), ids=lambda page: page.name)
+def test_files_that_a_page_for_developers_names_exist(page: Path) -> None:
+    named = re.findall(r"`([a-z_/]+/[a-z_]+\.py)`", page.read_text())
+    places = (ROOT / "adahi_ros", ROOT)
+    assert [each for each in named if not any((place / each).exists() for place in places)] == []
+
+
 def test_every_verb_on_a_page_is_one() -> None:
     page = (ROOT / "docs/reference/command.md").read_text()
     verbs = set(re.findall(r"^\| `adahi ([\w -]+)` \|", page, re.MULTILINE))

@@ -21,16 +21,20 @@ SECTIONS = (
     "A task",
     "A draft",
     "A target",
+    "A remote target",
     "An acceptance rule",
+    "An acceptance rule with weights",
     "A gate",
     "A proposer",
+    "A proposer with weights",
     "A paper's method",
     "A command sink",
     "A limit",
     "A verb",
 )
-ONCE = ("tasks", "acceptances", "gates", "proposers", "literature", "sinks", "limits", "verbs")
-GROUPS = dict.fromkeys(ONCE, 1) | {"policies": 2}
+GROUPS = dict.fromkeys(("tasks", "gates", "literature", "sinks", "limits", "verbs"), 1)
+GROUPS |= {"policies": 3, "acceptances": 2, "proposers": 2}
+LARGEST_EXAMPLE = 40  # lines, without blank ones; a task is larger
 
 NODES = """
 import os
@@ -65,12 +69,68 @@ with exclusive_domain() as domain:
     trigger = robot._loop.controller.config.trigger
     assert (trigger.name, trigger.gate.slope) == ("link", 2.0)
 
+    weighted = DraftPolicyNode(
+        parameter_overrides=with_(
+            checkpoint=f"{folder}/draft",
+            proposer="scaled",
+            scaled__file=os.path.abspath("scaled.safetensors"),
+            joint_names=["rail_joint"],
+            command__field="velocities",
+        )
+    )
+    assert weighted.trigger_configure() == TransitionCallbackReturn.SUCCESS
+    tolerant = TargetVerifierNode(
+        parameter_overrides=with_(
+            checkpoint=f"{folder}/target",
+            rule="tolerant",
+            tolerant__file=os.path.abspath("tolerant.safetensors"),
+        )
+    )
+    assert tolerant.trigger_configure() == TransitionCallbackReturn.SUCCESS
+
     robot.set_parameters(with_(gate__name="torn"))  # cannot be imported, which is only seen then
     robot._loop.observe = lambda observation: None
     robot._observe(SimpleNamespace(stamp_ns=0))
     assert robot._loop.controller.config.trigger == trigger
     robot.trigger_cleanup()
     assert robot.trigger_configure() == TransitionCallbackReturn.FAILURE
+"""
+REMOTE = """
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import numpy as np
+from adahi_ros.core.signature import GOAL, OBSERVATION
+from adahi_ros.policies.backends import load_policy
+from adahi_ros.policies.interface import TargetUnavailableError
+
+
+class Planning(BaseHTTPRequestHandler):
+    def do_POST(self):
+        state = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        ahead = np.array(state["goal"]) - np.array(state["observation"])
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(json.dumps(np.repeat(ahead, 4, axis=1).tolist()).encode())
+
+
+server = HTTPServer(("127.0.0.1", 0), Planning)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+text = Path("policies/away.yaml").read_text()
+assert ":8123" in text
+Path("policies/here.yaml").write_text(text.replace("8123", str(server.server_port)))
+policy = load_policy(Path("policies/here"), "torch")
+seen = policy.signature.observations(np.full((2, 1, 1), 0.25, np.float32), np.ones((2, 1), np.float32))
+actions = policy.propose(seen, np.zeros((2, policy.draws))).actions
+np.testing.assert_array_equal(actions, np.full((2, 4, 1), 0.75, np.float32))
+server.shutdown()
+server.server_close()
+try:
+    policy.propose(seen, np.zeros((2, policy.draws)))
+except TargetUnavailableError as error:
+    print(error)
 """
 ONE = ("--workers", "1")
 TORN = [("adahi_ros.gates", "torn = no_such_module:Gate")]
@@ -87,6 +147,11 @@ def lines(text: str) -> list[tuple[str, str]]:
 
 def commands(text: str) -> list[str]:
     return re.findall(r"^    (adahi .+)$", text, re.MULTILINE)
+
+
+def weights(text: str) -> list[str]:
+    """Return the programs that write weights."""
+    return re.findall(r'^    python -c "(.+)"$', text, re.MULTILINE)
 
 
 def write_package(folder: Path, name: str, points: list[tuple[str, str]]) -> None:
@@ -110,8 +175,10 @@ def outside(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for path, block in written:
         (folder / path).parent.mkdir(exist_ok=True)
         (folder / path).write_text(block)
-    assert len(written) == text.count("```") / 2 == len(SECTIONS) + 4
+    assert len(written) == text.count("```") / 2 == len(SECTIONS) + 5
     write_package(folder, "my_robot", lines(text))
+    for program in weights(text):
+        run(folder, sys.executable, "-c", program)
     return folder
 
 
@@ -137,9 +204,11 @@ def test_each_section_has_one_file_one_line_and_a_way_to_try_it() -> None:
     groups = [each[0][0].removeprefix("adahi_ros.") for each in found]
     assert {group: groups.count(group) for group in groups} == GROUPS
     for title in SECTIONS:
-        assert section(title).count("```python") == 1
         assert "\nTest" in section(title)
-    assert [len(commands(section(title))) for title in SECTIONS] == [1, 0, 1, 2, 1, 1, 1, 1, 0, 1]
+        (block,) = re.findall(r"```python\n(.*?)```", section(title), re.DOTALL)
+        assert title == "A task" or len(re.findall(r"^.+$", block, re.MULTILINE)) <= LARGEST_EXAMPLE
+    assert [len(commands(section(title))) for title in SECTIONS] == [1, 0, 1, 0, 2, 1, 1, 1, 1, 1, 1, 0, 1]
+    assert [len(weights(section(title))) for title in SECTIONS] == [0, 0, 0, 0, 0, 1, 0, 0, 1, 0, 0, 0, 0]
 
 
 def test_the_world_is_there_with_its_expert(outside: Path) -> None:
@@ -167,6 +236,23 @@ def test_the_acceptance_rule_keeps_some_and_not_others(outside: Path) -> None:
     (rejected,) = figures["rejection_rate"]
     assert 0.1 < rejected < 0.9
     assert figures["success_rate"] > 0.9
+
+
+def test_the_weights_of_a_rule_decide_as_the_same_rule_without_weights(outside: Path) -> None:
+    (weighted,) = figures_of(outside, "An acceptance rule with weights").values()
+    (plain,) = figures_of(outside, "An acceptance rule").values()
+    assert weighted["rejection_rate"] == plain["rejection_rate"]
+    assert weighted["success_rate"] == plain["success_rate"]
+
+
+def test_the_weights_of_a_proposer_are_those_of_its_file(outside: Path) -> None:
+    scaled, slow = figures_of(outside, "A proposer with weights").values()
+    assert scaled["success_rate"] == slow["success_rate"]
+    assert scaled["transmission_rate"] == 0.0
+
+
+def test_the_remote_target_is_asked_and_its_absence_is_reported(outside: Path) -> None:
+    assert "not reachable" in run(outside, sys.executable, "-c", REMOTE)
 
 
 def test_the_gate_gets_a_threshold_for_the_rate(outside: Path) -> None:

@@ -171,7 +171,7 @@ def test_beside_the_rooms_are_only_the_entry_points_and_the_client() -> None:
 
 def test_the_robots_node_needs_no_more_than_robot_txt() -> None:
     program = (
-        "import sys, adahi_ros.nodes.robot.draft_policy_node, adahi_ros.policies.vqbet.vqbet_onnx;"
+        "import sys, adahi_ros.nodes.robot.draft_policy_node, adahi_ros.policies.vqbet.vqbet_checkpoint;"
         "print(*sorted({name.split('.')[0] for name in sys.modules}))"
     )
     loaded = subprocess.run(

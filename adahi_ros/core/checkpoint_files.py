@@ -73,7 +73,7 @@ def read_description(path: Path) -> dict[str, Any]:
 
 
 @contextmanager
-def _weights_of(path: Path) -> Iterator[None]:
+def weights_of(path: Path) -> Iterator[None]:
     """Name the safetensors file, whatever is wrong with it."""
     try:
         check_size(path, LARGEST_WEIGHTS)
@@ -86,7 +86,7 @@ def _weights_of(path: Path) -> Iterator[None]:
 
 def read_tensors(path: Path) -> dict[str, np.ndarray]:
     """Return the weights in a safetensors file; raises CheckpointError where it is none."""
-    with _weights_of(path):
+    with weights_of(path):
         return dict(load_file(path))
 
 
@@ -96,13 +96,13 @@ def read_shapes(path: Path) -> Shapes:
     Raises:
         CheckpointError: there is no such file, it is none, or too large.
     """
-    with _weights_of(path), safe_open(path, framework="numpy") as file:
+    with weights_of(path), safe_open(path, framework="numpy") as file:
         return {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}
 
 
 def read_metadata(path: Path) -> dict[str, str]:
     """Return what a safetensors file says of itself in words; raises as `read_shapes` does."""
-    with _weights_of(path), safe_open(path, framework="numpy") as file:
+    with weights_of(path), safe_open(path, framework="numpy") as file:
         return dict(file.metadata() or {})
 
 

@@ -212,9 +212,10 @@ def argument(
 ) -> V:
     """Declare a field of a dataclass as an argument; the parameters are those of `Argument`.
 
-    The default of strings is a tuple of them, which may be empty. `names` has its names as choices.
+    The default of strings is a tuple of them, which may be empty. `names` has its names as choices, unless
+    others are given.
     """
-    if names is not None:
+    if names is not None and not choices:
         choices = ("",) * optional + tuple(names)
     described = {
         "description": description,
@@ -229,7 +230,7 @@ def argument(
     return field(default=default, metadata=described)
 
 
-def arguments_of(component: type) -> dict[str, Argument]:
+def arguments_of(component: Any) -> dict[str, Argument]:
     """Return the arguments of a component by name, in the order of its fields; of one without any none."""
     declared = fields(component) if hasattr(component, "__dataclass_fields__") else ()
     return {
@@ -242,20 +243,21 @@ def arguments_of(component: type) -> dict[str, Argument]:
 def arguments_beside(row: Argument, value_of: Callable[[str], Any]) -> Iterator[Argument]:
     """Iterate over the arguments of the component that an argument names, and of those that these name.
 
-    Their names begin as that of the argument does. A component that cannot be imported has none: an error
-    follows when it is made.
+    Their names begin as that of the argument does, or, where that is in no group, with the component's own
+    name. A component that cannot be imported has none: an error follows when it is made.
 
     Args:
         row: whose value is the name of a component.
         value_of: from the name of an argument to its value; of one from this iterator only after its turn.
     """
-    within = row.name.rpartition(".")[0]
+    name = value_of(row.name)
+    within = row.name.rpartition(".")[0] or name
     try:
-        known = arguments_of((row.names or {})[value_of(row.name)])
+        known = arguments_of((row.names or {})[name])
     except Exception:  # noqa: BLE001  another package's module may raise anything; "" names nothing
         return
     for each in known.values():
-        named = replace(each, name=f"{within}.{each.name}" if within else each.name, live=row.live)
+        named = replace(each, name=f"{within}.{each.name}", live=row.live)
         yield named
         if named.names is not None and named.name != row.name:
             yield from arguments_beside(named, value_of)

@@ -6,8 +6,9 @@ from __future__ import annotations
 import numpy as np
 
 from adahi_ros.core.proposal import ActionRange
-from adahi_ros.core.signature import GOAL, OBSERVATION, Feature, Observations, Signature
+from adahi_ros.core.signature import Observations
 from adahi_ros.policies.direct import DirectPolicy
+from adahi_ros.policies.flat_signature import flat_signature
 
 LARGEST = float(np.finfo(np.float32).max)
 
@@ -24,8 +25,7 @@ class AbsentPolicy(DirectPolicy):
     """
 
     def __init__(self, observation_dim: int, goal_dim: int, action_dim: int) -> None:
-        conditions = (Feature(GOAL, goal_dim),) if goal_dim else ()
-        signature = Signature(1, 1, action_dim, (Feature(OBSERVATION, observation_dim),), conditions)
+        signature = flat_signature(1, 1, action_dim, observation_dim, goal_dim)
         most = np.full(action_dim, LARGEST)
         super().__init__(signature, ActionRange(-most, most), np.ones(action_dim), "")
 

@@ -10,13 +10,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from inspect import signature
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from adahi_ros.core.checkpoint_files import CheckpointError, kind_of
 from adahi_ros.core.registry import at_place
 from adahi_ros.core.yaml_files import read_yaml
 from adahi_ros.policies.interface import Policy
 from adahi_ros.policies.registry import BACKENDS, COMPUTE, KINDS, ON_EVERY_BACKEND, POLICIES, VQBET
+
+if TYPE_CHECKING:
+    from adahi_ros.policies.networks.network_checkpoint import NetworkCheckpoint
 
 SESSIONS = {
     "int8": "adahi_ros.policies.networks.onnx_cache:int8_session",
@@ -29,34 +32,30 @@ LEROBOT = "adahi_ros.policies.lerobot.lerobot_vqbet:LeRobotPolicy"
 def _on_backend(path: Path, backend: str, compute: Mapping[str, Any]) -> Policy:
     """Run a checkpoint of ours, or by the backend lerobot a folder of LeRobot's, on torch."""
     if backend in SESSIONS:
-        _told_nothing(compute, f"the backend {backend}, which computes on the CPU; torch takes it")
+        _refuse_given(compute, f"the backend {backend}, which computes on the CPU; torch takes it")
     elif backend == "lerobot" and path.is_dir():
-        return _made(LEROBOT, path, **compute)
+        return cast(Policy, at_place(LEROBOT)(path, **compute))
     kind = kind_of(path) or ""
     if kind in ON_EVERY_BACKEND:
         load, runtime = ON_EVERY_BACKEND[kind]
-        _told_nothing(compute, f"{path}, which runs on {runtime}")
-        return _made(load, path)
-    places = KINDS.get(kind, VQBET)
-    checkpoint = at_place(places.load)(path)
+        _refuse_given(compute, f"{path}, which runs on {runtime}")
+        return cast(Policy, at_place(load)(path))
+    load, make = KINDS.get(kind, VQBET)
+    checkpoint: NetworkCheckpoint[Any] = at_place(load)(path)
     if backend in SESSIONS:
-        return _made(places.onnx, checkpoint, at_place(SESSIONS[backend]))
-    return _made(places.torch, checkpoint, **compute)
+        return cast(Policy, at_place(make)(checkpoint, checkpoint.on_onnx(at_place(SESSIONS[backend]))))
+    run = checkpoint.on_torch(**compute)
+    return cast(Policy, at_place(make)(checkpoint, run, str(run.device)))
 
 
-def _made(place: str, *arguments: object, **compute: Any) -> Policy:
-    policy: Policy = at_place(place)(*arguments, **compute)
-    return policy
-
-
-def _told_nothing(compute: Mapping[str, Any], whose: str) -> None:
-    """Refuse what was told to who does not take it.
+def _refuse_given(compute: Mapping[str, Any], by: str) -> None:
+    """Refuse arguments that are not taken.
 
     Raises:
-        ValueError: something was; names it.
+        ValueError: there is one; names it.
     """
     for name, value in compute.items():
-        raise ValueError(f"{name}: {value!r}, must not be given for {whose}")
+        raise ValueError(f"{name}: {value!r}, must not be given for {by}")
 
 
 DESCRIBED = (".yaml", ".yml")
@@ -120,7 +119,7 @@ def _described(path: Path, compute: Mapping[str, Any]) -> Policy:
         raise CheckpointError(f"{path}: kind: {kind!r}: {type(error).__name__}: {error}") from error
     takes = [name for name in COMPUTE if name in signature(make).parameters]
     others = {name: value for name, value in compute.items() if name not in takes}
-    _told_nothing(others, f"a target of the kind {kind}, which takes {' and '.join(takes) or 'none such'}")
+    _refuse_given(others, f"a target of the kind {kind}, which takes {' and '.join(takes) or 'none such'}")
     try:
         return make(path.parent, **{**values, **compute})
     except Exception as error:  # whatever another package raises as it makes its policy

@@ -16,7 +16,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -28,10 +28,12 @@ from adahi_ros.core.proposal import (
     probabilities_of,
     sample,
 )
+from adahi_ros.core.schema import Schema, Text, above, checked, must, one_of, within
 from adahi_ros.core.signature import Observations
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling
 
+Members = Annotated[list[Text], must("be a list of names of checkpoints")]
 LEAST = 1e-6  # that a weight or a probability counts at least, so that there is always something to divide by
 
 
@@ -71,40 +73,38 @@ FUSIONS: dict[str, tuple[Chosen, Mixed]] = {
 
 
 @dataclass(frozen=True)
-class CommitteeRules:
+class CommitteeRules(Schema):
     """How the members of a committee work together.
 
     Attributes:
         fusion: a key of `FUSIONS`.
-        confidence: members count by it, too; not where one alone is asked.
-        memory: from 0 to 1, what is left of a member's credit from one reply to the next; 0 learns nothing.
-        doubt: between 0 and 1, how likely any code is rejected, or kept, for reasons that have to do with no
-            member; the higher, the slower is learned.
+        confidence: members count by it, too; not where only one is asked.
+        memory: how much of a member's credit remains from one reply to the next; 0 learns nothing.
+        doubt: how likely any code is rejected, or kept, for reasons that have to do with no member; the
+            higher, the slower is learned.
         error: in action scales, how far a member that fits is from the target, of those without codes.
-
-    Raises:
-        ValueError: names field, value and what is allowed.
     """
 
-    fusion: str = "best"
+    fusion: Annotated[str, one_of(FUSIONS)] = "best"
     confidence: bool = True
-    memory: float = 0.98
-    doubt: float = 0.5
-    error: float = 0.5
+    memory: Annotated[float, within(0.0, 1.0)] = 0.98
+    doubt: Annotated[float, must("be a number above 0 and below 1", lambda value: 0.0 < value < 1.0)] = 0.5
+    error: Annotated[float, above(0.0)] = 0.5
 
-    def __post_init__(self) -> None:
-        if self.fusion not in FUSIONS:
-            raise ValueError(f"fusion: {self.fusion!r}, must be one of {', '.join(FUSIONS)}")
-        if not isinstance(self.confidence, bool):
-            raise ValueError(f"confidence: {self.confidence!r}, must be true or false")
-        for name, allowed, holds in (
-            ("memory", "from 0 to 1", lambda value: 0.0 <= value <= 1.0),
-            ("doubt", "above 0 and below 1", lambda value: 0.0 < value < 1.0),
-            ("error", "above 0", lambda value: 0.0 < value < np.inf),
-        ):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not holds(value):
-                raise ValueError(f"{name}: {value!r}, must be a number {allowed}")
+
+@dataclass(frozen=True)
+class _AnyOf:
+    """Actions are sound if any member may propose them: a reply may be close to another member's."""
+
+    members: tuple[Policy, ...]
+
+    def sound(self, actions: np.ndarray) -> np.ndarray:
+        return np.asarray(np.any([member.sound(actions) for member in self.members], axis=0))
+
+    def check(self, actions: np.ndarray) -> None:
+        """Raise the first member's error."""
+        if not self.sound(actions).all():
+            self.members[0].check(actions[~self.sound(actions)])
 
 
 class Committee(Policy):
@@ -129,16 +129,17 @@ class Committee(Policy):
                 ours, theirs = getattr(first, field.name), getattr(alike, field.name)
                 if ours != theirs:
                     raise ValueError(f"members[{number}]: {field.name}: {theirs}, members[0] has {ours}")
-        self.signature = replace(first, parameters=sum(each.signature.parameters for each in members))
-        self.action_scale = members[0].action_scale
         self._chosen, self._mixed = FUSIONS[rules.fusion]
         self._own_draws = max(member.draws for member in members)
-        self.draws = self._own_draws + (rules.fusion == "drawn" and len(members) > 1)
+        signature = replace(first, parameters=sum(each.signature.parameters for each in members))
         named = [*(member.digest for member in members), *map(str, asdict(rules).items())]
-        self.digest = (
-            members[0].digest
-            if len(members) == 1
-            else hashlib.sha256("\n".join(named).encode()).hexdigest()[:16]
+        joint = hashlib.sha256("\n".join(named).encode()).hexdigest()[:16]
+        super().__init__(
+            signature,
+            _AnyOf(self.members),
+            members[0].action_scale,
+            members[0].digest if len(members) == 1 else joint,
+            self._own_draws + (rules.fusion == "drawn" and len(members) > 1),
         )
 
     def opinions(
@@ -202,31 +203,22 @@ class Committee(Policy):
         alike = np.ones((len(draws), len(self.members)))
         return self.fuse(self.opinions(observations, draws, sampling), alike, draws, sampling)
 
-    def sound(self, actions: np.ndarray) -> np.ndarray:
-        """See `Policy.sound`: to any member, for what a reply says may be another's business."""
-        return np.any([member.sound(actions) for member in self.members], axis=0)
 
-    def check(self, actions: np.ndarray) -> None:
-        """See `Policy.check`; the error is the first member's."""
-        if not self.sound(actions).all():
-            self.members[0].check(actions[~self.sound(actions)])
-
-
-def load_committee(folder: Path, /, members: Sequence[str], **rules: Any) -> Committee:
+def load_committee(folder: Path, /, **values: Any) -> Committee:
     """Make a committee of checkpoints, as a YAML file of `kind: committee` describes it.
 
     Args:
         folder: of the file.
-        members: checkpoints beside it, run on ONNX Runtime.
-        rules: of `CommitteeRules`.
+        values: what the file says: `members`, names of checkpoints beside it, which run on ONNX Runtime, and
+            the fields of `CommitteeRules`.
 
     Raises:
         ValueError: names the field, its value and what was allowed.
         CheckpointError: a member cannot be loaded.
     """
-    if not isinstance(members, list) or not all(isinstance(name, str) for name in members):
-        raise ValueError(f"members: {members!r}, must be a list of names of checkpoints")
-    return Committee([load_policy(folder / name, "onnxruntime") for name in members], CommitteeRules(**rules))
+    members = checked(Members, values.pop("members", None), "members")
+    rules = checked(CommitteeRules, values)
+    return Committee([load_policy(folder / name, "onnxruntime") for name in members], rules)
 
 
 def _confidence(distributions: np.ndarray) -> np.ndarray:

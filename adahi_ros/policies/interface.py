@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import hashlib
 import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -56,35 +58,53 @@ class TooManyAtOnceError(TargetUnavailableError):
     """It proposes nothing for so many robots at once, but may for fewer: its memory is full."""
 
 
-class Actor(Protocol):
-    """Says what a robot may do.
+class Checks(Protocol):
+    """Tells actions from faults; see `Actor`."""
+
+    @property
+    def sound(self) -> Callable[[np.ndarray], np.ndarray]: ...
+    @property
+    def check(self) -> Callable[[np.ndarray], None]: ...
+
+
+class Actor:
+    """Knows what a robot may do.
 
     Attributes:
-        signature: what it reads and what it proposes.
-        digest: names its very configuration and weights.
-        action_scale: (A,) float32, standard deviation of the actions that it was trained on.
-        draws: how many uniform draws a proposal takes.
+        sound: returns which of actions (B, T, A) it may propose, (B,) bool.
+        check: raises ValueError for actions (B, T, A) that are not finite, or far from all that it was
+            trained on; names entry, value and what is allowed.
         device: for people, where it computes: such as cuda:0, or the address of its server.
         weights_known: false where its weights are on a server that does not say which they are; then `digest`
             names how it is requested, and no more.
+
+    Args:
+        signature: what it reads and what it proposes.
+        action_range: whose `sound` and `check` it has: an `ActionRange`, or another actor.
+        action_scale: (A,) float32, standard deviation of the actions that it was trained on; the unit of the
+            action deviation.
+        digest: names its exact configuration and weights.
+        draws: how many uniform draws a proposal takes.
     """
 
-    signature: Signature
-    digest: str
-    action_scale: np.ndarray
-    draws: int
+    sound: Callable[[np.ndarray], np.ndarray]
+    check: Callable[[np.ndarray], None]
     device: str = "cpu"
     weights_known: bool = True
 
-    def sound(self, actions: np.ndarray) -> np.ndarray:
-        """Return of which robots it may mean the actions (B, T, A), (B,) bool; see `check`."""
-
-    def check(self, actions: np.ndarray) -> None:
-        """Refuse actions (B, T, A) that nothing it was trained on comes near to.
-
-        Raises:
-            ValueError: one is not finite, or far from all of them; names entry, value and what is allowed.
-        """
+    def __init__(
+        self,
+        signature: Signature,
+        action_range: Checks,
+        action_scale: np.ndarray,
+        digest: str,
+        draws: int = 0,
+    ) -> None:
+        self.signature = signature
+        self.sound, self.check = action_range.sound, action_range.check
+        self.action_scale = action_scale.astype(np.float32)
+        self.digest = digest
+        self.draws = draws
 
 
 def fingerprint_of(actor: Actor) -> str:
@@ -99,9 +119,10 @@ def fingerprint_of(actor: Actor) -> str:
     return actor.digest if same else hashlib.sha256(actor.digest.encode()).hexdigest()[:16]
 
 
-class Policy(Actor, Protocol):
+class Policy(Actor, ABC):
     """Proposes actions by what was observed alone."""
 
+    @abstractmethod
     def propose(
         self, observations: Observations, draws: np.ndarray, sampling: Sampling = AS_TRAINED
     ) -> Proposal:

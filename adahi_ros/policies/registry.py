@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from adahi_ros.core.registry import Registry
 from adahi_ros.policies.interface import Policy
@@ -31,34 +30,18 @@ Those of `COMPUTE` that are arguments of one are also set by the parameters of a
 """
 
 
-@dataclass(frozen=True)
-class Kind:
-    """How a kind of checkpoint becomes a policy; each is a "module:attribute".
-
-    Attributes:
-        load: reads a checkpoint at `DIRECTORY/NAME`.
-        onnx: runs it on ONNX Runtime, with a function that opens exported networks.
-        torch: runs it on torch, with arguments of `OnTorch`.
-    """
-
-    load: str
-    onnx: str
-    torch: str
-
-
-VQBET = Kind(
+VQBET = (
     "adahi_ros.policies.vqbet.vqbet_checkpoint:load_checkpoint",
-    "adahi_ros.policies.vqbet.vqbet_onnx:OnnxPolicy",
-    "adahi_ros.policies.vqbet.vqbet_torch:TorchPolicy",
+    "adahi_ros.policies.vqbet.vqbet_checkpoint:vqbet_policy",
 )
-"""The kind of a checkpoint that names none."""
+"""The kind of a checkpoint that names none; see `KINDS`."""
 KINDS = {
-    "flow": Kind(
+    "flow": (
         "adahi_ros.policies.flow.flow_checkpoint:load_flow",
-        "adahi_ros.policies.flow.flow_onnx:onnx_policy",
-        "adahi_ros.policies.flow.flow_torch:torch_policy",
+        "adahi_ros.policies.flow.flow_policy:FlowPolicy",
     )
 }
+"""Kinds of checkpoints: what reads a `NetworkCheckpoint`, and the policy that takes one with what runs it."""
 ON_EVERY_BACKEND = {
     "corrector": ("adahi_ros.policies.corrector.distilled:load_distilled", "ONNX Runtime"),
     "retrieval": ("adahi_ros.policies.retrieval:load_retrieval", "numpy"),

@@ -14,25 +14,19 @@ import hashlib
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
 import numpy as np
 
-from adahi_ros.core.checkpoint_files import (
-    CheckpointError,
-    check_integers,
-    check_shapes,
-    description_of_kind,
-    read_shapes,
-    read_tensors,
-)
+from adahi_ros.core.checkpoint_files import CheckpointError, Shapes, read_tensors
 from adahi_ros.core.proposal import ActionRange, Proposal
-from adahi_ros.core.signature import GOAL, OBSERVATION, Feature, Observations, Signature
-from adahi_ros.policies.direct import DirectPolicy
-from adahi_ros.policies.interface import AS_TRAINED, Sampling
+from adahi_ros.core.schema import within
+from adahi_ros.core.signature import OBSERVATION, Observations
+from adahi_ros.policies.flat_signature import flat_signature
+from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling
+from adahi_ros.policies.networks.network_checkpoint import NetworkSizes, Size, SizeOrNone, read_network
 
 KIND = "retrieval"
-SIZES = ("observation_dim", "goal_dim", "action_dim", "horizon", "neighbours", "steps")
 NEAREST = 64  # candidates, of which as many are looked at as are of different episodes
 COMPARED = 4  # actions of plans that tell whether neighbours agree: the present one and three more, as HeiSD
 RANGE_MARGIN = 3.0  # in units of the action scale, beyond the demonstrations
@@ -154,7 +148,37 @@ class Index:
         return np.stack([disagreement, np.square(apart[:, 0])], axis=1)
 
 
-class Retrieval(DirectPolicy):
+@dataclass(frozen=True)
+class IndexSizes(NetworkSizes):
+    """Sizes of an index; see `Retrieval`.
+
+    Attributes:
+        steps: of all demonstrations.
+    """
+
+    observation_dim: Size
+    goal_dim: SizeOrNone
+    action_dim: Size
+    horizon: Annotated[int, within(1, LARGEST, "an integer")]
+    neighbours: Annotated[int, within(2, NEAREST, "an integer")]
+    steps: Annotated[int, within(1, LARGEST, "an integer")]
+
+    def shapes(self) -> Shapes:
+        """See `NetworkSizes`."""
+        observed = (self.observation_dim + self.goal_dim,)
+        return {
+            "keys": (self.steps, *observed),
+            "actions": (self.steps, self.action_dim),
+            "last": (self.steps,),
+            "mean": observed,
+            "scale": observed,
+            "action_scale": (self.action_dim,),
+            **dict.fromkeys(("error", "least", "most"), (2,)),
+            "boundary": (1,),
+        }
+
+
+class Retrieval(Policy):
     """A `Policy` that does what was done from the nearest of its index on, and says how sure that is.
 
     Args:
@@ -171,13 +195,8 @@ class Retrieval(DirectPolicy):
         goal_dim = index.keys.shape[1] - observation_dim
         margin = RANGE_MARGIN * index.action_scale
         allowed = ActionRange(index.actions.min(axis=0) - margin, index.actions.max(axis=0) + margin)
-        signature = Signature(
-            history=1,
-            horizon=horizon,
-            action_dim=index.actions.shape[1],
-            features=(Feature(OBSERVATION, observation_dim),),
-            conditions=(Feature(GOAL, goal_dim),) if goal_dim else (),
-        )
+        action_dim = index.actions.shape[1]
+        signature = flat_signature(1, horizon, action_dim, observation_dim, goal_dim)
         super().__init__(signature, allowed, index.action_scale, digest)
         self.index = index
         self._neighbours = neighbours
@@ -193,10 +212,6 @@ class Retrieval(DirectPolicy):
         plans = self.index.plans(rows[:, 0], self.signature.horizon)
         return Proposal(plans, expected_error=np.sqrt(doubt @ self.index.error))
 
-    def act(self, observations: Observations, draws: np.ndarray) -> np.ndarray:
-        """See `DirectPolicy`."""
-        return self.propose(observations, draws).actions
-
 
 def load_retrieval(path: Path) -> Retrieval:
     """Load an index from `DIRECTORY/NAME.json` (or the same path without suffix).
@@ -204,47 +219,18 @@ def load_retrieval(path: Path) -> Retrieval:
     Raises:
         CheckpointError: it is missing or damaged.
     """
-    path, meta = description_of_kind(path, KIND)
-    weights = path.with_suffix(".safetensors")
-    try:
-        config: dict[str, Any] = {size: meta["config"][size] for size in SIZES}
-        check_integers(config, LARGEST)
-        for size, least in {**dict.fromkeys(SIZES, 1), "goal_dim": 0, "neighbours": 2}.items():
-            most = NEAREST if size == "neighbours" else LARGEST
-            if not least <= config[size] <= most:
-                raise ValueError(f"{size}: {config[size]}, must be from {least} to {most}")
-        observed, action = config["observation_dim"] + config["goal_dim"], config["action_dim"]
-        steps = config["steps"]
-        check_shapes(
-            read_shapes(weights),
-            {
-                "keys": (steps, observed),
-                "actions": (steps, action),
-                "last": (steps,),
-                "mean": (observed,),
-                "scale": (observed,),
-                "action_scale": (action,),
-                **dict.fromkeys(("error", "least", "most"), (2,)),
-                "boundary": (1,),
-            },
-        )
-        tensors = read_tensors(weights)
-        index = Index(**{each.name: tensors[each.name] for each in fields(Index)})
-        for name, values in vars(index).items():
-            if not np.isfinite(values).all():
-                raise ValueError(f"{name}: must be finite")
-        if not (
-            (index.scale > 0.0).all() and (index.action_scale > 0.0).all() and (index.error >= 0.0).all()
-        ):
-            raise ValueError("scale, action_scale, error: must be positive, and the last not negative")
-        if index.last.dtype != np.int64 or not _are_ends(index.last):
-            raise ValueError("last: must be the row that each row's episode ends with, an int64")
-    except CheckpointError:
-        raise
-    except (KeyError, TypeError, ValueError) as error:
-        raise CheckpointError(f"{path}: not a whole index of demonstrations ({error})") from None
+    weights, sizes, _ = read_network(path, KIND, IndexSizes, trained=False)
+    tensors = read_tensors(weights)
+    index = Index(**{each.name: tensors[each.name] for each in fields(Index)})
+    for name, values in vars(index).items():
+        if not np.isfinite(values).all():
+            raise CheckpointError(f"{weights}: {name}: must be finite")
+    if not ((index.scale > 0.0).all() and (index.action_scale > 0.0).all() and (index.error >= 0.0).all()):
+        raise CheckpointError(f"{weights}: scale, action_scale: must be positive, and error not negative")
+    if index.last.dtype != np.int64 or not _are_ends(index.last):
+        raise CheckpointError(f"{weights}: last: must be the row that each row's episode ends with, an int64")
     digest = hashlib.sha256(weights.read_bytes()).hexdigest()[:16]
-    return Retrieval(index, config["observation_dim"], config["horizon"], config["neighbours"], digest)
+    return Retrieval(index, sizes.observation_dim, sizes.horizon, sizes.neighbours, digest)
 
 
 def _are_ends(last: np.ndarray) -> bool:

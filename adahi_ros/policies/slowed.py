@@ -25,11 +25,8 @@ class SlowedPolicy(Policy):
         self._policy = policy
         self._added_s = added_s
         self._sleep = sleep
-        self.signature = policy.signature
-        self.digest = policy.digest
         self.weights_known = policy.weights_known
-        self.action_scale = policy.action_scale
-        self.draws = policy.draws
+        super().__init__(policy.signature, policy, policy.action_scale, policy.digest, policy.draws)
 
     def propose(
         self, observations: Observations, draws: np.ndarray, sampling: Sampling = AS_TRAINED
@@ -37,11 +34,3 @@ class SlowedPolicy(Policy):
         """See `Policy`."""
         self._sleep(self._added_s)
         return self._policy.propose(observations, draws, sampling)
-
-    def sound(self, actions: np.ndarray) -> np.ndarray:
-        """See `Actor`."""
-        return self._policy.sound(actions)
-
-    def check(self, actions: np.ndarray) -> None:
-        """See `Actor`."""
-        self._policy.check(actions)

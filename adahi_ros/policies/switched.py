@@ -53,10 +53,7 @@ class SwitchedPolicy(Policy):
             raise ValueError(f"fine_below: {fine_below}, must be from 0 to coarse_above, {coarse_above}")
         self._full, self._light, self._scale = full, light, scale
         self._coarse_above, self._fine_below = coarse_above, fine_below
-        self.signature = full.signature
-        self.digest = full.digest
-        self.action_scale = full.action_scale
-        self.draws = full.draws
+        super().__init__(full.signature, full, full.action_scale, full.digest, full.draws)
 
     def coarse(self, observations: Observations) -> np.ndarray:
         """Return whose motion is coarse, (B,) bool."""
@@ -81,14 +78,6 @@ class SwitchedPolicy(Policy):
             for policy, rows in asked
         ]
         return _side_by_side(made, [rows for _, rows in asked])
-
-    def sound(self, actions: np.ndarray) -> np.ndarray:
-        """See `Actor`."""
-        return self._full.sound(actions)
-
-    def check(self, actions: np.ndarray) -> None:
-        """See `Actor`."""
-        self._full.check(actions)
 
 
 def switched(folder: Path, checkpoint: str, coarse_above: float, fine_below: float) -> SwitchedPolicy:

@@ -4,12 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from adahi_ros.core.registry import Registry
 from adahi_ros.proposers.interface import Proposer
 
-PROPOSERS: Registry[Callable[[Any], Proposer]] = Registry(
+PROPOSERS: Registry[Callable[..., Proposer]] = Registry(
     "adahi_ros.proposers",
     {
         "draft": "adahi_ros.proposers.draft:draft_proposer",
@@ -23,4 +22,8 @@ PROPOSERS: Registry[Callable[[Any], Proposer]] = Registry(
     },
     Proposer,
 )
-"""Made of a draft policy, or of another actor that they need: a corrector, an index, a draft and an index."""
+"""Made of a draft policy, or of another actor that they need: a corrector, an index, a draft and an index.
+
+Those that are dataclasses have arguments, fields made with `argument`: in the robot's node, parameters
+PROPOSER.NAME; in the name of a method, PROPOSER:NAME=VALUE.
+"""

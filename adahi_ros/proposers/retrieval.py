@@ -53,18 +53,8 @@ class DraftAndRetrieval(Actor):
     def __init__(self, draft: Policy, retrieval: Retrieval) -> None:
         self.draft = draft
         self.retrieval = retrieval
-        self.signature = draft.signature
-        self.digest = f"{draft.digest} {retrieval.digest}"
-        self.action_scale = draft.action_scale
-        self.draws = draft.draws
-
-    def sound(self, actions: np.ndarray) -> np.ndarray:
-        """See `Actor.sound`."""
-        return self.draft.sound(actions)
-
-    def check(self, actions: np.ndarray) -> None:
-        """See `Actor.check`."""
-        self.draft.check(actions)
+        digest = f"{draft.digest} {retrieval.digest}"
+        super().__init__(draft.signature, draft, draft.action_scale, digest, draft.draws)
 
 
 class MixtureProposer(Proposer):

@@ -16,6 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
@@ -96,6 +98,7 @@ class Controller:
         execution_horizon: how many actions of a plan are gone by at most; None for all. What lies further
             ahead was planned from an observation that is too old.
         made: who proposes; None makes that of the name.
+        arguments: of the proposer that is made of the name.
     """
 
     def __init__(
@@ -107,6 +110,7 @@ class Controller:
         blend: str = LATEST,
         execution_horizon: int | None = None,
         made: Proposer | None = None,
+        arguments: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         self.policy = policy
         self.config = config
@@ -118,7 +122,7 @@ class Controller:
         self._blend = BLENDS[blend]
         self._execution_horizon = execution_horizon
         self.proposer = proposer
-        self._proposer = PROPOSERS[proposer](policy) if made is None else made
+        self._proposer = PROPOSERS[proposer](policy, **arguments) if made is None else made
         self.drafts = not self._proposer.needs_plan
         self._observes = self._proposer.observes
         self.seen = ObservationBuffer(LONGEST_MEMORY)

@@ -30,11 +30,9 @@ class NearestPlan(Policy):
     def __init__(self, policy: Policy, samples: int) -> None:
         if samples < 1:
             raise ValueError(f"samples: {samples}, must be at least 1")
-        self.signature = policy.signature
-        self.digest = policy.digest
         self.weights_known = policy.weights_known
-        self.action_scale = policy.action_scale
-        self.draws = samples * policy.draws
+        draws = samples * policy.draws
+        super().__init__(policy.signature, policy, policy.action_scale, policy.digest, draws)
         self._policy = policy
         self._samples = samples
 
@@ -53,11 +51,3 @@ class NearestPlan(Policy):
         distance = np.where(np.isnan(committed)[:, None], 0.0, apart**2).sum(axis=(2, 3))
         nearest = np.where(np.isnan(distance), np.inf, distance).argmin(axis=1)
         return Proposal(plans[np.arange(batch), nearest])
-
-    def sound(self, actions: np.ndarray) -> np.ndarray:
-        """See `Actor`."""
-        return self._policy.sound(actions)
-
-    def check(self, actions: np.ndarray) -> None:
-        """See `Actor`."""
-        self._policy.check(actions)

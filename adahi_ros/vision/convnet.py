@@ -62,11 +62,17 @@ class KeypointNet(nn.Module):
         y = torch.linspace(-1.0, 1.0, rows).repeat_interleave(columns)
         self.register_buffer("grid", torch.stack([x, y], dim=1), persistent=False)
 
-    def forward(self, images: Tensor) -> Tensor:
-        frames = images.permute(0, 3, 1, 2).float() / 127.5 - 1.0
-        maps: Tensor = self.maps(frames)
+    def maps_of(self, images: Tensor) -> Tensor:
+        """Return the maps (B, K, rows, columns) of frames."""
+        maps: Tensor = self.maps(images.permute(0, 3, 1, 2).float() / 127.5 - 1.0)
+        return maps
+
+    def attention(self, maps: Tensor) -> Tensor:
+        """Return where each keypoint looks, (B, K, rows * columns), of maps."""
         sharpness: Tensor = self.sharpness
         if self.normalised:
             maps, sharpness = F.instance_norm(maps), SHARPNESS * sharpness.exp()
-        attention = (sharpness * maps.flatten(2)).softmax(-1)
-        return (attention @ self.grid).flatten(1)
+        return (sharpness * maps.flatten(2)).softmax(-1)
+
+    def forward(self, images: Tensor) -> Tensor:
+        return (self.attention(self.maps_of(images)) @ self.grid).flatten(1)

@@ -7,8 +7,6 @@ they were made, and `NAME.onnx`, the network that runs, whose hash the JSON has.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +16,7 @@ import onnxruntime as ort
 
 from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.core.files import LARGEST_WEIGHTS, parse_json, read_bytes, save_json
+from adahi_ros.policies.networks.network_checkpoint import network_digest
 from adahi_ros.policies.networks.onnx_files import DIGEST, session_of
 
 FORMAT = 1
@@ -56,9 +55,7 @@ class EncoderFiles:
 
     def digest(self) -> str:
         """Return 16 hexadecimal digits of the SHA-256 of the network: its configuration and weights."""
-        config = json.dumps(self.config, sort_keys=True).encode()
-        weights = read_bytes(self.weights, LARGEST_WEIGHTS)
-        return hashlib.sha256(config + weights).hexdigest()[:16]
+        return network_digest(self.config, read_bytes(self.weights, LARGEST_WEIGHTS))
 
     def save_description(self) -> None:
         """Write the JSON file."""

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from adahi_ros.policies.networks.onnx_export import write_onnx
-from adahi_ros.vision.convnet import SHARPNESS, KeypointNet
+from adahi_ros.vision.convnet import KeypointNet
 from adahi_ros.vision.encoder import EncoderFiles
 from adahi_ros.vision.encoder_export import make_network
 from adahi_ros.vision.resnet import load_weights
@@ -19,11 +19,10 @@ from adahi_ros.vision.resnet import load_weights
 class _Maps(nn.Module):
     def __init__(self, network: KeypointNet) -> None:
         super().__init__()
-        self.maps = network.maps
+        self.network = network
 
     def forward(self, images: Tensor) -> Tensor:
-        maps: Tensor = self.maps(images.permute(0, 3, 1, 2).float() / 127.5 - 1.0)
-        return maps
+        return self.network.maps_of(images)
 
 
 class _Head(nn.Module):
@@ -35,13 +34,9 @@ class _Head(nn.Module):
         self.cells = cells
 
     def forward(self, maps: Tensor) -> tuple[Tensor, Tensor]:
-        network = self.network
-        sharpness: Tensor = network.sharpness
-        if network.normalised:
-            maps, sharpness = F.instance_norm(maps), SHARPNESS * sharpness.exp()
-        attention = (sharpness * maps.flatten(2)).softmax(-1)
+        attention = self.network.attention(maps)
         looked = F.avg_pool2d(attention.unflatten(-1, maps.shape[2:]), self.cells) * self.cells**2
-        return (attention @ network.grid).flatten(1), looked
+        return (attention @ self.network.grid).flatten(1), looked
 
 
 def _network(files: EncoderFiles) -> KeypointNet:

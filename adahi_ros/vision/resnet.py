@@ -11,36 +11,18 @@ from importlib import import_module
 from pathlib import Path
 
 import torch
-import torch.nn.functional as F
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from adahi_ros.core.checkpoint_files import UNREADABLE
 from adahi_ros.core.files import LARGEST_WEIGHTS, check_size
+from adahi_ros.policies.networks.resnet import BLOCKS, resnet_layers
 
 HUB = "hf://"
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_SCALE = (0.229, 0.224, 0.225)
+LAYERS = ("conv1", "bn1", "relu", "maxpool", "layer1", "layer2", "layer3", "layer4")
 CLASSIFIER = ("fc.weight", "fc.bias")  # the features are what comes before
-
-
-class _BasicBlock(nn.Module):
-    def __init__(self, fan_in: int, fan_out: int, stride: int) -> None:
-        super().__init__()
-        self.conv1 = nn.Conv2d(fan_in, fan_out, 3, stride, padding=1, bias=False)
-        self.bn1 = nn.BatchNorm2d(fan_out)
-        self.conv2 = nn.Conv2d(fan_out, fan_out, 3, padding=1, bias=False)
-        self.bn2 = nn.BatchNorm2d(fan_out)
-        self.downsample = None
-        if stride != 1 or fan_in != fan_out:
-            self.downsample = nn.Sequential(
-                nn.Conv2d(fan_in, fan_out, 1, stride, bias=False), nn.BatchNorm2d(fan_out)
-            )
-
-    def forward(self, maps: Tensor) -> Tensor:
-        past = maps if self.downsample is None else self.downsample(maps)
-        maps = self.bn2(self.conv2(F.relu(self.bn1(self.conv1(maps)))))
-        return F.relu(maps + past)
 
 
 class ResNet18(nn.Module):
@@ -56,19 +38,15 @@ class ResNet18(nn.Module):
     def __init__(self, image_size: tuple[int, int]) -> None:
         super().__init__()
         self.features = 512
-        self.conv1 = nn.Conv2d(3, 64, 7, stride=2, padding=3, bias=False)
-        self.bn1 = nn.BatchNorm2d(64)
-        self.layer1 = nn.Sequential(_BasicBlock(64, 64, 1), _BasicBlock(64, 64, 1))
-        self.layer2 = nn.Sequential(_BasicBlock(64, 128, 2), _BasicBlock(128, 128, 1))
-        self.layer3 = nn.Sequential(_BasicBlock(128, 256, 2), _BasicBlock(256, 256, 1))
-        self.layer4 = nn.Sequential(_BasicBlock(256, 512, 2), _BasicBlock(512, 512, 1))
+        for name, layer in zip(LAYERS, resnet_layers(BLOCKS["resnet18"], nn.BatchNorm2d), strict=True):
+            self.add_module(name, layer)
         self.register_buffer("mean", torch.tensor(IMAGENET_MEAN)[:, None, None], persistent=False)
         self.register_buffer("scale", torch.tensor(IMAGENET_SCALE)[:, None, None], persistent=False)
 
     def forward(self, images: Tensor) -> Tensor:
-        frames = (images.permute(0, 3, 1, 2).float() / 255.0 - self.mean) / self.scale
-        maps = F.max_pool2d(F.relu(self.bn1(self.conv1(frames))), 3, stride=2, padding=1)
-        maps = self.layer4(self.layer3(self.layer2(self.layer1(maps))))
+        maps = (images.permute(0, 3, 1, 2).float() / 255.0 - self.mean) / self.scale
+        for name in LAYERS:
+            maps = self.get_submodule(name)(maps)
         return maps.mean(dim=(2, 3))
 
 

@@ -211,12 +211,14 @@ def test_a_bag_that_was_changed_is_planned_anew(
 
 def test_what_a_target_may_not_mean_is_left_out(dataset: BagDataset, asked: Asked, tmp_path: Path) -> None:
     policy = Seeing(Path())
-    policy._range = ActionRange(np.full(2, -0.5), np.full(2, 1e3))
+    allowed = ActionRange(np.full(2, -0.5), np.full(2, 1e3))
+    policy.sound, policy.check = allowed.sound, allowed.check
     planned = plan_bags(policy, dataset, asked, tmp_path)
     assert 0 < planned.left_out < len(dataset.stamps_ns)
     assert len(planned.plans) == len(planned.data.observations) == len(dataset.stamps_ns) - planned.left_out
     assert planned.plans.min() >= -0.5
-    policy._range = ActionRange(np.full(2, 1e3), np.full(2, 1e4))
+    allowed = ActionRange(np.full(2, 1e3), np.full(2, 1e4))
+    policy.sound, policy.check = allowed.sound, allowed.check
     with pytest.raises(ValueError, match=r"^action\[0\]: .*, must be from 1000 to 1e\+04$"):
         plan_bags(policy, dataset, asked, tmp_path)
 

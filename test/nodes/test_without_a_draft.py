@@ -17,8 +17,9 @@ from adahi_ros.lab.training.corrector_training import save_corrector
 from adahi_ros.nodes.common.parameters import ParameterError
 from adahi_ros.nodes.robot.draft_policy_parameters import DraftPolicyParameters
 from adahi_ros.nodes.robot.draft_policy_parts import controller_of, policy_and_contract
+from adahi_ros.policies.corrector.corrector_checkpoint import CorrectorConfig
 from adahi_ros.policies.corrector.corrector_features import FeatureScales
-from adahi_ros.policies.corrector.corrector_network import CorrectorConfig, CorrectorNetwork
+from adahi_ros.policies.corrector.corrector_network import CorrectorNetwork
 
 JOINTS = ("left_joint", "right_joint")
 

@@ -15,15 +15,11 @@ import torch
 
 from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.policies.backends import load_policy
-from adahi_ros.policies.flow.flow_network import FlowConfig, FlowNetwork
-from adahi_ros.policies.flow.flow_torch import save_flow
 from adahi_ros.policies.interface import Policy
-from adahi_ros.policies.networks import computing
+from adahi_ros.policies.networks import computing, onnx_export
 from adahi_ros.policies.networks.onnx_cache import cache_folder
 from adahi_ros.policies.networks.onnx_files import DIGEST, note_hash
-from adahi_ros.policies.networks.transformer import InputMoments
 from adahi_ros.policies.registry import DTYPES, POLICIES
-from adahi_ros.policies.vqbet import vqbet_export as onnx_export
 from adahi_ros.policies.vqbet.vqbet_checkpoint import Checkpoint, load_checkpoint
 
 ROOT = Path(__file__).parents[2]
@@ -156,7 +152,7 @@ def test_where_it_cannot_be_exported_the_message_says_what_to_do(
     checkpoints: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setitem(sys.modules, "adahi_ros.policies.vqbet.vqbet_export", None)
+    monkeypatch.setitem(sys.modules, "adahi_ros.policies.networks.onnx_export", None)
     with pytest.raises(
         CheckpointError, match=r"draft\.safetensors: not exported .* choose the torch backend"
     ):
@@ -172,30 +168,17 @@ def test_a_file_that_is_named_in_full_is_the_one_that_is_looked_for(name: str, t
         load_policy(tmp_path / name, "torch")
 
 
-@pytest.fixture
-def of_each_kind(make_checkpoints: Callable[..., Path], tmp_path: Path) -> dict[str, Path]:
-    """Checkpoints of ours, by kind: of drawn weights."""
-    config = FlowConfig(6, 0, 2, 3, 4, width=8, layers=1, heads=2, head_width=8, head_layers=1, steps=2)
-    torch.manual_seed(0)
-    moments = InputMoments(torch.zeros(6), torch.ones(6), torch.zeros(0), torch.ones(0))
-    ends = torch.full((2,), 9.0)
-    network = FlowNetwork(config, moments, torch.zeros(2), torch.ones(2), -ends, ends)
-    torch.nn.init.normal_(network.velocity_out.weight)
-    save_flow(tmp_path, "plans", network, {})
-    return {"vqbet": make_checkpoints(*WITH_GOAL) / "target", "flow": tmp_path / "plans"}
-
-
 def proposed(policy: Policy) -> np.ndarray:
     """What decides about a proposal to nothing, with the draws of a third."""
     proposal = policy.propose(policy.signature.nothing(), np.full((1, policy.draws), 1 / 3))
     return proposal.actions if proposal.distribution is None else policy.predict(*inputs(1, 2)).logits
 
 
-@pytest.mark.parametrize("kind", ["vqbet", "flow"])
+@pytest.mark.parametrize("kind", ["target", "flow"])
 def test_half_precision_is_near_and_what_is_said_by_default_changes_no_bit(
-    of_each_kind: dict[str, Path], kind: str
+    of_each_kind: Path, kind: str
 ) -> None:
-    path = of_each_kind[kind]
+    path = of_each_kind / kind
     whole = proposed(load_policy(path, "torch"))
     assert tuple(computing.DTYPES) == DTYPES
     same = proposed(load_policy(path, "torch", device="cpu", dtype="float32"))
@@ -205,15 +188,15 @@ def test_half_precision_is_near_and_what_is_said_by_default_changes_no_bit(
     assert 0 < np.abs(half - whole).max() < 0.1 * np.abs(whole).max()
 
 
-@pytest.mark.parametrize("kind", ["vqbet", "flow"])
+@pytest.mark.parametrize("kind", ["target", "flow"])
 def test_the_network_is_compiled_where_that_is_asked_for(
-    of_each_kind: dict[str, Path], kind: str, monkeypatch: pytest.MonkeyPatch
+    of_each_kind: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     compiled: list[torch.nn.Module] = []
     monkeypatch.setattr(torch.nn.Module, "compile", lambda network: compiled.append(network))
-    assert load_policy(of_each_kind[kind], "torch", device="auto").device in ("cpu", "cuda")
+    assert load_policy(of_each_kind / kind, "torch", device="auto").device in ("cpu", "cuda")
     assert not compiled
-    load_policy(of_each_kind[kind], "torch", compile=True)
+    load_policy(of_each_kind / kind, "torch", compile=True)
     assert len(compiled) == 1
 
 

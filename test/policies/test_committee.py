@@ -11,6 +11,7 @@ import pytest
 
 from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.core.proposal import probabilities_of
+from adahi_ros.core.schema import checked
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.committee import FUSIONS, Committee, CommitteeRules
 from adahi_ros.policies.interface import AS_TRAINED, Sampling
@@ -117,7 +118,7 @@ def test_members_must_read_and_propose_the_same() -> None:
 )
 def test_rules_out_of_range_are_refused(name: str, value: Any) -> None:
     with pytest.raises(ValueError, match=f"{name}: {value!r}, must be"):
-        CommitteeRules(**{name: value})
+        checked(CommitteeRules, {name: value})
 
 
 def test_a_file_names_its_members(tmp_path: Path) -> None:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +19,7 @@ from adahi_ros.lab.training.corrector_training import running, save_corrector, s
 from adahi_ros.lab.training.fitting import FitConfig, Run
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.corrector.corrector import RANGE_MARGIN, Corrector
-from adahi_ros.policies.corrector.corrector_checkpoint import load_corrector
+from adahi_ros.policies.corrector.corrector_checkpoint import CorrectorConfig, load_corrector
 from adahi_ros.policies.corrector.corrector_features import (
     AHEAD,
     FeatureScales,
@@ -31,11 +29,9 @@ from adahi_ros.policies.corrector.corrector_features import (
 )
 from adahi_ros.policies.corrector.corrector_network import (
     LOG_VARIANCE,
-    CorrectorConfig,
     corrector_loss,
     weights_count,
 )
-from test.policies.damage import change, edit, resize
 
 OBS, G, A, T, B = 6, 2, 2, 5, 4
 CONFIG = CorrectorConfig(OBS, G, A, T, hidden=8)
@@ -66,12 +62,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory, demonstrations: Callable[[i
     action_range = (data.actions.min(axis=0), data.actions.max(axis=0))
     save_corrector(folder, "corrector", network, CONFIG, scales_of(data, True), action_range, {"steps": 20})
     return folder
-
-
-@pytest.fixture
-def copy(folder: Path, tmp_path: Path) -> Path:
-    """A copy to damage."""
-    return Path(shutil.copytree(folder, tmp_path / "corrector"))
 
 
 def test_features_are_as_many_as_are_counted(view: PlanView, scales: FeatureScales) -> None:
@@ -260,75 +250,6 @@ def test_a_correction_is_in_action_scales_and_far_from_all_is_no_action(folder: 
     assert corrector.sound(actions).tolist() == [True, False, False]
     with pytest.raises(ValueError, match=r"action\[0\]: .*, must be from"):
         corrector.check(actions)
-
-
-@pytest.mark.parametrize(
-    ("suffix", "damage", "message"),
-    [
-        ("json", Path.unlink, "no such checkpoint"),
-        ("json", lambda path: path.write_text("{"), "not JSON"),
-        ("json", lambda path: edit(path, format=2), "format: must be 1"),
-        ("json", lambda path: edit(path, kind="flow"), "kind: 'flow', must be 'corrector'"),
-        ("json", lambda path: edit(path, config=None), "not a whole description of a corrector"),
-        (
-            "json",
-            lambda path: edit(path, config={"hidden": 8}),
-            "not a whole description .*'observation_dim'",
-        ),
-        ("json", lambda path: edit(path, parameters=None), "parameters: None, must be an integer"),
-        ("json", lambda path: resize(path, horizon=0), "horizon: 0, must be at least 1"),
-        ("json", lambda path: resize(path, hidden=0), "hidden: 0, must be at least 1"),
-        ("json", lambda path: resize(path, hidden=2**30), "hidden: .*, must be an integer from 0 to 4096"),
-        ("json", lambda path: resize(path, goal_dim=-1), "goal_dim: -1, must be an integer from 0"),
-        ("json", lambda path: resize(path, action_dim=2.0), "action_dim: 2.0, must be an integer from 0"),
-        ("safetensors", Path.unlink, "no such checkpoint"),
-        ("safetensors", lambda path: path.write_bytes(b""), "not a safetensors file"),
-        ("safetensors", lambda path: path.write_bytes(path.read_bytes()[:-40]), "not a safetensors file"),
-        ("safetensors", lambda path: change(path, "mean", None), "mean: of shape None"),
-        ("safetensors", lambda path: change(path, "std", None), "std: of shape None"),
-        ("safetensors", lambda path: change(path, "layers.2.weight", None), "layers.2.weight: of shape None"),
-        ("safetensors", lambda path: change(path, "goal_scale", None), "goal_scale: of shape None"),
-        ("safetensors", lambda path: change(path, "change_scale", np.nan), "change_scale: must be finite"),
-        ("safetensors", lambda path: change(path, "action_scale", 0.0), "action_scale: must be .* positive"),
-        ("safetensors", lambda path: change(path, "observation_mean", np.inf), "observation_mean: must be"),
-        ("safetensors", lambda path: change(path, "action_low", np.nan), "action_low: must be finite"),
-        ("safetensors", lambda path: change(path, "action_high", np.nan), "action_high: must be finite"),
-    ],
-)
-def test_a_damaged_checkpoint_is_refused_by_file_and_field(
-    copy: Path, suffix: str, damage: Callable[[Path], Any], message: str
-) -> None:
-    path = copy / f"corrector.{suffix}"
-    damage(path)
-    with pytest.raises(CheckpointError, match=re.escape(f"{path}: ") + "(?s:.*)" + message):
-        load_corrector(copy / "corrector")
-
-
-@pytest.mark.parametrize(
-    ("changes", "tensor"),
-    [
-        ({"observation_dim": 7}, "mean"),
-        ({"goal_dim": 0}, "mean"),
-        ({"action_dim": 3}, "mean"),
-        ({"hidden": 4096}, "layers.0.weight"),
-    ],
-)
-def test_sizes_are_compared_with_the_weights(copy: Path, changes: dict[str, int], tensor: str) -> None:
-    resize(copy / "corrector.json", **changes)
-    with pytest.raises(CheckpointError, match=rf"corrector\.safetensors: {re.escape(tensor)}: of shape"):
-        load_corrector(copy / "corrector")
-
-
-def test_weights_that_do_not_fit_are_found_before_they_are_exported(copy: Path) -> None:
-    change(copy / "corrector.safetensors", "layers.4.bias", None)
-    with pytest.raises(CheckpointError, match=r"corrector\.safetensors: .*layers\.4\.bias"):
-        Corrector(load_corrector(copy / "corrector"))
-
-
-@pytest.mark.parametrize("name", ["observation_dim", "action_dim", "horizon", "hidden"])
-def test_sizes_out_of_range_are_refused(name: str) -> None:
-    with pytest.raises(ValueError, match=f"corrector.{name}: 0, must be at least 1"):
-        replace(CONFIG, **{name: 0})
 
 
 def test_without_a_plan_nothing_of_it_is_read(view: PlanView, scales: FeatureScales) -> None:

@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-import re
-import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.core.signature import GOAL, OBSERVATION, Feature, Observations
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.lab.training.fitting import FitConfig, Run
 from adahi_ros.lab.training.flow_training import train_flow
 from adahi_ros.policies.backends import load_policy
-from adahi_ros.policies.flow import flow_torch as torch_backend
 from adahi_ros.policies.flow.flow_checkpoint import load_flow
-from adahi_ros.policies.flow.flow_network import FlowConfig
 from adahi_ros.policies.flow.flow_policy import RANGE_MARGIN, FlowPolicy, normal
-from adahi_ros.policies.flow.flow_torch import load_network, save_flow, torch_policy
+from adahi_ros.policies.flow.flow_torch import load_network, save_flow
 from adahi_ros.policies.interface import Sampling
-from test.policies.damage import change, edit, resize
 
 SIZE = {"width": 8, "layers": 1, "heads": 2, "head_width": 16, "head_layers": 1, "steps": 2}
 HORIZON, WINDOW, BATCH = 3, 2, 7
@@ -39,12 +32,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory, demonstrations: Callable[[i
         network, _ = train_flow(demonstrations(goal_dim), WINDOW, size, FitConfig(20, 32, warmup=0), Run(1))
         save_flow(folder, name, network, {"steps": 20})
     return folder
-
-
-@pytest.fixture
-def copy(folder: Path, tmp_path: Path) -> Path:
-    """A copy to damage."""
-    return Path(shutil.copytree(folder, tmp_path / "flows"))
 
 
 def seen(policy: FlowPolicy, batch: int = BATCH) -> tuple[Observations, np.ndarray]:
@@ -169,7 +156,7 @@ def test_of_two_ways_a_plan_goes_one_from_beginning_to_end(tmp_path: Path) -> No
     network, losses = train_flow(two_ways(), 1, size, FitConfig(250, 128, 5e-3), Run(4))
     assert np.mean(losses[-20:]) < 0.5 * np.mean(losses[:5])
     save_flow(tmp_path, "target", network, {})
-    policy = torch_policy(load_flow(tmp_path / "target"))
+    policy = load_policy(tmp_path / "target", "torch")
     draws = np.random.default_rng(1).random((400, policy.draws))
     plans = policy.propose(policy.signature.nothing(400), draws).actions[..., 0]
     coherent = (plans > 0.0).all(axis=1) | (plans < 0.0).all(axis=1)
@@ -182,7 +169,7 @@ def test_a_plan_goes_on_the_way_that_a_robot_has_committed_to(tmp_path: Path) ->
     size = {**SIZE, "horizon": 4, "head_width": 32, "steps": 8}
     network, _ = train_flow(two_ways(), 1, size, FitConfig(250, 128, 5e-3), Run(4))
     save_flow(tmp_path, "target", network, {})
-    policy = torch_policy(load_flow(tmp_path / "target"))
+    policy = load_policy(tmp_path / "target", "torch")
     draws = np.random.default_rng(1).random((400, policy.draws))
     for way in (-1.0, 1.0):
         agreed = []
@@ -245,99 +232,3 @@ def test_what_is_far_from_every_demonstration_is_no_action(folder: Path) -> None
     for row, message in ((2, r"action\[0\]: nan, must be from"), (3, r"action\[0\]: .*, must be from")):
         with pytest.raises(ValueError, match=message):
             policy.check(actions[row : row + 1])
-
-
-@pytest.mark.parametrize(
-    ("name", "damage", "message"),
-    [
-        ("told.json", Path.unlink, "no such checkpoint"),
-        ("told.json", lambda path: path.write_text("{"), "not JSON"),
-        ("told.json", lambda path: edit(path, format=2), "format: must be 1"),
-        ("told.json", lambda path: edit(path, kind="diffusion"), "kind: 'diffusion', must be"),
-        ("told.json", lambda path: edit(path, config=None), "not a whole description"),
-        ("told.json", lambda path: edit(path, config={"width": 8}), "not a whole description .*dim"),
-        ("told.json", lambda path: edit(path, parameters=-1), "parameters: -1, must be an integer from 0"),
-        ("told.json", lambda path: resize(path, depth=2), "depth: unknown"),
-        ("told.json", lambda path: resize(path, noise=-0.1), "noise: -0.1, must be a number from 0 to 10"),
-        ("told.json", lambda path: resize(path, noise=True), "noise: True, must be a number from 0 to 10"),
-        ("told.json", lambda path: resize(path, noise="1"), "noise: '1', must be a number from 0 to 10"),
-        ("told.json", lambda path: resize(path, width=8.0), "width: 8.0, must be an integer from 0"),
-        (
-            "told.json",
-            lambda path: resize(path, steps=1001),
-            "steps: 1001, must be an integer from 0 to 1000",
-        ),
-        ("told.json", lambda path: resize(path, horizon=4097), "horizon: 4097, must be .* from 0 to 4096"),
-        ("told.json", lambda path: resize(path, goal_dim=-1), "goal_dim: -1, must be an integer from 0"),
-        ("told.safetensors", Path.unlink, "no such checkpoint"),
-        ("told.safetensors", lambda path: path.write_bytes(b""), "not a safetensors file"),
-        ("told.safetensors", lambda path: path.write_bytes(path.read_bytes()[:-40]), "not a safetensors"),
-        ("told.safetensors", lambda path: change(path, "position", None), "position"),
-        ("told.safetensors", lambda path: change(path, "goal_mean", None), "goal_mean"),
-        ("told.safetensors", lambda path: change(path, "condition_in.bias", None), "condition_in.bias"),
-        ("told.safetensors", lambda path: change(path, "action_low", None), "action_low"),
-        ("told.safetensors", lambda path: change(path, "action_scale", np.nan), "action_scale"),
-        ("told.safetensors", lambda path: change(path, "action_scale", 0.0), "action_scale"),
-        ("told.safetensors", lambda path: change(path, "action_high", np.inf), "action_high"),
-        ("told.safetensors", lambda path: change(path, "action_high", -9.0), "action_high"),
-    ],
-)
-@pytest.mark.parametrize("backend", ["torch", "onnxruntime"])
-def test_a_damaged_checkpoint_is_refused_by_file_and_field(
-    copy: Path, name: str, damage: Callable[[Path], Any], message: str, backend: str
-) -> None:
-    damage(copy / name)
-    with pytest.raises(CheckpointError, match=re.escape(f"{copy / name}: ") + "(?s:.*)" + message):
-        load_policy(copy / "told", backend)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"layers": 8000}, "layers: 8000, must be 1, as many as there are"),
-        ({"head_layers": 0}, "head_layers: 0, must be 1, as many as there are"),
-        ({"width": 100_000, "heads": 1}, r"observation_in.weight: of shape .*, must be \(100000, 6\)"),
-        ({"head_width": 2**30}, "velocity_blocks.0.film.weight: of shape"),
-        ({"observation_dim": 2**30}, "observation_in.weight: of shape"),
-        ({"goal_dim": 0}, "goal_mean: of shape"),
-        ({"action_dim": 3}, "action_mean: of shape"),
-        ({"window_length": 4000}, "position: of shape"),
-        ({"horizon": 4000}, "plan_in.weight: of shape"),
-        ({"horizon": 0}, "plan_in.weight: of shape"),
-        ({"heads": 3}, "policy.width: 8, must be a multiple of heads = 3"),
-        ({"steps": 0}, "policy.steps: 0, must be from 1 to 1000"),
-    ],
-)
-@pytest.mark.parametrize("backend", ["torch", "onnxruntime"])
-def test_sizes_are_compared_with_the_weights_before_anything_is_made(
-    copy: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], message: str, backend: str
-) -> None:
-    monkeypatch.setattr(torch_backend, "FlowNetwork", None)
-    resize(copy / "told.json", **changes)
-    with pytest.raises(
-        CheckpointError, match=re.escape(str(copy / "told.safetensors")) + "(?s:.*)" + message
-    ):
-        load_policy(copy / "told", backend)
-
-
-def test_a_checkpoint_of_another_kind_is_told_by_its_name(checkpoints: Path) -> None:
-    with pytest.raises(CheckpointError, match=re.escape("draft.json: kind: 'vqbet', must be 'flow'")):
-        load_flow(checkpoints / "draft")
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"horizon": 0}, "policy.horizon: 0, must be"),
-        ({"steps": 0}, "policy.steps: 0, must be"),
-        ({"noise": -1.0}, "policy.noise: -1.0, must be"),
-        ({"noise": np.nan}, "policy.noise: nan, must be"),
-        ({"noise": 11.0}, "policy.noise: 11.0, must be from 0 to 10"),
-        ({"horizon": 4097}, "policy.horizon: 4097, must be from 1 to 4096"),
-        ({"steps": 1001}, "policy.steps: 1001, must be from 1 to 1000"),
-        ({"width": 6, "heads": 4}, "policy.width: 6, must be a multiple of heads = 4"),
-    ],
-)
-def test_sizes_out_of_range_are_refused(changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(message)):
-        FlowConfig(6, 2, 2, 3, **changes)

@@ -74,7 +74,7 @@ def test_a_policy_says_what_lerobot_says(variant: str, monkeypatch: pytest.Monke
     assert np.ptp(theirs["logits"]) > 1.0
     np.testing.assert_allclose(predicted.logits, theirs["logits"], rtol=0, atol=LIMIT)
     codes = theirs["codes"]
-    if policy.sizes.codebooks == 1:
+    if policy.decoder.codebooks == 1:
         codes = codes[:, :1] * CODES + codes[:, 1:]
     actions = policy.decoder.decode(codes) + predicted.offset_at(codes)
     np.testing.assert_allclose(actions, theirs["actions"], rtol=0, atol=LIMIT)
@@ -109,10 +109,11 @@ def test_the_encoder_is_written_and_runs_as_every_other(whole: Callable[[str], P
 
 @pytest.mark.parametrize(("variant", "codes"), [("parallel", (2, CODES)), ("sequential", (1, CODES**2))])
 def test_sizes_are_those_of_the_config(variant: str, codes: tuple[int, int]) -> None:
-    sizes = LeRobotPolicy(DATA / variant).sizes
-    assert (sizes.codebooks, sizes.codebook_size) == codes
-    assert (sizes.window_length, sizes.observation_dim, sizes.goal_dim) == (3, 4 + 6, 0)
-    assert (sizes.chunk_length, sizes.action_dim) == (2, 3)
+    sizes = LeRobotPolicy(DATA / variant).signature
+    assert sizes.codes is not None
+    assert (sizes.codes.codebooks, sizes.codes.codebook_size) == codes
+    assert (sizes.history, sizes.observation_dim, sizes.goal_dim) == (3, 4 + 6, 0)
+    assert (sizes.horizon, sizes.action_dim) == (2, 3)
 
 
 def test_where_one_code_is_drawn_after_the_other_a_pair_is_one_code() -> None:

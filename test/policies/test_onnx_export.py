@@ -8,9 +8,9 @@ import onnx
 import pytest
 
 from adahi_ros.core.assets import asset
+from adahi_ros.policies.networks.onnx_export import export
 from adahi_ros.policies.networks.onnx_files import DIGEST, noted_hash
 from adahi_ros.policies.vqbet.vqbet_checkpoint import load_checkpoint
-from adahi_ros.policies.vqbet.vqbet_export import export
 
 ROOT = Path(__file__).parents[2]
 SHIPPED = sorted(path.relative_to(asset("checkpoints")) for path in asset("checkpoints").rglob("*.onnx"))

@@ -142,7 +142,7 @@ def test_it_is_a_policy_like_any_other(tmp_path: Path) -> None:
         ("last", lambda values: values[::-1].copy(), "last: must be the row"),
         ("last", lambda values: values + 1, "last: must be the row"),
         ("keys", lambda values: values * np.float32(np.nan), "keys: must be finite"),
-        ("scale", lambda values: values * 0.0, "scale, action_scale, error: must be positive"),
+        ("scale", lambda values: values * 0.0, "scale, action_scale: must be positive"),
         ("keys", lambda values: values[1:], "keys: of shape"),
     ],
 )

@@ -10,7 +10,8 @@ import torch
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.lab.training.fitting import FitConfig, Run
 from adahi_ros.lab.training.vqbet_training import train_tokenizer
-from adahi_ros.policies.vqbet.tokenizer import ActionTokenizer, TokenizerConfig
+from adahi_ros.policies.vqbet.tokenizer import ActionTokenizer
+from adahi_ros.policies.vqbet.vqbet_sizes import TokenizerConfig
 
 
 @pytest.fixture(scope="module")
@@ -72,17 +73,3 @@ def test_encoding_leaves_the_codebooks_alone(tokenizer: ActionTokenizer, actions
     assert torch.equal(tokenizer.encode(actions[5:6]), first[5:6])
     assert tokenizer.freeze().fingerprint == before
     assert not any(weight.requires_grad for weight in tokenizer.parameters())
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"action_dim": 0}, "tokenizer.action_dim: 0, must be at least 1"),
-        ({"chunk_length": -1}, "tokenizer.chunk_length: -1, must be at least 1"),
-        ({"codebooks": 0}, "tokenizer.codebooks: 0, must be at least 1"),
-        ({"codebooks": 5}, "codebook_size \\*\\* codebooks: 1048576, must be at most 65536"),
-    ],
-)
-def test_sizes_out_of_range_are_refused(changes: dict[str, int], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        TokenizerConfig(**({"action_dim": 2} | changes))

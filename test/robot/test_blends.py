@@ -12,7 +12,7 @@ from adahi_ros.core.plan import BLENDS, ENSEMBLE_RATE, LATEST, Plan
 from adahi_ros.core.proposal import ActionRange
 from adahi_ros.core.signature import OBSERVATION, Feature, Signature
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
-from adahi_ros.policies.interface import Policy
+from adahi_ros.policies.interface import Actor
 from adahi_ros.robot.controller import Controller
 
 STEP = 5
@@ -68,7 +68,7 @@ def test_robots_and_steps_are_blended_apart(name: str) -> None:
     np.testing.assert_allclose(plan.at(2).ravel(), [7.0, 3.0 + 4.0 * share], rtol=1e-6)
 
 
-class Still(ActionRange, Policy):
+class Still(ActionRange, Actor):
     """Of a robot that goes on by its plans: O 1, A 1, T 3."""
 
     def __init__(self) -> None:

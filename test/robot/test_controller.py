@@ -259,7 +259,7 @@ class Brittle(CodePolicy):
     """A policy whose prediction is not finite for observations above a limit."""
 
     def __init__(self, policy: CodePolicy) -> None:
-        super().__init__(policy.sizes, policy.decoder, policy.digest)
+        super().__init__(policy.signature, policy.decoder, policy.digest)
         self._policy = policy
 
     def predict(self, windows: np.ndarray, goals: np.ndarray) -> Prediction:

@@ -29,6 +29,7 @@ class Planning(AbsentPolicy):
         super().__init__(3, 1, 2)
         self.signature, self.draws = SIGNATURE, 1
         self.action_scale = np.ones(2, np.float32)
+        self.sound = lambda actions: np.ones(len(actions), bool)
         self.batches: list[int] = []
         self.most = 1000
 
@@ -51,12 +52,6 @@ class Planning(AbsentPolicy):
         if sampling.committed is not None:
             actions += np.nan_to_num(sampling.committed).sum(axis=(1, 2))[:, None, None]
         return Proposal(actions.astype(np.float32))
-
-    def sound(self, actions: np.ndarray) -> np.ndarray:
-        return np.ones(len(actions), bool)
-
-    def check(self, actions: np.ndarray) -> None:
-        pass
 
 
 def request(number: int, goal: float = 0.5, ahead: int = 0) -> Request:

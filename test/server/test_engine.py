@@ -15,7 +15,7 @@ from adahi_ros.core.observation_buffer import History
 from adahi_ros.core.proposal import Proposal, counted
 from adahi_ros.core.signature import GOAL, OBSERVATION, CodeSpace
 from adahi_ros.policies.vqbet.code_policy import ActionDecoder, CodePolicy, Prediction
-from adahi_ros.policies.vqbet.vqbet_sizes import NetworkSizes
+from adahi_ros.policies.vqbet.vqbet_checkpoint import code_signature
 from adahi_ros.protocol.request import (
     NO_FINGERPRINT,
     UNKNOWN_MS,
@@ -47,7 +47,7 @@ class Recalling(CodePolicy):
     """Depends on every number of all that it reads: O 3, G 1, N 2, K 5, T 4, A 2."""
 
     def __init__(self, history: int) -> None:
-        super().__init__(NetworkSizes(history, 3, 1, 2, 5, HORIZON, 2, 0), DECODER, "recalling")
+        super().__init__(code_signature(DECODER, history, 3, 1), DECODER, "recalling")
 
     def predict(self, windows: np.ndarray, goals: np.ndarray) -> Prediction:
         seen = np.concatenate([windows, np.repeat(goals[:, None], windows.shape[1], axis=1)], axis=2)

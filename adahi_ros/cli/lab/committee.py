@@ -41,6 +41,7 @@ def committee(
     """Train several specialised drafts on the tokenizer of a target; the robot learns which fits."""
     import torch
 
+    from adahi_ros.core.schema import checked
     from adahi_ros.lab.tasks.demonstrations import told_to_robots
     from adahi_ros.lab.training.train_committee import Lessons, by_fit, by_goal, train_committee
     from adahi_ros.policies.committee import CommitteeRules
@@ -48,7 +49,7 @@ def committee(
 
     if split not in SPLITS:
         raise ValueError(f"--split: {split!r}, must be one of {', '.join(SPLITS)}")
-    rules = CommitteeRules(fusion=fusion)
+    rules: CommitteeRules = checked(CommitteeRules, {"fusion": fusion}, "--")
     options.replaceable("--out", out / "draft.yaml", overwrite)
     steps = recipe_with_draft(options.recipe_file(recipe, f"{task}-committee", task))
     beside = folder_of(task, checkpoints)

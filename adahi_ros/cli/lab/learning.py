@@ -130,7 +130,7 @@ def learn_from_bags(
     if read.robot_type != name:
         raise ValueError(f"contract: of a robot {read.robot_type!r}, must be {name!r}, the task")
     checkpoint = load_checkpoint(begin / "draft")
-    signature = checkpoint.sizes.signature(checkpoint.decoder.fingerprint)
+    signature = checkpoint.signature
     with console.status("reading"):
         found = read_corrections(
             *(bags, read, signature, checkpoint.decoder.range.sound, namespace), say if incomplete else None

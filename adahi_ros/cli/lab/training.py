@@ -127,9 +127,9 @@ def export(
 ) -> None:
     """Write NAME.onnx beside each policy, for robots without torch."""
     from adahi_ros.policies.networks.onnx_cache import INT8
+    from adahi_ros.policies.networks.onnx_export import export as write_onnx
     from adahi_ros.policies.networks.quantization import quantize
     from adahi_ros.policies.vqbet.vqbet_checkpoint import load_checkpoint
-    from adahi_ros.policies.vqbet.vqbet_export import export as write_onnx
 
     folder = task_options.folder_of(task, checkpoints)
     for name in ("draft", "target"):

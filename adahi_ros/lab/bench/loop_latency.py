@@ -146,7 +146,7 @@ def measure_latency(
         },
         "task": name,
         "real_time": real_time,
-        "target_parameters": load_checkpoint(grown / "target").sizes.parameters,
+        "target_parameters": load_checkpoint(grown / "target").parameters,
         "episodes": episodes,
         "rate": rate,
         "added_compute_ms": 1e3 * added_compute_s,

@@ -80,6 +80,7 @@ class Method:
         blend: a key of `BLENDS`, of plans that overlap.
         agreement: a key of `AGREEMENTS`.
         draft_temperature: None takes the calibration's.
+        proposer_arguments: of the proposer, by name.
         source: completes the method when it is first used, for a task, or without one by what holds for every
             task, and raises ValueError where it cannot; None where the method is complete.
         own: a user's class that is its gate or its proposer.
@@ -100,6 +101,7 @@ class Method:
     blend: str = LATEST
     agreement: str = "none"
     draft_temperature: float | None = None
+    proposer_arguments: Mapping[str, Any] = field(default_factory=dict, hash=False)
     source: Callable[[Method, str], Method] | None = None
     own: OwnClass | None = None
 
@@ -223,6 +225,7 @@ class Method:
             blend=method.blend,
             execution_horizon=method.horizon,
             made=None if own is None else own.made_proposer(actor, rule),
+            arguments=method.proposer_arguments,
         )
         verifier = TargetVerifier(
             target, rule, agreement=method.agreement, arguments=method.acceptance_arguments

@@ -19,6 +19,7 @@ from typing import Any
 
 from adahi_ros.acceptance.registry import ACCEPTANCES, BY_TARGET
 from adahi_ros.core.plan import BLENDS, LATEST
+from adahi_ros.core.registry import arguments_of
 from adahi_ros.core.schema import Schema, load
 from adahi_ros.core.texts import abridged
 from adahi_ros.gates.registry import GATES, WITHOUT_THRESHOLD
@@ -176,7 +177,7 @@ def _declared(name: str, alias: Alias) -> Method | None:
         at,
         acceptance or ("replace" if by_plans else RULES.get(proposer, "speculative")),
         named_arguments(name, acceptance_arguments),
-        **_options(name, named_arguments(name, options), by_plans),
+        **_options(name, proposer, named_arguments(name, options), by_plans),
     )
 
 
@@ -189,13 +190,16 @@ def _without_acceptance(text: str) -> tuple[str, str, str]:
     return text, "", ""
 
 
-def _options(name: str, given: Mapping[str, Any], by_plans: bool) -> dict[str, Any]:
-    """Return fields of a `Method` from the options of its proposer.
+def _options(name: str, proposer: str, given: Mapping[str, Any], by_plans: bool) -> dict[str, Any]:
+    """Return fields of a `Method` from the options of its proposer, and the proposer's own arguments.
 
     Raises:
         ValueError: names the option, its value and what is allowed.
     """
-    known = OPTIONS_OF_PLANS if by_plans else OPTIONS_OF_DRAFTS
+    own = {} if proposer == DISTILLED else arguments_of(PROPOSERS[proposer])
+    arguments = {each: own[each].checked(value) for each, value in given.items() if each in own}
+    given = {each: value for each, value in given.items() if each not in own}
+    known = (*(OPTIONS_OF_PLANS if by_plans else OPTIONS_OF_DRAFTS), *own)
     choices = {"blend": tuple(BLENDS), "agreement": tuple(AGREEMENTS), "wait": WAIT_POLICIES}
     most = {"delay": LONGEST_DELAY, "horizon": LONGEST_HORIZON}
     for option, value in given.items():
@@ -211,7 +215,8 @@ def _options(name: str, given: Mapping[str, Any], by_plans: bool) -> dict[str, A
         if allowed is not None:
             raise ValueError(f"{_shown(name)}: {option}: {value!r}, must be {allowed}")
     fields = {"wait": "wait_policy", "temperature": "draft_temperature"}
-    return {fields.get(key, key): int(value) if key in most else value for key, value in given.items()}
+    named = {fields.get(key, key): int(value) if key in most else value for key, value in given.items()}
+    return named | {"proposer_arguments": arguments}
 
 
 def printed(method: Method) -> str:
@@ -226,7 +231,8 @@ def printed(method: Method) -> str:
         "agreement": None if method.agreement == "none" else method.agreement,
         "wait": None if method.wait_policy == "ahead" else method.wait_policy,
     }
-    text = method.proposer + _printed({name: value for name, value in options.items() if value is not None})
+    options = {name: value for name, value in options.items() if value is not None}
+    text = method.proposer + _printed({**options, **method.proposer_arguments})
     text += f"+{method.gate}{_printed(method.gate_arguments)}"
     if method.at is not None:
         text += f"@{repr(method.at).removesuffix('.0')}"

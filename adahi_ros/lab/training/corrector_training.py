@@ -14,16 +14,19 @@ from torch import Tensor
 
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.lab.training.fitting import FitConfig, Run, digest_of, fit, fit_further
-from adahi_ros.policies.corrector.corrector import Network
-from adahi_ros.policies.corrector.corrector_checkpoint import KIND, CorrectorCheckpoint, load_corrector
-from adahi_ros.policies.corrector.corrector_export import export
+from adahi_ros.policies.corrector.corrector_checkpoint import (
+    CorrectorCheckpoint,
+    CorrectorConfig,
+    load_corrector,
+)
 from adahi_ros.policies.corrector.corrector_features import FeatureScales
 from adahi_ros.policies.corrector.corrector_network import (
-    CorrectorConfig,
     CorrectorNetwork,
     corrector_loss,
     weights_count,
 )
+from adahi_ros.policies.networks.network_checkpoint import RunNetwork
+from adahi_ros.policies.networks.onnx_export import export
 from adahi_ros.policies.networks.step_dataset import Moments
 from adahi_ros.policies.networks.weights_file import save_weights
 
@@ -85,7 +88,7 @@ def train_corrector(
     return network, fit(network, loss_of, len(read), fit_config, run, recipe)
 
 
-def running(network: CorrectorNetwork) -> Network:
+def running(network: CorrectorNetwork) -> RunNetwork:
     """Return a network for a `Corrector` that is not saved yet."""
 
     @torch.inference_mode()
@@ -112,7 +115,7 @@ def save_corrector(
         directory,
         name,
         {**network.state_dict(), **numbers},
-        kind=KIND,
+        kind=CorrectorCheckpoint.kind,
         parameters=weights_count(network),
         config=asdict(config),
         training=training,

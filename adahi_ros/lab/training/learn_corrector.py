@@ -29,9 +29,9 @@ from adahi_ros.lab.training.learn_rounds import Learner, Rounds
 from adahi_ros.lab.training.recipes import CorrectorRecipe
 from adahi_ros.policies.corrector.corrector import Corrector
 from adahi_ros.policies.corrector.corrector_checkpoint import load_corrector
-from adahi_ros.policies.corrector.corrector_export import load_network
 from adahi_ros.policies.corrector.corrector_features import features
-from adahi_ros.policies.corrector.corrector_network import CorrectorConfig, CorrectorNetwork
+from adahi_ros.policies.corrector.corrector_network import CorrectorNetwork
+from adahi_ros.policies.corrector.corrector_torch import load_network
 from adahi_ros.policies.interface import Policy
 from adahi_ros.proposers.interface import ProposerContext
 from adahi_ros.proposers.plan import CorrectorProposer, plan_view
@@ -187,8 +187,7 @@ class CorrectorLearner(Learner[CorrectorNetwork, Examples]):
         old = self._checkpoint
         acted = old.action_low, old.action_high
         told = {**old.training, "learned": command}
-        config = CorrectorConfig(**old.config)
-        save_with_export(folder / PLANS, CORRECTOR, self._network, config, old.scales, acted, told)
+        save_with_export(folder / PLANS, CORRECTOR, self._network, old.sizes, old.scales, acted, told)
 
     def look(self, files: PolicyFiles) -> dict[str, Any]:
         """See `Learner`."""

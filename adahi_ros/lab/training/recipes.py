@@ -13,10 +13,9 @@ from adahi_ros.core.schema import LARGEST, Listed, Schema, at_least, checked, mu
 from adahi_ros.core.yaml_files import faults_of, read_yaml
 from adahi_ros.lab.training.fitting import FitConfig
 from adahi_ros.lab.training.vqbet_training import CodeFitConfig
-from adahi_ros.policies.corrector.corrector_network import CorrectorConfig
-from adahi_ros.policies.flow.flow_network import FlowConfig
-from adahi_ros.policies.vqbet.tokenizer import TokenizerConfig
-from adahi_ros.policies.vqbet.vqbet_network import VQBeTConfig
+from adahi_ros.policies.corrector.corrector_checkpoint import CorrectorConfig
+from adahi_ros.policies.flow.flow_checkpoint import FlowConfig
+from adahi_ros.policies.vqbet.vqbet_sizes import TokenizerConfig, VQBeTConfig
 
 TARGET = "target"
 CORRECTOR = "corrector"

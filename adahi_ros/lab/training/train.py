@@ -35,12 +35,13 @@ from adahi_ros.lab.training.train_corrector import train_in_simulation
 from adahi_ros.lab.training.vqbet_training import train_policy, train_tokenizer
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.flow.flow_checkpoint import load_flow
-from adahi_ros.policies.flow.flow_torch import export as export_flow
 from adahi_ros.policies.flow.flow_torch import save_flow
 from adahi_ros.policies.interface import Policy
-from adahi_ros.policies.vqbet.tokenizer import ActionTokenizer, TokenizerConfig
+from adahi_ros.policies.networks.onnx_export import export
+from adahi_ros.policies.vqbet.tokenizer import ActionTokenizer
 from adahi_ros.policies.vqbet.vqbet_checkpoint import load_decoder, load_tokenizer, save_tokenizer
 from adahi_ros.policies.vqbet.vqbet_export import save_with_export
+from adahi_ros.policies.vqbet.vqbet_sizes import TokenizerConfig
 
 THREADS = 1  # for networks this small, sharing out the work costs more than the work
 LAST_LOSSES = 100  # the reported loss is their mean
@@ -285,7 +286,7 @@ def _train_policy(
             save_with_export(folder, name, policy, note)
         else:
             save_flow(folder, name, policy, note)
-            export_flow(load_flow(folder / name), folder / f"{name}.onnx")
+            export(load_flow(folder / name), folder / f"{name}.onnx")
 
     shop.make(name, model, train, write)
 

@@ -25,8 +25,9 @@ from adahi_ros.lab.training.corrector_training import (
 from adahi_ros.lab.training.fitting import Run
 from adahi_ros.lab.training.recipes import CORRECTOR, DISTILLED, CorrectorRecipe
 from adahi_ros.policies.corrector.corrector import Corrector
+from adahi_ros.policies.corrector.corrector_checkpoint import CorrectorConfig
 from adahi_ros.policies.corrector.corrector_features import FeatureScales, PlanView, features
-from adahi_ros.policies.corrector.corrector_network import CorrectorConfig, CorrectorNetwork, weights_count
+from adahi_ros.policies.corrector.corrector_network import CorrectorNetwork, weights_count
 from adahi_ros.policies.interface import Policy
 
 HELD_OUT = 0.2  # of recorded episodes

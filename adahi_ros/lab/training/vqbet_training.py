@@ -19,8 +19,9 @@ from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.lab.training.fitting import FitConfig, Run, digest_of, fit, sizes_of
 from adahi_ros.policies.networks.step_dataset import Moments, action_chunks, step_goals, window_indices
 from adahi_ros.policies.networks.transformer import InputMoments
-from adahi_ros.policies.vqbet.tokenizer import ActionTokenizer, TokenizerConfig
-from adahi_ros.policies.vqbet.vqbet_network import VQBeT, VQBeTConfig
+from adahi_ros.policies.vqbet.tokenizer import ActionTokenizer
+from adahi_ros.policies.vqbet.vqbet_network import VQBeT
+from adahi_ros.policies.vqbet.vqbet_sizes import TokenizerConfig, VQBeTConfig
 
 PRIMARY_WEIGHT = 5.0
 SECONDARY_WEIGHT = 0.5

@@ -119,8 +119,9 @@ def filled(kind: type[P], values: Mapping[str, Any], within: str = "") -> P:
             given[each.name] = filled(inner, values, inside)
         elif "of" in each.metadata:
             row = next(row for row in rows(kind, within) if row.name == within + each.metadata["of"])
-            named = (row.name for row in arguments_beside(row, values.get))
-            given[each.name] = {name.removeprefix(within): values[name] for name in named if name in values}
+            named = [each.name for each in arguments_beside(row, values.get)]
+            begin = within or f"{values.get(row.name, row.default)}."
+            given[each.name] = {name.removeprefix(begin): values[name] for name in named if name in values}
         elif name in values:
             value = values[name]
             names = isinstance(value, list)

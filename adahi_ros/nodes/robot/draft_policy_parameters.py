@@ -194,8 +194,9 @@ class DraftPolicyParameters(PolicyParameters, ManagedParameters):
         "as fallback allows. retrieval: an action demonstrated at nearly the same observation; "
         "mixture: that, or the policy of checkpoint; kalman: extrapolates recent actions; rectified: "
         "the policy of checkpoint, replaced where it is far from that",
-        choices=tuple(PROPOSERS),
+        names=PROPOSERS,
     )
+    proposer_arguments: Mapping[str, Any] = arguments_of_named("proposer")
     corrector: str = parameter(
         "",
         "Checkpoint of the corrector, DIRECTORY/NAME; a relative path is below the package's checkpoints",

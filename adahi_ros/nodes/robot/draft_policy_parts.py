@@ -63,6 +63,7 @@ def controller_of(values: DraftPolicyParameters, policy: Policy) -> Controller:
         values.proposer,
         policy,
         execution_horizon=values.execution_horizon,
+        arguments=values.proposer_arguments,
     )
     if values.wait_policy == "ahead" and controller.drafts:
         raise ParameterError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ from adahi_ros.acceptance.registry import ACCEPTANCES, BY_TARGET, semantic_argum
 from adahi_ros.core.registry import LARGEST_INTEGER
 from adahi_ros.core.texts import NAME_LENGTH
 from adahi_ros.nodes.common.managed import ManagedParameters
-from adahi_ros.nodes.common.parameters import ParameterError, group, parameter
+from adahi_ros.nodes.common.parameters import ParameterError, arguments_of_named, group, parameter
 from adahi_ros.nodes.common.policies import (
     CHECKPOINT,
     PolicyParameters,
@@ -141,7 +141,9 @@ class TargetVerifierParameters(PolicyParameters, ManagedParameters):
         "and a learned head may keep more. by_target: speculative for a target with an action "
         "tokenizer, else replace",
         choices=(BY_TARGET, *ACCEPTANCES),
+        names=ACCEPTANCES,
     )
+    rule_arguments: Mapping[str, Any] = arguments_of_named("rule")
     distance: float = parameter(
         WITHIN,
         "For the rule distance: largest difference of each entry of an action, in action scales",
@@ -218,7 +220,8 @@ def served_target(values: TargetVerifierParameters, away: Callable[[str], None])
 
         policy = SlowedPolicy(policy, values.added_compute_s, time.sleep)
     name = target_name(values.target, values.checkpoint)
-    arguments = semantic_arguments(**vars(values.semantic)) if values.rule == "semantic" else {}
+    semantic = values.rule == "semantic"
+    arguments = semantic_arguments(**vars(values.semantic)) if semantic else values.rule_arguments
     try:
         verifier = TargetVerifier(
             policy,

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -13,11 +11,9 @@ from adahi_ros.core.proposal import ActionRange
 from adahi_ros.policies.corrector.corrector_checkpoint import CorrectorCheckpoint
 from adahi_ros.policies.corrector.corrector_features import PlanView, features
 from adahi_ros.policies.interface import Actor
-from adahi_ros.policies.networks.onnx_cache import onnx_session
+from adahi_ros.policies.networks.network_checkpoint import RunNetwork
 
 RANGE_MARGIN = 3.0  # in units of the action scale, beyond the demonstrations
-Network = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
-"""From features (B, F) to corrections (B, A) in action scales and their log variance (B,), all float32."""
 
 
 class Correction(NamedTuple):
@@ -37,45 +33,21 @@ class Corrector(Actor):
 
     Args:
         checkpoint: of the network.
-        network: that runs it; None runs the exported one.
+        network: runs it, from features (B, F) to corrections (B, A) in action scales and their log variance
+            (B,), all float32; None runs the exported one.
     """
 
-    def __init__(self, checkpoint: CorrectorCheckpoint, network: Network | None = None) -> None:
-        self.digest = checkpoint.digest()
-        self.signature = checkpoint.signature
+    def __init__(self, checkpoint: CorrectorCheckpoint, network: RunNetwork | None = None) -> None:
         self.scales = checkpoint.scales
-        self.action_scale = checkpoint.scales.action_scale
-        self.draws = 0
-        margin = RANGE_MARGIN * self.action_scale
-        self._range = ActionRange(checkpoint.action_low - margin, checkpoint.action_high + margin)
-        self._network = _exported(checkpoint) if network is None else network
+        scale = checkpoint.scales.action_scale
+        margin = RANGE_MARGIN * scale
+        allowed = ActionRange(checkpoint.action_low - margin, checkpoint.action_high + margin)
+        super().__init__(checkpoint.signature, allowed, scale, checkpoint.digest())
+        self._run = checkpoint.on_onnx() if network is None else network
 
     def correct(self, view: PlanView) -> Correction:
         """Return what is to be done now by B robots that have a plan."""
-        correction, log_variance = self._network(features(view, self.scales))
+        correction, log_variance = self._run(features(view, self.scales))
         planned = view.ahead[:, 0]
         actions = (planned + correction * self.scales.action_scale).astype(np.float32)
         return Correction(actions, np.exp(0.5 * log_variance))
-
-    def sound(self, actions: np.ndarray) -> np.ndarray:
-        """See `Actor.sound`."""
-        return self._range.sound(actions)
-
-    def check(self, actions: np.ndarray) -> None:
-        """See `Actor.check`."""
-        self._range.check(actions)
-
-
-def _exported(checkpoint: CorrectorCheckpoint) -> Network:
-    def export_to(path: Path) -> None:
-        from adahi_ros.policies.corrector.corrector_export import export
-
-        export(checkpoint, path)
-
-    session = onnx_session(checkpoint.weights, checkpoint.digest(), export_to)
-
-    def run(read: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        correction, log_variance = session.run(("correction", "log_variance"), {"features": read})
-        return correction, log_variance
-
-    return run

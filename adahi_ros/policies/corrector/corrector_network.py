@@ -8,40 +8,12 @@ with a variance of its own.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
-from adahi_ros.core.schema import Schema
-
 LOG_VARIANCE = (-8.0, 4.0)
 FURTHEST = 5.0  # standard deviations from the mean that an input counts
-
-
-@dataclass(frozen=True)
-class CorrectorConfig(Schema):
-    """Sizes of a corrector.
-
-    Attributes:
-        observation_dim, goal_dim, action_dim, horizon: O, G, A and T of what it corrects.
-        hidden: units of each of its two layers.
-
-    Raises:
-        ValueError: a size is out of range; names field, value and range.
-    """
-
-    observation_dim: int
-    goal_dim: int
-    action_dim: int
-    horizon: int
-    hidden: int = 32
-
-    def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            smallest = 0 if name == "goal_dim" else 1
-            if value < smallest:
-                raise ValueError(f"corrector.{name}: {value}, must be at least {smallest}")
 
 
 class CorrectorNetwork(nn.Module):

@@ -15,10 +15,11 @@ import numpy as np
 from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import Observations
-from adahi_ros.policies.corrector.corrector import Corrector, Network
+from adahi_ros.policies.corrector.corrector import Corrector
 from adahi_ros.policies.corrector.corrector_checkpoint import CorrectorCheckpoint, load_corrector
 from adahi_ros.policies.corrector.corrector_features import PlanView
 from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling
+from adahi_ros.policies.networks.network_checkpoint import RunNetwork
 
 HISTORY = 2  # the newest observation, and the one before, for what has changed
 
@@ -34,17 +35,15 @@ class DistilledPolicy(Policy):
         CheckpointError: it corrects plans.
     """
 
-    def __init__(self, checkpoint: CorrectorCheckpoint, network: Network | None = None) -> None:
-        horizon = checkpoint.config["horizon"]
+    def __init__(self, checkpoint: CorrectorCheckpoint, network: RunNetwork | None = None) -> None:
+        horizon = checkpoint.sizes.horizon
         if horizon != 1:
             raise CheckpointError(
                 f"{checkpoint.weights}: horizon: {horizon}, must be 1: a corrector of plans is no policy"
             )
-        self._corrector = Corrector(checkpoint, network)
-        self.signature = replace(self._corrector.signature, history=HISTORY)
-        self.digest = self._corrector.digest
-        self.action_scale = self._corrector.action_scale
-        self.draws = 0
+        self._corrector = corrector = Corrector(checkpoint, network)
+        signature = replace(corrector.signature, history=HISTORY)
+        super().__init__(signature, corrector, corrector.action_scale, corrector.digest)
 
     def propose(
         self, observations: Observations, draws: np.ndarray, sampling: Sampling = AS_TRAINED
@@ -56,14 +55,6 @@ class DistilledPolicy(Policy):
         view = PlanView(newest, window[:, -2], newest, goal, plan, nothing, nothing).without_plan()
         actions, expected_error = self._corrector.correct(view)
         return Proposal(actions[:, None], expected_error=expected_error)
-
-    def sound(self, actions: np.ndarray) -> np.ndarray:
-        """See `Policy.sound`."""
-        return self._corrector.sound(actions)
-
-    def check(self, actions: np.ndarray) -> None:
-        """See `Policy.check`."""
-        self._corrector.check(actions)
 
 
 def load_distilled(path: Path) -> DistilledPolicy:

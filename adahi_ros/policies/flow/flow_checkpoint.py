@@ -1,75 +1,119 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checkpoints of flow policies: `NAME.safetensors`, `NAME.json` and, once exported, `NAME.onnx`. No torch."""
+"""Checkpoints of flow policies, read without torch."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, ClassVar
 
 import numpy as np
 
-from adahi_ros.core.checkpoint_files import (
-    CheckpointError,
-    check_count,
-    check_integers,
-    check_shapes,
-    description_of_kind,
-    read_shapes,
-    read_tensors,
-)
-from adahi_ros.core.signature import GOAL, Feature, Signature, observed_features
-
-KIND = "flow"
-READS = ("windows", "goals", "noise", "known")
-"""What the exported network reads; see `FlowNetwork.forward`."""
-LARGEST = {"window_length": 4096, "horizon": 4096, "steps": 1000, "noise": 10}
-SIZES = (
-    *("observation_dim", "goal_dim", "action_dim", "window_length", "horizon"),
-    *("width", "layers", "heads", "head_width", "head_layers", "steps"),
+from adahi_ros.core.checkpoint_files import CheckpointError, Shapes, read_tensors
+from adahi_ros.core.schema import within
+from adahi_ros.core.signature import Signature
+from adahi_ros.policies.flat_signature import flat_signature
+from adahi_ros.policies.networks.network_checkpoint import (
+    Length,
+    NetworkCheckpoint,
+    Size,
+    SizeOrNone,
+    TransformerSizes,
+    network_digest,
+    read_network,
 )
 
 
 @dataclass(frozen=True)
-class FlowCheckpoint:
+class FlowConfig(TransformerSizes):
+    """Sizes of a flow policy.
+
+    Attributes:
+        observation_dim, goal_dim, action_dim: O, G and A.
+        window_length: H, observations that it reads.
+        horizon: T, actions of a plan.
+        width, layers, heads: of the transformer.
+        head_width, head_layers: of the velocity network.
+        steps: S, from noise to plan.
+        noise: standard deviation of the noise that plans are made of; 1 is as in training, less makes plans
+            nearer to the likeliest.
+        image_dim: see `observed_features`.
+    """
+
+    layered: ClassVar = {
+        **TransformerSizes.layered,
+        "head_layers": ("velocity_blocks.", ".film.weight"),
+    }
+
+    observation_dim: Size
+    goal_dim: SizeOrNone
+    action_dim: Size
+    window_length: Length
+    horizon: Length = 16
+    width: Size = 64
+    layers: Size = 2
+    heads: Size = 4
+    head_width: Size = 128
+    head_layers: Size = 2
+    steps: Annotated[int, within(1, 1000, "an integer")] = 8
+    noise: Annotated[float, within(0.0, 10.0)] = 1.0
+    image_dim: SizeOrNone = 0
+
+    def shapes(self) -> Shapes:
+        """See `NetworkSizes`."""
+        head, size = self.head_width, self.horizon * self.action_dim
+        return {
+            **super().shapes(),
+            **{f"velocity_blocks.{each}.film.weight": (2 * head, head) for each in range(self.head_layers)},
+            **{f"action_{name}": (self.action_dim,) for name in ("mean", "scale", "low", "high")},
+            "plan_in.weight": (head, size),
+            "velocity_out.weight": (size, head),
+        }
+
+
+@dataclass(frozen=True)
+class FlowCheckpoint(NetworkCheckpoint[FlowConfig]):
     """A flow policy on disk, read but not yet running.
 
     Attributes:
-        weights: path of its safetensors file.
-        config: the arguments of `FlowConfig`.
-        parameters: number of trainable weights.
         action_scale, action_low, action_high: (A,) float32 of the demonstrations.
-        training: how it was made.
     """
 
-    weights: Path
-    config: dict[str, Any]
-    parameters: int
+    kind = "flow"
+    network = "adahi_ros.policies.flow.flow_torch:load_network"
+    outputs = ("plans",)
+
     action_scale: np.ndarray
     action_low: np.ndarray
     action_high: np.ndarray
-    training: dict[str, Any]
 
     @property
     def signature(self) -> Signature:
         """What the policy reads and proposes."""
-        config = self.config
-        return Signature(
-            history=config["window_length"],
-            horizon=config["horizon"],
-            action_dim=config["action_dim"],
-            features=observed_features(config["observation_dim"], config.get("image_dim", 0)),
-            conditions=(Feature(GOAL, config["goal_dim"]),) if config["goal_dim"] else (),
+        sizes = self.sizes
+        return flat_signature(
+            sizes.window_length,
+            sizes.horizon,
+            sizes.action_dim,
+            sizes.observation_dim,
+            sizes.goal_dim,
+            sizes.image_dim,
             parameters=self.parameters,
         )
 
+    def inputs(self) -> dict[str, tuple[int, ...]]:
+        """See `NetworkCheckpoint`, and `FlowNetwork.forward`."""
+        sizes = self.sizes
+        return {
+            "windows": (sizes.window_length, sizes.observation_dim),
+            "goals": (sizes.goal_dim,),
+            "noise": (sizes.horizon * sizes.action_dim,),
+            "known": (sizes.horizon, sizes.action_dim),
+        }
+
     def digest(self) -> str:
-        """Return 16 hexadecimal digits of the SHA-256 of the network: its configuration and weights."""
-        # An exported network that reads something else is another one.
-        config = json.dumps([READS, self.config], sort_keys=True).encode()
-        return hashlib.sha256(config + self.weights.read_bytes()).hexdigest()[:16]
+        """See `NetworkCheckpoint`; an exported network that reads something else is another one."""
+        return network_digest([list(self.inputs()), self.config], self.weights.read_bytes())
 
 
 def load_flow(path: Path) -> FlowCheckpoint:
@@ -78,62 +122,9 @@ def load_flow(path: Path) -> FlowCheckpoint:
     Raises:
         CheckpointError: it is missing or damaged.
     """
-    path, meta = description_of_kind(path, KIND)
-    try:
-        config = dict(meta["config"])
-        parameters = meta["parameters"]
-        check_integers({**{size: config[size] for size in SIZES}, "parameters": parameters})
-        for size in ("window_length", "horizon", "steps"):
-            check_integers({size: config[size]}, LARGEST[size])
-        noise = config["noise"]
-        if (
-            isinstance(noise, bool)
-            or not isinstance(noise, float | int)
-            or not 0.0 <= noise <= LARGEST["noise"]
-        ):
-            raise ValueError(f"noise: {noise!r}, must be a number from 0 to 10")
-        check_integers({"image_dim": config.get("image_dim", 0)}, config["observation_dim"])
-        unknown = config.keys() - {*SIZES, "noise", "image_dim"}
-        if unknown:
-            raise ValueError(f"{min(unknown)}: unknown")
-    except (KeyError, TypeError, ValueError) as error:
-        raise CheckpointError(f"{path}: not a whole description of a flow policy ({error})") from None
-    weights = path.with_suffix(".safetensors")
-    try:
-        _check_network(config, weights)
-    except CheckpointError:
-        raise
-    except ValueError as error:
-        raise CheckpointError(f"{weights}: {error}") from None
+    weights, sizes, description = read_network(path, FlowCheckpoint.kind, FlowConfig)
     tensors = read_tensors(weights)
     scale, low, high = (tensors[f"action_{name}"] for name in ("scale", "low", "high"))
     if not (np.isfinite(scale) & (scale > 0) & np.isfinite(low) & (low <= high) & np.isfinite(high)).all():
         raise CheckpointError(f"{weights}: action_scale, action_low, action_high: no range of actions")
-    return FlowCheckpoint(weights, config, parameters, scale, low, high, meta.get("training", {}))
-
-
-def _check_network(config: dict[str, Any], weights: Path) -> None:
-    """Compare the sizes of a network with its weights: every size, and every layer by its largest part."""
-    shapes = read_shapes(weights)
-    width, head, goal_dim = (config[size] for size in ("width", "head_width", "goal_dim"))
-    action_dim = config["action_dim"]
-    size = config["horizon"] * action_dim
-    check_count("layers", config["layers"], shapes, "blocks.", ".mlp.0.weight")
-    check_count("head_layers", config["head_layers"], shapes, "velocity_blocks.", ".film.weight")
-    check_shapes(
-        shapes,
-        {
-            "observation_in.weight": (width, config["observation_dim"]),
-            "goal_mean": (goal_dim,),
-            "position": (bool(goal_dim) + config["window_length"], width),
-            **({"goal_in.weight": (width, goal_dim)} if goal_dim else {}),
-            **{f"blocks.{layer}.mlp.0.weight": (4 * width, width) for layer in range(config["layers"])},
-            **{
-                f"velocity_blocks.{each}.film.weight": (2 * head, head)
-                for each in range(config["head_layers"])
-            },
-            **{f"action_{name}": (action_dim,) for name in ("mean", "scale", "low", "high")},
-            "plan_in.weight": (head, size),
-            "velocity_out.weight": (size, head),
-        },
-    )
+    return FlowCheckpoint(weights, sizes, description, scale, low, high)

@@ -17,62 +17,14 @@ gradients instead: it comes less near to what is known, and needs a gradient in 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
-from adahi_ros.core.schema import Schema
-from adahi_ros.policies.flow.flow_checkpoint import LARGEST
+from adahi_ros.policies.flow.flow_checkpoint import FlowConfig
 from adahi_ros.policies.networks.transformer import InputMoments, ObservationTransformer
 
-MAY_BE_NONE = ("goal_dim", "image_dim", "noise")
 FREQUENCIES = 4  # of the time's embedding, octaves from half a period on
-
-
-@dataclass(frozen=True)
-class FlowConfig(Schema):
-    """Sizes of a flow policy.
-
-    Attributes:
-        observation_dim, goal_dim, action_dim: O, G and A.
-        window_length: H, observations that it reads.
-        horizon: T, actions of a plan.
-        width, layers, heads: of the transformer.
-        head_width, head_layers: of the velocity network.
-        steps: S, from noise to plan.
-        noise: standard deviation of the noise that plans are made of; 1 is as in training, less makes plans
-            nearer to the likeliest.
-        image_dim: see `observed_features`.
-
-    Raises:
-        ValueError: a size is out of range; names field, value and range.
-    """
-
-    observation_dim: int
-    goal_dim: int
-    action_dim: int
-    window_length: int
-    horizon: int = 16
-    width: int = 64
-    layers: int = 2
-    heads: int = 4
-    head_width: int = 128
-    head_layers: int = 2
-    steps: int = 8
-    noise: float = 1.0
-    image_dim: int = 0
-
-    def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            smallest, largest = (0 if name in MAY_BE_NONE else 1), LARGEST.get(name, math.inf)
-            if not smallest <= value <= largest or value == math.inf:
-                allowed = (
-                    f"from {smallest} to {largest}" if name in LARGEST else f"at least {smallest} and finite"
-                )
-                raise ValueError(f"policy.{name}: {value}, must be {allowed}")
-        if self.width % self.heads:
-            raise ValueError(f"policy.width: {self.width}, must be a multiple of heads = {self.heads}")
 
 
 class _VelocityBlock(nn.Module):
@@ -115,15 +67,7 @@ class FlowNetwork(ObservationTransformer):
         action_low: Tensor,
         action_high: Tensor,
     ) -> None:
-        super().__init__(
-            config.observation_dim,
-            config.goal_dim,
-            config.window_length,
-            config.width,
-            config.layers,
-            config.heads,
-            moments,
-        )
+        super().__init__(config, moments)
         self.config = config
         size, width = config.horizon * config.action_dim, config.head_width
         self.plan_in = nn.Linear(size, width)

@@ -3,19 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from adahi_ros.core.proposal import ActionRange, Proposal
 from adahi_ros.core.signature import Observations
 from adahi_ros.policies.flow.flow_checkpoint import FlowCheckpoint
 from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling
+from adahi_ros.policies.networks.network_checkpoint import RunNetwork
 
 RANGE_MARGIN = 3.0  # in units of the action scale, beyond the demonstrations
-Network = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
-"""From windows (B, H, O), goals (B, G), noise (B, T * A) and what is known of the plans (B, T, A), NaN where
-nothing is, to plans (B, T, A), all float32."""
 
 
 class FlowPolicy(Policy):
@@ -23,20 +19,18 @@ class FlowPolicy(Policy):
 
     Args:
         checkpoint: of the network.
-        network: that runs it.
+        run: runs it.
         device: where that is.
     """
 
-    def __init__(self, checkpoint: FlowCheckpoint, network: Network, device: str = "cpu") -> None:
+    def __init__(self, checkpoint: FlowCheckpoint, run: RunNetwork, device: str = "cpu") -> None:
+        signature, scale = checkpoint.signature, checkpoint.action_scale
+        self._size = signature.horizon * signature.action_dim
+        margin = RANGE_MARGIN * scale
+        allowed = ActionRange(checkpoint.action_low - margin, checkpoint.action_high + margin)
+        super().__init__(signature, allowed, scale, checkpoint.digest(), self._size + self._size % 2)
         self.device = device
-        self.signature = checkpoint.signature
-        self.digest = checkpoint.digest()
-        self.action_scale = checkpoint.action_scale
-        self._size = self.signature.horizon * self.signature.action_dim
-        self.draws = self._size + self._size % 2
-        margin = RANGE_MARGIN * checkpoint.action_scale
-        self._range = ActionRange(checkpoint.action_low - margin, checkpoint.action_high + margin)
-        self._network = network
+        self._run = run
 
     def propose(
         self, observations: Observations, draws: np.ndarray, sampling: Sampling = AS_TRAINED
@@ -48,15 +42,8 @@ class FlowPolicy(Policy):
         known = np.full(shape, np.nan, dtype=np.float32)
         if sampling.committed is not None:
             known[:, : sampling.committed.shape[1]] = sampling.committed
-        return Proposal(self._network(window, condition, noise.astype(np.float32), known))
-
-    def sound(self, actions: np.ndarray) -> np.ndarray:
-        """See `Policy.sound`."""
-        return self._range.sound(actions)
-
-    def check(self, actions: np.ndarray) -> None:
-        """See `Policy.check`."""
-        self._range.check(actions)
+        (plans,) = self._run(window, condition, noise.astype(np.float32), known)
+        return Proposal(plans)
 
 
 def normal(uniforms: np.ndarray) -> np.ndarray:

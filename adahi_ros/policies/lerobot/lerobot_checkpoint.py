@@ -10,17 +10,28 @@ from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
+from pydantic import Field
+from safetensors.torch import load_file
 from torch import Tensor
 
-from adahi_ros.core.checkpoint_files import CheckpointError, Shapes, check_count, check_shapes, read_shapes
-from adahi_ros.policies.lerobot.lerobot_files import ACTION, CONFIG, mapping, read_config, read_tensors
-from adahi_ros.policies.lerobot.lerobot_scaling import Processor, Scaling, among_weights, shaped
+from adahi_ros.core.checkpoint_files import (
+    CheckpointError,
+    Shapes,
+    check_count,
+    check_shapes,
+    read_shapes,
+    weights_of,
+)
+from adahi_ros.core.schema import Listed, above, one_of, within
+from adahi_ros.policies.lerobot.lerobot_files import ACTION, CONFIG, LeRobotSchema, read_config
+from adahi_ros.policies.lerobot.lerobot_scaling import Modes, Processor, Scaling, among_weights, shaped
+from adahi_ros.policies.networks.network_checkpoint import Length, Size
 from adahi_ros.policies.vqbet.code_policy import MAX_COMBINATIONS
-from adahi_ros.policies.vqbet.vqbet_checkpoint import LONGEST_WINDOW
 
 WEIGHTS = "model.safetensors"
 MODEL = "vqbet."
@@ -31,20 +42,130 @@ MOST_CODES = math.isqrt(MAX_COMBINATIONS)
 LARGEST_TABLE = 1 << 26  # numbers of all pairs of codes
 LARGEST_IMAGE = 1 << 24  # pixels
 HIGHEST_TEMPERATURE = 1e6
-SIZES = (
-    "n_obs_steps",
-    "action_chunk_size",
-    "spatial_softmax_num_keypoints",
-    "vqvae_n_embed",
-    "vqvae_embedding_dim",
-    "vqvae_enc_hidden_dim",
-    "gpt_block_size",
-    "gpt_input_dim",
-    "gpt_output_dim",
-    "gpt_n_layer",
-    "gpt_n_head",
-    "gpt_hidden_dim",
-)
+
+
+@dataclass(frozen=True)
+class _Feature(LeRobotSchema):
+    type: str
+    shape: Listed[Size]
+
+
+@dataclass(frozen=True)
+class LeRobotConfig(LeRobotSchema):
+    """What matters here of LeRobot's `VQBeTConfig`."""
+
+    type: Annotated[str, one_of(("vqbet",))]
+    n_obs_steps: Length
+    action_chunk_size: Size
+    spatial_softmax_num_keypoints: Size
+    vqvae_n_embed: Annotated[int, within(1, MOST_CODES, "an integer")]
+    vqvae_embedding_dim: Size
+    vqvae_enc_hidden_dim: Size
+    gpt_block_size: Size
+    gpt_input_dim: Size
+    gpt_output_dim: Size
+    gpt_n_layer: Size
+    gpt_n_head: Size
+    gpt_hidden_dim: Size
+    bet_softmax_temperature: Annotated[float, above(0.0, HIGHEST_TEMPERATURE)]
+    sequentially_select: bool
+    use_group_norm: bool
+    input_features: dict[str, _Feature]
+    output_features: dict[str, _Feature]
+    crop_shape: Annotated[Listed[Size], Field(min_length=2, max_length=2)] | None = None
+    normalization_mapping: Modes = field(default_factory=dict)
+    vision_backbone: str = ""
+
+    def __post_init__(self) -> None:
+        """Check what does not depend on one field alone."""
+        if self.gpt_hidden_dim % self.gpt_n_head:
+            raise ValueError(
+                f"gpt_hidden_dim: {self.gpt_hidden_dim}, must be a multiple of gpt_n_head = {self.gpt_n_head}"
+            )
+        if self.gpt_block_size < 3 * self.n_obs_steps:
+            raise ValueError(
+                f"gpt_block_size: {self.gpt_block_size}, must be at least 3 for each of "
+                f"n_obs_steps = {self.n_obs_steps}"
+            )
+        _check_features("output_features", self.output_features, {ACTION: ("ACTION", 1)})
+        _check_features(
+            "input_features", self.input_features, {STATE: ("STATE", 1), self.camera: ("VISUAL", 3)}
+        )
+        channels, rows, columns = self.input_features[self.camera].shape
+        shape = f"input_features: {self.camera}: shape"
+        if channels != 3:
+            raise ValueError(f"{shape}: {channels} channels, must be 3")
+        if rows * columns > LARGEST_IMAGE:
+            raise ValueError(f"{shape}: {rows} x {columns} pixels, must be {LARGEST_IMAGE} at most")
+        crop = self.crop_shape
+        if crop is not None and (crop[0] > rows or crop[1] > columns):
+            raise ValueError(f"crop_shape: {list(crop)}, must be null or within {[rows, columns]}")
+
+    @property
+    def camera(self) -> str:
+        """The name of its one camera.
+
+        Raises:
+            ValueError: there is none, or there are more.
+        """
+        cameras = [name for name, feature in self.input_features.items() if feature.type == "VISUAL"]
+        if len(cameras) != 1:
+            raise ValueError(f"input_features: cameras: {', '.join(cameras) or 'none'}, must be one")
+        return cameras[0]
+
+    @property
+    def state_dim(self) -> int:
+        """S."""
+        return self.input_features[STATE].shape[0]
+
+    @property
+    def action_dim(self) -> int:
+        """A."""
+        return self.output_features[ACTION].shape[0]
+
+    def shapes(self) -> Shapes:
+        """Return the shapes of weights in which every size occurs, but for the encoder's.
+
+        Raises:
+            ValueError: all pairs of codes would be too many.
+        """
+        width, token, out = self.gpt_hidden_dim, self.gpt_input_dim, self.gpt_output_dim
+        hidden, latent, codes = self.vqvae_enc_hidden_dim, self.vqvae_embedding_dim, self.vqvae_n_embed
+        flat, gpt = self.action_chunk_size * self.action_dim, "policy.transformer"
+        table = codes**CODEBOOKS * max(flat, latent)
+        if table > LARGEST_TABLE:
+            raise ValueError(f"{VQ}: {table} numbers of all pairs of codes, must be {LARGEST_TABLE} at most")
+        books = {
+            f"{VQ}.vq_layer.layers.{book}._codebook.embed": (1, codes, latent) for book in range(CODEBOOKS)
+        }
+        return {
+            "state_projector.0.weight": (token, self.state_dim),
+            "rgb_feature_projector.0.weight": (token, 2 * self.spatial_softmax_num_keypoints),
+            f"{gpt}.wte.weight": (width, token),
+            f"{gpt}.wpe.weight": (self.gpt_block_size, width),
+            **{f"{gpt}.h.{layer}.mlp.0.weight": (4 * width, width) for layer in range(self.gpt_n_layer)},
+            "policy.lm_head.weight": (out, width),
+            "action_head.map_to_cbet_preds_offset.0.weight": (CODEBOOKS * codes * flat, out),
+            f"{VQ}.encoder.0.weight": (hidden, flat),
+            f"{VQ}.encoder.2.weight": (hidden, hidden),
+            f"{VQ}.encoder.4.weight": (latent, hidden),
+            **books,
+        }
+
+
+def _check_features(
+    name: str, features: Mapping[str, _Feature], wanted: Mapping[str, tuple[str, int]]
+) -> None:
+    """Check that features are those wanted, of a type and a rank, and no others."""
+    for key in features:
+        if key not in wanted:
+            raise ValueError(f"{name}: {key}: a VQ-BeT takes none such, only {', '.join(wanted)}")
+    for key, (kind, rank) in wanted.items():
+        if key not in features or features[key].type != kind:
+            raise ValueError(f"{name}: {key}: {features.get(key)}, must be a feature of type {kind}")
+        shape = features[key].shape
+        if len(shape) != rank:
+            raise ValueError(f"{name}: {key}: shape: {list(shape)}, must be of {rank} sizes from 1")
 
 
 @dataclass(frozen=True)
@@ -53,17 +174,15 @@ class LeRobotCheckpoint:
 
     Attributes:
         folder: what `save_pretrained` wrote, or training as `pretrained_model`.
-        config: LeRobot's `VQBeTConfig`, checked as far as it matters here.
+        config: its sizes.
         tensors: the weights, by the names that they have in LeRobot's `VQBeTModel`.
-        image_size: rows and columns of the one camera's frames.
         state_scaling, image_scaling, action_scaling: of (S,), (3, 1, 1) and (A,).
         digest: 16 hexadecimal digits of the SHA-256 of all of its files.
     """
 
     folder: Path
-    config: dict[str, Any]
+    config: LeRobotConfig
     tensors: dict[str, Tensor]
-    image_size: tuple[int, int]
     state_scaling: Scaling
     image_scaling: Scaling
     action_scaling: Scaling
@@ -94,162 +213,41 @@ def read_checkpoint(folder: Path) -> LeRobotCheckpoint:
         CheckpointError: a file is missing or damaged, or of a policy that this cannot be; the message names
             file, field, value and what was expected.
     """
-    where = folder / CONFIG
-    config = read_config(where)
-    image = _check_config(config, where)
-    weights = folder / WEIGHTS
-    if not weights.is_file():
-        raise CheckpointError(f"{weights}: no such file")
-    try:
-        of_model = {name.removeprefix(MODEL): shape for name, shape in read_shapes(weights).items()}
-        _check_sizes(config, of_model)  # before anything is made
-    except CheckpointError:
-        raise
+    where, weights = folder / CONFIG, folder / WEIGHTS
+    config = read_config(LeRobotConfig, where)
+    found = {name.removeprefix(MODEL): shape for name, shape in read_shapes(weights).items()}
+    try:  # before anything is made
+        check_count("gpt_n_layer", config.gpt_n_layer, found, "policy.transformer.h.", ".mlp.0.weight")
+        check_shapes(found, config.shapes())
     except ValueError as error:
         raise CheckpointError(f"{weights}: {MODEL}{error}") from None
-    tensors = read_tensors(weights)
+    with weights_of(weights):
+        tensors = load_file(weights)
     model = {name.removeprefix(MODEL): value for name, value in tensors.items() if name.startswith(MODEL)}
-    discretized = model.get("action_head.vqvae_model.discretized")
+    discretized = model.get(f"{VQ}.discretized")
     if discretized is None or discretized.numel() != 1 or not bool(discretized):
         raise CheckpointError(
-            f"{weights}: {MODEL}action_head.vqvae_model.discretized: must be true; its training stopped "
-            f"before the residual VQ was done"
+            f"{weights}: {MODEL}{VQ}.discretized: must be true; its training stopped before the residual VQ "
+            "was done"
         )
-    inputs = config["input_features"]
-    files = [where, weights]
+    files, image, action = [where, weights], config.camera, config.output_features[ACTION]
     if (folder / "policy_preprocessor.json").is_file():
         before = Processor(folder / "policy_preprocessor.json", "normalizer_processor")
         after = Processor(folder / "policy_postprocessor.json", "unnormalizer_processor")
         files += before.files + after.files
         scalings = (before.scaling(STATE), before.scaling(image), after.scaling(ACTION))
     else:
+        modes = config.normalization_mapping
         scalings = (
-            among_weights(config, "normalize_inputs", STATE, "STATE", tensors, weights),
-            among_weights(config, "normalize_inputs", image, "VISUAL", tensors, weights),
-            among_weights(config, "unnormalize_outputs", ACTION, "ACTION", tensors, weights),
+            among_weights(modes.get("STATE", "IDENTITY"), "normalize_inputs", STATE, tensors, weights),
+            among_weights(modes.get("VISUAL", "IDENTITY"), "normalize_inputs", image, tensors, weights),
+            among_weights(modes.get("ACTION", "IDENTITY"), "unnormalize_outputs", ACTION, tensors, weights),
         )
-    shapes = (inputs[STATE]["shape"], [3, 1, 1], config["output_features"][ACTION]["shape"])
-    state, frame, action = (
+    shapes = ((config.state_dim,), (3, 1, 1), action.shape)
+    state, frame, of_action = (
         shaped(scaling, shape, folder) for scaling, shape in zip(scalings, shapes, strict=True)
     )
-    _, rows, columns = inputs[image]["shape"]
     digest = hashlib.sha256()
     for file in files:
         digest.update(file.read_bytes())
-    return LeRobotCheckpoint(
-        folder, config, model, (rows, columns), state, frame, action, digest.hexdigest()[:16]
-    )
-
-
-def _check_config(config: dict[str, Any], where: Path) -> str:
-    """Check what the rest relies on; return the name of the camera."""
-    if config.get("type") != "vqbet":
-        raise CheckpointError(f"{where}: type: {config.get('type')!r}, must be 'vqbet'")
-    for name in SIZES:
-        value = config.get(name)
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise CheckpointError(f"{where}: {name}: {value!r}, must be an integer from 1")
-    if config["gpt_hidden_dim"] % config["gpt_n_head"]:
-        raise CheckpointError(
-            f"{where}: gpt_hidden_dim: {config['gpt_hidden_dim']}, must be a multiple of "
-            f"gpt_n_head = {config['gpt_n_head']}"
-        )
-    if config["gpt_block_size"] < 3 * config["n_obs_steps"]:
-        raise CheckpointError(
-            f"{where}: gpt_block_size: {config['gpt_block_size']}, must be at least 3 for each of "
-            f"n_obs_steps = {config['n_obs_steps']}"
-        )
-    temperature = config.get("bet_softmax_temperature")
-    if not isinstance(temperature, (int, float)) or not 0 < temperature <= HIGHEST_TEMPERATURE:
-        raise CheckpointError(
-            f"{where}: bet_softmax_temperature: {temperature!r}, must be above 0, and "
-            f"{HIGHEST_TEMPERATURE:g} at most"
-        )
-    for name, most in (("n_obs_steps", LONGEST_WINDOW), ("vqvae_n_embed", MOST_CODES)):
-        if config[name] > most:
-            raise CheckpointError(f"{where}: {name}: {config[name]}, must be {most} at most")
-    for name in ("sequentially_select", "use_group_norm"):
-        if not isinstance(config.get(name), bool):
-            raise CheckpointError(f"{where}: {name}: {config.get(name)!r}, must be true or false")
-    _features(config, "output_features", {ACTION: ("ACTION", 1)}, where)
-    inputs = mapping(config, "input_features", where)
-    cameras = [name for name, feature in inputs.items() if _type(feature) == "VISUAL"]
-    if len(cameras) != 1:
-        there = ", ".join(cameras) or "none"
-        raise CheckpointError(f"{where}: input_features: cameras: {there}, must be one")
-    image = cameras[0]
-    _features(config, "input_features", {STATE: ("STATE", 1), image: ("VISUAL", 3)}, where)
-    channels, rows, columns = inputs[image]["shape"]
-    if channels != 3:
-        raise CheckpointError(f"{where}: input_features: {image}: shape: {channels} channels, must be 3")
-    if rows * columns > LARGEST_IMAGE:
-        raise CheckpointError(
-            f"{where}: input_features: {image}: shape: {rows} x {columns} pixels, must be "
-            f"{LARGEST_IMAGE} at most"
-        )
-    crop = config.get("crop_shape")
-    if crop is not None and not (_sizes(crop, 2) and crop[0] <= rows and crop[1] <= columns):
-        raise CheckpointError(f"{where}: crop_shape: {crop!r}, must be null or within {[rows, columns]}")
-    return image
-
-
-def _check_sizes(config: dict[str, Any], shapes: Shapes) -> None:
-    """Compare the sizes of a policy, but for its encoder's, with its weights.
-
-    Raises:
-        ValueError: names the tensor, or what there is another number of.
-    """
-    width, token, out = (config[size] for size in ("gpt_hidden_dim", "gpt_input_dim", "gpt_output_dim"))
-    hidden, latent, codes = (
-        config[size] for size in ("vqvae_enc_hidden_dim", "vqvae_embedding_dim", "vqvae_n_embed")
-    )
-    (state,) = config["input_features"][STATE]["shape"]
-    (action,) = config["output_features"][ACTION]["shape"]
-    flat, gpt = config["action_chunk_size"] * action, "policy.transformer"
-    table = codes**CODEBOOKS * max(flat, latent)
-    if table > LARGEST_TABLE:
-        raise ValueError(f"{VQ}: {table} numbers of all pairs of codes, must be {LARGEST_TABLE} at most")
-    check_count("gpt_n_layer", config["gpt_n_layer"], shapes, f"{gpt}.h.", ".mlp.0.weight")
-    wanted = {
-        "state_projector.0.weight": (token, state),
-        "rgb_feature_projector.0.weight": (token, 2 * config["spatial_softmax_num_keypoints"]),
-        f"{gpt}.wte.weight": (width, token),
-        f"{gpt}.wpe.weight": (config["gpt_block_size"], width),
-        **{f"{gpt}.h.{layer}.mlp.0.weight": (4 * width, width) for layer in range(config["gpt_n_layer"])},
-        "policy.lm_head.weight": (out, width),
-        "action_head.map_to_cbet_preds_offset.0.weight": (CODEBOOKS * codes * flat, out),
-        f"{VQ}.encoder.0.weight": (hidden, flat),
-        f"{VQ}.encoder.2.weight": (hidden, hidden),
-        f"{VQ}.encoder.4.weight": (latent, hidden),
-        **{f"{VQ}.vq_layer.layers.{book}._codebook.embed": (1, codes, latent) for book in range(CODEBOOKS)},
-    }
-    check_shapes(shapes, wanted)
-
-
-def _sizes(value: Any, count: int) -> bool:
-    return (
-        isinstance(value, list)
-        and len(value) == count
-        and all(isinstance(side, int) and side >= 1 for side in value)
-    )
-
-
-def _type(feature: Any) -> Any:
-    return feature.get("type") if isinstance(feature, dict) else None
-
-
-def _features(config: dict[str, Any], name: str, wanted: dict[str, tuple[str, int]], where: Path) -> None:
-    """Check that a mapping of features has those wanted, of a type and a rank, and no others."""
-    features = mapping(config, name, where)
-    for key in features:
-        if key not in wanted:
-            raise CheckpointError(
-                f"{where}: {name}: {key}: a VQ-BeT takes none such, only {', '.join(wanted)}"
-            )
-    for key, (kind, rank) in wanted.items():
-        feature = features.get(key)
-        if _type(feature) != kind:
-            raise CheckpointError(f"{where}: {name}: {key}: {feature!r}, must be a feature of type {kind}")
-        shape = features[key].get("shape")
-        if not _sizes(shape, rank):
-            raise CheckpointError(f"{where}: {name}: {key}: shape: {shape!r}, must be of {rank} sizes from 1")
+    return LeRobotCheckpoint(folder, config, model, state, frame, of_action, digest.hexdigest()[:16])

@@ -7,7 +7,6 @@ features are computed where the camera is, and an observation is [state | featur
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -17,56 +16,15 @@ from torch import Tensor, nn
 from adahi_ros.core.checkpoint_files import CheckpointError, check_shapes
 from adahi_ros.policies.lerobot.lerobot_checkpoint import WEIGHTS, LeRobotCheckpoint, read_checkpoint
 from adahi_ros.policies.lerobot.lerobot_files import CONFIG
+from adahi_ros.policies.networks.resnet import BLOCKS, WIDTHS, Norm, resnet_layers
 
 PART = "rgb_encoder"
-BLOCKS = {"resnet18": (2, 2, 2, 2), "resnet34": (3, 4, 6, 3)}
-WIDTHS = (64, 128, 256, 512)
 STRIDE = 32  # of the last maps, in pixels
 CHANNELS_PER_GROUP = 16
-
-Norm = Callable[[int], nn.Module]
 
 
 def _group_norm(channels: int) -> nn.Module:
     return nn.GroupNorm(channels // CHANNELS_PER_GROUP, channels)
-
-
-class _BasicBlock(nn.Module):
-    def __init__(self, fan_in: int, fan_out: int, stride: int, norm: Norm) -> None:
-        super().__init__()
-        self.conv1 = nn.Conv2d(fan_in, fan_out, 3, stride, padding=1, bias=False)
-        self.bn1 = norm(fan_out)
-        self.conv2 = nn.Conv2d(fan_out, fan_out, 3, padding=1, bias=False)
-        self.bn2 = norm(fan_out)
-        self.downsample = None
-        if stride != 1 or fan_in != fan_out:
-            self.downsample = nn.Sequential(nn.Conv2d(fan_in, fan_out, 1, stride, bias=False), norm(fan_out))
-
-    def forward(self, maps: Tensor) -> Tensor:
-        past = maps if self.downsample is None else self.downsample(maps)
-        maps = self.bn2(self.conv2(F.relu(self.bn1(self.conv1(maps)))))
-        return F.relu(maps + past)
-
-
-def _backbone(blocks: tuple[int, ...], norm: Norm) -> nn.Sequential:
-    """Build a ResNet up to its last maps, with LeRobot's names for the weights: numbers, in a row."""
-    layers: list[nn.Module] = [
-        nn.Conv2d(3, WIDTHS[0], 7, stride=2, padding=3, bias=False),
-        norm(WIDTHS[0]),
-        nn.ReLU(),
-        nn.MaxPool2d(3, stride=2, padding=1),
-    ]
-    fan_in = WIDTHS[0]
-    for count, width in zip(blocks, WIDTHS, strict=True):
-        strides = (1 if width == WIDTHS[0] else 2, *[1] * (count - 1))
-        fans = (fan_in, *[width] * (count - 1))
-        layers.append(
-            nn.Sequential(
-                *(_BasicBlock(fan, width, stride, norm) for fan, stride in zip(fans, strides, strict=True))
-            )
-        )
-        fan_in = width
-    return nn.Sequential(*layers)
 
 
 class _SpatialSoftmax(nn.Module):
@@ -103,20 +61,20 @@ class RgbEncoder(nn.Module):
     def __init__(self, checkpoint: LeRobotCheckpoint) -> None:
         super().__init__()
         config = checkpoint.config
-        name = config.get("vision_backbone")
+        name = config.vision_backbone
         if name not in BLOCKS:
             raise CheckpointError(
                 f"{checkpoint.folder / CONFIG}: vision_backbone: {name!r}, must be of {', '.join(BLOCKS)}"
             )
-        keypoints = config["spatial_softmax_num_keypoints"]
+        keypoints = config.spatial_softmax_num_keypoints
         self.features = 2 * keypoints
-        rows, columns = checkpoint.image_size
-        crop_rows, crop_columns = config.get("crop_shape") or checkpoint.image_size
+        rows, columns = config.input_features[config.camera].shape[1:]
+        crop_rows, crop_columns = config.crop_shape or (rows, columns)
         self.config = {
             "architecture": f"lerobot_{name}",
             "image_size": [rows, columns],
             "crop": [crop_rows, crop_columns],
-            "group_norm": config["use_group_norm"],
+            "group_norm": config.use_group_norm,
             "keypoints": keypoints,
             "bias": checkpoint.image_scaling.bias,
         }
@@ -134,8 +92,8 @@ class RgbEncoder(nn.Module):
             )
         except ValueError as error:
             raise CheckpointError(f"{checkpoint.folder / WEIGHTS}: {PART}: {error}") from None
-        norm: Norm = _group_norm if config["use_group_norm"] else nn.BatchNorm2d
-        self.backbone = _backbone(BLOCKS[name], norm)
+        norm: Norm = _group_norm if config.use_group_norm else nn.BatchNorm2d
+        self.backbone = nn.Sequential(*resnet_layers(BLOCKS[name], norm))
         self.pool = _SpatialSoftmax(WIDTHS[-1], keypoints, cells)
         self.out = nn.Linear(self.features, self.features)
         try:

@@ -1,58 +1,42 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of LeRobot's checkpoints: JSON and safetensors, or an error that names what is wrong with one."""
+"""What the JSON files of LeRobot's checkpoints have in common."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from safetensors.torch import load_file
-from torch import Tensor
+from adahi_ros.core.checkpoint_files import CheckpointError
+from adahi_ros.core.files import read_json
+from adahi_ros.core.schema import Schema, checked
 
-from adahi_ros.core.checkpoint_files import UNREADABLE, CheckpointError
-from adahi_ros.core.files import LARGEST_WEIGHTS, check_size, read_json
-
+T = TypeVar("T", bound="LeRobotSchema")
 CONFIG = "config.json"
 ACTION = "action"
 
 
-def read_config(path: Path) -> dict[str, Any]:
-    """Return the mapping in a JSON file.
+class LeRobotSchema(Schema):
+    """A `Schema` of the fields that matter here; LeRobot writes more."""
+
+    @classmethod
+    def prepared(cls, values: dict[Any, Any]) -> dict[Any, Any]:
+        """See `Schema`."""
+        names = {each.name.rstrip("_") for each in fields(cls)}  # type: ignore[arg-type]
+        return {name: value for name, value in values.items() if name in names}
+
+
+def read_config(kind: type[T], path: Path) -> T:
+    """Return what a JSON file says.
 
     Raises:
-        CheckpointError: it is missing, or none.
+        CheckpointError: it is missing, or says something else; names file, field and value.
     """
     try:
-        return read_json(path)
+        made: T = checked(kind, read_json(path))
+        return made
     except FileNotFoundError:
         raise CheckpointError(f"{path}: no such file; expected the folder of a LeRobot policy") from None
     except ValueError as error:
-        raise CheckpointError(str(error)) from None
-
-
-def read_tensors(path: Path) -> dict[str, Tensor]:
-    """Return the tensors of a safetensors file, by name.
-
-    Raises:
-        CheckpointError: it is missing, too large, or none.
-    """
-    try:
-        check_size(path, LARGEST_WEIGHTS)
-        return dict(load_file(path))
-    except FileNotFoundError:
-        raise CheckpointError(f"{path}: no such file") from None
-    except UNREADABLE as error:
-        raise CheckpointError(f"{path}: not a safetensors file ({error})") from None
-
-
-def mapping(config: Mapping[str, Any], name: str, where: Path) -> dict[str, Any]:
-    """Return an entry of a file that must be a mapping.
-
-    Raises:
-        CheckpointError: it is none; names file, field and value.
-    """
-    value = config.get(name)
-    if not isinstance(value, dict):
-        raise CheckpointError(f"{where}: {name}: {value!r}, must be a mapping")
-    return value
+        fault = str(error).removeprefix(f"{path}: ")
+        raise CheckpointError(f"{path}: {fault}") from None

@@ -3,18 +3,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import torch
+from safetensors.torch import load_file
 from torch import Tensor
 
-from adahi_ros.core.checkpoint_files import CheckpointError
-from adahi_ros.policies.lerobot.lerobot_files import ACTION, CONFIG, mapping, read_config, read_tensors
+from adahi_ros.core.checkpoint_files import CheckpointError, weights_of
+from adahi_ros.core.schema import Listed, checked, one_of, within
+from adahi_ros.policies.lerobot.lerobot_files import ACTION, LeRobotSchema, read_config
 
 EPSILON = 1e-8  # LeRobot's own, where a scale would be zero
 RANGES = {"MIN_MAX": ("min", "max"), "QUANTILES": ("q01", "q99"), "QUANTILE10": ("q10", "q90")}
+MODES: dict[str, tuple[str, ...]] = {"IDENTITY": (), "MEAN_STD": ("mean", "std"), **RANGES}
+"""How numbers are scaled, and the statistics that say by how much."""
+Modes = dict[str, Annotated[str, one_of(MODES)]]
 PLAIN_STEPS = ("rename_observations_processor", "to_batch_processor", "device_processor")
 
 
@@ -34,6 +39,32 @@ class Scaling:
     still: Tensor
 
 
+@dataclass(frozen=True)
+class _Step(LeRobotSchema):
+    registry_name: str = ""
+    class_: str = ""
+    config: dict[str, Any] = field(default_factory=dict)
+    state_file: str | None = None
+
+
+@dataclass(frozen=True)
+class _Pipeline(LeRobotSchema):
+    steps: Listed[_Step]
+
+
+@dataclass(frozen=True)
+class _Type(LeRobotSchema):
+    type: str
+
+
+@dataclass(frozen=True)
+class _Normalizer(LeRobotSchema):
+    features: dict[str, _Type]
+    norm_map: Modes
+    normalize_observation_keys: Listed[str] | None = None
+    eps: Annotated[float, within(0.0, 1.0)] = EPSILON
+
+
 class Processor:
     """One of the two files with which LeRobot since 0.4 scales what goes into a policy, or comes out.
 
@@ -43,26 +74,23 @@ class Processor:
 
     def __init__(self, path: Path, step_name: str) -> None:
         self.files = [path]
-        self._path = path
-        steps = read_config(path).get("steps")
-        if not isinstance(steps, list) or not all(isinstance(step, dict) for step in steps):
-            raise CheckpointError(f"{path}: steps: must be a list of mappings")
-        found = []
-        for step in steps:
-            name = step.get("registry_name", step.get("class"))
-            if name == step_name:
-                found.append(step)
-            elif name not in PLAIN_STEPS:
+        steps = read_config(_Pipeline, path).steps
+        for name in (step.registry_name or step.class_ for step in steps):
+            if name not in (step_name, *PLAIN_STEPS):
                 known = ", ".join((step_name, *PLAIN_STEPS))
                 raise CheckpointError(f"{path}: steps: {name}: not known here, must be of {known}")
+        found = [step for step in steps if step_name in (step.registry_name, step.class_)]
         if len(found) != 1:
             raise CheckpointError(f"{path}: steps: {step_name}: {len(found)} times, must be once")
-        self._config = mapping(found[0], "config", path)
+        try:
+            self._config: _Normalizer = checked(_Normalizer, found[0].config)
+        except ValueError as error:
+            raise CheckpointError(f"{path}: {error}") from None
         self._stats: dict[str, Tensor] = {}
-        if (state_file := found[0].get("state_file")) is not None:
-            state_path = path.parent / Path(str(state_file)).name
-            self.files.append(state_path)
-            self._stats = read_tensors(state_path)
+        if found[0].state_file is not None:
+            self.files.append(path.parent / Path(found[0].state_file).name)
+            with weights_of(self.files[-1]):
+                self._stats = load_file(self.files[-1])
 
     def scaling(self, key: str) -> Scaling:
         """Return how a feature is scaled.
@@ -70,57 +98,40 @@ class Processor:
         Raises:
             CheckpointError: the file does not say, or says what cannot be.
         """
-        feature = mapping(self._config, "features", self._path).get(key)
-        if not isinstance(feature, dict):
-            raise CheckpointError(f"{self._path}: features: {key}: missing")
-        mode = mapping(self._config, "norm_map", self._path).get(str(feature.get("type")), "IDENTITY")
-        alone = self._config.get("normalize_observation_keys")
-        if alone is not None and not isinstance(alone, list):
-            raise CheckpointError(f"{self._path}: normalize_observation_keys: {alone!r}, must be a list")
+        config = self._config
+        if key not in config.features:
+            raise CheckpointError(f"{self.files[0]}: features: {key}: missing")
+        mode, alone = (
+            config.norm_map.get(config.features[key].type, "IDENTITY"),
+            config.normalize_observation_keys,
+        )
         if key != ACTION and alone is not None and key not in alone:
             mode = "IDENTITY"
-        epsilon = self._config.get("eps", EPSILON)
-        if not isinstance(epsilon, (int, float)) or not 0 <= epsilon <= 1:
-            raise CheckpointError(f"{self._path}: eps: {epsilon!r}, must be from 0 to 1")
-        names = {stat: f"{key}.{stat}" for stat in _statistics(mode, self._path)}
-        return _scaling(mode, names, self._stats, epsilon, self.files[-1])
+        return _scaling(mode, f"{key}.", self._stats, config.eps, self.files[-1])
 
 
-def among_weights(
-    config: dict[str, Any], layer: str, key: str, kind: str, tensors: dict[str, Tensor], path: Path
-) -> Scaling:
+def among_weights(mode: str, layer: str, key: str, tensors: dict[str, Tensor], path: Path) -> Scaling:
     """Read the scaling of a feature as LeRobot before 0.4 stored it.
 
     Raises:
         CheckpointError: it is missing, or cannot be.
     """
-    mode = mapping(config, "normalization_mapping", path.parent / CONFIG).get(kind, "IDENTITY")
-    buffer = f"{layer}.buffer_{key.replace('.', '_')}"
-    names = {stat: f"{buffer}.{stat}" for stat in _statistics(mode, path.parent / CONFIG)}
-    return _scaling(mode, names, tensors, EPSILON, path)
+    return _scaling(mode, f"{layer}.buffer_{key.replace('.', '_')}.", tensors, EPSILON, path)
 
 
-def _statistics(mode: Any, where: Path) -> tuple[str, ...]:
-    known = {"IDENTITY": (), "MEAN_STD": ("mean", "std"), **RANGES}
-    if not isinstance(mode, str) or mode not in known:
-        raise CheckpointError(f"{where}: normalization: {mode!r}, must be of {', '.join(known)}")
-    return known[mode]
-
-
-def _scaling(
-    mode: str, names: dict[str, str], tensors: dict[str, Tensor], epsilon: float, where: Path
-) -> Scaling:
-    for name in names.values():
+def _scaling(mode: str, before: str, tensors: dict[str, Tensor], epsilon: float, where: Path) -> Scaling:
+    names = [f"{before}{statistic}" for statistic in MODES[mode]]
+    for name in names:
         if name not in tensors:
             raise CheckpointError(f"{where}: {name}: missing, but its normalization is {mode}")
         if not torch.isfinite(tensors[name]).all():
             raise CheckpointError(f"{where}: {name}: holds values that are not finite")
     if mode == "IDENTITY":
         return Scaling(torch.zeros(()), torch.ones(()), 0.0, torch.tensor(False))
-    first, second = (tensors[name].float() for name in names.values())
+    first, second = (tensors[name].float() for name in names)
     if first.shape != second.shape:
         shapes = f"{tuple(first.shape)}, {tuple(second.shape)}"
-        raise CheckpointError(f"{where}: {', '.join(names.values())}: of shapes {shapes}, must be the same")
+        raise CheckpointError(f"{where}: {', '.join(names)}: of shapes {shapes}, must be the same")
     if mode == "MEAN_STD":
         return Scaling(first, second + epsilon, 0.0, second == 0)
     reach = second - first
@@ -128,7 +139,7 @@ def _scaling(
     return Scaling(first, torch.where(still, epsilon, reach) / 2, -1.0, still)
 
 
-def shaped(scaling: Scaling, shape: list[int], folder: Path) -> Scaling:
+def shaped(scaling: Scaling, shape: tuple[int, ...], folder: Path) -> Scaling:
     """Return a scaling in the shape of its feature.
 
     Raises:

@@ -29,52 +29,35 @@ from adahi_ros.policies.lerobot.lerobot_checkpoint import (
     VQ,
     WEIGHTS,
     LeRobotCheckpoint,
+    LeRobotConfig,
     read_checkpoint,
 )
 from adahi_ros.policies.networks.computing import OnTorch
-from adahi_ros.policies.vqbet.code_policy import ActionDecoder, CodePolicy, Prediction
-from adahi_ros.policies.vqbet.tokenizer import ActionTokenizer, TokenizerConfig
-from adahi_ros.policies.vqbet.vqbet_checkpoint import load_decoder
-from adahi_ros.policies.vqbet.vqbet_sizes import NetworkSizes
+from adahi_ros.policies.networks.transformer import Block
+from adahi_ros.policies.vqbet.code_policy import ActionDecoder, CodePolicy
+from adahi_ros.policies.vqbet.tokenizer import ActionTokenizer
+from adahi_ros.policies.vqbet.vqbet_checkpoint import code_signature, load_decoder
+from adahi_ros.policies.vqbet.vqbet_sizes import TokenizerConfig
 
 SAME_ACTION = 1e-4  # in units of the action scale, between one machine's decode table and another's
 
 
-class _Attention(nn.Module):
-    def __init__(self, width: int, heads: int) -> None:
-        super().__init__()
-        self.heads = heads
-        self.c_attn = nn.Linear(width, 3 * width)
-        self.c_proj = nn.Linear(width, width)
-
-    def forward(self, tokens: Tensor, mask: Tensor) -> Tensor:
-        parts = self.c_attn(tokens).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
-        query, key, value = parts[0], parts[1], parts[2]
-        weights = (query @ key.transpose(-1, -2) * query.shape[-1] ** -0.5 + mask).softmax(-1)
-        projected: Tensor = self.c_proj((weights @ value).transpose(1, 2).flatten(2))
-        return projected
-
-
-class _Block(nn.Module):
-    def __init__(self, width: int, heads: int) -> None:
-        super().__init__()
-        self.ln_1 = nn.LayerNorm(width)
-        self.attn = _Attention(width, heads)
-        self.ln_2 = nn.LayerNorm(width)
-        self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
-
-    def forward(self, tokens: Tensor, mask: Tensor) -> Tensor:
-        tokens = tokens + self.attn(self.ln_1(tokens), mask)
-        return tokens + self.mlp(self.ln_2(tokens))
+# LeRobot's names of the parts of a `Block`.
+THEIRS = {
+    "attention_norm": "ln_1",
+    "query_key_value": "attn.c_attn",
+    "attention_out": "attn.c_proj",
+    "mlp_norm": "ln_2",
+}
 
 
 class _Transformer(nn.Module):
-    def __init__(self, config: dict[str, Any]) -> None:
+    def __init__(self, config: LeRobotConfig) -> None:
         super().__init__()
-        width = config["gpt_hidden_dim"]
-        self.wte = nn.Linear(config["gpt_input_dim"], width)
-        self.wpe = nn.Embedding(config["gpt_block_size"], width)
-        self.h = nn.ModuleList(_Block(width, config["gpt_n_head"]) for _ in range(config["gpt_n_layer"]))
+        width = config.gpt_hidden_dim
+        self.wte = nn.Linear(config.gpt_input_dim, width)
+        self.wpe = nn.Embedding(config.gpt_block_size, width)
+        self.h = nn.ModuleList(Block(width, config.gpt_n_head) for _ in range(config.gpt_n_layer))
         self.ln_f = nn.LayerNorm(width)
 
     def forward(self, tokens: Tensor, mask: Tensor) -> Tensor:
@@ -104,18 +87,15 @@ class LeRobotVQBeT(nn.Module):
     def __init__(self, checkpoint: LeRobotCheckpoint) -> None:
         super().__init__()
         config = checkpoint.config
-        self.codes: int = config["vqvae_n_embed"]
-        self.chunk_length: int = config["action_chunk_size"]
-        self.temperature: float = config["bet_softmax_temperature"]
-        self.sequential: bool = config["sequentially_select"]
-        (self.state_dim,) = checkpoint.state_scaling.scale.shape
-        (action_dim,) = checkpoint.action_scaling.scale.shape
-        token, out = config["gpt_input_dim"], config["gpt_output_dim"]
-        image_features = 2 * config["spatial_softmax_num_keypoints"]
+        self.codes, self.chunk_length = config.vqvae_n_embed, config.action_chunk_size
+        self.temperature, self.sequential = config.bet_softmax_temperature, config.sequentially_select
+        self.state_dim, action_dim = config.state_dim, config.action_dim
+        token, out = config.gpt_input_dim, config.gpt_output_dim
+        image_features = 2 * config.spatial_softmax_num_keypoints
         self.action_token = nn.Parameter(torch.zeros(1, 1, token))
         self.state_projector = nn.Sequential(nn.Linear(self.state_dim, token))
         self.rgb_feature_projector = nn.Sequential(nn.Linear(image_features, token))
-        lm_head = nn.Linear(config["gpt_hidden_dim"], out, bias=False)
+        lm_head = nn.Linear(config.gpt_hidden_dim, out, bias=False)
         self.policy = nn.ModuleDict({"transformer": _Transformer(config), "lm_head": lm_head})
         offsets = CODEBOOKS * self.codes * self.chunk_length * action_dim
         heads = {"map_to_cbet_preds_offset": nn.Sequential(nn.Linear(out, offsets))}
@@ -126,7 +106,7 @@ class LeRobotVQBeT(nn.Module):
             heads["map_to_cbet_preds_bin"] = nn.Sequential(nn.Linear(out, CODEBOOKS * self.codes))
         self.action_head = nn.ModuleDict(heads)
         try:
-            self.load_state_dict({name: checkpoint.tensor(name) for name in self.state_dict()})
+            self.load_state_dict({name: checkpoint.tensor(_theirs(name)) for name in self.state_dict()})
         except RuntimeError as error:
             fault = " ".join(str(error).split())
             raise CheckpointError(f"{checkpoint.folder / WEIGHTS}: {fault}") from None
@@ -136,7 +116,7 @@ class LeRobotVQBeT(nn.Module):
         self.register_buffer("state_scale", scaling.scale)
         scaling = checkpoint.action_scaling
         self.register_buffer("offset_scale", torch.where(scaling.still, 0.0, scaling.scale))
-        length = 3 * config["n_obs_steps"]
+        length = 3 * config.n_obs_steps
         self.register_buffer("mask", torch.full((length, length), float("-inf")).triu(1))
         self.eval().requires_grad_(False)
 
@@ -172,6 +152,13 @@ class LeRobotVQBeT(nn.Module):
         return (logarithms + (secondary / self.temperature).log_softmax(-1)).flatten(1)[:, None]
 
 
+def _theirs(name: str) -> str:
+    """Return LeRobot's name of a weight."""
+    for ours, theirs in THEIRS.items():
+        name = name.replace(f".{ours}.", f".{theirs}.")
+    return name
+
+
 def action_tokenizer(checkpoint: LeRobotCheckpoint) -> ActionTokenizer:
     """Turn LeRobot's residual VQ into our tokenizer: the same codes mean the same actions.
 
@@ -183,14 +170,14 @@ def action_tokenizer(checkpoint: LeRobotCheckpoint) -> ActionTokenizer:
         CheckpointError: the weights do not fit the configuration.
     """
     config, scaling = checkpoint.config, checkpoint.action_scaling
-    codes, chunk_length = config["vqvae_n_embed"], config["action_chunk_size"]
+    codes, chunk_length = config.vqvae_n_embed, config.action_chunk_size
     books = [checkpoint.tensor(f"{VQ}.vq_layer.layers.{book}._codebook.embed") for book in range(CODEBOOKS)]
-    if config["sequentially_select"]:
+    if config.sequentially_select:
         books = [(books[0][:, :, None] + books[1][:, None]).flatten(1, 2)]
         codes **= CODEBOOKS
     sizes = (len(scaling.still), chunk_length, len(books), codes)
     try:
-        size = TokenizerConfig(*sizes, config["vqvae_embedding_dim"], config["vqvae_enc_hidden_dim"])
+        size = TokenizerConfig(*sizes, config.vqvae_embedding_dim, config.vqvae_enc_hidden_dim)
         tokenizer = ActionTokenizer(size, scaling.shift, torch.where(scaling.still, 1.0, scaling.scale))
         tensors = tokenizer.state_dict()
         layers = [name for name in tensors if name.startswith(("encoder.", "decoder."))]
@@ -264,21 +251,11 @@ class LeRobotPolicy(CodePolicy):
         network = LeRobotVQBeT(checkpoint)
         decoder = _decoder(checkpoint)
         config = checkpoint.config
-        sizes = NetworkSizes(
-            window_length=config["n_obs_steps"],
-            observation_dim=network.state_dim + 2 * config["spatial_softmax_num_keypoints"],
-            goal_dim=0,
-            codebooks=decoder.codebooks,
-            codebook_size=decoder.codebook_size,
-            chunk_length=decoder.chunk_length,
-            action_dim=decoder.action_dim,
+        signature = code_signature(
+            decoder,
+            config.n_obs_steps,
+            network.state_dim + 2 * config.spatial_softmax_num_keypoints,
             parameters=sum(weight.numel() for weight in network.parameters()),
         )
-        super().__init__(sizes, decoder, checkpoint.digest)
-        self._run = OnTorch(network, **compute)
-        self.device = str(self._run.device)
-
-    def predict(self, windows: np.ndarray, goals: np.ndarray) -> Prediction:
-        """See `CodePolicy.predict`."""
-        logits, offsets = self._run(windows, goals)
-        return Prediction(logits, offsets)
+        run = OnTorch(network, **compute)
+        super().__init__(signature, decoder, checkpoint.digest, run, str(run.device))

@@ -15,9 +15,33 @@ import onnx
 import torch
 
 from adahi_ros.core.files import replacing
+from adahi_ros.core.registry import at_place
+from adahi_ros.policies.networks.network_checkpoint import NetworkCheckpoint
 from adahi_ros.policies.networks.onnx_files import DIGEST, note_hash
 
 NOTES = ("metadata_props", "doc_string")
+
+
+def export(checkpoint: NetworkCheckpoint[Any], path: Path) -> None:
+    """Write the network of a checkpoint as one ONNX file with a free batch size.
+
+    The file names the weights that it was made from, so that a stale one is never run; the JSON beside it
+    gets its hash, so that no other is.
+
+    Raises:
+        CheckpointError: the weights are damaged or do not fit the configuration.
+    """
+    inputs, batch = checkpoint.inputs(), torch.export.Dim("batch")
+    write_onnx(
+        at_place(checkpoint.network)(checkpoint),
+        # Two rows: with one, the exporter would take the batch size for a constant.
+        tuple(torch.zeros(2, *shape) for shape in inputs.values()),
+        path,
+        checkpoint.digest(),
+        input_names=list(inputs),
+        output_names=list(checkpoint.outputs),
+        dynamic_shapes=tuple({0: batch} for _ in inputs),
+    )
 
 
 def write_onnx(

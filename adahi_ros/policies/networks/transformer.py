@@ -8,11 +8,13 @@ goal      o_1      o_2     ...    o_H        one token each (the goal's is left 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
 import torch
 from torch import Tensor, nn
 
+from adahi_ros.policies.networks.network_checkpoint import TransformerSizes
 from adahi_ros.policies.networks.step_dataset import Moments
 
 
@@ -31,13 +33,20 @@ class InputMoments:
     goal_scale: Tensor
 
     @classmethod
+    def among(cls, weights: Mapping[str, Tensor]) -> InputMoments:
+        """Return those among the weights of an `ObservationTransformer`."""
+        return cls(**{each.name: weights[each.name] for each in fields(cls)})
+
+    @classmethod
     def of(cls, observation: Moments, goal: Moments) -> InputMoments:
         """Return those of demonstrations."""
         arrays = (observation.mean, observation.scale, goal.mean, goal.scale)
         return cls(*map(torch.from_numpy, arrays))
 
 
-class _Block(nn.Module):
+class Block(nn.Module):
+    """A layer of a transformer: attention among tokens (B, L, width) by a mask (L, L), then an MLP."""
+
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
         self.heads = heads
@@ -62,8 +71,7 @@ class ObservationTransformer(nn.Module):
     """Reads a window of observations and a goal; networks that derive from it add heads.
 
     Args:
-        observation_dim, goal_dim, window_length: O, G and H.
-        width, layers, heads: its size.
+        sizes: of it.
         moments: of what it reads.
     """
 
@@ -73,25 +81,17 @@ class ObservationTransformer(nn.Module):
     goal_scale: Tensor
     mask: Tensor
 
-    def __init__(
-        self,
-        observation_dim: int,
-        goal_dim: int,
-        window_length: int,
-        width: int,
-        layers: int,
-        heads: int,
-        moments: InputMoments,
-    ) -> None:
+    def __init__(self, sizes: TransformerSizes, moments: InputMoments) -> None:
         super().__init__()
-        self._window_length = window_length
-        self.observation_in = nn.Linear(observation_dim, width)
+        goal_dim, width = sizes.goal_dim, sizes.width
+        self._window_length = sizes.window_length
+        self.observation_in = nn.Linear(sizes.observation_dim, width)
         self.goal_in = nn.Linear(goal_dim, width) if goal_dim else None
-        length = bool(goal_dim) + window_length
+        length = bool(goal_dim) + sizes.window_length
         self.position = nn.Parameter(0.02 * torch.randn(length, width))
         causal = torch.full((length, length), float("-inf")).triu(1)
         self.register_buffer("mask", causal, persistent=False)
-        self.blocks = nn.ModuleList(_Block(width, heads) for _ in range(layers))
+        self.blocks = nn.ModuleList(Block(width, sizes.heads) for _ in range(sizes.layers))
         self.final_norm = nn.LayerNorm(width)
         for name, value in vars(moments).items():
             self.register_buffer(name, value.float())
@@ -99,7 +99,7 @@ class ObservationTransformer(nn.Module):
     @property
     def moments(self) -> InputMoments:
         """Of what it reads."""
-        return InputMoments(**{each.name: getattr(self, each.name) for each in fields(InputMoments)})
+        return InputMoments.among(dict(self.named_buffers()))
 
     def features(self, windows: Tensor, goals: Tensor) -> Tensor:
         """Return the features (B, H, width) at each observation of windows (B, H, O), for goals (B, G)."""

@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the checkpoint of a network: weights as safetensors, everything else as JSON beside them."""
+"""Writes the checkpoint of a network with torch, and makes a network of one."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from safetensors.torch import save_file
-from torch import Tensor
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
 
-from adahi_ros.core.checkpoint_files import FORMAT
+from adahi_ros.core.checkpoint_files import FORMAT, CheckpointError
 from adahi_ros.core.files import replacing, save_json
+
+N = TypeVar("N", bound=nn.Module)
 
 
 def save_weights(directory: Path, name: str, tensors: Mapping[str, Tensor], **described: Any) -> None:
@@ -26,3 +29,22 @@ def save_weights(directory: Path, name: str, tensors: Mapping[str, Tensor], **de
     with replacing(directory / f"{name}.safetensors") as partial:
         save_file({key: value.contiguous() for key, value in tensors.items()}, partial)
     save_json(directory / f"{name}.json", {"format": FORMAT, **described})
+
+
+def network_of(path: Path, make: Callable[[dict[str, Tensor]], N]) -> N:
+    """Return a network with the weights of a safetensors file, ready to run.
+
+    Args:
+        path: of the file.
+        make: makes the network, whatever its weights, of the tensors in the file.
+
+    Raises:
+        CheckpointError: the weights are damaged or do not fit the network.
+    """
+    try:
+        tensors = load_file(path)
+        network = make(tensors)
+        network.load_state_dict({name: tensors[name] for name in network.state_dict()})
+    except (SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise CheckpointError(f"{path}: {error}") from None
+    return network.eval().requires_grad_(False)

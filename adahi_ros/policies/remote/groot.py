@@ -28,7 +28,7 @@ from pydantic.dataclasses import dataclass
 
 from adahi_ros.core.schema import Text, checked, one_of
 from adahi_ros.core.signature import Observations
-from adahi_ros.policies.remote.described import described
+from adahi_ros.policies.remote.described import Described, described
 from adahi_ros.policies.remote.groot_protocol import PROTOCOLS, Modalities, Protocol, answer_of
 from adahi_ros.policies.remote.packed_arrays import pack_groot
 from adahi_ros.policies.remote.remote import Connection, ServerFault
@@ -45,7 +45,6 @@ class GrootFile(ServerFile):
     """Fields of `kind: groot`.
 
     Attributes:
-        url: `tcp://HOST:PORT`.
         api_token: name of the environment variable that holds the server's token.
         protocol: `n1.6` for N1.6 and N1.7; `n1.6_sim` for a server with `--use-sim-policy-wrapper`; `n1.5`.
         actions: parts of an action and their sizes, in the robot's order.
@@ -83,11 +82,10 @@ class GrootTarget(ServedTarget):
                 f"actions: {sum(self._parts.values())} entries in all, must be {read.signature.action_dim}, "
                 "as many as action_names"
             )
-        super().__init__(read, file.url, digest)
-        state, pictures = self._state(read.signature.nothing()), read.pictures(read.signature.nothing())
+        nothing = read.signature.nothing()
         wanted = Modalities(
-            tuple(pictures),
-            tuple(state),
+            tuple(read.pictures(nothing)),
+            tuple(self._state(read, nothing)),
             (read.prompt,) if read.prompt else (),
             tuple(self._parts),
             read.signature.history,
@@ -95,20 +93,21 @@ class GrootTarget(ServedTarget):
         )
         asked = pack_groot({"endpoint": "get_modality_config", **self._token})
         connect = partial(_connect, file.url, asked, wanted, self._protocol)
-        self._reach(connect, file.timeout_s, clock)
+        super().__init__(read, file, digest, connect, clock)
 
     def act(self, observations: Observations, draws: np.ndarray) -> np.ndarray:
         """See `DirectPolicy.act`; one question for all robots."""
         robots = len(draws)
         sentences = self._described.sentences(observations, robots)
         told = {self._described.prompt: sentences} if sentences else {}
-        data = self._protocol.data(self._described.pictures(observations), self._state(observations), told)
+        state = self._state(self._described, observations)
+        data = self._protocol.data(self._described.pictures(observations), state, told)
         message = pack_groot({"endpoint": "get_action", "data": data, **self._token})
         return self._server.ask(message, partial(self._plans, robots))
 
-    def _state(self, observations: Observations) -> dict[str, np.ndarray]:
+    def _state(self, read: Described, observations: Observations) -> dict[str, np.ndarray]:
         """Return all parts of the state of B robots, (B, H, size) float32."""
-        state = self._described.state(observations)
+        state = read.state(observations)
         batch = next(iter(state.values())).shape[:2]
         for name, value in self._extra.items():
             if name in state or not isinstance(value, np.ndarray):

@@ -49,7 +49,6 @@ class OpenPiFile(ServerFile):
     """Fields of `kind: openpi`.
 
     Attributes:
-        url: `ws://HOST:PORT` or `wss://HOST:PORT`; proxies are not used.
         api_key: name of the environment variable that holds the server's `Api-Key`.
         nested: send `A/B` as B in a mapping A, as for ALOHA; otherwise as one name, as for DROID and LIBERO.
         channels_first: send images as (3, rows, columns), as for ALOHA.
@@ -82,11 +81,10 @@ class OpenPiTarget(ServedTarget):
         read = described(self._file, prompt=PROMPT)
         if read.signature.history != 1:
             raise ValueError(f"history: {read.signature.history}, must be 1, what the server takes")
-        super().__init__(read, self._file.url, digest)
-        self._messages(read.signature.nothing(), 1)  # finds names that cannot be
         headers = {"Authorization": f"Api-Key {self._file.api_key}"} if self._file.api_key else {}
         connect = partial(_connect, self._file.url, headers, self._file.metadata)
-        self._reach(connect, self._file.timeout_s, clock)
+        super().__init__(read, self._file, digest, connect, clock)
+        self._messages(read.signature.nothing(), 1)  # finds names that cannot be
 
     def act(self, observations: Observations, draws: np.ndarray) -> np.ndarray:
         """See `DirectPolicy.act`; one question for each robot."""

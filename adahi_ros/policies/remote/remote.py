@@ -61,6 +61,31 @@ class Connection(Protocol):
         """Free it. An answer that is still on its way goes nowhere."""
 
 
+class OneRequestConnection:
+    """A `Connection` to a server that needs none: each question is a request of its own, as over HTTP.
+
+    Args:
+        request: returns the answer to a message within so many seconds, or raises OSError.
+    """
+
+    def __init__(self, request: Callable[[bytes, float], bytes]) -> None:
+        self._request = request
+
+    def alive(self) -> bool:
+        """See `Connection.alive`."""
+        return True
+
+    def ask(self, message: bytes, timeout_s: float) -> bytes:
+        """See `Connection.ask`."""
+        try:
+            return self._request(message, timeout_s)
+        except OSError as error:
+            raise ServerFault(f"not reachable: {error}") from None
+
+    def close(self) -> None:
+        """See `Connection.close`."""
+
+
 class PolicyServer:
     """Asks a server; connects to it where it is not connected.
 

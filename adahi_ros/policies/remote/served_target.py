@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What targets behind servers of others share: the connection, and the check of the plans that come."""
+"""What targets behind third-party servers share: the connection, and the check of the plans that come."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 from weakref import finalize
@@ -12,15 +13,19 @@ import numpy as np
 from adahi_ros.policies.direct import DirectPolicy
 from adahi_ros.policies.remote.described import Described
 from adahi_ros.policies.remote.remote import Connection, PolicyServer, ServerFault
+from adahi_ros.policies.remote.server_fields import ServerFile
 
 
 class ServedTarget(DirectPolicy):
-    """A policy behind a server of others, asked about observations as a file describes them.
+    """A policy behind a third-party server, asked about observations as a file describes them.
 
     Args:
         read: what the file says of the policy.
-        url: of the server.
+        file: what else it says.
         digest: names what the file says.
+        connect: returns a connection within so many seconds, or raises `ServerFault`; must not refer to this
+            policy.
+        clock: in seconds, only goes forward.
 
     Attributes:
         device: where it runs, the server's URL.
@@ -28,16 +33,18 @@ class ServedTarget(DirectPolicy):
 
     weights_known = False
 
-    def __init__(self, read: Described, url: str, digest: str) -> None:
-        super().__init__(read.signature, read.action_range, read.action_scale, digest)
-        self.device = url
-        self._described = read
-
-    def _reach(
-        self, connect: Callable[[float], Connection], timeout_s: float, clock: Callable[[], float]
+    def __init__(
+        self,
+        read: Described,
+        file: ServerFile,
+        digest: str,
+        connect: Callable[[float], Connection],
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Have the server asked by such connections, as long as this policy lives; see `PolicyServer`."""
-        self._server = PolicyServer(self.device, connect, timeout_s, clock)
+        super().__init__(read.signature, read.action_range, read.action_scale, digest)
+        self.device = file.url
+        self._described = read
+        self._server = PolicyServer(file.url, connect, file.timeout_s, clock)
         finalize(self, self._server.close)
 
     def _checked(self, name: str, plans: Any, robots: int) -> np.ndarray:
@@ -45,7 +52,7 @@ class ServedTarget(DirectPolicy):
 
         Args:
             name: of what was answered, for messages.
-            plans: a stranger's; should be (B, T or more, A) numbers.
+            plans: unchecked; should be (B, T or more, A) numbers.
             robots: B.
 
         Raises:
@@ -66,7 +73,7 @@ class ServedTarget(DirectPolicy):
                 f"answered {name}[{row}, {ahead}, {index}]: {plan[row, ahead, index]}, must be finite"
             )
         try:
-            self._described.action_range.check(plan)
+            self.check(plan)
         except ValueError as error:
             raise ServerFault(f"answered {name}: {error}") from None
         return plan

@@ -63,11 +63,14 @@ class ServerFile(TargetFile):
     """Fields of targets behind a server.
 
     Attributes:
+        url: address of the server: for openpi `ws://HOST:PORT` or `wss://HOST:PORT`, for GR00T
+            `tcp://HOST:PORT`; proxies are not used.
         timeout_s: longest time that a request may take at the server, with connecting.
         extra: constants that the policy reads and the robot does not have, by the policy's names; a list of
             numbers becomes a float32 array.
     """
 
+    url: str
     timeout_s: Annotated[float, above(0.0, LONGEST_TIMEOUT_S)] = TIMEOUT_S
     extra: dict[Text, Annotated[Any, PlainValidator(_constant)]] = field(default_factory=dict)
 

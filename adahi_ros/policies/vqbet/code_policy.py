@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A policy that draws codes, and their decoder: what VQ-BeT networks have in common, whatever runs them."""
+"""A policy that draws codes: what VQ-BeT networks have in common, whatever runs them."""
 
 from __future__ import annotations
 
 import hashlib
-from abc import abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,9 +17,9 @@ from adahi_ros.core.proposal import (
     sample,
     softmax,
 )
-from adahi_ros.core.signature import Observations
+from adahi_ros.core.signature import Observations, Signature
 from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling
-from adahi_ros.policies.vqbet.vqbet_sizes import NetworkSizes
+from adahi_ros.policies.networks.network_checkpoint import RunNetwork
 
 MAX_COMBINATIONS = 1 << 16
 RANGE_MARGIN = 3.0  # in units of the action scale, beyond what the codes alone can say
@@ -84,10 +83,13 @@ class Prediction:
     logits: np.ndarray
     offsets: np.ndarray
 
-    def without(self, rows: np.ndarray) -> Prediction:
-        """Return the same; of some rows, by mask, even logits, and offsets that are not numbers."""
+    def where_finite(self) -> Prediction:
+        """Return the same; of rows that are not finite even logits, and offsets that are not numbers."""
+        finite = np.isfinite(self.logits).all(axis=(1, 2)) & np.isfinite(self.offsets).all(axis=(1, 2, 3, 4))
+        if finite.all():
+            return self
         logits, offsets = self.logits.copy(), self.offsets.copy()
-        logits[rows], offsets[rows] = 0.0, np.nan
+        logits[~finite], offsets[~finite] = 0.0, np.nan
         return Prediction(logits, offsets)
 
     def offset_at(self, codes: np.ndarray) -> np.ndarray:
@@ -98,38 +100,41 @@ class Prediction:
         return offset
 
 
-class CodePolicy(ActionRange, Policy):
+class CodePolicy(Policy):
     """A `Policy` of codes: a network predicts their distributions and offsets, a table decodes them.
 
     Args:
-        sizes: of the network.
+        signature: with the codes of the decoder.
         decoder: of the tokenizer that it speaks.
         digest: names its configuration and weights.
+        run: runs the network; a class that derives from this may override `predict` instead.
+        device: where that is.
     """
 
-    def __init__(self, sizes: NetworkSizes, decoder: ActionDecoder, digest: str) -> None:
-        super().__init__(decoder.low, decoder.high)
-        self.sizes = sizes
+    def __init__(
+        self,
+        signature: Signature,
+        decoder: ActionDecoder,
+        digest: str,
+        run: RunNetwork | None = None,
+        device: str = "cpu",
+    ) -> None:
+        super().__init__(signature, decoder.range, decoder.action_scale, digest, decoder.codebooks)
         self.decoder = decoder
-        self.digest = digest
-        self.signature = sizes.signature(decoder.fingerprint)
-        self.action_scale = decoder.action_scale
-        self.draws = sizes.codebooks
+        self.device = device
+        self._run = run
 
-    @abstractmethod
     def predict(self, windows: np.ndarray, goals: np.ndarray) -> Prediction:
         """Predict for B windows (B, H, O) and goals (B, G), both float32 in the task's units."""
+        assert self._run is not None
+        return Prediction(*self._run(windows, goals))
 
     def propose(
         self, observations: Observations, draws: np.ndarray, sampling: Sampling = AS_TRAINED
     ) -> Proposal:
         """See `Policy.propose`."""
         window, condition = self.signature.window(observations), self.signature.condition(observations)
-        prediction = self.predict(window, condition)
-        logits, offsets = prediction.logits, prediction.offsets
-        finite = np.isfinite(logits).all(axis=(1, 2)) & np.isfinite(offsets).all(axis=(1, 2, 3, 4))
-        if not finite.all():
-            prediction = prediction.without(~finite)
+        prediction = self.predict(window, condition).where_finite()
         probabilities, counts = softmax(prediction.logits, sampling.temperature), None
         if sampling.sendable:
             counts = counted(probabilities)

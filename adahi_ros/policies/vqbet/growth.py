@@ -96,7 +96,7 @@ def _write(folder: Path, target: Checkpoint, parameters: int, seed: int, out: Pa
     model = grow(load_network(target), parameters, seed)
     how = {
         "from": target.digest(),
-        "head_hidden": [target.config["head_hidden"], model.config.head_hidden],
+        "head_hidden": [target.sizes.head_hidden, model.config.head_hidden],
         "seed": seed,
         "note": "units added that nothing listens to: the same function, to rounding, at a larger cost",
     }

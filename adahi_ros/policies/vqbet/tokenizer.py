@@ -7,7 +7,6 @@ two codebooks of 16, encoder and decoder MLPs of two hidden layers of 128.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 
 import torch
@@ -15,37 +14,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from vector_quantize_pytorch import ResidualVQ
 
-from adahi_ros.core.schema import Schema
-from adahi_ros.policies.vqbet.code_policy import MAX_COMBINATIONS, ActionDecoder
+from adahi_ros.policies.vqbet.code_policy import ActionDecoder
+from adahi_ros.policies.vqbet.vqbet_sizes import TokenizerConfig
 
 COMMITMENT_WEIGHT = 5.0  # the scalar of the paper's equation (1), as in VQ-BeT's official code
 CODEBOOK_DECAY = 0.8
-
-
-@dataclass(frozen=True)
-class TokenizerConfig(Schema):
-    """Sizes of an action tokenizer.
-
-    Raises:
-        ValueError: a size is out of range; names field, value and range.
-    """
-
-    action_dim: int
-    chunk_length: int = 1
-    codebooks: int = 2
-    codebook_size: int = 16
-    latent_dim: int = 64
-    hidden: int = 128
-
-    def __post_init__(self) -> None:
-        for name in ("action_dim", "chunk_length", "codebooks", "codebook_size", "latent_dim", "hidden"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"tokenizer.{name}: {getattr(self, name)}, must be at least 1")
-        combinations = self.codebook_size**self.codebooks
-        if combinations > MAX_COMBINATIONS:
-            raise ValueError(
-                f"tokenizer.codebook_size ** codebooks: {combinations}, must be at most {MAX_COMBINATIONS}"
-            )
 
 
 def _mlp(sizes: list[int]) -> nn.Sequential:

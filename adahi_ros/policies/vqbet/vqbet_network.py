@@ -11,45 +11,10 @@ Paper: section II-A. Lee et al., "Behavior Generation with Latent Actions" (2024
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from torch import Tensor, nn
 
-from adahi_ros.core.schema import Schema
 from adahi_ros.policies.networks.transformer import InputMoments, ObservationTransformer
-
-
-@dataclass(frozen=True)
-class VQBeTConfig(Schema):
-    """Sizes of a VQ-BeT. Draft and target differ in `width`, `layers`, `heads` and `head_hidden`.
-
-    Attributes:
-        image_dim: see `observed_features`.
-
-    Raises:
-        ValueError: a size is out of range; names field, value and range.
-    """
-
-    observation_dim: int
-    goal_dim: int
-    action_dim: int
-    window_length: int
-    chunk_length: int
-    codebooks: int
-    codebook_size: int
-    width: int = 120
-    layers: int = 6
-    heads: int = 6
-    head_hidden: int = 256
-    image_dim: int = 0
-
-    def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            smallest = 0 if name in ("goal_dim", "image_dim") else 1
-            if value < smallest:
-                raise ValueError(f"policy.{name}: {value}, must be at least {smallest}")
-        if self.width % self.heads:
-            raise ValueError(f"policy.width: {self.width}, must be a multiple of heads = {self.heads}")
+from adahi_ros.policies.vqbet.vqbet_sizes import VQBeTConfig
 
 
 class VQBeT(ObservationTransformer):
@@ -64,15 +29,7 @@ class VQBeT(ObservationTransformer):
     action_scale: Tensor
 
     def __init__(self, config: VQBeTConfig, moments: InputMoments, action_scale: Tensor) -> None:
-        super().__init__(
-            config.observation_dim,
-            config.goal_dim,
-            config.window_length,
-            config.width,
-            config.layers,
-            config.heads,
-            moments,
-        )
+        super().__init__(config, moments)
         self.config = config
         width, hidden = config.width, config.head_hidden
         codes = config.codebooks * config.codebook_size

@@ -1,47 +1,78 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sizes that a VQ-BeT's inputs and outputs have."""
+"""Sizes of a VQ-BeT and of its action tokenizer, and the shapes of weights that they mean."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import ClassVar
 
-from adahi_ros.core.signature import GOAL, CodeSpace, Feature, Signature, observed_features
+from adahi_ros.core.checkpoint_files import Shapes
+from adahi_ros.policies.networks.network_checkpoint import (
+    Length,
+    NetworkSizes,
+    Size,
+    SizeOrNone,
+    TransformerSizes,
+)
+from adahi_ros.policies.vqbet.code_policy import MAX_COMBINATIONS
 
 
 @dataclass(frozen=True)
-class NetworkSizes:
-    """The sizes of a network's inputs and outputs.
+class VQBeTConfig(TransformerSizes):
+    """Sizes of a VQ-BeT. Draft and target differ in `width`, `layers`, `heads` and `head_hidden`."""
 
-    Attributes:
-        window_length: H, observations per prediction.
-        observation_dim: O.
-        goal_dim: G, 0 without a goal.
-        codebooks: N, codes per action chunk.
-        codebook_size: K, entries per codebook.
-        chunk_length: W, actions per chunk.
-        action_dim: A.
-        parameters: number of trainable weights.
-        image_dim: see `observed_features`.
-    """
+    observation_dim: Size
+    goal_dim: SizeOrNone
+    action_dim: Size
+    window_length: Length
+    chunk_length: Size
+    codebooks: Size
+    codebook_size: Size
+    width: Size = 120
+    layers: Size = 6
+    heads: Size = 6
+    head_hidden: Size = 256
+    image_dim: SizeOrNone = 0
 
-    window_length: int
-    observation_dim: int
-    goal_dim: int
-    codebooks: int
-    codebook_size: int
-    chunk_length: int
-    action_dim: int
-    parameters: int
-    image_dim: int = 0
+    def shapes(self) -> Shapes:
+        """See `NetworkSizes`."""
+        codes, hidden = self.codebooks * self.codebook_size, self.head_hidden
+        return {
+            **super().shapes(),
+            "action_scale": (self.action_dim,),
+            "code_head.0.weight": (hidden, self.width),
+            "code_head.2.weight": (codes, hidden),
+            "offset_head.2.weight": (codes * self.chunk_length * self.action_dim, hidden),
+        }
 
-    def signature(self, fingerprint: str) -> Signature:
-        """Return what a policy on such a network reads and proposes; the fingerprint is its tokenizer's."""
-        return Signature(
-            history=self.window_length,
-            horizon=self.chunk_length,
-            action_dim=self.action_dim,
-            features=observed_features(self.observation_dim, self.image_dim),
-            conditions=(Feature(GOAL, self.goal_dim),) if self.goal_dim else (),
-            codes=CodeSpace(fingerprint, self.codebooks, self.codebook_size),
-            parameters=self.parameters,
-        )
+
+@dataclass(frozen=True)
+class TokenizerConfig(NetworkSizes):
+    """Sizes of an action tokenizer."""
+
+    layered: ClassVar = {"codebooks": ("quantizer.layers.", "._codebook.embed")}
+
+    action_dim: Size
+    chunk_length: Size = 1
+    codebooks: Size = 2
+    codebook_size: Size = 16
+    latent_dim: Size = 64
+    hidden: Size = 128
+
+    def __post_init__(self) -> None:
+        if self.codebooks * math.log2(self.codebook_size) > math.log2(MAX_COMBINATIONS):
+            found = f"{self.codebook_size} ** {self.codebooks}"
+            raise ValueError(f"codebook_size ** codebooks: {found}, must be at most {MAX_COMBINATIONS}")
+
+    def shapes(self) -> Shapes:
+        """See `NetworkSizes`."""
+        flat, book = self.chunk_length * self.action_dim, (1, self.codebook_size, self.latent_dim)
+        before, after = self.layered["codebooks"]
+        return {
+            "action_scale": (self.action_dim,),
+            "encoder.0.weight": (self.hidden, flat),
+            "encoder.2.weight": (self.hidden, self.hidden),
+            "encoder.4.weight": (self.latent_dim, self.hidden),
+            **{f"{before}{number}{after}": book for number in range(self.codebooks)},
+        }

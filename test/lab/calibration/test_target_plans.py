@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from adahi_ros.lab.calibration.target_plans import Planned, RecordedTarget, numb
 from adahi_ros.lab.calibration.target_replies import ask_by_expected_error
 from adahi_ros.lab.evaluation.rollout import for_target
 from adahi_ros.policies.corrector.corrector import Corrector
-from adahi_ros.policies.corrector.corrector_checkpoint import CorrectorCheckpoint
+from adahi_ros.policies.corrector.corrector_checkpoint import CorrectorCheckpoint, CorrectorConfig
 from adahi_ros.policies.corrector.corrector_features import FeatureScales
 
 LENGTHS, SAMPLES, T, A = (3, 5, 40), 2, 8, 2
@@ -52,8 +53,8 @@ def test_a_robot_asks_where_half_of_a_plan_is_gone_by() -> None:
     made = replace(made, plans=np.zeros_like(made.plans))
     zero, one = (lambda n: np.zeros(n, np.float32)), (lambda n: np.ones(n, np.float32))
     scales = FeatureScales(zero(3), one(3), one(3), zero(1), one(1), zero(A), one(A))
-    config = {"observation_dim": 3, "goal_dim": 1, "action_dim": A, "horizon": T, "hidden": 4}
-    checkpoint = CorrectorCheckpoint(None, config, 1, scales, zero(A), one(A), {})  # type: ignore[arg-type]
+    sizes, described = CorrectorConfig(3, 1, A, T, hidden=4), {"parameters": 1}
+    checkpoint = CorrectorCheckpoint(Path(), sizes, described, scales, zero(A), one(A))
     corrector = Unsure(checkpoint)
     asking = ask_by_expected_error(made, corrector, "digest", [2], 0)
     assert asking.rate == 10 / 40  # T / 2 = 4 steps

@@ -82,7 +82,7 @@ def test_single_actions_have_the_targets_distribution(
     windows = np.tile(place, (MANY, target.signature.history, 1))
     codes = codes_of(target, windows, recorded.goals, log.action[0][:, None])
     q = softmax(target.predict(windows[:1], recorded.goals[:1]).logits, 1.0)[0].astype(np.float64)
-    size = target.sizes.codebook_size
+    size = target.decoder.codebook_size
     counts = np.bincount(size * codes[:, 0] + codes[:, 1], minlength=size**2)
     expected = np.outer(*(q / q.sum(axis=1, keepdims=True))).ravel() * MANY
     assert expected.min() > 5

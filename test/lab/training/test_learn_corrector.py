@@ -23,10 +23,10 @@ from adahi_ros.lab.training.learn import LearningConfig
 from adahi_ros.lab.training.learn_corrector import CorrectorLearner, corrected_plans
 from adahi_ros.lab.training.learn_rounds import Rounds, learn_in_rounds
 from adahi_ros.lab.training.recipes import CorrectorRecipe
-from adahi_ros.policies.corrector.corrector_checkpoint import load_corrector
-from adahi_ros.policies.corrector.corrector_export import load_network
+from adahi_ros.policies.corrector.corrector_checkpoint import CorrectorConfig, load_corrector
 from adahi_ros.policies.corrector.corrector_features import feature_count
-from adahi_ros.policies.corrector.corrector_network import CorrectorConfig, CorrectorNetwork
+from adahi_ros.policies.corrector.corrector_network import CorrectorNetwork
+from adahi_ros.policies.corrector.corrector_torch import load_network
 from test.lab.toys import float32
 
 HOW = Rounds(rounds=2, episodes=2, ask="corrector_4", evaluated=2, seed=3)

@@ -15,8 +15,8 @@ from adahi_ros.lab.training.train_committee import Lessons, by_fit, by_goal, tra
 from adahi_ros.lab.training.vqbet_training import CodeFitConfig, train_tokenizer
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.committee import Committee, CommitteeRules
-from adahi_ros.policies.vqbet.tokenizer import TokenizerConfig
 from adahi_ros.policies.vqbet.vqbet_checkpoint import save_tokenizer
+from adahi_ros.policies.vqbet.vqbet_sizes import TokenizerConfig
 
 EPISODES, STEPS = 24, 6
 MODE = np.arange(EPISODES) % 2  # where an observation says nothing, half go up and half go down

@@ -24,7 +24,8 @@ from adahi_ros.lab.training.vqbet_training import (
     train_tokenizer,
 )
 from adahi_ros.policies.networks.step_dataset import step_goals
-from adahi_ros.policies.vqbet.tokenizer import ActionTokenizer, TokenizerConfig
+from adahi_ros.policies.vqbet.tokenizer import ActionTokenizer
+from adahi_ros.policies.vqbet.vqbet_sizes import TokenizerConfig
 
 TOKENIZER = TokenizerConfig(2, codebooks=2, codebook_size=4, latent_dim=8, hidden=16)
 SIZE = {"width": 8, "layers": 1, "heads": 2, "head_hidden": 16}
