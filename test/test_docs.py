@@ -99,8 +99,8 @@ def test_files_that_a_page_for_developers_names_exist(page: Path) -> None:
 
 
 def test_every_verb_on_a_page_is_one() -> None:
-    page = (ROOT / "docs/reference/command.md").read_text()
-    verbs = set(re.findall(r"^\| `adahi ([\w -]+)` \|", page, re.MULTILINE))
+    reference = (ROOT / "docs/reference/command.md").read_text()
+    verbs = set(re.findall(r"^\| `adahi ([\w -]+)` \|", reference, re.MULTILINE))
     groups = {verb.partition(" ")[0] for verb in verbs if " " in verb}
     for page in PAGES:
         for called in re.findall(

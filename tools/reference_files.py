@@ -24,6 +24,7 @@ from adahi_ros.contract.monitors import Monitor
 from adahi_ros.core.assets import asset
 from adahi_ros.core.registry import arguments_of
 from adahi_ros.core.schema import checked
+from adahi_ros.core.yaml_files import read_yaml
 from adahi_ros.gates.interface import GateContext, LinkEstimate, PlanContext
 from adahi_ros.gates.registry import GATES
 from adahi_ros.lab.methods.method_names import ALIASES
@@ -135,6 +136,19 @@ def _command_limits() -> str:
     return "\n".join(["| key | a mapping of | meaning |", "|---|---|---|", *rows])
 
 
+def _best() -> str:
+    """Return what is recommended for each task, from config/best."""
+    rows = ["| task | `proposer` | `wait_policy` | `gate.name` | `gate.threshold` |", "|---|---|---|---|---|"]
+    for path in sorted(asset("config/best").glob("*.yaml")):
+        values = read_yaml(path)["/**/draft_policy"]["ros__parameters"]
+        gate = values["gate"]
+        rows.append(
+            f"| `{path.stem}` | `{values['proposer']}` | `{values['wait_policy']}` | `{gate['name']}` "
+            f"| {gate['threshold']:g} |"
+        )
+    return "\n".join(rows)
+
+
 BLOCKS: dict[str, Callable[[], str]] = {
     "contract": lambda: field_table(ContractFile),
     "source": lambda: field_table(SourceFields),
@@ -159,6 +173,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "rules": lambda: _components(ACCEPTANCES, ACCEPTANCES.shipped),
     "proposers": lambda: _components(PROPOSERS, PROPOSERS.shipped),
     "methods": _methods,
+    "best": _best,
     "GateContext": lambda: _attribute_table(GateContext),
     "PlanContext": lambda: _attribute_table(PlanContext),
     "LinkEstimate": lambda: _attribute_table(LinkEstimate),

@@ -42,6 +42,9 @@ def test_no_jobs_have_no_results(workers: int) -> None:
     assert run_jobs([], workers, lambda index: pytest.fail("told of a job")) == []
 
 
+Job = tuple[Callable[..., Any], tuple[Any, ...]]
+
+
 def test_one_worker_is_this_process_and_more_are_others_with_a_core_each() -> None:
     assert run_jobs([(os.getpid, ())] * 3, 1) == [os.getpid()] * 3
     others = run_jobs([(os.getpid, ())] * 3, 2)
@@ -59,8 +62,9 @@ def test_an_exception_of_a_job_is_raised_here() -> None:
 
 
 def test_an_exception_ends_the_call_though_another_job_never_ends() -> None:
+    jobs: list[Job] = [(signal.pause, ()), (math.sqrt, (-1.0,))]
     with pytest.raises(ValueError, match=r"math domain error|nonnegative"):
-        run_jobs([(signal.pause, ()), (math.sqrt, (-1.0,))], 2)
+        run_jobs(jobs, 2)
     assert multiprocessing.active_children() == []
 
 
@@ -68,15 +72,17 @@ def test_what_is_told_may_end_the_call_too() -> None:
     def stop(index: int) -> None:
         raise KeyboardInterrupt
 
+    jobs: list[Job] = [(signal.pause, ()), (math.sqrt, (4.0,))]
     with pytest.raises(KeyboardInterrupt):
-        run_jobs([(signal.pause, ()), (math.sqrt, (4.0,))], 2, stop)
+        run_jobs(jobs, 2, stop)
     assert multiprocessing.active_children() == []
 
 
 def test_ctrl_c_is_acted_on_by_this_process_alone() -> None:
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    jobs: list[Job] = [(signal.raise_signal, (signal.SIGINT,)), (pow, (2, 3))]
     try:
-        results = run_jobs([(signal.raise_signal, (signal.SIGINT,)), (pow, (2, 3))], 2)
+        results = run_jobs(jobs, 2)
     except KeyboardInterrupt:
         pytest.fail("a worker acted on it")
     assert results == [None, 8]

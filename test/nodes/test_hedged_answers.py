@@ -24,7 +24,7 @@ from adahi_ros.server.verifier import TargetVerifier
 SEED, EPISODE, STEPS = 3, 5, 6
 EVEN = np.full((2, 4), 0.25)
 ROWS = np.random.default_rng(0).normal(size=(STEPS + 1, 3)).astype(np.float32)
-AIM = np.float32([0.5])
+AIM = np.array([0.5], np.float32)
 DRAFT = Proposal(np.zeros((1, 1, 2), np.float32), sent_codes(np.array([[1, 2]]), counted(EVEN)[None]))
 REFUSED: bytes = serialize_message(VerifyDraft.Response(status=VerifyDraft.Response.STATUS_INTERNAL_ERROR))
 

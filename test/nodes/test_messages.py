@@ -106,7 +106,7 @@ def request_of(rows: WireRows, books: int = 2, size: int = 8, seed: int = 0, hor
     codes = draw.integers(size, size=(1, books))
     drawn = sent_codes(codes, counted(draw.dirichlet(np.ones(size), size=(1, books))))
     draft = Proposal(draw.normal(size=(1, horizon, 2)).astype(np.float32), drawn)
-    window = WireWindow(2**64 - 1, rows, np.float32([1.0, 2.0]).tobytes())
+    window = WireWindow(2**64 - 1, rows, np.array([1.0, 2.0], np.float32).tobytes())
     request = Request.of(draft, 7, 8, window)
     fingerprint = fingerprint_number(SENDER.fingerprint or "")
     return replace(
@@ -328,12 +328,12 @@ def test_a_link_state_survives_the_wire() -> None:
 def test_a_command_is_one_point_a_period_after_its_observation(
     period_s: float, sec: int, nanosec: int
 ) -> None:
-    given = Command(["a", "b"], "positions", np.float32([0.1, 0.2]), period_s, 12)
+    given = Command(["a", "b"], "positions", np.array([0.1, 0.2], np.float32), period_s, 12)
     command = JointTrajectorySink().message(given, new_message)
     assert from_stamp(command.header.stamp) == 12
     assert command.joint_names == ["a", "b"]
     (point,) = command.points
-    assert list(point.positions) == np.float32([0.1, 0.2]).astype(float).tolist()
+    assert list(point.positions) == np.array([0.1, 0.2], np.float32).astype(float).tolist()
     assert (point.time_from_start.sec, point.time_from_start.nanosec) == (sec, nanosec)
 
 

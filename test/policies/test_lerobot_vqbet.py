@@ -140,7 +140,7 @@ def test_an_action_that_never_moved_stays_where_it_was(variant: str) -> None:
     assert (policy.decoder.table[..., 2] == -1.5).all()
     assert policy.decoder.action_scale[2] == 1.0  # so that rounding is no deviation
     assert not predict(policy, theirs["states"], theirs["features"]).offsets[..., 2].any()
-    moved = theirs["chunks"] + np.float32([0, 0, 0.1])
+    moved = theirs["chunks"] + np.array([0, 0, 0.1], np.float32)
     tokenizer = lerobot_tokenizer(DATA / variant)
     codes = [tokenizer.encode(torch.from_numpy(chunks)).numpy() for chunks in (theirs["chunks"], moved)]
     np.testing.assert_array_equal(codes[0], codes[1])

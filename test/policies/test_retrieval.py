@@ -23,9 +23,9 @@ def recorded(seed: int = 0, goals: int = 1) -> Trajectories:
     """Walk about; what is done is a smooth function of where, but in the upper half, a toss-up there."""
     draw = np.random.default_rng(seed)
     observations = draw.uniform(-1.0, 1.0, size=(EPISODES, STEPS, 3)).astype(np.float32)
-    actions = observations[..., :2] * np.float32([1.0, 10.0])
+    actions = observations[..., :2] * np.array([1.0, 10.0], np.float32)
     sign = draw.choice([-1.0, 1.0], size=(EPISODES, 1, 1))
-    actions = np.where(observations[..., :1] > 0.0, sign * np.float32([3.0, 30.0]), actions)
+    actions = np.where(observations[..., :1] > 0.0, sign * np.array([3.0, 30.0], np.float32), actions)
     ends = STEPS * np.arange(1, EPISODES + 1)
     goal = draw.normal(size=(EPISODES, goals)).astype(np.float32)
     return Trajectories(

@@ -40,7 +40,7 @@ def test_flat_vectors_and_named_features_are_the_same_there_and_back(
 
 def test_a_vector_has_its_features_in_the_order_of_the_signature() -> None:
     signature = Signature(1, 1, 1, (Feature("b", 1), Feature("a", 2)))
-    seen = Observations({"a": np.float32([[[1, 2]]]), "b": np.float32([[[3]]])}, {})
+    seen = Observations({"a": np.array([[[1, 2]]], np.float32), "b": np.array([[[3]]], np.float32)}, {})
     assert signature.window(seen).tolist() == [[[3, 1, 2]]]
 
 

@@ -13,7 +13,7 @@ from adahi_ros.proposers.interface import ProposerContext
 from adahi_ros.proposers.kalman import KalmanProposer, RectifiedProposer, VelocityFilter
 
 A = 2
-SCALE = np.float32([0.5, 2.0])
+SCALE = np.array([0.5, 2.0], np.float32)
 SIGNATURE = Signature(1, 1, A, (Feature(OBSERVATION, 1),))
 NOTHING = SIGNATURE.observations(np.zeros((1, 1, 1), np.float32), np.zeros((1, 0), np.float32))
 

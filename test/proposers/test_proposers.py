@@ -22,7 +22,7 @@ from adahi_ros.robot.controller import Controller
 
 B, A, T = 3, 2, 4
 EVERYONE = np.ones(B, dtype=bool)
-CORRECTION = np.float32([0.25, -0.25])
+CORRECTION = np.array([0.25, -0.25], np.float32)
 
 
 class StubCorrector(ActionRange):
@@ -182,7 +182,7 @@ class StubDraft(ActionRange):
     def __init__(self) -> None:
         super().__init__(np.full(A, -1000.0), np.full(A, 1000.0))
         self.signature = Signature(1, 1, A, (Feature(OBSERVATION, 1),), (Feature(GOAL, 1),))
-        self.digest, self.draws, self.action_scale = "draft", 1, np.float32([1.0, 2.0])
+        self.digest, self.draws, self.action_scale = "draft", 1, np.array([1.0, 2.0], np.float32)
 
     def propose(self, observations: Observations, draws: np.ndarray, sampling: Sampling) -> Proposal:
         drawn = np.where(draws == 1.0, np.nan, draws)[:, None]
@@ -191,7 +191,7 @@ class StubDraft(ActionRange):
 
 def test_a_draft_tells_how_far_it_is_from_the_plan_and_the_plan_goes_on() -> None:
     memory, plan, draft = ObservationBuffer(4), Plan(B, A), StubDraft()
-    plan.splice(np.float32([[[2.0, 2.0]], [[0.5, 0.5]]]), 0, 0, np.array([True, True, False]))
+    plan.splice(np.array([[[2.0, 2.0]], [[0.5, 0.5]]], np.float32), 0, 0, np.array([True, True, False]))
     observations = draft.signature.observations(observed(0)[OBSERVATION][:, None], observed(0)[GOAL])
     for drawn, expected in ((0.5, [np.sqrt((1.5**2 + 0.75**2) / 2), 0.0, np.inf]), (1.0, [np.inf] * 3)):
         context = ProposerContext(0, observations, memory, plan, np.full((B, 1), drawn), 1.0)
@@ -290,7 +290,7 @@ def test_the_gate_is_told_what_is_done_and_planned_in_action_scales() -> None:
             return np.zeros(B)
 
     made, corrector = controller("corrector", ThresholdedGate("listening", 0.5, Listening()))
-    corrector.action_scale = np.float32([1.0, 2.0])
+    corrector.action_scale = np.array([1.0, 2.0], np.float32)
     begin(made)
     made.executed(np.full((B, A), 6.0, np.float32))
     made.begin(observed(1))
@@ -319,7 +319,7 @@ def test_a_gate_learns_what_fresh_plans_say_of_the_step_that_sent(late: bool) ->
             told.append((requested_at, fresh, rows))
 
     made, corrector = controller("corrector", ThresholdedGate("learning", 0.5, Learning()))
-    corrector.action_scale = np.float32([1.0, 2.0])
+    corrector.action_scale = np.array([1.0, 2.0], np.float32)
     some, reply = np.array([False, True, True]), verdict(0, 2)
     reply.actions[:] = [[[3.0]], [[5000.0]]]  # of which the second is no action
     step = made.begin(observed(0))

@@ -54,7 +54,8 @@ def test_the_fault_numbers_are_those_on_the_air() -> None:
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_a_good_request_gets_its_shapes_and_types(dtype: type) -> None:
-    goal, codes, counts = np.array([7.0], dtype), np.array([0, 3], np.uint16), P.astype(np.uint16)
+    goal: np.ndarray = np.array([7.0], dtype)
+    codes, counts = np.array([0, 3], np.uint16), P.astype(np.uint16)
     request = check_request(TARGET, RULE, WINDOW, goal, codes, counts, np.arange(4, dtype=dtype))
     seen, drawn = request.observations, request.draft.distribution
     assert drawn is not None

@@ -365,8 +365,8 @@ class Robot:
     def observation(self, episode: int, step: int, goal: float = 0.0) -> Observation:
         """Return another observation."""
         number = next(self._numbers)
-        values = np.float32([number, 0.25, -0.25])
-        return Observation(number, episode, step, values, np.float32([goal]), values.astype(float))
+        values = np.array([number, 0.25, -0.25], np.float32)
+        return Observation(number, episode, step, values, np.array([goal], np.float32), values.astype(float))
 
     def show(self, observation: Observation) -> None:
         self.session.stamp_ns = observation.stamp_ns

@@ -134,7 +134,7 @@ def test_another_observation_of_the_same_number_moves_nothing(robot: Robot, wait
     with pytest.raises(InputError, match=r"0 of episode 1 again, with other values"):
         robot.see(1, 0)
     with pytest.raises(InputError, match=r"again"):
-        robot.show(replace(observation, goal=np.float32([1.0])))
+        robot.show(replace(observation, goal=np.array([1.0], np.float32)))
     assert len(robot.commands.sent) == before
     robot.pass_time(PERIOD_S)
     assert robot.record(observation).verified
@@ -149,7 +149,7 @@ def test_an_observation_without_a_sound_proposal_leaves_no_trace(make_robot: Mak
             if robot is disturbed:
                 with pytest.raises(DraftError, match="goal: holds values that are not finite"):
                     robot.show(replace(robot.observation(1, step, math.nan), stamp_ns=1000 + step))
-            values = np.float32([step + 1, 0.25, -0.25])
+            values = np.array([step + 1, 0.25, -0.25], np.float32)
             robot.show(replace(robot.observation(1, step), stamp_ns=step + 1, values=values))
             robot.pass_time(PERIOD_S)
     assert disturbed.loop.totals.undrafted == 20

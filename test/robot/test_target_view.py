@@ -85,7 +85,14 @@ def test_an_episode_begins_anew() -> None:
 
 @pytest.mark.parametrize("view", [Features(2), Numbers(2)])
 def test_what_a_target_does_not_read_is_not_sent(view: TargetView) -> None:
-    view.add({"a": np.float32([1, 2]), "b": np.float32([3]), "goal": np.float32([4]), "c": np.float32([5])})
+    view.add(
+        {
+            "a": np.array([1, 2], np.float32),
+            "b": np.array([3], np.float32),
+            "goal": np.array([4], np.float32),
+            "c": np.array([5], np.float32),
+        }
+    )
     target = Signature(1, 1, 1, (Feature("c", 1), Feature("b", 1)))
     window = view.window(target)
     assert np.frombuffer(window.rows.numbers, np.float32).tolist() == [5.0, 3.0]
@@ -94,9 +101,12 @@ def test_what_a_target_does_not_read_is_not_sent(view: TargetView) -> None:
 
 @pytest.mark.parametrize("view", [Features(2), Numbers(2), Jpegs(2)])
 def test_numbers_that_a_target_reads_twice_are_no_features_of_images(view: TargetView) -> None:
-    view.add({OBSERVATION: np.float32([0.1, 0.2]), "b": np.float32([1 / 3])})
+    view.add({OBSERVATION: np.array([0.1, 0.2], np.float32), "b": np.array([1 / 3], np.float32)})
     window = view.window(Signature(1, 1, 1, (Feature(OBSERVATION, 2), Feature("b", 1))))
-    assert np.frombuffer(window.rows.numbers, np.float32).tolist() == np.float32([0.1, 0.2, 1 / 3]).tolist()
+    assert (
+        np.frombuffer(window.rows.numbers, np.float32).tolist()
+        == np.array([0.1, 0.2, 1 / 3], np.float32).tolist()
+    )
     assert window.rows.features == b""
 
 

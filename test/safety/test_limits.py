@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import yaml
 
-from adahi_ros.safety.limits import LARGEST, MARGIN, Limits
+from adahi_ros.safety.entry_limits import LARGEST
+from adahi_ros.safety.limits import MARGIN, Limits
 from adahi_ros.safety.limits_file import load_limits
 
 ELBOW = {"position": [-1.0, 2.0], "velocity": 3, "acceleration": 4.0, "max_step": 0.5, "effort": 6.0}

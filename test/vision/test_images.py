@@ -5,6 +5,7 @@ import struct
 import tracemalloc
 import zlib
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -124,7 +125,7 @@ def test_data_may_come_as_any_bytes(carrier: object) -> None:
     ],
 )
 def test_a_raw_image_that_is_wrong_is_told_by_field_value_and_what_was_allowed(
-    changes: dict[str, object], said: str
+    changes: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(ImageError, match=said):
         from_image(raw(picture(5, 7), **changes))

@@ -102,7 +102,9 @@ def test_what_is_looked_at_is_held_to_a_stricter_bound(path: Path) -> None:
     frame = scene()
     cached = CachedEncoder(path)
     cached.encode(frame)
-    looked = cached._kept[0].looked
+    (kept,) = cached._kept
+    assert kept is not None
+    looked = kept.looked
     looked[:], looked[1, 1] = False, True
     for there, looks in (((2, 3), 1), ((1, 1), 2)):
         nudged = frame.astype(int)
@@ -136,9 +138,12 @@ def test_a_view_that_moves_takes_what_is_kept_with_it(path: Path, moved: tuple[i
         cached.encode(before)
         cached.encode(after, shifts)
     fresh.encode(after)
-    np.testing.assert_array_equal(told._kept[0].frame, after[0])
+    old, new = told._kept[0], fresh._kept[0]
+    assert old is not None
+    assert new is not None
+    np.testing.assert_array_equal(old.frame, after[0])
     inner = slice(4, -4)  # at the new edges it knows what lies beyond
-    found, wanted = (each._kept[0].maps[:, inner, inner] for each in (told, fresh))
+    found, wanted = (each.maps[:, inner, inner] for each in (old, new))
     np.testing.assert_allclose(found, wanted, atol=1e-5)
     assert told.seen < blind.seen or all(moved)  # two edges are all around
 

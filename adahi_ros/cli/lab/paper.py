@@ -280,6 +280,7 @@ def measure_literature(
     from adahi_ros.lab.calibration.thresholds import Thresholds
     from adahi_ros.lab.evaluation.comparison import measure, standings
     from adahi_ros.lab.evaluation.episodes import evaluation_episodes
+    from adahi_ros.lab.figures import Figures
     from adahi_ros.lab.papers.literature import known_methods, lines
     from adahi_ros.lab.papers.literature_table import line_entries, searched_last
     from adahi_ros.lab.reporting.literature_rows import literature_markdown, literature_table
@@ -290,7 +291,7 @@ def measure_literature(
     found: dict[str, Any] = {}
     for task, comparison in compared.items():
         thresholds = Thresholds(out, comparison, workers, say, command_line())
-        task_rows: list[dict[str, Any]] = []
+        task_rows: list[Figures] = []
         skipped: dict[str, str] = {}
         with measuring.row_bar(f"{task}: lines", len(table)) as done:
             # A search may take as long as all other lines.

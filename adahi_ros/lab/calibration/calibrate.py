@@ -23,6 +23,7 @@ from adahi_ros.lab.evaluation.evaluate import Comparison, play_all
 from adahi_ros.lab.evaluation.loaded_policies import Bench, Policies, PolicyFiles
 from adahi_ros.lab.evaluation.metrics import transmission_rate
 from adahi_ros.lab.evaluation.rollout import Log
+from adahi_ros.lab.figures import Figures
 from adahi_ros.lab.methods.methods import METHODS, gates_of_methods
 from adahi_ros.lab.tasks import make
 from adahi_ros.lab.tasks.task_interface import has_camera
@@ -115,13 +116,13 @@ def best_variant(log: Log, scale: np.ndarray, variants: Iterable[Variant]) -> tu
     return chosen, float(np.mean(held_out))
 
 
-def _measured(rates: dict[str, float]) -> dict[str, Any]:
+def _measured(rates: dict[str, float]) -> Figures:
     return {"measured_rates": {gate: round(rate, 4) for gate, rate in rates.items()}}
 
 
 def _figures(
     curve: RejectionCurve, held_out: float | None, threshold: float, log: Log, rates: dict[str, float]
-) -> dict[str, Any]:
+) -> Figures:
     return {
         "episodes": int(log.active.shape[1]),
         "actions": curve.actions,
@@ -333,11 +334,7 @@ def _calibrate(
             say(f"threshold of the {gate} gate for a transmission rate of {rate:.3f}")
             thresholds[gate], rates[gate] = threshold_for_rate(partial(trial, gate), rate)
     thresholds[RANDOM] = 1.0 - rate
-    return replace(
-        base,
-        transmission_rate=rate,
-        thresholds=thresholds,
-        figures=_figures(curve, held_out, thresholds["deviation"], hybrid, rates)
-        if judged
-        else _measured(rates),
-    )
+    figures = _measured(rates)
+    if judged:
+        figures = _figures(curve, held_out, thresholds["deviation"], hybrid, rates)
+    return replace(base, transmission_rate=rate, thresholds=thresholds, figures=dict(figures))

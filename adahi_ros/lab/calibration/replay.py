@@ -3,10 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from adahi_ros.lab.evaluation.metrics import squared_error, transmission_rate, t
 from adahi_ros.lab.evaluation.rollout import Log
 from adahi_ros.lab.evaluation.run_metrics import spread
 from adahi_ros.lab.evaluation.step_latency import Costs, measure_costs, measure_plan_costs, simulated_latency
+from adahi_ros.lab.figures import Figures
 from adahi_ros.lab.link.link_profile import LinkProfile
 from adahi_ros.lab.methods.methods import DRAFTLESS, METHODS, gates_of_methods
 from adahi_ros.lab.methods.recommended import BEST, Recommendation
@@ -43,7 +43,7 @@ class Replay:
     logs: dict[str, Log]
     latency_ms: dict[str, np.ndarray]
     costs: Costs
-    figures: dict[str, dict[str, Any]]
+    figures: Mapping[str, Figures]
 
 
 def load_pair(draft: Path, target: Path, backend: str) -> Policies:

@@ -13,7 +13,6 @@ from contextlib import closing
 from dataclasses import asdict, dataclass, fields, replace
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
@@ -32,6 +31,7 @@ from adahi_ros.lab.evaluation.evaluate import (
 )
 from adahi_ros.lab.evaluation.loaded_policies import Bench
 from adahi_ros.lab.evaluation.method_needs import demands, traffic
+from adahi_ros.lab.figures import Figures
 from adahi_ros.lab.methods.method import Method
 from adahi_ros.lab.methods.method_names import printed
 from adahi_ros.lab.methods.methods import METHODS
@@ -57,7 +57,7 @@ class Entry(Run):
     name: str
     kind: str
 
-    def key(self, bench: Bench) -> dict[str, Any]:
+    def key(self, bench: Bench) -> Figures:
         """Return all that decides what will be measured, as plain JSON."""
         policies, calibration = bench.policies, bench.calibration
         method = self.method.on(self.comparison.task)
@@ -107,7 +107,7 @@ class Rows:
         self._path = path
         self._rows = self._read()
 
-    def _read(self) -> list[dict[str, Any]]:
+    def _read(self) -> list[Figures]:
         if not self._path.exists():
             return []
         try:
@@ -115,11 +115,11 @@ class Rows:
         except (ValueError, LookupError, TypeError) as error:
             raise ValueError(f"{self._path}: not rows of 'adahi compare' ({error!r})") from None
 
-    def find(self, key: dict[str, Any]) -> dict[str, Any] | None:
+    def find(self, key: Figures) -> Figures | None:
         """Return the row of a key; None where there is none."""
         return next((row for row in self._rows if row["key"] == key), None)
 
-    def add(self, row: dict[str, Any]) -> None:
+    def add(self, row: Figures) -> None:
         """Take in a row, in the place of those of that method that another key had, and write the file.
 
         What another run has written meanwhile is kept.
@@ -134,7 +134,7 @@ class Rows:
                 partial.write_text(json.dumps({"rows": self._rows}, indent=1) + "\n")
 
 
-def _whole(row: dict[str, Any]) -> dict[str, Any]:
+def _whole(row: Figures) -> Figures:
     """Return a row that has all that is gone by; raises `KeyError`, `TypeError` or `ValueError`."""
     missing = [name for name in GONE_BY if name not in row]
     if missing:
@@ -164,7 +164,7 @@ def entries(
     return found, skipped
 
 
-def random_baseline(entry: Entry, figures: dict[str, Any]) -> Entry | None:
+def random_baseline(entry: Entry, figures: Figures) -> Entry | None:
     """Return a method with a random gate in its gate's place, that asks as often.
 
     Args:
@@ -219,7 +219,7 @@ def measure(
     rows: Rows,
     workers: int,
     on_row: Callable[[Entry, bool], None] = lambda entry, measured: None,
-) -> list[dict[str, Any]]:
+) -> list[Figures]:
     """Return the rows of some entries; measure those that are not there.
 
     Args:
@@ -244,7 +244,7 @@ def measure(
     return [row for row in found if row is not None]
 
 
-def _figures(entry: Entry, outcome: Outcome) -> dict[str, Any]:
+def _figures(entry: Entry, outcome: Outcome) -> Figures:
     needed = demands(entry.method, entry.comparison.bench())
     sent = traffic(outcome.log, needed, make(entry.comparison.task).spec)
     return {
@@ -256,9 +256,7 @@ def _figures(entry: Entry, outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def standings(
-    found: Sequence[dict[str, Any]], baselines: Sequence[dict[str, Any]]
-) -> dict[str, dict[str, Any]]:
+def standings(found: Sequence[Figures], baselines: Sequence[Figures]) -> dict[str, Figures]:
     """Return figures by method, with how each compares with the target and with a random gate.
 
     Args:
@@ -268,7 +266,7 @@ def standings(
     by_chance = {row["key"]["method"]: row for row in baselines}
     success = {row["key"]["method"]: np.array(row["success"], dtype=bool) for row in found}
     reference = reference_among(list(success))
-    figures = {}
+    figures: dict[str, Figures] = {}
     for row in found:
         name, baseline = row["key"]["method"], by_chance.get(row["key"]["method"])
         own = success[name]
@@ -285,6 +283,6 @@ def standings(
     return figures
 
 
-def _shown(row: dict[str, Any]) -> dict[str, Any]:
+def _shown(row: Figures) -> Figures:
     about = {"gate": row["key"]["gate"], "threshold": row["key"]["threshold"]}
     return {**about, **{name: value for name, value in row.items() if name not in ("key", "success")}}

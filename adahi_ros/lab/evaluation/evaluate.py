@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -26,6 +25,7 @@ from adahi_ros.lab.evaluation.metrics import (
 )
 from adahi_ros.lab.evaluation.rollout import Logged
 from adahi_ros.lab.evaluation.step_link import Across, StepLink
+from adahi_ros.lab.figures import Figures
 from adahi_ros.lab.methods.method import Method
 from adahi_ros.lab.methods.methods import METHODS
 from adahi_ros.lab.parallel import Job, ended_jobs, run_jobs
@@ -197,7 +197,7 @@ def play_all(
     return play_runs({name: Run(METHODS[name], comparison, episodes) for name in names}, workers, on_done)
 
 
-def outcome_figures(outcome: Outcome) -> dict[str, Any]:
+def outcome_figures(outcome: Outcome) -> Figures:
     """Return the figures of a method's episodes."""
     log, episodes = outcome.log, len(outcome.success)
     successes, calls = int(outcome.success.sum()), int(log.transmitted[log.active].sum())
@@ -228,7 +228,7 @@ def reference_among(names: Sequence[str], wanted: str | None = None) -> str:
     return wanted or (TARGET if TARGET in names else names[0])
 
 
-def paired_with(success: np.ndarray, name: str, others: np.ndarray) -> dict[str, Any]:
+def paired_with(success: np.ndarray, name: str, others: np.ndarray) -> Figures:
     """Return how a method compares with another, of that name, by success (E,) in the same episodes."""
     return {"method": name, **mcnemar(success, others)._asdict()}
 
@@ -240,7 +240,7 @@ def evaluate_methods(
     workers: int = 1,
     on_done: Progress = lambda name, episodes: None,
     against: str | None = None,
-) -> dict[str, dict[str, Any]]:
+) -> dict[str, Figures]:
     """Run every method; return the figures of each, as `adahi evaluate --json` writes them.
 
     Arguments and errors as `play_all` and, `against`, `reference_among`.
@@ -255,7 +255,7 @@ def evaluate_methods(
     expert = held_out(comparison.task, comparison.seed, workers)
     outcomes = play_runs(runs, workers, on_done)
     errors = run_jobs([(expert_error, (run, expert)) for run in runs.values()], workers)
-    figures: dict[str, dict[str, Any]] = {}
+    figures: dict[str, Figures] = {}
     for name, error in zip(names, errors, strict=True):
         gate, threshold = thresholds[name]
         figures[name] = {

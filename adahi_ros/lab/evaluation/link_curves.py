@@ -10,6 +10,7 @@ from typing import Any
 from adahi_ros.lab.evaluation.comparison import Entry, Rows, entries, measure
 from adahi_ros.lab.evaluation.evaluate import Comparison
 from adahi_ros.lab.evaluation.step_link import StepLink
+from adahi_ros.lab.figures import Figures
 
 AGAINST: Mapping[str, tuple[float, ...]] = {
     "delay": (0, 1, 2, 3, 4, 6, 8, 10),
@@ -51,7 +52,7 @@ def curves(
     rows: Rows,
     workers: int,
     on_row: Callable[[Entry, bool], None] = lambda entry, measured: None,
-) -> tuple[dict[str, list[dict[str, Any]]], dict[str, str]]:
+) -> tuple[dict[str, list[Figures]], dict[str, str]]:
     """Measure each method across each link, on the same episodes.
 
     Args:
@@ -71,7 +72,7 @@ def curves(
         found, skipped = entries(replace(comparison, link=link), names, episodes)
         wanted += found
     measured = measure(wanted, rows, workers, on_row)
-    by_method: dict[str, list[dict[str, Any]]] = {name: [] for name in names if name not in skipped}
+    by_method: dict[str, list[Figures]] = {name: [] for name in names if name not in skipped}
     for entry, row in zip(wanted, measured, strict=True):
         by_method[entry.name].append(row)
     return by_method, skipped

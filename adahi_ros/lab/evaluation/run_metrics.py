@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from adahi_ros.lab.evaluation.metrics import wilson_interval
 from adahi_ros.lab.evaluation.step_latency import throughput
+from adahi_ros.lab.figures import Figures
 from adahi_ros.protocol.records import Crossed, RunRecord
 
 
@@ -54,7 +54,7 @@ def missed_periods(run: RunRecord, period_s: float) -> int:
     return sum(episode.steps for episode in run.episodes) - len(in_time)
 
 
-def run_figures(run: RunRecord, rate_hz: float) -> dict[str, Any]:
+def run_figures(run: RunRecord, rate_hz: float) -> Figures:
     """Return the figures of one method's run, as `adahi demo --json` writes them.
 
     Args:

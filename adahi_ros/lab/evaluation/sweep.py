@@ -6,13 +6,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from adahi_ros.lab.evaluation.evaluate import Comparison, Outcome, Progress, Run, outcome_figures, play_runs
 from adahi_ros.lab.evaluation.loaded_policies import Policies
 from adahi_ros.lab.evaluation.metrics import area_under
+from adahi_ros.lab.figures import Figures
 from adahi_ros.lab.methods.methods import METHODS, gates_of_methods
 
 RATES = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05, 0.02)  # falling: each starts at the last
@@ -31,7 +31,7 @@ class Point:
     """
 
     method: str
-    figures: dict[str, Any]
+    figures: Figures
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def curve_of(method: str) -> str:
 
 def areas(points: Sequence[Point]) -> dict[str, Area]:
     """Return the area under each curve of more than one point."""
-    curves: dict[str, list[dict[str, Any]]] = {}
+    curves: dict[str, list[Figures]] = {}
     for point in points:
         curves.setdefault(curve_of(point.method), []).append(point.figures)
     found = {}

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from adahi_ros.lab.evaluation.run_metrics import spread
 from adahi_ros.lab.evaluation.step_latency import measure_costs, simulated_latency, throughput
 from adahi_ros.lab.evaluation.sweep import RATES, SWEPT, Point, areas, fixed_methods, sweep
 from adahi_ros.lab.evaluation.traces import Trace
+from adahi_ros.lab.figures import Figures
 from adahi_ros.lab.link.link_profile import LinkProfile
 from adahi_ros.lab.methods.methods import DRAFTLESS
 from adahi_ros.lab.tasks import make
@@ -35,7 +35,7 @@ class Tradeoffs:
         trace: one episode of ADAHI.
     """
 
-    latency: dict[str, dict[str, Any]]
+    latency: Mapping[str, Figures]
     throughput: dict[str, np.ndarray]
     sweep: list[Point]
     trace: Trace
@@ -51,7 +51,7 @@ def measure_tradeoffs(
     link: LinkProfile,
     episodes: Sequence[int],
     workers: int,
-    over_dds: Mapping[str, dict[str, Any]] | None = None,
+    over_dds: Mapping[str, Figures] | None = None,
     on_done: Progress = lambda name, episodes: None,
 ) -> Tradeoffs:
     """Measure success against latency and against transmission rate.
@@ -94,7 +94,7 @@ def measure_tradeoffs(
     )
 
 
-def tradeoff_figures(found: Mapping[str, Tradeoffs]) -> dict[str, Any]:
+def tradeoff_figures(found: Mapping[str, Tradeoffs]) -> Figures:
     """Return the figures of each task, as they are written."""
     return {
         task: {

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+
+from adahi_ros.lab.figures import Figures
 
 KEPT = 0.95  # share of hybrid inference's success that ADAHI has to keep
 MOST_TRANSMITTED = 0.62
@@ -28,7 +29,7 @@ class Claim:
     holds: bool
 
 
-def check_claims(methods: Mapping[str, Mapping[str, Any]]) -> list[Claim]:
+def check_claims(methods: Mapping[str, Figures]) -> list[Claim]:
     """Check the claims for which the methods they need were run.
 
     Args:
@@ -63,7 +64,7 @@ def check_claims(methods: Mapping[str, Mapping[str, Any]]) -> list[Claim]:
     return claims
 
 
-def better_than_adahi(methods: Mapping[str, Mapping[str, Any]]) -> list[str]:
+def better_than_adahi(methods: Mapping[str, Figures]) -> list[str]:
     """Name the methods that transmit no more than ADAHI, by a hundredth, and succeed at least as often."""
     if "adahi" not in methods:
         return []

@@ -26,6 +26,7 @@ from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.lab.evaluation.episodes import tuning_episodes
 from adahi_ros.lab.evaluation.evaluate import Comparison, outcome_figures, play_all
 from adahi_ros.lab.evaluation.loaded_policies import PLANS, Policies, PolicyFiles
+from adahi_ros.lab.figures import Figures
 from adahi_ros.lab.methods.methods import METHODS
 from adahi_ros.lab.tasks.demonstrations import collect_parallel
 from adahi_ros.lab.training.recipes import Recipe
@@ -203,7 +204,7 @@ class Attempt:
         self._meter.note()
         return self._objective(figures)
 
-    def _objective(self, figures: dict[str, Any]) -> float:
+    def _objective(self, figures: Figures) -> float:
         return float(figures["success_rate"] - self._ground.space.price * figures["transmission_rate"])
 
     def _take_over(self) -> None:
@@ -275,7 +276,7 @@ class Attempt:
     def _reported(self, done: int) -> bool:
         return done in self._frozen.intermediate_values
 
-    def _measure(self, folder: Path, episodes: int) -> dict[str, Any]:
+    def _measure(self, folder: Path, episodes: int) -> Figures:
         ground, setting = self._ground, self._setting
         files = PolicyFiles(folder, "onnxruntime")
         calibration = setting.calibrated(ground.calibration, files.load())

@@ -85,7 +85,7 @@ def test_a_slow_machine_delays_no_later_period() -> None:
         if len(robot.ticks_s) == stalled:
             robot.now_s += 0.12
 
-    robot.sleep = stalling  # type: ignore[method-assign]
+    robot.sleep = stalling
     robot.run_episode()
     periods = (np.array(robot.ticks_s[stalled + 4 :]) - robot.ticks_s[0]) * RATE_HZ
     np.testing.assert_allclose(periods, np.arange(len(periods)) + stalled + 4, atol=1e-6)

@@ -93,7 +93,9 @@ def test_all_robots_are_asked_about_at_once(served: PolicyServer) -> None:
     assert heard.keys() == {"video", "state", "language"}
     np.testing.assert_array_equal(heard["video"]["front"], PICTURES)
     np.testing.assert_array_equal(heard["state"]["gripper"], STATE[..., 2:])
-    np.testing.assert_array_equal(heard["state"]["waist"], np.broadcast_to(np.float32([1, 2]), (2, 2, 2)))
+    np.testing.assert_array_equal(
+        heard["state"]["waist"], np.broadcast_to(np.array([1, 2], np.float32), (2, 2, 2))
+    )
     assert {each.dtype for each in heard["state"].values()} == {np.dtype(np.float32)}
     assert heard["language"] == {PROMPT: [[each] for each in TOLD]}
 

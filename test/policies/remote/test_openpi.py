@@ -94,7 +94,7 @@ def test_each_robot_has_its_plan_by_the_policys_own_names(served: PolicyServer) 
         assert picture.dtype == np.uint8
         np.testing.assert_array_equal(picture, PICTURES[row, 0])
         assert (heard["prompt"], heard["mode"]) == (SEEN.instructions[row], 3)
-        np.testing.assert_array_equal(heard["observation/pad"], np.float32([1, 2]))
+        np.testing.assert_array_equal(heard["observation/pad"], np.array([1, 2], np.float32))
     assert len(served.headers) == 1  # one connection
 
 

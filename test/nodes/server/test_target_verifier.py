@@ -34,7 +34,7 @@ from adahi_ros.protocol.request import PROTOCOL_VERSION, RequestFault, fingerpri
 from adahi_ros.protocol.window import SentWindows, WireWindow
 from adahi_ros.server.engine import REPLIES_KEPT
 from test.nodes.in_process import nodes_in_process
-from test.nodes.test_turns_elsewhere import Air
+from test.nodes.server.test_request_scheduler import Air
 
 Ask = Callable[..., VerifyDraft.Response]
 ROOM = 256

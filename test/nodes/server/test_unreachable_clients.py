@@ -11,7 +11,7 @@ from adahi_ros.lab.nodes.observer import Observer
 from adahi_ros.nodes.common.qos import verify_qos
 from adahi_ros.nodes.common.reachable import Clients
 from adahi_ros.nodes.server.request_scheduler import BatchParameters
-from test.nodes.test_turns_elsewhere import Front
+from test.nodes.server.test_request_scheduler import Front
 
 REQUESTS = 40
 

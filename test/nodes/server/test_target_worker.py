@@ -12,7 +12,7 @@ import numpy as np
 from adahi_ros.nodes.server.target_worker import TargetWorker
 from adahi_ros.protocol.request import INTERNAL_ERROR, OK
 from adahi_ros.server.verifier import TargetVerifier, Verdicts, VerificationRequest
-from test.nodes.test_turns_elsewhere import OTHER, Front, Still
+from test.nodes.server.test_request_scheduler import OTHER, Front, Still
 
 LONG_S = 20.0
 

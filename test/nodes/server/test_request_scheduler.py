@@ -13,7 +13,7 @@ import pytest
 from adahi_msgs.srv import VerifyDraft
 
 from adahi_ros.acceptance.interface import Verdict
-from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.proposal import ActionRange, Proposal
 from adahi_ros.core.signature import Observations, Signature, observed_features
 from adahi_ros.nodes.server.request_scheduler import BatchParameters, RequestScheduler
 from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling, TargetUnavailableError
@@ -30,18 +30,13 @@ OTHER = "other"
 class Still(Policy):
     """Proposes to stay."""
 
-    signature, digest, draws, action_scale = SIGNATURE, "still", 1, np.ones(1, np.float32)
+    def __init__(self) -> None:
+        super().__init__(SIGNATURE, ActionRange(-np.ones(1), np.ones(1)), np.ones(1, np.float32), "still", 1)
 
     def propose(
         self, observations: Observations, draws: np.ndarray, sampling: Sampling = AS_TRAINED
     ) -> Proposal:
         return Proposal(np.zeros((len(draws), 2, 1), np.float32))
-
-    def sound(self, actions: np.ndarray) -> np.ndarray:
-        return np.ones(len(actions), bool)
-
-    def check(self, actions: np.ndarray) -> None:
-        pass
 
 
 class Elsewhere(TargetVerifier):
