@@ -87,7 +87,7 @@ def test_counting_changes_a_draft_by_less_than_a_unit_a_code(bench: Bench) -> No
 
 
 @pytest.mark.parametrize("books", [1, 2, 3])
-def test_everything_that_is_sent_comes_back_as_speculative_sampling_returns_it(books: int) -> None:
+def test_what_is_sent_comes_back_as_speculative_sampling_returns_it(books: int) -> None:
     draw = np.random.default_rng(books)
     size, draws = 4, 40_000
     counts = draw.multinomial(65535, draw.dirichlet(np.ones(size), size=books)).astype(np.uint16)[None]

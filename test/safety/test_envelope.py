@@ -74,7 +74,7 @@ class Judge:
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
         self.position: np.ndarray | None = None
-        self.moved = np.zeros(2)
+        self.earlier = self.moved = np.zeros(2)
         self.moved_s = PERIOD_S
         self.first = True
 
@@ -95,8 +95,9 @@ class Judge:
         self.moved = self.moved * carried(elapsed_s, hold)
         ratio = interval_s / self.moved_s
         changed = np.abs(moved - self.moved * ratio)
+        off = np.maximum(off, ULPS * np.spacing(np.abs(self.earlier)))  # `moved` was computed from it
         assert (changed <= _times(limits.acceleration, interval_s**2) + off * (1.0 + ratio)).all()
-        self.position, self.first = action, False
+        self.earlier, self.position, self.first = before, action, False
         if interval_s > 0.0:
             self.moved, self.moved_s = moved, interval_s
 

@@ -28,6 +28,7 @@ from adahi_ros.lab.evaluation.comparison import (
 from adahi_ros.lab.evaluation.evaluate import Comparison, Outcome, Run, evaluate_methods
 from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
 from adahi_ros.lab.evaluation.metrics import mcnemar
+from adahi_ros.lab.figures import Figures
 from adahi_ros.lab.methods.methods import METHODS
 from adahi_ros.lab.methods.recommended import Recommendation
 
@@ -50,7 +51,7 @@ def idle(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     return lambda: monkeypatch.setattr(evaluate, "play", play)
 
 
-def measured(comparison: Comparison, path: Path, names: tuple[str, ...] = NAMES) -> list[dict[str, Any]]:
+def measured(comparison: Comparison, path: Path, names: tuple[str, ...] = NAMES) -> list[Figures]:
     wanted, skipped = entries(comparison, names, EPISODES)
     assert skipped == {}
     return measure(wanted, Rows(path), 1)
@@ -111,7 +112,7 @@ def test_batches_and_workers_make_no_difference(
 def test_whatever_decides_a_row_is_in_its_key(
     comparison: Comparison, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def key(name: str, comparison: Comparison = comparison, episodes: range = EPISODES) -> dict[str, Any]:
+    def key(name: str, comparison: Comparison = comparison, episodes: range = EPISODES) -> Figures:
         (entry,), _ = entries(comparison, [name], episodes)
         return entry.key(comparison.bench())
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
 
@@ -30,7 +31,7 @@ from test.lab.toys import assert_same as assert_same_log
 
 KEYS = {"success_rate", "success_ci95", "transmission_rate", "true_skip_ratio", "mse", "gate", "threshold"}
 KEYS |= {"success_at_end", "subtasks", "subtasks_completed", "rejection_rate"}
-Figures = dict[str, dict[str, Any]]
+Figures = Mapping[str, Mapping[str, Any]]
 
 
 @pytest.fixture(scope="module")

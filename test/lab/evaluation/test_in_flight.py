@@ -146,7 +146,7 @@ def test_a_plan_goes_on_while_its_successor_is_under_way() -> None:
     assert proposed == [0, 0, 0, 0, 2, 2, 4, 4, 6, 6]
 
 
-def test_a_plan_is_asked_for_as_soon_as_it_would_end_before_the_reply_is_there() -> None:
+def test_a_plan_that_would_end_before_the_reply_is_requested_earlier() -> None:
     steps, proposed, meant_for = gone(10, StepLink(delay=2), every=6, horizon=6)
     assert steps == [0, 4, 8]  # by its gate alone it would ask at the sixth step
     assert proposed == [0, 0, 0, 0, 0, 0, 4, 4, 4, 4]

@@ -133,7 +133,7 @@ def test_a_reply_that_is_no_action_is_refused_and_the_draft_executed(
 
 
 @pytest.mark.parametrize(("value", "logits"), BAD)
-def test_where_the_draft_is_no_action_nobody_is_asked_and_the_last_action_stands(
+def test_where_the_draft_is_no_action_the_last_action_stands(
     policies: Policies, faulty: Callable[..., Policy], value: float, logits: bool
 ) -> None:
     world, gate = disturbed((0, 1), (3, 2), (4, 2)), ThresholdedGate("always")
@@ -246,7 +246,7 @@ def plain(policies: Policies, gate: ThresholdedGate) -> tuple[np.ndarray, np.nda
     return np.stack(actions), np.stack(asked)
 
 
-def test_replies_within_the_step_are_what_a_controller_and_a_verifier_make_of_it(policies: Policies) -> None:
+def test_replies_within_the_step_are_those_of_controller_and_verifier(policies: Policies) -> None:
     actions, asked = plain(policies, GATE)
     controller = Controller(policies.draft, ControllerConfig(GATE))
     log = rollout(make("ball"), controller, TargetVerifier(policies.target), 3, range(3), late=0)

@@ -52,7 +52,7 @@ def planner(policies: Policies) -> CodePolicy:
 
 
 @pytest.mark.parametrize("executed", [1, 3, 8])
-def test_the_target_is_asked_every_kth_step_and_its_plan_is_followed_blindly(
+def test_every_kth_step_requests_a_plan_that_is_followed_blindly(
     planner: CodePolicy, codes_of: Callable[..., np.ndarray], executed: int
 ) -> None:
     observations = np.random.default_rng(3).normal(scale=0.3, size=(EPISODES, STEPS, 6))

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -165,7 +166,7 @@ def test_a_rule_that_does_not_fit_the_policies_is_named(
     comparison: Comparison, calibration: Calibration
 ) -> None:
     policies = comparison.files.load()
-    codeless = SimpleNamespace(signature=replace(policies.target.signature, codes=None))
+    codeless: Any = SimpleNamespace(signature=replace(policies.target.signature, codes=None))
     bench = Bench("ball", Policies(policies.draft, codeless), calibration)
     assert METHODS["always:replace"].threshold(bench) == ("always", 0.0)
     message = "hybrid: speculative: codes: the draft's is a tokenizer, the target's none; must be the same"
@@ -220,7 +221,7 @@ def test_what_was_distilled_acts_alone_and_asks_nobody(comparison: Comparison) -
 def test_who_goes_on_by_plans_is_told_no_more_than_the_draft_is(comparison: Comparison) -> None:
     policies = comparison.bench().policies
     assert actor_of(policies, "plan") is policies.plans
-    untold = SimpleNamespace(signature=replace(policies.draft.signature, conditions=()))
+    untold: Any = SimpleNamespace(signature=replace(policies.draft.signature, conditions=()))
     assert actor_of(replace(policies, draft=untold), "plan") is untold
 
 

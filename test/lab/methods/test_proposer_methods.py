@@ -57,7 +57,7 @@ def test_who_is_never_verified_asks_nothing_and_does_what_was_retrieved(bench: B
     np.testing.assert_array_equal(log.action, log.draft_action)
 
 
-def test_a_plan_is_gone_by_without_a_question_and_then_the_neighbours_decide(bench: Bench) -> None:
+def test_a_plan_is_executed_unasked_and_then_the_neighbours_decide(bench: Bench) -> None:
     asked = run(bench, "retrieval_4:expected_error@-1")  # so sure that none is skipped but on a plan
     every = run(bench, "retrieval_4:age@3")
     np.testing.assert_array_equal(every.transmitted[:, 0].nonzero()[0] % 4, 0)
@@ -77,7 +77,7 @@ def test_a_draft_of_the_mixture_is_always_verified(bench: Bench, boundary: float
     assert log.transmitted[log.active].mean() == rate
 
 
-def test_rectified_drafts_are_verified_less_often_than_if_none_were_repaired(
+def test_rectified_drafts_are_verified_less_often_than_plain_ones(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from adahi_ros.proposers.kalman import RectifiedProposer

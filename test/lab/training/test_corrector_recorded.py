@@ -149,7 +149,7 @@ def train(
 
 
 @pytest.mark.usefixtures("unexported")
-def test_a_corrector_expects_the_error_that_it_has_where_it_has_not_learned(tmp_path: Path) -> None:
+def test_a_corrector_expects_the_error_that_it_has_on_unseen_steps(tmp_path: Path) -> None:
     held = train(tmp_path, steps=200).figures["held_out"]
     assert held["learnt_to_expect"] != pytest.approx(held["error"], rel=0.05)
     plans = plan_recorded(Counting(), pushed_data(), RECIPE.samples, 1)
@@ -174,7 +174,7 @@ def network_of(checkpoint: CorrectorCheckpoint) -> CorrectorNetwork:
 
 
 @pytest.mark.usefixtures("unexported")
-def test_a_corrector_of_recordings_is_better_than_none_on_episodes_held_out(tmp_path: Path) -> None:
+def test_a_corrector_of_recordings_beats_none_on_episodes_held_out(tmp_path: Path) -> None:
     trained = train(tmp_path, steps=200)
     held = trained.figures["held_out"]
     assert (trained.figures["episodes"], held["episodes"]) == (10, 2)
@@ -251,7 +251,7 @@ def test_a_draft_of_recordings_does_what_the_plans_begin_with(tmp_path: Path) ->
     draft.check(action[:, None])
 
 
-def test_of_a_target_that_says_no_unit_of_its_actions_it_is_that_of_the_recording() -> None:
+def test_without_a_unit_of_actions_the_recording_gives_it() -> None:
     target, data = Counting(), pushed_data()
     assert unit_of_actions(target, data) == pytest.approx(data.actions.std(axis=0), rel=1e-3)
     target.action_scale = float32([2.0])

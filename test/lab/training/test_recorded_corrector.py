@@ -47,7 +47,7 @@ def test_both_correctors_run_the_same_episodes(
     assert (tmp_path / "corrector.safetensors").is_file()
 
 
-def test_no_other_learns_from_what_is_recorded_or_is_measured_on_it(
+def test_recorded_episodes_are_of_no_lesson_and_no_evaluation(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[int] = []
