@@ -10,10 +10,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
-import html
 import os
-import re
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,6 +20,7 @@ from rclpy.utilities import try_shutdown
 from reference_files import interface_sections, with_blocks
 from reference_nodes import node_sections
 
+from adahi_ros.cli.verbs import FORMER, VERBS
 from adahi_ros.core.assets import asset
 from adahi_ros.lab.nodes.domain import exclusive_domain, loopback_environment
 
@@ -65,20 +63,16 @@ def whole_pages() -> dict[str, str]:
 
 def _command() -> str:
     """Return the commands of `adahi` with the first line of each one's help."""
-    # By a process, for this room does not import that one.
-    docs = subprocess.run(
-        [sys.executable, "-m", "typer", "adahi_ros.cli", "utils", "docs", "--name", "adahi"],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    found = re.findall(r"^#+ `(adahi [^`]+)`\n\n(.+?)\n\n.*?^\$ (.+?)$", docs, re.DOTALL | re.MULTILINE)
     rows = [
-        f"| `{verb}` | {' '.join(html.unescape(about).split())} |"
-        for verb, about, usage in found
-        if not usage.endswith("COMMAND [ARGS]...")  # a group, whose commands follow
+        f"| `adahi {name}` | {' '.join((VERBS[name].__doc__ or '').partition(chr(10))[0].split())} |"
+        for name in VERBS.shipped
     ]
-    return "\n".join([COMMAND, *rows, ""])
+    former = ", ".join(f"`{old}` is `{new}`" for old, new in FORMER.items() if f"lab {old}" != new)
+    rows += [
+        "",
+        f"Former names, until version 0.2: {former}. The verbs of `adahi lab` were there without `lab`.",
+    ]
+    return "\n".join([COMMAND, *rows])
 
 
 def current_pages() -> dict[Path, str]:

@@ -5,15 +5,16 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Callable
 from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.markup import escape
+from typer.core import TyperGroup
 
 from adahi_ros import __version__
-from adahi_ros.core.registry import Registry, RegistryError
+from adahi_ros.cli.verbs import FORMER, GROUPS, PANELS, SETTINGS, VERBS
+from adahi_ros.core.registry import RegistryError
 from adahi_ros.core.signals import leaving_on
 
 ROS = ("rclpy", "adahi_msgs", "lifecycle_msgs", "trajectory_msgs", "diagnostic_msgs", "sensor_msgs")
@@ -25,70 +26,6 @@ NEEDED = {
 STOPPED = 130  # what shells expect after Ctrl-C
 
 __all__ = ["app", "main"]
-
-# In the order of the help: verbs by themselves, then those of a group, GROUP VERB.
-VERBS: Registry[Callable[..., None]] = Registry(
-    "adahi_ros.verbs",
-    {
-        "demos": "adahi_ros.cli.lab.dataset:demos",
-        "train": "adahi_ros.cli.lab.training:train",
-        "learn": "adahi_ros.cli.lab.learning:learn",
-        "committee": "adahi_ros.cli.lab.committee:committee",
-        "tune": "adahi_ros.cli.lab.tuning:tune",
-        "calibrate": "adahi_ros.cli.lab.calibration:calibrate",
-        "distill": "adahi_ros.cli.lab.distill:distill",
-        "index": "adahi_ros.cli.lab.dataset:index",
-        "export": "adahi_ros.cli.lab.training:export",
-        "evaluate": "adahi_ros.cli.lab.comparison:evaluate",
-        "compare": "adahi_ros.cli.lab.comparison:compare",
-        "curve": "adahi_ros.cli.lab.comparison:curve",
-        "methods": "adahi_ros.cli.lab.methods:methods",
-        "table": "adahi_ros.cli.lab.paper:table",
-        "figures": "adahi_ros.cli.lab.paper:figures",
-        "report": "adahi_ros.cli.lab.run_report:report",
-        "demo": "adahi_ros.cli.lab.over_dds:demo",
-        "record": "adahi_ros.cli.robot.bags:record",
-        "replay": "adahi_ros.cli.lab.replay:replay",
-        "secure": "adahi_ros.cli.robot.security:secure",
-        "top": "adahi_ros.cli.robot.top:top",
-        "acceptance train": "adahi_ros.cli.lab.trained_parts:train_acceptance",
-        "bag recover": "adahi_ros.cli.robot.bags:recover_bag",
-        "contract check": "adahi_ros.cli.robot.contracts:check",
-        "contract write": "adahi_ros.cli.lab.task_contract:write",
-        "dataset from-bag": "adahi_ros.cli.lab.dataset:from_bag",
-        "encoder train": "adahi_ros.cli.lab.trained_parts:train_encoder",
-        "fleet up": "adahi_ros.cli.robot.fleet_up:up",
-        "gate train": "adahi_ros.cli.lab.trained_parts:train_gate",
-        "lerobot policy": "adahi_ros.cli.lab.lerobot:policy",
-        "lerobot dataset": "adahi_ros.cli.lab.lerobot:dataset",
-        "lerobot export": "adahi_ros.cli.lab.lerobot:export",
-        "link run": "adahi_ros.cli.lab.link:run",
-        "link set": "adahi_ros.cli.lab.link:change",
-        "link check": "adahi_ros.cli.lab.link:check",
-        "link list": "adahi_ros.cli.lab.link:listing",
-        "bench latency": "adahi_ros.cli.lab.bench:latency",
-        "bench plans": "adahi_ros.cli.lab.bench:plans",
-        "bench peers": "adahi_ros.cli.lab.bench:peers",
-        "bench dds": "adahi_ros.cli.lab.bench:dds",
-        "bench cameras": "adahi_ros.cli.lab.bench:cameras",
-        "bench soak": "adahi_ros.cli.lab.bench:soak",
-        "bench compute": "adahi_ros.cli.lab.bench:compute",
-        "bench fleet": "adahi_ros.cli.lab.bench:fleet",
-    },
-)
-GROUPS = {
-    "acceptance": "Train a rule that decides what of a draft stands.",
-    "bag": "A robot's bags.",
-    "contract": "Contracts: what a robot's observation and action are made of.",
-    "dataset": "Training data from a robot's bags.",
-    "encoder": "Train the encoder that a camera's frames go through.",
-    "fleet": "The verifier of a fleet, its policies on Ray Serve.",
-    "gate": "Train a gate that decides when to ask.",
-    "lerobot": "LeRobot's policies and datasets, made ours.",
-    "link": "Emulate a wireless link between a robot and a server on this machine.",
-    "bench": "Measure, mostly across an emulated wireless link.",
-}
-SETTINGS = {"link run": {"allow_interspersed_args": False}}  # what follows COMMAND is the command's
 
 
 def _print_version(wanted: bool) -> None:
@@ -105,23 +42,61 @@ def _any_verb(
     pass
 
 
+class _InOrder(TyperGroup):
+    """Commands in the order of `PANELS`, then those of other packages."""
+
+    def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
+        ordered = [name for names in PANELS.values() for name in names]
+        return sorted(self.commands, key=lambda name: (*ordered, name).index(name))
+
+
+class _TrainGroup(TyperGroup):
+    """`adahi train TASK` is `adahi train policy TASK`."""
+
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
+        named = next((word for word in args if not word.startswith("-")), None)
+        if named is not None and named not in self.commands:
+            args = ["policy", *args]
+        return super().parse_args(ctx, args)
+
+
 def _typer() -> typer.Typer:
     """Return the command with all verbs; one of another package that cannot be imported is left out."""
     made = typer.Typer(
         name="adahi",
-        help="Hybrid inference for robots: draft on the robot, verify on a server, only when it must.",
+        help="Run a large robot policy on a server, without the robot waiting for it.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
+        cls=_InOrder,
     )
     made.callback()(_any_verb)
-    groups = {name: typer.Typer(help=about, no_args_is_help=True) for name, about in GROUPS.items()}
-    for name, group in groups.items():
-        group.callback()(lambda: None)  # a group's only verb keeps its name
-        made.add_typer(group, name=name)
-    for name in VERBS:
-        within, _, verb = name.rpartition(" ")
+    groups: dict[str, typer.Typer] = {"": made}
+    panel_of = {name: panel for panel, names in PANELS.items() for name in names}
+
+    def group(name: str) -> typer.Typer:
+        if name not in groups:
+            above, _, last = name.rpartition(" ")
+            groups[name] = typer.Typer(no_args_is_help=True, cls=_TrainGroup if name == "train" else None)
+            groups[name].callback()(lambda: None)  # a group's only verb keeps its name
+            group(above).add_typer(
+                groups[name],
+                name=last,
+                help=GROUPS.get(name),
+                hidden=name not in GROUPS,
+                rich_help_panel=panel_of.get(name),
+            )
+        return groups[name]
+
+    for name in [*VERBS, *FORMER]:
+        within, _, last = name.rpartition(" ")
+        actual = FORMER.get(name, name)
         try:
-            groups.get(within, made).command(verb, context_settings=SETTINGS.get(name))(VERBS[name])
+            group(within).command(
+                last,
+                context_settings=SETTINGS.get(actual),
+                hidden=name in FORMER,
+                rich_help_panel=None if within else panel_of.get(name, "Of other packages"),
+            )(VERBS[actual])
         except RegistryError as error:
             Console(stderr=True).print(f"adahi: {error}", highlight=False, markup=False, soft_wrap=True)
     return made

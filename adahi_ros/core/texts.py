@@ -3,7 +3,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from difflib import get_close_matches
+
 ABRIDGED = 1000  # characters
+NEAR = 0.7  # likeness of names, as difflib measures it
 
 NAME_LENGTH = 64
 """Of a robot or a target, in characters, as in `VerifyDraft.srv`."""
@@ -18,6 +22,12 @@ def printable(text: str) -> str:
     """Return a text, each character of which can be printed."""
     # A terminal that shows it must not take it for a command, nor a log for another line.
     return "".join(character if character.isprintable() else "?" for character in text)
+
+
+def nearest(word: str, allowed: Iterable[str]) -> str:
+    """Return a question for a name that is near to a wrong one; empty where none is."""
+    near = get_close_matches(word, list(allowed), 1, NEAR)
+    return f" (did you mean {near[0]!r}?)" if near else ""
 
 
 def abridged(text: str, length: int = ABRIDGED) -> str:

@@ -9,31 +9,33 @@ from pathlib import Path
 
 import pytest
 
-from adahi_ros import __version__, cli
+from adahi_ros import __version__
+from adahi_ros.cli.verbs import FORMER, PANELS, VERBS
 from adahi_ros.lab.methods.methods import METHODS
 from adahi_ros.lab.tasks import names
 from test.cli.conftest import Fails, Run
 
+ROOT = Path(__file__).parents[2]
 OF_TRAINING = ("--seed", "--json", "--workers")
 SAYS = {
-    "demos": OF_TRAINING,
-    "train": (*OF_TRAINING, "--data"),
-    "calibrate": (*OF_TRAINING, "--bag", "--contract", "--draft", "--target"),
+    "data simulate": OF_TRAINING,
+    "train policy": (*OF_TRAINING, "--data"),
+    "thresholds": (*OF_TRAINING, "--bag", "--contract", "--draft", "--target"),
     "evaluate": OF_TRAINING,
     "demo": ("--seed", "--json"),
     "export": ("--checkpoints",),
-    "table": ("--seed", "--out", "--quick", "--workers"),
-    "figures": ("--seed", "--out", "--quick", "--link"),
+    "lab table": ("--seed", "--out", "--quick", "--workers"),
+    "lab figures": ("--seed", "--out", "--quick", "--link"),
     "report": ("--out", "--namespace", "--json"),
     "record": ("--contract", "--out", "--duration", "--namespace", "--storage", "--use-sim-time"),
-    "dataset from-bag": ("--contract", "--out", "--namespace", "--keep-failures"),
-    "distill": ("--contract", "--out", "--target", "--recipe", "--held-out", "--seed"),
-    "replay": ("--contract", "--params", "--profile", "--json", "--figure", "--seed"),
+    "data from-bag": ("--contract", "--out", "--namespace", "--keep-failures"),
+    "train corrector": ("--contract", "--out", "--target", "--recipe", "--held-out", "--seed"),
+    "bag evaluate": ("--contract", "--params", "--profile", "--json", "--figure", "--seed"),
 }
-OF_A_TASK = ("demos", "train", "calibrate", "export", "evaluate", "demo")
+OF_A_TASK = ("data simulate", "train policy", "thresholds", "export", "evaluate", "demo")
 
 
-@pytest.mark.parametrize("verb", cli.VERBS)
+@pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_has_help_in_its_group(verb: str, run: Run) -> None:
     *group, name = verb.split()
     assert name in run(*group, "--help").output
@@ -44,7 +46,7 @@ def test_every_verb_has_help_in_its_group(verb: str, run: Run) -> None:
 
 @pytest.mark.parametrize("verb", OF_A_TASK)
 def test_help_names_every_task(verb: str, run: Run) -> None:
-    assert set(names()) <= set(re.findall(r"\w+", run(verb, "--help").stdout))
+    assert set(names()) <= set(re.findall(r"\w+", run(*verb.split(), "--help").stdout))
 
 
 @pytest.mark.parametrize("verb", ["evaluate", "figures", "replay"])
@@ -55,7 +57,7 @@ def test_help_loads_nothing_heavy(verb: str, loaded_by_help: Callable[[str], set
 
 def test_the_version_is_told_and_is_that_of_the_package(run: Run) -> None:
     assert run("--version").stdout == f"adahi {__version__}\n"
-    root = Path(cli.__file__).parents[2]
+    root = ROOT
     assert f"<version>{__version__}</version>" in (root / "package.xml").read_text()
     assert f'version="{__version__}"' in (root / "setup.py").read_text()
 
@@ -79,7 +81,7 @@ def test_an_error_in_a_real_process_is_one_line() -> None:
             "--methods",
             "telepathy",
         ],
-        cwd=Path(cli.__file__).parents[2],
+        cwd=ROOT,
         capture_output=True,
         text=True,
         timeout=60,
@@ -94,7 +96,35 @@ def test_an_error_in_a_real_process_is_one_line() -> None:
 
 @pytest.mark.parametrize("verb", [*OF_A_TASK, "table", "figures"])
 def test_an_unknown_task_is_named_with_those_there_are(verb: str, fails: Fails) -> None:
-    options = ("--out", "never") if verb == "demos" else ()
-    said = fails(verb, *(("chess",) if verb in OF_A_TASK else ("--tasks", "ball,chess")), *options)
+    options = ("--out", "never") if verb == "data simulate" else ()
+    said = fails(*verb.split(), *(("chess",) if verb in OF_A_TASK else ("--tasks", "ball,chess")), *options)
     assert said.startswith(f"adahi: task: 'chess', expected one of {', '.join(names())}")
     assert {"ball", "kitchen", "swarm"} <= set(names())
+
+
+@pytest.mark.parametrize(("former", "now"), FORMER.items())
+def test_a_former_name_is_another_name_of_its_verb(former: str, now: str, run: Run) -> None:
+    old, new = (run(*name.split(), "--help").output.partition("[OPTIONS]")[2] for name in (former, now))
+    assert old.split() == new.split()
+
+
+def test_former_names_are_not_in_the_help(run: Run) -> None:
+    shown = set(re.findall(r"^│ ([a-z-]+) ", run("--help").output.partition("─ Start ─")[2], re.MULTILINE))
+    assert shown == {name for names in PANELS.values() for name in names}
+
+
+def test_a_wrong_name_of_a_method_or_task_suggests_the_nearest(fails: Fails) -> None:
+    assert fails("evaluate", "ball", "--methods", "bset").startswith(
+        "adahi: methods: 'bset' (did you mean 'best'?), must be of"
+    )
+    assert fails("evaluate", "bal").startswith("adahi: task: 'bal' (did you mean 'ball'?), expected one of")
+
+
+def test_the_help_shows_groups_in_their_order(run: Run) -> None:
+    panels = re.findall(r"─ ([A-Z][a-z]+) ─", run("--help").output)
+    assert panels[-len(PANELS) :] == list(PANELS)
+
+
+def test_train_and_a_task_is_train_policy(run: Run) -> None:
+    assert "train policy" in run("train", "ball", "--help").output
+    assert "gate" in run("train", "gate", "--help").output

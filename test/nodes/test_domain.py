@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from adahi_ros.lab.nodes.domain import DOMAINS, exclusive_domain
+from adahi_ros.core.domains import DOMAINS, held_domains
+from adahi_ros.lab.nodes.domain import exclusive_domain
 
 HOLD = """
 from adahi_ros.lab.nodes.domain import exclusive_domain
@@ -44,3 +45,11 @@ def test_a_holder_with_another_folder_for_temporary_files_is_seen(
         monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # as TMPDIR does
         with exclusive_domain() as second:
             assert second != first
+
+
+def test_the_newest_domain_that_is_held_is_found_first() -> None:
+    with exclusive_domain() as first:
+        with exclusive_domain() as second:
+            held = held_domains()
+            assert held.index(second) < held.index(first)
+        assert second not in held_domains()

@@ -27,10 +27,10 @@ def test_an_error_closes_everything(
     node = make_node(DraftPolicyNode, given={"checkpoint": str(checkpoints / "draft")})
 
     def open_now() -> tuple[set[str], set[str], int]:
-        topics = (
+        published, subscribed = (
             {each.topic_name for each in entities} for entities in (node.publishers, node.subscriptions)
         )
-        return *topics, len(list(node.clients)) + len(list(node.timers))
+        return published, subscribed, len(list(node.clients)) + len(list(node.timers))
 
     before = open_now()
     for _ in range(2):
@@ -69,7 +69,7 @@ def test_the_collector_passes_over_a_configured_policy_and_finds_it_later(
     make_node: Make, exported: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loaded: list[weakref.ref[Any]] = []
-    load = draft_policy_parts.policy_from
+    load = vars(draft_policy_parts)["policy_from"]
 
     def noticed(values: Any) -> Any:
         policy: Any = load(values)

@@ -218,8 +218,8 @@ def test_a_value_of_an_unknown_type_is_refused_and_ends_nothing(node: Node) -> N
     good = Message(name="size", value=ParameterValue(type=2, integer_value=3))
     for name in ("size", "\x1b[2J" * 1000):
         both = [good, Message(name=name, value=ParameterValue(type=99))]
-        each = answer[SetParameters](SetParameters.Request(parameters=both), SetParameters.Response())
-        atomically = answer[SetParametersAtomically](
+        each: Any = answer[SetParameters](SetParameters.Request(parameters=both), SetParameters.Response())
+        atomically: Any = answer[SetParametersAtomically](
             SetParametersAtomically.Request(parameters=both), SetParametersAtomically.Response()
         )
         for result in (*each.results, atomically.result):
@@ -228,10 +228,8 @@ def test_a_value_of_an_unknown_type_is_refused_and_ends_nothing(node: Node) -> N
             assert result.reason.isprintable()
             assert len(result.reason) < 200
     assert node.get_parameter("size").value == 1
-    (alone,) = answer[SetParameters](
-        SetParameters.Request(parameters=[good]), SetParameters.Response()
-    ).results
-    assert alone.successful
+    alone: Any = answer[SetParameters](SetParameters.Request(parameters=[good]), SetParameters.Response())
+    assert [each.successful for each in alone.results] == [True]
     assert node.get_parameter("size").value == 3
 
 

@@ -51,7 +51,7 @@ def test_an_arm_is_where_its_joints_are_and_its_draft_where_it_commands() -> Non
     source.add_joints(["gripper", "elbow"], [7.0, 0.1])
     source.add_joints(["shoulder"], [0.2])  # from another controller
     np.testing.assert_allclose(source.executed(EXECUTED), tip(0.2, 0.1))
-    np.testing.assert_allclose(source.drafted([0.5, -0.25]), tip(-0.25, 0.5))
+    np.testing.assert_allclose(np.asarray(source.drafted([0.5, -0.25])), tip(-0.25, 0.5))
     source.add_joints(["shoulder"], [float("nan")])
     with pytest.raises(PointError, match="finite"):
         source.executed(EXECUTED)
@@ -60,7 +60,7 @@ def test_an_arm_is_where_its_joints_are_and_its_draft_where_it_commands() -> Non
 def test_a_joint_that_is_not_commanded_stays_where_it_is() -> None:
     source = ArmPoints(CHAIN, ["elbow"])
     source.add_joints(["shoulder", "elbow"], [0.3, 0.0])
-    np.testing.assert_allclose(source.drafted([1.0]), tip(0.3, 1.0))
+    np.testing.assert_allclose(np.asarray(source.drafted([1.0])), tip(0.3, 1.0))
     with pytest.raises(PointError, match=r"command\.joint_names: 1 names, must be 2, the size of an action"):
         source.drafted([1.0, 2.0])
 

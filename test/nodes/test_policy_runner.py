@@ -89,7 +89,7 @@ def test_what_it_takes_to_activate_the_policy_is_not_of_the_goals_time(
         runner._attempt.linked(True, now_s)
         now_s += 30.0
 
-    monkeypatch.setattr(policy_runner_node.time, "monotonic", lambda: now_s)
+    monkeypatch.setattr(time, "monotonic", lambda: now_s)
     monkeypatch.setattr(runner._policy, "state", state)
     monkeypatch.setattr(runner._policy, "change", change)
     with pytest.raises(StopIteration):

@@ -160,7 +160,7 @@ def test_diagnostics_are_told_by_level_with_the_figures_since_activation() -> No
     figures = robot.figures(1.5)
     assert figures["robot_id"] == "arm"
     assert figures["diagnostics"] == {"age_s": 0.5, "level": "WARN", "message": "", "values": pairs}
-    since = {"steps": None, "fallbacks": {}, "transmission_rate": 0.6, "acceptance": None}
+    since: dict[str, Any] = {"steps": None, "fallbacks": {}, "transmission_rate": 0.6, "acceptance": None}
     assert figures["since_activation"] == since
 
 

@@ -51,7 +51,8 @@ def evaluate(
             help="Separated by commas, or the option again. There are also random_cool, oracle, plan_2, "
             "plan_4 and plan_8; any PROPOSER+GATE@THRESHOLD/RULE, such as corrector+age@7 or draft+random; "
             "and FILE.py:CLASS, a gate or a proposer of your own. If that is all, it is compared with the "
-            f"default. {{task}} in one is the task, {{checkpoints}} the folder. Default: {COMPARED}.",
+            f"default. {{task}} in one is the task, {{checkpoints}} the folder. Default: best where "
+            f"the task has plans and a recommendation, {COMPARED}.",
         ),
     ] = None,
     episodes: Annotated[int, Option(min=1, help="Per method, the same ones for each.")] = 600,
@@ -73,17 +74,19 @@ def evaluate(
     from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
     from adahi_ros.lab.methods.file_methods import is_file_method
     from adahi_ros.lab.methods.methods import for_task, parse_methods
+    from adahi_ros.lab.methods.recommended import with_best
     from adahi_ros.lab.reporting.tables import method_table, paired_table
 
     files = PolicyFiles(folder_of(task, checkpoints), backend)
-    names = parse_methods(for_task(",".join(methods or [COMPARED]), file_name(task), files.folder), own=True)
+    compared = with_best(COMPARED, task, files.folder)
+    names = parse_methods(for_task(",".join(methods or [compared]), file_name(task), files.folder), own=True)
     if all(map(is_file_method, names)):
-        names = parse_methods(",".join([COMPARED, *names]), own=True)
+        names = parse_methods(",".join([compared, *names]), own=True)
     reference_among(names, against)
     found = calibration_for(task, files, calibration, rate, draft_temperature, seed, workers, names)
     with episode_bars(names, episodes) as move:
-        compared = Comparison(task, files, found, seed)
-        figures = evaluate_methods(compared, names, evaluation_episodes(episodes), workers, move, against)
+        comparison = Comparison(task, files, found, seed)
+        figures = evaluate_methods(comparison, names, evaluation_episodes(episodes), workers, move, against)
     console.print(method_table(figures, f"{file_name(task)}, {episodes} episodes, seed {seed}"))
     paired = paired_table(figures)
     if paired is not None:

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`adahi top`."""
+"""`adahi watch`."""
 
 from __future__ import annotations
 
 import json
+import os
 import signal
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +14,7 @@ from typer import Option
 
 from adahi_ros.cli import options
 from adahi_ros.cli.terminal import console, say
+from adahi_ros.core.domains import held_domains
 from adahi_ros.core.signals import leaving_on
 
 if TYPE_CHECKING:
@@ -28,7 +30,12 @@ def top(
         str, Option(help="Only the robots in this namespace; one alone is shown in detail.")
     ] = "",
     domain: Annotated[
-        int | None, Option(min=0, max=232, help="ROS domain. Default: that of the environment.")
+        int | None,
+        Option(
+            min=0,
+            max=232,
+            help="ROS domain. Default: ROS_DOMAIN_ID, else that of a demo on this machine, else 0.",
+        ),
     ] = None,
     once: Annotated[bool, Option("--once", help="Show --seconds of what is there, and end.")] = False,
     seconds: Annotated[float, options.number("How far back figures of now reach.", 1.0)] = 5.0,
@@ -42,6 +49,8 @@ def top(
     """
     from adahi_ros.nodes.monitoring.top import Watcher
 
+    if domain is None and "ROS_DOMAIN_ID" not in os.environ:
+        domain = next(iter(held_domains()), None)
     try:
         with leaving_on(signal.SIGINT, signal.SIGTERM), Watcher(namespace, domain, seconds) as watcher:
             if once or not (as_json or console.is_terminal):

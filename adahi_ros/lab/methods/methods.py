@@ -9,7 +9,7 @@ from pathlib import Path
 
 from adahi_ros.acceptance.registry import semantic_arguments
 from adahi_ros.core.plan import LATEST
-from adahi_ros.core.texts import abridged
+from adahi_ros.core.texts import abridged, nearest
 from adahi_ros.gates.registry import GATES
 from adahi_ros.lab.methods.actors import DRAFT
 from adahi_ros.lab.methods.file_methods import FILE_GRAMMAR, file_method, is_file_method
@@ -78,10 +78,10 @@ def parse_methods(text: str, on_air: bool = False, own: bool = False) -> list[st
     unknown = [name for name in names if name not in METHODS or not allows(name)]
     if unknown or not names:
         refused = ", ".join(abridged(name, SHOWN) for name in unknown)
+        question = nearest(unknown[0], METHODS) if unknown and unknown[0] not in METHODS else ""
         raise ValueError(
-            f"methods: {refused or text!r}, must be of {', '.join(filter(allows, METHODS))}, or {GRAMMAR}"
-            + f", or {ORACLE_GRAMMAR}" * (not on_air)
-            + f", or {FILE_GRAMMAR}" * own
+            f"methods: {refused or text!r}{question}, must be of {', '.join(filter(allows, METHODS))}, "
+            f"or {GRAMMAR}" + f", or {ORACLE_GRAMMAR}" * (not on_air) + f", or {FILE_GRAMMAR}" * own
         )
     for name in filter(is_file_method, names):
         METHODS[name].on()  # says what is wrong with it

@@ -83,14 +83,21 @@ BEST = Method(
 
 
 def default_methods(task: str, checkpoints: Path) -> str:
-    """Return the methods that `adahi demo` compares unless told, separated by commas.
+    """Return the methods that `adahi demo` compares by default, separated by commas.
 
     Args:
         task: what `make` takes.
         checkpoints: folder; one without plans can do nothing that is recommended.
     """
-    by_plan = shipped(_relative(task)) and (checkpoints / PLANS).is_dir()
-    return "best,adahi,plan_8,hybrid" if by_plan else "adahi,hybrid,draft,target,random"
+    if with_best("", task, checkpoints):
+        return "best,adahi,plan_8,hybrid"
+    return "adahi,hybrid,draft,target,random"
+
+
+def with_best(methods: str, task: str, checkpoints: Path) -> str:
+    """Return methods with `best` before them where a task has a recommendation and plans."""
+    has_best = shipped(_relative(task)) and (checkpoints / PLANS).is_dir()
+    return ",".join(filter(None, ("best" * has_best, methods)))
 
 
 @lru_cache(maxsize=8)

@@ -8,12 +8,9 @@ import os
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
+from adahi_ros.core.domains import DOMAINS, lock_of
 from adahi_ros.lab.link.link_commands import SERVER_PREFIX
-
-DOMAINS = range(1, 102)  # their ports stay clear of those that Linux hands out
-LOCKS = Path("/tmp")  # whatever TMPDIR says: all holders on this machine must see each other's
 
 
 @contextmanager
@@ -27,7 +24,7 @@ def exclusive_domain() -> Iterator[int]:
     """
     start = os.getpid() % len(DOMAINS)
     for domain in (*DOMAINS[start:], *DOMAINS[:start]):
-        path = LOCKS / f"adahi_ros_domain_{domain}.lock"
+        path = lock_of(domain)
         try:
             lock = path.open("a")
         except PermissionError:  # another user's
@@ -37,6 +34,7 @@ def exclusive_domain() -> Iterator[int]:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 continue
+            os.utime(path)  # so that the newest is known
             yield domain
             return
     raise RuntimeError(f"ROS_DOMAIN_ID: {DOMAINS[0]} to {DOMAINS[-1]} are all held by other runs")

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from adahi_ros.core.assets import asset
 from adahi_ros.core.registry import Registry, at_place
+from adahi_ros.core.texts import nearest
 from adahi_ros.lab.tasks.task_interface import Expert, Task
 
 
@@ -101,5 +102,8 @@ def _description(name: str) -> Path:
     if name.endswith(DESCRIBED):
         return Path(name)
     if name not in names():
-        raise ValueError(f"task: '{name}', expected one of {', '.join(names())} or a file NAME{DESCRIBED}")
+        question = nearest(name, names())
+        raise ValueError(
+            f"task: '{name}'{question}, expected one of {', '.join(names())} or a file NAME{DESCRIBED}"
+        )
     return asset(f"config/tasks/{name}{DESCRIBED}")
