@@ -13,6 +13,7 @@ FOLDERS = ("tutorials", "how_to", "explanation", "reference")
 FROM_MESSAGES = ("messages.md", "command.md")  # generated from comments and help texts
 PAGES = [
     ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
     ROOT / "docs/index.md",
     *(
         page

@@ -73,7 +73,7 @@ def test_what_runs_is_what_torch_made(saved: Path) -> None:
     np.testing.assert_allclose(found, expected, rtol=2e-3, atol=2e-3)
 
 
-def test_normalised_maps_see_the_same_however_large_they_grow_and_are_exported_as_they_are(
+def test_normalised_maps_are_exported_as_they_are_at_any_scale(
     tmp_path: Path,
 ) -> None:
     settings = {**config("keypoints"), "normalised": True}
@@ -207,7 +207,7 @@ def recipe(**changes: object) -> EncoderRecipe:
     return EncoderRecipe(**{**usual, **changes})  # type: ignore[arg-type]
 
 
-def test_the_small_network_learns_where_things_are_finer_than_a_pixel_and_twice_the_same() -> None:
+def test_the_small_network_learns_places_finer_than_a_pixel() -> None:
     images, places = spots(600)
     trained = train_encoder(images, places, recipe(), Run(0))
     assert np.all(trained.errors < 0.5)

@@ -143,7 +143,7 @@ integers = st.one_of(st.integers(-3, 70), st.integers(0, 2**32), st.none(), st.f
     data=st.one_of(st.binary(max_size=300), st.none(), st.text(max_size=5)),
 )
 @settings(max_examples=400, deadline=None)
-def test_garbage_in_the_fields_of_a_raw_image_is_a_picture_or_an_image_error(
+def test_garbage_in_a_raw_image_is_a_picture_or_an_image_error(
     height: object, width: object, step: object, order: object, encoding: object, data: object
 ) -> None:
     message = SimpleNamespace(
