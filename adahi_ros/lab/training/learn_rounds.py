@@ -121,7 +121,7 @@ class Learner(ABC, Generic[N, R]):
         """Return figures of the episodes that show how good it is."""
         comparison = Comparison(self._task, files, calibration, self._how.seed)
         episodes = evaluation_episodes(self._how.evaluated)
-        return outcome_figures(play_all(comparison, [method], episodes, self._workers)[method])
+        return {**outcome_figures(play_all(comparison, [method], episodes, self._workers)[method])}
 
     @abstractmethod
     def write(self, folder: Path, command: str) -> None:
