@@ -124,9 +124,7 @@ def test_data_may_come_as_any_bytes(carrier: object) -> None:
         ({"is_bigendian": 7}, "is_bigendian: 7, must be 0 or 1"),
     ],
 )
-def test_a_raw_image_that_is_wrong_is_told_by_field_value_and_what_was_allowed(
-    changes: dict[str, Any], said: str
-) -> None:
+def test_a_wrong_raw_image_is_refused_by_field_and_value(changes: dict[str, Any], said: str) -> None:
     with pytest.raises(ImageError, match=said):
         from_image(raw(picture(5, 7), **changes))
 
