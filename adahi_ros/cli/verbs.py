@@ -33,6 +33,7 @@ VERBS: Registry[Callable[..., None]] = Registry(
         "import vqbet": "adahi_ros.cli.lab.lerobot:policy",
         "export": "adahi_ros.cli.lab.training:export",
         "evaluate": "adahi_ros.cli.lab.comparison:evaluate",
+        "choose": "adahi_ros.cli.lab.choosing:choose",
         "methods": "adahi_ros.cli.lab.methods:methods",
         "lab table": "adahi_ros.cli.lab.paper:table",
         "lab figures": "adahi_ros.cli.lab.paper:figures",
@@ -62,7 +63,7 @@ PANELS = {
     "Robot": ("contract", "record", "bag", "serve", "keys"),
     "Data": ("data",),
     "Train": ("train", "thresholds", "import", "export"),
-    "Evaluate": ("evaluate", "methods"),
+    "Evaluate": ("evaluate", "choose", "methods"),
     "Lab": ("lab",),
 }
 """What the help shows together, and in which order."""

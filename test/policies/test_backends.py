@@ -53,7 +53,7 @@ def test_backends_agree(make_checkpoints: Callable[..., Path], sizes: tuple[int,
             np.testing.assert_allclose(getattr(got, name), getattr(expected, name), rtol=0, atol=1e-4)
 
 
-def test_the_exported_file_beside_the_checkpoint_is_used_only_while_it_is_of_these_weights(
+def test_the_exported_file_is_used_only_while_it_is_of_these_weights(
     checkpoints: Path, tmp_path: Path
 ) -> None:
     directory = Path(shutil.copytree(checkpoints, tmp_path / "checkpoints"))
@@ -210,7 +210,7 @@ def test_the_network_is_compiled_where_that_is_asked_for(
         ("onnxruntime", {"compile": True}, "compile: True, must not be given for the backend onnxruntime"),
     ],
 )
-def test_a_device_that_there_is_not_or_a_backend_that_has_no_choice_is_refused_by_name(
+def test_an_unknown_device_or_a_backend_without_choice_is_refused(
     checkpoints: Path, backend: str, told: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(ValueError, match=f"^{message}"):

@@ -71,7 +71,7 @@ def test_a_robot_alone_is_answered_as_one_among_others(tmp_path: Path) -> None:
         np.testing.assert_allclose(alone[1][0], together[1][place], rtol=1e-5)
 
 
-def test_more_is_doubted_where_neighbours_disagree_and_where_nothing_is_near(tmp_path: Path) -> None:
+def test_doubt_grows_where_neighbours_disagree_or_nothing_is_near(tmp_path: Path) -> None:
     policy = load_retrieval(saved(tmp_path, recorded()))
     unseen = recorded(9)
     rows = np.arange(len(unseen.observations))

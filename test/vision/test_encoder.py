@@ -14,10 +14,9 @@ from safetensors.torch import save_file
 
 from adahi_ros.core.assets import asset
 from adahi_ros.core.checkpoint_files import CheckpointError
-from adahi_ros.lab.training.encoder_recipe import EncoderRecipe, load_encoder_recipe
 from adahi_ros.lab.training.encoder_training import train_encoder
 from adahi_ros.lab.training.fitting import FitConfig, Run
-from adahi_ros.lab.training.training_recipe import DemonstrationRecipe, RecipeError
+from adahi_ros.lab.training.recipes import DemonstrationRecipe, EncoderRecipe, load_encoder_recipe
 from adahi_ros.policies.networks.onnx_files import DIGEST, HASH, note_hash
 from adahi_ros.vision import encoder_export as export
 from adahi_ros.vision.encoder import Encoder, load_files
@@ -74,7 +73,7 @@ def test_what_runs_is_what_torch_made(saved: Path) -> None:
     np.testing.assert_allclose(found, expected, rtol=2e-3, atol=2e-3)
 
 
-def test_normalised_maps_see_the_same_however_large_they_grow_and_are_exported_as_they_are(
+def test_normalised_maps_are_exported_as_they_are_at_any_scale(
     tmp_path: Path,
 ) -> None:
     settings = {**config("keypoints"), "normalised": True}
@@ -208,7 +207,7 @@ def recipe(**changes: object) -> EncoderRecipe:
     return EncoderRecipe(**{**usual, **changes})  # type: ignore[arg-type]
 
 
-def test_the_small_network_learns_where_things_are_finer_than_a_pixel_and_twice_the_same() -> None:
+def test_the_small_network_learns_places_finer_than_a_pixel() -> None:
     images, places = spots(600)
     trained = train_encoder(images, places, recipe(), Run(0))
     assert np.all(trained.errors < 0.5)
@@ -290,7 +289,7 @@ def test_a_fault_in_a_recipe_is_told_by_file_and_field(tmp_path: Path, old: str,
     path.write_text(RECIPE)
     assert load_encoder_recipe(path).fit == FitConfig(steps=3)
     path.write_text(RECIPE.replace(old, new))
-    with pytest.raises(RecipeError, match=rf"eye\.yaml: .*{said}"):
+    with pytest.raises(ValueError, match=rf"eye\.yaml: .*{said}"):
         load_encoder_recipe(path)
 
 

@@ -124,9 +124,7 @@ def test_data_may_come_as_any_bytes(carrier: object) -> None:
         ({"is_bigendian": 7}, "is_bigendian: 7, must be 0 or 1"),
     ],
 )
-def test_a_raw_image_that_is_wrong_is_told_by_field_value_and_what_was_allowed(
-    changes: dict[str, Any], said: str
-) -> None:
+def test_a_wrong_raw_image_is_refused_by_field_and_value(changes: dict[str, Any], said: str) -> None:
     with pytest.raises(ImageError, match=said):
         from_image(raw(picture(5, 7), **changes))
 
@@ -143,7 +141,7 @@ integers = st.one_of(st.integers(-3, 70), st.integers(0, 2**32), st.none(), st.f
     data=st.one_of(st.binary(max_size=300), st.none(), st.text(max_size=5)),
 )
 @settings(max_examples=400, deadline=None)
-def test_garbage_in_the_fields_of_a_raw_image_is_a_picture_or_an_image_error(
+def test_garbage_in_a_raw_image_is_a_picture_or_an_image_error(
     height: object, width: object, step: object, order: object, encoding: object, data: object
 ) -> None:
     message = SimpleNamespace(

@@ -78,9 +78,7 @@ def test_a_frame_that_comes_again_runs_no_network(path: Path) -> None:
 
 
 @pytest.mark.parametrize(("row", "column"), [(0, 0), (30, 14), (58, 74), (13, 60)])
-def test_where_something_has_changed_it_is_as_if_the_whole_frame_was_encoded(
-    path: Path, row: int, column: int
-) -> None:
+def test_a_changed_part_is_encoded_as_if_the_whole_frame_was(path: Path, row: int, column: int) -> None:
     cached, encoder = CachedEncoder(path), Encoder.load(path)
     cached.encode(scene())
     for frame in (spotted(scene(), row, column), spotted(scene(), row + 0, 40), scene()):

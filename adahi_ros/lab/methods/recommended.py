@@ -96,8 +96,13 @@ def default_methods(task: str, checkpoints: Path) -> str:
 
 def with_best(methods: str, task: str, checkpoints: Path) -> str:
     """Return methods with `best` before them where a task has a recommendation and plans."""
-    has_best = shipped(_relative(task)) and (checkpoints / PLANS).is_dir()
+    has_best = shipped(_relative(task)) and has_plans(checkpoints)
     return ",".join(filter(None, ("best" * has_best, methods)))
+
+
+def has_plans(checkpoints: Path) -> bool:
+    """Return whether a folder of checkpoints has a target that sends plans."""
+    return (checkpoints / PLANS).is_dir()
 
 
 @lru_cache(maxsize=8)

@@ -28,8 +28,7 @@ from pydantic.dataclasses import dataclass
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.schema import Text, checked, one_of
 from adahi_ros.core.signature import Observations
-from adahi_ros.policies.direct import DirectPolicy
-from adahi_ros.policies.interface import AS_TRAINED, Sampling, TooManyAtOnceError
+from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling, TooManyAtOnceError
 from adahi_ros.policies.networks.computing import DTYPES, autocast, device_called
 from adahi_ros.policies.remote.described import PolicyMetadata, described
 from adahi_ros.policies.remote.target_fields import TargetFile
@@ -64,7 +63,7 @@ class LeRobotFile(TargetFile):
     compile: bool = False
 
 
-class LeRobotTarget(DirectPolicy):
+class LeRobotTarget(Policy):
     """Plans as LeRobot's policy does; every robot by what it says in its request, and nothing from before.
 
     What a policy draws is addressed by the request. Flows (pi0, pi0.5, SmolVLA) are handed their noise, by
@@ -115,10 +114,6 @@ class LeRobotTarget(DirectPolicy):
         count = sum(each.numel() for each in self._policy.parameters())
         signature = replace(said.signature, parameters=count)
         super().__init__(signature, said.action_range, said.action_scale, _digest(path), draws=1)
-
-    def act(self, observations: Observations, draws: np.ndarray) -> np.ndarray:
-        """See `DirectPolicy`."""
-        return self.propose(observations, draws).actions
 
     def propose(
         self, observations: Observations, draws: np.ndarray, sampling: Sampling = AS_TRAINED

@@ -203,7 +203,7 @@ def test_a_server_that_does_this_is_unavailable_until_it_does_not(
     np.testing.assert_array_equal(asked(target), EXPECTED)
 
 
-def test_a_server_that_stalls_is_waited_for_no_longer_and_its_late_answer_is_not_heard(
+def test_a_stalled_server_times_out_and_its_late_answer_is_dropped(
     served: PolicyServer,
 ) -> None:
     clock = Clock()
@@ -224,7 +224,7 @@ def test_a_server_that_stalls_is_waited_for_no_longer_and_its_late_answer_is_not
     np.testing.assert_array_equal(asked(target), EXPECTED)
 
 
-def test_a_server_that_takes_connections_and_says_nothing_is_waited_for_no_longer() -> None:
+def test_a_server_that_accepts_and_never_answers_times_out() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         target = target_of(f"tcp://127.0.0.1:{silent.getsockname()[1]}", timeout_s=0.2)
         begun_s = time.monotonic()

@@ -104,7 +104,7 @@ def test_older_observations_are_read(folders: Path) -> None:
 
 @needs_lerobot
 @needs_transformers
-def test_robots_that_have_committed_to_more_or_less_are_each_guided_by_theirs(folders: Path) -> None:
+def test_each_robot_is_guided_by_what_it_has_committed_to(folders: Path) -> None:
     target = made(folders, "smolvla")
     observations = seen(target)
     committed = np.random.default_rng(3).normal(size=(ROBOTS, 3, 2)).astype(np.float32)

@@ -152,7 +152,7 @@ def test_a_server_that_does_this_is_unavailable_until_it_does_not(
     assert len(served.headers) == 2  # what the first connection still says, nobody hears
 
 
-def test_a_server_that_stalls_is_waited_for_no_longer_and_its_late_answer_is_not_heard(
+def test_a_stalled_server_times_out_and_its_late_answer_is_dropped(
     served: PolicyServer,
 ) -> None:
     clock = Clock()
@@ -210,7 +210,7 @@ def test_no_fault_of_a_connection_is_logged_with_a_traceback(
     ]
 
 
-def test_a_server_that_takes_connections_and_says_nothing_is_waited_for_no_longer() -> None:
+def test_a_server_that_accepts_and_never_answers_times_out() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         target = target_of(f"ws://127.0.0.1:{silent.getsockname()[1]}", timeout_s=0.2)
         begun_s = time.monotonic()

@@ -12,7 +12,7 @@ from adahi_ros.policies.networks.onnx_export import export
 from adahi_ros.policies.networks.onnx_files import DIGEST, noted_hash
 from adahi_ros.policies.vqbet.vqbet_checkpoint import load_checkpoint
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SHIPPED = sorted(path.relative_to(asset("checkpoints")) for path in asset("checkpoints").rglob("*.onnx"))
 
 

@@ -31,7 +31,7 @@ from adahi_ros.vision.encoder import Encoder
 from adahi_ros.vision.encoder_export import save_encoder
 from benchmarks.lerobot_conformance import BACKBONE, LIMIT, SMALL, VARIANTS, completed, frames
 
-DATA = Path(__file__).parents[1] / "data/lerobot"
+DATA = Path(__file__).parents[2] / "data/lerobot"
 CODES = SMALL["vqvae_n_embed"]
 THROUGH_RESNET = 10 * LIMIT  # another machine's convolutions round otherwise, and the policy makes more of it
 PREPROCESSOR = "policy_preprocessor.json"
@@ -167,9 +167,7 @@ def test_scaling_among_the_weights_as_lerobot_wrote_it_before_0_4(variant: str, 
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_a_draft_of_ours_is_trained_on_the_tokenizer_of_a_target_of_lerobots(
-    variant: str, tmp_path: Path
-) -> None:
+def test_a_draft_is_trained_on_the_tokenizer_of_a_lerobot_target(variant: str, tmp_path: Path) -> None:
     shutil.copytree(DATA / variant, tmp_path / "target")
     tokenizer = lerobot_tokenizer(tmp_path / "target")
     save_tokenizer(tmp_path, tokenizer, {})

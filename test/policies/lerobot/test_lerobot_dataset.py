@@ -16,7 +16,7 @@ import pytest
 from adahi_ros.policies.lerobot import lerobot_dataset as lerobot_dataset
 from adahi_ros.policies.lerobot.lerobot_dataset import load_dataset
 
-DATA = Path(__file__).parents[1] / "data/lerobot/dataset"
+DATA = Path(__file__).parents[2] / "data/lerobot/dataset"
 LEFT_OUT = "left out of the observations: observation.images.top"
 ROWS = "data/chunk-000/file-000.parquet"
 EPISODES = "meta/episodes/chunk-000/file-000.parquet"

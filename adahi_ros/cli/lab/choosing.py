@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`adahi choose`: which method and plan length fits a task."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from typer import Option
+
+from adahi_ros.cli import options
+from adahi_ros.cli.lab.calibration import calibration_for
+from adahi_ros.cli.lab.comparison import comparison_figures
+from adahi_ros.cli.lab.task_options import TaskName, Workers, file_name, folder_of
+from adahi_ros.cli.terminal import console, episode_bars, say, write_json
+
+BY_PLANS = "best,plan_2,plan_4,plan_8,corrector_8,corrector_16,adahi"
+BY_DRAFTS = "adahi,hybrid,draft"
+
+
+def choose(
+    task: TaskName,
+    workers: Workers,
+    methods: Annotated[
+        str | None,
+        Option(help=f"Candidates. Default: {BY_PLANS}; {BY_DRAFTS} where the target sends no plans."),
+    ] = None,
+    episodes: Annotated[int, Option(min=1, help="Per method, the same ones for each.")] = 100,
+    calibration: options.CalibrationFile = None,
+    checkpoints: options.Checkpoints = None,
+    seed: options.Seed = 0,
+    json_file: options.JsonFile = None,
+) -> None:
+    """Recommend a method and a plan length: run the candidates, and take the one with the fewest requests."""
+    from adahi_ros.lab.evaluation.choice import chosen
+    from adahi_ros.lab.evaluation.episodes import evaluation_episodes
+    from adahi_ros.lab.evaluation.evaluate import Comparison, evaluate_methods
+    from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
+    from adahi_ros.lab.methods.methods import for_task, parse_methods
+    from adahi_ros.lab.methods.recommended import has_plans, with_best
+    from adahi_ros.lab.reporting.tables import method_table
+
+    files = PolicyFiles(folder_of(task, checkpoints), "onnxruntime")
+    candidates = BY_PLANS if has_plans(files.folder) else BY_DRAFTS
+    if not with_best("", task, files.folder):
+        candidates = candidates.removeprefix("best,")
+    names = parse_methods(for_task(methods or candidates, file_name(task), files.folder))
+    found = calibration_for(task, files, calibration, None, None, seed, workers, names)
+    with episode_bars(names, episodes) as move:
+        comparison = Comparison(task, files, found, seed)
+        figures = evaluate_methods(comparison, names, evaluation_episodes(episodes), workers, move, None)
+    console.print(method_table(figures, f"{file_name(task)}, {episodes} episodes, seed {seed}"))
+    choice = chosen(figures)
+    say(choice.sentence)
+    write = comparison_figures(task, seed, episodes, found, files.load(), figures)
+    write_json(json_file, {**write, "chosen": choice.name, "as_good": list(choice.as_good)})
