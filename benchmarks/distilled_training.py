@@ -30,7 +30,7 @@ from adahi_ros.lab.reporting.tables import narrow_table, number
 from adahi_ros.lab.tasks import goal_is_for_target, make
 from adahi_ros.lab.tasks.demonstrations import collect_parallel
 from adahi_ros.lab.training.fitting import Run
-from adahi_ros.lab.training.policy_recipe import DISTILLED, CorrectorRecipe, load_recipe
+from adahi_ros.lab.training.recipes import DISTILLED, CorrectorRecipe, load_recipe
 from adahi_ros.lab.training.train_corrector import train_in_simulation
 
 

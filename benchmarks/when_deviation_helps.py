@@ -35,7 +35,7 @@ from adahi_ros.lab.methods.method_names import COOL
 from adahi_ros.lab.methods.methods import METHODS
 from adahi_ros.lab.parallel import cores
 from adahi_ros.lab.reporting.tradeoff_figure import draw_sweeps
-from adahi_ros.lab.training.policy_recipe import Recipe, load_recipe
+from adahi_ros.lab.training.recipes import Recipe, load_recipe
 from adahi_ros.lab.training.train import train_recipe
 
 LONGER = 9

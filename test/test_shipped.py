@@ -17,7 +17,7 @@ from adahi_ros.gates.parameter_file import load_calibration
 from adahi_ros.lab.calibration.calibrate import node_parameters
 from adahi_ros.lab.evaluation.loaded_policies import PLANS, PolicyFiles
 from adahi_ros.lab.tasks import goal_is_for_target, make, names
-from adahi_ros.lab.training.policy_recipe import Recipe, load_recipe
+from adahi_ros.lab.training.recipes import Recipe, load_recipe
 from adahi_ros.policies.corrector.corrector_checkpoint import load_corrector
 from adahi_ros.policies.flow.flow_checkpoint import load_flow
 from adahi_ros.policies.networks.onnx_files import DIGEST

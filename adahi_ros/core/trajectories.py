@@ -63,6 +63,14 @@ class Trajectories:
     def __len__(self) -> int:
         return len(self.ends)
 
+    @classmethod
+    def joined(cls, parts: Sequence[Trajectories]) -> Trajectories:
+        """Return all episodes of some recordings of a task, at least one."""
+        names = "observations", "actions", "goals", IMAGE_FEATURES
+        arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+        lengths = [np.diff(part.ends, prepend=0) for part in parts]
+        return cls(parts[0].task, ends=np.cumsum(np.concatenate(lengths)), **arrays)
+
     def spans(self) -> Iterator[tuple[int, int]]:
         """Yield each episode's first step and one past its last."""
         start = 0

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,15 @@ def read_yaml(path: Path) -> Any:
         ValueError: it is not YAML, or too large or too deep to work with; does not name the file.
     """
     return parse_yaml(read_bytes(path, LARGEST))
+
+
+@contextmanager
+def faults_of(path: Path) -> Iterator[None]:
+    """Have errors in here name the file."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
 
 
 def parse_yaml(content: str | bytes) -> Any:

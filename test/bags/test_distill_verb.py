@@ -17,7 +17,7 @@ from adahi_ros import cli
 from adahi_ros.core.proposal import ActionRange
 from adahi_ros.core.signature import OBSERVATION, Feature, Observations, Signature
 from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.lab.training import train_corrector
+from adahi_ros.lab.training import corrector_training
 from adahi_ros.policies.corrector.corrector_checkpoint import load_corrector
 from adahi_ros.policies.direct import DirectPolicy
 from adahi_ros.policies.registry import POLICIES
@@ -54,7 +54,7 @@ def options(contract_file: Path, recipe: Path, folder: Path) -> list[Any]:
 
 @pytest.fixture(autouse=True)
 def _unexported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(train_corrector, "export", lambda *arguments: None)
+    monkeypatch.setattr(corrector_training, "export", lambda *arguments: None)
 
 
 def test_a_corrector_comes_of_bags_alone(

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from adahi_ros.core.assets import asset
 from adahi_ros.core.kinematics import Chain
-from adahi_ros.lab.tasks.ball import GRAVITY, ROLLING_SHARE, BallBalancing
-from adahi_ros.lab.tasks.ball_parameters import BallParameters
+from adahi_ros.lab.tasks.ball import GRAVITY, ROLLING_SHARE, BallBalancing, BallParameters
 
 MASS = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
 KINDS = ("revolute", "continuous", "prismatic", "fixed")

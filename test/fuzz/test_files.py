@@ -29,8 +29,7 @@ from adahi_ros.gates.parameter_file import load_calibration
 from adahi_ros.lab.calibration.bag_run import bag_run_figures, read_run
 from adahi_ros.lab.link.link_profile import load_profile
 from adahi_ros.lab.tasks.gymnasium_description import load_description
-from adahi_ros.lab.training.encoder_recipe import load_encoder_recipe
-from adahi_ros.lab.training.policy_recipe import load_recipe
+from adahi_ros.lab.training.recipes import load_encoder_recipe, load_recipe
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.safety.envelope import Envelope
 from adahi_ros.safety.limits_file import load_limits

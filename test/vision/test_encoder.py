@@ -14,10 +14,9 @@ from safetensors.torch import save_file
 
 from adahi_ros.core.assets import asset
 from adahi_ros.core.checkpoint_files import CheckpointError
-from adahi_ros.lab.training.encoder_recipe import EncoderRecipe, load_encoder_recipe
 from adahi_ros.lab.training.encoder_training import train_encoder
 from adahi_ros.lab.training.fitting import FitConfig, Run
-from adahi_ros.lab.training.training_recipe import DemonstrationRecipe, RecipeError
+from adahi_ros.lab.training.recipes import DemonstrationRecipe, EncoderRecipe, load_encoder_recipe
 from adahi_ros.policies.networks.onnx_files import DIGEST, HASH, note_hash
 from adahi_ros.vision import encoder_export as export
 from adahi_ros.vision.encoder import Encoder, load_files
@@ -290,7 +289,7 @@ def test_a_fault_in_a_recipe_is_told_by_file_and_field(tmp_path: Path, old: str,
     path.write_text(RECIPE)
     assert load_encoder_recipe(path).fit == FitConfig(steps=3)
     path.write_text(RECIPE.replace(old, new))
-    with pytest.raises(RecipeError, match=rf"eye\.yaml: .*{said}"):
+    with pytest.raises(ValueError, match=rf"eye\.yaml: .*{said}"):
         load_encoder_recipe(path)
 
 

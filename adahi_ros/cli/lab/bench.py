@@ -123,7 +123,7 @@ def _correctors(task: str, comparison: Comparison, recorded: int, episodes: int)
     """Compare a corrector of recordings alone with that of simulation; None where a task has none."""
     from adahi_ros.core.assets import asset, shipped
     from adahi_ros.lab.evaluation.episodes import evaluation_episodes
-    from adahi_ros.lab.training.policy_recipe import load_recipe
+    from adahi_ros.lab.training.recipes import load_recipe
     from adahi_ros.lab.training.recorded_corrector import compare_correctors
 
     recipe_file, bench = f"config/recipes/{file_name(task)}-plans.yaml", comparison.bench()

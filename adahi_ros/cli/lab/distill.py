@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from adahi_ros.lab.calibration.target_inputs import Asked
     from adahi_ros.lab.calibration.target_plans import Planned
     from adahi_ros.lab.figures import Figures
-    from adahi_ros.lab.training.policy_recipe import CorrectorRecipe
+    from adahi_ros.lab.training.recipes import CorrectorRecipe
     from adahi_ros.policies.interface import Policy
 
 DEFAULT_RECIPE = "config/recipes/distill/default.yaml"
@@ -74,7 +74,7 @@ def distill(
     from adahi_ros.lab.calibration.target_inputs import Jpeg
     from adahi_ros.lab.calibration.target_replies import GATE, ask_by_expected_error
     from adahi_ros.lab.tasks import goal_is_for_target
-    from adahi_ros.lab.training.policy_recipe import CORRECTOR, load_pupils
+    from adahi_ros.lab.training.recipes import CORRECTOR, load_pupils
     from adahi_ros.lab.training.train_corrector import DRAFT, check_held_out, check_plans, split
     from adahi_ros.policies.backends import load_policy
     from adahi_ros.policies.corrector.corrector import Corrector

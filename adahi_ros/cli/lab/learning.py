@@ -16,7 +16,7 @@ from adahi_ros.cli.terminal import command_line, console, fit_bar, say, write_js
 
 if TYPE_CHECKING:
     from adahi_ros.lab.training.learn import LearningConfig, Lessons
-    from adahi_ros.lab.training.policy_recipe import Recipe
+    from adahi_ros.lab.training.recipes import Recipe
 
 Steps = Annotated[int, Option(min=1, max=1_000_000, help="Optimizer steps of an update.")]
 Rehearsal = Annotated[float, options.number("Share of the loss that is of the old demonstrations.", 0.0, 1.0)]
@@ -70,7 +70,7 @@ def recipe_with_draft(file: Path) -> Recipe:
     Raises:
         ValueError: it has none, or is no recipe.
     """
-    from adahi_ros.lab.training.policy_recipe import load_recipe
+    from adahi_ros.lab.training.recipes import load_recipe
 
     recipe = load_recipe(file)
     if "draft" not in recipe.policies or recipe.policies["draft"].kind != "vqbet":
@@ -84,7 +84,7 @@ def learning_config(
     """Return how to learn, of options."""
     from adahi_ros.lab.training.learn import LearningConfig
 
-    return LearningConfig(steps, rehearsal, pull, worse=float("inf") if no_guard else worse)
+    return LearningConfig(rehearsal, pull, steps, float("inf") if no_guard else worse)
 
 
 def learn_from_bags(
@@ -222,7 +222,7 @@ def learn(
     from adahi_ros.lab.training.learn_corrector import CorrectorLearner
     from adahi_ros.lab.training.learn_draft import DraftLearner
     from adahi_ros.lab.training.learn_rounds import Learner, Rounds, learn_in_rounds
-    from adahi_ros.lab.training.policy_recipe import load_pupils
+    from adahi_ros.lab.training.recipes import load_pupils
 
     name = task_options.file_name(task)
     how = Rounds(rounds, episodes, ask, explore, rate, evaluated, most=most, seed=seed)
@@ -236,7 +236,7 @@ def learn(
     check_fits(found, name, PolicyFiles(begin, "onnxruntime").load())
     torch.set_num_threads(1)
     config = learning_config(steps, rehearsal, pull, worse, no_guard)
-    learner: Learner[Any]
+    learner: Learner[Any, Any]
     if METHODS[parse_methods(ask)[0]].by_plans:
         options.left_out("plans are corrected", demos=demonstrations)
         pupils = load_pupils(options.recipe_file(recipe, f"{name}-plans")).corrector

@@ -117,8 +117,8 @@ def train_encoder(
     from adahi_ros.lab.tasks.camera import make_view
     from adahi_ros.lab.tasks.frames import record_frames
     from adahi_ros.lab.training import encoder_training
-    from adahi_ros.lab.training.encoder_recipe import load_encoder_recipe
     from adahi_ros.lab.training.fitting import Run
+    from adahi_ros.lab.training.recipes import load_encoder_recipe
     from adahi_ros.vision.encoder_export import save_encoder
 
     view = make_view(task)

@@ -68,7 +68,7 @@ def train(
     """
     from adahi_ros.core.trajectories import Trajectories
     from adahi_ros.lab.reporting.training_figure import draw_losses
-    from adahi_ros.lab.training.policy_recipe import load_recipe
+    from adahi_ros.lab.training.recipes import load_recipe
     from adahi_ros.lab.training.train import train_recipe
 
     if dataset is not None:

@@ -9,12 +9,10 @@ config/tasks/NAME.yaml.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 from adahi_ros.core.assets import asset
-from adahi_ros.core.registry import Registry
+from adahi_ros.core.registry import Registry, at_place
 from adahi_ros.core.texts import nearest
 from adahi_ros.lab.tasks.task_interface import Expert, Task
 
@@ -46,9 +44,9 @@ TASKS: Registry[Registered] = Registry(
         "kitchen": _shipped("kitchen", "Kitchen", "kitchen_expert:KitchenExpert"),
         "kitchen_camera": _shipped("camera", "KitchenCamera"),
         "kitchen_instructed": _shipped("kitchen_instructed", "KitchenInstructed"),
-        "metaworld": _shipped("metaworld", "MetaWorld", "metaworld_expert:MetaWorldExpert"),
-        "metaworld_10": _shipped("metaworld", "MetaWorld10", "metaworld_expert:MetaWorldExpert"),
-        "metaworld_50": _shipped("metaworld", "MetaWorld50", "metaworld_expert:MetaWorldExpert"),
+        "metaworld": _shipped("metaworld", "MetaWorld", "metaworld:MetaWorldExpert"),
+        "metaworld_10": _shipped("metaworld", "MetaWorld10", "metaworld:MetaWorldExpert"),
+        "metaworld_50": _shipped("metaworld", "MetaWorld50", "metaworld:MetaWorldExpert"),
         "swarm": _shipped("swarm", "Swarm"),
         "swarm_instructed": _shipped("instructed", "SwarmInstructed", "swarm:SwarmExpert"),
     },
@@ -69,7 +67,7 @@ def make(name: str) -> Task:
         FileNotFoundError: no such file.
     """
     if name in TASKS:
-        task: Task = _load(TASKS[name].task)()
+        task: Task = at_place(TASKS[name].task)()
         return task
     from adahi_ros.lab.tasks.gymnasium_task import described_task
 
@@ -84,7 +82,7 @@ def make_expert(name: str) -> Expert:
         FileNotFoundError: no such file.
     """
     if name in TASKS:
-        expert: Expert = _load(TASKS[name].expert)()
+        expert: Expert = at_place(TASKS[name].expert)()
         return expert
     from adahi_ros.lab.tasks.gymnasium_task import described_expert
 
@@ -98,12 +96,6 @@ def goal_is_for_target(name: str) -> bool:
     """
     known = name in names() or (name.endswith(DESCRIBED) and Path(name).is_file())
     return known and make(name).spec.goal_for_target
-
-
-def _load(place: str) -> Any:
-    """Import the class at "module:class"."""
-    module, _, kind = place.partition(":")
-    return getattr(import_module(module), kind)
 
 
 def _description(name: str) -> Path:

@@ -19,7 +19,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from adahi_ros.core.randomness import EpisodeStreams
-from adahi_ros.lab.tasks.ball_parameters import BallParameters
 from adahi_ros.lab.tasks.portable import UNIFORMS_PER_DRAW, bell_noise, norm, polar, sine_of_small
 from adahi_ros.lab.tasks.task_interface import SimulatedTask, Task, TaskSpec, checked_action
 
@@ -27,6 +26,41 @@ GRAVITY = 9.81  # m/s^2
 ROLLING_SHARE = 5.0 / 7.0  # of the tangential acceleration, for a solid ball without slip
 SUBSTEPS = 5
 TURN = 2.0 * np.pi
+
+
+@dataclass(frozen=True)
+class BallParameters:
+    """The world's constants, SI units.
+
+    Attributes:
+        half_side_m: half of the square plate's side; a ball whose centre passes it has left the plate.
+        ball_radius_m: of the ball.
+        post_radius_m: of the post in the plate's centre.
+        restitution: share of the normal speed that a bounce off the post gives back.
+        max_tilt_rad: largest commanded roll and pitch.
+        tilt_lag_s: time constant with which the plate follows the command.
+        max_tilt_rate_rad_s: the plate turns no faster.
+        rolling_damping_per_s: rolling friction, proportional to speed.
+        disturbance_m_s2: standard deviation of the random acceleration, new at every control step.
+        goal_tolerance_m: within it the ball counts as on the goal.
+        hold_steps: consecutive steps on the goal that make a success.
+        control_rate_hz: control steps per second.
+        max_steps: an episode's length at most.
+    """
+
+    half_side_m: float = 0.25
+    ball_radius_m: float = 0.02
+    post_radius_m: float = 0.03
+    restitution: float = 0.3
+    max_tilt_rad: float = 0.2
+    tilt_lag_s: float = 0.12
+    max_tilt_rate_rad_s: float = 2.0
+    rolling_damping_per_s: float = 0.1
+    disturbance_m_s2: float = 0.25
+    goal_tolerance_m: float = 0.03
+    hold_steps: int = 20
+    control_rate_hz: float = 20.0
+    max_steps: int = 112
 
 
 class BallBalancing(SimulatedTask):
@@ -38,6 +72,8 @@ class BallBalancing(SimulatedTask):
     Args:
         parameters: the world's constants.
     """
+
+    painter = "adahi_ros.lab.tasks.ball_render:draw"
 
     def __init__(self, parameters: BallParameters | None = None) -> None:
         self.parameters = parameters or BallParameters()
@@ -103,6 +139,15 @@ class BallBalancing(SimulatedTask):
         return self._goal.copy()
 
     @property
+    def command(self) -> np.ndarray:
+        """(E, 2) float64, roll and pitch that are commanded, rad."""
+        return self._command.copy()
+
+    def trail(self, index: int) -> np.ndarray:
+        """Return the positions of a ball at the control steps so far, (K, 2) m; the last one is now."""
+        return np.stack([position[index] for position in self._trail])
+
+    @property
     def held_steps(self) -> np.ndarray:
         """(E,) int64, consecutive steps for which the ball has been on the goal."""
         return self._held.copy()
@@ -134,28 +179,6 @@ class BallBalancing(SimulatedTask):
         held = np.where(self._on_goal(), self._held + 1, 0)
         self._held = np.where(active, held, self._held)
         self._success |= active & (self._held >= self.parameters.hold_steps)
-
-    def render(self, index: int = 0) -> np.ndarray:
-        """Return a picture of one episode for people, (480, 640, 3) uint8.
-
-        Raises:
-            IndexError: no such episode.
-        """
-        from adahi_ros.lab.tasks import ball_render  # matplotlib takes a second to import
-
-        return ball_render.draw(
-            ball_render.BallScene(
-                world=self.parameters,
-                tilt=self._tilt[index],
-                command=self._command[index],
-                trail=np.stack([position[index] for position in self._trail]),
-                goal=self._goal[index],
-                step=int(self._steps[index]),
-                held_steps=int(self._held[index]),
-                success=bool(self._success[index]),
-                failed=bool(self._failed[index]),
-            )
-        )
 
     def _on_goal(self) -> np.ndarray:
         near: np.ndarray = norm(self._position - self._goal) <= self.parameters.goal_tolerance_m

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -13,7 +12,7 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.path import Path
 from matplotlib.transforms import IdentityTransform
 
-from adahi_ros.lab.tasks.ball_parameters import BallParameters
+from adahi_ros.lab.tasks.ball import BallBalancing, BallParameters
 
 WIDTH, HEIGHT = 640, 480
 DPI = 72  # one point is one pixel
@@ -36,47 +35,20 @@ GOAL, GOOD, BAD = "#2f9e6e", "#1f8a5b", "#c0262d"
 Colour = tuple[float, float, float]
 
 
-@dataclass(frozen=True)
-class BallScene:
-    """What is in the picture.
-
-    Attributes:
-        world: the world's constants.
-        tilt: (2,) plate roll and pitch, rad.
-        command: (2,) commanded roll and pitch, rad.
-        trail: (K, 2) the ball's positions at the control steps so far, the last one being now, m.
-        goal: (2,) m.
-        step: control steps taken.
-        held_steps: consecutive steps for which the ball has been on the goal.
-        success: the criterion has been met.
-        failed: the ball has left the plate.
-    """
-
-    world: BallParameters
-    tilt: np.ndarray
-    command: np.ndarray
-    trail: np.ndarray
-    goal: np.ndarray
-    step: int
-    held_steps: int
-    success: bool
-    failed: bool
-
-
-def draw(scene: BallScene) -> np.ndarray:
-    """Return the picture, (480, 640, 3) uint8."""
+def draw(task: BallBalancing, index: int) -> np.ndarray:
+    """Return the picture of an episode, (480, 640, 3) uint8."""
     canvas = _Canvas()
-    turn = _rotation(scene.tilt)
-    _draw_plate(canvas, scene.world, turn)
-    _draw_goal(canvas, scene, turn)
-    _draw_trail(canvas, scene.trail, turn)
-    ball = scene.trail[-1]
-    shadow = _circle(ball, scene.world.ball_radius_m * 1.05)
+    turn = _rotation(task.joint_positions[index])
+    _draw_plate(canvas, task.parameters, turn)
+    _draw_goal(canvas, task, index, turn)
+    _draw_trail(canvas, task.trail(index), turn)
+    ball = task.trail(index)[-1]
+    shadow = _circle(ball, task.parameters.ball_radius_m * 1.05)
     canvas.polygon(_project(_on_plate(shadow) @ turn.T), INK, alpha=0.22)
     parts = [(0.0, _draw_post), (float(ball[0]), _draw_ball)]
     for _, part in sorted(parts, key=lambda entry: -entry[0]):
-        part(canvas, scene, turn)
-    _draw_readings(canvas, scene)
+        part(canvas, task, index, turn)
+    _draw_readings(canvas, task, index)
     return canvas.pixels()
 
 
@@ -170,15 +142,15 @@ def _draw_plate(canvas: _Canvas, world: BallParameters, turn: np.ndarray) -> Non
     canvas.line(_project(np.vstack([top, top[:1]])), PLATE_SIDE, 1.4)
 
 
-def _draw_goal(canvas: _Canvas, scene: BallScene, turn: np.ndarray) -> None:
-    radius = scene.world.goal_tolerance_m
-    disk = _project(_on_plate(_circle(scene.goal, radius)) @ turn.T)
-    canvas.polygon(disk, GOAL, alpha=0.28 if scene.held_steps == 0 else 0.45)
+def _draw_goal(canvas: _Canvas, task: BallBalancing, index: int, turn: np.ndarray) -> None:
+    radius = task.parameters.goal_tolerance_m
+    disk = _project(_on_plate(_circle(task.goal[index], radius)) @ turn.T)
+    canvas.polygon(disk, GOAL, alpha=0.28 if task.held_steps[index] == 0 else 0.45)
     canvas.line(disk, GOAL, 1.6)
-    canvas.polygon(_project(_on_plate(_circle(scene.goal, 0.003)) @ turn.T), GOAL)
-    share = min(1.0, scene.held_steps / scene.world.hold_steps)
+    canvas.polygon(_project(_on_plate(_circle(task.goal[index], 0.003)) @ turn.T), GOAL)
+    share = min(1.0, task.held_steps[index] / task.parameters.hold_steps)
     if share > 0.0:
-        ring = _circle(scene.goal, radius + 0.008, share)
+        ring = _circle(task.goal[index], radius + 0.008, share)
         canvas.line(_project(_on_plate(ring) @ turn.T), GOOD, 5.0)
 
 
@@ -189,8 +161,8 @@ def _draw_trail(canvas: _Canvas, trail: np.ndarray, turn: np.ndarray) -> None:
         canvas.line(points[i : i + 2], TRAIL, 1.0 + 3.0 * age, alpha=0.1 + 0.75 * age)
 
 
-def _draw_post(canvas: _Canvas, scene: BallScene, turn: np.ndarray) -> None:
-    ring = _circle(np.zeros(2), scene.world.post_radius_m)
+def _draw_post(canvas: _Canvas, task: BallBalancing, index: int, turn: np.ndarray) -> None:
+    ring = _circle(np.zeros(2), task.parameters.post_radius_m)
     foot = _project(_on_plate(ring) @ turn.T)
     head = _project(_on_plate(ring, POST_HEIGHT_M) @ turn.T)
     last = len(ring) - 1
@@ -205,9 +177,9 @@ def _draw_post(canvas: _Canvas, scene: BallScene, turn: np.ndarray) -> None:
     canvas.polygon(head, POST_TOP)
 
 
-def _draw_ball(canvas: _Canvas, scene: BallScene, turn: np.ndarray) -> None:
-    radius = scene.world.ball_radius_m
-    centre = _on_plate(scene.trail[-1:], radius) @ turn.T
+def _draw_ball(canvas: _Canvas, task: BallBalancing, index: int, turn: np.ndarray) -> None:
+    radius = task.parameters.ball_radius_m
+    centre = _on_plate(task.trail(index)[-1:], radius) @ turn.T
     pixel = _project(centre)[0]
     radius_px = FOCAL_PX * radius / np.linalg.norm(centre[0] - EYE)
     dark, light = np.array(to_rgb(BALL)) * 0.72, np.array(to_rgb(BALL_LIGHT))
@@ -219,24 +191,24 @@ def _draw_ball(canvas: _Canvas, scene: BallScene, turn: np.ndarray) -> None:
         )
 
 
-def _draw_readings(canvas: _Canvas, scene: BallScene) -> None:
-    world = scene.world
-    seconds = scene.step / world.control_rate_hz
+def _draw_readings(canvas: _Canvas, task: BallBalancing, index: int) -> None:
+    world = task.parameters
+    seconds = task.steps[index] / world.control_rate_hz
     canvas.text(18, 450, "ball balancing", INK, 15, bold=True)
-    canvas.text(18, 431, f"step {scene.step} of {world.max_steps}   {seconds:.2f} s", FAINT, 11.5)
-    if scene.success:
+    canvas.text(18, 431, f"step {task.steps[index]} of {world.max_steps}   {seconds:.2f} s", FAINT, 11.5)
+    if task.success[index]:
         status, colour = "goal held: success", GOOD
-    elif scene.failed:
+    elif task.failed[index]:
         status, colour = "left the plate: failed", BAD
-    elif scene.step >= world.max_steps:
+    elif task.steps[index] >= world.max_steps:
         status, colour = "out of steps: failed", BAD
     else:
-        status, colour = f"held {scene.held_steps} of {world.hold_steps} steps", FAINT
+        status, colour = f"held {task.held_steps[index]} of {world.hold_steps} steps", FAINT
     canvas.text(18, 414, status, colour, 11.5, bold=colour != FAINT)
-    _draw_level(canvas, scene)
+    _draw_level(canvas, task, index)
 
 
-def _draw_level(canvas: _Canvas, scene: BallScene) -> None:
+def _draw_level(canvas: _Canvas, task: BallBalancing, index: int) -> None:
     """A bubble level: where the plate leans (dot) and where it is told to lean (ring)."""
     centre, reach = np.array([WIDTH - 58.0, HEIGHT - 58.0]), 34.0
     canvas.polygon(_circle(centre, reach + 6.0), "#ffffff")
@@ -244,11 +216,12 @@ def _draw_level(canvas: _Canvas, scene: BallScene) -> None:
     for axis in (np.array([reach, 0.0]), np.array([0.0, reach])):
         canvas.line(np.array([centre - axis, centre + axis]), GRID, 1.0)
     places = []
-    for roll, pitch in (scene.command, scene.tilt):
+    for roll, pitch in (task.command[index], task.joint_positions[index]):
         # Downhill on the screen: pitch lowers the far edge, roll the right one.
-        lean = np.array([roll, pitch]) / scene.world.max_tilt_rad
+        lean = np.array([roll, pitch]) / task.parameters.max_tilt_rad
         places.append(centre + reach * lean / max(1.0, float(np.linalg.norm(lean))))
     canvas.line(_circle(places[0], 6.0), TRAIL, 1.6)
     canvas.polygon(_circle(places[1], 4.2), INK)
-    canvas.text(centre[0] - 41, centre[1] - 58, f"roll {np.degrees(scene.tilt[0]):+5.1f}°", FAINT, 10)
-    canvas.text(centre[0] - 41, centre[1] - 72, f"pitch {np.degrees(scene.tilt[1]):+4.1f}°", FAINT, 10)
+    roll_deg, pitch_deg = np.degrees(task.joint_positions[index])
+    canvas.text(centre[0] - 41, centre[1] - 58, f"roll {roll_deg:+5.1f}°", FAINT, 10)
+    canvas.text(centre[0] - 41, centre[1] - 72, f"pitch {pitch_deg:+4.1f}°", FAINT, 10)

@@ -13,14 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import lru_cache
-from importlib import import_module
+from functools import lru_cache, partial
 from typing import Any, Protocol
 
 import numpy as np
 
 from adahi_ros.core.assets import asset
 from adahi_ros.core.randomness import EpisodeStreams, step_uniforms
+from adahi_ros.core.registry import at_place
 from adahi_ros.lab.tasks import make, make_expert
 from adahi_ros.lab.tasks.portable import UNIFORMS_PER_DRAW, bell_noise
 from adahi_ros.lab.tasks.task_interface import SimulatedTask, Task
@@ -67,8 +67,7 @@ def make_view(task: str) -> View:
     """
     if task not in CAMERA_VIEWS:
         raise ValueError(f"task: {task!r}, must be one that a camera looks at: {', '.join(CAMERA_VIEWS)}")
-    module, _, kind = CAMERA_VIEWS[task].partition(":")
-    view: View = getattr(import_module(module), kind)()
+    view: View = at_place(CAMERA_VIEWS[task])()
     return view
 
 
@@ -126,6 +125,11 @@ def _grain() -> np.ndarray:
     return sheet
 
 
+def _of_watched(name: str) -> Any:
+    """Return a property of a `WatchedTask` that is the one of the task that it looks at; see `Task`."""
+    return property(lambda task: getattr(task.watched, name))
+
+
 class WatchedTask(SimulatedTask):
     """A task at which a camera looks: joints, actions, criterion and every episode are that task's.
 
@@ -142,6 +146,11 @@ class WatchedTask(SimulatedTask):
         CheckpointError: the encoder is missing or damaged.
         ValueError: no camera looks at the task, or its frames are not of the encoder's size.
     """
+
+    joint_positions, joint_velocities = _of_watched("joint_positions"), _of_watched("joint_velocities")
+    state, goal = _of_watched("state"), _of_watched("goal")
+    completed, fulfilled = _of_watched("completed"), _of_watched("fulfilled")
+    success, failed, done = _of_watched("success"), _of_watched("failed"), _of_watched("done")
 
     def __init__(self, watched: str, encoder: Encoder | None = None) -> None:
         self.watched = make(watched)
@@ -171,26 +180,6 @@ class WatchedTask(SimulatedTask):
             self._old[:] = False
         return self._features.copy()
 
-    @property
-    def joint_positions(self) -> np.ndarray:
-        """(E, J) float64, rad or m."""
-        return self.watched.joint_positions
-
-    @property
-    def joint_velocities(self) -> np.ndarray:
-        """(E, J) float64, rad/s or m/s."""
-        return self.watched.joint_velocities
-
-    @property
-    def state(self) -> np.ndarray:
-        """(E, S) float64."""
-        return self.watched.state
-
-    @property
-    def goal(self) -> np.ndarray:
-        """(E, G) float64."""
-        return self.watched.goal
-
     def step(self, action: np.ndarray) -> None:
         """Advance every episode that is not done by one control period.
 
@@ -204,31 +193,6 @@ class WatchedTask(SimulatedTask):
         self.watched.step(action)
         self._film.advance(active)
         self._old |= active
-
-    @property
-    def completed(self) -> np.ndarray:
-        """(E, P) bool, latched: which sub-tasks have been completed."""
-        return self.watched.completed
-
-    @property
-    def fulfilled(self) -> np.ndarray:
-        """(E, P) bool: which sub-tasks are as they should be now."""
-        return self.watched.fulfilled
-
-    @property
-    def success(self) -> np.ndarray:
-        """(E,) bool, latched."""
-        return self.watched.success
-
-    @property
-    def failed(self) -> np.ndarray:
-        """(E,) bool, latched."""
-        return self.watched.failed
-
-    @property
-    def done(self) -> np.ndarray:
-        """(E,) bool: the episode stands still from then on."""
-        return self.watched.done
 
     def render(self, index: int = 0) -> np.ndarray:
         """Return a picture of one episode for people, (height, width, 3) uint8."""
@@ -278,32 +242,10 @@ class CameraExpert:
         return self._expert.act(task.watched)
 
 
-class BallCamera(CameraTask):
-    """Ball balancing from a camera above the plate."""
-
-    def __init__(self) -> None:
-        super().__init__("ball")
-
-
-class BallCameraExpert(CameraExpert):
-    """Goes round the post; knows where the ball is."""
-
-    def __init__(self) -> None:
-        super().__init__("ball")
-
-
-class KitchenCamera(CameraTask):
-    """The Franka kitchen from the library's camera."""
-
-    def __init__(self) -> None:
-        super().__init__("kitchen")
-
-
-class KitchenCameraExpert(CameraExpert):
-    """Does the four sub-tasks; knows where everything is."""
-
-    def __init__(self) -> None:
-        super().__init__("kitchen")
+BallCamera = partial(CameraTask, "ball")
+BallCameraExpert = partial(CameraExpert, "ball")
+KitchenCamera = partial(CameraTask, "kitchen")
+KitchenCameraExpert = partial(CameraExpert, "kitchen")
 
 
 class SeenTask(WatchedTask):
@@ -344,8 +286,4 @@ class BallSeen(SeenTask):
         super().__init__("ball_seen", "ball_instructed")
 
 
-class BallSeenExpert(CameraExpert):
-    """Goes round the post to the mark; knows where both are."""
-
-    def __init__(self) -> None:
-        super().__init__("ball_instructed")
+BallSeenExpert = partial(CameraExpert, "ball_instructed")

@@ -32,11 +32,14 @@ class Demonstrator:
         expert: acts.
         spec: of its task.
         action_noise: standard deviation, as a share of half the range of each action.
+        stream: of the noise's draws.
     """
 
-    def __init__(self, expert: Expert, spec: TaskSpec, action_noise: float) -> None:
+    def __init__(
+        self, expert: Expert, spec: TaskSpec, action_noise: float, stream: str = "action_noise"
+    ) -> None:
         self._expert = expert
-        self._stream = f"{spec.name}/action_noise"
+        self._stream = f"{spec.name}/{stream}"
         self._width = UNIFORMS_PER_DRAW * spec.action_dim
         self._scale = action_noise * (spec.action_high - spec.action_low) / 2.0
 
@@ -64,16 +67,6 @@ class Demonstrations:
     trajectories: Trajectories
     attempted: int
     failed: int
-
-
-@dataclass(frozen=True)
-class _Episode:
-    """A successful episode of T steps: (T, O), (T, A), (G,) and (T, F), all float32; see `Trajectories`."""
-
-    observations: np.ndarray
-    actions: np.ndarray
-    goal: np.ndarray
-    image_features: np.ndarray
 
 
 def collect_parallel(
@@ -109,7 +102,11 @@ def collect_parallel(
         recorded = in_batches(_record, (task, seed, action_noise), episodes, workers, progress)
     finally:
         _world.cache_clear()
-    return _assemble(name, episodes, [episode for batch in recorded for episode in batch])
+    kept = [batch for batch in recorded if batch is not None]
+    if not kept:
+        raise ValueError(f"episodes: none of {episodes} succeeded on '{name}', nothing to record")
+    trajectories = Trajectories.joined(kept)
+    return Demonstrations(trajectories, attempted=episodes, failed=episodes - len(trajectories))
 
 
 def in_batches(
@@ -143,50 +140,33 @@ def in_batches(
     return run_jobs(jobs, cores() if workers is None else workers, on_done)
 
 
-def _record(name: str, seed: int, action_noise: float, numbers: Sequence[int]) -> list[_Episode]:
-    """Return those of the episodes with these numbers that succeeded."""
+def _record(name: str, seed: int, action_noise: float, numbers: Sequence[int]) -> Trajectories | None:
+    """Return those of the episodes with these numbers that succeeded; None where none did."""
     task, expert = _world(name)
     spec = task.spec
     demonstrator = Demonstrator(expert, spec, action_noise)
     task.reset(seed, numbers)
     demonstrator.reset(seed, numbers)
     nothing = np.zeros((len(numbers), 0), dtype=np.float32)
-    observations, actions, seen, lengths = [], [], [], np.zeros(len(numbers), dtype=np.int64)
-    for _ in range(spec.max_steps):
-        lengths += ~task.done
+    rows: list[tuple[np.ndarray, ...]] = []
+    while not task.done.all():
+        active = ~task.done
         wanted, executed = demonstrator.act(task)
-        observations.append(task.observation)
-        seen.append(task.image_features if spec.images_for_target else nothing)  # type: ignore[attr-defined]
-        actions.append(wanted.astype(np.float32))
+        seen = task.image_features if spec.images_for_target else nothing  # type: ignore[attr-defined]
+        rows.append((active, task.observation, wanted.astype(np.float32), seen))
         task.step(executed)
-        if task.done.all():
-            break
-    observed, done, shown = (np.stack(each, axis=1) for each in (observations, actions, seen))
-    goals = task.goal.astype(np.float32)
-    return [
-        _Episode(observed[e, : lengths[e]], done[e, : lengths[e]], goals[e], shown[e, : lengths[e]])
-        for e in np.flatnonzero(task.success)
-    ]
+    kept = task.success
+    if not kept.any():
+        return None
+    active, observed, acted, shown = (np.stack(column, axis=1)[kept] for column in zip(*rows, strict=True))
+    ends, goals = np.cumsum(active.sum(axis=1)), task.goal[kept].astype(np.float32)
+    return Trajectories(spec.name, observed[active], acted[active], goals, ends, shown[active])
 
 
 def told_to_robots(data: Trajectories, task: str) -> Trajectories:
     """Return demonstrations of a task as its robot sees them: without what is for the target alone."""
     data = data.without_images()
     return data.without_goals() if goal_is_for_target(task) else data
-
-
-def _assemble(task: str, attempted: int, kept: list[_Episode]) -> Demonstrations:
-    if not kept:
-        raise ValueError(f"episodes: none of {attempted} succeeded on '{task}', nothing to record")
-    trajectories = Trajectories(
-        task=task,
-        observations=np.concatenate([episode.observations for episode in kept]),
-        actions=np.concatenate([episode.actions for episode in kept]),
-        goals=np.stack([episode.goal for episode in kept]),
-        ends=np.cumsum([len(episode.actions) for episode in kept]),
-        image_features=np.concatenate([episode.image_features for episode in kept]),
-    )
-    return Demonstrations(trajectories, attempted=attempted, failed=attempted - len(kept))
 
 
 @functools.lru_cache(maxsize=1)

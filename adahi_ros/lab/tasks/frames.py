@@ -8,11 +8,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from adahi_ros.core.randomness import EpisodeStreams
 from adahi_ros.lab.tasks import make, make_expert
 from adahi_ros.lab.tasks.camera import Film, View, make_view
-from adahi_ros.lab.tasks.demonstrations import in_batches
-from adahi_ros.lab.tasks.portable import UNIFORMS_PER_DRAW, bell_noise
+from adahi_ros.lab.tasks.demonstrations import Demonstrator, in_batches
 from adahi_ros.lab.tasks.task_interface import Expert, Task
 
 EVERY = 2  # steps; frames in between show nothing new
@@ -57,20 +55,17 @@ def _record(
     name: str, seed: int, action_noise: float, numbers: Sequence[int]
 ) -> tuple[np.ndarray, np.ndarray]:
     task, expert, view = _world(name)
-    spec, film = task.spec, Film(task, view)
-    task.reset(seed, numbers)
-    expert.reset(seed, numbers)
-    film.reset(seed, numbers)
-    streams = EpisodeStreams(seed, f"{name}/frames", numbers, UNIFORMS_PER_DRAW * spec.action_dim)
-    scale = action_noise * (spec.action_high - spec.action_low) / 2.0
+    film, demonstrator = Film(task, view), Demonstrator(expert, task.spec, action_noise, "frames")
+    for each in (task, demonstrator, film):
+        each.reset(seed, numbers)
     images, labels = [], []
-    for step in range(spec.max_steps):
+    for step in range(task.spec.max_steps):
         active = ~task.done
         if not active.any():
             break
         if step % EVERY == 0:
             images.append(film.images[active])
             labels.append(view.labels(task)[active])
-        task.step(expert.act(task) + scale * bell_noise(streams.next()))
+        task.step(demonstrator.act(task)[1])
         film.advance(active)
     return np.concatenate(images), np.concatenate(labels).astype(np.float32)

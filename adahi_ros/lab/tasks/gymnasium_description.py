@@ -4,8 +4,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,10 +17,6 @@ def _are_different(names: tuple[str, ...]) -> bool:
 
 
 Names = Annotated[Listed[Text], must("be a list of texts, at least one name and none twice", _are_different)]
-
-
-class DescriptionError(ValueError):
-    """A description that makes no task; the message names file, field, value and what was allowed."""
 
 
 @dataclass(frozen=True)
@@ -105,21 +100,9 @@ def load_description(path: Path) -> Description:
     """Read a task's YAML file.
 
     Raises:
-        DescriptionError: something in it is missing, unknown, of the wrong type or out of range.
+        ValueError: something in it is missing, unknown, of the wrong type or out of range; it names the file.
         FileNotFoundError: no such file.
     """
     if not path.is_file():
         raise FileNotFoundError(f"{path}: no such file, must describe a task")
-    try:
-        return load(Description, path)
-    except ValueError as error:
-        raise DescriptionError(str(error)) from error
-
-
-@contextmanager
-def faults_of(path: Path) -> Iterator[None]:
-    """Make what is wrong in here a `DescriptionError` that names the file."""
-    try:
-        yield
-    except ValueError as error:
-        raise DescriptionError(f"{path}: {error}") from error
+    return load(Description, path)

@@ -13,7 +13,8 @@ import gymnasium as gym
 import numpy as np
 
 from adahi_ros.core.randomness import step_uniforms
-from adahi_ros.lab.tasks.gymnasium_description import Description, criterion, faults_of, load_description
+from adahi_ros.core.yaml_files import faults_of
+from adahi_ros.lab.tasks.gymnasium_description import Description, criterion, load_description
 from adahi_ros.lab.tasks.offscreen import choose_renderer
 from adahi_ros.lab.tasks.task_interface import Expert, SimulatedTask, Task, TaskSpec, checked_action
 
@@ -167,7 +168,7 @@ def described_task(path: Path) -> GymnasiumTask:
     """Return the task that a YAML file describes.
 
     Raises:
-        DescriptionError: a fault in the file, or the environment is not as it says.
+        ValueError: a fault in the file, or the environment is not as it says.
         FileNotFoundError: no such file.
     """
     description = load_description(path)
@@ -180,7 +181,7 @@ def described_expert(path: Path) -> Expert:
     """Return the expert that a task's YAML file names.
 
     Raises:
-        DescriptionError: a fault in the file, or there is no expert of this name.
+        ValueError: a fault in the file, or there is no expert of this name.
         FileNotFoundError: no such file.
     """
     named = load_description(path).expert

@@ -14,11 +14,9 @@ from dataclasses import replace
 import numpy as np
 
 from adahi_ros.core.randomness import EpisodeStreams
-from adahi_ros.lab.tasks.ball import TURN, BallBalancing, BallExpert
-from adahi_ros.lab.tasks.ball_parameters import BallParameters
+from adahi_ros.lab.tasks.ball import TURN, BallBalancing, BallExpert, BallParameters
 from adahi_ros.lab.tasks.portable import polar
-from adahi_ros.lab.tasks.swarm import Swarm
-from adahi_ros.lab.tasks.swarm_parameters import SwarmParameters
+from adahi_ros.lab.tasks.swarm import Swarm, SwarmParameters
 
 BEHIND = 0.7
 """Less beside the way than this share of what is left to the post, a ball may pass it on either side."""

@@ -168,15 +168,14 @@ class Kitchen(SimulatedTask):
         """
         from adahi_ros.lab.tasks import kitchen_render  # most kitchens are never drawn
 
-        scene = kitchen_render.KitchenScene(
-            positions=self._physics.positions(self._states)[index],
-            step=int(self._steps[index]),
-            completed={name: bool(self._completed[index, i]) for i, name in enumerate(SUBTASKS)},
-            failed=bool(self._failed[index]),
-        )
         if self._painter is None:
             self._painter = kitchen_render.KitchenPainter(self.world)
-        return self._painter.draw(scene)
+        return self._painter.draw(
+            self._physics.positions(self._states)[index],
+            int(self._steps[index]),
+            dict(zip(SUBTASKS, self._completed[index].tolist(), strict=True)),
+            bool(self._failed[index]),
+        )
 
     def _in_place(self) -> np.ndarray:
         distances = self.world.distances(self._physics.positions(self._states))

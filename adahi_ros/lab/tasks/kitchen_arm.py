@@ -78,35 +78,25 @@ class KitchenArm:
 
     def look(self, positions: np.ndarray) -> ArmView:
         """Compute where everything is from all positions, (E, 30) in the model's order."""
-        model, data, count = self._model, self._data, len(positions)
-        view = ArmView(
-            joints=positions[:, :ROBOT_JOINTS],
-            tool=np.empty((count, 3)),
-            rotation=np.empty((count, 3, 3)),
-            jacobian=np.empty((count, 6, ARM_JOINTS)),
-            gravity=np.empty((count, ROBOT_JOINTS)),
-            handle=np.empty((count, 3)),
-            door=np.empty((count, 3)),
-            light=np.empty((count, 3)),
-            slide=np.empty((count, 3)),
-            kettle=np.empty((count, 3)),
-        )
+        seen = (np.stack(column) for column in zip(*map(self._look, positions), strict=True))
+        return ArmView(positions[:, :ROBOT_JOINTS], *seen)
+
+    def _look(self, position: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Return what an `ArmView` has of one kitchen beside its joints, from all positions (30,)."""
+        model, data = self._model, self._data
         jacobian, forces = np.empty((6, model.nv)), np.empty(model.nv)
-        for row, position in enumerate(positions):
-            data.qpos[:] = position
-            mujoco.mj_kinematics(model, data)
-            mujoco.mj_comPos(model, data)
-            mujoco.mj_rne(model, data, 0, forces)
-            rotation = data.xmat[self._link].reshape(3, 3)
-            tool = data.xpos[self._link] + TOOL_M * rotation[:, 2]
-            mujoco.mj_jac(model, data, jacobian[:3], jacobian[3:], tool, self._link)
-            view.tool[row], view.rotation[row] = tool, rotation
-            view.jacobian[row] = jacobian[:, :ARM_JOINTS]
-            view.gravity[row] = forces[:ROBOT_JOINTS]
-            view.handle[row], view.light[row], view.slide[row] = data.site_xpos[self._sites]
-            view.door[row] = -data.xmat[self._door].reshape(3, 3)[:, 1]
-            view.kettle[row] = data.xpos[self._kettle]
-        return view
+        data.qpos[:] = position
+        mujoco.mj_kinematics(model, data)
+        mujoco.mj_comPos(model, data)
+        mujoco.mj_rne(model, data, 0, forces)
+        rotation = data.xmat[self._link].reshape(3, 3).copy()
+        tool = data.xpos[self._link] + TOOL_M * rotation[:, 2]
+        mujoco.mj_jac(model, data, jacobian[:3], jacobian[3:], tool, self._link)
+        handle, light, slide = data.site_xpos[self._sites]
+        door = -data.xmat[self._door].reshape(3, 3)[:, 1]
+        kettle = data.xpos[self._kettle].copy()
+        arm = tool, rotation, jacobian[:, :ARM_JOINTS], forces[:ROBOT_JOINTS]
+        return (*arm, handle, door, light, slide, kettle)
 
     def towards_posture(self, view: ArmView, posture: np.ndarray) -> np.ndarray:
         """Return steps of the joints, (E, 7) rad, straight to a posture, (E, 7) rad."""

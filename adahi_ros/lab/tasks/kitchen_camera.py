@@ -14,11 +14,8 @@ import numpy as np
 
 from adahi_ros.lab.tasks.kitchen import SUBTASKS, Kitchen
 from adahi_ros.lab.tasks.kitchen_world import ROBOT_JOINTS, KitchenWorld, load_world, position_names
+from adahi_ros.lab.tasks.mujoco_picture import camera_at, mujoco, photographed
 from adahi_ros.lab.tasks.offscreen import make_renderer
-
-# After the kitchen's world, which tells MuJoCo how to draw before it is imported.
-import mujoco  # isort: skip
-from adahi_ros.lab.tasks.kitchen_render import COSTLY  # isort: skip
 
 ROWS = COLUMNS = 96
 FINE_ARM, COARSE_ARM = 0, 3  # groups of the model's shapes
@@ -61,9 +58,7 @@ class _SmallRenderer:
         for name, value in QUALITY.items():
             setattr(model.vis.quality, name, value)
         self._model, self._data = model, mujoco.MjData(model)
-        self._camera, self._shapes = mujoco.MjvCamera(), mujoco.MjvOption()
-        for name, value in world.camera.items():
-            setattr(self._camera, name, value)
+        self._camera, self._shapes = camera_at(world.camera), mujoco.MjvOption()
         self._shapes.geomgroup[FINE_ARM], self._shapes.geomgroup[COARSE_ARM] = 0, 1
         self._renderer: Any = make_renderer(model, ROWS, COLUMNS, "kitchen")
 
@@ -72,8 +67,4 @@ class _SmallRenderer:
         mujoco.mj_kinematics(self._model, self._data)
         mujoco.mj_comPos(self._model, self._data)
         mujoco.mj_camlight(self._model, self._data)
-        self._renderer.update_scene(self._data, self._camera, self._shapes)
-        for flag in COSTLY:
-            self._renderer.scene.flags[flag] = 0
-        frame: np.ndarray = self._renderer.render()
-        return frame
+        return photographed(self._renderer, self._data, self._camera, self._shapes)

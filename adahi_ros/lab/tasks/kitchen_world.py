@@ -169,24 +169,23 @@ class KitchenPhysics:
 
 def position_names(model: mujoco.MjModel) -> tuple[str, ...]:
     """Name every position of a model, with units."""
-    names: list[str] = []
-    for index, joint in enumerate(joint_names(model)):
-        if _is_free(model, index):
-            names += [f"{joint}_{axis}_m" for axis in "xyz"] + [f"{joint}_q{part}" for part in "wxyz"]
-        else:
-            names.append(f"{joint}_{_unit(model, index)}")
-    return tuple(names)
+    pose = [*(f"{axis}_m" for axis in "xyz"), *(f"q{part}" for part in "wxyz")]
+    return _entry_names(model, pose, "{unit}")
 
 
 def velocity_names(model: mujoco.MjModel) -> tuple[str, ...]:
     """Name every velocity of a model, with units."""
+    twist = [*(f"v{axis}_m_s" for axis in "xyz"), *(f"w{axis}_rad_s" for axis in "xyz")]
+    return _entry_names(model, twist, "velocity_{unit}_s")
+
+
+def _entry_names(model: mujoco.MjModel, free: list[str], other: str) -> tuple[str, ...]:
+    """Name the entries of every joint, of free joints and of others, which turn or slide."""
     names: list[str] = []
-    for index, joint in enumerate(joint_names(model)):
-        if _is_free(model, index):
-            names += [f"{joint}_v{axis}_m_s" for axis in "xyz"]
-            names += [f"{joint}_w{axis}_rad_s" for axis in "xyz"]
-        else:
-            names.append(f"{joint}_velocity_{_unit(model, index)}_s")
+    for joint, kind in zip(joint_names(model), model.jnt_type, strict=True):
+        unit = "rad" if kind == mujoco.mjtJoint.mjJNT_HINGE else "m"
+        entries = free if kind == mujoco.mjtJoint.mjJNT_FREE else [other.format(unit=unit)]
+        names += [f"{joint}_{entry}" for entry in entries]
     return tuple(names)
 
 
@@ -194,11 +193,3 @@ def joint_names(model: mujoco.MjModel) -> tuple[str, ...]:
     """Name every joint of a model; the arm's as a real Panda's driver does."""
     names = (model.joint(index).name.removeprefix("robot:") for index in range(model.njnt))
     return tuple(name.replace("panda0_", "panda_", 1) for name in names)
-
-
-def _is_free(model: mujoco.MjModel, joint: int) -> bool:
-    return bool(model.jnt_type[joint] == mujoco.mjtJoint.mjJNT_FREE)
-
-
-def _unit(model: mujoco.MjModel, joint: int) -> str:
-    return "rad" if model.jnt_type[joint] == mujoco.mjtJoint.mjJNT_HINGE else "m"

@@ -13,7 +13,9 @@ random but the start, and plans of any length can be followed blindly.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,16 +23,16 @@ import numpy as np
 from adahi_ros.core.randomness import EpisodeStreams
 from adahi_ros.lab.tasks.instructions import INSTRUCTION_DIM, embedded
 from adahi_ros.lab.tasks.metaworld_original import load_original
-from adahi_ros.lab.tasks.metaworld_scenes import Errand, Scene
-from adahi_ros.lab.tasks.metaworld_suites import AXES, MT10, MT50, SHARED, Original, Suite
-from adahi_ros.lab.tasks.metaworld_world import LIBRARY_OBSERVATION_DIM, World, load_scene
+from adahi_ros.lab.tasks.metaworld_scenes import AXES, MT10, MT50, SHARED, Errand, Original, Scene, Suite
+from adahi_ros.lab.tasks.metaworld_world import LIBRARY_OBSERVATION_DIM, load_library, load_scene
 from adahi_ros.lab.tasks.portable import UNIFORMS_PER_DRAW, bell_noise
-from adahi_ros.lab.tasks.task_interface import SimulatedTask, TaskSpec, checked_action
+from adahi_ros.lab.tasks.task_interface import SimulatedTask, Task, TaskSpec, checked_action
 
 if TYPE_CHECKING:
     from adahi_ros.lab.tasks.metaworld_render import MetaWorldPainter
 
 DISTURBANCE = 0.6  # standard deviation, as a share of the fastest motion along an axis
+GAIN = 2.0  # on the motions of scripted policies, which are meant for a hand that nothing disturbs
 ASKED = "what was asked for"
 MIDDLE_M = np.array([0.0, 0.85, 0.15])  # of where marks may be
 
@@ -173,22 +175,18 @@ class MetaWorld(SimulatedTask):
         """
         from adahi_ros.lab.tasks import metaworld_render  # most tables are never drawn
 
-        world, mark = self._worlds[index], self._kept[index].mark
+        world, step = self._worlds[index], int(self._steps[index])
         if self._painter is None:
             self._painter = metaworld_render.MetaWorldPainter()
         world.load(self._kept[index])
         return self._painter.draw(
             world,
             self._drawn[index][0].name,
-            metaworld_render.Caption(
-                self.sentences[index],
-                None if np.isnan(mark).any() else mark,
-                int(self._steps[index]),
-                self.spec.max_steps,
-                self._period_s,
-                bool(self._success[index]),
-                bool(self._failed[index]),
-            ),
+            self._kept[index].mark,
+            self.sentences[index],
+            f"step {step} of {self.spec.max_steps}   {step * self._period_s:.2f} s",
+            bool(self._success[index]),
+            bool(self._failed[index]),
         )
 
     def _look(self, row: int) -> None:
@@ -201,19 +199,47 @@ class MetaWorld(SimulatedTask):
         self._failed[row] |= look.failed
 
 
-class MetaWorld10(MetaWorld):
-    """The library's MT10 as one task, but for the disturbance and for whom the goal is."""
+MetaWorld10 = partial(MetaWorld, MT10)
+MetaWorld50 = partial(MetaWorld, MT50)
+
+
+class MetaWorldExpert:
+    """Does what each episode asks for. Implements `Expert`; remembers nothing.
+
+    Raises:
+        ValueError: Meta-World is not installed; the message says how to.
+    """
 
     def __init__(self) -> None:
-        super().__init__(MT10)
+        self._kinds = load_library()[1]
+        self._policies: dict[str, Any] = {}
+
+    def reset(self, seed: int, episodes: Sequence[int]) -> None:
+        """Remembers nothing."""
+
+    def act(self, task: Task) -> np.ndarray:
+        """Return the hand's velocities and the grippers, (E, 4).
+
+        Raises:
+            ValueError: the task is another one.
+        """
+        if not isinstance(task, MetaWorld):
+            raise ValueError(f"task: {task.spec.name!r}, must be one of Meta-World's")
+        read = task.library_observations
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # they say that what they want will be clipped
+            acts = [
+                self._policy(errand.policy).get_action(row)
+                for errand, row in zip(task.errands, read, strict=True)
+            ]
+        wanted = np.array(acts, dtype=np.float64) * (GAIN, GAIN, GAIN, 1.0)
+        return np.clip(wanted, -1.0, 1.0) * task.spec.action_high
+
+    def _policy(self, name: str) -> Any:
+        if name not in self._policies:
+            self._policies[name] = self._kinds[name]()
+        return self._policies[name]
 
 
-class MetaWorld50(MetaWorld):
-    """The library's MT50 as one task, but for the disturbance and for whom the goal is."""
-
-    def __init__(self) -> None:
-        super().__init__(MT50)
-
-
-def _load(scene: Scene | Original) -> World:
+def _load(scene: Scene | Original) -> Any:
     return load_original(scene) if isinstance(scene, Original) else load_scene(scene)

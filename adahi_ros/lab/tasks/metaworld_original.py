@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from adahi_ros.lab.tasks.metaworld_suites import Original
+from adahi_ros.lab.tasks.metaworld_scenes import Original
 from adahi_ros.lab.tasks.metaworld_world import LIBRARY_OBSERVATION_DIM, STATE, Look, load_library
 from adahi_ros.lab.tasks.offscreen import choose_renderer
 
@@ -51,7 +51,7 @@ class OriginalWorld:
     """One of the library's environments, which begins, steps and judges as it comes.
 
     Only the hand's way to its first place, the same in all of its episodes, is gone once.
-    Implements `adahi_ros.lab.tasks.metaworld_world.World`.
+    It is used as `adahi_ros.lab.tasks.metaworld_world.SceneWorld`.
 
     Args:
         task: which.

@@ -1,44 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A picture of one of Meta-World's tables for people, with what was asked for."""
+"""A picture of one of Meta-World's tables for people, with the instruction."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-import mujoco
 import numpy as np
-from PIL import Image, ImageDraw
 
-from adahi_ros.lab.tasks.kitchen_render import BAD, COSTLY, FAINT, GOOD, INK, LINE, PAPER, font, rgb
-from adahi_ros.lab.tasks.metaworld_world import World
+from adahi_ros.lab.tasks.metaworld_original import OriginalWorld
+from adahi_ros.lab.tasks.metaworld_world import SceneWorld
+from adahi_ros.lab.tasks.mujoco_picture import (
+    BAD,
+    GOOD,
+    HEIGHT,
+    WIDTH,
+    camera_at,
+    captioned,
+    mujoco,
+    photographed,
+)
 from adahi_ros.lab.tasks.offscreen import make_renderer
 
-WIDTH, HEIGHT = 640, 480
 CAMERA = {"azimuth": 145.0, "elevation": -28.0, "distance": 1.5, "lookat": (0.0, 0.68, 0.12)}
 MARK_RADIUS_M = 0.02
 MARK_COLOUR = (0.1, 0.8, 0.2, 0.8)
-
-
-@dataclass(frozen=True)
-class Caption:
-    """What is written into the picture.
-
-    Attributes:
-        sentence: what was asked for.
-        mark: (3,) m, drawn where there is one.
-        step: control steps taken.
-        max_steps: an episode's length at most.
-        period_s: a control step's length.
-        success, failed: of the episode.
-    """
-
-    sentence: str
-    mark: np.ndarray | None
-    step: int
-    max_steps: int
-    period_s: float
-    success: bool
-    failed: bool
 
 
 class MetaWorldPainter:
@@ -46,32 +29,46 @@ class MetaWorldPainter:
 
     def __init__(self) -> None:
         self._renderers: dict[str, mujoco.Renderer] = {}
-        self._camera, self._options = mujoco.MjvCamera(), mujoco.MjvOption()
-        for name, value in CAMERA.items():
-            setattr(self._camera, name, value)
+        self._camera, self._options = camera_at(CAMERA), mujoco.MjvOption()
         self._options.sitegroup[:] = 0  # the models' own marks are somewhere else
 
-    def draw(self, world: World, scene: str, told: Caption) -> np.ndarray:
+    def draw(
+        self,
+        world: SceneWorld | OriginalWorld,
+        scene: str,
+        mark: np.ndarray,
+        sentence: str,
+        step: str,
+        success: bool,
+        failed: bool,
+    ) -> np.ndarray:
         """Return the picture of the episode that the world of a scene was loaded with, (480, 640, 3) uint8.
+
+        Args:
+            world: of the scene.
+            scene: its name.
+            mark: (3,) m, NaN where there is none to draw.
+            sentence: the instruction.
+            step: when that is.
+            success: of the episode.
+            failed: likewise.
 
         Raises:
             RuntimeError: there is no OpenGL to draw with.
         """
-        renderer = self._renderer(world, scene)
+        if scene not in self._renderers:
+            self._renderers[scene] = make_renderer(world.model, HEIGHT, WIDTH, "metaworld")
         mujoco.mj_forward(world.model, world.data)
-        renderer.update_scene(world.data, self._camera, self._options)
-        for flag in COSTLY:
-            renderer.scene.flags[flag] = 0
-        if told.mark is not None:
-            _add_ball(renderer.scene, told.mark)
-        image = Image.fromarray(renderer.render())
-        _caption(ImageDraw.Draw(image, "RGBA"), told)
-        return np.asarray(image).copy()
 
-    def _renderer(self, world: World, name: str) -> mujoco.Renderer:
-        if name not in self._renderers:
-            self._renderers[name] = make_renderer(world.model, HEIGHT, WIDTH, "metaworld")
-        return self._renderers[name]
+        def add_mark(drawn: mujoco.MjvScene) -> None:
+            if not np.isnan(mark).any():
+                _add_ball(drawn, mark)
+
+        picture = photographed(self._renderers[scene], world.data, self._camera, self._options, add_mark)
+        outcome = [("done", GOOD, None)] if success else []
+        if failed and not success:
+            outcome = [("something else was done", BAD, None)]
+        return captioned(picture, 290, sentence, step, outcome, 24)
 
 
 def _add_ball(scene: mujoco.MjvScene, place: np.ndarray) -> None:
@@ -84,13 +81,3 @@ def _add_ball(scene: mujoco.MjvScene, place: np.ndarray) -> None:
         np.array(MARK_COLOUR, dtype=np.float32),
     )
     scene.ngeom += 1
-
-
-def _caption(draw: ImageDraw.ImageDraw, told: Caption) -> None:
-    outcome = [("done", GOOD)] if told.success else [("something else was done", BAD)] if told.failed else []
-    seconds = f"step {told.step} of {told.max_steps}   {told.step * told.period_s:.2f} s"
-    lines = [(seconds, FAINT), *outcome]
-    draw.rounded_rectangle((10, 10, 290, 24 + LINE * (1 + len(lines))), 8, fill=(*rgb(PAPER), 215))
-    draw.text((20, 16), told.sentence, INK, font(16))
-    for row, (text, colour) in enumerate(lines, 1):
-        draw.text((20, 17 + row * LINE), text, colour, font(13))

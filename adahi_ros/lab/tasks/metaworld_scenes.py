@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scenes of Meta-World in which several tasks are possible, and what a sentence can ask for in each.
+"""Suites of Meta-World: scenes in which several tasks are possible, and the library's MT10 and MT50.
 
 As it comes, Meta-World (Yu et al., CoRL 2019) begins each of its tasks so that nothing but this task can be
 done: a drawer to be opened is shut. Here the tasks that are about one thing share a scene, and it begins half
@@ -11,16 +11,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 from adahi_ros.core.assets import asset
+from adahi_ros.core.schema import Listed, Schema, checked
 from adahi_ros.core.yaml_files import read_yaml
 
-Vector = tuple[float, float, float]
+AXES = ("x", "y", "z")
+QUATERNION = ("qx", "qy", "qz", "qw")
+Vector = Listed[float]  # x, y, z
 
 
 @dataclass(frozen=True)
-class Point:
+class Point(Schema):
     """A point of a model.
 
     Attributes:
@@ -35,7 +37,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Box:
+class Box(Schema):
     """Places between two corners, m from the world's origin."""
 
     low: Vector
@@ -43,7 +45,7 @@ class Box:
 
 
 @dataclass(frozen=True)
-class Span:
+class Span(Schema):
     """Done where the thing's joint is from `low` to `high`, m or rad."""
 
     low: float = -math.inf
@@ -51,7 +53,7 @@ class Span:
 
 
 @dataclass(frozen=True)
-class Delivery:
+class Delivery(Schema):
     """Done where a point is within `within_m` of a mark, whose place is drawn from a box."""
 
     point: Point
@@ -60,7 +62,7 @@ class Delivery:
 
 
 @dataclass(frozen=True)
-class Errand:
+class Errand(Schema):
     """What a sentence asks for.
 
     Attributes:
@@ -77,7 +79,7 @@ class Errand:
 
 
 @dataclass(frozen=True)
-class Scene:
+class Scene(Schema):
     """A table with a thing, and what can be asked for.
 
     Attributes:
@@ -95,39 +97,78 @@ class Scene:
     model: str
     thing: str
     place: Box
-    errands: tuple[Errand, ...]
+    errands: Listed[Errand]
     part: Point
     joint: int | None = None
-    start: tuple[float, float] = (0.0, 0.0)
+    start: Listed[float] = (0.0, 0.0)
 
 
-def _point(values: dict[str, Any]) -> Point:
-    return Point(**{**values, "offset": tuple(values.get("offset", Point.offset))})
+@dataclass(frozen=True)
+class Original:
+    """An unmodified task of the library: a scene with one instruction.
+
+    Attributes:
+        name: the library's, which is its scripted policy's, too.
+        sentence: the instruction.
+    """
+
+    name: str
+    sentence: str
+
+    @property
+    def policy(self) -> str:
+        """The library's task whose scripted policy does it."""
+        return self.name
+
+    @property
+    def errands(self) -> tuple[Original, ...]:
+        """The only instruction."""
+        return (self,)
 
 
-def _box(values: dict[str, Any]) -> Box:
-    return Box(tuple(values["low"]), tuple(values["high"]))
+@dataclass(frozen=True)
+class Suite:
+    """Scenes that are one task of ours.
+
+    Attributes:
+        name: registry name.
+        scenes: that an episode may be in.
+        things: what the robot sees beside the hand and the gripper.
+        shows_scene: whether it sees which scene it is in.
+        max_steps: an episode's length at most.
+        success_text: the criterion, for people.
+    """
+
+    name: str
+    scenes: tuple[Scene | Original, ...]
+    things: tuple[str, ...]
+    shows_scene: bool
+    max_steps: int
+    success_text: str
 
 
-def _errand(values: dict[str, Any]) -> Errand:
-    said = values["done"]
-    if "mark" in said:
-        done: Span | Delivery = Delivery(_point(said["point"]), _box(said["mark"]), said["within_m"])
-    else:
-        done = Span(**said)
-    return Errand(**{**values, "seen": _point(values["seen"]), "done": done})
-
-
-def _scene(values: dict[str, Any]) -> Scene:
-    return Scene(
-        **{
-            **values,
-            "place": _box(values["place"]),
-            "errands": tuple(map(_errand, values["errands"])),
-            "part": _point(values["part"]),
-            "start": tuple(values.get("start", Scene.start)),
-        }
+def _original(name: str, scenes: tuple[Original, ...]) -> Suite:
+    """Return a suite of the library: its observation, without the goal, and its time."""
+    things = tuple(
+        f"{thing}_{entry}"
+        for thing in ("first", "second")
+        for entry in (*(f"{axis}_m" for axis in AXES), *QUATERNION)
     )
+    return Suite(name, scenes, things, False, 500, "what the sentence asks for is done, as the library tells")
 
 
-SCENES = tuple(map(_scene, read_yaml(asset("config/metaworld/scenes.yaml"))))
+SCENES: tuple[Scene, ...] = checked(Listed[Scene], read_yaml(asset("config/metaworld/scenes.yaml")))
+_SAID = read_yaml(asset("config/metaworld/sentences.yaml"))
+ORIGINALS = {name: Original(name, sentence) for name, sentence in _SAID["sentences"].items()}
+"""By the library's names."""
+
+SHARED = Suite(
+    "metaworld",
+    SCENES,
+    tuple(f"{thing}_{axis}_m" for thing in ("part", "thing") for axis in AXES),
+    True,
+    240,
+    "what the sentence asks for is done, and nothing else before",
+)
+MT10 = _original("metaworld_10", tuple(ORIGINALS[name] for name in _SAID["mt10"]))
+MT50 = _original("metaworld_50", tuple(ORIGINALS.values()))

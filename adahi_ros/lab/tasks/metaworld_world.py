@@ -7,7 +7,7 @@ import functools
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -70,42 +70,6 @@ class Look:
     failed: bool
 
 
-class World(Protocol):
-    """One scene's model, and many episodes of it in turns.
-
-    What there is of an episode beside the model is handed out and in again: `Any` with a `mark`, (3,) m, NaN
-    where there is none.
-
-    Attributes:
-        model, data: MuJoCo's; `data` is of the episode that was started, loaded or stepped last.
-        period_s: a control step's length.
-        reach_m: how far the hand moves in a control step, at most, along an axis.
-    """
-
-    model: mujoco.MjModel
-    data: mujoco.MjData
-    period_s: float
-    reach_m: float
-
-    def start(self, errand: Any, draws: np.ndarray) -> Any:
-        """Begin an episode in which something is asked for, by seven uniform draws; leave it loaded."""
-
-    def load(self, kept: Any) -> None:
-        """Go on with an episode."""
-
-    def step(self, kept: Any, moved: np.ndarray, grip: float) -> Any:
-        """Simulate one control period of an episode; leave it loaded.
-
-        Args:
-            kept: the episode.
-            moved: (3,) by which the hand is to move, m.
-            grip: from -1, open, to 1, closed.
-        """
-
-    def look(self, errand: Any, kept: Any) -> Look:
-        """Return what there is to see of the episode that is loaded."""
-
-
 @dataclass(frozen=True)
 class Placed:
     """An episode of a scene between two of its steps.
@@ -122,10 +86,17 @@ class Placed:
 
 
 class SceneWorld:
-    """One scene that tasks share. Implements `World`.
+    """One scene's model, that tasks share, and many episodes of it in turns.
+
+    What there is of an episode beside the model is handed out and in again, as `Placed`.
 
     Args:
         scene: which.
+
+    Attributes:
+        model, data: MuJoCo's; `data` is of the episode that was started, loaded or stepped last.
+        period_s: a control step's length.
+        reach_m: how far the hand moves in a control step, at most, along an axis.
     """
 
     def __init__(self, scene: Scene) -> None:
@@ -143,7 +114,10 @@ class SceneWorld:
         self._settled = self._state()
 
     def start(self, errand: Errand, draws: np.ndarray) -> Placed:
-        """Put the thing at a place and its joint at a coordinate, at rest; draw a mark."""
+        """Begin an episode with an instruction, by seven uniform draws; leave it loaded.
+
+        The thing is at a place and its joint at a coordinate, at rest; there may be a mark.
+        """
         scene, mark = self.scene, np.full(3, np.nan)
         place = _between(scene.place.low, scene.place.high, draws[:3])
         if isinstance(errand.done, Delivery):
@@ -153,7 +127,8 @@ class SceneWorld:
         if scene.joint is None:
             positions[:3] = place
         else:
-            positions[scene.joint] = _between(*scene.start, draws[3])
+            low, high = scene.start
+            positions[scene.joint] = _between(low, high, draws[3])
         self.data.qvel[:] = 0.0
         mujoco.mj_kinematics(self.model, self.data)
         return Placed(self._state(), place, mark)
@@ -166,7 +141,13 @@ class SceneWorld:
         mujoco.mj_kinematics(self.model, self.data)
 
     def step(self, kept: Placed, moved: np.ndarray, grip: float) -> Placed:
-        """Simulate one control period of an episode; see `World`."""
+        """Simulate one control period of an episode; leave it loaded.
+
+        Args:
+            kept: the episode.
+            moved: (3,) by which the hand is to move, m.
+            grip: from -1, open, to 1, closed.
+        """
         self.load(kept)
         wanted = self.data.mocap_pos[0] + moved
         self._advance(np.clip(wanted, self._hand_low, self._hand_high), grip)

@@ -19,12 +19,51 @@ import numpy as np
 
 from adahi_ros.core.randomness import EpisodeStreams
 from adahi_ros.lab.tasks.portable import UNIFORMS_PER_DRAW, bell_noise, dot, norm, polar
-from adahi_ros.lab.tasks.swarm_parameters import SwarmParameters
 from adahi_ros.lab.tasks.task_interface import SimulatedTask, Task, TaskSpec, checked_action
 
 SUBSTEPS = 5
 TURN = 2.0 * np.pi
+FEWEST_DRONES, MOST_DRONES = 3, 6  # so that each has a sector in front of the centre, wide enough
 SPREAD = 0.6  # of a drone's sector around the centre, the rest is room between neighbours
+
+
+@dataclass(frozen=True)
+class SwarmParameters:
+    """The world's constants, SI units.
+
+    Attributes:
+        drones: N, how many.
+        half_side_m: half of the square arena's side; a drone whose centre passes it has left the arena.
+        drone_radius_m: two drones collide when their centres are closer than twice this.
+        max_speed_m_s: fastest command; a longer one keeps its direction.
+        velocity_lag_s: time constant with which a drone follows the command.
+        max_acceleration_m_s2: it follows no harder, per axis.
+        wind_m_s2: standard deviation of the random acceleration, per drone and axis, new at every
+            control step.
+        target_tolerance_m: within it a drone counts as on its target.
+        hold_steps: consecutive steps on the targets, all drones together, that make a success.
+        control_rate_hz: control steps per second.
+        max_steps: an episode's length at most.
+
+    Raises:
+        ValueError: `drones` out of range.
+    """
+
+    drones: int = 4
+    half_side_m: float = 2.0
+    drone_radius_m: float = 0.18
+    max_speed_m_s: float = 1.2
+    velocity_lag_s: float = 0.25
+    max_acceleration_m_s2: float = 4.0
+    wind_m_s2: float = 1.0
+    target_tolerance_m: float = 0.25
+    hold_steps: int = 5
+    control_rate_hz: float = 20.0
+    max_steps: int = 110
+
+    def __post_init__(self) -> None:
+        if not FEWEST_DRONES <= self.drones <= MOST_DRONES:
+            raise ValueError(f"drones: {self.drones}, expected {FEWEST_DRONES} to {MOST_DRONES}")
 
 
 class Swarm(SimulatedTask):
@@ -38,6 +77,8 @@ class Swarm(SimulatedTask):
     Args:
         parameters: the world's constants.
     """
+
+    painter = "adahi_ros.lab.tasks.swarm_render:draw"
 
     def __init__(self, parameters: SwarmParameters | None = None) -> None:
         self.parameters = parameters or SwarmParameters()
@@ -100,6 +141,15 @@ class Swarm(SimulatedTask):
         return _flat(self._target).copy()
 
     @property
+    def targets(self) -> np.ndarray:
+        """(E, N, 2) float64, m."""
+        return self._target.copy()
+
+    def trail(self, index: int) -> np.ndarray:
+        """Return the drones' positions at the control steps so far, (K, N, 2) m; the last one is now."""
+        return np.stack([position[index] for position in self._trail[: self._steps[index] + 1]])
+
+    @property
     def held_steps(self) -> np.ndarray:
         """(E, N) int64, consecutive steps for which each drone has been on its target."""
         return self._held.copy()
@@ -119,6 +169,11 @@ class Swarm(SimulatedTask):
     def collided(self) -> np.ndarray:
         """(E, N) bool, latched: the drone has touched another one."""
         return self._collided.copy()
+
+    @property
+    def left(self) -> np.ndarray:
+        """(E, N) bool, latched: the drone has left the arena."""
+        return self._left.copy()
 
     @property
     def failed(self) -> np.ndarray:
@@ -150,27 +205,6 @@ class Swarm(SimulatedTask):
         holding = (active & ~self.failed)[:, None] & (self._held >= self.parameters.hold_steps)
         self._completed |= holding
         self._success |= np.all(holding, axis=1)
-
-    def render(self, index: int = 0) -> np.ndarray:
-        """Return a picture of one episode for people, (480, 640, 3) uint8.
-
-        Raises:
-            IndexError: no such episode.
-        """
-        from adahi_ros.lab.tasks import swarm_render  # matplotlib takes a second to import
-
-        return swarm_render.draw(
-            swarm_render.SwarmScene(
-                world=self.parameters,
-                trail=np.stack([position[index] for position in self._trail[: self._steps[index] + 1]]),
-                target=self._target[index],
-                step=int(self._steps[index]),
-                fulfilled=self.fulfilled[index],
-                collided=self._collided[index],
-                left=self._left[index],
-                success=bool(self._success[index]),
-            )
-        )
 
     def _advance(self, command: np.ndarray, moving: np.ndarray) -> None:
         """Semi-implicit Euler over one substep, for the episodes that still move, (E,) bool."""

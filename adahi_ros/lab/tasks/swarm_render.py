@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -13,7 +11,7 @@ from matplotlib.colors import to_rgba_array
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, Rectangle
 
-from adahi_ros.lab.tasks.swarm_parameters import SwarmParameters
+from adahi_ros.lab.tasks.swarm import Swarm
 
 WIDTH, HEIGHT = 640, 480
 DPI = 72  # one point is one pixel
@@ -28,47 +26,22 @@ INK, FAINT, GOOD, BAD = "#273142", "#8a94a3", "#1f8a5b", "#c0262d"
 DRONES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
 
 
-@dataclass(frozen=True)
-class SwarmScene:
-    """What is in the picture.
-
-    Attributes:
-        world: the world's constants.
-        trail: (K, N, 2) the drones' positions at the control steps so far, the last one being now, m.
-        target: (N, 2) m.
-        step: control steps taken.
-        fulfilled: (N,) bool, which drones are on their targets.
-        collided: (N,) bool, which drones have touched another.
-        left: (N,) bool, which drones have left the arena.
-        success: the criterion has been met.
-    """
-
-    world: SwarmParameters
-    trail: np.ndarray
-    target: np.ndarray
-    step: int
-    fulfilled: np.ndarray
-    collided: np.ndarray
-    left: np.ndarray
-    success: bool
-
-
-def draw(scene: SwarmScene) -> np.ndarray:
-    """Return the picture, (480, 640, 3) uint8."""
+def draw(task: Swarm, index: int) -> np.ndarray:
+    """Return the picture of an episode, (480, 640, 3) uint8."""
     figure = Figure(figsize=(WIDTH / DPI, HEIGHT / DPI), dpi=DPI, facecolor=BACKGROUND)
     canvas = FigureCanvasAgg(figure)
-    reach = scene.world.half_side_m + MARGIN_M
+    reach = task.parameters.half_side_m + MARGIN_M
     axes = figure.add_axes((1.0 - HEIGHT / WIDTH, 0.0, HEIGHT / WIDTH, 1.0))
     axes.set(xlim=(-reach, reach), ylim=(-reach, reach))
     axes.set_axis_off()
-    _draw_arena(axes, scene.world.half_side_m)
-    for drone in range(scene.world.drones):
-        _draw_target(axes, scene, drone)
-    for drone in range(scene.world.drones):
-        _draw_trail(axes, scene.trail[-TRAIL_STEPS - 1 :, drone], DRONES[drone])
-    for drone in range(scene.world.drones):
-        _draw_drone(axes, scene, drone)
-    _draw_readings(figure, scene)
+    _draw_arena(axes, task.parameters.half_side_m)
+    for drone in range(task.parameters.drones):
+        _draw_target(axes, task, index, drone)
+    for drone in range(task.parameters.drones):
+        _draw_trail(axes, task.trail(index)[-TRAIL_STEPS - 1 :, drone], DRONES[drone])
+    for drone in range(task.parameters.drones):
+        _draw_drone(axes, task, index, drone)
+    _draw_readings(figure, task, index)
     canvas.draw()
     return np.asarray(canvas.buffer_rgba())[:, :, :3].copy()
 
@@ -82,10 +55,10 @@ def _draw_arena(axes: Axes, half: float) -> None:
     axes.hlines(lines, -half, half, GRID, linewidth=1.0, zorder=1)
 
 
-def _draw_target(axes: Axes, scene: SwarmScene, drone: int) -> None:
-    colour, centre = DRONES[drone], scene.target[drone]
-    radius = scene.world.target_tolerance_m
-    reached = scene.fulfilled[drone]
+def _draw_target(axes: Axes, task: Swarm, index: int, drone: int) -> None:
+    colour, centre = DRONES[drone], task.targets[index][drone]
+    radius = task.parameters.target_tolerance_m
+    reached = task.fulfilled[index][drone]
     axes.add_patch(
         Circle(centre, radius, facecolor=colour, alpha=0.38 if reached else 0.16, linewidth=0.0, zorder=2)
     )
@@ -115,9 +88,9 @@ def _draw_trail(axes: Axes, trail: np.ndarray, colour: str) -> None:
     axes.add_collection(LineCollection(list(pieces), colors=shades, linewidths=1.0 + 3.0 * age))
 
 
-def _draw_drone(axes: Axes, scene: SwarmScene, drone: int) -> None:
+def _draw_drone(axes: Axes, task: Swarm, index: int, drone: int) -> None:
     """Four rotors within the radius at which drones touch, and a body with the drone's number."""
-    centre, radius, colour = scene.trail[-1, drone], scene.world.drone_radius_m, DRONES[drone]
+    centre, radius, colour = task.trail(index)[-1, drone], task.parameters.drone_radius_m, DRONES[drone]
     angle = np.radians(ROTOR_TURN_DEG + 90.0 * np.arange(4))
     hubs = centre + 0.66 * radius * np.stack([np.cos(angle), np.sin(angle)], axis=1)
     for hub in hubs:
@@ -138,34 +111,34 @@ def _draw_drone(axes: Axes, scene: SwarmScene, drone: int) -> None:
         va="center_baseline",
         zorder=6,
     )
-    if scene.collided[drone] or scene.left[drone]:
+    if task.collided[index][drone] or task.left[index][drone]:
         axes.add_patch(Circle(centre, 1.5 * radius, fill=False, edgecolor=BAD, linewidth=3.0, zorder=7))
 
 
-def _draw_readings(figure: Figure, scene: SwarmScene) -> None:
-    world = scene.world
+def _draw_readings(figure: Figure, task: Swarm, index: int) -> None:
+    world = task.parameters
 
     def line(y: float, text: str, colour: str, size: float, bold: bool = False) -> None:
         weight = "bold" if bold else "normal"
         figure.text(18 / WIDTH, y / HEIGHT, text, color=colour, size=size, weight=weight)
 
     line(450, "swarm control", INK, 15, bold=True)
-    line(428, f"step {scene.step} of {world.max_steps}", FAINT, 11.5)
-    line(411, f"{scene.step / world.control_rate_hz:.2f} s", FAINT, 11.5)
-    if scene.success:
+    line(428, f"step {task.steps[index]} of {world.max_steps}", FAINT, 11.5)
+    line(411, f"{task.steps[index] / world.control_rate_hz:.2f} s", FAINT, 11.5)
+    if task.success[index]:
         status, colour = "all there: success", GOOD
-    elif scene.collided.any():
+    elif task.collided[index].any():
         status, colour = "collision: failed", BAD
-    elif scene.left.any():
+    elif task.left[index].any():
         status, colour = "left the arena: failed", BAD
-    elif scene.step >= world.max_steps:
+    elif task.steps[index] >= world.max_steps:
         status, colour = "out of steps: failed", BAD
     else:
-        status, colour = f"{scene.fulfilled.sum()} of {world.drones} on target", FAINT
+        status, colour = f"{task.fulfilled[index].sum()} of {world.drones} on target", FAINT
     line(394, status, colour, 11.5, bold=colour != FAINT)
-    away_m = np.linalg.norm(scene.trail[-1] - scene.target, axis=1)
+    away_m = np.linalg.norm(task.trail(index)[-1] - task.targets[index], axis=1)
     for drone in range(world.drones):
         y = 362 - 19 * drone
         line(y, f"{drone + 1}", DRONES[drone], 12.5, bold=True)
-        note = "on target" if scene.fulfilled[drone] else f"{away_m[drone]:.2f} m to go"
-        line(y, f"    {note}", GOOD if scene.fulfilled[drone] else FAINT, 11.5)
+        note = "on target" if task.fulfilled[index][drone] else f"{away_m[drone]:.2f} m to go"
+        line(y, f"    {note}", GOOD if task.fulfilled[index][drone] else FAINT, 11.5)

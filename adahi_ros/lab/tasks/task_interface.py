@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
 from adahi_ros.contract.contract import COMMAND_FIELDS
+from adahi_ros.core.registry import at_place
 
 
 @dataclass(frozen=True)
@@ -167,13 +168,24 @@ class Task(Protocol):
 
 
 class SimulatedTask(Task):
-    """What the tasks here share, of one without joints and with one criterion; see `Task`."""
+    """What the tasks here share, of one without joints and with one criterion; see `Task`.
+
+    Attributes:
+        painter: "module:function" that draws one of its episodes; imported when a picture is drawn.
+    """
+
+    painter: ClassVar[str]
 
     def _begin(self, count: int) -> None:
         """Start so many episodes: nothing has happened in them yet."""
         self._steps = np.zeros(count, dtype=np.int64)
         self._success = np.zeros(count, dtype=bool)
         self._failed = np.zeros(count, dtype=bool)
+
+    @property
+    def steps(self) -> np.ndarray:
+        """(E,) int64, control steps taken."""
+        return self._steps.copy()
 
     @property
     def joint_positions(self) -> np.ndarray:
@@ -210,6 +222,15 @@ class SimulatedTask(Task):
         """(E,) bool: succeeded, failed, or out of steps."""
         done: np.ndarray = self.success | self.failed | (self._steps >= self.spec.max_steps)
         return done
+
+    def render(self, index: int = 0) -> np.ndarray:
+        """Return a picture of one episode for people, (height, width, 3) uint8.
+
+        Raises:
+            IndexError: no such episode.
+        """
+        picture: np.ndarray = at_place(self.painter)(self, index)
+        return picture
 
 
 def has_camera(task: Task) -> bool:

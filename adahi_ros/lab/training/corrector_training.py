@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,12 @@ import torch
 from torch import Tensor
 
 from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.lab.training.fitting import FitConfig, Run, digest_of, fit
-from adahi_ros.policies.corrector.corrector_checkpoint import CorrectorCheckpoint, CorrectorConfig
+from adahi_ros.lab.training.fitting import FitConfig, Run, digest_of, fit, fit_further
+from adahi_ros.policies.corrector.corrector_checkpoint import (
+    CorrectorCheckpoint,
+    CorrectorConfig,
+    load_corrector,
+)
 from adahi_ros.policies.corrector.corrector_features import FeatureScales
 from adahi_ros.policies.corrector.corrector_network import (
     CorrectorNetwork,
@@ -22,6 +26,7 @@ from adahi_ros.policies.corrector.corrector_network import (
     weights_count,
 )
 from adahi_ros.policies.networks.network_checkpoint import RunNetwork
+from adahi_ros.policies.networks.onnx_export import export
 from adahi_ros.policies.networks.step_dataset import Moments
 from adahi_ros.policies.networks.weights_file import save_weights
 
@@ -117,6 +122,14 @@ def save_corrector(
     )
 
 
+def save_with_export(directory: Path, name: str, *trained: Any) -> CorrectorCheckpoint:
+    """Write a trained corrector as `save_corrector` does, and its ONNX file; return it as it is read."""
+    save_corrector(directory, name, *trained)
+    checkpoint = load_corrector(directory / name)
+    export(checkpoint, directory / f"{name}.onnx")
+    return checkpoint
+
+
 def learn_on(
     network: CorrectorNetwork,
     old: tuple[np.ndarray, np.ndarray],
@@ -137,19 +150,13 @@ def learn_on(
         run: seed, saved state and progress.
         beta: see `corrector_loss`.
     """
-    learned = copy.deepcopy(network).requires_grad_(True)
     read, wanted = (tuple(torch.from_numpy(each) for each in pair) for pair in zip(old, new, strict=True))
 
-    def loss_of(batch: Tensor) -> Tensor:
-        # One draw of a pair: old and new each get a batch of its own.
-        rows = batch % len(old[0]), batch // len(old[0])
-        parts = []
-        for which, features, correction in zip(rows, read, wanted, strict=True):
-            made, log_variance = learned(features[which])
-            parts.append(corrector_loss(made, log_variance, correction[which], beta))
-        return rehearsal * parts[0] + (1.0 - rehearsal) * parts[1]
+    def loss_at(which: int, learned: CorrectorNetwork, *rows: Tensor) -> Tensor:
+        made, log_variance = learned(read[which][rows[which]])
+        return corrector_loss(made, log_variance, wanted[which][rows[which]], beta)
 
+    terms = [(rehearsal, partial(loss_at, 0)), (1.0 - rehearsal, partial(loss_at, 1))]
     data = digest_of(*read, *wanted, *network.state_dict().values())
     recipe = {"rehearsal": rehearsal, "beta": beta, "data": data}
-    losses = fit(learned, loss_of, len(old[0]) * len(new[0]), fit_config, run, recipe)
-    return learned.requires_grad_(False), losses
+    return fit_further(network, len(old[0]), len(new[0]), terms, fit_config, run, recipe)

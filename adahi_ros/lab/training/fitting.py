@@ -7,11 +7,13 @@ the weights of one that was not.
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -23,6 +25,8 @@ from torch.optim.swa_utils import AveragedModel
 from adahi_ros.core.files import parse_json, replacing
 from adahi_ros.core.schema import Schema
 from adahi_ros.core.trajectories import Trajectories
+
+M = TypeVar("M", bound=nn.Module)
 
 
 @dataclass(frozen=True)
@@ -117,7 +121,7 @@ class _Trained:
             yield "average.", self.average
 
 
-def _save_state(path: Path, trained: _Trained, meta: dict) -> None:
+def _save_state(path: Path, trained: _Trained, recipe: dict, losses: list[float]) -> None:
     tensors = {
         f"{prefix}{name}": tensor.contiguous()
         for prefix, part in trained.parts()
@@ -126,20 +130,35 @@ def _save_state(path: Path, trained: _Trained, meta: dict) -> None:
     for index, state in trained.optimizer.state_dict()["state"].items():
         for name, tensor in state.items():
             tensors[f"optimizer.{index}.{name}"] = tensor.contiguous()
+    save_run(path, tensors, recipe, losses)
+
+
+def save_run(path: Path, tensors: dict[str, Tensor], recipe: dict, done: list) -> None:
+    """Save what a run needs to continue: tensors, the recipe that it follows, and what it has done."""
     with replacing(path) as partial:
-        save_file(tensors, partial, metadata={"adahi": json.dumps(meta)})
+        save_file(tensors, partial, metadata={"adahi": json.dumps({"recipe": recipe, "done": done})})
 
 
-def _load_state(path: Path, trained: _Trained, recipe: dict) -> list[float]:
+def load_run(path: Path, recipe: dict) -> tuple[dict[str, Tensor], list]:
+    """Return tensors, and what was done, of a saved run.
+
+    Raises:
+        ValueError: the file is damaged, or of a run with another recipe.
+    """
     try:
         with safe_open(path, framework="pt") as file:
             meta = parse_json((file.metadata() or {})["adahi"])
-            made_by, losses = meta["recipe"], list(meta["losses"])
+            made_by, done = meta["recipe"], list(meta["done"])
             tensors = {name: file.get_tensor(name) for name in file.keys()}
     except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{path}: not a saved run ({error}); delete it to start anew") from None
     if made_by != recipe:
         raise ValueError(f"{path}: from a run with other settings or data; delete it to start anew")
+    return tensors, done
+
+
+def _load_state(path: Path, trained: _Trained, recipe: dict) -> list[float]:
+    tensors, losses = load_run(path, recipe)
     for prefix, part in trained.parts():
         part.load_state_dict(
             {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
@@ -223,8 +242,40 @@ def fit(
             run.on_step(step + 1, losses[-1])
             if run.state is not None and ((step + 1) % run.save_every == 0 or step + 1 == config.steps):
                 run.on_save(step + 1, module if average is None else average.module)
-                _save_state(run.state, trained, {"recipe": recipe, "losses": losses})
+                _save_state(run.state, trained, recipe, losses)
     if average is not None:
         module.load_state_dict(average.module.state_dict())
     module.eval()
     return losses
+
+
+def fit_further(
+    module: M,
+    old: int,
+    new: int,
+    terms: Sequence[tuple[float, Callable[[M, Tensor, Tensor], Tensor]]],
+    config: FitConfig,
+    run: Run,
+    recipe: dict,
+) -> tuple[M, list[float]]:
+    """Return a copy of a module that has learned on, and the loss of every step.
+
+    Args:
+        module: stays as it is.
+        old: number of examples that it had learned from.
+        new: number of examples that it is to learn.
+        terms: weights of losses; each loss takes the copy, and rows (B,) of the old and of the new examples.
+            One of weight 0 is left out.
+        config: how long and how fast.
+        run: seed, saved state and progress.
+        recipe: see `fit`.
+    """
+    learned = copy.deepcopy(module).requires_grad_(True)
+
+    def loss_of(batch: Tensor) -> Tensor:
+        rows = batch % old, batch // old  # one draw of a pair: old and new each get a batch of its own
+        losses = (weight * term(learned, *rows) for weight, term in terms if weight > 0.0)
+        return sum(losses, start=torch.zeros(()))
+
+    losses = fit(learned, loss_of, old * new, config, run, recipe)
+    return learned.requires_grad_(False), losses

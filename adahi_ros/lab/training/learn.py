@@ -14,17 +14,16 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
 
 from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.lab.training.fitting import Run, digest_of
+from adahi_ros.lab.training.fitting import M, Run, digest_of
 from adahi_ros.lab.training.policy_corrections import Corrections
+from adahi_ros.lab.training.recipes import F
 from adahi_ros.lab.training.staging import STATES, StagedFolder
-from adahi_ros.lab.training.training_recipe import F
 from adahi_ros.lab.training.vqbet_finetuning import Actions, Keeping, fine_tune, log_likelihood, mean_loss
 from adahi_ros.lab.training.vqbet_training import CodeFitConfig, Demonstrated
 from adahi_ros.policies.vqbet.tokenizer import ActionTokenizer
@@ -33,22 +32,7 @@ from adahi_ros.policies.vqbet.vqbet_export import save_with_export
 from adahi_ros.policies.vqbet.vqbet_network import VQBeT
 from adahi_ros.policies.vqbet.vqbet_torch import load_network
 
-M = TypeVar("M", bound=nn.Module)
 SHARES = (1.0, 0.5, 0.25, 0.125)  # of the way to what was learned
-
-
-class Taken(NamedTuple):
-    """How far it went.
-
-    Attributes:
-        share: of the way; 0 for nothing.
-        learned: loss of the whole way.
-        after: loss of what was taken.
-    """
-
-    share: float
-    learned: float
-    after: float
 
 
 def interpolated(module: M, other: M, share: float) -> M:
@@ -61,28 +45,6 @@ def interpolated(module: M, other: M, share: float) -> M:
     return between
 
 
-def within(module: M, learned: M, loss_of: Callable[[M], float], bound: float) -> tuple[M, Taken]:
-    """Go as far from a module to another as a loss allows: the whole way, a half, a quarter, an eighth.
-
-    Weights in between keep more of the first (Wortsman et al., "Robust fine-tuning of zero-shot models",
-    2022).
-
-    Args:
-        module: where it begins; what is returned where no share is allowed.
-        learned: where it would go.
-        loss_of: returns the loss of a module.
-        bound: that this may have.
-    """
-    whole = 0.0
-    for share in SHARES:
-        between = learned if share == 1.0 else interpolated(module, learned, share)
-        loss = loss_of(between)
-        whole = loss if share == 1.0 else whole
-        if loss <= bound:
-            return between, Taken(share, whole, loss)
-    return module, Taken(0.0, whole, loss_of(module))
-
-
 DRAFT = "draft"
 NOTHING = "there is nothing to learn from"
 FORGETS = "it would forget more than is allowed"
@@ -90,36 +52,28 @@ HELD_OUT = 10  # one of so many demonstrations tells what was forgotten
 
 
 @dataclass(frozen=True)
-class LearningConfig:
+class LearningConfig(Keeping):
     """How to learn from corrections.
 
     Attributes:
         steps: optimizer steps of an update; all else of the fit is the draft's recipe's.
-        rehearsal, pull: see `Keeping`.
-        worse: the loss on demonstrations held out may be so much larger at most, as a share, than the lowest
-            that it has been since everything began. An update that is beyond that is taken half, a quarter or
-            an eighth of the way, or not at all, see `within`. Infinite for no such guard.
+        worse: largest share by which the loss on held-out demonstrations may exceed its lowest value so far.
+            An update beyond that is taken half, a quarter or an eighth of the way, or not at all, see
+            `learned_within`. Infinite for no such guard.
 
     Raises:
         ValueError: a value is out of range; names field, value and range.
     """
 
     steps: int = 300
-    rehearsal: float = 0.5
-    pull: float = 0.0
     worse: float = 0.02
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.steps < 1:
             raise ValueError(f"steps: {self.steps}, must be at least 1")
         if not self.worse >= 0.0:
             raise ValueError(f"worse: {self.worse}, must not be negative")
-        _ = self.keeping
-
-    @property
-    def keeping(self) -> Keeping:
-        """What keeps it from forgetting, but for the guard."""
-        return Keeping(self.rehearsal, self.pull)
 
     def fit(self, recipe: F) -> F:
         """Return how to fit, with the loss of the first training's recipe."""
@@ -188,10 +142,13 @@ def learned_within(
     worse: float,
     best: float | None = None,
 ) -> tuple[M, dict[str, Any]]:
-    """Take as much of what a network has learned as forgets no more than it may; return figures, too.
+    """Go as far from a network to what it has learned as a loss allows; return where that is, and figures.
+
+    It tries the whole way, a half, a quarter and an eighth. Weights in between keep more of the first network
+    (Wortsman et al., "Robust fine-tuning of zero-shot models", 2022).
 
     Args:
-        model: before; stays as it is.
+        model: before; stays as it is, and is returned where no share is allowed.
         learned: after all of the learning; None where there is nothing to learn from.
         loss_of: returns the loss of a network on what is held out.
         worse: see `LearningConfig`.
@@ -200,13 +157,25 @@ def learned_within(
     before = loss_of(model)
     best = before if best is None else min(best, before)
     bound = best * (1.0 + worse)
-    held_out = {"best": best, "before": before, "bound": bound if math.isfinite(bound) else None}
-    if learned is None:
-        held_out |= {"learned": before, "after": before}
-        return model, {"held_out": held_out, "share": 0.0, "why": NOTHING}
-    now, taken = within(model, learned, loss_of, bound)
-    held_out |= {"best": min(best, taken.after), "learned": taken.learned, "after": taken.after}
-    return now, {"held_out": held_out, "share": taken.share, "why": "" if taken.share else FORGETS}
+    now, share, whole, after = model, 0.0, before, before
+    for each in SHARES:
+        if learned is None:
+            break
+        between = learned if each == 1.0 else interpolated(model, learned, each)
+        loss = loss_of(between)
+        whole = loss if each == 1.0 else whole
+        if loss <= bound:
+            now, share, after = between, each, loss
+            break
+    held_out = {
+        "best": min(best, after),
+        "before": before,
+        "bound": bound if math.isfinite(bound) else None,
+        "learned": whole,
+        "after": after,
+    }
+    why = NOTHING if learned is None else "" if share else FORGETS
+    return now, {"held_out": held_out, "share": share, "why": why}
 
 
 def update(
@@ -237,7 +206,7 @@ def update(
         return Update(model, [], {**figures, **nothing})
     taught = lessons.actions(corrections)
     fit, rehearsed = config.fit(lessons.config), lessons.rehearsed
-    learned, losses = fine_tune(model, lessons.tokenizer, rehearsed, taught, fit, config.keeping, run)
+    learned, losses = fine_tune(model, lessons.tokenizer, rehearsed, taught, fit, config, run)
     now, taken = learned_within(model, learned, lessons.forgotten, config.worse, best)
     figures["log_likelihood"] = {
         "before": log_likelihood(model, taught),

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,27 +13,26 @@ import numpy as np
 from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.gates.parameter_file import Calibration
-from adahi_ros.lab.evaluation.episodes import evaluation_episodes, lesson_episodes
-from adahi_ros.lab.evaluation.evaluate import Comparison, outcome_figures, play_all
-from adahi_ros.lab.evaluation.loaded_policies import PLANS, Bench, Policies, PolicyFiles
+from adahi_ros.lab.evaluation.episodes import lesson_episodes
+from adahi_ros.lab.evaluation.evaluate import Comparison
+from adahi_ros.lab.evaluation.loaded_policies import PLANS, Bench, PolicyFiles
 from adahi_ros.lab.evaluation.rollout import rollout
 from adahi_ros.lab.methods.actors import CORRECTOR
 from adahi_ros.lab.methods.method import Method
 from adahi_ros.lab.methods.methods import METHODS
 from adahi_ros.lab.tasks import make
 from adahi_ros.lab.training.corrector_data import Examples, Teacher
-from adahi_ros.lab.training.corrector_training import learn_on, running, save_corrector
+from adahi_ros.lab.training.corrector_training import learn_on, running, save_with_export
 from adahi_ros.lab.training.fitting import Run
 from adahi_ros.lab.training.learn import LearningConfig, learned_within
-from adahi_ros.lab.training.learn_rounds import Learner, Rounds, calibrated_by
-from adahi_ros.lab.training.policy_recipe import CorrectorRecipe
+from adahi_ros.lab.training.learn_rounds import Learner, Rounds
+from adahi_ros.lab.training.recipes import CorrectorRecipe
 from adahi_ros.policies.corrector.corrector import Corrector
 from adahi_ros.policies.corrector.corrector_checkpoint import load_corrector
 from adahi_ros.policies.corrector.corrector_features import features
 from adahi_ros.policies.corrector.corrector_network import CorrectorNetwork
 from adahi_ros.policies.corrector.corrector_torch import load_network
 from adahi_ros.policies.interface import Policy
-from adahi_ros.policies.networks.onnx_export import export
 from adahi_ros.proposers.interface import ProposerContext
 from adahi_ros.proposers.plan import CorrectorProposer, plan_view
 from adahi_ros.robot.controller import Controller
@@ -92,43 +91,36 @@ def corrected_plans(bench: Bench, method: Method, seed: int, episodes: Sequence[
     return Examples(np.stack(noting.read)[known], wanted[known].astype(np.float32))
 
 
-@dataclass(frozen=True)
-class OldLessons:
-    """What a corrector had learned from: examples of every step of rollouts, as in its training.
+def old_examples(
+    task: str, target: Policy, corrector: Corrector, recipe: CorrectorRecipe, count: int, before: int
+) -> Examples:
+    """Return examples of every step of rollouts, as in a corrector's training, with the corrector as it is.
 
-    Attributes:
-        rehearsed, held_out: of other episodes each.
+    Args:
+        task: what `make` takes.
+        target: whose plans it corrects.
+        corrector: as it is.
+        recipe: of the corrector.
+        count: of episodes, at each rate of asking.
+        before: number of the first lesson.
     """
-
-    rehearsed: Examples
-    held_out: Examples
-
-    @classmethod
-    def of(
-        cls, task: str, target: Policy, corrector: Corrector, recipe: CorrectorRecipe, episodes: int
-    ) -> OldLessons:
-        """Make them anew, with the corrector as it is."""
-        teacher = Teacher(target, corrector.scales, recipe.samples)
-
-        def taught(count: int, before: int) -> Examples:
-            numbers = [lesson_episodes(count, before + place * count) for place in range(len(rates))]
-            return Examples.joined(
-                [
-                    teacher.lesson(make(task), recipe.seed, some, rate, corrector.correct, 0.0)
-                    for some, rate in zip(numbers, rates, strict=True)
-                ]
+    teacher = Teacher(target, corrector.scales, recipe.samples)
+    return Examples.joined(
+        [
+            teacher.lesson(
+                make(task),
+                recipe.seed,
+                lesson_episodes(count, before + place * count),
+                rate,
+                corrector.correct,
+                0.0,
             )
-
-        rates = recipe.asking_rates
-        return cls(taught(episodes, 0), taught(max(1, episodes // 2), HELD_OUT_EPISODE))
-
-    def error(self, network: CorrectorNetwork) -> float:
-        """Return the error of a corrector on what is held out, root mean square, in action scales."""
-        correction, _ = running(network)(self.held_out.features)
-        return float(np.sqrt(np.mean((self.held_out.wanted - correction) ** 2)))
+            for place, rate in enumerate(recipe.asking_rates)
+        ]
+    )
 
 
-class CorrectorLearner(Learner[Examples]):
+class CorrectorLearner(Learner[CorrectorNetwork, Examples]):
     """Learns from the plans that came back.
 
     Args:
@@ -164,50 +156,44 @@ class CorrectorLearner(Learner[Examples]):
         for name, value in (("explore", how.explore), ("rate", how.rate)):
             if value:
                 raise ValueError(f"{name}: {value}, must be left out where plans are corrected")
-        self._method, self._task, self._recipe = method, task, recipe
-        self._config, self._calibration, self._workers = config, calibration, workers
         policies = PolicyFiles(begin, "onnxruntime").load()
         method.threshold(Bench(task, policies, calibration))  # raises where something is missing
-        self._checkpoint = load_corrector(begin / PLANS / CORRECTOR)
-        self._network: CorrectorNetwork
-        super().__init__(how, load_network(self._checkpoint), Examples)
-        self._old = self._lessons(policies, old_episodes)
-        self.best = self._old.error(self._network)
-
-    def _lessons(self, policies: Policies, episodes: int) -> OldLessons:
         assert policies.plans is not None
         assert policies.corrector is not None
-        return OldLessons.of(self._task, policies.plans, policies.corrector, self._recipe, episodes)
+        self._method, self._recipe = method, recipe
+        self._checkpoint = load_corrector(begin / PLANS / CORRECTOR)
+        super().__init__(task, calibration, how, config, workers, load_network(self._checkpoint), Examples)
+        taught = task, policies.plans, policies.corrector, recipe
+        self._rehearsed = old_examples(*taught, old_episodes, 0)
+        self._held_out = old_examples(*taught, max(1, old_episodes // 2), HELD_OUT_EPISODE)
+        self.best = self._error(self._network)
+
+    def _error(self, network: CorrectorNetwork) -> float:
+        """Return the error of a corrector on what is held out, root mean square, in action scales."""
+        correction, _ = running(network)(self._held_out.features)
+        return float(np.sqrt(np.mean((self._held_out.wanted - correction) ** 2)))
 
     @property
-    def origin(self) -> dict[str, Any]:
+    def begin(self) -> dict[str, Any]:
         """See `Learner`."""
-        config = {name: str(value) for name, value in asdict(self._config).items()}  # one may be infinite
-        corrector = self._checkpoint.digest()
         return {
-            "task": self._task,
-            "corrector": corrector,
-            "lessons": len(self._old.rehearsed),
-            "config": config,
+            "corrector": self._checkpoint.digest(),
+            "lessons": len(self._rehearsed),
             "recipe": asdict(self._recipe),
-            "calibration": calibrated_by(self._calibration),
         }
 
     def write(self, folder: Path, command: str) -> None:
         """See `Learner`."""
-        old, plans = self._checkpoint, folder / PLANS
+        old = self._checkpoint
         acted = old.action_low, old.action_high
         told = {**old.training, "learned": command}
-        save_corrector(plans, CORRECTOR, self._network, old.sizes, old.scales, acted, told)
-        export(load_corrector(plans / CORRECTOR), plans / f"{CORRECTOR}.onnx")
+        save_with_export(folder / PLANS, CORRECTOR, self._network, old.sizes, old.scales, acted, told)
 
     def look(self, files: PolicyFiles) -> dict[str, Any]:
         """See `Learner`."""
         if not self._how.evaluated:
             return {}
-        comparison = Comparison(self._task, files, self._calibration, self._how.seed)
-        name, episodes = self._how.ask, evaluation_episodes(self._how.evaluated)
-        return {name: outcome_figures(play_all(comparison, [name], episodes, self._workers)[name])}
+        return {self._how.ask: self.outcome(files, self._calibration, self._how.ask)}
 
     def learn(self, files: PolicyFiles, number: int) -> dict[str, Any]:
         """See `Learner`."""
@@ -215,7 +201,7 @@ class CorrectorLearner(Learner[Examples]):
         bench = Comparison(self._task, files, self._calibration, seed).bench()
         new = corrected_plans(bench, self._method, seed, self._how.lessons(number))
         kept = self._reservoir.add(new)
-        learned, old = None, self._old.rehearsed
+        learned, old = None, self._rehearsed
         if len(kept):
             learned, _ = learn_on(
                 self._network,
@@ -226,7 +212,6 @@ class CorrectorLearner(Learner[Examples]):
                 Run(seed + number),
                 self._recipe.beta,
             )
-        error, best = self._old.error, self.best
-        self._network, taken = learned_within(self._network, learned, error, config.worse, best)
+        self._network, taken = learned_within(self._network, learned, self._error, config.worse, self.best)
         self.best = taken["held_out"]["best"]
         return {"new": len(new), "corrections": len(kept), **taken}

@@ -9,13 +9,12 @@ from typing import Any
 
 from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.lab.calibration.calibrate import Wanted, calibrate
-from adahi_ros.lab.evaluation.episodes import evaluation_episodes
-from adahi_ros.lab.evaluation.evaluate import Comparison, outcome_figures, play_all
+from adahi_ros.lab.evaluation.evaluate import Comparison
 from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
 from adahi_ros.lab.methods.methods import gated
 from adahi_ros.lab.training.fitting import Run
 from adahi_ros.lab.training.learn import DRAFT, LearningConfig, Lessons, update
-from adahi_ros.lab.training.learn_rounds import Learner, Rounds, calibrated_by
+from adahi_ros.lab.training.learn_rounds import Learner, Rounds
 from adahi_ros.lab.training.policy_corrections import Corrections, corrected_episodes
 from adahi_ros.policies.vqbet.vqbet_checkpoint import load_checkpoint
 from adahi_ros.policies.vqbet.vqbet_export import save_with_export
@@ -25,7 +24,7 @@ from adahi_ros.policies.vqbet.vqbet_torch import load_network
 FIXED, RATED, ALONE = "threshold as it was", "threshold at the rate", "draft alone"
 
 
-class DraftLearner(Learner[Corrections]):
+class DraftLearner(Learner[VQBeT, Corrections]):
     """Learns from the codes that came back.
 
     Args:
@@ -51,25 +50,20 @@ class DraftLearner(Learner[Corrections]):
         config: LearningConfig,
         workers: int = 1,
     ) -> None:
-        self._ask, self._explore = gated(how.ask), gated(how.explore or how.ask)
+        self._explore = gated(how.explore or how.ask)
+        gated(how.ask)  # raises where it does not draft
         self._checkpoint = load_checkpoint(begin / DRAFT)
-        self._network: VQBeT
-        super().__init__(how, load_network(self._checkpoint), Corrections)
-        self._task, self._lessons, self._config = task, lessons, config
-        self._workers = workers
-        self._first = self._present = calibration
+        super().__init__(task, calibration, how, config, workers, load_network(self._checkpoint), Corrections)
+        self._lessons, self._present = lessons, calibration
 
     @property
-    def origin(self) -> dict[str, Any]:
+    def begin(self) -> dict[str, Any]:
         """See `Learner`."""
-        config = {name: str(value) for name, value in asdict(self._config).items()}  # one may be infinite
+        lessons = self._lessons
         return {
-            "task": self._task,
             "draft": self._checkpoint.digest(),
-            "lessons": self._lessons.digest,
-            "fit": asdict(self._lessons.config),
-            "config": config,
-            "calibration": calibrated_by(self._first),
+            "lessons": lessons.digest,
+            "fit": asdict(lessons.config),
         }
 
     def write(self, folder: Path, command: str) -> None:
@@ -81,21 +75,20 @@ class DraftLearner(Learner[Corrections]):
         self._present = self._calibrated(files)
         if not self._how.evaluated:
             return {}
-        looks = {FIXED: (self._first, self._how.ask), ALONE: (self._first, "draft")}
+        looks = {FIXED: (self._calibration, self._how.ask), ALONE: (self._calibration, "draft")}
         if self._how.rate is not None:
             looks[RATED] = self._present, self._how.ask
-        found: dict[str, Any] = {}
-        for name, (calibration, method) in looks.items():
-            comparison = Comparison(self._task, files, calibration, self._how.seed)
-            episodes = evaluation_episodes(self._how.evaluated)
-            outcome = play_all(comparison, [method], episodes, self._workers)[method]
-            threshold = calibration.thresholds.get(gated(method).gate)
-            found[name] = {**outcome_figures(outcome), "threshold": threshold}
-        return found
+        return {
+            name: {
+                **self.outcome(files, calibration, method),
+                "threshold": calibration.thresholds.get(gated(method).gate),
+            }
+            for name, (calibration, method) in looks.items()
+        }
 
     def _calibrated(self, files: PolicyFiles) -> Calibration:
         """Return a calibration of the present draft: to the rate, or with the thresholds that there are."""
-        first, how, rate = self._first, self._how, self._how.rate
+        first, how, rate = self._calibration, self._how, self._how.rate
         if rate is None:
             policies = files.load()
             return replace(first, draft=policies.draft.digest, target=policies.target.digest)

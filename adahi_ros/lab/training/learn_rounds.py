@@ -8,19 +8,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Generic
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from adahi_ros.core.files import parse_json, replacing
 from adahi_ros.gates.parameter_file import Calibration
-from adahi_ros.lab.evaluation.episodes import lesson_episodes
+from adahi_ros.lab.evaluation.episodes import evaluation_episodes, lesson_episodes
+from adahi_ros.lab.evaluation.evaluate import Comparison, outcome_figures, play_all
 from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
-from adahi_ros.lab.training.learn import copy_policies
+from adahi_ros.lab.training.fitting import load_run, save_run
+from adahi_ros.lab.training.learn import LearningConfig, copy_policies
 from adahi_ros.lab.training.reservoir import MOST, R, Reservoir
 from adahi_ros.lab.training.staging import StagedFolder
 
@@ -29,6 +28,7 @@ STATE = "learning.training.safetensors"
 MODEL, KEPT = "model.", "kept."  # what a tensor of it is of
 Figures = dict[str, Any]
 Say = Callable[[str], None]
+N = TypeVar("N", bound=nn.Module)
 
 
 @dataclass(frozen=True)
@@ -74,11 +74,15 @@ class Rounds:
         return lesson_episodes(self.episodes, FIRST_EPISODE + number * self.episodes)
 
 
-class Learner(ABC, Generic[R]):
+class Learner(ABC, Generic[N, R]):
     """What learns on a robot, in a task.
 
     Args:
+        task: what `make` takes.
+        calibration: of the first draft.
         how: it learns in rounds.
+        config: how it learns in a round.
+        workers: processes that run episodes.
         network: that learns.
         kind: of the rows that it learns from.
 
@@ -86,15 +90,38 @@ class Learner(ABC, Generic[R]):
         best: the lowest loss on what is held out, so far; None before any.
     """
 
-    def __init__(self, how: Rounds, network: nn.Module, kind: type[R]) -> None:
-        self._how, self._network, self._kind = how, network, kind
+    def __init__(
+        self,
+        task: str,
+        calibration: Calibration,
+        how: Rounds,
+        config: LearningConfig,
+        workers: int,
+        network: N,
+        kind: type[R],
+    ) -> None:
+        self._task, self._calibration, self._how, self._config = task, calibration, how, config
+        self._workers, self._network, self._kind = workers, network, kind
         self._reservoir: Reservoir[R] = Reservoir(how.most, how.seed)
         self.best: float | None = None
 
     @property
-    @abstractmethod
     def origin(self) -> Figures:
         """All that decides what becomes of it, as JSON has it."""
+        calibration = {name: value for name, value in vars(self._calibration).items() if name != "figures"}
+        config = {name: str(value) for name, value in asdict(self._config).items()}  # one may be infinite
+        return {"task": self._task, "config": config, "calibration": calibration, **self.begin}
+
+    @property
+    @abstractmethod
+    def begin(self) -> Figures:
+        """The network that it begins with, and what that had learned from, as JSON has it."""
+
+    def outcome(self, files: PolicyFiles, calibration: Calibration, method: str) -> Figures:
+        """Return figures of the episodes that show how good it is."""
+        comparison = Comparison(self._task, files, calibration, self._how.seed)
+        episodes = evaluation_episodes(self._how.evaluated)
+        return {**outcome_figures(play_all(comparison, [method], episodes, self._workers)[method])}
 
     @abstractmethod
     def write(self, folder: Path, command: str) -> None:
@@ -129,7 +156,7 @@ class Learner(ABC, Generic[R]):
 
 
 def learn_in_rounds(
-    learner: Learner[Any],
+    learner: Learner[Any, Any],
     begin: Path,
     out: Path,
     how: Rounds,
@@ -158,7 +185,8 @@ def learn_in_rounds(
     figures: list[Figures] = []
     state = staged.folder / STATE
     if state.is_file():
-        figures = _resumed(state, learner, recipe)
+        tensors, figures = load_run(state, recipe)
+        learner.restore(tensors, figures[-1])
         say(f"goes on after round {len(figures) - 1}")
     files = PolicyFiles(staged.folder, "onnxruntime")
     for number in range(len(figures), how.rounds + 1):
@@ -167,17 +195,10 @@ def learn_in_rounds(
         if number < how.rounds:
             found["update"] = learner.learn(files, number)
         figures.append(found)
-        meta = json.dumps({"recipe": recipe, "figures": figures})
-        with replacing(state) as partial:
-            save_file(learner.state(), partial, metadata={"adahi": meta})
+        save_run(state, learner.state(), recipe, figures)
         say(line_of(found))
     staged.finish()
     return {**recipe, "rounds": figures}
-
-
-def calibrated_by(calibration: Calibration) -> Figures:
-    """Return what of a calibration decides what a robot does, and of which policies it is, as JSON has it."""
-    return {name: value for name, value in vars(calibration).items() if name != "figures"}
 
 
 def line_of(found: Figures) -> str:
@@ -189,19 +210,3 @@ def line_of(found: Figures) -> str:
         told = found["update"]
         parts.append(f"{told['new']} replies, {told['why'] or 'learned'}")
     return "; ".join(parts)
-
-
-def _resumed(path: Path, learner: Learner[Any], recipe: Figures) -> list[Figures]:
-    """Go on from a saved state; return the figures of the rounds that were."""
-    try:
-        with safe_open(path, framework="pt") as file:
-            meta = parse_json((file.metadata() or {})["adahi"])
-            tensors: dict[str, torch.Tensor] = {name: file.get_tensor(name) for name in file.keys()}
-        figures, made_by = list(meta["figures"]), meta["recipe"]
-        if made_by == recipe:
-            learner.restore(tensors, figures[-1])
-    except (SafetensorError, OSError, KeyError, IndexError, TypeError, ValueError, RuntimeError) as error:
-        raise ValueError(f"{path}: not a saved run ({error}); delete it to start anew") from None
-    if made_by != recipe:
-        raise ValueError(f"{path}: from a run with other settings; delete it to start anew")
-    return figures

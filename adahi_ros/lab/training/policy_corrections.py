@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from adahi_ros.core.signature import Signature
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.lab.evaluation.evaluate import Outcome
 from adahi_ros.lab.evaluation.loaded_policies import Bench
@@ -99,40 +98,15 @@ class Corrections(Rows):
         )
 
 
-def corrections_of(
-    log: Log, observations: np.ndarray, goals: np.ndarray, signature: Signature
-) -> Corrections:
-    """Return the corrections of E episodes of a method that drafts and waits for replies.
-
-    Args:
-        log: of the episodes.
-        observations: (T, E, O).
-        goals: (E, G).
-        signature: of the draft.
-    """
-    steps = log.active.sum(axis=0)
-
-    def by_episode(values: np.ndarray) -> np.ndarray:
-        return np.concatenate([values[:count, number] for number, count in enumerate(steps)])
-
-    told = goals[:, : signature.goal_dim]
-    run = Trajectories("", by_episode(observations), by_episode(log.action), told, np.cumsum(steps))
-    answered = by_episode(log.transmitted)
-    refused = answered & by_episode(log.refused)
-    return Corrections.of_steps(
-        run,
-        answered & ~refused,
-        by_episode(log.draft_action),
-        by_episode(log.accepted),
-        signature.history,
-        {"refused": int(refused.sum())} if refused.any() else {},
-    )
+def by_episode(log: Log, values: np.ndarray) -> np.ndarray:
+    """Return values (T, E, ...) of the active steps, one episode after the other."""
+    return np.concatenate([values[:count, number] for number, count in enumerate(log.active.sum(axis=0))])
 
 
-def corrected_episodes(
+def recorded_episodes(
     bench: Bench, method: Method, seed: int, episodes: Sequence[int]
-) -> tuple[Corrections, Outcome]:
-    """Run episodes of a task with a method that drafts; return its corrections, and what became of them."""
+) -> tuple[Trajectories, Outcome]:
+    """Run episodes of a task with a method; return all that was observed and executed, and the outcome."""
     world = make(bench.task)
     world.reset(seed, list(episodes))  # as the rollout does again: what is observed first
     observations = [np.asarray(world.observation, dtype=np.float32)]
@@ -141,6 +115,30 @@ def corrected_episodes(
         observations.append(np.asarray(world.observation, dtype=np.float32))
 
     log = method.run(bench, world, seed, episodes, on_step)
-    signature = bench.policies.draft.signature
-    found = corrections_of(log, np.stack(observations[:-1]), np.asarray(world.goal, np.float32), signature)
-    return found, Outcome(log, world.success, world.completed, world.fulfilled)
+    recorded = Trajectories(
+        world.spec.name,
+        by_episode(log, np.stack(observations[:-1])),
+        by_episode(log, log.action).astype(np.float32),
+        np.asarray(world.goal, dtype=np.float32),
+        np.cumsum(log.active.sum(axis=0)),
+    )
+    return recorded, Outcome(log, world.success, world.completed, world.fulfilled)
+
+
+def corrected_episodes(
+    bench: Bench, method: Method, seed: int, episodes: Sequence[int]
+) -> tuple[Corrections, Outcome]:
+    """Run episodes with a method that drafts and waits for replies; return its corrections, and outcome."""
+    run, outcome = recorded_episodes(bench, method, seed, episodes)
+    signature, log = bench.policies.draft.signature, outcome.log
+    answered = by_episode(log, log.transmitted)
+    refused = answered & by_episode(log, log.refused)
+    corrections = Corrections.of_steps(
+        replace(run, goals=run.goals[:, : signature.goal_dim]),
+        answered & ~refused,
+        by_episode(log, log.draft_action),
+        by_episode(log, log.accepted),
+        signature.history,
+        {"refused": int(refused.sum())} if refused.any() else {},
+    )
+    return corrections, outcome

@@ -8,8 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.lab.calibration.target_plans import plan_recorded
 from adahi_ros.lab.evaluation.episodes import lesson_episodes
@@ -17,9 +15,9 @@ from adahi_ros.lab.evaluation.loaded_policies import Bench
 from adahi_ros.lab.methods.actors import target_of
 from adahi_ros.lab.methods.methods import METHODS
 from adahi_ros.lab.tasks import goal_is_for_target, make
-from adahi_ros.lab.tasks.task_interface import Task
 from adahi_ros.lab.training.fitting import Run
-from adahi_ros.lab.training.policy_recipe import CORRECTOR, CorrectorRecipe
+from adahi_ros.lab.training.policy_corrections import recorded_episodes
+from adahi_ros.lab.training.recipes import CORRECTOR, CorrectorRecipe
 from adahi_ros.lab.training.train_corrector import train_on_recordings
 from adahi_ros.policies.corrector.corrector import Corrector
 from adahi_ros.policies.corrector.corrector_checkpoint import load_corrector
@@ -28,62 +26,10 @@ FIRST_EPISODE = 800_000  # of the recordings: those before are for the lessons o
 STEPS = 8  # from one request to the next, of the blind plans that are recorded
 
 
-class RecordedTask:
-    """A task, and what was observed and done in it. Implements `adahi_ros.lab.evaluation.rollout.World`.
-
-    Args:
-        task: is recorded.
-    """
-
-    def __init__(self, task: Task) -> None:
-        self._task = task
-        self._steps: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
-
-    @property
-    def observation(self) -> np.ndarray:
-        """See `World`."""
-        return self._task.observation
-
-    @property
-    def goal(self) -> np.ndarray:
-        """See `World`."""
-        return self._task.goal
-
-    @property
-    def done(self) -> np.ndarray:
-        """See `World`."""
-        return self._task.done
-
-    def reset(self, seed: int, episodes: Sequence[int]) -> None:
-        """See `World`."""
-        self._task.reset(seed, episodes)
-        self._steps.clear()
-
-    def step(self, action: np.ndarray) -> None:
-        """See `World`."""
-        self._steps.append((~self._task.done, self._task.observation, action.astype(np.float32)))
-        self._task.step(action)
-
-    def recorded(self) -> Trajectories:
-        """Return all episodes, those that failed too."""
-        active, observations, actions = (
-            np.stack(column, axis=1) for column in zip(*self._steps, strict=True)
-        )
-        return Trajectories(
-            task=self._task.spec.name,
-            observations=observations[active],
-            actions=actions[active],
-            goals=self._task.goal.astype(np.float32),
-            ends=np.cumsum(active.sum(axis=1)),
-        )
-
-
-def recording_of(task: str, bench: Bench, seed: int, episodes: int) -> Trajectories:
+def recording_of(bench: Bench, seed: int, episodes: int) -> Trajectories:
     """Return episodes of blind plans: what a robot has that has never been corrected."""
-    world = RecordedTask(make(task))
     numbers = lesson_episodes(episodes, FIRST_EPISODE)
-    METHODS[f"plan_{STEPS}"].run(bench, world, seed, numbers)
-    return world.recorded()
+    return recorded_episodes(bench, METHODS[f"plan_{STEPS}"], seed, numbers)[0]
 
 
 def compare_correctors(
@@ -115,7 +61,7 @@ def compare_correctors(
         `of_simulation`.
     """
     target = target_of(bench.policies, CORRECTOR)
-    data = recording_of(task, bench, seed, recorded)
+    data = recording_of(bench, seed, recorded)
     on_done("recorded")
     told = not goal_is_for_target(task)
     planned = plan_recorded(target, data, recipe.samples, recipe.seed)

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from rich.progress import Progress
@@ -20,28 +20,38 @@ from adahi_ros.lab.tasks import make
 from adahi_ros.lab.tasks.demonstrations import collect_parallel, told_to_robots
 from adahi_ros.lab.training.fitting import FitConfig, Run
 from adahi_ros.lab.training.flow_training import train_flow
-from adahi_ros.lab.training.policy_recipe import TARGET, CorrectorRecipe, Recipe
+from adahi_ros.lab.training.recipes import (
+    TARGET,
+    VQBET,
+    CorrectorRecipe,
+    DemonstrationRecipe,
+    F,
+    ModelRecipe,
+    NetworkRecipe,
+    Recipe,
+)
 from adahi_ros.lab.training.staging import STATES, StagedFolder
 from adahi_ros.lab.training.train_corrector import train_in_simulation
-from adahi_ros.lab.training.training_recipe import VQBET, DemonstrationRecipe, F, ModelRecipe
 from adahi_ros.lab.training.vqbet_training import train_policy, train_tokenizer
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.flow.flow_checkpoint import load_flow
-from adahi_ros.policies.flow.flow_network import FlowNetwork
 from adahi_ros.policies.flow.flow_torch import save_flow
 from adahi_ros.policies.interface import Policy
 from adahi_ros.policies.networks.onnx_export import export
 from adahi_ros.policies.vqbet.tokenizer import ActionTokenizer
 from adahi_ros.policies.vqbet.vqbet_checkpoint import load_decoder, load_tokenizer, save_tokenizer
 from adahi_ros.policies.vqbet.vqbet_export import save_with_export
-from adahi_ros.policies.vqbet.vqbet_network import VQBeT
 from adahi_ros.policies.vqbet.vqbet_sizes import TokenizerConfig
 
 THREADS = 1  # for networks this small, sharing out the work costs more than the work
 LAST_LOSSES = 100  # the reported loss is their mean
 
 
-Write = Callable[[Path], None]
+TOKENIZER = "tokenizer"
+
+N = TypeVar("N", bound=nn.Module)
+P = TypeVar("P", bound=NetworkRecipe[Any])
+Write = Callable[[Path], object]
 
 
 @dataclass(frozen=True)
@@ -83,31 +93,47 @@ class _Workshop:
         self.models: dict[str, dict[str, Any]] = {}
         self._bar = bar
 
-    def run(self, name: str, recipe: ModelRecipe[F]) -> tuple[Run, float]:
+    def run(self, name: str, recipe: NetworkRecipe[F]) -> Run:
+        """Return a run with a bar, and a state to resume from."""
         job = self._bar.add_task(name, total=recipe.fit.steps, note="")
 
         def on_step(step: int, loss: float) -> None:
             self._bar.update(job, completed=step, note=f"loss {loss:.4g}")
 
-        return Run(recipe.seed, self._state(name), on_step=on_step), time.monotonic()
+        self._started = time.monotonic()
+        return Run(recipe.seed, self._state(name), on_step=on_step)
 
-    def staged(
-        self, name: str, run: Run, steps: int, write: Callable[[Path, nn.Module, dict[str, Any]], None]
-    ) -> Run:
-        """Return a run that is looked at on its way, if anybody wants to look.
+    def make(
+        self,
+        name: str,
+        recipe: NetworkRecipe[F],
+        train: Callable[[Run], tuple[N, list[float]]],
+        write: Callable[[Path, N, dict[str, object]], object],
+    ) -> N:
+        """Train a network and write it; return it.
 
         Args:
             name: of the model.
-            run: of so many steps.
-            steps: in all.
-            write: told where, the module, and what the checkpoint is to say of its training.
+            recipe: of it.
+            train: trains it.
+            write: takes a folder, the network, and what the checkpoint is to say of its training.
         """
+        run = self.run(name, recipe)
+        network, losses = train(self._staged(name, run, recipe.fit.steps, write))
+        count = sum(weight.numel() for weight in network.parameters())
+        write(self._folder, network, self.finished(name, recipe, losses, count))
+        return network
+
+    def _staged(
+        self, name: str, run: Run, steps: int, write: Callable[[Path, N, dict[str, object]], object]
+    ) -> Run:
+        """Return a run of so many steps that is looked at on its way, where stages are given."""
         stages = self.stages
-        if stages is None:
+        if stages is None or name == TOKENIZER:
             return run
         every = math.ceil(steps / stages.count)
 
-        def on_save(done: int, module: nn.Module) -> None:
+        def on_save(done: int, module: Any) -> None:
             note = {"command": self.command, "seed": run.seed, "steps": done}
             stages.on_stage(name, math.ceil(done / every), lambda folder: write(folder, module, note))
 
@@ -125,29 +151,26 @@ class _Workshop:
         if path.is_file():
             return Trajectories.load(path)
         job = self._bar.add_task("demonstrations", total=recipe.episodes, note="")
-        recorded = collect_parallel(
-            task,
-            recipe.episodes,
-            recipe.seed,
-            recipe.action_noise,
-            workers,
-            lambda done, episodes: self._bar.update(job, completed=done),
-        )
-        recorded.trajectories.save(path)
-        return recorded.trajectories
+        how = recipe.episodes, recipe.seed, recipe.action_noise, workers
+        data = collect_parallel(
+            task, *how, lambda done, _: self._bar.update(job, completed=done)
+        ).trajectories
+        data.save(path)
+        return data
 
     def _state(self, name: str) -> Path:
         return self._folder / STATES.replace("*", name)
 
     def finished(
-        self, name: str, recipe: ModelRecipe[F], losses: list[float], parameters: int, started: float
+        self, name: str, recipe: NetworkRecipe[F], losses: list[float], parameters: int
     ) -> dict[str, Any]:
+        """Note what was trained last; return what its checkpoint says of the training."""
         last = losses[-LAST_LOSSES:]
         self.losses[name] = losses
         self.models[name] = {
             "parameters": parameters,
             "loss": sum(last) / len(last),
-            "seconds": round(time.monotonic() - started, 1),
+            "seconds": round(time.monotonic() - self._started, 1),
         }
         return {
             "command": self.command,
@@ -212,22 +235,21 @@ def train_recipe(
     if data is None:
         data = shop.demonstrations(task, recipe.demonstrations, workers)
 
-    def seeded(model: ModelRecipe[F]) -> ModelRecipe[F]:
+    def seeded(model: P) -> P:
         return model if seed is None else replace(model, seed=seed)
 
     told = told_to_robots(data, task)
     if codes and tokenizer is None:
         assert recipe.tokenizer is not None
-        tokenizer = _train_tokenizer(shop, out, data, seeded(recipe.tokenizer))
+        tokenizer = _train_tokenizer(shop, data, seeded(recipe.tokenizer))
     for name in wanted:
         shown = data if name == TARGET else told
         model = seeded(recipe.policies[name])
-        _train_policy(shop, out, name, shown, tokenizer, recipe.window_length, model)
+        _train_policy(shop, name, shown, tokenizer, recipe.window_length, model)
     for name, how in taught.items():
         where = out if TARGET in wanted else staged.out
         target = load_policy(where / TARGET, "onnxruntime")
-        pupil = how if seed is None else replace(how, seed=seed)
-        _train_pupil(shop, out, name, task, target, told, pupil)
+        _train_pupil(shop, out, name, task, target, told, seeded(how))
     figures: dict[str, Any] = {"task": data.task, "models": shop.models}
     if codes:
         figures["fingerprint"] = load_decoder(out).fingerprint
@@ -235,20 +257,15 @@ def train_recipe(
     return Trained(figures, shop.losses)
 
 
-def _train_tokenizer(
-    shop: _Workshop, out: Path, data: Trajectories, model: ModelRecipe[FitConfig]
-) -> ActionTokenizer:
-    run, started = shop.run("tokenizer", model)
+def _train_tokenizer(shop: _Workshop, data: Trajectories, model: NetworkRecipe[FitConfig]) -> ActionTokenizer:
     config = TokenizerConfig(action_dim=data.actions.shape[1], **model.size)
-    tokenizer, losses = train_tokenizer(data, config, model.fit, run)
-    count = sum(weight.numel() for weight in tokenizer.parameters())
-    save_tokenizer(out, tokenizer, shop.finished("tokenizer", model, losses, count, started))
-    return tokenizer
+    return shop.make(
+        TOKENIZER, model, lambda run: train_tokenizer(data, config, model.fit, run), save_tokenizer
+    )
 
 
 def _train_policy(
     shop: _Workshop,
-    out: Path,
     name: str,
     data: Trajectories,
     tokenizer: ActionTokenizer | None,
@@ -257,23 +274,21 @@ def _train_policy(
 ) -> None:
     """Train a policy of codes where the recipe says so, else one of a flow."""
 
-    def write(folder: Path, policy: Any, note: dict[str, Any]) -> None:
+    def train(run: Run) -> tuple[Any, list[float]]:
+        how = window_length, model.size, model.fit, run
+        if model.kind != VQBET:
+            return train_flow(data, *how)
+        assert tokenizer is not None
+        return train_policy(data, tokenizer, *how)
+
+    def write(folder: Path, policy: Any, note: dict[str, object]) -> None:
         if model.kind == VQBET:
             save_with_export(folder, name, policy, note)
         else:
             save_flow(folder, name, policy, note)
             export(load_flow(folder / name), folder / f"{name}.onnx")
 
-    run, started = shop.run(name, model)
-    run = shop.staged(name, run, model.fit.steps, write)
-    how = window_length, model.size, model.fit, run
-    policy: VQBeT | FlowNetwork
-    if model.kind == VQBET:
-        assert tokenizer is not None
-        policy, losses = train_policy(data, tokenizer, *how)
-    else:
-        policy, losses = train_flow(data, *how)
-    write(out, policy, shop.finished(name, model, losses, policy.parameters_count, started))
+    shop.make(name, model, train, write)
 
 
 def _train_pupil(
@@ -287,11 +302,10 @@ def _train_pupil(
 ) -> None:
     episodes = recipe.rounds * len(recipe.asking_rates) * recipe.episodes
     on_episodes = shop.count("rollouts", episodes)
-    seed_of = ModelRecipe(recipe.seed, recipe.size, recipe.fit)
-    run, started = shop.run(name, seed_of)
+    run = shop.run(name, recipe)
 
-    def note(losses: list[float], parameters: int) -> dict[str, Any]:
-        return shop.finished(name, seed_of, losses, parameters, started)
+    def note(losses: list[float], parameters: int) -> dict[str, object]:
+        return shop.finished(name, recipe, losses, parameters)
 
     def write(folder: Path) -> None:
         for path in out.glob(f"{name}.*"):

@@ -25,9 +25,8 @@ import yaml
 from adahi_ros.core.randomness import step_uniforms
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.lab.training.fitting import Run
-from adahi_ros.lab.training.policy_recipe import TARGET
+from adahi_ros.lab.training.recipes import TARGET, ModelRecipe
 from adahi_ros.lab.training.staging import StagedFolder
-from adahi_ros.lab.training.training_recipe import ModelRecipe
 from adahi_ros.lab.training.vqbet_training import CodeFitConfig, train_policy
 from adahi_ros.policies.committee import CommitteeRules
 from adahi_ros.policies.networks.step_dataset import action_chunks, step_goals, window_indices

@@ -18,22 +18,17 @@ from adahi_ros.lab.tasks import make
 from adahi_ros.lab.training.corrector_data import Examples, Teacher, recorded_examples
 from adahi_ros.lab.training.corrector_training import (
     running,
-    save_corrector,
+    save_with_export,
     scales_of,
     train_corrector,
 )
 from adahi_ros.lab.training.fitting import Run
-from adahi_ros.lab.training.policy_recipe import CORRECTOR, DISTILLED, CorrectorRecipe
+from adahi_ros.lab.training.recipes import CORRECTOR, DISTILLED, CorrectorRecipe
 from adahi_ros.policies.corrector.corrector import Corrector
-from adahi_ros.policies.corrector.corrector_checkpoint import (
-    CorrectorCheckpoint,
-    CorrectorConfig,
-    load_corrector,
-)
+from adahi_ros.policies.corrector.corrector_checkpoint import CorrectorConfig
 from adahi_ros.policies.corrector.corrector_features import FeatureScales, PlanView, features
 from adahi_ros.policies.corrector.corrector_network import CorrectorNetwork, weights_count
 from adahi_ros.policies.interface import Policy
-from adahi_ros.policies.networks.onnx_export import export
 
 HELD_OUT = 0.2  # of recorded episodes
 DRAFT = "draft"
@@ -95,7 +90,7 @@ def train_in_simulation(
             examples.features, examples.wanted, config.hidden, recipe.fit, fitting, recipe.beta
         )
         training = note(losses, weights_count(network)) if last else {}
-        corrector = Corrector(_save(folder, network, config, scales, acted, training, name))
+        corrector = Corrector(save_with_export(folder, name, network, config, scales, acted, training))
         on_round(round_number + 1)
     return losses
 
@@ -192,7 +187,7 @@ def train_on_recordings(
         },
     }
     training = {**note, "seed": run.seed, "parameters": weights_count(network), **figures}
-    _save(folder, network, config, scales, planned.action_range, training, name)
+    save_with_export(folder, name, network, config, scales, planned.action_range, training)
     return TrainedOnRecordings(losses, figures)
 
 
@@ -259,19 +254,3 @@ def _config(recipe: CorrectorRecipe, scales: FeatureScales, horizon: int) -> Cor
         horizon=horizon,
         **recipe.size,
     )
-
-
-def _save(
-    folder: Path,
-    network: CorrectorNetwork,
-    config: CorrectorConfig,
-    scales: FeatureScales,
-    action_range: tuple[np.ndarray, np.ndarray],
-    training: dict[str, Any],
-    name: str,
-) -> CorrectorCheckpoint:
-    """Write a corrector that may do what is in a range, and its export."""
-    save_corrector(folder, name, network, config, scales, action_range, training)
-    checkpoint = load_corrector(folder / name)
-    export(checkpoint, folder / f"{name}.onnx")
-    return checkpoint

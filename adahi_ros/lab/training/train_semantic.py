@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.stats import rankdata
+from scipy.stats import mannwhitneyu
 
 from adahi_ros.acceptance.semantic import SemanticHead, signs
 from adahi_ros.acceptance.speculative import Speculative
@@ -25,7 +25,7 @@ from adahi_ros.core.randomness import EpisodeStreams
 from adahi_ros.core.signature import GOAL, OBSERVATION
 from adahi_ros.gates.plans import distance
 from adahi_ros.lab.evaluation.episodes import lesson_episodes
-from adahi_ros.lab.evaluation.loaded_policies import Policies, PolicyFiles
+from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
 from adahi_ros.lab.evaluation.rollout import World, for_target
 from adahi_ros.lab.parallel import Job, run_jobs
 from adahi_ros.lab.tasks import make
@@ -95,12 +95,13 @@ def _told(world: World) -> dict[str, np.ndarray]:
 
 
 def mismatches_of(
-    task: str, policies: Policies, temperature: float, seed: int, episodes: Sequence[int]
+    task: str, files: PolicyFiles, temperature: float, seed: int, episodes: Sequence[int]
 ) -> tuple[Mismatches, np.ndarray]:
     """Return mismatches of episodes, as differences of what is observed not yet in any unit, and all of that.
 
     The `kept` and `redrawn` of what is returned are (M, O); beside it is what was observed, (S, O).
     """
+    policies = files.load()
     draft, target, rule = policies.draft, policies.target, Speculative()
     world = make(task)
     world.reset(seed, list(episodes))
@@ -138,12 +139,6 @@ def mismatches_of(
     return Mismatches(*columns), np.concatenate(observed)
 
 
-def _part(
-    task: str, files: PolicyFiles, temperature: float, seed: int, episodes: Sequence[int]
-) -> tuple[Mismatches, np.ndarray]:
-    return mismatches_of(task, files.load(), temperature, seed, episodes)
-
-
 def lessons(
     task: str, files: PolicyFiles, temperature: float, seed: int, episodes: int, workers: int
 ) -> Mismatches:
@@ -157,7 +152,7 @@ def lessons(
     numbers = lesson_episodes(episodes, FIRST_EPISODE)
     parts = [numbers[start : start + BATCH] for start in range(0, len(numbers), BATCH)]
     jobs: list[Job[tuple[Mismatches, np.ndarray]]] = [
-        (_part, (task, files, temperature, seed, part)) for part in parts
+        (mismatches_of, (task, files, temperature, seed, part)) for part in parts
     ]
     told = run_jobs(jobs, workers)
     scale = np.concatenate([observed for _, observed in told]).std(axis=0)
@@ -200,10 +195,9 @@ def train_semantic_head(data: Mismatches) -> tuple[SemanticHead, dict[str, float
 
 def ranked_right(score: np.ndarray, truth: np.ndarray) -> float:
     """Return how often what is true scores above what is not (the area under ROC); NaN of one kind."""
-    ranks, true = rankdata(score), int(truth.sum())
-    if true in (0, len(truth)):
+    if truth.all() or not truth.any():
         return float("nan")
-    return float((ranks[truth].sum() - true * (true + 1) / 2) / (true * (len(truth) - true)))
+    return float(mannwhitneyu(score[truth], score[~truth]).statistic / (truth.sum() * (~truth).sum()))
 
 
 def _logistic(inputs: np.ndarray, labels: np.ndarray) -> np.ndarray:

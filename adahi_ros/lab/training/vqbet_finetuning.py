@@ -9,15 +9,14 @@ and after.
 
 from __future__ import annotations
 
-import copy
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from adahi_ros.lab.training.fitting import Run, digest_of, fit
+from adahi_ros.lab.training.fitting import Run, digest_of, fit_further
 from adahi_ros.lab.training.vqbet_training import CodeFitConfig, Demonstrated, windows_loss
 from adahi_ros.policies.vqbet.tokenizer import ActionTokenizer
 from adahi_ros.policies.vqbet.vqbet_network import VQBeT
@@ -110,32 +109,21 @@ def fine_tune(
         keeping: what keeps it from forgetting.
         run: seed, saved state and progress.
     """
-    learned = copy.deepcopy(model).requires_grad_(True)
     table = torch.from_numpy(tokenizer.freeze().table)
-
-    def loss_of(batch: Tensor) -> Tensor:
-        # One draw of a pair: old and new each get a batch of its own.
-        shown = old.at(batch % len(old))
-        loss = torch.zeros(())
-        if keeping.rehearsal > 0.0:
-            loss = loss + keeping.rehearsal * windows_loss(learned, *shown, table, config)
-        if keeping.rehearsal < 1.0:
-            taught = new.at(batch // len(old))
-            loss = loss + (1.0 - keeping.rehearsal) * windows_loss(learned, *taught, table, config)
-        if keeping.pull > 0.0:
-            loss = loss + keeping.pull * _divergence(model, learned, shown[0], shown[1])
-        return loss
-
+    terms = [
+        (keeping.rehearsal, lambda now, rows, _: windows_loss(now, *old.at(rows), table, config)),
+        (1.0 - keeping.rehearsal, lambda now, _, rows: windows_loss(now, *new.at(rows), table, config)),
+        (keeping.pull, lambda now, rows, _: _divergence(model, now, *old.at(rows)[:2])),
+    ]
     recipe = {
-        "keeping": asdict(keeping),
+        "keeping": {"rehearsal": keeping.rehearsal, "pull": keeping.pull},
         "data": digest_of(
             *(old.observations, old.goals, old.chunks, new.windows, new.goals, new.chunks),
             *model.state_dict().values(),
             *tokenizer.state_dict().values(),
         ),
     }
-    losses = fit(learned, loss_of, len(old) * len(new), config, run, recipe)
-    return learned.requires_grad_(False), losses
+    return fit_further(model, len(old), len(new), terms, config, run, recipe)
 
 
 def _divergence(before: VQBeT, now: VQBeT, windows: Tensor, goals: Tensor) -> Tensor:

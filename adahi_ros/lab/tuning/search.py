@@ -16,9 +16,8 @@ from typing import Any
 
 import numpy as np
 import optuna
-from optuna.distributions import BaseDistribution
 from optuna.exceptions import UpdateFinishedTrialError
-from optuna.samplers import BaseSampler, TPESampler
+from optuna.samplers import TPESampler
 from optuna.storages import RDBStorage, RetryHeartbeatStaleTrialCallback, fail_stale_trials
 from optuna.study import Study
 from optuna.trial import FrozenTrial, Trial, TrialState
@@ -136,7 +135,7 @@ def _again(trial: FrozenTrial) -> bool:
     return retried or SURPLUS in trial.user_attrs
 
 
-class AddressedSampler(BaseSampler):
+class AddressedSampler(TPESampler):
     """Optuna's tree-structured Parzen estimator (Bergstra et al., 2011), with draws of each trial's own.
 
     Args:
@@ -145,29 +144,14 @@ class AddressedSampler(BaseSampler):
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
-        self._drawing = TPESampler(seed=seed)
+        super().__init__(seed=seed)
 
     def before_trial(self, study: Study, trial: FrozenTrial) -> None:
-        """See `BaseSampler`."""
+        """See `BaseSampler`: begins again with the draws of this trial."""
         number = number_of(study.get_trials(deepcopy=False), trial.number)
         drawn = int(np.random.SeedSequence((self._seed, number)).generate_state(1)[0])
-        self._drawing = TPESampler(seed=drawn, n_startup_trials=STARTUP)
-
-    def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
-        """See `BaseSampler`."""
-        return self._drawing.infer_relative_search_space(study, trial)
-
-    def sample_relative(
-        self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
-    ) -> dict[str, Any]:
-        """See `BaseSampler`."""
-        return self._drawing.sample_relative(study, trial, search_space)
-
-    def sample_independent(
-        self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
-    ) -> Any:
-        """See `BaseSampler`."""
-        return self._drawing.sample_independent(study, trial, param_name, param_distribution)
+        super().__init__(seed=drawn, n_startup_trials=STARTUP)
+        super().before_trial(study, trial)
 
 
 def work(plan: Plan, say: Callable[[str], None] = print) -> None:

@@ -14,11 +14,10 @@ from pydantic import BeforeValidator, Field
 
 from adahi_ros.core.assets import asset, shipped
 from adahi_ros.core.schema import LARGEST, Listed, Schema, checked, must, one_of, within
-from adahi_ros.core.yaml_files import read_yaml
+from adahi_ros.core.yaml_files import faults_of, read_yaml
 from adahi_ros.lab.evaluation.loaded_policies import PLANS
 from adahi_ros.lab.methods.methods import METHODS, gates_of_methods, parse_methods
-from adahi_ros.lab.training.policy_recipe import Recipe, recipe_of
-from adahi_ros.lab.training.training_recipe import Positive
+from adahi_ros.lab.training.recipes import Positive, Recipe, recipe_of
 
 Value = int | float | str
 SCALES = ("linear", "log")
@@ -32,10 +31,6 @@ def _is_number(value: Any) -> bool:
 
 
 Number = Annotated[Any, must("be a number, such as 1.0e-3", _is_number)]  # 1e-3 is a string in YAML 1.1
-
-
-class SpaceError(ValueError):
-    """A space that cannot be searched; the message names file, field, value and what was allowed."""
 
 
 @dataclass(frozen=True)
@@ -195,14 +190,12 @@ def load_space(path: Path, task: str) -> Space:
         task: its spec's name, whose recipe is taken unless the file names another.
 
     Raises:
-        SpaceError: something in it is missing, unknown, of the wrong type or out of range, or the recipe that
-            it names cannot be followed at an end of a range.
+        ValueError: something in it is missing, unknown, of the wrong type or out of range, or the recipe that
+            it names cannot be followed at an end of a range; names file and field.
         FileNotFoundError: no such file, or no such recipe.
     """
-    try:
+    with faults_of(path):
         return _space(read_yaml(path), path.parent, task)
-    except ValueError as error:
-        raise SpaceError(f"{path}: {error}") from None
 
 
 def _space(values: Any, folder: Path, task: str) -> Space:

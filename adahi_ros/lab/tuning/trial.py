@@ -17,7 +17,7 @@ from typing import Any
 from optuna import TrialPruned
 from optuna.exceptions import ExperimentalWarning
 from optuna.storages import RetryHeartbeatStaleTrialCallback
-from optuna.trial import Trial
+from optuna.trial import BaseTrial, Trial
 from rich.progress import Progress
 
 from adahi_ros.core.files import save_json
@@ -29,7 +29,7 @@ from adahi_ros.lab.evaluation.loaded_policies import PLANS, Policies, PolicyFile
 from adahi_ros.lab.figures import Figures
 from adahi_ros.lab.methods.methods import METHODS
 from adahi_ros.lab.tasks.demonstrations import collect_parallel
-from adahi_ros.lab.training.policy_recipe import Recipe
+from adahi_ros.lab.training.recipes import Recipe
 from adahi_ros.lab.training.staging import STATES
 from adahi_ros.lab.training.train import Stages, Write, train_recipe
 from adahi_ros.lab.tuning.search_space import Choices, Range, Space, Value, Varied
@@ -112,12 +112,7 @@ class Setting:
         )
 
 
-def rounded(value: float | None) -> float | None:
-    """Return a number with as many digits as a method's name has; None for none."""
-    return None if value is None else float(f"{value:.{DIGITS}g}")
-
-
-def suggested(trial: Trial, space: Space) -> Setting:
+def suggested(trial: BaseTrial, space: Space) -> Setting:
     """Return what a trial is to try."""
 
     def value(name: str, varied: Varied) -> Any:
@@ -130,7 +125,7 @@ def suggested(trial: Trial, space: Space) -> Setting:
         return trial.suggest_float(name, varied.low, varied.high, log=varied.log)
 
     def number(name: str, varied: Range | None) -> float | None:
-        return None if varied is None else rounded(value(name, varied))
+        return None if varied is None else float(f"{value(name, varied):.{DIGITS}g}")
 
     values = {path: value(path, varied) for path, varied in space.vary.items()}
     method = trial.suggest_categorical("method", tuple(space.methods))

@@ -8,26 +8,21 @@ from dataclasses import asdict
 from typing import Any
 
 import yaml
+from optuna.trial import FixedTrial
 
 from adahi_ros.core.files import replacing
 from adahi_ros.lab.calibration.calibrate import node_parameters
 from adahi_ros.lab.evaluation.loaded_policies import Bench, PolicyFiles
 from adahi_ros.lab.methods.methods import METHODS
 from adahi_ros.lab.tuning.search import Row, efficient
-from adahi_ros.lab.tuning.trial import CHECKPOINTS, COSTS, TRAINED, Ground, Setting, rounded
+from adahi_ros.lab.tuning.trial import CHECKPOINTS, COSTS, TRAINED, Ground, Setting, suggested
 
 BEST = "best"
 
 
 def setting_of(row: Row, ground: Ground) -> Setting:
     """Return what a trial tried."""
-    method = row.params["method"]
-    return Setting(
-        {path: row.params[path] for path in ground.space.vary},
-        method,
-        rounded(row.params.get(f"threshold.{method}")),
-        rounded(row.params.get("draft_temperature")),
-    )
+    return suggested(FixedTrial(row.params), ground.space)
 
 
 def best_of(rows: list[Row]) -> Row | None:

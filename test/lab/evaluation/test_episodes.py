@@ -8,7 +8,7 @@ from adahi_ros.lab.evaluation.episodes import HELD_OUT_SEED_OFFSET, calibration_
 from adahi_ros.lab.tasks import make, names
 from adahi_ros.lab.tasks.camera import CameraTask
 from adahi_ros.lab.tasks.task_interface import Task
-from adahi_ros.lab.training.policy_recipe import load_recipe
+from adahi_ros.lab.training.recipes import load_recipe
 
 SEEDS = 3
 EPISODES = 10

@@ -8,7 +8,6 @@ from adahi_ros.lab.tasks.ball import BallBalancing
 from adahi_ros.lab.tasks.ball_camera import REACH_M, ROWS, BallView
 from adahi_ros.lab.tasks.camera import CameraExpert, CameraTask, Film, exposed, make_view
 from adahi_ros.lab.tasks.frames import EVERY, record_frames
-from adahi_ros.vision.encoder import Encoder
 
 STEPS = 15
 
@@ -61,7 +60,7 @@ def test_a_tilt_lifts_what_is_forward_or_left_as_rep_103_says() -> None:
     assert left > right
 
 
-def test_frames_and_features_are_the_same_alone_and_side_by_side_and_whoever_looks_when() -> None:
+def test_frames_and_features_are_the_same_alone_and_side_by_side() -> None:
     together, expert = make("ball_camera"), make_expert("ball_camera")
     assert isinstance(together, CameraTask)
     assert isinstance(expert, CameraExpert)
@@ -147,8 +146,7 @@ def test_a_sensors_frame_differs_with_its_draws_and_stays_near_the_picture() -> 
 
 
 def test_the_shipped_encoder_tells_the_balls_place() -> None:
-    task, expert = make("ball_camera"), make_expert("ball_camera")
-    assert isinstance(task, CameraTask)
+    task, expert = CameraTask("ball"), make_expert("ball_camera")
     features, places = [], []
     task.reset(9, range(20))
     expert.reset(9, range(20))
@@ -165,10 +163,7 @@ def test_the_shipped_encoder_tells_the_balls_place() -> None:
 
 
 def test_an_encoder_for_frames_of_another_size_is_refused() -> None:
-    task = make("ball_camera")
-    assert isinstance(task, CameraTask)
-    encoder = task.encoder
-    assert isinstance(encoder, Encoder)
+    encoder = CameraTask("ball").encoder
     encoder.image_size = (32, 32)
     with pytest.raises(ValueError, match=r"encoder: for frames of \(32, 32\), must be \(64, 64\)"):
         CameraTask("ball", encoder)

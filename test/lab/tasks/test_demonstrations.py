@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -8,8 +9,7 @@ import pytest
 
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.lab.tasks import demonstrations, make, make_expert, names
-from adahi_ros.lab.tasks.ball import BallBalancing
-from adahi_ros.lab.tasks.ball_parameters import BallParameters
+from adahi_ros.lab.tasks.ball import BallBalancing, BallParameters
 from adahi_ros.lab.tasks.demonstrations import BATCH_EPISODES, Demonstrations, collect_parallel
 from adahi_ros.lab.tasks.task_interface import Task
 
@@ -83,11 +83,8 @@ def test_any_number_of_processes_records_the_same() -> None:
     assert alone.failed > 0  # so that some are left out
     for workers in (2, 3):
         told: list[tuple[int, int]] = []
-
-        def note(done: int, most: int, told: list[tuple[int, int]] = told) -> None:
-            told.append((done, most))
-
-        shared = collect_parallel("ball", episodes, 3, 0.3, workers, progress=note)
+        note = partial(lambda told, *done: told.append(done), told)
+        shared = collect_parallel("ball", episodes, 3, 0.3, workers, note)
         assert (shared.attempted, shared.failed) == (alone.attempted, alone.failed)
         for name in ("observations", "actions", "goals", "ends"):
             expected, found = getattr(alone.trajectories, name), getattr(shared.trajectories, name)

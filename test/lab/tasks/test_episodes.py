@@ -1,15 +1,38 @@
-"""An episode has the same bits whenever it is run, alone and among others."""
+"""What holds of the episodes of every world that is simulated here."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
+from adahi_ros.core.assets import asset
 from adahi_ros.lab.tasks import make, make_expert
+from adahi_ros.lab.tasks.ball import BallBalancing, BallParameters
+from adahi_ros.lab.tasks.gymnasium_description import load_description
+from adahi_ros.lab.tasks.gymnasium_task import GymnasiumTask
+from adahi_ros.lab.tasks.kitchen import SUBTASKS, Kitchen
+from adahi_ros.lab.tasks.kitchen_world import load_world
+from adahi_ros.lab.tasks.swarm import Swarm, SwarmParameters
+from adahi_ros.lab.tasks.task_interface import Task
 
 TASKS = ("ball", "ball_instructed", "swarm", "swarm_instructed")  # whose episodes take milliseconds
+PENDULUM = load_description(asset("config/tasks/inverted_pendulum.yaml"))
+SHORT: dict[str, Callable[[int], Task]] = {  # by steps of an episode
+    "ball": lambda steps: BallBalancing(BallParameters(max_steps=steps)),
+    "kitchen": lambda steps: Kitchen(replace(load_world(SUBTASKS), max_steps=steps)),
+    "inverted_pendulum": lambda steps: GymnasiumTask(replace(PENDULUM, max_steps=steps)),
+    "swarm": lambda steps: Swarm(SwarmParameters(max_steps=steps)),
+}
+
+
+def shown(task: Any) -> list[np.ndarray]:
+    """Return all that a task shows."""
+    names = ("observation", "joint_velocities", "completed", "success", "failed", "held_steps")
+    return [getattr(task, name) for name in names if hasattr(task, name)]
 
 
 @pytest.mark.parametrize("name", TASKS)
@@ -31,3 +54,96 @@ def test_same_seed_same_rollout_and_another_seed_another(name: str, drive: Calla
     np.testing.assert_array_equal(first, drive(task, expert, 1, [0, 1], 40))
     assert not np.array_equal(first, drive(task, expert, 2, [0, 1], 40))
     assert not np.array_equal(first[:, 0], first[:, 1])
+
+
+@pytest.mark.parametrize("name", ["ball", "metaworld", "swarm"])
+def test_nothing_moves_once_an_episode_is_done(name: str, drive: Callable[..., np.ndarray]) -> None:
+    task = make(name)
+    drive(task, make_expert(name), 0, [0, 1, 2], task.spec.max_steps)
+    assert task.done.all()
+    before = shown(task)
+    for _ in range(5):
+        task.step(np.tile(task.spec.action_high, (3, 1)))
+    for old, new in zip(before, shown(task), strict=True):
+        np.testing.assert_array_equal(old, new)
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_an_episode_ends_when_it_is_out_of_steps(name: str) -> None:
+    task = SHORT[name](3)
+    for step in range(3):
+        assert not task.done[0], f"after {step} steps"
+        task.step(np.zeros((1, task.spec.action_dim)))
+    assert task.done[0]
+    assert not task.success[0]
+    assert not task.failed[0]
+
+
+@pytest.mark.parametrize("name", ["ball", "kitchen"])
+def test_actions_beyond_the_limits_are_clipped(name: str) -> None:
+    ends = []
+    for scale in (1.0, 3.0):
+        task = make(name)
+        for _ in range(3):
+            task.step(scale * task.spec.action_high[None])
+        ends.append(task.observation)
+    np.testing.assert_array_equal(ends[0], ends[1])
+
+
+@pytest.mark.parametrize(
+    ("name", "entry"),
+    [
+        ("ball", "pitch_command_rad"),
+        ("inverted_pendulum", "cart_force_hN"),
+        ("kitchen", "panda_finger_joint2_velocity_command_m_s"),
+        ("metaworld", "gripper_command"),
+        ("swarm", "drone_4_vy_command_m_s"),
+    ],
+)
+def test_bad_actions_are_refused_and_move_nothing(name: str, entry: str) -> None:
+    task = make(name)
+    task.reset(0, [0, 1])
+    before, good = task.observation, np.zeros((2, task.spec.action_dim))
+    nan, infinite = good.copy(), good.copy()
+    nan[1, -1], infinite[0, -1] = np.nan, np.inf
+    for action, message in (
+        (good[:, 1:], rf"action: shape \(2, {good.shape[1] - 1}\), expected \(2, {good.shape[1]}\)"),
+        (good[0], rf"action: shape \({good.shape[1]},\), expected \(2, {good.shape[1]}\)"),
+        (nan, f"action: {entry} is nan at row 1"),
+        (infinite, f"action: {entry} is inf at row 0"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            task.step(action)
+    np.testing.assert_array_equal(task.observation, before)
+
+
+@pytest.mark.parametrize("name", ["ball", "kitchen", "swarm"])
+def test_the_expert_refuses_a_task_of_another_size(name: str) -> None:
+    task = make(name)
+    task.reset(0, range(3))
+    with pytest.raises(ValueError, match="task: 3 episodes, the expert was reset for 1"):
+        make_expert(name).act(task)
+
+
+@pytest.mark.parametrize("name", ["ball", "swarm"])
+def test_doing_nothing_and_acting_at_random_fail(name: str) -> None:
+    noise = np.random.default_rng(0)
+    for scale in (0.0, 1.0):
+        task = make(name)
+        task.reset(5, range(100))
+        for _ in range(task.spec.max_steps):
+            task.step(scale * task.spec.action_high * noise.uniform(-1.0, 1.0, (100, task.spec.action_dim)))
+        assert task.success.mean() <= 0.05
+
+
+@pytest.mark.parametrize("name", ["ball", "swarm"])
+def test_the_picture_shows_what_happens(name: str) -> None:
+    task = make(name)
+    task.reset(0, [0, 1])
+    first = task.render(0)
+    assert first.shape == (480, 640, 3)
+    assert first.dtype == np.uint8
+    np.testing.assert_array_equal(first, task.render(0))
+    assert not np.array_equal(first, task.render(1))
+    task.step(np.tile(0.5 * task.spec.action_high, (2, 1)))
+    assert not np.array_equal(first, task.render(0))

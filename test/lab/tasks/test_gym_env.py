@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any
 
 import gymnasium
 import numpy as np
@@ -29,7 +28,8 @@ def test_the_ball_is_there_by_its_name() -> None:
 
 
 def test_any_task_is_there_by_the_name_that_make_takes() -> None:
-    env: Any = gymnasium.make("adahi_ros.lab.tasks.gym_env:adahi_ros/Task-v0", task="swarm")
+    env = gymnasium.make("adahi_ros.lab.tasks.gym_env:adahi_ros/Task-v0", task="swarm")
+    assert isinstance(env.unwrapped, TaskEnv)
     assert env.unwrapped.task.spec.name == "swarm"
 
 

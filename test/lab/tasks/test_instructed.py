@@ -51,7 +51,7 @@ def test_all_but_the_goal_is_as_in_the_plain_world() -> None:
 
 
 @pytest.mark.parametrize("task", [BallInstructed(), SwarmInstructed()])
-def test_whatever_the_goal_the_same_actions_are_followed_by_the_same_observations(task: Task) -> None:
+def test_observations_follow_actions_whatever_the_goal(task: Task) -> None:
     seen = []
     for turn in (0.0, 0.3):
         task.reset(2, [0, 1])

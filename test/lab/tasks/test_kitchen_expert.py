@@ -57,13 +57,6 @@ def test_every_order_is_drawn() -> None:
     assert len({tuple(order) for order in expert.orders.tolist()}) == 24
 
 
-def test_it_refuses_a_task_of_another_size() -> None:
-    task, expert = Kitchen(), KitchenExpert()
-    task.reset(0, [0, 1])
-    with pytest.raises(ValueError, match="task: 2 episodes, the expert was reset for 1"):
-        expert.act(task)
-
-
 def test_the_arm_holds_itself_against_gravity() -> None:
     task = Kitchen()
     arm = KitchenArm(task.world)

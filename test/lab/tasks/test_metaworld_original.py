@@ -11,7 +11,7 @@ import pytest
 
 from adahi_ros.lab.tasks import make, make_expert
 from adahi_ros.lab.tasks.metaworld import MetaWorld
-from adahi_ros.lab.tasks.metaworld_suites import MT10, MT50, ORIGINALS, Suite
+from adahi_ros.lab.tasks.metaworld_scenes import MT10, MT50, ORIGINALS, Suite
 from adahi_ros.lab.tasks.metaworld_world import load_library
 
 pytest.importorskip(
@@ -40,8 +40,8 @@ def test_a_suite_has_the_librarys_tasks_and_a_sentence_for_each(suite: Suite, gr
     from metaworld import env_dict
 
     assert sorted(scene.name for scene in suite.scenes) == sorted(getattr(env_dict, group))
-    scenes: Any = suite.scenes
-    assert len({frozenset(scene.sentence.split()) for scene in scenes}) == len(scenes)
+    sentences = [errand.sentence for scene in suite.scenes for errand in scene.errands]
+    assert len({frozenset(sentence.split()) for sentence in sentences}) == len(suite.scenes)
 
 
 @pytest.mark.parametrize("name", ["metaworld_10", "metaworld_50"])

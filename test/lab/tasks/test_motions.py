@@ -21,7 +21,7 @@ def test_seed_episode_and_step_determine_what_is_shown() -> None:
         assert all(np.all(there != here) for there, here in zip(other, shown, strict=True))
 
 
-def test_the_goal_of_an_episode_stays_and_all_else_moves_slowly_within_the_amplitude() -> None:
+def test_the_goal_stays_and_all_else_moves_within_the_amplitude() -> None:
     rows = [MOTIONS.at(0, step) for step in range(300)]
     seen = np.array([[*positions, *state] for positions, state, _ in rows])
     assert np.all(np.abs(seen) <= 0.1)

@@ -25,7 +25,7 @@ def test_this_shows_its_images_to_the_target_alone_and_no_other(name: str) -> No
     assert make(name).spec.images_for_target == (name == "ball_seen")
 
 
-def test_what_the_robot_observes_is_that_of_the_world_looked_at_and_no_goal(world: BallSeen) -> None:
+def test_the_robot_observes_the_watched_world_without_its_goal(world: BallSeen) -> None:
     plain = BallInstructed()
     for each in (world, plain):
         each.reset(2, EPISODES)
@@ -36,7 +36,7 @@ def test_what_the_robot_observes_is_that_of_the_world_looked_at_and_no_goal(worl
     assert (world.spec.goal_dim, world.spec.observation_dim) == (0, 6)
 
 
-def test_whatever_the_picture_shows_the_same_actions_are_followed_by_the_same_observations(
+def test_observations_follow_actions_whatever_the_picture_shows(
     world: BallSeen,
 ) -> None:
     observed, pictures = [], []

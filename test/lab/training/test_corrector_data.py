@@ -15,10 +15,10 @@ from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import GOAL, OBSERVATION, Feature, Observations, Signature
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.lab.calibration.recorded_world import RecordedWorld
-from adahi_ros.lab.training import train_corrector
+from adahi_ros.lab.training import corrector_training, train_corrector
 from adahi_ros.lab.training.corrector_data import Examples, Teacher, agreeing
 from adahi_ros.lab.training.fitting import FitConfig, Run
-from adahi_ros.lab.training.policy_recipe import CORRECTOR, DISTILLED, CorrectorRecipe
+from adahi_ros.lab.training.recipes import CORRECTOR, DISTILLED, CorrectorRecipe
 from adahi_ros.lab.training.train_corrector import train_in_simulation
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.corrector.corrector import Correction, Corrector
@@ -260,7 +260,7 @@ def unexported(monkeypatch: pytest.MonkeyPatch) -> None:
         def correct(self, view: PlanView) -> Correction:
             return Correction(self._share * view.ahead[:, 0], np.ones(len(view.age)))
 
-    monkeypatch.setattr(train_corrector, "export", lambda *arguments: None)
+    monkeypatch.setattr(corrector_training, "export", lambda *arguments: None)
     monkeypatch.setattr(train_corrector, "Corrector", Shrinking)
 
 

@@ -12,11 +12,11 @@ from safetensors.torch import load_file
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.lab.calibration import target_plans as planned
 from adahi_ros.lab.calibration.target_plans import Planned, plan_recorded, unit_of_actions
-from adahi_ros.lab.training import corrector_data, train_corrector
+from adahi_ros.lab.training import corrector_data, corrector_training, train_corrector
 from adahi_ros.lab.training.corrector_data import AGES, Examples, nearest, recorded_examples
 from adahi_ros.lab.training.corrector_training import running
 from adahi_ros.lab.training.fitting import FitConfig, Run
-from adahi_ros.lab.training.policy_recipe import CorrectorRecipe
+from adahi_ros.lab.training.recipes import CorrectorRecipe
 from adahi_ros.lab.training.train_corrector import (
     DRAFT,
     HELD_OUT,
@@ -129,7 +129,7 @@ def test_the_plan_of_a_robot_that_knew_two_ways_is_the_way_that_it_went() -> Non
 @pytest.fixture
 def unexported(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have no training wait for an export."""
-    monkeypatch.setattr(train_corrector, "export", lambda *arguments: None)
+    monkeypatch.setattr(corrector_training, "export", lambda *arguments: None)
 
 
 def pushed_data(episodes: int = 10) -> Trajectories:

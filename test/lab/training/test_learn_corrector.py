@@ -22,7 +22,7 @@ from adahi_ros.lab.training.fitting import FitConfig, Run
 from adahi_ros.lab.training.learn import LearningConfig
 from adahi_ros.lab.training.learn_corrector import CorrectorLearner, corrected_plans
 from adahi_ros.lab.training.learn_rounds import Rounds, learn_in_rounds
-from adahi_ros.lab.training.policy_recipe import CorrectorRecipe
+from adahi_ros.lab.training.recipes import CorrectorRecipe
 from adahi_ros.policies.corrector.corrector_checkpoint import CorrectorConfig, load_corrector
 from adahi_ros.policies.corrector.corrector_features import feature_count
 from adahi_ros.policies.corrector.corrector_network import CorrectorNetwork

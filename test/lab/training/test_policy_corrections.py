@@ -12,7 +12,8 @@ from adahi_ros.lab.evaluation.evaluate import Comparison, Run, play
 from adahi_ros.lab.evaluation.rollout import Log, rollout
 from adahi_ros.lab.methods import method
 from adahi_ros.lab.methods.methods import METHODS, gated
-from adahi_ros.lab.training.policy_corrections import Corrections, corrected_episodes
+from adahi_ros.lab.tasks import make
+from adahi_ros.lab.training.policy_corrections import Corrections, corrected_episodes, recorded_episodes
 from adahi_ros.lab.training.reservoir import Reservoir
 
 EPISODES = [7, 8, 9]
@@ -44,6 +45,21 @@ def test_they_are_what_was_asked_and_came_back(comparison: Comparison) -> None:
     np.testing.assert_array_equal(found.drafted, by_episode(log.draft_action))
     np.testing.assert_array_equal(found.accepted, by_episode(log.accepted))
     assert not found.left_out
+
+
+def test_what_was_observed_and_executed_is_recorded_to_each_end(comparison: Comparison) -> None:
+    recorded, outcome = recorded_episodes(comparison.bench(), METHODS["hybrid"], comparison.seed, EPISODES)
+    lengths = np.diff(recorded.ends, prepend=0)
+    np.testing.assert_array_equal(lengths, outcome.log.active.sum(axis=0))
+    for number, (start, end) in enumerate(recorded.spans()):
+        world = make("ball")
+        world.reset(comparison.seed, [EPISODES[number]])
+        np.testing.assert_array_equal(recorded.goals[number], world.goal[0].astype(np.float32))
+        for step in range(start, end):
+            assert not world.done[0]
+            np.testing.assert_array_equal(recorded.observations[step], world.observation[0])
+            world.step(recorded.actions[step : step + 1])
+        assert world.done[0]
 
 
 def test_the_windows_are_those_that_the_draft_read(comparison: Comparison) -> None:

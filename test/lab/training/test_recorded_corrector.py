@@ -5,17 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from adahi_ros.core.assets import asset
+from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.gates.parameter_file import load_calibration
+from adahi_ros.lab.evaluation.evaluate import Outcome
 from adahi_ros.lab.evaluation.loaded_policies import Bench, PolicyFiles
+from adahi_ros.lab.methods.method import Method
 from adahi_ros.lab.tasks import make
 from adahi_ros.lab.training import recorded_corrector
 from adahi_ros.lab.training.fitting import FitConfig
-from adahi_ros.lab.training.policy_recipe import CorrectorRecipe
-from adahi_ros.lab.training.recorded_corrector import RecordedTask, compare_correctors
+from adahi_ros.lab.training.policy_corrections import recorded_episodes
+from adahi_ros.lab.training.recipes import CorrectorRecipe
+from adahi_ros.lab.training.recorded_corrector import compare_correctors
 
 RECIPE = CorrectorRecipe(3, {"hidden": 8}, FitConfig(30, 64), samples=1)
 
@@ -24,29 +27,6 @@ RECIPE = CorrectorRecipe(3, {"hidden": 8}, FitConfig(30, 64), samples=1)
 def bench() -> Bench:
     files = PolicyFiles(asset("checkpoints/ball"), "onnxruntime")
     return Bench("ball", files.load(), load_calibration(asset("config/ball.yaml")))
-
-
-def test_a_recording_has_every_step_until_the_end_of_every_episode() -> None:
-    world, alone = RecordedTask(make("ball")), make("ball")
-    world.reset(1, [4, 9])
-    alone.reset(1, [4, 9])
-    observed, steps = [], 0
-    action = np.array([[0.3, -0.2], [-0.4, 0.4]])
-    while not world.done.all():
-        observed.append(alone.observation)
-        world.step(action)
-        alone.step(action)
-        steps += 1
-    recorded = world.recorded()
-    lengths = np.diff(recorded.ends, prepend=0)
-    assert lengths.max() == steps
-    assert len(recorded) == 2
-    first = slice(0, lengths[0])
-    np.testing.assert_array_equal(recorded.observations[first], np.stack(observed)[first, 0])
-    np.testing.assert_array_equal(recorded.actions[first], np.repeat(action[:1], lengths[0], 0).astype("f4"))
-    world.reset(1, [4])
-    world.step(action[:1])
-    assert len(world.recorded().observations) == 1
 
 
 def test_both_correctors_run_the_same_episodes(
@@ -62,7 +42,7 @@ def test_both_correctors_run_the_same_episodes(
     found = compare_correctors("ball", bench, RECIPE, tmp_path, (12, 16), 3, range(2, 6), 1)
     assert found["recorded_episodes"] == 3
     assert list(found["methods"]) == ["corrector_12", "corrector_16"]
-    rates = [float(world.success.mean()) for world in ran[1:]]  # the first was recorded
+    rates = [float(world.success.mean()) for world in ran]
     assert [rate for each in found["methods"].values() for rate in each.values()] == rates
     assert (tmp_path / "corrector.safetensors").is_file()
 
@@ -71,14 +51,14 @@ def test_recorded_episodes_are_of_no_lesson_and_no_evaluation(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[int] = []
+    record = recorded_episodes
 
-    class Noting(RecordedTask):
-        def reset(self, seed: int, episodes: range) -> None:  # type: ignore[override]
-            seen.extend(episodes)
-            super().reset(seed, episodes)
+    def noting(bench: Bench, method: Method, seed: int, episodes: range) -> tuple[Trajectories, Outcome]:
+        seen.extend(episodes)
+        return record(bench, method, seed, episodes)
 
-    monkeypatch.setattr(recorded_corrector, "RecordedTask", Noting)
+    monkeypatch.setattr(recorded_corrector, "recorded_episodes", noting)
     policies = replace(bench.policies, corrector=None)
-    recorded = recorded_corrector.recording_of("ball", replace(bench, policies=policies), 1, 2)
+    recorded = recorded_corrector.recording_of(replace(bench, policies=policies), 1, 2)
     assert len(recorded) == 2
     assert min(seen) >= 3_800_000

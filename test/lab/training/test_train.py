@@ -15,9 +15,8 @@ from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.lab.training import train
 from adahi_ros.lab.training.fitting import Run
-from adahi_ros.lab.training.policy_recipe import CorrectorRecipe, Recipe
+from adahi_ros.lab.training.recipes import CorrectorRecipe, DemonstrationRecipe, ModelRecipe, Recipe
 from adahi_ros.lab.training.train import train_recipe
-from adahi_ros.lab.training.training_recipe import DemonstrationRecipe, ModelRecipe
 from adahi_ros.lab.training.vqbet_training import CodeFitConfig
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import Policy

@@ -10,8 +10,8 @@ import torch
 
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.lab.training.fitting import FitConfig, Run
+from adahi_ros.lab.training.recipes import ModelRecipe
 from adahi_ros.lab.training.train_committee import Lessons, by_fit, by_goal, train_committee
-from adahi_ros.lab.training.training_recipe import ModelRecipe
 from adahi_ros.lab.training.vqbet_training import CodeFitConfig, train_tokenizer
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.committee import Committee, CommitteeRules

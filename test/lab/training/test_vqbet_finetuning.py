@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from pathlib import Path
 
@@ -46,33 +47,38 @@ def other(tokenizer: ActionTokenizer) -> Actions:
     return Actions.of(windows, goals, np.tile(np.array([0.3, -0.3], np.float32), (N, 1)), tokenizer)
 
 
-def learned(
-    model: VQBeT, tokenizer: ActionTokenizer, old: Demonstrated, new: Actions, keeping: Keeping
-) -> VQBeT:
-    return fine_tune(model, tokenizer, old, new, FIT, keeping, Run(1))[0]
+Tune = Callable[..., tuple[VQBeT, list[float]]]
 
 
-def test_what_is_taught_gets_likelier(
-    model: VQBeT, tokenizer: ActionTokenizer, old: Demonstrated, other: Actions
-) -> None:
-    before = log_likelihood(model, other)
-    after = log_likelihood(learned(model, tokenizer, old, other, Keeping()), other)
-    assert after > before + 1.0
+@pytest.fixture(scope="module")
+def tune(model: VQBeT, tokenizer: ActionTokenizer, old: Demonstrated, other: Actions) -> Tune:
+    """From what keeps it, and what is new, to the network that has learned on, and its losses."""
+
+    def learn(keeping: Keeping, new: Actions = other, run: Run | None = None) -> tuple[VQBeT, list[float]]:
+        return fine_tune(model, tokenizer, old, new, FIT, keeping, run or Run(1))
+
+    return learn
 
 
-def test_the_network_that_it_begins_with_stays_as_it_is(
-    model: VQBeT, tokenizer: ActionTokenizer, old: Demonstrated, other: Actions
-) -> None:
-    was = {name: value.clone() for name, value in model.state_dict().items()}
-    learned(model, tokenizer, old, other, Keeping(pull=1.0))
-    assert all(torch.equal(value, was[name]) for name, value in model.state_dict().items())
+def same(one: VQBeT, other: VQBeT) -> bool:
+    return all(torch.equal(value, other.state_dict()[name]) for name, value in one.state_dict().items())
+
+
+def test_what_is_taught_gets_likelier(model: VQBeT, other: Actions, tune: Tune) -> None:
+    assert log_likelihood(tune(Keeping())[0], other) > log_likelihood(model, other) + 1.0
+
+
+def test_the_network_that_it_begins_with_stays_as_it_is(model: VQBeT, tune: Tune) -> None:
+    was = copy.deepcopy(model)
+    tune(Keeping(pull=1.0))
+    assert same(model, was)
 
 
 def test_rehearsal_and_pull_keep_what_it_knew(
-    model: VQBeT, tokenizer: ActionTokenizer, old: Demonstrated, other: Actions
+    model: VQBeT, tokenizer: ActionTokenizer, old: Demonstrated, tune: Tune
 ) -> None:
     def loss(keeping: Keeping) -> float:
-        return mean_loss(learned(model, tokenizer, old, other, keeping), tokenizer, old, FIT)
+        return mean_loss(tune(keeping)[0], tokenizer, old, FIT)
 
     free = loss(Keeping(0.0))
     assert free > mean_loss(model, tokenizer, old, FIT)
@@ -80,34 +86,25 @@ def test_rehearsal_and_pull_keep_what_it_knew(
     assert loss(Keeping(0.0, pull=10.0)) < free - 0.5
 
 
-def test_at_a_rehearsal_of_one_it_does_not_matter_what_is_new(
-    model: VQBeT, tokenizer: ActionTokenizer, old: Demonstrated, other: Actions
-) -> None:
+def test_at_a_rehearsal_of_one_it_does_not_matter_what_is_new(other: Actions, tune: Tune) -> None:
     twisted = Actions(other.windows, other.goals, other.codes.flip(0) * 0, other.chunks)
-    one, two = (learned(model, tokenizer, old, new, Keeping(1.0)) for new in (other, twisted))
-    for name, value in one.state_dict().items():
-        assert torch.equal(value, two.state_dict()[name])
+    assert same(tune(Keeping(1.0))[0], tune(Keeping(1.0), twisted)[0])
 
 
-def test_a_run_that_was_stopped_ends_as_one_that_was_not(
-    model: VQBeT, tokenizer: ActionTokenizer, old: Demonstrated, other: Actions, tmp_path: Path
-) -> None:
-    class StoppedError(Exception):
-        pass
-
+def test_a_run_that_was_stopped_ends_as_one_that_was_not(tune: Tune, other: Actions, tmp_path: Path) -> None:
     def stop(step: int, loss: float) -> None:
         if step == 40:
-            raise StoppedError
+            raise EOFError
 
     state = tmp_path / "draft.training.safetensors"
-    with pytest.raises(StoppedError):
-        fine_tune(model, tokenizer, old, other, FIT, Keeping(), Run(1, state, 20, on_step=stop))
-    again, losses = fine_tune(model, tokenizer, old, other, FIT, Keeping(), Run(1, state, 20))
-    whole, expected = fine_tune(model, tokenizer, old, other, FIT, Keeping(), Run(1))
+    with pytest.raises(EOFError):
+        tune(Keeping(), other, Run(1, state, 20, on_step=stop))
+    again, losses = tune(Keeping(), other, Run(1, state, 20))
+    whole, expected = tune(Keeping())
     assert losses == expected
-    assert all(torch.equal(value, whole.state_dict()[name]) for name, value in again.state_dict().items())
+    assert same(again, whole)
     with pytest.raises(ValueError, match="from a run with other settings or data"):
-        fine_tune(model, tokenizer, old, other, FIT, Keeping(0.4), Run(1, state))
+        tune(Keeping(0.4), other, Run(1, state))
 
 
 def test_a_code_of_several_actions_is_refused(make_checkpoints: Callable[..., Path]) -> None:

@@ -215,7 +215,7 @@ def test_every_step_draws_a_batch_of_its_own_from_all_examples() -> None:
     assert drawn.unique().tolist() == list(range(20))
 
 
-def test_training_ends_with_the_average_of_its_weights() -> None:
+def test_a_training_ends_with_the_average_of_its_weights() -> None:
     module = nn.Linear(1, 1, bias=False)
     gone_through: list[float] = []
 

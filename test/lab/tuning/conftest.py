@@ -26,12 +26,13 @@ SPACE: dict[str, Any] = {
 
 @pytest.fixture
 def space_file(tmp_path: Path, recipe_of: Callable[..., str]) -> Callable[..., Path]:
-    """From what is different to a file of a space, beside its recipe."""
+    """From what is different, or "absent", to a file of a space, beside its recipe."""
     (tmp_path / "recipe.yaml").write_text(recipe_of(10, draft=8, target=8))
 
     def write(**changes: Any) -> Path:
         path = tmp_path / "space.yaml"
-        path.write_text(yaml.safe_dump({**SPACE, **changes}))
+        told = {name: value for name, value in {**SPACE, **changes}.items() if value != "absent"}
+        path.write_text(yaml.safe_dump(told))
         return path
 
     return write

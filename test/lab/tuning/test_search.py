@@ -13,6 +13,7 @@ optuna = pytest.importorskip("optuna", reason="pip install -r requirements/tune.
 from optuna.trial import TrialState  # noqa: E402
 
 from adahi_ros.lab.training import train  # noqa: E402
+from adahi_ros.lab.training.vqbet_training import train_policy  # noqa: E402
 from adahi_ros.lab.tuning import search  # noqa: E402
 from adahi_ros.lab.tuning.search import Plan, Row, efficient, rows, work  # noqa: E402
 from adahi_ros.lab.tuning.trial import Attempt  # noqa: E402
@@ -96,7 +97,7 @@ def kill_amid(plan: Plan) -> None:
 
 
 @pytest.mark.timeout(600)  # three processes of torch, each of which exports
-def test_a_killed_workers_trial_goes_on_elsewhere_and_ends_as_if_nobody_had_been_killed(
+def test_a_killed_workers_trial_ends_elsewhere_as_if_undisturbed(
     plan_in: Callable[..., Plan], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole, killed = plan_in("whole", trials=1), plan_in("killed", trials=1)
@@ -104,7 +105,7 @@ def test_a_killed_workers_trial_goes_on_elsewhere_and_ends_as_if_nobody_had_been
     (left,) = killed.study().trials
     assert left.state == TrialState.RUNNING
     steps: list[int] = []
-    train_draft = vars(train)["train_policy"]
+    train_draft = train_policy
 
     def counted(*arguments: Any) -> Any:
         run = arguments[-1]
@@ -146,7 +147,7 @@ def test_a_trial_that_does_badly_is_stopped_and_one_that_does_well_is_not(
     assert [plan.ground.folder(row.attempt).exists() for row in ended] == [True] * 4 + [False] * 2
 
 
-def test_a_worker_that_was_given_up_and_lives_leaves_its_trial_to_the_other(
+def test_a_worker_that_was_given_up_leaves_its_trial_to_the_other(
     plan_in: Callable[..., Plan], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(train, "save_with_export", save_policy)

@@ -44,7 +44,7 @@ def test_who_does_badly_is_stopped_and_who_still_rises_is_not() -> None:
     assert not stops(study, [0.7, 0.78])
 
 
-def test_nobody_is_stopped_before_there_is_a_trend_or_somebody_to_compare_with() -> None:
+def test_no_trial_is_stopped_before_there_is_a_trend_and_a_best() -> None:
     assert not stops(ended_with(*[0.8] * STARTUP), [0.0])
     assert not stops(ended_with(*[0.8] * (STARTUP - 1)), [0.0, 0.0, 0.0])
 

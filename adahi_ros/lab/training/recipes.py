@@ -1,25 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Training recipes: everything that makes a set of checkpoints, in one YAML file."""
+"""Training recipes: everything that makes a set of checkpoints, or an encoder, in one YAML file."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import MISSING, dataclass, fields, replace
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
-from adahi_ros.core.schema import LARGEST, Listed, Schema, checked, must, within
+from adahi_ros.core.schema import LARGEST, Listed, Schema, at_least, checked, must, within
+from adahi_ros.core.yaml_files import faults_of, read_yaml
 from adahi_ros.lab.training.fitting import FitConfig
-from adahi_ros.lab.training.training_recipe import (
-    VQBET,
-    DemonstrationRecipe,
-    ModelRecipe,
-    Positive,
-    Seed,
-    read_recipe,
-    size_of,
-)
 from adahi_ros.lab.training.vqbet_training import CodeFitConfig
 from adahi_ros.policies.corrector.corrector_checkpoint import CorrectorConfig
 from adahi_ros.policies.flow.flow_checkpoint import FlowConfig
@@ -28,13 +20,64 @@ from adahi_ros.policies.vqbet.vqbet_sizes import TokenizerConfig, VQBeTConfig
 TARGET = "target"
 CORRECTOR = "corrector"
 DISTILLED = "distilled"
+F = TypeVar("F", bound=FitConfig)
+VQBET = "vqbet"
+Seed = Annotated[int, at_least(0)]
+Positive = Annotated[int, at_least(1)]
 
 
 Rate = Annotated[float, within(0.0, 1.0)]
 
 
 @dataclass(frozen=True)
-class CorrectorRecipe(Schema):
+class DemonstrationRecipe(Schema):
+    """Which demonstrations to record; see `tasks.demonstrations.collect_parallel`."""
+
+    episodes: Positive
+    seed: Seed
+    action_noise: Annotated[float, within(0.0, 1.0)]
+
+
+@dataclass(frozen=True)
+class NetworkRecipe(Schema, Generic[F]):
+    """How to make one network.
+
+    Attributes:
+        seed: of its weights and batches.
+        size: arguments of the network's configuration beyond those that the data gives.
+        fit: how long and how fast to train.
+    """
+
+    seed: Seed
+    size: dict[str, Any]
+    fit: F
+
+
+@dataclass(frozen=True)
+class ModelRecipe(NetworkRecipe[F]):
+    """How to make a policy, of a kind."""
+
+    kind: str = VQBET
+
+
+def size_of(kind: type) -> AfterValidator:
+    """Return the check of a size: arguments of a network's configuration except those that data gives."""
+
+    def check(size: dict[str, Any]) -> dict[str, Any]:
+        # What has no default comes from the data, as image_dim does; any value will do to check the others.
+        given = [each.name for each in fields(kind) if each.default is MISSING or each.name == "image_dim"]
+        free = [each.name for each in fields(kind) if each.name not in given]
+        for name in size:
+            if name not in free:
+                raise ValueError(f"{name}: unknown, must be one of {', '.join(free)}")
+        checked(kind, {**dict.fromkeys(given, 1), **size})
+        return size
+
+    return AfterValidator(check)
+
+
+@dataclass(frozen=True)
+class CorrectorRecipe(NetworkRecipe[FitConfig]):
     """How to make a corrector of the plans of the policy named target, or another pupil, in simulation.
 
     Attributes:
@@ -50,7 +93,6 @@ class CorrectorRecipe(Schema):
         beta: from 0 to 1; the larger, the more what is hard to foresee counts, see `corrector_loss`.
     """
 
-    seed: Seed
     size: Annotated[dict[str, Any], size_of(CorrectorConfig)]
     fit: FitConfig
     rounds: Positive = 3
@@ -87,7 +129,7 @@ class _FlowRecipe(ModelRecipe[FitConfig]):
 
 
 @dataclass(frozen=True)
-class _TokenizerRecipe(ModelRecipe[FitConfig]):
+class TokenizerRecipe(NetworkRecipe[FitConfig]):
     size: Annotated[dict[str, Any], size_of(TokenizerConfig)]
     fit: FitConfig
 
@@ -108,9 +150,6 @@ def _of_its_kind(values: Any) -> Any:
 Policy = Annotated[ModelRecipe[Any], BeforeValidator(_of_its_kind)]
 
 
-S = TypeVar("S", DemonstrationRecipe, ModelRecipe[Any], _TokenizerRecipe, CorrectorRecipe)
-
-
 @dataclass(frozen=True)
 class Recipe(Schema):
     """How to make policies, and the tokenizer of those that speak codes.
@@ -128,7 +167,7 @@ class Recipe(Schema):
     demonstrations: DemonstrationRecipe
     window_length: Positive
     policies: Annotated[dict[str, Policy], Field(min_length=1)]
-    tokenizer: _TokenizerRecipe | None = None
+    tokenizer: TokenizerRecipe | None = None
     corrector: CorrectorRecipe | None = None
     distilled: Distilled | None = None
 
@@ -152,21 +191,18 @@ class Recipe(Schema):
     def moved(self, offset: int) -> Recipe:
         """Return the same recipe with every seed higher by an offset, that of the demonstrations, too."""
 
-        def seeded(part: S) -> S:
+        def seeded(part: Any) -> Any:
             return replace(part, seed=part.seed + offset)
 
-        return replace(
-            self,
-            demonstrations=seeded(self.demonstrations),
-            policies={name: seeded(policy) for name, policy in self.policies.items()},
-            tokenizer=None if self.tokenizer is None else seeded(self.tokenizer),
-            corrector=None if self.corrector is None else seeded(self.corrector),
-            distilled=None if self.distilled is None else seeded(self.distilled),
-        )
+        made = {name: seeded(recipe) for name, recipe in self.taught.items()}
+        if self.tokenizer is not None:
+            made["tokenizer"] = seeded(self.tokenizer)
+        policies = {name: seeded(policy) for name, policy in self.policies.items()}
+        return replace(self, demonstrations=seeded(self.demonstrations), policies=policies, **made)
 
 
 def recipe_of(values: Any) -> Recipe:
-    """Return the recipe that plain data says; raises ValueError as `load_recipe` does RecipeError."""
+    """Return the recipe that plain data says; raises as `load_recipe`, without the file."""
     recipe: Recipe = checked(Recipe, values, "recipe")
     return recipe
 
@@ -199,21 +235,56 @@ def _pupils(values: Any) -> PupilRecipes:
     return PupilRecipes(file.corrector, file.distilled or file.corrector)
 
 
-def load_pupils(path: Path) -> PupilRecipes:
-    """Read how a corrector and a policy distilled from plans are made, of a recipe that may have more.
+@dataclass(frozen=True)
+class EncoderRecipe(Schema):
+    """How to make an encoder.
+
+    Attributes:
+        architecture: a key of `export.ARCHITECTURES`.
+        size: sizes of its layers.
+        frames: which episodes to photograph.
+        seed: of weights and batches.
+        fit: how long and how fast to train; None takes the weights as they are.
+        weights: to start from, as `resnet.load_weights` takes it; None draws them.
 
     Raises:
-        RecipeError: something in it is missing, unknown, of the wrong type or out of range.
-        FileNotFoundError: no such file.
+        ValueError: neither `fit` nor `weights`, or a value out of range.
     """
-    return read_recipe(path, _pupils)
+
+    architecture: str
+    size: dict[str, Any]
+    frames: DemonstrationRecipe
+    seed: Seed
+    fit: FitConfig | None = None
+    weights: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.fit is None and self.weights is None:
+            raise ValueError("fit, weights: none, must give at least one")
 
 
 def load_recipe(path: Path) -> Recipe:
     """Read a recipe.
 
     Raises:
-        RecipeError: something in it is missing, unknown, of the wrong type or out of range.
+        ValueError: something in it is missing, unknown, of the wrong type or out of range; it names the file.
         FileNotFoundError: no such file.
     """
-    return read_recipe(path, recipe_of)
+    with faults_of(path):
+        return recipe_of(read_yaml(path))
+
+
+def load_pupils(path: Path) -> PupilRecipes:
+    """Read how a corrector, and a policy distilled from plans, are made; raises as `load_recipe`.
+
+    The recipe may have more.
+    """
+    with faults_of(path):
+        return _pupils(read_yaml(path))
+
+
+def load_encoder_recipe(path: Path) -> EncoderRecipe:
+    """Read a recipe of an encoder; raises as `load_recipe`."""
+    with faults_of(path):
+        recipe: EncoderRecipe = checked(EncoderRecipe, read_yaml(path), "recipe")
+        return recipe
