@@ -38,7 +38,7 @@ closure: setup  ## list what the robot's node imports of this package, and both 
 	.venv/bin/python tools/count_lines.py --imports adahi_ros.nodes.robot.draft_policy_node \
 	    adahi_ros.nodes.server.target_verifier_node
 
-constraints: setup  ## resolve requirements/constraints.txt anew, for every Python at once
+constraints: setup  ## resolve requirements/constraints.txt again, for all Python versions
 	.venv/bin/pip install --quiet uv
 	cat requirements/robot.txt requirements/demo.txt requirements/runtime.txt requirements/remote_targets.txt requirements/tune.txt \
 	    requirements/ray.txt requirements/dev.txt requirements/docs.txt requirements/ros.txt | \

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Entry points of all executables: SIGINT while modules are imported ends them without a traceback."""
+"""Entry points of all executables: SIGINT during imports ends them without a traceback."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 """Count lines of code: without docstrings, comments and blank lines.
 
 python tools/count_lines.py adahi_ros test          # a line per folder, and the sum
-python tools/count_lines.py --imports MODULE ...     # of what importing these modules loads of this package
+python tools/count_lines.py --imports MODULE ...     # of the modules of this package that these import
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LAYOUT = {
 
 
 def code_lines(source: str) -> int:
-    """Return how many lines of a Python source have code."""
+    """Return the number of lines with code in a Python source."""
     docstrings: set[int] = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):

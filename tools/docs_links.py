@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A hook of mkdocs: files of the repository that a page links to are in the site, below `repository/`."""
+"""A hook of mkdocs: adds the repository's files that pages link to, below `repository/`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LINK = re.compile(r"\]\((\.\./[^)#\s]+)")
 
 
 def _beyond_docs(page: Path, link: str) -> Path | None:
-    """Return the repository's file that a link leads to; None where it stays within the documentation."""
+    """Return the repository's file of a link; None where it stays within the documentation."""
     target = Path(os.path.normpath(page.parent / link))
     return target.relative_to(ROOT) if target.is_file() and not target.is_relative_to(ROOT / "docs") else None
 
@@ -33,7 +33,7 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Lead links to these files to where they are in the site."""
+    """Change links to these files to their places in the site."""
     path = Path(page.file.abs_src_path)
 
     def moved(found: re.Match[str]) -> str:

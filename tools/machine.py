@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Check that this machine has what the set-up of .venv needs."""
+"""Check that this machine has everything for the set-up of .venv."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes what the code says into docs/reference: nodes, parameters, messages, the command, fields of files.
+"""Generates docs/reference from the code: nodes, parameters, messages, the command, fields of files.
 
     python tools/reference.py [--check]
 
@@ -53,7 +53,7 @@ COMMAND = f"""\
 
 
 def whole_pages() -> dict[str, str]:
-    """Return the pages of docs/reference that are written whole, by file name; rclpy must be initialised."""
+    """Return the generated pages of docs/reference, by file name; rclpy must be initialised."""
     return {
         "parameters.md": "\n".join([NODES, *node_sections()]),
         "messages.md": "\n".join([MESSAGES, *interface_sections()]),
@@ -76,7 +76,7 @@ def _command() -> str:
 
 
 def current_pages() -> dict[Path, str]:
-    """Return every page that is generated, whole or in part, as it should be."""
+    """Return the current text of every page that is generated, whole or in part."""
     folder = asset("docs/reference")
     pages = {folder / name: text for name, text in whole_pages().items()}
     for path in sorted(folder.glob("*.md")):

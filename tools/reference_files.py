@@ -51,7 +51,7 @@ ATTRIBUTES = re.compile(r"\nAttributes:\n(.*?)(?=\n\w|\Z)", re.DOTALL)
 
 
 def described(kind: type) -> dict[str, str]:
-    """Return what the docstrings of a class and its bases say of its attributes, by name."""
+    """Return the descriptions of attributes in the docstrings of a class and its bases, by name."""
     found: dict[str, str] = {}
     for each in reversed(kind.__mro__):
         text = inspect.cleandoc(each.__doc__ or "") if "__doc__" in vars(each) else ""
@@ -110,7 +110,7 @@ def _methods() -> str:
 
 
 def _allowed(kind: Any) -> str:
-    """Return which values a type of a file allows, as its error says."""
+    """Return the allowed values of a type in a file, as in its error."""
     try:
         checked(kind, object())
     except ValueError as error:

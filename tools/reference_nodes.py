@@ -29,7 +29,7 @@ NAMESPACE = "/robot_namespace"
 SCRATCH = "SCRATCH"  # in a setting: a folder that is removed afterwards
 ROS_ITSELF = ("rcl_interfaces", "lifecycle_msgs", "type_description_interfaces")
 
-# Each node, and the parameters with which it is started; what these are called says what makes a difference.
+# Each node, and the parameters of each start; their names describe the differences.
 Settings = Mapping[str, Mapping[str, Any]]
 NODES: dict[str, Settings] = {
     "draft_policy_node": {
@@ -64,7 +64,7 @@ NODES: dict[str, Settings] = {
 
 
 class End(NamedTuple):
-    """One end of a topic, service or action that a node has, as the page shows it."""
+    """One end of a node's topic, service or action, as the page shows it."""
 
     verb: str
     name: str
@@ -102,7 +102,7 @@ def _node(name: str, settings: Settings) -> str:
 
 
 def _when(end: End, ends: Mapping[str, set[End]]) -> str:
-    """Say with which settings a node has an end; nothing where it always has."""
+    """Return the settings with which a node has an end; empty if it always has it."""
     by_default = end in ends[""]
     differing = [label for label, found in ends.items() if (end in found) != by_default]
     return f"{'not ' if by_default else ''}with {', '.join(differing)}" if differing else ""
@@ -125,7 +125,7 @@ ORDER = ("subscribes", "publishes", "serves", "calls")
 
 
 def _ends(kind: type[Node], values: Mapping[str, Any]) -> Iterator[End]:
-    """Start a node, and yield what it has beside what ROS gives every one."""
+    """Start a node, and yield its ends, without those of every ROS node."""
     with _started(kind, values) as node:
         overridable = set(node.get_parameters_by_prefix("qos_overrides"))
         handles: dict[str, list[tuple[Any, Any, Any]]] = {
@@ -156,7 +156,7 @@ def _ends(kind: type[Node], values: Mapping[str, Any]) -> Iterator[End]:
 @contextmanager
 def _started(kind: type[Node], values: Mapping[str, Any]) -> Iterator[Node]:
     with ExitStack() as stack:
-        for redirect in (redirect_stdout, redirect_stderr):  # what a node has to say is not for the page
+        for redirect in (redirect_stdout, redirect_stderr):  # a node's output is not for the page
             stack.enter_context(redirect(io.StringIO()))
         scratch = stack.enter_context(tempfile.TemporaryDirectory())
         overrides = [

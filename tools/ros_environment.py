@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What sourcing a setup.bash does, done at every start of the environment's Python.
+"""Sets the variables of a setup.bash at every start of the environment's Python.
 
-`set_up_venv.py` copies this module into .venv, where a .pth file imports it, and puts beside it the
-entries that each path variable needs. So `.venv/bin/adahi` and every process that it starts find
-ROS 2 and adahi_msgs in a shell where nothing is sourced.
+`set_up_venv.py` copies this module into .venv, where a .pth file imports it, and stores beside it the
+entries that each path variable needs. So `.venv/bin/adahi` and all of its processes find
+ROS 2 and adahi_msgs in a shell without a sourced ROS 2.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import json
 import os
 import sys
 
-READ_AT_START = {"LD_LIBRARY_PATH", "PYTHONPATH"}  # by the loader and by Python: only a new start sees them
+READ_AT_START = {"LD_LIBRARY_PATH", "PYTHONPATH"}  # read by the loader and by Python only at a start
 
 
 def extend_environment() -> None:
-    """Put the missing entries first in each variable; start again where that comes too late."""
+    """Put missing entries first in each variable; restart where that comes too late."""
     with open(os.path.splitext(__file__)[0] + ".json", encoding="utf-8") as file:
         needed = json.load(file)
     start_again = False

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Make .venv ready for adahi_ros: packages, ROS 2, the built adahi_msgs, adahi_ros itself.
 
-The environment variable ROS names another distribution of the wheels, which gets an environment of its own.
+The environment variable ROS names another distribution of the wheels, with a separate environment.
 
-Each stage is stamped, after its work is done, with a hash of what it was made from: a second run does
-nothing, an interrupted one continues where it stopped, an edited message builds only the messages.
+Each stage is stamped, after its work, with a hash of its inputs. A second run does nothing, an interrupted
+one continues where it stopped, and an edited message only rebuilds the messages.
 
 python tools/set_up_venv.py       # what `make test` and all commands need
 python tools/set_up_venv.py demo  # what `adahi demo`, `top` and `report` need: no torch, no test tools
@@ -35,7 +35,7 @@ TOOLS = ROOT / "tools"
 REQUIREMENTS = ROOT / "requirements"
 PIP = REQUIREMENTS / "pip.txt"
 MESSAGES = ROOT / "adahi_msgs"
-CONTROL_MSGS = ROOT / "test" / "control_msgs"  # what adahi_ros uses of it, for tests
+CONTROL_MSGS = ROOT / "test" / "control_msgs"  # the part that adahi_ros uses, for tests
 DEMO = "demo"
 FOR_DEMO = ("robot.txt", "demo.txt")
 FOR_ALL = ("runtime.txt", "remote_targets.txt", "tune.txt", "dev.txt")
@@ -50,7 +50,7 @@ STAMPS = VENV / "set_up.json"
 BUILD = ROOT / "build" / f"set_up{SUFFIX}"
 LOG = BUILD / "log.txt"
 
-# All packages but their tests, on every core. What cannot be compiled says so when it is imported, if ever.
+# All packages except their tests, on every core. Files that cannot be compiled fail on import.
 COMPILE = """
 import compileall, re, sys
 compileall.compile_dir(sys.argv[1], quiet=2, workers=0, rx=re.compile("/(tests?|testing)/"))
@@ -58,23 +58,23 @@ compileall.compile_dir(sys.argv[1], quiet=2, workers=0, rx=re.compile("/(tests?|
 
 
 class SetUpError(Exception):
-    """The set-up cannot continue; the message says why, and what to do."""
+    """The set-up cannot continue; the message has the reason, and a remedy."""
 
 
 @dataclass(frozen=True)
 class Ros:
-    """The ROS 2 that the environment is made for.
+    """The ROS 2 of the environment.
 
     Attributes:
         distribution: such as "jazzy"; empty for the wheels.
-        paths: entries of each path variable that find it; empty for the wheels.
+        paths: its entries in each path variable; empty for the wheels.
     """
 
     distribution: str = ""
     paths: dict[str, list[str]] = field(default_factory=dict)
 
 
-# What there is on this machine
+# This machine
 
 
 def sourced_ros() -> Ros:
@@ -94,7 +94,7 @@ def path_entries(variable: str) -> list[str]:
 
 
 def ros_to_use(before: Ros) -> Ros:
-    """Return what is sourced, else what .venv was made for before."""
+    """Return the sourced ROS 2, else that of the last set-up of .venv."""
     sourced = sourced_ros()
     if sourced in (Ros(), before):
         return before
@@ -171,14 +171,14 @@ def make_venv(ros: Ros, title: str) -> None:
     if VENV.exists():
         shutil.rmtree(VENV)
     VENV.mkdir()
-    STAMPS.write_text("{}")  # says that this .venv is ours, should we be interrupted
+    STAMPS.write_text("{}")  # marks this .venv as ours, in case of an interruption
     system_packages = ["--system-site-packages"] if ros.distribution else []
     run([sys.executable, "-m", "venv", *system_packages, VENV], child_environment(ros), title)
     pip_install(ros, title, "-r", PIP)
 
 
 def pip_install(ros: Ros, title: str, *arguments: str | Path) -> None:
-    """Install what the arguments name; pip would compile it on one core alone."""
+    """Install packages; without pip's compilation, which uses one core."""
     options = ["--progress-bar", "off", "--disable-pip-version-check", "--no-compile"]
     run([VENV_PYTHON, "-m", "pip", "install", *options, *arguments], child_environment(ros), title)
 
@@ -204,7 +204,7 @@ def compile_packages(ros: Ros, title: str) -> None:
 
 
 def forget_interrupted() -> None:
-    """Remove the metadata of packages that were interrupted, so that pip installs these again."""
+    """Remove the metadata of interrupted packages, so that pip installs these again."""
     for info in SITE_PACKAGES.glob("*.dist-info"):
         if not (info / "RECORD").is_file():  # pip writes it last
             shutil.rmtree(info)
@@ -216,7 +216,7 @@ def install_files(ros: Ros, title: str, names: Iterable[str]) -> None:
 
 
 def constraints() -> Path:
-    """Return the file of constraints; those of ROS are of one distribution."""
+    """Return the file of constraints; those of ROS are for one distribution."""
     every = REQUIREMENTS / "constraints.txt"
     if WHEELS == JAZZY:
         return every
@@ -247,7 +247,7 @@ def write_environment(ros: Ros) -> None:
     """Let every start of .venv's Python find ROS 2 and adahi_msgs; see ros_environment.py."""
     needed = {name: list(entries) for name, entries in ros.paths.items()}
     own = {"AMENT_PREFIX_PATH": str(VENV), "CMAKE_PREFIX_PATH": str(VENV)}
-    if ros.distribution:  # the wheels see to theirs
+    if ros.distribution:  # the wheels set theirs
         own["LD_LIBRARY_PATH"] = str(VENV / "lib")
     for name, entry in own.items():
         needed[name] = [entry, *needed.get(name, [])]
@@ -297,7 +297,7 @@ def install_package(ros: Ros, title: str) -> None:
     pip_install(ros, title, "--no-deps", "--no-build-isolation", "-e", ROOT)
 
 
-# All of it
+# All stages
 
 
 @dataclass(frozen=True)
@@ -321,7 +321,7 @@ def files_of(folders: Iterable[Path]) -> list[Path]:
 
 
 def stages(ros: Ros, demo: bool) -> list[Stage]:
-    """Return the stages in their order: all of them, or those of the demo."""
+    """Return the stages in order: all of them, or those of the demo."""
     base = digest(json.dumps([sys.executable, PYTHON, str(ROOT), ros.distribution, ros.paths]), [PIP])
     wheels = [] if ros.distribution else [REQUIREMENTS / PINS[WHEELS]]
     for_demo = [REQUIREMENTS / name for name in FOR_DEMO]
@@ -358,7 +358,7 @@ def write_stamps(ros: Ros, stamps: dict[str, str]) -> None:
 
 
 def set_up(demo: bool) -> None:
-    """Run the stages that are not up to date; with `demo` those of the demo alone.
+    """Run the stages that are not current; with `demo` only those of the demo.
 
     Raises:
         SetUpError: something is missing on this machine, or a stage failed.
@@ -375,7 +375,7 @@ def set_up(demo: bool) -> None:
     stamps: dict[str, str] = state.get("stamps", {})
     every = stages(ros, demo)
     if stamps.get(make_venv.__name__) != every[0].made_from:
-        stamps = {}  # a new .venv has nothing of the old one
+        stamps = {}  # a new .venv starts empty
     due = [stage for stage in every if stamps.get(stage.work.__name__) != stage.made_from]
     if not due:
         return

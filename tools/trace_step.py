@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trace one transmitted control step: the functions and files that it passes.
 
-The step begins with the messages of the sensors and ends with the command and the record; the request, the
-verifier and the reply are in between. Both ends run in this process: calls carry the serialized messages in
-place of DDS. The task is the ball, the policies are the shipped ones, and the gate transmits every step.
+The step begins with the messages of the sensors and ends with the command and the record, including
+the request, the verifier and the reply. Both ends run in this process: calls carry the serialized messages
+instead of DDS. The task is the ball, the policies are the shipped ones, and the gate transmits every step.
 
 python tools/trace_step.py             # how many functions, files and changes of file
 python tools/trace_step.py --sequence  # the functions as well, in the order of their calls
@@ -57,7 +57,7 @@ DEADLINE_S = 20.0
 
 
 class Clock:
-    """Moves on a little at every look, however busy the machine is, so that every trace is the same."""
+    """Advances by a constant at every call, so that every trace is the same on any machine."""
 
     def __init__(self) -> None:
         self.now_s = 0.0
@@ -68,7 +68,7 @@ class Clock:
 
 
 class Sink:
-    """A `CommandSink` whose commands go nowhere."""
+    """A `CommandSink` that drops its commands."""
 
     def __init__(self, guard: Guard, commands: Commands, clock: Clock) -> None:
         self._guard, self._commands, self._clock = guard, commands, clock
@@ -98,7 +98,7 @@ class Sink:
 
 
 def transmitted_step() -> list[tuple[str, str]]:
-    """Return the calls of one step, see `traced`, after some others."""
+    """Return the calls of one step, see `traced`, after some warm-up steps."""
     clock = Clock()
     world = make(TASK)
     world.reset(0, [0])
@@ -170,9 +170,9 @@ def transmitted_step() -> list[tuple[str, str]]:
 
 
 def traced(step: Callable[[], None]) -> list[tuple[str, str]]:
-    """Return the file and the name of each function of the package that is called, in the order of the calls.
+    """Return the file and the name of each called function of the package, in the order of the calls.
 
-    Comprehensions and generator expressions are part of the function that they stand in.
+    Comprehensions and generator expressions belong to their function.
     """
     calls: list[tuple[str, str]] = []
 

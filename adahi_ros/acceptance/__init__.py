@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the target says to a proposal: acceptance rules."""
+"""Acceptance rules: the verifier's decision about a draft."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Distance: the draft stands while it is near to what the target proposes itself.
+"""Distance: the draft is kept while it is near the target's own proposal.
 
-Relaxed acceptance for actions that are numbers, as Spec-VLA (arXiv 2507.22424) has it for tokens: what comes
-out is not distributed as the target's own proposals, but is never further from one than so much.
+Relaxed acceptance for numeric actions, as Spec-VLA (arXiv 2507.22424) does for tokens. The result is not
+distributed as the target's own proposals, but its distance from one is bounded.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from adahi_ros.core.proposal import Proposal
 
 
 class Distance(Acceptance):
-    """Keeps a draft whose every entry, at every step, is near to the target's; otherwise the target's plan.
+    """Keeps a draft with every entry, at every step, near the target's; otherwise the target's plan.
 
-    Of a draft that is shorter than the target's plan, the rest is the target's.
+    If a draft is shorter than the target's plan, the rest is the target's.
 
     Args:
-        within: (A,) in action units, how far off an entry may be; infinite where nobody says, as on a robot.
+        within: (A,) in action units, largest distance of an entry; infinite if unknown, as on a robot.
     """
 
     needs_actions = True

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the target says to a proposal."""
+"""The interface of acceptance rules, and their verdicts."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ WITHIN = 0.25  # action scales, the default of rules that take a distance
 
 @dataclass(frozen=True)
 class Verdict:
-    """What M robots are to do.
+    """The resulting actions of M robots.
 
     Attributes:
         actions: (M, T, A) float32 in action units.
-        accepted: (M, N) bool, which parts of the drafts were kept: for codes, one for each codebook.
+        accepted: (M, N) bool, whether each part of the drafts was kept: for codes, one per codebook.
     """
 
     actions: np.ndarray
     accepted: np.ndarray
 
     def rows(self, which: np.ndarray) -> Verdict:
-        """Return those of some robots, by mask or index."""
+        """Return the verdicts of some robots, by mask or index."""
         return Verdict(self.actions[which], self.accepted[which])
 
 
 class Acceptance(ABC):
-    """A rule by which a target's proposal meets a draft. A new rule derives from this.
+    """A rule that decides about a draft, given the target's proposal. A new rule derives from this.
 
     Attributes:
-        exact: what comes out is distributed as the target's own proposals, if which drafts are sent does
-            not depend on what was drawn.
+        exact: the result is distributed as the target's own proposals, if the selection of drafts does
+            not depend on the sampled codes.
         needs_codes: the draft's codes must be sent, with their distributions.
-        needs_actions: the draft's actions are sent, (M, 0, A) of robots that have none: they go by the
-            target's plan, and it is over.
-        keeps_drafts: a draft of which all parts are accepted is executed as it is, and a reply only says
-            what comes after it.
-        takes_distance: it is made with `within` (A,), how far apart actions may be, in action units.
+        needs_actions: the draft's actions are sent, (M, 0, A) for robots without any, at the end of
+            the target's plan.
+        keeps_drafts: a completely accepted draft is executed unchanged, and a reply only has
+            the actions after it.
+        takes_distance: its argument `within` (A,) is the largest distance of actions, in action units.
         uses_link: `verify` reads the round trip.
     """
 
@@ -54,20 +54,20 @@ class Acceptance(ABC):
     uses_link: bool = False
 
     def check_target(self, target: Signature, fingerprint: str) -> None:  # noqa: B027
-        """Refuse a target that this was not made for; called before the first draft. By default none is.
+        """Refuse an unsuitable target; called before the first draft. By default none is refused.
 
         Args:
             target: its signature.
             fingerprint: of its policy (`fingerprint_of`), empty where that is unknown.
 
         Raises:
-            ValueError: it was made for another one.
+            ValueError: the rule was made for another target.
         """
 
     def compatible(self, draft: Signature, target: Signature) -> str | None:
-        """Name the first thing that keeps draft and target apart, with both values; None where none does.
+        """Return the first difference between draft and target, with both values; None without one.
 
-        By default that is the size of an action and, of a rule that needs codes, what these mean.
+        By default it compares the size of an action and, for a rule that needs codes, the codes.
         """
         if self.needs_codes:
             return codes_differ(draft, target)
@@ -81,26 +81,26 @@ class Acceptance(ABC):
         draws: np.ndarray,
         round_trip_ms: np.ndarray | None = None,
     ) -> Verdict:
-        """Return what is to be done.
+        """Return the resulting actions.
 
         Args:
-            draft: of M robots, as it was sent; what the rule does not need may be missing.
+            draft: of M robots, as received; parts that the rule does not need may be missing.
             target: of the same robots, drawn by `draws[..., 1]`.
             draws: (M, N, 2) uniform in [0, 1).
-            round_trip_ms: (M,), what a round trip takes now, NaN of robots where that is unknown; None where
+            round_trip_ms: (M,), the present round trip, NaN for robots where it is unknown; None where
                 no rule of this target reads it.
         """
 
 
 def difference(name: str, draft: object, target: object) -> str | None:
-    """Say that both must be the same, if they are not."""
+    """Return an error if the two differ."""
     if draft == target:
         return None
     return f"{name}: the draft's is {draft}, the target's {target}; must be the same"
 
 
 def codes_differ(draft: Signature, target: Signature) -> str | None:
-    """Name the first thing by which codes of one do not mean the same actions to the other."""
+    """Return the first difference between the codes of draft and target."""
     ours, theirs = draft.codes, target.codes
     if ours is None or theirs is None:
         kind = {True: "none", False: "a tokenizer"}

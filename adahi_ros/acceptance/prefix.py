@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prefix: of a draft of several actions, as many stand as are near to the target's own, from the first on.
+"""Prefix: of a draft of several actions, the leading ones near the target's own are kept.
 
-Sequence-wise relaxed acceptance, after HeiSD (arXiv 2603.17573): what is told near or far is not an entry by
-itself but all that belong together. Theirs are position, rotation and gripper of one action, 30 bins in all
-and 15 in any entry; here an action is one sequence, and the next is looked at where the one before stands.
+Sequence-wise relaxed acceptance, after HeiSD (arXiv 2603.17573): groups of entries are near or far, not
+single entries. HeiSD's groups are position, rotation and gripper of one action, 30 bins in total and 15 in
+any entry. Here an action is one group, and each is checked only if the previous one is kept.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ import numpy as np
 from adahi_ros.acceptance.interface import Acceptance, Verdict
 from adahi_ros.core.proposal import Proposal
 
-TOGETHER = 2.0 / 3.0  # of what one entry may be off, all may be on average: 30 bins of three times 15
-FAR = 1e6  # of what an entry may be off
-LONGEST = 64  # actions that are looked at: a reply has no more parts
+TOGETHER = 2.0 / 3.0  # largest mean distance as a share of an entry's: 30 bins of three times 15
+FAR = 1e6  # times the largest distance of an entry
+LONGEST = 64  # checked actions: a reply has no more parts
 
 
 class Prefix(Acceptance):
-    """Keeps a draft up to its first action that is not near to the target's; the rest is the target's.
+    """Keeps a draft up to its first action that is not near the target's; the rest is the target's.
 
     Args:
-        within: (A,) in action units, how far off an entry may be, and the mean over an action two thirds of
-            it; infinite where nobody says, as on a robot.
+        within: (A,) in action units, largest distance of an entry; the mean over an action is at most two
+            thirds of it; infinite if unknown, as on a robot.
     """
 
     needs_actions = True
@@ -39,13 +39,13 @@ class Prefix(Acceptance):
         draws: np.ndarray,
         round_trip_ms: np.ndarray | None = None,
     ) -> Verdict:
-        """See `Acceptance`; a part for each action, or one, not kept, where there is none."""
+        """See `Acceptance`; a part for each action, or one, not kept, without actions."""
         count = min(draft.actions.shape[1], target.actions.shape[1], LONGEST)
         actions = target.actions.copy()
         if not count:
             return Verdict(actions, np.zeros((len(actions), 1), dtype=bool))
         own = draft.actions[:, :count]
-        # Nothing off, where nothing may be, is near; and what is far may be as far as you like.
+        # A distance of 0 is near even if `within` is 0; far distances are clipped.
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             off = np.nan_to_num(np.abs(own - actions[:, :count]) / self._within, posinf=FAR).clip(max=FAR)
         near = (off <= 1.0).all(axis=2) & (off.mean(axis=2) <= TOGETHER)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The acceptance rules, by name: a new one is a line here, or an entry point of another package."""
+"""The acceptance rules, by name; a new one is a line here, or an entry point of another package."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ACCEPTANCES: Registry[type[Acceptance]] = Registry(
 
 
 BY_TARGET = "by_target"
-"""In the place of a rule: speculative for a target that speaks an action tokenizer, else replace."""
+"""Instead of a rule: speculative for a target with an action tokenizer, else replace."""
 
 
 def rule_for(name: str, target: Signature) -> str:
@@ -36,10 +36,10 @@ def rule_for(name: str, target: Signature) -> str:
 
     Args:
         name: a key of `ACCEPTANCES`, or `BY_TARGET`.
-        target: what it proposes.
+        target: its signature.
 
     Raises:
-        ValueError: there is no such rule, or it is about codes, and the target has none.
+        ValueError: the rule does not exist, or needs codes, and the target has none.
     """
     if name == BY_TARGET:
         return "replace" if target.codes is None else "speculative"
@@ -57,24 +57,24 @@ def made(rule: str, arguments: Mapping[str, Any]) -> Acceptance:
     """Make a rule, a key of `ACCEPTANCES`.
 
     Raises:
-        ValueError: an argument is not one of its, or cannot be; names it.
+        ValueError: an argument is unknown or invalid; names it.
     """
     make = ACCEPTANCES[rule]
     try:
         signature(make).bind(**arguments)
         return make(**arguments)
-    except TypeError as error:  # also of a text where a number was wanted
+    except TypeError as error:  # also for a text instead of a number
         allowed = ", ".join(signature(make).parameters) or "none"
         raise ValueError(f"rule {rule}: {error}; its arguments are: {allowed}") from error
 
 
 def semantic_arguments(file: str = "", tolerance: float = 0.0, patience_ms: float = 0.0) -> dict[str, Any]:
-    """Return the arguments of `Semantic`, by name, from those that a verifier has.
+    """Return the arguments of `Semantic`, by name, from a verifier's parameters.
 
     Args:
         file: of the head; a relative one is below the package's checkpoints.
-        tolerance: risk that is taken where the link is not known, from 0 to 1.
-        patience_ms: the round trip at which any risk is taken; 0 where the link does not count.
+        tolerance: accepted risk where the link is unknown, from 0 to 1.
+        patience_ms: the round trip at which any risk is accepted; 0 ignores the link.
     """
     path = str(named(file, CHECKPOINTS)) if file else ""
     return {"file": path, "tolerance": tolerance, "patience_ms": patience_ms or np.inf}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Replace: what the target proposes, whatever was drafted."""
+"""Replace: the target's proposal, for any draft."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from adahi_ros.core.proposal import Proposal
 
 
 class Replace(Acceptance):
-    """The target's own actions, whatever was drafted."""
+    """The target's own actions, for any draft."""
 
     exact = True
 

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Semantic: a draft that mismatches stands all the same where a learned head says that it does not matter.
+"""Semantic: a mismatching draft is kept where a learned head predicts that the mismatch does not matter.
 
-After WISV (Liu et al., "Wireless-Informed Semantic Verification", arXiv 2604.17701), of which the abstract
-was read: a light decision head on what the target has computed and on the state of the link accepts more than
-speculative sampling does. That the head is linear, and only ever adds to what is accepted, is of Judge
-Decoding (Bachmann et al., arXiv 2501.19309). What it reads here are the target's logits, for no inner layer
-is in the exported networks. The link sets how much risk is taken, see `Semantic`.
+After WISV (Liu et al., "Wireless-Informed Semantic Verification", arXiv 2604.17701), by its abstract: a
+light decision head on the target's computation and on the state of the link accepts more than speculative
+sampling does. The linear head, which only adds to the accepted drafts, is from Judge Decoding (Bachmann et
+al., arXiv 2501.19309). Here it reads the target's logits, since the exported networks have no inner layers.
+The link sets the accepted risk, see `Semantic`.
 
-Of the draft's distributions the head reads no more than the probability of each code that was drawn. So who
-sends these first, and the whole distributions only of codes that are rejected, gets the same verdict.
+Of the draft's distributions the head reads only the probability of each drawn code. So a robot that sends
+these first, and whole distributions only for rejected codes, gets the same verdict.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from adahi_ros.core.checkpoint_files import (
 from adahi_ros.core.proposal import CodeDistribution, Proposal, probabilities_at
 from adahi_ros.core.signature import CodeSpace, Signature
 
-LEAST = 1e-6  # a probability that counts as none
-FURTHEST = 5.0  # standard deviations from the mean that a sign counts
+LEAST = 1e-6  # a probability that counts as zero
+FURTHEST = 5.0  # standard deviations from the mean at which signs are clipped
 SUREST = 30.0  # of a logit: no probability is 0 or 1
 WIDEST = 65536  # signs
 TARGET = "target"  # in a file's metadata: of `SemanticHead`
@@ -41,13 +41,13 @@ TARGET = "target"  # in a file's metadata: of `SemanticHead`
 def signs(
     ours: CodeDistribution, theirs: CodeDistribution, kept: np.ndarray, instead: np.ndarray
 ) -> np.ndarray:
-    """Return what the head reads of M mismatches, (M, F).
+    """Return the head's inputs for M mismatches, (M, F).
 
     Args:
         ours: the draft's codes, and at least their own probabilities.
         theirs: the target's.
         kept: (M, T, A), actions by the drafted codes.
-        instead: (M, T, A), what would come in their place.
+        instead: (M, T, A), the actions that would replace them.
     """
     logits = np.log(np.maximum(theirs.probabilities, LEAST))
     of_target = probabilities_at(logits, ours.codes)
@@ -59,18 +59,18 @@ def signs(
 
 
 def signs_of(codes: CodeSpace, action_dim: int) -> int:
-    """Return F, how many `signs` there are for a target's codes and the size of its actions."""
+    """Return F, the number of `signs` for a target's codes and the size of its actions."""
     return codes.codebooks * (codes.codebook_size + 2) + action_dim
 
 
 @dataclass(frozen=True)
 class SemanticHead:
-    """Says how likely a mismatch matters.
+    """Predicts how likely a mismatch matters.
 
     Attributes:
-        mean, scale: (F,) of the signs that it was fitted to.
+        mean, scale: (F,) of the signs in its training.
         weight, bias: (F,) and (1,) of its one layer.
-        target: fingerprint of the policy whose mismatches these were; empty where nobody knows.
+        target: fingerprint of the policy in its training; empty if unknown.
     """
 
     mean: np.ndarray
@@ -100,7 +100,7 @@ def load_semantic_head(path: Path) -> SemanticHead:
     """Read a file of `save_semantic_head`.
 
     Raises:
-        CheckpointError: it is missing, damaged, or something else.
+        CheckpointError: it is missing, damaged, or another kind of file.
     """
     arrays = read_arrays(path, "a semantic head", _sizes)
     target = read_metadata(path).get(TARGET, "")
@@ -111,24 +111,24 @@ def load_semantic_head(path: Path) -> SemanticHead:
 
 
 def save_semantic_head(path: Path, head: SemanticHead) -> None:
-    """Write a head, whole."""
+    """Write a head atomically."""
     arrays = {name: each for name, each in vars(head).items() if name != TARGET}
     save_arrays(path, arrays, {TARGET: head.target} if head.target else None)
 
 
 class Semantic(Acceptance):
-    """Speculative sampling that also keeps rejected drafts whose predicted risk is below a tolerance.
+    """Speculative sampling that also keeps rejected drafts with a predicted risk below a tolerance.
 
-    At tolerance 0 it is speculative sampling, exactly. Where the link is known, the tolerance is the round
-    trip that a rejection may cost as a share of `patience_ms`: on a link that costs nothing, none.
+    At tolerance 0 it is exactly speculative sampling. Where the link is known, the tolerance is the round
+    trip of a rejection as a share of `patience_ms`: without latency it is 0.
 
     Args:
-        file: of the head, `adahi train rule` writes it; empty for none, which a robot needs not.
-        tolerance: risk that is taken where the link is not known, from 0 to 1.
-        patience_ms: the round trip at which any risk is taken; infinite where the link does not count.
+        file: of the head, written by `adahi train rule`; empty for none, as on a robot.
+        tolerance: accepted risk where the link is unknown, from 0 to 1.
+        patience_ms: the round trip at which any risk is accepted; infinite ignores the link.
 
     Raises:
-        CheckpointError: it is no such file.
+        CheckpointError: the file has no head.
         ValueError: names the argument, the value and what was allowed.
     """
 
@@ -147,7 +147,7 @@ class Semantic(Acceptance):
         self.uses_link = bool(np.isfinite(patience_ms))
 
     def check_target(self, target: Signature, fingerprint: str) -> None:
-        """See `Acceptance`: of another target, the head says nothing, or something that is wrong."""
+        """See `Acceptance`: for another target the head's predictions are meaningless."""
         if self._head is None or target.codes is None:
             return
         count, wanted = len(self._head.weight), signs_of(target.codes, target.action_dim)
@@ -180,7 +180,7 @@ class Semantic(Acceptance):
         return Verdict(actions, verdict.accepted | stands[:, None])
 
     def _tolerated(self, round_trip_ms: np.ndarray | None) -> np.ndarray | float:
-        """Return the risk that is taken, of each of M or of all."""
+        """Return the accepted risk, of each of M or of all."""
         if round_trip_ms is None or not self.uses_link:
             return self._tolerance
         return np.where(np.isnan(round_trip_ms), self._tolerance, round_trip_ms / self._patience_ms)

@@ -4,7 +4,7 @@
 Leviathan et al., "Fast inference from transformers via speculative decoding" (2023), section 2.3;
 the ADAHI paper, section III-B1. Codebooks are independent, so each is tested by itself.
 
-Nothing here draws: the caller passes uniform draws, so every result can be repeated.
+The caller passes uniform draws, so every result can be repeated.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from adahi_ros.core.proposal import Proposal, probabilities_at, sample
 
 
 def rejection_probability(p: np.ndarray, q: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    """Return how likely `speculative_sample` rejects each code: 1 - min(1, q/p), the paper's equation (8).
+    """Return the probability that `speculative_sample` rejects each code: 1 - min(1, q/p), equation (8).
 
     Args:
-        p: (..., N, K), the distributions that the codes were sampled from.
+        p: (..., N, K), the distributions of the sampled codes.
         q: (..., N, K), the target's.
         codes: (..., N).
 
@@ -36,7 +36,7 @@ def rejection_probability(p: np.ndarray, q: np.ndarray, codes: np.ndarray) -> np
 def residual(p: np.ndarray, q: np.ndarray) -> np.ndarray:
     """Return max(0, q - p) (..., K), the paper's equation (7) before it is normalised.
 
-    Where nothing is left numerically, q itself: p and q are then the same to rounding.
+    Where this is numerically zero, q itself: p and q are then equal to rounding.
     """
     left = np.maximum(q.astype(np.float64) - p.astype(np.float64), 0.0)
     return np.where(left.sum(axis=-1, keepdims=True) > 0.0, left, q)
@@ -45,16 +45,16 @@ def residual(p: np.ndarray, q: np.ndarray) -> np.ndarray:
 def speculative_sample(
     p: np.ndarray, q: np.ndarray, codes: np.ndarray, uniforms: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Accept or resample codes so that what comes out is distributed as q.
+    """Accept or resample codes so that the result is distributed as q.
 
-    That holds of all codes that are sampled from p. Of some of them that were selected for what they are, as
-    gates do that look at them (all that are not `blind`), it does not: they are no sample of p.
+    That holds for all codes sampled from p. It does not hold for codes that a gate selected by their
+    values (gates that are not `blind`): these are no sample of p.
 
     Args:
-        p: (..., N, K), the distributions that the codes were sampled from.
+        p: (..., N, K), the distributions of the sampled codes.
         q: (..., N, K), the target's.
         codes: (..., N).
-        uniforms: (..., N, 2), in [0, 1): for the test, for the resampling.
+        uniforms: (..., N, 2), in [0, 1): for the test, and for the resampling.
 
     Returns:
         codes (..., N) int64 and whether each was accepted (..., N) bool.

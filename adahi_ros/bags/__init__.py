@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""rosbag2 in and out, without ROS: recordings become training data, calibrations and reports."""
+"""Reads and writes rosbag2 without ROS, for training data, calibrations and reports."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bounds of what a bag may unpack to, checked while it unpacks: a small file can expand to gigabytes."""
+"""Limits of unpacked data, checked while unpacking: a small file can expand to gigabytes."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from adahi_ros.core.files import LARGEST_RECORDING
 
 LARGEST_CHUNK = 1 << 28  # bytes; recorders write chunks of about 1 MB, and at least one message
 LARGEST_MESSAGE = 1 << 28
-MOST_EXPANSION = 200  # times its size that a file may unpack to, and
-ALWAYS_ALLOWED = 1 << 26  # bytes that any file may
-BLOCK = 1 << 16  # what is whole before the fault of a damaged file is kept to within a block
+MOST_EXPANSION = 200  # times its size that a file may unpack to
+ALWAYS_ALLOWED = 1 << 26  # bytes that any file may unpack to
+BLOCK = 1 << 16  # data before a damaged part is kept to within a block
 
 
 def unpacked(packed: bytes, most: int = LARGEST_MESSAGE) -> bytes:
-    """Return what zstd packed.
+    """Return unpacked zstd data.
 
     Raises:
         BagError: it is more than `most` bytes, or incomplete.
@@ -54,10 +54,10 @@ def _rest(unpacker: Any, part: bytes, before: int, most: int) -> bytes:
 
 
 def decompress(data: bytes, compression: str, size: int, crc: int) -> bytes:
-    """Return a chunk of an mcap, as the library does, but refuse a large one before it is unpacked.
+    """Return a chunk of an mcap, as the library does, but refuse a large one before unpacking.
 
     Raises:
-        BagError: its size is above `LARGEST_CHUNK`, or it unpacks to more than it says.
+        BagError: its size is above `LARGEST_CHUNK`, or it unpacks to more than its stated size.
     """
     if size > LARGEST_CHUNK:
         raise BagError(f"uncompressed_size: {size}, must be at most {LARGEST_CHUNK}")
@@ -71,10 +71,10 @@ _library_decompress = storage_mcap.decompress
 
 
 def copy_unpacked(packed: Any, plain: BinaryIO, size: int) -> None:
-    """Copy a stream that unpacks a file of so many bytes.
+    """Copy a stream that unpacks a file of this many bytes.
 
     Raises:
-        BagError: it unpacks to more than a recording does.
+        BagError: it unpacks to more than allowed.
     """
     most = min(LARGEST_RECORDING, max(ALWAYS_ALLOWED, MOST_EXPANSION * size))
     written = 0
@@ -86,14 +86,14 @@ def copy_unpacked(packed: Any, plain: BinaryIO, size: int) -> None:
 
 
 class _Zstd:
-    """What the library's reader uses of zstd, within bounds."""
+    """The part of zstd that the library's reader uses, with limits."""
 
     decompress = staticmethod(unpacked)
     open = staticmethod(zstd.open)
 
 
 class _Copies:
-    """What the library's reader uses of shutil, within bounds."""
+    """The part of shutil that the library's reader uses, with limits."""
 
     @staticmethod
     def copyfileobj(packed: Any, plain: BinaryIO) -> None:
@@ -110,7 +110,7 @@ def _packed_size(packed: Any) -> int:
 
 
 def bind_library() -> None:
-    """Have the library's reader unpack within these bounds; it has none, and no parameter for them."""
+    """Make the library's reader unpack within these limits; it has none, and no parameter for them."""
     storage_mcap.decompress = decompress
     library.zstd = _Zstd  # type: ignore[assignment,attr-defined]
     library.shutil = _Copies  # type: ignore[assignment,attr-defined]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From bags to training data: observations as the robot's node would make them, and the actions beside."""
+"""Training data from bags: observations as the robot's node makes them, and the actions."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ OnBag = Callable[[Path], None]
 
 @dataclass(frozen=True)
 class BagDataset:
-    """What bags hold for a contract.
+    """Contents of bags for a contract.
 
     Attributes:
         trajectories: T steps in E episodes; their task is the contract's robot type.
-        stamps_ns: (T,) int64, of the samples that made the steps.
-        places: (T, 2) int64, of each step the bag, and which of the bag's observations it is, both from 0.
-        instructions: T, what the target was told then; empty where nobody asked.
+        stamps_ns: (T,) int64, of the samples that started the steps.
+        places: (T, 2) int64, bag of each step, and index of its observation in the bag, both from 0.
+        instructions: T, of each step; empty if not requested.
         intervals_s: by topic, from each message to the next.
-        summary: what was found and what was left out, as `dataset.json` has it.
+        summary: counts of used and left-out data, as in `dataset.json`.
     """
 
     trajectories: Trajectories
@@ -62,8 +62,8 @@ class BagDataset:
 
         Args:
             folder: to write.
-            contract: what `load_contract` takes.
-            command: that made this, for people.
+            contract: as `load_contract` takes it.
+            command: that made this, as a note.
         """
         folder.mkdir(parents=True, exist_ok=True)
         text = contract_path(contract).read_bytes()
@@ -75,7 +75,7 @@ class BagDataset:
 
 
 def encoder_of(contract: Contract) -> Encode | None:
-    """Return what makes features of the contract's images; None without cameras, or without an encoder.
+    """Return the encoder of the contract's images; None without cameras, or without an encoder.
 
     Raises:
         ValueError: there is no such encoder, it is damaged, or takes images of another size.
@@ -85,7 +85,7 @@ def encoder_of(contract: Contract) -> Encode | None:
         return None
     encoder = Encoder.load(named(contract.encoder, ENCODERS))
     contract.check_image_size(encoder.image_size)
-    if contract.images_for_target:  # the verifier sees no other
+    if contract.images_for_target:  # the verifier gets no others
         return lambda images: encoder.encode(as_sent(images))
     return encoder.encode
 
@@ -93,7 +93,7 @@ def encoder_of(contract: Contract) -> Encode | None:
 def survey_bag(
     path: Path, contract: Contract, namespace: str = "", on_loss: OnLoss | None = None
 ) -> BagSurvey:
-    """Count what a bag has for a contract; no encoder is needed. For `on_loss` see `read_bag`.
+    """Count a bag's samples for a contract; no encoder is needed. For `on_loss` see `read_bag`.
 
     Raises:
         BagError: the bag cannot be used.
@@ -115,20 +115,21 @@ def read_dataset(
     on_loss: OnLoss | None = None,
     told: str | None = None,
 ) -> BagDataset:
-    """Read bags, one after the other, as a robot's node would have seen them.
+    """Read bags, one after the other, as a robot's node does.
 
     Args:
-        paths: of the bags; an episode does not go on from one to the next.
-        contract: what observations and actions are made of.
+        paths: of the bags; an episode never continues in the next one.
+        contract: defines observations and actions.
         namespace: of the robot.
-        keep_failures: keep episodes that the topic `episode_result` says have failed.
-        on_bag: told each bag before it is read.
-        on_loss: where it is given, bags that were cut off are read, too; see `read_bag`.
-        told: what the target is told until the bag's topic `instruction` says otherwise. Steps without a word
-            are left out, and an episode ends where it is told something else. None where it is told nothing.
+        keep_failures: keep episodes that the topic `episode_result` marks as failed.
+        on_bag: called with each bag before it is read.
+        on_loss: if given, bags that were cut off are read, too; see `read_bag`.
+        told: the target's instruction until the bag's topic `instruction` has one. Steps without an
+            instruction are left out, and an episode ends where the instruction changes. None for a target
+            without instructions.
 
     Raises:
-        BagError: a bag cannot be used, or there is not one step with its action in all of them.
+        BagError: a bag cannot be used, or no step in any bag has an action.
     """
     encode = encoder_of(contract)
     tally = Tally()
@@ -174,12 +175,12 @@ def read_dataset(
 
 
 def beside(instructed: bool) -> Kinds:
-    """Return the topics that are read of a bag where it has them, beside those of the contract."""
+    """Return optional topics of a bag, beside those of the contract."""
     return {**EPISODE_RESULT, **INSTRUCTION} if instructed else EPISODE_RESULT
 
 
 def aligned(times_ns: np.ndarray, stamps_ns: np.ndarray, align: Alignment) -> np.ndarray:
-    """Return which sample goes with each time.
+    """Return the index of the sample for each time.
 
     Args:
         times_ns: (N,) of the samples, rising.
@@ -214,7 +215,7 @@ class _Step:
 
 @dataclass(frozen=True)
 class _Result:
-    """What somebody said of an episode, once so many observations had been made."""
+    """A result that was reported for an episode, and the number of observations before it."""
 
     heard_at: int
     number: int
@@ -223,7 +224,7 @@ class _Result:
 
 
 def _acted(source: Source, reader: FieldReader, message: Any, received_ns: int) -> tuple[int, np.ndarray]:
-    """Return the time and the numbers of what was commanded."""
+    """Return the time and the numbers of a command."""
     values = source.from_wire(reader.read(message))
     if source.align.timeline == "receive":
         return received_ns, values
@@ -242,7 +243,7 @@ class _Pass:
         self._contract = contract
         self._instructed = told is not None
         self._told = told or ""
-        self._instructions: list[str] = []  # one of each observation
+        self._instructions: list[str] = []  # one per observation
         self._tally = tally
         self._assembler = ObservationAssembler(contract, encode, tally.miss)
         unrecorded = [sink.key for sink in contract.action.sinks if sink.is_ros_action]
@@ -273,30 +274,30 @@ class _Pass:
             if topic in self._contract.channels:
                 observation = self._assembler.add(topic, message, received.received_ns)
                 if observation is not None:
-                    self._observations.append(replace(observation, images={}))  # their features will do
+                    self._observations.append(replace(observation, images={}))  # only their features are used
                     self._instructions.append(self._told)
                     self._tally.observations += 1
             for (source, reader), taken in zip(self._acted, self._actions, strict=True):
                 if topic == source.channel.topic and concerns(reader, message):
                     at_ns, values = _acted(source, reader, message, received.received_ns)
-                    if not at_ns and self._observations:  # the newest one's; what follows is a hold
+                    if not at_ns and self._observations:  # of the newest one; later ones are a hold
                         at_ns = self._observations[-1].stamp_ns
                         at_ns = 0 if taken and taken[-1][0] >= at_ns else at_ns
                     taken.append((at_ns, values))
                     self._tally.actions += 1
         except InputError as error:
             self._tally.fault(error)
-        if topic in INSTRUCTION and len(message.data) <= INSTRUCTION_LENGTH:  # as the robot's node hears it
+        if topic in INSTRUCTION and len(message.data) <= INSTRUCTION_LENGTH:  # as the robot's node does
             self._told = message.data
         if topic in EPISODE_RESULT and self._observations:
-            # A robot that counts its episodes itself has other numbers than who judges them.
+            # A robot that counts its episodes itself has other numbers than the result's publisher.
             counted = self._contract.episode is not None
             number = int(message.episode_id) if counted else self._observations[-1].episode
             at_ns = stamp_ns(message.header.stamp) or received.received_ns
             self._results.append(_Result(len(self._observations), number, at_ns, bool(message.success)))
 
     def episodes(self, keep_failures: bool) -> list[list[_Step]]:
-        """Return the episodes of the bag, those that are left out not among them."""
+        """Return the episodes of the bag, without those left out."""
         chosen = self._chosen()
         failed = self._failed()
         if not keep_failures:
@@ -332,7 +333,7 @@ class _Pass:
         return [episode for episode in episodes if episode]
 
     def _chosen(self) -> np.ndarray:
-        """Return which action of each sink goes with each observation: (T, sinks), -1 for none."""
+        """Return the index of each sink's action for each observation: (T, sinks), -1 for none."""
         stamps = np.array([each.stamp_ns for each in self._observations], dtype=np.int64)
         columns = []
         for (source, _), taken in zip(self._acted, self._actions, strict=True):
@@ -342,7 +343,7 @@ class _Pass:
         return np.stack(columns, axis=1)
 
     def _ends(self, last: Observation, following: Observation) -> bool:
-        """Whether an episode ends between two observations; counts why, and what is missing."""
+        """Whether an episode ends between two observations; counts the reasons, and missing samples."""
         counts = self._tally.counts
         new_number = following.episode != last.episode
         if new_number and self._contract.episode is not None:
@@ -361,14 +362,14 @@ class _Pass:
         return new_number or reason is not None
 
     def _failed(self) -> np.ndarray:
-        """Return, of each observation, whether its episode failed: (T,) bool."""
+        """Return, for each observation, whether its episode failed: (T,) bool."""
         failed = np.zeros(len(self._observations), dtype=bool)
         runs = self._runs()
         judged: set[int] = set()
         for result in self._results:
-            # Of the newest of this number among the last two, for a recorder that is behind hears results
-            # early or late. A robot that was restarted has the same numbers again: what it says of a second
-            # episode 0, of which nothing is here, is no word on the first.
+            # Use the newest of the last two episodes with this number, since a slow recorder gets results
+            # early or late. A restarted robot repeats its numbers: its result for a second episode 0, which
+            # is not in the bag, must not count for the first.
             begun = [rows for rows in runs if rows.start < result.heard_at][-2:]
             mine = [
                 rows
@@ -394,5 +395,5 @@ class _Pass:
 
     @staticmethod
     def _begins(last: Observation, now: Observation) -> bool:
-        """Whether the robot has begun an episode between two observations, or was itself begun anew."""
+        """Whether the robot started an episode, or was itself restarted, between two observations."""
         return now.episode != last.episode or now.step < last.step or now.stamp_ns < last.stamp_ns

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which files a bag has, and whether it was closed."""
+"""A bag's files, and whether it was closed."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from rosbags.rosbag2 import Reader
 from adahi_ros.bags.bag_bounds import bind_library
 from adahi_ros.bags.definitions import BagError, how_to_read
 
-bind_library()  # who opens a bag by the library imports this module
+bind_library()  # all code that opens a bag by the library imports this module
 
 METADATA = "metadata.yaml"
 MCAP, SQLITE = ".mcap", ".db3"
 STORED_IN = (MCAP, SQLITE)
-PACKED = ".zstd"  # at the end of the name of a file that is compressed as a whole
+PACKED = ".zstd"  # suffix of a file that is compressed as a whole
 JOURNALS = ("-journal", "-wal")  # of a database that is, or was, being written
 
 
 def is_bag(path: Path) -> bool:
-    """Whether this looks like a bag, closed or not: its folder, or a single file of one."""
+    """Whether this looks like a bag, closed or not: its folder, or a single file."""
     return (path / METADATA).is_file() or any(bag_files(path))
 
 
 def bag_files(path: Path) -> list[Path]:
-    """Return the files that have a bag's messages, as a recorder numbers them; none where it is no bag.
+    """Return the files with a bag's messages, in the recorder's order; none where it is no bag.
 
-    One that was being compressed is there twice, and is returned as it was before.
+    A file that was being compressed exists twice; the uncompressed one is returned.
     """
     there = sorted(path.iterdir(), key=_by_number) if path.is_dir() else [path]
     found = [each for each in there if each.is_file() and storage_of(each) in STORED_IN]
@@ -42,15 +42,15 @@ def _by_number(file: Path) -> list[str | int]:
 
 
 def storage_of(file: Path) -> str:
-    """Return the suffix of a file of a bag, of one that is compressed that which it had before."""
+    """Return the suffix of a bag's file; of a compressed one, the suffix before compression."""
     return Path(file.name.removesuffix(PACKED)).suffix
 
 
 def files_of(path: Path) -> list[Path]:
-    """Return the files that have a bag's messages; see `bag_files`.
+    """Return the files with a bag's messages; see `bag_files`.
 
     Raises:
-        BagError: there is no such bag, or it is none.
+        BagError: there is no such bag, or it is no bag.
     """
     if not path.exists():
         raise BagError(f"{path}: no such bag")
@@ -61,13 +61,13 @@ def files_of(path: Path) -> list[Path]:
 
 
 def journals_of(file: Path) -> list[Path]:
-    """Return what SQLite has left beside a database that was not closed."""
+    """Return the file that SQLite has left beside a database that was not closed."""
     beside = (file.with_name(file.name + journal) for journal in JOURNALS)
     return [each for each in beside if each.exists() and each.stat().st_size]
 
 
 def why_unclosed(path: Path) -> str:
-    """Return by what one sees of a bag that it was not closed; nothing of one that was, or of none."""
+    """Return the reason why a bag counts as not closed; empty for a closed one, or for no bag."""
     if path.is_dir() and not (path / METADATA).is_file():
         return "no metadata.yaml: it was not closed" if bag_files(path) else ""
     beside = next((each for file in bag_files(path) for each in journals_of(file)), None)
@@ -78,7 +78,7 @@ def closed(path: Path) -> Path:
     """Return a bag that was closed.
 
     Raises:
-        BagError: it was not, or there is none; says what can be done.
+        BagError: it was not, or there is none; names a way to read it.
     """
     if why := why_unclosed(path):
         raise BagError(f"{path}: {why}; {how_to_read(path)}")
@@ -90,7 +90,7 @@ def closed(path: Path) -> Path:
 
 
 def damaged(path: Path) -> str:
-    """Name the first file of a bag's folder that cannot be opened, or the only one; else nothing."""
+    """Return the first file of a bag's folder that cannot be opened, or the only one; else nothing."""
     files = bag_files(path) if path.is_dir() else []
     found = files if len(files) == 1 else (file for file in files if not _opens(file))
     return next((f"{file.name}: " for file in found), "")
@@ -100,5 +100,5 @@ def _opens(file: Path) -> bool:
     try:
         with Reader(file):
             return True
-    except Exception:  # noqa: BLE001 (of garbage the library raises this and that)
+    except Exception:  # noqa: BLE001 (the library raises many kinds of errors for invalid data)
         return False

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages of a bag in the order of their coming: sqlite3 or mcap, compressed or not, sound or damaged."""
+"""Reads a bag's messages in order of arrival: sqlite3 or mcap, compressed or not, complete or damaged."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from adahi_ros.bags.recorded_topics import NO_TOPICS, Kinds, absolute
 CDR_HEADER_BYTES = 4
 Decode = Callable[[bytes], Any]
 OnLoss = Callable[[str], None]
-"""Told of a bag that was cut off why not all of it is read, and how much is."""
+"""Called for a bag that was cut off, with the reason and the readable amount."""
 
 
 @dataclass(frozen=True)
@@ -57,19 +57,19 @@ def read_bag(
     namespace: str = "",
     on_loss: OnLoss | None = None,
 ) -> Iterator[Received]:
-    """Yield the messages of a bag, as they came.
+    """Yield the messages of a bag, in order of arrival.
 
     Args:
         path: folder of the bag, or a single .mcap or .db3 file.
-        topics: that must be there and have messages.
-        optional: that may be absent.
-        namespace: of the robot; topics that begin with a slash are not in it.
-        on_loss: where it is given, what is whole of a bag that was cut off is read, or of a damaged one, and
-            this is told of the rest before the first message. Such a bag is refused otherwise.
+        topics: required, with messages.
+        optional: may be absent.
+        namespace: of the robot; topics with a leading slash are outside of it.
+        on_loss: if given, the readable part of a damaged or cut-off bag is read, and this is called with
+            the reason before the first message. Without it, damaged bags are refused.
 
     Raises:
-        BagError: there is no bag, it is damaged, or not of these topics and types; a damaged one may yield
-            messages before.
+        BagError: there is no bag, it is damaged, or lacks these topics or types; a damaged one may yield
+            messages first.
     """
     kinds = {absolute(topic, namespace): (topic, kind) for topic, kind in {**optional, **topics}.items()}
     came: Counter[str] = Counter()
@@ -95,12 +95,12 @@ def read_bag(
 
 @contextmanager
 def _faults_of(path: Path) -> Iterator[None]:
-    """Name the bag, and the file of it, in whatever the library makes of a damaged one."""
+    """Name the bag, and its file, in any error of the library for a damaged bag."""
     try:
         yield
     except BagError:
         raise
-    except Exception as error:  # noqa: BLE001 (of garbage the library raises this and that)
+    except Exception as error:  # noqa: BLE001 (the library raises many kinds of errors for invalid data)
         raise BagError(
             f"{path}: {damaged(path)}expected a rosbag2, sqlite3 or mcap ({in_words(error)}); "
             f"{how_to_read(path)}"
@@ -122,7 +122,7 @@ def _opened(path: Path, on_loss: OnLoss | None) -> Iterator[Reader | PartialBag]
 def _chosen(
     path: Path, connections: Collection[Connection], kinds: Mapping[str, tuple[str, str]], needed: set[str]
 ) -> list[Connection]:
-    """Return the connections of the wanted topics, once these are known to be of the right types."""
+    """Return the connections of the wanted topics, after a check of their types."""
     there = {connection.topic for connection in connections}
     for name in sorted(needed - there):
         raise BagError(
@@ -144,7 +144,7 @@ def _hint(name: str, there: list[str]) -> str:
 
 
 def _decoder(path: Path, connection: Connection) -> Decode:
-    """Return what makes messages of bytes, by the bag's own definition of them if it has one."""
+    """Return the deserializer of messages, with the bag's own definition if it has one."""
     kind = connection.msgtype
     if connection.msgdef.format != MessageDefinitionFormat.NONE:
         store = carried_types(kind, connection.msgdef)
@@ -162,8 +162,8 @@ def _decoder(path: Path, connection: Connection) -> Decode:
     by_order = {LITTLE_ENDIAN: definition.deserialize_cdr_le, BIG_ENDIAN: definition.deserialize_cdr_be}
 
     def decode(data: bytes) -> Any:
-        # Not `deserialize_cdr`, which refuses what follows the last field: rclpy's serialized messages are as
-        # long as they might have become, and end in a few bytes of anything.
+        # Not `deserialize_cdr`, which refuses bytes after the last field: rclpy's serialized messages are
+        # padded to their largest size with arbitrary bytes.
         check_cdr(data)
         body = data[CDR_HEADER_BYTES:]
         message, end = by_order[data[:2]](body, 0, definition.cls, store)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A bag that is being written: serialized messages in, rosbag2 out."""
+"""Writes a bag: serialized messages in, rosbag2 out."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rosbags.rosbag2 import StoragePlugin, Writer, WriterError
 from adahi_ros.bags.definitions import BagError, types_of
 
 STORAGES = {"mcap": StoragePlugin.MCAP, "sqlite3": StoragePlugin.SQLITE3}
-VERSION: Final = 9  # of rosbag2's metadata, that of Jazzy
+VERSION: Final = 9  # of rosbag2's metadata in Jazzy
 
 
 @contextmanager
@@ -25,7 +25,7 @@ def faults_of_writing(path: Path) -> Iterator[None]:
     """Name the bag that cannot be written.
 
     Raises:
-        BagError: its folder is there already, the disk is full, or the like.
+        BagError: its folder exists, the disk is full, or the like.
     """
     try:
         yield
@@ -35,7 +35,7 @@ def faults_of_writing(path: Path) -> Iterator[None]:
 
 
 class BagWriter:
-    """Writes a bag; what came before a `flush` is safe, and all of it once the bag is closed.
+    """Writes a bag; messages before a `flush` are safe, and all of them once the bag is closed.
 
     Attributes:
         counts: messages written, by topic.
@@ -46,8 +46,8 @@ class BagWriter:
         storage: a key of `STORAGES`.
 
     Raises:
-        BagError: there is something at this path, or it cannot be written. What writes raises that too; the
-            writer is of no more use then, and what was flushed can be recovered.
+        BagError: the path exists, or cannot be written. Writing raises it too; the writer is then unusable,
+            and flushed messages can be recovered.
     """
 
     def __init__(self, path: Path, storage: str = "mcap") -> None:
@@ -63,10 +63,10 @@ class BagWriter:
             self._writer.open()
 
     def add(self, topic: str, kind: str, offered: Sequence[Qos] = ()) -> None:
-        """Take a topic up, by its full name.
+        """Add a topic, by its full name.
 
         Raises:
-            BagError: the definition of its type is nowhere.
+            BagError: the definition of its type is not found.
         """
         if topic not in self._connections:
             types = types_of([kind])
@@ -79,8 +79,8 @@ class BagWriter:
     def write(self, topic: str, data: bytes | memoryview, received_ns: int) -> None:
         """Write a message, serialized as CDR.
 
-        Readers sort by time. So that the order of coming is kept, each message is a nanosecond later than the
-        one before where a clock stands still, or goes back by a little.
+        Readers sort by time. To keep the order of arrival, each message is a nanosecond later than the
+        previous one where a clock stands still, or goes back slightly.
         """
         self.newest_ns = max(received_ns, self.newest_ns + 1)
         with self._giving_up():
@@ -88,7 +88,7 @@ class BagWriter:
         self.counts[topic] += 1
 
     def flush(self) -> None:
-        """Put what has come on the disk, from where it can be recovered whatever happens next."""
+        """Write all messages to the disk, where they can be recovered."""
         if self._flushed_ns == self.newest_ns:
             return
         storage: Any = self._writer.storage  # rosbags itself writes a mebibyte at a time, or all at the end
@@ -103,13 +103,13 @@ class BagWriter:
         self._flushed_ns = self.newest_ns
 
     def close(self) -> None:
-        """Write what is left, the index and the metadata."""
+        """Write the remaining messages, the index and the metadata."""
         with self._giving_up():
             self._writer.close()
 
     @contextmanager
     def _giving_up(self) -> Iterator[None]:
-        """Leave the files as they are once they cannot be written: more would not be in its place."""
+        """Leave the files as they are after a write error: more data would be misplaced."""
         try:
             with faults_of_writing(self.path):
                 yield

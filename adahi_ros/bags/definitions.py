@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What message types are made of: ROS 2 Jazzy's, those of installed packages, and those a bag carries."""
+"""Definitions of message types: ROS 2 Jazzy's, those of installed packages, and those in a bag."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rosbags.typesys.store import Typestore
 from adahi_ros.core.assets import asset
 
 IDL_SEPARATOR = "=" * 80 + "\nIDL: "
-LITTLE_ENDIAN, BIG_ENDIAN = b"\0\1", b"\0\0"  # what a message in CDR begins with
+LITTLE_ENDIAN, BIG_ENDIAN = b"\0\1", b"\0\0"  # header of a message in CDR
 
 
 class BagError(ValueError):
@@ -25,13 +25,13 @@ class BagError(ValueError):
 
 
 def types_of(kinds: Iterable[str]) -> Typestore:
-    """Return the types of ROS 2 Jazzy, and those of these kinds that it lacks.
+    """Return the types of ROS 2 Jazzy, and of these kinds those that it lacks.
 
     Args:
         kinds: such as adahi_msgs/msg/TaskState.
 
     Raises:
-        BagError: the definition of one is nowhere.
+        BagError: the definition of one is not found.
     """
     store = get_typestore(Stores.ROS2_JAZZY)
     missing = [kind for kind in kinds if kind not in store.fielddefs]
@@ -50,20 +50,20 @@ def types_of(kinds: Iterable[str]) -> Typestore:
 
 
 def how_to_recover(path: Path) -> str:
-    """Say what to do with a bag that was not closed, or is damaged."""
-    return f"'adahi bag repair {path} --out NEW' makes a whole bag of what can be read of it"
+    """Return how to read a bag that was not closed, or is damaged."""
+    return f"'adahi bag repair {path} --out NEW' writes a complete bag from its readable part"
 
 
 def how_to_read(path: Path) -> str:
-    """Say what a verb that reads bags can do with such a one."""
+    """Return what a verb that reads bags can do with a damaged one."""
     return (
-        "give --incomplete to read what is whole of it, or make a bag of that: "
+        "give --incomplete to read its complete part, or write that part to a new bag: "
         f"'adahi bag repair {path} --out NEW'"
     )
 
 
 def check_cdr(data: bytes) -> None:
-    """Refuse what is no serialized message.
+    """Refuse a message that is not serialized as CDR.
 
     Raises:
         SerdeError: names its first bytes.
@@ -73,14 +73,14 @@ def check_cdr(data: bytes) -> None:
 
 
 def in_words(error: Exception) -> str:
-    """Return what a library says, in one line of bearable length."""
+    """Return a library's error in one short line."""
     text = " ".join(str(error).split()) or type(error).__name__
     return text if len(text) <= 200 else f"{text[:197]}..."
 
 
 @lru_cache(maxsize=64)
 def carried_types(kind: str, definition: MessageDefinition) -> Typestore:
-    """Return the types that a bag itself defines for one kind of message."""
+    """Return the types that a bag defines for one kind of message."""
     text = definition.data
     if definition.format == MessageDefinitionFormat.MSG:
         types = get_types_from_msg(text, kind)
@@ -102,7 +102,7 @@ def _of_package(package: str) -> dict[str, Any]:
 
 
 def _folders(package: str) -> Iterator[Path]:
-    """Yield where the definitions of a package are: installed in ROS; else, of our own, those we bring."""
+    """Yield folders with the definitions of a package: installed in ROS, or shipped for our own packages."""
     prefixes = [
         Path(prefix) for prefix in os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep) if prefix
     ]
@@ -114,7 +114,7 @@ def _folders(package: str) -> Iterator[Path]:
 
 
 def _references(fields: Iterable[tuple[str, Any]]) -> Iterator[str]:
-    """Yield the types that fields are of, but for the basic ones."""
+    """Yield the types of fields, except the basic ones."""
     for _, (node, of) in fields:
         element, name = of[0] if node in (Nodetype.ARRAY, Nodetype.SEQUENCE) else (node, of)
         if element == Nodetype.NAME:

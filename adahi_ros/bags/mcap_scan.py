@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages of an mcap from its beginning on, without the index at its end."""
+"""Messages of an mcap from its start, without the index at its end."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from adahi_ros.bags.definitions import BagError
 
 MAGIC: Final = b"\x89MCAP0\r\n"
 FOOTER, SCHEMA, CHANNEL, MESSAGE, CHUNK, DATA_END = 0x02, 0x03, 0x04, 0x05, 0x06, 0x0F
-HEAD = struct.Struct("<BQ")  # of a record: what it is, and its bytes
+HEAD = struct.Struct("<BQ")  # of a record: its type, and its length in bytes
 SCHEMA_HEAD = struct.Struct("<H")
 CHANNEL_HEAD = struct.Struct("<HH")
 MESSAGE_HEAD = struct.Struct("<HIQQ")  # channel, sequence, times of recording and of publishing
@@ -28,8 +28,8 @@ def scan(file: Path) -> Iterator[tuple[Connection, int, bytes]]:
     """Yield messages with their topics and times in ns, in the order of the file.
 
     Raises:
-        BagError: something is no whole record, or the file ends before its data do; what stands before it
-            has been yielded.
+        BagError: a record is incomplete, or the file ends too early; the messages before it
+            have been yielded.
     """
     schemas: dict[int, Schema] = {}
     connections: dict[int, Connection] = {}
@@ -59,12 +59,12 @@ def _connection(number: int, schema: Schema, content: BinaryIO) -> Connection:
 
 
 def _records(data: BinaryIO, size: int, at: int = 0) -> Iterator[tuple[int, bytes]]:
-    """Yield records, those of chunks among them, even of one that is cut.
+    """Yield records, including those in chunks, even in an incomplete chunk.
 
     Args:
         data: to read.
-        size: bytes that it has.
-        at: where it begins in its file.
+        size: its length in bytes.
+        at: its offset in its file.
     """
     while head := data.read(HEAD.size):
         begin = data.tell() - len(head)
@@ -74,7 +74,7 @@ def _records(data: BinaryIO, size: int, at: int = 0) -> Iterator[tuple[int, byte
             content = BytesIO(data.read(min(length, size)))
             _, _, unpacked, checksum = CHUNK_HEAD.unpack(content.read(CHUNK_HEAD.size))
             compression = read_string(content)
-            content.seek(8, 1)  # how long what follows is
+            content.seek(8, 1)  # length of the following data
             packed_at = at + data.tell() - len(content.getbuffer()) + content.tell()
             packed = content.read()
             if whole or compression:

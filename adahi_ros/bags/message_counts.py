@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is counted while bags are read: messages, faults, what was missed, and what was left out."""
+"""Counts made while bags are read: messages, faults, missing samples, and data left out."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ MOST_FAULTS = 3  # in one line
 
 @dataclass(frozen=True)
 class BagSurvey:
-    """What a bag has for a contract, before any of it is put together.
+    """A bag's messages for a contract, before they are combined.
 
     Attributes:
-        observations: how many the node would have made.
-        actions: how many messages had one.
-        refused: by field, what was refused or has none of the names that are looked for: how often, and
-            the first such fault.
-        missed: by topic, how many steps were given up for want of a sample of it, and the first such fault.
+        observations: how many the node would make.
+        actions: how many messages have one.
+        refused: by field, messages that were refused or have none of the names: their number, and
+            the first fault.
+        missed: by topic, the number of steps dropped for a missing sample of it, and the first fault.
     """
 
     observations: int
@@ -40,13 +40,13 @@ class BagSurvey:
 
 @dataclass
 class Tally:
-    """What is counted over all bags."""
+    """Counts over all bags."""
 
     counts: Counter[str] = field(default_factory=Counter)
     faults: Counter[str] = field(default_factory=Counter)
     first_faults: dict[str, str] = field(default_factory=dict)
     missed: dict[str, tuple[int, str]] = field(default_factory=dict)
-    strangers: Counter[str] = field(default_factory=Counter)  # with none of the names; may well be another's
+    strangers: Counter[str] = field(default_factory=Counter)  # with none of the names; may be another robot's
     observations: int = 0
     actions: int = 0
     loss: str = ""  # of this bag, where it was cut off
@@ -65,27 +65,27 @@ class Tally:
             self.intervals_ns[topic].append(now_ns - self.last_ns[topic])
         self.last_ns[topic] = now_ns
         header = getattr(received.message, "header", None)
-        if header is not None and stamp_ns(header.stamp):  # a command's 0 is no time
+        if header is not None and stamp_ns(header.stamp):  # a stamp of 0 is no time
             self.ages_ms[topic].append(1e-6 * (now_ns - stamp_ns(header.stamp)))
 
     def fault(self, error: InputError, stranger: bool = False) -> None:
-        """Count what was refused, or a message with none of the names that are looked for."""
+        """Count a refused message, or one with none of the names."""
         (self.strangers if stranger else self.faults)[error.field] += 1
         self.first_faults.setdefault(error.field, str(error))
 
     def miss(self, error: InputError) -> None:
-        """Count a step that was given up for want of a sample."""
+        """Count a step that was dropped for a missing sample."""
         count, first = self.missed.get(error.field, (0, str(error)))
         self.missed[error.field] = count + 1, first
 
     def survey(self) -> BagSurvey:
-        """Return what was found and refused, the commonest fault first."""
+        """Return the accepted and refused messages, the most frequent fault first."""
         commonest = (self.faults + self.strangers).most_common()
         refused = {name: (count, self.first_faults[name]) for name, count in commonest}
         return BagSurvey(self.observations, self.actions, refused, self.missed)
 
     def why(self) -> str:
-        """Say why there is no step: what was left out, and the commonest faults, else what was missing."""
+        """Return why there is no step: data left out, and the most frequent faults or missing samples."""
         found = self.survey()
         told = list((found.refused or found.missed).values())[:MOST_FAULTS]
         faults = [f"{count} times {first}" for count, first in told]
@@ -94,7 +94,7 @@ class Tally:
         return "; ".join([made, *left_out, *faults])
 
     def end_of_bag(self, path: Path, namespace: str, steps: int) -> None:
-        """Close the account of one bag, which gave so many steps."""
+        """Finish the counts of one bag with this many steps."""
         here = {absolute(topic, namespace): count for topic, count in self.here.items()}
         cut_off = {"cut_off": self.loss} if self.loss else {}
         self.bags.append({"path": str(path), "messages": here, "steps": steps, **cut_off})
@@ -104,7 +104,7 @@ class Tally:
         self.loss = ""
 
     def summary(self, contract: Contract, trajectories: Trajectories) -> dict[str, Any]:
-        """Return what `dataset.json` says."""
+        """Return the content of `dataset.json`."""
         names = (
             "failed_episodes",
             "steps_without_action",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is whole of a bag that was never closed, has lost its end, or is damaged."""
+"""The readable part of a bag that was never closed, has lost its end, or is damaged."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 
 from rosbags.interfaces import Connection
 from rosbags.rosbag2 import Reader
-from rosbags.rosbag2.storage_mcap import zstd  # type: ignore[attr-defined]  # with what it unpacks itself
+from rosbags.rosbag2.storage_mcap import zstd  # type: ignore[attr-defined]  # as the library uses it
 
 from adahi_ros.bags import mcap_scan, sqlite_scan
 from adahi_ros.bags.bag_bounds import copy_unpacked, unpacked
@@ -33,14 +33,14 @@ from adahi_ros.core.files import read_bytes
 from adahi_ros.core.yaml_files import parse_yaml
 
 Message = tuple[Connection, int, bytes]
-"""A message as it is stored: its topic, its time in ns, its bytes as CDR."""
+"""A stored message: its topic, its time in ns, its bytes as CDR."""
 
 SCANS = {MCAP: mcap_scan.scan, SQLITE: sqlite_scan.scan}
-PACKED_MESSAGE = b"\x28\xb5\x2f\xfd"  # what zstd begins with
+PACKED_MESSAGE = b"\x28\xb5\x2f\xfd"  # header of zstd data
 
 
 def whole_messages(file: Path, faults: list[str]) -> Iterator[Message]:
-    """Yield the messages of a file up to its first fault, in the order of the file; note what that is."""
+    """Yield the messages of a file up to its first fault, in the order of the file; note the fault."""
     try:
         with _unpacked(file) as plain:
             for connection, time_ns, data in SCANS[storage_of(file)](plain):
@@ -48,36 +48,36 @@ def whole_messages(file: Path, faults: list[str]) -> Iterator[Message]:
                     data = unpacked(data)
                 check_cdr(data)
                 yield connection, time_ns, data
-    except Exception as error:  # noqa: BLE001 (of garbage the libraries raise this and that)
+    except Exception as error:  # noqa: BLE001 (the libraries raise many kinds of errors for invalid data)
         faults.append(f"{file.name}: {in_words(error)}")
 
 
 @contextmanager
 def _unpacked(file: Path) -> Iterator[Path]:
-    """Yield the file; of one that is compressed as a whole, a copy of what can be unpacked."""
+    """Yield the file; for a file that is compressed as a whole, a copy of the unpackable part."""
     if file.suffix != PACKED:
         yield file
         return
     with TemporaryDirectory() as folder:
         copy = Path(folder, file.stem)
-        # What lacks is told by who reads the copy.
+        # The reader of the copy reports the missing part.
         with suppress(EOFError, zstd.ZstdError), zstd.open(file) as packed, copy.open("wb") as plain:
             copy_unpacked(packed, plain, file.stat().st_size)
         yield copy
 
 
 class PartialBag:
-    """The messages of a bag, of each file up to its first fault. Reads all of them once as it is made.
+    """The messages of a bag, of each file up to its first fault. Reads all of them once on construction.
 
-    Has what `Reader` has for who reads: `connections` and `messages`.
+    Has the interface of `Reader` for readers: `connections` and `messages`.
 
     Args:
-        path: folder of the bag, or a single file of one.
+        path: folder of the bag, or a single file.
 
     Attributes:
         connections: topics that have messages.
-        loss: why the bag is not read as a sound one, how much of it is read, and how much is not, as far as
-            that is known; empty of a bag that was closed and is whole.
+        loss: why the bag is damaged, how much of it is read, and how much is lost, if known; empty for a
+            closed and complete bag.
 
     Raises:
         BagError: there is no such bag, or no message in it can be read.
@@ -113,7 +113,7 @@ class PartialBag:
                     yield message
 
     def _files(self, path: Path, told: _Told | None) -> list[Path]:
-        """Return the files to read: those that the metadata name, all of them where there are none."""
+        """Return the files to read: those in the metadata, or all of them without metadata."""
         files = files_of(path)
         if path.is_dir() and told is None:
             self._faults.append("no metadata.yaml that can be read")
@@ -138,7 +138,7 @@ class PartialBag:
 
 @dataclass(frozen=True)
 class _Part:
-    """A file of a bag, up to its first fault: no message is further behind one before it than `behind_ns`."""
+    """A file of a bag, up to its first fault: no message is more than `behind_ns` older than one before it."""
 
     file: Path
     count: int
@@ -148,7 +148,7 @@ class _Part:
 
 @dataclass(frozen=True)
 class _Told:
-    """What the metadata of a bag say."""
+    """The metadata of a bag."""
 
     files: list[str]
     messages: int
@@ -156,7 +156,7 @@ class _Told:
 
 
 def _told(path: Path) -> _Told | None:
-    """Return what the metadata of a bag say; None where there are none that can be read."""
+    """Return the metadata of a bag; None where they cannot be read."""
     try:
         values = parse_yaml(read_bytes(path / METADATA))["rosbag2_bagfile_information"]
         return _Told(
@@ -169,7 +169,7 @@ def _told(path: Path) -> _Told | None:
 
 
 def _refusal(path: Path) -> list[str]:
-    """Return why a bag cannot be opened though every message in it can be read."""
+    """Return why a bag cannot be opened, although all of its messages are readable."""
     if why := why_unclosed(path):
         return [why]
     try:
@@ -180,11 +180,11 @@ def _refusal(path: Path) -> list[str]:
 
 
 def in_time(messages: Iterable[Message], behind_ns: int) -> Iterator[Message]:
-    """Yield messages by their times, those of one time as they come.
+    """Yield messages by time; equal times in order of arrival.
 
     Args:
         messages: to sort.
-        behind_ns: none is further behind one before it.
+        behind_ns: largest age of a message relative to any before it.
     """
     held: list[tuple[int, int, Message]] = []
     newest_ns = -1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which topics of a robot a bag is asked for, by their names in a contract."""
+"""Topics of a robot in a bag, by their names in a contract."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DIAGNOSTICS: Kinds = MappingProxyType({"/diagnostics": "diagnostic_msgs/msg/Diag
 
 
 def topics_of(contract: Contract) -> dict[str, str]:
-    """Return the topics of a contract's observations and actions; goals of ROS actions are on none."""
+    """Return the topics of a contract's observations and actions; goals of ROS actions have no topic."""
     sinks = {
         sink.channel.topic: sink.channel.kind for sink in contract.action.sinks if not sink.is_ros_action
     }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What becomes a bag: which topics, how they are subscribed, what is left out, and how it ends."""
+"""Recording of a bag: its topics, their subscriptions, the messages left out, and its end."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ from adahi_ros.bags.recorded_topics import (
 from adahi_ros.contract.contract import Channel, Contract
 from adahi_ros.contract.fields import NANOSECONDS
 
-MOMENT_S = 1.0  # a clock that goes back further has begun anew
+MOMENT_S = 1.0  # a clock that goes back further was reset
 
 
 class Listening(NamedTuple):
-    """What a subscription asks of publishers: that they send again what was lost, and what they kept."""
+    """Reliability and durability of a subscription: resent lost messages, and stored messages."""
 
     reliable: bool
     kept: bool
 
     def fits(self, wanted: Listening) -> bool:
-        """Whether it gets along with the publishers that another would be made for."""
+        """Whether it is compatible with the publishers that another one fits."""
         return self.reliable <= wanted.reliable and self.kept <= wanted.kept
 
 
 def fitting(offered: Sequence[Qos], channel: Channel | None = None) -> Listening:
-    """Return the most that all publishers offer, but no less than the robot's node asks for.
+    """Return the strongest QoS that all publishers offer, but at least that of the robot's node.
 
-    So a bag has nothing that the node, for its QoS, would never hear.
+    So a bag has no messages that the node never receives for its QoS.
 
     Args:
         offered: by the publishers.
-        channel: that a contract observes; None for what it does not.
+        channel: of a contract's observation; None for other topics.
     """
     reliable = all(each.reliability == QosReliability.RELIABLE for each in offered)
     if channel is None:
@@ -53,23 +53,23 @@ def fitting(offered: Sequence[Qos], channel: Channel | None = None) -> Listening
 
 
 def recorded_kinds(contract: Contract) -> Kinds:
-    """Return the topics that are recorded where somebody publishes them, with their types."""
+    """Return the topics that are recorded where they are published, with their types."""
     return {**DRAFT_STATUS, **BESIDE_A_RUN, **DIAGNOSTICS, **INSTRUCTION, **topics_of(contract)}
 
 
 class Recording:
-    """A bag, from the first publisher to the last word about it.
+    """A bag, from the first publisher to the final report.
 
-    It is over where the bag cannot be written any more, and where the clock begins anew: a bag has one time,
-    by which its readers sort. What comes after that is counted, and left out.
+    It ends where the bag cannot be written any more, and where the clock is reset: a bag has one time,
+    by which readers sort. Later messages are counted, and left out.
 
     Args:
-        contract: what must come.
-        names: full names of the topics, by what `recorded_kinds` calls them.
+        contract: the required topics.
+        names: full names of the topics, by their names in `recorded_kinds`.
         bag: to write.
 
     Attributes:
-        over: as above.
+        over: whether it has ended.
     """
 
     def __init__(self, contract: Contract, names: Mapping[str, str], bag: BagWriter) -> None:
@@ -88,10 +88,10 @@ class Recording:
         return bool(self._fault or self._left_out)
 
     def subscription(self, topic: str, publishers: Sequence[tuple[str, Qos]]) -> Listening | None:
-        """Return how to subscribe a topic, from now on; None where what there is will do.
+        """Return how to subscribe to a topic from now on; None where the present subscription suffices.
 
         Args:
-            topic: as `recorded_kinds` calls it.
+            topic: as in `recorded_kinds`.
             publishers: type and QoS of each.
         """
         kind = self._kinds[topic]
@@ -107,17 +107,17 @@ class Recording:
         return wanted
 
     def strangers(self, topic: str, publishers: Sequence[tuple[str, Qos]]) -> list[str]:
-        """Say of what DDS does not bring here, for its type, that it is not recorded: once of each type."""
+        """Return messages about publishers of another type, which are not recorded: once per type."""
         name, kind = self._names[topic], self._kinds[topic]
         new = sorted({other for other, _ in publishers} - {kind} - self._strangers[topic])
         self._strangers[topic].update(new)
-        return [f"{name}: somebody publishes {other}, expected {kind}; not recorded" for other in new]
+        return [f"{name}: is published as {other}, expected {kind}; not recorded" for other in new]
 
     def write(self, topic: str, data: bytes | memoryview, now_ns: int) -> str:
         """Take a message, serialized as CDR.
 
         Returns:
-            Why the recording is over with it, for people, where the clock has begun anew; else nothing.
+            The reason, if the clock was reset and the recording ends; else nothing.
         """
         if self._fault:
             return ""
@@ -131,12 +131,12 @@ class Recording:
         return f"the clock went back by {back_s:.1f} s: the bag ends where it did" if begun_anew else ""
 
     def flush(self) -> None:
-        """Put on the disk what has come."""
+        """Write all messages to the disk."""
         with self._noting_faults():
             self._bag.flush()
 
     def close(self) -> None:
-        """Make the bag whole, unless it cannot be written any more."""
+        """Close the bag, unless it cannot be written any more."""
         if not self._fault:
             with self._noting_faults():
                 self._bag.close()
@@ -150,46 +150,46 @@ class Recording:
 
     @property
     def waiting_for(self) -> str:
-        """What must come, and where it goes, for people."""
+        """The required topics, and the bag, as text."""
         return f"waiting for {', '.join(self._needed)}; bag {self._bag.path}"
 
     def progress(self, passed_s: float) -> str:
-        """Say what has come in so many seconds."""
+        """Return the number of messages after this many seconds."""
         counts = ", ".join(f"{name} {count}" for name, count in self._bag.counts.items())
-        return f"{passed_s:.0f} s: {counts or 'nobody publishes any of the topics'}"
+        return f"{passed_s:.0f} s: {counts or 'none of the topics is published'}"
 
     @property
     def summary(self) -> str:
-        """What is in the bag, once that is closed; nothing where it could not be written."""
+        """The bag's content, once it is closed; nothing where it could not be written."""
         counts = self._bag.counts
         made = f"{self._bag.path}: {sum(counts.values())} messages of {len(counts)} topics"
         return "" if self._fault else made
 
     @property
     def warnings(self) -> list[str]:
-        """What is wrong with the bag."""
+        """The bag's faults."""
         if self._fault:
             return [f"{self._fault}; {how_to_recover(self._bag.path)}"]
         path, found = self._bag.path, []
         missing = [topic for topic, name in self._needed.items() if not self._bag.counts[name]]
         if not self._came:
             names = ", ".join(self._needed.values())
-            found.append(f"{path}: nothing came of the contract; expected somebody to publish {names}")
+            found.append(f"{path}: no messages of the contract; expected publishers of {names}")
         elif missing:
-            found.append(f"{path}: nothing came on {', '.join(missing)}")
+            found.append(f"{path}: no messages on {', '.join(missing)}")
         if self._left_out:
             found.append(
-                f"{path}: ends where the clock began anew; {self._left_out} messages that came later are not "
-                "in it: record them as a bag of their own"
+                f"{path}: ends where the clock was reset; {self._left_out} later messages are not "
+                "in it: record them as a separate bag"
             )
         return found
 
     @property
     def _came(self) -> bool:
-        """Whether anything came that the contract names."""
+        """Whether any message of the contract arrived."""
         return any(self._bag.counts[name] for name in self._needed.values())
 
     @property
     def exit_code(self) -> int:
-        """1 where nothing of the contract came, or something that came is not in the bag."""
+        """1 where no message of the contract arrived, or messages are missing in the bag."""
         return int(self.over or not self._came)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A whole bag of what can be read of one that was never closed, or has lost its end."""
+"""Writes a complete bag from the readable part of one that was never closed, or has lost its end."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from adahi_ros.bags.partial_bag import whole_messages
 
 @dataclass
 class Recovered:
-    """What was found.
+    """The result of a recovery.
 
     Attributes:
         counts: messages of the new bag, by topic.
-        faults: why reading a file ended before its end.
+        faults: why reading of a file stopped early.
     """
 
     counts: Counter[str] = field(default_factory=Counter)
@@ -30,7 +30,7 @@ class Recovered:
 
 
 def recover(path: Path, out: Path) -> Recovered:
-    """Write a whole bag of the messages that another one has before its first fault.
+    """Write a complete bag of another bag's messages before its first fault.
 
     The old bag is only read.
 
@@ -67,7 +67,7 @@ def _add(writer: Writer, path: Path, connection: Connection) -> Connection:
         return writer.add_connection(topic, kind, typestore=types_of([kind]), offered_qos_profiles=offered)
     try:
         digest = connection.digest or carried_types(kind, connection.msgdef).hash_rihs01(kind)
-    except Exception as error:  # noqa: BLE001 (of garbage the library raises this and that)
+    except Exception as error:  # noqa: BLE001 (the library raises many kinds of errors for invalid data)
         raise BagError(f"{path}: {topic}: expected a definition of {kind} ({in_words(error)})") from None
     text = connection.msgdef.data
     return writer.add_connection(topic, kind, msgdef=text, rihs01=digest, offered_qos_profiles=offered)

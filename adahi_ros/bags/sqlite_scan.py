@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages of a database from its first row on, as far as SQLite finds its pages."""
+"""Messages of a database from its first row, as far as SQLite can read its pages."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from rosbags.rosbag2.metadata import parse_qos
 from adahi_ros.bags.bag_files import journals_of
 from adahi_ros.bags.definitions import BagError
 
-PAGE_SIZE: Final = slice(16, 18)  # where a database says how large its pages are
-LARGEST_PAGE: Final = 1 << 16  # which that says as 1
+PAGE_SIZE: Final = slice(16, 18)  # bytes with a database's page size
+LARGEST_PAGE: Final = 1 << 16  # stored as 1
 FORMATS: Final = {"ros2msg": MessageDefinitionFormat.MSG, "ros2idl": MessageDefinitionFormat.IDL}
 
 
 def scan(file: Path) -> Iterator[tuple[Connection, int, bytes]]:
-    """Yield messages with their topics and times in ns, in the order in which they were written.
+    """Yield messages with their topics and times in ns, in the order of writing.
 
-    The file is only read: what a journal beside it takes back, or adds, is in a copy.
+    The file is not changed: a journal beside it is applied to a copy.
 
     Raises:
-        BagError: a row is none that a recorder writes; what stands before it has been yielded.
-        sqlite3.Error: the rest of the database is not there, or is damaged; likewise.
+        BagError: a row is not a recorder's; the messages before it have been yielded.
+        sqlite3.Error: the rest of the database is missing or damaged; likewise.
     """
     with _opened(file) as database:
         connections = _connections(database)
@@ -44,7 +44,7 @@ def scan(file: Path) -> Iterator[tuple[Connection, int, bytes]]:
 
 @contextmanager
 def _opened(file: Path) -> Iterator[sqlite3.Connection]:
-    """Open a database that may lack its end; a page of which a part is missing is taken for missing."""
+    """Open a database that may lack its end; a partial page counts as missing."""
     journals, cut = journals_of(file), _bytes_of_a_part(file)
     with TemporaryDirectory() as folder:
         if journals or cut:
@@ -60,7 +60,7 @@ def _opened(file: Path) -> Iterator[sqlite3.Connection]:
 
 
 def _bytes_of_a_part(file: Path) -> int:
-    """Return how much of a last page there is that is not whole."""
+    """Return the size of a partial last page."""
     with file.open("rb") as data:
         size = int.from_bytes(data.read(PAGE_SIZE.stop)[PAGE_SIZE], "big")
     size = LARGEST_PAGE if size == 1 else size
@@ -68,7 +68,7 @@ def _bytes_of_a_part(file: Path) -> int:
 
 
 def _connections(database: sqlite3.Connection) -> dict[int, Connection]:
-    """Return the topics by their numbers; older databases say less of each."""
+    """Return the topics by their numbers; older databases have fewer columns."""
     tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     known = _rows(database, "message_definitions") if "message_definitions" in tables else []
     definitions = {
@@ -93,11 +93,11 @@ def _connections(database: sqlite3.Connection) -> dict[int, Connection]:
 
 
 def _rows(database: sqlite3.Connection, table: str) -> list[dict[str, Any]]:
-    """Return what there is of a table."""
+    """Return the rows of a table."""
     found = database.execute(f"SELECT * FROM {table}")
     names = [column[0] for column in found.description]
     rows: list[dict[str, Any]] = []
     with suppress(sqlite3.DatabaseError):
         for row in found:
-            rows.append(dict(zip(names, row, strict=True)))  # what came before a fault stays
+            rows.append(dict(zip(names, row, strict=True)))  # rows before a fault are kept
     return rows

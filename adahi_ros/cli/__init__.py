@@ -51,7 +51,7 @@ class _InOrder(TyperGroup):
 
 
 class _TrainGroup(TyperGroup):
-    """`adahi train policy TASK` is `adahi train policy TASK`."""
+    """Accepts `adahi train TASK` for `adahi train policy TASK`."""
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
         named = next((word for word in args if not word.startswith("-")), None)
@@ -61,7 +61,7 @@ class _TrainGroup(TyperGroup):
 
 
 def _typer() -> typer.Typer:
-    """Return the command with all verbs; one of another package that cannot be imported is left out."""
+    """Return the command with all verbs, except those of packages that cannot be imported."""
     made = typer.Typer(
         name="adahi",
         help="Run a large robot policy on a server, without the robot waiting for it.",
@@ -106,11 +106,11 @@ app = _typer()
 
 
 def main() -> None:
-    """Run the command; errors that a user can mend are one line, not a traceback."""
+    """Run the command; errors that a user can fix are one line, not a traceback."""
     try:
         with leaving_on(signal.SIGINT, signal.SIGTERM):
             app()
-    except KeyboardInterrupt:  # a second Ctrl-C, while the first was being obeyed
+    except KeyboardInterrupt:  # a second Ctrl-C, during the shutdown after the first
         sys.exit(STOPPED)
     except SystemExit as leaving:
         if leaving.code == STOPPED:

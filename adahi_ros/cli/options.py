@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments and options that several verbs have."""
+"""Arguments and options that several verbs share."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def folder_named(name: str) -> Path:
 
 
 def recorded(dataset: Path, task: str) -> Trajectories:
-    """Return what is in a folder of 'adahi data from-bag'.
+    """Return the contents of a folder of 'adahi data from-bag'.
 
     Raises:
-        ValueError: it is no such folder, or of another task or robot.
+        ValueError: it is another kind of folder, or of another task or robot.
     """
     from adahi_ros.bags.bag_dataset import TRAJECTORIES
     from adahi_ros.core.trajectories import Trajectories
@@ -49,7 +49,7 @@ def existing(option: str, path: Path) -> Path:
     """Return the file of an option.
 
     Raises:
-        ValueError: there is none; names the option.
+        ValueError: it does not exist; names the option.
     """
     path = path.expanduser()  # a shell leaves --option=~/file as it is
     if not path.is_file():
@@ -58,10 +58,10 @@ def existing(option: str, path: Path) -> Path:
 
 
 def recipe_file(recipe: Path | None, *names: str) -> Path:
-    """Return the file of a recipe: the one that was given, or the first of some names that is shipped.
+    """Return a recipe file: the given one, or the first of some names that is shipped.
 
     Raises:
-        ValueError: it is not there, or nobody gave one, and none is shipped.
+        ValueError: it does not exist, or none is given and none is shipped.
     """
     if recipe is not None:
         return existing("--recipe", recipe)
@@ -72,7 +72,7 @@ def recipe_file(recipe: Path | None, *names: str) -> Path:
 
 
 def tried(option: str, path: Path) -> Path:
-    """Return the path of a file to write, now that it can be: said before hours of work, not after.
+    """Return the path of a file to write, after a check that it can be written, before hours of work.
 
     Raises:
         ValueError: it cannot be written; names the option.
@@ -89,7 +89,7 @@ def policy_there(option: str, path: Path) -> Path:
     """Return the FOLDER/NAME of a policy.
 
     Raises:
-        ValueError: there is none; names the option.
+        ValueError: it does not exist; names the option.
     """
     from adahi_ros.policies.backends import is_policy
 
@@ -100,7 +100,7 @@ def policy_there(option: str, path: Path) -> Path:
 
 
 def picture_file(option: str, path: Path) -> Path:
-    """Return the path of a picture to write; raises as `tried` does, or as it is of no kind of picture."""
+    """Return the path of a picture to write; raises as `tried` does, or for an unknown picture format."""
     if path.suffix not in PICTURE_SUFFIXES:
         raise ValueError(f"{option}: {path}, must end in one of {', '.join(PICTURE_SUFFIXES)}")
     return tried(option, path)
@@ -110,7 +110,7 @@ def replaceable(option: str, path: Path, overwrite: bool) -> Path:
     """Return the path of a file to write.
 
     Raises:
-        ValueError: it is shipped with the package, and nobody said --overwrite; names the option.
+        ValueError: it is shipped with the package, and --overwrite is not given; names the option.
     """
     if is_shipped(path) and not overwrite:
         raise ValueError(f"{option}: {path} is shipped; must be another place, or give --overwrite")
@@ -118,7 +118,7 @@ def replaceable(option: str, path: Path, overwrite: bool) -> Path:
 
 
 def finite(param: CallbackParam, value: float | None) -> float | None:
-    """Refuse what is within every range to those who compare: not a number, or without an end."""
+    """Refuse NaN and infinity, which pass range checks."""
     if value is not None and not math.isfinite(value):
         raise ValueError(f"{param.name}: {value}, must be finite")
     return value
@@ -161,7 +161,7 @@ def calibration_file(given: Path | None, name: str) -> Path | None:
     """Return the given calibration, else the shipped one of a task or robot; None where neither exists.
 
     Raises:
-        ValueError: there is no such file.
+        ValueError: the file does not exist.
     """
     if given is not None:
         return existing("--calibration", given)
@@ -190,7 +190,7 @@ Rate = Annotated[
 ]
 TEMPERATURES = (1e-3, 100.0)  # as the nodes take them
 DraftTemperature = Annotated[
-    float | None, number("At which the draft samples; recalibrates the gates.", *TEMPERATURES)
+    float | None, number("Sampling temperature of the draft; recalibrates the gates.", *TEMPERATURES)
 ]
 CalibrationFile = Annotated[
     Path | None, Option(help="File of 'adahi thresholds'. Default: config/TASK.yaml.")
@@ -201,13 +201,13 @@ Bags = Annotated[
 ]
 Incomplete = Annotated[
     bool,
-    Option("--incomplete", help="Read what is whole of bags that were cut off, and tell what is left out."),
+    Option("--incomplete", help="Read the readable part of bags that were cut off; report the rest."),
 ]
 KeepFailures = Annotated[
-    bool, Option("--keep-failures", help="Keep episodes that episode_result says have failed.")
+    bool, Option("--keep-failures", help="Keep episodes that episode_result marks as failed.")
 ]
 Instruction = Annotated[
-    str, Option(help="What the target is told until the bag's topic instruction says otherwise.")
+    str, Option(help="Instruction of the target until the bag's topic instruction has one.")
 ]
-Namespace = Annotated[str, Option(help="Of the robot whose topics these are.")]
+Namespace = Annotated[str, Option(help="Namespace of the robot.")]
 ContractName = Annotated[str, Option("--contract", help="A shipped contract's name, or a YAML file.")]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the command talks: lines, progress bars, files of figures."""
+"""Output of the command: lines, progress bars, files of figures."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def progress() -> bars.Progress:
 
 @contextmanager
 def episode_bars(names: Sequence[str], episodes: int) -> Iterator[Callable[[str, int], None]]:
-    """Show a bar per method; yield what takes a method's name, and how many more episodes it has run."""
+    """Show a bar per method; yield a function of the method's name and the episodes run since."""
     with progress() as bar:
         jobs = {name: bar.add_task(f"{name}: episodes", total=episodes, note="") for name in names}
         yield lambda name, count: bar.advance(jobs[name], count)
@@ -46,20 +46,20 @@ def episode_bars(names: Sequence[str], episodes: int) -> Iterator[Callable[[str,
 
 @contextmanager
 def job_bar(title: str, total: float) -> Iterator[Callable[..., None]]:
-    """Show a bar for one job; yield what moves it, by `advance` or `completed`, with a `note`."""
+    """Show a bar for one job; yield a function that moves it, by `advance` or `completed`, with a `note`."""
     with progress() as bar:
         yield partial(bar.update, bar.add_task(title, total=total, note=""))
 
 
 @contextmanager
 def fit_bar(title: str, steps: int) -> Iterator[Callable[[int, float], None]]:
-    """Show a fit; yield what takes the number of its step, and the loss."""
+    """Show a fit; yield a function of the step number and the loss."""
     with job_bar(title, steps) as update:
         yield lambda step, loss: update(completed=step, note=f"loss {loss:.4g}")
 
 
 def planned(status: Status) -> Callable[[int], None]:
-    """Return what shows how many steps of bags a target has planned for."""
+    """Return a function that shows how many steps of bags a target has planned for."""
     done = 0
 
     def more(steps: int) -> None:
@@ -71,12 +71,12 @@ def planned(status: Status) -> Callable[[int], None]:
 
 
 def say(line: str) -> None:
-    """Print a line as it is, whatever brackets its paths have and however long they are."""
+    """Print a line without markup and without wrapping."""
     console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def write_json(path: Path | None, value: Mapping[str, object]) -> None:
-    """Write figures where the user asked for them."""
+    """Write figures to the file that the user named."""
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(value, indent=2) + "\n")
@@ -84,18 +84,18 @@ def write_json(path: Path | None, value: Mapping[str, object]) -> None:
 
 
 def write_yaml(path: Path, document: Mapping[str, object], width: int = 80) -> None:
-    """Write a YAML file that says which command made it; it replaces an older one as a whole."""
+    """Write a YAML file that names the command that wrote it; an older file is replaced atomically."""
     with replacing(path) as partial:
         text = yaml.safe_dump(document, sort_keys=False, default_flow_style=None, width=width)
         partial.write_text(f"# Written by: {command_line()}\n{text}")
 
 
 def own_name() -> str:
-    """Return how the command can be started again: its path where it is not on PATH."""
+    """Return the command's name, or its path where it is not on PATH."""
     started = Path(sys.argv[0])
     return str(started) if started.name == "adahi" and not shutil.which("adahi") else "adahi"
 
 
 def command_line() -> str:
-    """Return what the user typed, for files that say where they came from."""
+    """Return the typed command line, for files that record their origin."""
     return shlex.join(["adahi", *sys.argv[1:]])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From messages to observations: checked, picked, aligned in time; the same live and from a bag."""
+"""From messages to observations: checked, selected, aligned in time; the same live and from a bag."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from adahi_ros.contract.fields import NANOSECONDS, FieldReader, InputError
 from adahi_ros.vision.interface import ImageError
 
 LARGEST_NUMBER = 2**32 - 1  # of episodes and steps, as messages have them
-EARLY = 0.25  # of a control period: so much before its time a sample may make a step
+EARLY = 0.25  # of a control period: how early a sample may start a step
 OTHER_CLOCK_S = 1e8  # an age that large means another clock: simulated time counts from 0
 EPISODE_GAP_S = 1.0  # without a step; then the robot counts a new episode
 IMAGES_KEPT = 64
@@ -30,18 +30,18 @@ Encode = Callable[[np.ndarray], np.ndarray]
 
 @dataclass(frozen=True)
 class Observation:
-    """What one control step acts on.
+    """The input of one control step.
 
     Attributes:
-        stamp_ns: of the sample that made the step.
+        stamp_ns: of the sample that started the step.
         episode: number of the episode.
         step: number of the step in it.
-        values: (O,) float32: S numbers, then the features of images that are not for the target alone.
+        values: (O,) float32: S numbers, then the features of images, except those for the target alone.
         goal: (G,) float32.
-        read: (S,) float64, the S numbers as they were read, before any operator: in the messages' units.
+        read: (S,) float64, the S numbers before any operator, in the messages' units.
         images: of each camera, by key, (rows, columns, 3) uint8.
-        named: the numbers of each key of the contract that is no camera, (size,) float32.
-        image_features: (F,) float32, of images for the target alone, where somebody encodes them; no robot.
+        named: the numbers of each key of the contract except cameras, (size,) float32.
+        image_features: (F,) float32, of images for the target alone, if encoded, which no robot does.
     """
 
     stamp_ns: int
@@ -61,7 +61,7 @@ class Observation:
 
 @dataclass(frozen=True)
 class _Pace:
-    """A sample that makes a step."""
+    """A sample that starts a step."""
 
     stamp_ns: int
     episode: int
@@ -69,12 +69,12 @@ class _Pace:
 
 
 class Samples:
-    """What has come of one source, sorted by time; of one time only what came first.
+    """Samples of one source, sorted by time; of several with the same time only the first.
 
-    However fast they come, they are kept for as long as a step may need one, within a bound of memory.
+    They are kept as long as a step may need one, at any rate, within a bound of memory.
 
     Args:
-        source: whose samples these are.
+        source: the source of these samples.
     """
 
     def __init__(self, source: Source | Camera) -> None:
@@ -88,26 +88,26 @@ class Samples:
         self.clear()
 
     def clear(self) -> None:
-        """Forget what has come."""
+        """Forget all samples."""
         self._times: list[int] = []
         self._samples: list[Any] = []
 
     def add(self, at_ns: int, sample: Any, first_ns: int, last_ns: int) -> None:
-        """Keep a sample, and of all of them those that a step from `first_ns` to `last_ns` may need."""
+        """Keep a sample, and those that a step from `first_ns` to `last_ns` may need."""
         times, samples = self._times, self._samples
         place = bisect_left(times, at_ns)
         if place == len(times) or times[place] != at_ns:
             times.insert(place, at_ns)
             samples.insert(place, sample)
-        end = bisect_right(times, last_ns)  # what is later was there before a clock went back
-        # The newest before the first step may be what that step is to hold.
+        end = bisect_right(times, last_ns)  # later ones are from before a clock went back
+        # The first step may use the newest sample before it.
         start = max(bisect_right(times, first_ns, hi=end) - 1, end - self._most, 0)
         for kept in (times, samples):
             del kept[end:]
             del kept[:start]
 
     def at(self, at_ns: int) -> Any | None:
-        """Return the sample that goes with a step's time; None where it may yet come.
+        """Return the sample for a step's time; None where it may yet arrive.
 
         Raises:
             InputError: the newest is too old, and there is none to wait for.
@@ -123,7 +123,7 @@ class Samples:
         raise self._fault(f"its newest sample is {distance_ns / NANOSECONDS:.3f} s old, at most ")
 
     def missing_at(self, at_ns: int) -> InputError:
-        """Say what there is in the place of the sample that a step waited for in vain."""
+        """Describe the samples there are, instead of the one that a step waited for in vain."""
         near = self._nearest(at_ns)
         if near is None or self.source.align.strategy != "asof":
             return InputError(self._topic, f"no sample for a step has come ({self.source.key})")
@@ -131,7 +131,7 @@ class Samples:
         return self._fault(f"the sample nearest to a step is {distance_s:.3f} s away, at most ")
 
     def _nearest(self, at_ns: int) -> int | None:
-        """Return the place of the sample that is the best there is; None where none will do."""
+        """Return the index of the best sample; None where none fits."""
         times = self._times
         newest = bisect_right(times, at_ns) - 1
         if self.source.align.strategy != "asof":
@@ -146,16 +146,16 @@ class Samples:
 
 
 class ObservationAssembler:
-    """Makes one observation of each control step, once all that belongs to it has come.
+    """Makes one observation per control step, once all of its samples have arrived.
 
-    A step is made by a sample of the topic that paces: each one, where the contract has numbers of steps;
-    else those that are a control period apart. A step for which nothing came in time gets no observation.
+    A sample of the pacing topic starts a step: every sample, where the contract has numbers of steps;
+    otherwise samples that are a control period apart. A step with a missing sample gets no observation.
 
     Args:
-        contract: what an observation is made of.
-        encode: the encoder of the contract's images; needed where there are cameras, but where the images
+        contract: defines an observation.
+        encode: the encoder of the contract's images; needed with cameras, except where the images
             are for the target alone.
-        missed: told what was missing for each step that is given up when the next one begins.
+        missed: called with what was missing for each step that is dropped when the next one starts.
         first_episode: number of the first episode, where the robot counts them itself.
     """
 
@@ -179,13 +179,13 @@ class ObservationAssembler:
         waits_s = [each.align.tolerance_s for each in contract.observed if each.align.strategy == "asof"]
         self._longest_wait_ns = self._max_age_ns + round(max(waits_s, default=0.0) * NANOSECONDS)
         self._lacking: Samples
-        """What the step that is pending waits for."""
+        """The samples that the pending step waits for."""
         self._episode = first_episode
         self._begun = False
         self.clear()
 
     def clear(self) -> None:
-        """Forget what has come; where the robot counts episodes itself, the next observation begins one."""
+        """Forget all samples; where the robot counts episodes itself, the next observation starts one."""
         for stream in self._streams:
             stream.clear()
         self._pending: _Pace | None = None
@@ -194,15 +194,15 @@ class ObservationAssembler:
         self._step = 0
 
     def add(self, topic: str, message: Any, now_ns: int) -> Observation | None:
-        """Take a message; return the observation that it completes, if it does.
+        """Take a message; return the observation that it completes, if any.
 
         Args:
             topic: as the contract names it.
             message: rclpy's, or one read from a bag.
             now_ns: when it was received.
 
-        A message that has none of the names that are looked for, such as a gripper's joint state, is nobody's
-        fault and is passed over.
+        A message with none of the selected names, such as a gripper's joint state, is ignored without
+        a fault.
 
         Raises:
             InputError: it is stale, lacks a field, or a number is not finite; names the field.
@@ -214,11 +214,11 @@ class ObservationAssembler:
             and (stream.reader is None or concerns(stream.reader, message))
         ]
         stamps_ns = [self._stamp(stream.source, message, now_ns) for stream in concerned]
-        # An image is looked at when a step needs it: most frames never are.
+        # Images are decoded only when a step needs them: most frames never are.
         samples = [message if each.reader is None else each.reader.read(message) for each in concerned]
-        # Only once every part of the message has turned out sound.
+        # Only after all parts of the message are valid.
         for stream, at_ns, sample in zip(concerned, stamps_ns, samples, strict=True):
-            # The oldest step is one that still waits for a sample that may be as old as any when it comes.
+            # The oldest step still waits for a sample that may be as old as allowed on arrival.
             stream.add(at_ns, sample, now_ns - self._longest_wait_ns, now_ns + self._max_age_ns)
         if topic == self.contract.paced_by and (concerned or self._counter is not None):
             self._pace(message, now_ns)
@@ -252,7 +252,7 @@ class ObservationAssembler:
             self._begin(_Pace(at_ns, self._episode, self._step))
 
     def _begin(self, pace: _Pace) -> None:
-        """Have a step wait for its samples, in the place of the one before."""
+        """Make a step wait for its samples, instead of the previous one."""
         before, self._pending = self._pending, pace
         if before is not None and (before.episode, before.step) != (pace.episode, pace.step):
             self._missed(self._lacking.missing_at(before.stamp_ns))
@@ -272,7 +272,7 @@ class ObservationAssembler:
         """Count steps and episodes by the times of the pacing samples."""
         period_ns = round(self.contract.period_s * NANOSECONDS)
         last_ns, gap_ns = self._last_ns, max(round(EPISODE_GAP_S * NANOSECONDS), 5 * period_ns)
-        if last_ns is None or not -period_ns < at_ns - last_ns <= gap_ns:  # one may have been overtaken
+        if last_ns is None or not -period_ns < at_ns - last_ns <= gap_ns:  # samples may arrive out of order
             self._episode += self._begun
             self._begun = True
             self._step = 0
@@ -329,7 +329,7 @@ class ObservationAssembler:
 
 
 def concerns(reader: FieldReader, message: Any) -> bool:
-    """Whether a message has any of the entries: another's joints on the same topic are no fault."""
+    """Whether a message has any of the entries: other joints on the same topic are no fault."""
     return not reader.names_at or not reader.wanted.isdisjoint(getattr(message, reader.names_at))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a robot's actions command: which entries, what they are, by which interface and on which topics."""
+"""Entries that a robot's actions command: names, fields, interfaces and topics."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ TWIST = "geometry_msgs/msg/TwistStamped"
 
 @dataclass(frozen=True)
 class Commanded:
-    """What an action commands, or the part of one sink.
+    """The entries of an action, or of one sink.
 
     Attributes:
         names: of its entries.
-        fields: what each of them is, such as positions.
+        fields: the quantity of each, such as positions.
     """
 
     names: tuple[str, ...]
@@ -26,26 +26,26 @@ class Commanded:
 
     @classmethod
     def alike(cls, names: Sequence[str], field: str) -> Commanded:
-        """Return entries that are all the same."""
+        """Return entries with the same field."""
         return cls(tuple(names), (field,) * len(names))
 
     @property
     def field(self) -> str:
-        """What the entries of one sink are."""
+        """Return the entries of one sink."""
         return self.fields[0]
 
 
 def commanded_by_sink(action: Action, joint_names: Sequence[str], field: str) -> list[Commanded]:
-    """Return what an action of a contract commands, sink by sink.
+    """Return the entries of an action of a contract, sink by sink.
 
     Args:
         action: of the contract.
-        joint_names: of the entries of one whose messages are bare numbers that the contract does not name;
-            else they do not matter.
-        field: what these numbers are.
+        joint_names: of the entries of a sink with bare numbers that the contract does not name;
+            otherwise ignored.
+        field: quantity of these numbers.
 
     Raises:
-        ValueError: a sink has several fields, or its bare numbers are not named one by one, or two sinks
+        ValueError: a sink has several fields, or its bare numbers have no names, or two sinks
             command one joint; names contract or parameter, its value and what is allowed.
     """
     parts = [_commanded(sink, joint_names, field) for sink in action.sinks]
@@ -61,7 +61,7 @@ def commanded_by_sink(action: Action, joint_names: Sequence[str], field: str) ->
 
 
 def commanded(action: Action, joint_names: Sequence[str], field: str) -> Commanded:
-    """Return what all sinks together command; see `commanded_by_sink`."""
+    """Return the entries of all sinks together; see `commanded_by_sink`."""
     parts = commanded_by_sink(action, joint_names, field)
     names = tuple(name for part in parts for name in part.names)
     return Commanded(names, tuple(each for part in parts for each in part.fields))
@@ -117,15 +117,15 @@ def kinds_by_sink(
 
 
 def check_topics_apart(sinks: Sequence[Sink], names: Sequence[str]) -> None:
-    """Check that each action has a topic of its own.
+    """Check that each action has its own topic.
 
     Args:
         sinks: of a contract.
-        names: of their topics. In the contract, where nobody knows a namespace yet, those without the slash
-            that some begin with; in a node those that they are expanded and remapped to.
+        names: of their topics. In the contract, where the namespace is unknown, without the leading slash;
+            in a node, expanded and remapped.
 
     Raises:
-        ValueError: two have one; names key and topic.
+        ValueError: two have the same; names key and topic.
     """
     first: dict[str, Sink] = {}
     for sink, name in zip(sinks, names, strict=True):

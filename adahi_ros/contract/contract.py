@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a robot's contract is: which topics and fields make an observation, and what an action goes to.
+"""A robot's contract: the topics and fields of an observation, and the destinations of an action.
 
-`contract/parsing.py` reads one. See docs/reference/contract.md.
+`contract/parsing.py` reads it. See docs/reference/contract.md.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from adahi_ros.contract.operators import Operator
 
 JOINT_STATE = "sensor_msgs/msg/JointState"
 COMMAND_FIELDS = ("positions", "velocities", "accelerations", "effort")  # of a JointTrajectoryPoint
-GOALS = "goals"  # what is commanded of a ROS action: a position that its driver goes to by itself
+GOALS = "goals"  # the field of a ROS action: a position that its driver reaches by itself
 STRATEGIES = ("hold", "asof", "drop")
 TIMELINES = ("header", "receive")
 RELIABILITIES = ("best_effort", "reliable")
 DURABILITIES = ("volatile", "transient_local")
-BY_CONTRACT = "by_contract"  # of a parameter: what the contract says
+BY_CONTRACT = "by_contract"  # of a parameter: use the value of the contract
 HISTORIES = ("keep_last", "keep_all")
 
 
@@ -36,7 +36,7 @@ class Channel:
         topic: relative to the robot's namespace unless it begins with a slash.
         kind: type of its messages, such as sensor_msgs/msg/JointState.
         reliability: of a subscription, a value of `RELIABILITIES`.
-        durability: a value of `DURABILITIES`; with transient_local what was said before is heard.
+        durability: a value of `DURABILITIES`; transient_local also delivers earlier messages.
         history: of its queue, a value of `HISTORIES`.
         depth: of a queue that keeps the last.
     """
@@ -51,7 +51,7 @@ class Channel:
 
 @dataclass(frozen=True)
 class Alignment:
-    """Which sample of a topic goes with a control step at time t.
+    """The rule that selects a topic's sample for a control step at time t.
 
     Attributes:
         strategy: `hold` takes the newest not after t; `asof` the nearest, and waits for it; `drop` as hold,
@@ -71,7 +71,7 @@ class Source:
 
     Attributes:
         key: name of this part of the observation, such as observation.state.
-        channel: where they come from, or go to.
+        channel: their source or destination.
         select: D paths.
         align: in time.
         operators: applied in this order to what is read, and inversely to what is sent.
@@ -88,13 +88,13 @@ class Source:
         return len(self.select)
 
     def to_wire(self, values: np.ndarray) -> np.ndarray:
-        """Return numbers (D,) in the policy's units as they are sent."""
+        """Convert numbers (D,) from the policy's units to the message's."""
         for operator in reversed(self.operators):
             values = operator.inverse(values)
         return values
 
     def from_wire(self, values: np.ndarray) -> np.ndarray:
-        """Return numbers (D,) as they were read in the policy's units.
+        """Convert numbers (D,) from the message's units to the policy's.
 
         Raises:
             InputError: one is not finite as float32 there; names the key.
@@ -106,18 +106,18 @@ class Source:
         return values
 
     def reader(self) -> FieldReader:
-        """Return what reads the numbers of a message."""
+        """Return the reader of a message's numbers."""
         return FieldReader(self.channel.topic.lstrip("/"), self.channel.kind, self.select)
 
 
 @dataclass(frozen=True)
 class Sink:
-    """Where some entries of an action go.
+    """Destination of some entries of an action.
 
     Attributes:
-        source: the topic or ROS action, which of its fields, and how numbers get there.
-        names: of the D entries, where its messages are bare numbers; else empty, for the fields name them.
-        field: what these numbers are, a value of `COMMAND_FIELDS`; else empty.
+        source: the topic or ROS action, its fields, and the conversion of numbers.
+        names: of the D entries, where its messages are bare numbers; else empty, since the fields name them.
+        field: quantity of these numbers, a value of `COMMAND_FIELDS`; else empty.
         arguments: values of its command sink's arguments, by name.
     """
 
@@ -136,13 +136,13 @@ class Sink:
 
     @property
     def is_ros_action(self) -> bool:
-        """Whether goals are sent there, and no messages."""
+        """Whether it sends goals instead of messages."""
         return "/action/" in self.channel.kind
 
 
 @dataclass(frozen=True)
 class Action:
-    """What an action is on the wire: the entries of each sink, one after the other.
+    """The wire format of an action: the entries of each sink, in order.
 
     Attributes:
         sinks: at least one.
@@ -161,18 +161,18 @@ class Action:
         return tuple(path for sink in self.sinks for path in sink.source.select)
 
     def parts(self, values: np.ndarray) -> list[np.ndarray]:
-        """Return what each sink has of (A,) numbers."""
+        """Return the numbers of each sink among (A,)."""
         if len(self.sinks) == 1:
             return [values]
         return np.split(values, np.cumsum([sink.source.size for sink in self.sinks])[:-1])
 
     def to_wire(self, values: np.ndarray) -> np.ndarray:
-        """Return numbers (A,) in the policy's units as they are sent."""
+        """Convert numbers (A,) from the policy's units to the messages'."""
         parts = zip(self.sinks, self.parts(values), strict=True)
         return np.concatenate([sink.source.to_wire(part) for sink, part in parts])
 
     def from_wire(self, values: np.ndarray) -> np.ndarray:
-        """Return numbers (A,) as they are sent in the policy's units.
+        """Convert numbers (A,) from the messages' units to the policy's.
 
         Raises:
             InputError: one is not finite as float32 there; names the key.
@@ -187,9 +187,9 @@ class Camera:
 
     Attributes:
         key: observation.images.NAME.
-        channel: where they come from.
+        channel: their source.
         align: in time.
-        rows, columns: that they are resized to on the robot.
+        rows, columns: of the image after resizing on the robot.
     """
 
     key: str
@@ -201,7 +201,7 @@ class Camera:
 
 @dataclass(frozen=True)
 class MeasuredPositions:
-    """Where commanded joints stand, as far as a contract observes it.
+    """Positions of the commanded joints, where a contract observes them.
 
     Attributes:
         names: of the A joints.
@@ -213,34 +213,34 @@ class MeasuredPositions:
 
     @property
     def unknown(self) -> tuple[str, ...]:
-        """The joints whose positions are not observed."""
+        """The joints without an observed position."""
         return tuple(name for name, place in zip(self.names, self.places, strict=True) if place is None)
 
     def of(self, read: np.ndarray) -> np.ndarray:
         """Return the positions (A,) float64 in rad or m, NaN where they are unknown.
 
         Args:
-            read: (S,) float64, an observation's numbers as they were read, before any operator.
+            read: (S,) float64, an observation's numbers before any operator.
         """
         return np.array([np.nan if place is None else read[place] for place in self.places])
 
 
 @dataclass(frozen=True)
 class Contract:
-    """What a robot's observation and action are made of.
+    """Definition of a robot's observation and action.
 
     Attributes:
         robot_type: names the kind of robot.
         rate_hz: control steps per second.
-        paced_by: the topic whose samples make the control steps.
+        paced_by: the topic with the samples that start the control steps.
         max_age_s: of a message when it arrives, by its stamp.
         numbers: make the first S entries of an observation, in this order.
         cameras: their features are the last F, unless the images are for the target.
         encoder: of the images, a name below checkpoints/encoders or a path; empty without cameras, and for
-            a target that reads images as they are.
+            a target that reads the images themselves.
         goal: makes the goal; None for a policy without one.
-        episode: has the numbers of episode and step; None where the robot counts them itself.
-        action: what an action is, on the wire.
+        episode: provides the numbers of episode and step; None where the robot counts them itself.
+        action: the wire format of an action.
         images_for_target: the robot sends the images, and encodes none; the encoder is the verifier's.
         driver: fields that must all allow motion; else the robot is held.
     """
@@ -265,7 +265,7 @@ class Contract:
 
     @property
     def named(self) -> dict[str, tuple[str, ...]]:
-        """What the numbers of each key are, the parts of one that has several one after the other."""
+        """The numbers of each key; several parts of one key are joined in order."""
         entries: dict[str, tuple[str, ...]] = {}
         for source in self.numbers:
             entries[source.key] = (*entries.get(source.key, ()), *source.select)
@@ -278,24 +278,24 @@ class Contract:
 
     @property
     def period_s(self) -> float:
-        """Of the control steps."""
+        """Period of the control steps."""
         return 1.0 / self.rate_hz
 
     @property
     def observed(self) -> tuple[Source | Camera, ...]:
-        """All that is subscribed to."""
+        """All subscribed sources."""
         extras = tuple(source for source in (self.goal, self.episode) if source is not None)
         return (*self.numbers, *self.cameras, *extras)
 
     @property
     def channels(self) -> dict[str, Channel]:
-        """The topics that are subscribed to, each once; what paces the steps comes after what they are of."""
+        """The subscribed topics, each once; the pacing topic comes after the other topics of its steps."""
         channels = {each.channel.topic: each.channel for each in reversed(self.observed)}
         pace = channels.pop(self.paced_by)
         return {**channels, self.paced_by: pace}
 
     def check_image_size(self, image_size: tuple[int, int]) -> None:
-        """Check that cameras are resized to what the encoder takes.
+        """Check that cameras are resized to the encoder's input size.
 
         Args:
             image_size: the encoder's rows and columns.
@@ -312,10 +312,10 @@ class Contract:
                 )
 
     def measured(self, names: Sequence[str]) -> MeasuredPositions:
-        """Return where the positions of these joints are in what is read for an observation.
+        """Return the positions' indices of these joints in the numbers of an observation.
 
         Raises:
-            ValueError: two topics have a joint of one of these names; nobody knows which one is commanded.
+            ValueError: two topics have a joint of one of these names, so the commanded one is ambiguous.
         """
         places: dict[str, int] = {}
         topics: dict[str, str] = {}

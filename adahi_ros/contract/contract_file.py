@@ -43,7 +43,7 @@ MAX_AGE_S = 0.2
 DEEPEST = 10_000  # of a queue
 MOST_PIXELS = 4096  # of an edge
 ROS_ACTIONS = tuple(kind for kind in SINKS if "/action/" in kind)
-# Sections of Rosetta's that say nothing about observation and action.
+# Sections of Rosetta without observation or action.
 PASSED_OVER = (
     "robot_interface",
     "tasks",
@@ -141,7 +141,7 @@ class _Timed(Schema):
         return not self.channel.type.startswith(WITHOUT_HEADER)
 
     def alignment(self, file: ContractFile) -> Alignment:
-        """Return the alignment; what it leaves out depends on the whole contract."""
+        """Return the alignment; its defaults depend on the whole contract."""
         period_s = 1.0 / file.fps
         strategy, timeline = self.align.strategy, self.align.timeline
         usual_s = {"hold": file.max_age_s, "asof": period_s / 2, "drop": period_s}[strategy]
@@ -201,7 +201,7 @@ class SinkFields(SourceFields):
 
     @classmethod
     def prepared(cls, values: dict[Any, Any]) -> dict[Any, Any]:
-        """Return what is no field as the arguments of the command sink."""
+        """Return unknown keys as the arguments of the command sink."""
         own = {field.name for field in fields(cls)}
         given = {name: value for name, value in values.items() if name not in own}
         kept = {name: value for name, value in values.items() if name in own}
@@ -263,7 +263,8 @@ class ContractFile(Schema):
     Attributes:
         robot_type: names the kind of robot, and the task of its datasets and calibration.
         fps: control steps per second.
-        paced_by: the observed topic whose samples start the steps. By default that of the first observation.
+        paced_by: the observed topic with the samples that start the steps. By default that of the first
+            observation.
         max_age_s: messages older than this at arrival are ignored; it also bounds how far clocks may differ.
         encoder: of the images: a name below `checkpoints/encoders`, or an absolute path. Required with
             cameras, except with `images_for_target`.

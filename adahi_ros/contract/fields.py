@@ -13,13 +13,13 @@ import numpy as np
 
 LARGEST = float(np.finfo(np.float32).max)
 LONGEST_SLICE = 10_000
-SHOWN = reprlib.Repr()  # names of a message, for people
+SHOWN = reprlib.Repr()  # abbreviates a message's names in errors
 SHOWN.maxlist = 30
 SHOWN.maxstring = 100
 
 
 class InputError(ValueError):
-    """A message that must not move the robot; says which field, its value and what is allowed.
+    """A message that must not move the robot; names the field, its value and what is allowed.
 
     Attributes:
         field: such as "joint_states.position".
@@ -35,7 +35,7 @@ class _Part:
     """Numbers of one field of a message.
 
     Attributes:
-        field: path of it.
+        field: its path.
         names: of the entries, for a message that names them; else empty.
         indices: of the entries, for an array; empty for a number by itself.
     """
@@ -47,12 +47,12 @@ class _Part:
 
 @dataclass(frozen=True)
 class _Naming:
-    """How a type of message names its entries.
+    """Names of a message type's entries.
 
     Attributes:
         names: attribute that has the names.
         fields: attributes that have a value for each.
-        holder: from the message to what has the fields; raises `InputError` with the topic given.
+        holder: from the message to the object with the fields; raises `InputError` with the topic given.
     """
 
     names: str
@@ -83,7 +83,7 @@ def expanded(select: Sequence[str]) -> tuple[str, ...]:
     """Write out slices: `state.0:3` becomes `state.0`, `state.1`, `state.2`.
 
     Raises:
-        ValueError: a slice that is none, empty, or longer than any observation.
+        ValueError: a slice is invalid, empty, or longer than any observation.
     """
     paths: list[str] = []
     for path in select:
@@ -104,7 +104,7 @@ class FieldReader:
     """Reads the selected numbers of one type of message.
 
     Attributes:
-        names_at: attribute of a message that names its entries; empty where none does.
+        names_at: attribute of a message that names its entries; empty where there is none.
         wanted: names of entries that are read.
 
     Args:
@@ -128,7 +128,7 @@ class FieldReader:
         self.wanted = frozenset(name for part in self._parts for name in part.names)
 
     def stranger(self, message: Any) -> InputError:
-        """Say of a message that concerns nobody which names it has, and which were looked for."""
+        """Return the error for a message without any of the names: its names, and the wanted ones."""
         assert self._naming is not None
         names = list(getattr(message, self._naming.names))
         wanted = list(dict.fromkeys(name for part in self._parts for name in part.names))
@@ -154,7 +154,7 @@ class FieldReader:
             raise InputError(
                 f"{self._topic}.{naming.names}", f"{SHOWN.repr(names)}, lacks {', '.join(missing)}"
             )
-        if len(index) < len(names):  # of what nobody looks for there may be several
+        if len(index) < len(names):  # names that are not selected may repeat
             twice = [name for name in part.names if names.count(name) > 1]
             if twice:
                 raise InputError(
@@ -179,7 +179,7 @@ class FieldReader:
             return _picked(field, _array(field, [value]), [0], scalar=True)
         values = _array(field, value)
         size = len(part.indices)
-        # Entries from the first on are taken to be all: a longer array is another robot's.
+        # Consecutive entries from the first are taken as the whole array: a longer array is another robot's.
         if part.indices == tuple(range(size)) and len(values) != size:
             raise InputError(field, f"{len(values)} values, expected {size}")
         if len(values) <= max(part.indices):
@@ -227,12 +227,12 @@ def check_finite(values: np.ndarray, where: Callable[[int], str]) -> None:
 
     Args:
         values: to check.
-        where: from the index of one to what it is called.
+        where: from an entry's index to its name.
 
     Raises:
         InputError: one is not; names it.
     """
-    sound = np.abs(values) <= LARGEST  # not so where it is not a number
+    sound = np.abs(values) <= LARGEST  # false for NaN
     if not sound.all():
         wrong = int(np.argmin(sound))
         raise InputError(where(wrong), f"{values[wrong]}, must be finite as float32")

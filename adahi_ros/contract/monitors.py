@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which states of a robot's driver allow motion: the contract's section `driver`."""
+"""States of a robot's driver that allow motion: the contract's section `driver`."""
 
 from __future__ import annotations
 

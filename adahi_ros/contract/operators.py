@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What may be done to numbers between a message and the policy, and undone on the way back."""
+"""Operators on numbers between a message and the policy, and their inverses."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _number(name: str, value: object) -> float:
 
 def _scale(value: object) -> Operator:
     factor = _number("scale", value)
-    if not 1.0 / LARGEST_SCALE <= abs(factor) <= LARGEST_SCALE:  # what it is undone by must be a number, too
+    if not 1.0 / LARGEST_SCALE <= abs(factor) <= LARGEST_SCALE:  # its inverse must be finite, too
         raise ValueError(
             f"scale: {value!r}, must be from {1.0 / LARGEST_SCALE:g} to {LARGEST_SCALE:g}, or negative"
         )

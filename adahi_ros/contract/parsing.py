@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A robot's contract, as a YAML file: read, checked, and complete.
+"""Reads a robot's contract from a YAML file, checks and completes it.
 
-The format is that of Rosetta's contracts (iblnkn/rosetta) where both say the same, with what hybrid inference
-needs beside: what paces the control steps, a goal, the numbers of episode and step, an encoder for images.
+The format is that of Rosetta's contracts (iblnkn/rosetta) where both have a key. Hybrid inference adds:
+the pacing topic of the control steps, a goal, the numbers of episode and step, an encoder for images.
 See docs/reference/contract.md.
 """
 
@@ -21,7 +21,7 @@ SHIPPED = "config/contracts"
 
 
 class ContractError(ValueError):
-    """A contract that cannot be used; names file, field, value and what was allowed, at bearable length."""
+    """A contract that cannot be used; names file, field, value and what was allowed, shortened."""
 
     def __init__(self, message: str) -> None:
         super().__init__(abridged(message))
@@ -31,7 +31,7 @@ def contract_path(name: str) -> Path:
     """Return the file of a contract: one that exists, or a shipped one by its name.
 
     Raises:
-        ContractError: there is none.
+        ContractError: there is no such contract.
     """
     path = Path(name)
     try:
@@ -41,7 +41,7 @@ def contract_path(name: str) -> Path:
         if path.is_file():
             return path
         raise ContractError(f"contract: {name!r}, no such file")
-    except (OSError, RuntimeError):  # such as a name that is too long for any file, or nobody's home
+    except (OSError, RuntimeError):  # such as a name that is too long for a file, or an unknown user's home
         known = ", ".join(sorted(path.stem for path in asset(SHIPPED).glob("*.yaml")))
         raise ContractError(f"contract: {name!r}, must be a YAML file or one of {known}") from None
 
@@ -53,7 +53,7 @@ def load_contract(name: str) -> Contract:
         name: of a shipped one, or the path of a YAML file.
 
     Raises:
-        ContractError: there is none, or something in it is missing, unknown or wrong.
+        ContractError: there is no such contract, or an entry is missing, unknown or wrong.
     """
     path = contract_path(name)
     try:
@@ -65,7 +65,7 @@ def load_contract(name: str) -> Contract:
 
 
 def parse_contract(values: object) -> Contract:
-    """Make a contract of what a YAML file says.
+    """Make a contract from the content of a YAML file.
 
     Raises:
         ValueError: names the field, the value and what was allowed.

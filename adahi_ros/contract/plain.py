@@ -26,16 +26,16 @@ def plain_values(
     max_skew_s: float = 0.0,
     max_age_s: float = 0.2,
 ) -> dict[str, Any]:
-    """Return what the YAML file of such a contract says.
+    """Return the content of the YAML file of a plain contract.
 
     Args:
         robot_type: names the kind of robot.
         rate_hz: control steps per second.
-        joint_names: whose positions are the first entries of an observation; there may be none.
+        joint_names: joints with the first entries of an observation as positions; may be empty.
         state_dim: entries of the task state that follow.
         goal_dim: entries of its goal.
-        command_names: what the entries of the action command.
-        command_field: of a trajectory point, where they go.
+        command_names: the joints that the action commands.
+        command_field: their field of a trajectory point.
         max_skew_s: between the stamps of joint state and task state.
         max_age_s: of a message when it arrives.
     """
@@ -64,7 +64,7 @@ def plain_values(
 def with_camera(
     values: dict[str, Any], encoder: str, rows: int, columns: int, for_target: bool = False
 ) -> dict[str, Any]:
-    """Return such a contract with a camera in the place of the task's state, or for the target alone."""
+    """Return a plain contract with a camera instead of the task's state, or for the target alone."""
     observations = dict(values["observations"])
     if not for_target:
         del observations["observation.task"]
@@ -78,7 +78,7 @@ def with_camera(
 
 
 def plain_contract(*arguments: Any, **named: Any) -> Contract:
-    """Return such a contract; the arguments are those of `plain_values`.
+    """Return a plain contract; the arguments are those of `plain_values`.
 
     Raises:
         ValueError: names the field, the value and what was allowed.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of topics and types as a contract has them."""
+"""Names of topics and types in a contract."""
 
 from __future__ import annotations
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Types and tools that every room shares."""
+"""Types and tools that all modules share."""

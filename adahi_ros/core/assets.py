@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the files beside the code are: launch, config, checkpoints."""
+"""Finds the files beside the code: launch, config, checkpoints."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 PACKAGE = "adahi_ros"
 CHECKPOINTS = "checkpoints"
 ENCODERS = "checkpoints/encoders"
-SHIPPED = ("config", "checkpoints")  # what verbs write, too
+SHIPPED = ("config", "checkpoints")  # verbs also write here
 
 
 def _roots() -> list[Path]:
@@ -27,7 +27,7 @@ def asset(relative: str) -> Path:
         relative: such as "config/ball.yaml" or "checkpoints/ball".
 
     Raises:
-        FileNotFoundError: there is no such file; the message says where it was looked for.
+        FileNotFoundError: there is no such file; the message names the searched places.
     """
     roots = [root for root in _roots() if root.is_dir()]
     for root in roots:
@@ -38,7 +38,7 @@ def asset(relative: str) -> Path:
 
 
 def named(name: str, folder: str) -> Path:
-    """Return the path that a name in a parameter file or a contract means.
+    """Return the path of a name in a parameter file or a contract.
 
     Args:
         name: of a checkpoint, such as "ball/draft"; a relative one is below the folder.
@@ -52,7 +52,7 @@ def named(name: str, folder: str) -> Path:
 
 
 def is_shipped(path: Path) -> bool:
-    """Whether there is a file at this path, and it is one of those beside the code."""
+    """Whether this path exists and is a file shipped with the code."""
     path = path.resolve()
     return path.is_file() and any(
         path.is_relative_to((root / folder).resolve()) for root in _roots() for folder in SHIPPED

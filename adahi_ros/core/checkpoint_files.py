@@ -18,14 +18,14 @@ from adahi_ros.core.texts import abridged
 FORMAT = 1
 LARGEST_SIZE = 2**31
 Shapes = dict[str, tuple[int, ...]]
-# What a reader raises of a file that is none, or has tensors that numpy or torch cannot hold.
+# Errors of a reader for an invalid file, or for tensors that numpy or torch cannot hold.
 UNREADABLE = (SafetensorError, OSError, ValueError, TypeError, AttributeError, KeyError, RuntimeError)
 
 
 class CheckpointError(ValueError):
-    """A checkpoint is missing, damaged, or of another tokenizer. The message says which and why.
+    """A checkpoint is missing, damaged, or of another tokenizer; the message has file and reason.
 
-    So much of it as bears reading: it may hold whatever a file says.
+    The message is shortened, since it may quote the file.
     """
 
     def __init__(self, message: str) -> None:
@@ -33,7 +33,7 @@ class CheckpointError(ValueError):
 
 
 def kind_of(path: Path) -> str | None:
-    """Return of which kind the checkpoint at `DIRECTORY/NAME` says that it is; None where it says nothing.
+    """Return the kind of the checkpoint at `DIRECTORY/NAME`; None where it names none.
 
     Raises:
         CheckpointError: it is missing or damaged.
@@ -60,7 +60,7 @@ def _description_file(path: Path) -> Path:
 
 
 def read_description(path: Path) -> dict[str, Any]:
-    """Return the description of a checkpoint; raises CheckpointError where it is none."""
+    """Return the description of a checkpoint; raises CheckpointError where it is invalid."""
     try:
         value = read_json(path)
     except FileNotFoundError:
@@ -74,7 +74,7 @@ def read_description(path: Path) -> dict[str, Any]:
 
 @contextmanager
 def weights_of(path: Path) -> Iterator[None]:
-    """Name the safetensors file, whatever is wrong with it."""
+    """Name the safetensors file in any error."""
     try:
         check_size(path, LARGEST_WEIGHTS)
         yield
@@ -85,23 +85,23 @@ def weights_of(path: Path) -> Iterator[None]:
 
 
 def read_tensors(path: Path) -> dict[str, np.ndarray]:
-    """Return the weights in a safetensors file; raises CheckpointError where it is none."""
+    """Return the weights in a safetensors file; raises CheckpointError where it is invalid."""
     with weights_of(path):
         return dict(load_file(path))
 
 
 def read_shapes(path: Path) -> Shapes:
-    """Return the shapes of the tensors in a safetensors file; of these themselves, nothing is read.
+    """Return the shapes of the tensors in a safetensors file, without reading the tensors.
 
     Raises:
-        CheckpointError: there is no such file, it is none, or too large.
+        CheckpointError: there is no such file, it is invalid, or too large.
     """
     with weights_of(path), safe_open(path, framework="numpy") as file:
         return {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}
 
 
 def read_metadata(path: Path) -> dict[str, str]:
-    """Return what a safetensors file says of itself in words; raises as `read_shapes` does."""
+    """Return the metadata of a safetensors file; raises as `read_shapes` does."""
     with weights_of(path), safe_open(path, framework="numpy") as file:
         return dict(file.metadata() or {})
 
@@ -111,7 +111,7 @@ def read_arrays(path: Path, what: str, sizes: Callable[[Shapes], Shapes]) -> dic
 
     Args:
         path: of a safetensors file.
-        what: the file should have, for errors.
+        what: expected content, for errors.
         sizes: from the shapes in the file to those of the arrays to read; may raise a ValueError.
 
     Raises:
@@ -136,21 +136,21 @@ def read_arrays(path: Path, what: str, sizes: Callable[[Shapes], Shapes]) -> dic
 
 
 def save_arrays(path: Path, arrays: Mapping[str, np.ndarray], metadata: dict[str, str] | None = None) -> None:
-    """Write arrays as float64, whole."""
+    """Write arrays as float64, atomically."""
     tensors = {name: np.ascontiguousarray(values, np.float64) for name, values in arrays.items()}
     with replacing(path) as partial:
         save_file(tensors, partial, metadata)
 
 
 def check_count(field: str, asked: int, shapes: Shapes, before: str, after: str) -> None:
-    """Check that there are as many layers as a configuration asks for, numbered from 0.
+    """Check that there are as many layers as in a configuration, numbered from 0.
 
     Args:
         field: of the configuration.
         asked: its value.
         shapes: of the weights.
-        before: what is left of the number in the name of one tensor of each layer.
-        after: what is right of it.
+        before: text before the number in the name of one tensor of each layer.
+        after: text after it.
 
     Raises:
         ValueError: there are more, or fewer.
@@ -161,7 +161,7 @@ def check_count(field: str, asked: int, shapes: Shapes, before: str, after: str)
 
 
 def check_shapes(shapes: Shapes, wanted: Shapes) -> None:
-    """Check that weights have the shapes that a configuration asks for, before anything is made by it.
+    """Check that weights have the shapes of a configuration, before anything is built from it.
 
     Raises:
         ValueError: one is missing, or of another shape.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that anyone may have written: read up to a size; and files that are never half written."""
+"""Reads untrusted files up to a size, and writes files atomically."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any
 LARGEST_TEXT = 1 << 22  # of a JSON file or a URDF, bytes
 LARGEST_WEIGHTS = 1 << 31  # of a network; ONNX has no larger ones either
 LARGEST_RECORDING = 1 << 34
-WORKING = ".working"  # the end of the name of the file that the one process of a folder locks
+WORKING = ".working"  # suffix of the file that the process of a folder locks
 LONGEST_NOTE = 200
 
 
@@ -24,8 +24,8 @@ def check_size(path: Path, most: int) -> None:
     """Refuse a file before it is read.
 
     Raises:
-        OSError: there is none, or it cannot be looked at.
-        ValueError: it is larger than `most` bytes, or something that never ends; does not name it.
+        OSError: there is none, or it is not accessible.
+        ValueError: it is larger than `most` bytes, or not a regular file; does not name it.
     """
     state = path.stat()
     if not (stat.S_ISREG(state.st_mode) or stat.S_ISDIR(state.st_mode)):  # a folder, reading names
@@ -35,20 +35,20 @@ def check_size(path: Path, most: int) -> None:
 
 
 def read_bytes(path: Path, most: int = LARGEST_TEXT) -> bytes:
-    """Return what is in a file; raises as `check_size` does."""
+    """Return the content of a file; raises as `check_size` does."""
     check_size(path, most)
     with path.open("rb") as file:
         content = file.read(most + 1)
-    if len(content) > most:  # it grew, or does not know its size
+    if len(content) > most:  # it grew, or its size is unknown
         raise ValueError(f"more than {most} bytes, must be at most that")
     return content
 
 
 def parse_json(content: str | bytes) -> Any:
-    """Return what a JSON file says: plain data, every number finite and every key once.
+    """Return the content of a JSON file: plain data, every number finite and every key once.
 
     Raises:
-        ValueError: it is not JSON, or not such; does not name the file.
+        ValueError: it is no such JSON; does not name the file.
     """
     try:
         return json.loads(content, object_pairs_hook=_of_pairs, parse_float=_finite, parse_constant=_finite)
@@ -91,13 +91,13 @@ def _finite(text: str) -> float:
 
 
 def save_json(path: Path, value: Mapping[str, object]) -> None:
-    """Write a JSON file, whole."""
+    """Write a JSON file atomically."""
     with replacing(path) as partial:
         partial.write_text(json.dumps(value, indent=2) + "\n")
 
 
 def check_writable(path: Path) -> None:
-    """Try whether a file that is to be written later, with its folder, can be; leave nothing behind.
+    """Check that a file, with its folder, can be written later; leave nothing behind.
 
     Raises:
         OSError: it cannot.
@@ -109,45 +109,45 @@ def check_writable(path: Path) -> None:
         if not path.exists():
             path.touch()
             path.unlink()
-        elif path.is_file() or path.is_dir():  # a pipe's reader would take a try for the end
+        elif path.is_file() or path.is_dir():  # a check would end a pipe's reader
             path.open("ab").close()
     finally:
-        with suppress(OSError):  # somebody else uses them by now
+        with suppress(OSError):  # another process uses them by now
             for folder in missing:
                 folder.rmdir()
 
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Have a folder to oneself among all threads and processes of this machine that ask for it so."""
+    """Lock a folder against all other threads and processes of this machine that use this function."""
     opened = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(opened, fcntl.LOCK_EX)
         yield
     finally:
-        os.close(opened)  # which unlocks it
+        os.close(opened)  # unlocks it
 
 
 @contextmanager
 def working_in(folder: Path, what: str) -> Iterator[None]:
-    """Hold a folder for one process at a time, which ends when the process does, however that happens.
+    """Hold a folder for one process at a time, until the process ends in any way.
 
     Args:
         folder: to hold; need not exist.
-        what: the process does there, for the message to the second.
+        what: the purpose, for the message to a second process.
 
     Raises:
         RuntimeError: another process holds it.
     """
-    beside = folder.resolve()  # not in it: a training replaces its folder
+    beside = folder.resolve()  # not inside: a training replaces its folder
     beside.parent.mkdir(parents=True, exist_ok=True)
     path = beside.with_name(f".{beside.name}{WORKING}")
     opened = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     try:
         try:
-            fcntl.lockf(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)  # a process never locks itself out
+            fcntl.lockf(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)  # a process never excludes itself
             if not path.exists() or os.fstat(opened).st_ino != path.stat().st_ino:
-                raise BlockingIOError  # the one before has just ended, and another may have begun
+                raise BlockingIOError  # the previous one has just ended, and another may have started
         except (BlockingIOError, PermissionError):
             other = os.read(opened, LONGEST_NOTE).decode(errors="replace").strip()
             raise RuntimeError(
@@ -161,16 +161,16 @@ def working_in(folder: Path, what: str) -> Iterator[None]:
         finally:
             path.unlink(missing_ok=True)
     finally:
-        os.close(opened)  # which unlocks it
+        os.close(opened)  # unlocks it
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yield where to write what is then moved to a path: there, nobody ever finds half of it.
+    """Yield a temporary path to write, which is then moved to a path: there is never a partial file.
 
-    What is not written to its end leaves the path as it was.
+    If writing fails, the path is unchanged.
     """
-    path = path.resolve()  # a link stays one: what it leads to is replaced
+    path = path.resolve()  # a link stays a link: its target is replaced
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
@@ -178,7 +178,7 @@ def replacing(path: Path) -> Iterator[Path]:
         usual = partial.stat().st_mode
         partial.unlink()
         yield partial
-        partial.chmod(usual)  # safetensors writes files that their owner alone may read
+        partial.chmod(usual)  # safetensors writes files that only their owner may read
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a node says of how it does."""
+"""Health that a node reports."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class Level(IntEnum):
-    """How bad it is. The numbers are those of `DiagnosticStatus.msg`."""
+    """Severity. The numbers are those of `DiagnosticStatus.msg`."""
 
     OK = 0
     WARN = 1
@@ -17,11 +17,11 @@ class Level(IntEnum):
 
 
 class Health(NamedTuple):
-    """What a node says of itself.
+    """A node's health.
 
     Attributes:
-        level: how bad it is.
-        message: for people.
+        level: severity.
+        message: human-readable.
         values: figures by their names.
     """
 

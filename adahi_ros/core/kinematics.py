@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the tip of a robot is: forward kinematics of one chain of a URDF."""
+"""Forward kinematics of one chain of a URDF: the pose of a robot's tip."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class Joint:
     """One joint of a chain.
 
     Attributes:
-        name: of the joint whose position moves it; that of another where it mimics one.
+        name: of the joint, or of the joint that it mimics.
         kind: one of `KINDS`.
-        origin: (4, 4), from the parent link to where the joint is.
+        origin: (4, 4), from the parent link to the joint.
         axis: (3,), of length 1, in the joint's frame.
-        multiplier, offset: what a mimicking joint makes of the other's position.
+        multiplier, offset: of a mimicking joint.
     """
 
     name: str
@@ -43,12 +43,12 @@ class Joint:
 
 
 class Chain:
-    """The joints from one link of a URDF to another that hangs on it.
+    """The joints from one link of a URDF to one of its descendants.
 
     Args:
         urdf: the text of the robot description.
-        base_link: where poses are measured from.
-        tip_link: whose poses they are.
+        base_link: frame of the poses.
+        tip_link: link of the poses.
 
     Raises:
         ValueError: the text is no URDF, has no such links, or no such chain; the message names the argument.
@@ -73,13 +73,13 @@ class Chain:
             link = _attribute(above[link], "parent", "link")
         self._joints = tuple(reversed(chain))
         self.joint_names = tuple(dict.fromkeys(joint.name for joint in self._joints if joint.kind != "fixed"))
-        """What moves the tip, from base to tip."""
+        """Joints that move the tip, from base to tip."""
 
     def pose(self, positions: Mapping[str, float]) -> np.ndarray:
         """Return the pose of the tip in the base, (4, 4) float64.
 
         Args:
-            positions: rad or m, by joint; all of `joint_names`, others are passed over.
+            positions: rad or m, by joint; all of `joint_names`, others are ignored.
 
         Raises:
             KeyError: a joint is missing.

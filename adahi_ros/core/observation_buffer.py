@@ -17,13 +17,13 @@ NO_IMAGES: Mapping[str, np.ndarray] = {}
 
 @dataclass
 class Seen:
-    """What B robots observed at one control step.
+    """Observations of B robots at one control step.
 
     Attributes:
         step: of the episode.
         observed: by name, (B, size).
         images: of a single robot's cameras, by name, (rows, columns, 3) uint8, where they may be sent.
-        jpegs: of the images, once they were sent: by name and size.
+        jpegs: of images that were sent: by name and size.
     """
 
     step: int
@@ -33,10 +33,10 @@ class Seen:
 
 
 class ObservationBuffer:
-    """The last observations of B robots, all in one control step.
+    """The newest observations of B robots, all in one control step.
 
     Attributes:
-        images_kept: so many of the newest observations keep their images; None for all.
+        images_kept: number of the newest observations that keep their images; None for all.
 
     Args:
         longest: how many observations are kept.
@@ -52,7 +52,7 @@ class ObservationBuffer:
         return len(self._seen)
 
     def clear(self, batch: int | None = None) -> None:
-        """Begin an episode of so many robots; None for as many as the first observation has."""
+        """Start an episode of this many robots; None for as many as the first observation has."""
         self._batch = batch
         self._seen.clear()
 
@@ -62,7 +62,7 @@ class ObservationBuffer:
         """Take the newest observation.
 
         Args:
-            step: of it; steps rise, and the newest may come again.
+            step: of it; steps increase, and the newest may repeat.
             observed: by name, (B, size).
             images: see `Seen`.
         """
@@ -74,7 +74,7 @@ class ObservationBuffer:
             oldest.images, oldest.jpegs = {}, {}
 
     def drop_newest(self) -> None:
-        """Take the newest observation back: no step came of it."""
+        """Remove the newest observation, which led to no step."""
         self._seen.pop()
 
     def newest(self, count: int) -> list[Seen]:
@@ -89,15 +89,15 @@ class ObservationBuffer:
         return [seen[0]] * (count - len(seen)) + seen
 
     def window(self, signature: Signature, instructions: tuple[str, ...] = ()) -> Observations:
-        """Return what a policy reads of the newest observations.
+        """Return a policy's input from the newest observations.
 
         Args:
             signature: of the policy.
-            instructions: B sentences, where the policy reads any.
+            instructions: B sentences, if the policy reads one.
 
         Raises:
-            ValueError: a feature of the newest observation is missing, has another shape than that of the
-                others, or is not finite; names it.
+            ValueError: a feature of the newest observation is missing, has another shape than in the
+                other observations, or is not finite; names it.
             LookupError: nothing was kept.
         """
         shown = self.newest(signature.history)
@@ -110,7 +110,7 @@ class ObservationBuffer:
         return Observations(features, conditions, instructions)
 
     def at(self, name: str, steps: np.ndarray) -> np.ndarray:
-        """Return what each robot observed at a step of its own (B,), or the nearest one kept: (B, size).
+        """Return each robot's observation at its own step (B,), or the nearest one kept: (B, size).
 
         Raises:
             LookupError: nothing was kept.
@@ -142,7 +142,7 @@ class ObservationBuffer:
 
 
 class History:
-    """What one policy reads, from a buffer of its own.
+    """The inputs of one policy, from its own buffer.
 
     Args:
         signature: of the policy.
@@ -155,7 +155,7 @@ class History:
         self._step = 0
 
     def push(self, observed: Mapping[str, np.ndarray], instructions: tuple[str, ...] = ()) -> Observations:
-        """Add observations by name, (B, size); return what the policy reads now.
+        """Add observations by name, (B, size); return the policy's input now.
 
         Raises:
             ValueError: see `ObservationBuffer.window`; nothing was added then.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ROS parameter files: which sections they have, which of them are for a node, and what these say."""
+"""ROS parameter files: their sections, which apply to a node, and their values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def section_names(content: object, within: str = "") -> Iterator[str]:
 
 
 def is_for(section: str, node: str) -> bool:
-    """Say whether a section is for a node of that full name, as rcl decides.
+    """Return whether a section applies to a node of that full name, as rcl decides.
 
     `/*` stands for one part of a name, `/**` for any number of them.
     """
@@ -25,11 +25,11 @@ def is_for(section: str, node: str) -> bool:
 
 
 def parameters_for(content: object, node: str) -> dict[str, Any]:
-    """Return what a parameter file sets of a node, by the full names of the parameters.
+    """Return a parameter file's values for a node, by the full names of the parameters.
 
     Args:
         content: of the file.
-        node: its full name. Of two sections that are for it the later one goes before, as rcl has it.
+        node: its full name. Of two sections that apply, the later one takes precedence, as in rcl.
     """
     found: dict[str, Any] = {}
     for name, values in _sections(content, ""):
@@ -39,7 +39,7 @@ def parameters_for(content: object, node: str) -> dict[str, Any]:
 
 
 def nested(parameters: Mapping[str, object]) -> dict[str, Any]:
-    """Return parameters by their full names as a parameter file has them, groups within groups."""
+    """Return parameters by their full names as in a parameter file: nested groups."""
     tree: dict[str, Any] = {}
     for name, value in parameters.items():
         *groups, last = name.split(".")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The actions that lie ahead, by control step, and how plans that overlap are blended."""
+"""The planned actions by control step, and the blending of overlapping plans."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 ENSEMBLE_RATE = 0.01  # ACT's m: of N replies, the i-th oldest weighs exp(-m i)
 Blend = Callable[[np.ndarray], np.ndarray]
-"""From how many replies, at least one, are in what is held to the share of a new one in what is done."""
+"""From the number of blended replies, at least one, to the weight of a new reply."""
 
 
 def _share(share: float) -> Blend:
@@ -34,40 +34,40 @@ BLENDS: dict[str, Blend] = {
 
 
 class Plan:
-    """Actions of B robots by control step; of two for one step, that of the later request wins.
+    """Actions of B robots by control step; for each step, the latest request takes precedence.
 
-    So replies that come late, doubled or out of order do no harm. Nor do they where actions are blended: a
-    reply that is older than what is held, or in it, is passed over.
+    So late, duplicate or reordered replies do no harm. With blending, a reply that is older than a
+    stored one, or already included, is ignored.
 
     Args:
         batch: B.
         action_dim: A.
-        blend: of the actions for one step, where the later is not to win alone.
+        blend: combines the actions for one step; by default the latest replaces the others.
     """
 
     def __init__(self, batch: int, action_dim: int, blend: Blend = BLENDS[LATEST]) -> None:
         self._blend = blend
         self._first = 0  # control step of the first slot
         self._actions = np.zeros((batch, 0, action_dim), dtype=np.float32)
-        self._requested = np.zeros((batch, 0), dtype=np.int64)  # step at which each was asked for; -1: none
-        self._replies = np.zeros((batch, 0), dtype=np.int64)  # in each action, since the last that won alone
-        self._left: tuple[int, np.ndarray] | None = None  # of `left`, which every part of a step calls
-        self._newest = np.full(batch, -1)  # step of the latest request that was replied to; -1: none
+        self._requested = np.zeros((batch, 0), dtype=np.int64)  # step of each action's request; -1: none
+        self._replies = np.zeros((batch, 0), dtype=np.int64)  # in each action, since the last replacement
+        self._left: tuple[int, np.ndarray] | None = None  # cache of `left`, used often in a step
+        self._newest = np.full(batch, -1)  # step of the latest request with a reply; -1: none
 
     def splice(
         self, actions: np.ndarray, first_step: int, requested_at: int, rows: np.ndarray | None = None
     ) -> None:
-        """Take actions in.
+        """Store actions.
 
         Args:
             actions: (M, T, A), for the control steps from `first_step` on.
             first_step: of them.
-            requested_at: control step at which they were asked for.
-            rows: the M robots that they are for, by mask or index; None where they are for all.
+            requested_at: control step of the request.
+            rows: the M robots, by mask or index; None for all.
         """
         self._left = None
         self._reach(first_step + actions.shape[1])
-        skipped = max(0, self._first - first_step)  # for steps that are over
+        skipped = max(0, self._first - first_step)  # for past steps
         begin = first_step + skipped - self._first
         slots = slice(begin, begin + max(0, actions.shape[1] - skipped))
         which = np.arange(len(self._actions)) if rows is None else np.arange(len(self._actions))[rows]
@@ -79,14 +79,14 @@ class Plan:
         self._newest[which] = np.maximum(self._newest[which], requested_at)
 
     def _share(self, which: np.ndarray, slots: slice, requested_at: int) -> np.ndarray:
-        """Return of which share a reply is in what is done, (M, S)."""
+        """Return the weight of a reply in the blended actions, (M, S)."""
         requested, replies = self._requested[which, slots], self._replies[which, slots]
         alone = (replies == 0) | ((requested == requested_at) & (replies == 1))
         blended = np.where(requested < requested_at, self._blend(np.maximum(replies, 1)), 0.0)
         return np.where(alone, 1.0, blended)
 
     def forget_before(self, step: int) -> None:
-        """Drop what lies before a control step."""
+        """Drop the actions before a control step."""
         self._left = None
         gone = min(max(0, step - self._first), self._actions.shape[1])
         self._actions, self._requested = self._actions[:, gone:], self._requested[:, gone:]
@@ -94,7 +94,7 @@ class Plan:
         self._first = max(self._first, step)
 
     def at(self, step: int) -> np.ndarray:
-        """Return the actions (B, A) for a control step; no numbers of robots that have none."""
+        """Return the actions (B, A) for a control step; NaN for robots without one."""
         slot = step - self._first
         batch, slots, action_dim = self._actions.shape
         if not 0 <= slot < slots:
@@ -102,7 +102,7 @@ class Plan:
         return np.where(self._requested[:, slot, None] >= 0, self._actions[:, slot], np.float32(np.nan))
 
     def age(self, step: int) -> np.ndarray:
-        """Return how many steps ago (B,) the action for a step was asked for; infinite without one."""
+        """Return the age (B,), in steps, of the request of a step's action; infinite without one."""
         slot = step - self._first
         if not 0 <= slot < self._actions.shape[1]:
             return np.full(len(self._actions), np.inf)
@@ -110,11 +110,11 @@ class Plan:
         return np.where(requested < 0, np.inf, step - requested)
 
     def since(self, step: int) -> np.ndarray:
-        """Return how many steps before this one (B,) the latest reply was asked for; infinite without one."""
+        """Return the age (B,), in steps, of the latest answered request; infinite without one."""
         return np.where(self._newest < 0, np.inf, step - self._newest)
 
     def left(self, step: int) -> np.ndarray:
-        """Return for how many steps (B,) from this one on, without a gap, there are actions."""
+        """Return the number of planned steps (B,) from this one on, without a gap."""
         if self._left is not None and self._left[0] == step:
             return self._left[1]
         if step < self._first:
@@ -126,7 +126,7 @@ class Plan:
         return counts
 
     def coming(self, step: int, count: int) -> np.ndarray:
-        """Return the actions (B, count, A) from a step on; no numbers from where a robot has none."""
+        """Return the actions (B, count, A) from a step on; NaN where a robot has none."""
         ahead = self.ahead(step, count)
         ahead[np.arange(count) >= self.left(step)[:, None]] = np.nan
         return ahead

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a policy proposes: actions, the distribution that they were drawn from, and what it may mean."""
+"""A policy's proposal: actions, their distribution, and the range of valid actions."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import numpy as np
 
 @dataclass(frozen=True)
 class CodeDistribution:
-    """The distributions that the codes of an action were drawn from, one for each codebook.
+    """The distributions of an action's codes, one per codebook.
 
     Attributes:
         probabilities: (B, N, K) float32.
         codes: (B, N) int64, drawn.
-        actions_of: from codes (B, N) to the actions (B, T, A) that the policy would take by them.
+        actions_of: from codes (B, N) to the policy's actions (B, T, A) for them.
         counts: (B, N, K) uint16, the same distributions in units of 1/UNITS, where they were rounded
             to be sent; else None.
     """
@@ -33,9 +33,9 @@ class Proposal:
 
     Attributes:
         actions: (B, T, A) float32 in action units.
-        distribution: that they were drawn from; None where there is none to be had.
-        expected_error: (B,) in action scales, how far the first actions are expected to be from those of a
-            fresh plan; None where nobody says.
+        distribution: of the actions; None where there is none.
+        expected_error: (B,) in action scales, expected distance of the first actions from those of a
+            fresh plan; None if unknown.
     """
 
     actions: np.ndarray
@@ -43,30 +43,30 @@ class Proposal:
     expected_error: np.ndarray | None = None
 
 
-UNITS = 65535  # that a distribution on the air is counted in: the largest uint16
+UNITS = 65535  # units of a transmitted distribution: the largest uint16
 
 
 def softmax(logits: np.ndarray, temperature: float) -> np.ndarray:
     """Return the distributions (..., K) float32 of logits (..., K) at a temperature above zero."""
     below_best = logits.astype(np.float64) - logits.max(axis=-1, keepdims=True)
-    with np.errstate(over="ignore", under="ignore"):  # near temperature zero, all but the best are e^-inf
+    with np.errstate(over="ignore", under="ignore"):  # near temperature zero, all except the best are e^-inf
         weights = np.exp(below_best / temperature)
     probabilities: np.ndarray = (weights / weights.sum(axis=-1, keepdims=True)).astype(np.float32)
     return probabilities
 
 
 def counted(probabilities: np.ndarray) -> np.ndarray:
-    """Round distributions to whole units of 1/UNITS: two bytes each on the air, and exact.
+    """Round distributions to multiples of 1/UNITS: two bytes each when sent, and exact.
 
-    Whoever samples from the rounded distributions (`probabilities_of`) and sends them loses nothing:
-    speculative sampling asks only that p is what the codes were drawn from. What rounding changes is the
-    draft, each distribution by a total variation of K / (2 UNITS) at most.
+    Sampling from the rounded distributions (`probabilities_of`) and sending them loses nothing: speculative
+    sampling only requires that p is the sampled distribution. Rounding changes the draft, each
+    distribution by a total variation of K / (2 UNITS) at most.
 
     Args:
         probabilities: (..., K), each row summing to one to rounding.
 
     Returns:
-        (..., K) uint16, each row summing to UNITS, each entry less than one unit off.
+        (..., K) uint16, each row summing to UNITS, each entry off by less than one unit.
     """
     steps = np.rint(np.cumsum(probabilities, axis=-1, dtype=np.float64) * UNITS)
     steps[..., -1] = UNITS
@@ -101,10 +101,10 @@ def probabilities_at(probabilities: np.ndarray, codes: np.ndarray) -> np.ndarray
 
 
 class ActionRange:
-    """Tells actions from faults.
+    """Distinguishes actions from faults.
 
     Args:
-        low, high: (A,) in action units; what lies beyond is no action.
+        low, high: (A,) in action units; anything beyond is no action.
     """
 
     def __init__(self, low: np.ndarray, high: np.ndarray) -> None:
@@ -130,5 +130,5 @@ class ActionRange:
             )
 
     def _inside(self, actions: np.ndarray) -> np.ndarray:
-        inside: np.ndarray = (actions >= self.low) & (actions <= self.high)  # false for what is not a number
+        inside: np.ndarray = (actions >= self.low) & (actions <= self.high)  # false for NaN
         return inside

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Uniform draws addressed by seed, stream, episode and step.
 
-A counter-based generator (Philox; Salmon et al., SC 2011) gives every control step its own draws,
-whatever was drawn before. So a rollout is the same whether its episodes run side by side or one by
-one, in one process or over DDS, and a verifier that gets the same request twice, or is restarted
-in between, gives the same reply.
+A counter-based generator (Philox; Salmon et al., SC 2011) gives every control step its own draws, independent
+of earlier ones. So a rollout does not depend on whether its episodes run side by side, one by one, in one
+process or over DDS. A verifier that gets a request twice, or restarts in between, gives the same reply.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ class EpisodeStreams:
 
     Args:
         seed: non-negative.
-        stream: name of what the draws are for; other names give independent draws.
+        stream: name of the draws' purpose; other names give independent draws.
         episodes: the E episode numbers, non-negative.
         count: draws per episode and step.
     """

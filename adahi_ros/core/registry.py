@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What there is of a kind, by name: what is shipped, and what other installed packages add by entry points.
+"""Registries of components by name: those shipped, and those of other packages, by entry points.
 
-A package adds one by a line of its `setup.py` or `pyproject.toml`, as to pytest (docs/how_to/extend.md). Its
-name is read from what is installed. Code is imported when its name is looked up, not before.
+A package adds one by a line of its `setup.py` or `pyproject.toml`, as for pytest (docs/how_to/extend.md).
+Names are read from package metadata. Code is imported only when its name is looked up.
 
-Arguments of a component are fields of its dataclass. ROS parameters, YAML keys and docs are made from them.
+Arguments of a component are fields of its dataclass. They define ROS parameters, YAML keys and docs.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ SHOWN = 100  # characters of a wrong value
 
 
 class RegistryError(ValueError):
-    """What a package adds cannot be used; the message says what, of which package, and why."""
+    """A package's component cannot be used; the message has component, package and reason."""
 
 
 def at_place(place: str) -> Any:
-    """Import what is at "module:attribute"."""
+    """Import the object at "module:attribute"."""
     module, _, attribute = place.partition(":")
     return vars(import_module(module))[attribute]
 
 
 class Registry(Mapping[str, T]):
-    """A mapping from names; a look-up imports what has the name.
+    """A mapping from names to components; a look-up imports the component.
 
     Args:
         group: of the entry points, such as adahi_ros.gates.
-        shipped: what comes with this package, itself or as "module:attribute"; a name in it cannot be taken
-            by another.
-        base: that classes of other packages must derive from.
+        shipped: components of this package, as objects or "module:attribute"; other packages cannot reuse
+            their names.
+        base: required base class of other packages' classes.
     """
 
     def __init__(self, group: str, shipped: dict[str, T | str], base: type = object) -> None:
@@ -61,11 +61,11 @@ class Registry(Mapping[str, T]):
         return found
 
     def __getitem__(self, name: str) -> T:
-        """Return what has this name.
+        """Return the component of this name.
 
         Raises:
-            KeyError: nothing has.
-            RegistryError: more than one has, it cannot be imported, or it is of another base.
+            KeyError: there is none.
+            RegistryError: there are several, it cannot be imported, or it has another base.
         """
         entries = self._added.get(name, [])
         owners = [_package(entry) for entry in entries] + ["adahi_ros"] * (name in self.shipped)
@@ -84,7 +84,7 @@ class Registry(Mapping[str, T]):
     def _load(self, entry: EntryPoint) -> T:
         try:
             loaded: T = entry.load()
-        except Exception as error:  # a stranger's module may raise anything as it is imported
+        except Exception as error:  # another package's module may raise anything on import
             reason = f"{type(error).__name__}: {error}"
             what = f"{self.group}: {entry.name!r} of {_package(entry)}"
             raise RegistryError(f"{what}: {entry.value} cannot be imported ({reason})") from error
@@ -96,11 +96,11 @@ class Registry(Mapping[str, T]):
         return loaded
 
     def __contains__(self, name: object) -> bool:
-        """Whether there is one of this name; imports nothing."""
+        """Whether there is a component of this name; imports nothing."""
         return name in self.shipped or name in self._added
 
     def __iter__(self) -> Iterator[str]:
-        """Iterate over the names, those that are shipped first; imports nothing."""
+        """Iterate over the names, shipped ones first; imports nothing."""
         yield from self.shipped
         yield from sorted(self._added.keys() - self.shipped.keys())
 
@@ -109,7 +109,7 @@ class Registry(Mapping[str, T]):
 
 
 def _package(entry: EntryPoint) -> str:
-    """Return the name of the package that an entry point is of; Python 3.10 may not know it."""
+    """Return the package name of an entry point, which Python 3.10 may not know."""
     return entry.dist.name if entry.dist is not None else entry.module
 
 
@@ -121,13 +121,13 @@ class Argument:
         name: with its unit, as `deadline_s`.
         default: its type is the argument's type.
         description: one sentence.
-        low: smallest number allowed; None for no bound, and for what is no number.
+        low: smallest number allowed; None for no bound, and for other types.
         high: largest number allowed.
-        choices: the strings allowed; empty for any except the empty one.
+        choices: the strings allowed; empty for any non-empty string.
         live: a node accepts it while it is configured; it takes effect at the next control step.
         optional: a string may be empty.
         longest: characters that a string may have; None for no bound.
-        names: a registry; the string names a component of it, whose arguments are given beside this one.
+        names: a registry; the string names its component, with its arguments given beside this one.
     """
 
     name: str
@@ -143,7 +143,7 @@ class Argument:
 
     @property
     def allowed(self) -> str:
-        """Which values are allowed, for people."""
+        """Description of the allowed values."""
         if self.choices:
             return f"one of {', '.join(self.choices)}"
         if self.low is not None and self.high == LARGEST_INTEGER:
@@ -161,7 +161,7 @@ class Argument:
         return kinds.get(type(self.default), "strings, at least one (which may be ''), none twice")
 
     def fault(self, value: Any) -> str | None:
-        """Say what is wrong with a value of the right type that is within the range, if anything is."""
+        """Return the fault of a value of the right type and range, if any."""
         if self.longest is not None and len(value) > self.longest:
             right = False
         elif isinstance(self.default, str):
@@ -175,15 +175,15 @@ class Argument:
         return None if right else self.refusal(value)
 
     def refusal(self, value: object) -> str:
-        """Say that a value, whatever its type, is not allowed, and what is."""
+        """Return the error for a value that is not allowed, with what is allowed."""
         return f"{self.name}: {shortened(repr(value), SHOWN)}, must be {self.allowed}"
 
     def checked(self, value: Any, within: str = "") -> Any:
-        """Return a value of any type as this argument's type.
+        """Convert a value of any type to this argument's type.
 
         Args:
             value: to check.
-            within: what the argument's name begins with in errors.
+            within: prefix of the argument's name in errors.
 
         Raises:
             ValueError: it is not allowed; names the argument, the value and what is allowed.
@@ -212,8 +212,8 @@ def argument(
 ) -> V:
     """Declare a field of a dataclass as an argument; the parameters are those of `Argument`.
 
-    The default of strings is a tuple of them, which may be empty. `names` has its names as choices, unless
-    others are given.
+    The default of strings is a tuple of them, which may be empty. With `names`, the choices are its names,
+    unless others are given.
     """
     if names is not None and not choices:
         choices = ("",) * optional + tuple(names)
@@ -231,7 +231,7 @@ def argument(
 
 
 def arguments_of(component: Any) -> dict[str, Argument]:
-    """Return the arguments of a component by name, in the order of its fields; of one without any none."""
+    """Return the arguments of a component by name, in the order of its fields; empty without any."""
     declared = fields(component) if hasattr(component, "__dataclass_fields__") else ()
     return {
         each.name: Argument(each.name, each.default, **each.metadata)
@@ -241,14 +241,15 @@ def arguments_of(component: Any) -> dict[str, Argument]:
 
 
 def arguments_beside(row: Argument, value_of: Callable[[str], Any]) -> Iterator[Argument]:
-    """Iterate over the arguments of the component that an argument names, and of those that these name.
+    """Iterate over the arguments of a component that an argument names, and recursively of theirs.
 
-    Their names begin as that of the argument does, or, where that is in no group, with the component's own
-    name. A component that cannot be imported has none: an error follows when it is made.
+    Their names have the argument's group as prefix or, where it is in no group, the component's name.
+    A component that cannot be imported has none: an error follows when it is constructed.
 
     Args:
-        row: whose value is the name of a component.
-        value_of: from the name of an argument to its value; of one from this iterator only after its turn.
+        row: the argument with the name of a component as its value.
+        value_of: from the name of an argument to its value; for one from this iterator only after it was
+            yielded.
     """
     name = value_of(row.name)
     within = row.name.rpartition(".")[0] or name

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dataclasses that check what a file says: strict types, no unknown field, errors with field and value.
+"""Dataclasses that check the content of a file: strict types, known fields, errors with field and value.
 
     @dataclass(frozen=True)
     class Door(Schema):
@@ -8,7 +8,7 @@
 
     door = checked(Door, {"width_m": 1})
 
-The parser of YAML bounds size and nesting before (core/yaml_files.py).
+The YAML parser limits size and nesting first (core/yaml_files.py).
 """
 
 from __future__ import annotations
@@ -61,20 +61,20 @@ WORDS = {
     "too_short": "of {min_length} entries at least",
     "tuple_type": "a list",
 }
-"""By pydantic's type of an error: what was allowed."""
+"""Allowed values, by pydantic's type of an error."""
 
 
 class Schema:
     """Base of dataclasses that are made from the mappings of a file.
 
-    Of pydantic's, which check whatever makes them, or of the standard library's, which check files alone.
+    pydantic dataclasses check every construction; standard dataclasses only files.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
     @classmethod
     def prepared(cls, values: dict[Any, Any]) -> dict[Any, Any]:
-        """Return what a file says by the names of the fields, before any check."""
+        """Return the content of a file by the names of the fields, before any check."""
         return values
 
     @classmethod
@@ -99,7 +99,7 @@ class Schema:
 
 
 def must(words: str, holds: Callable[[Any], object] = lambda value: True) -> WrapValidator:
-    """Return the check of a field: of its type, and that `holds`; the words say what is allowed."""
+    """Return the check of a field: of its type, and of `holds`; the words describe what is allowed."""
 
     def check(value: Any, handler: Callable[[Any], Any]) -> Any:
         try:
@@ -119,7 +119,7 @@ def within(least: float, most: float, what: str = "a number") -> WrapValidator:
 
 
 def above(least: float, most: float = LARGEST) -> WrapValidator:
-    """Return the check of a number above `least`, and `most` at most."""
+    """Return the check of a number above `least` and not above `most`."""
     words = f"be a number above {least:g}" + ("" if most == LARGEST else f" and at most {most:g}")
     return must(words, lambda value: least < value <= most)
 
@@ -142,13 +142,14 @@ Listed = Annotated[
 
 
 def checked(kind: Any, values: object, where: str = "", strict: bool | None = None) -> Any:
-    """Make a type of what a file says.
+    """Make a type from the content of a file.
 
     Args:
         kind: a dataclass, or any type that pydantic can check.
         values: plain data.
-        where: they stand in the file.
-        strict: of a type by itself, not to take true or '1' for a number; fields of a `Schema` always are.
+        where: their path in the file.
+        strict: for a type that is no `Schema`, do not convert true or '1' to a number; a `Schema` is always
+            strict.
 
     Raises:
         ValueError: names the field, its value and what was allowed.
@@ -156,13 +157,13 @@ def checked(kind: Any, values: object, where: str = "", strict: bool | None = No
     try:
         return TypeAdapter(kind).validate_python(values, strict=strict)
     except ValidationError as error:
-        # An unknown field often is another one misspelt, which is missing then.
+        # An unknown field often is a misspelt one, which is then missing.
         first = min(error.errors(include_url=False), key=lambda each: each["type"] == "missing")
         raise ValueError(abridged(_fault(first, where))) from None
 
 
 def load(kind: type[T], path: Path) -> T:
-    """Make a dataclass of what a YAML file says.
+    """Make a dataclass from the content of a YAML file.
 
     Raises:
         OSError: there is no such file, or it cannot be read.
@@ -176,12 +177,12 @@ def load(kind: type[T], path: Path) -> T:
 
 
 def shown(value: object) -> str:
-    """Return a value for a message, however large it is."""
+    """Return a value, shortened for a message."""
     return SHOWN.repr(value)
 
 
 def _fault(error: ErrorDetails, where: str) -> str:
-    """Return one line; what a validator says of its own field begins with "must", else with the field."""
+    """Return one line; validators' texts that start with "must" get the field as prefix."""
     parts = [part for part in error["loc"] if part != "[key]"]
     steps = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts)
     path = f"{where}{''.join(steps)}".removeprefix(".")

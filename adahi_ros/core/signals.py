@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Signals that ask a process to end, heard whatever the process that started it made of them.
+"""Signals that end a process, even where the parent process ignores or blocks them.
 
-A shell ignores SIGINT for what it starts in the background, and others block signals while they start
-something. Both are inherited, and Python leaves both as they are.
+A shell ignores SIGINT for background processes, and other parents block signals while they start processes.
+Both are inherited, and Python changes neither.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-LAUNCH = "ADAHI_LAUNCH_PID"  # the variable in which a launch file tells nodes the process that they end with
+LAUNCH = "ADAHI_LAUNCH_PID"  # the launch process, with which nodes end
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _PR_SET_PDEATHSIG = 1
 NOBODYS = (signal.SIG_IGN, signal.SIG_DFL, signal.default_int_handler)
 
 
 def with_parent(number: signal.Signals) -> None:
-    """Have Linux send this process a signal when its parent is gone, even if that was killed."""
+    """Have Linux send this process a signal when its parent ends, even if that was killed."""
     _LIBC.prctl(_PR_SET_PDEATHSIG, number)
 
 
 def leave(number: int, frame: FrameType | None) -> None:
-    """End what is done by an exception, as a handler of a signal.
+    """Raise an exception, as a handler of a signal.
 
     Raises:
         KeyboardInterrupt: the signal was SIGINT.
-        SystemExit: it was another; with the status that shells give it.
+        SystemExit: it was another signal; with a shell's status for it.
     """
     if number == signal.SIGINT:
         raise KeyboardInterrupt
@@ -39,9 +39,9 @@ def leave(number: int, frame: FrameType | None) -> None:
 
 @contextmanager
 def leaving_on(*numbers: signal.Signals) -> Iterator[None]:
-    """Have signals end the block by an exception, as `leave`; those that are ignored or blocked, too.
+    """Let signals end the block by an exception, as `leave`, including ignored and blocked ones.
 
-    A handler that somebody has set stays. Only the main thread hears signals: in another, nothing changes.
+    Existing handlers stay. Only the main thread receives signals: in another thread nothing changes.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

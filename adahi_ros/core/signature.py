@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a policy reads and what it proposes, so that others can tell whether it fits."""
+"""Inputs and outputs of a policy, for compatibility checks."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from dataclasses import dataclass, field
 import numpy as np
 
 OBSERVATION = "observation"
-"""The feature of a policy that reads all that is observed, in the order of the contract."""
+"""The feature of a policy that reads the whole observation, in the order of the contract."""
 GOAL = "goal"
-"""The condition of a policy that is told where to go."""
+"""The condition of a policy with a goal."""
 IMAGE_FEATURES = "image_features"
-"""The feature of a target that sees by images which the robot sends, and itself does not read."""
+"""The feature of a target that reads images, which the robot only sends."""
 RATE_WITHIN = 0.01
-"""So much may the rate that actions are meant for be off, as a share."""
+"""Largest relative difference between the rates of actions and control steps."""
 
 
 @dataclass(frozen=True)
 class Feature:
-    """A part of what is observed.
+    """A part of an observation.
 
     Attributes:
         name: such as observation.state.
-        size: how many numbers.
-        entries: what each of them is, such as position.panda_joint1; empty where nobody says.
+        size: number of entries.
+        entries: names of the entries, such as position.panda_joint1; empty if unknown.
     """
 
     name: str
@@ -35,12 +35,12 @@ class Feature:
 
 @dataclass(frozen=True)
 class ImageInput:
-    """A camera's picture that a target reads as it is, and not as features.
+    """A camera image that a target reads itself, instead of features.
 
     Attributes:
         name: such as observation.images.front.
-        rows, columns: that it reads; what is smaller is enlarged where it is read, never before it is sent.
-        padded: the picture keeps its aspect, with black around it; else it is stretched.
+        rows, columns: that it reads; a smaller image is enlarged by the reader, never before it is sent.
+        padded: the image keeps its aspect, with black borders; else it is stretched.
     """
 
     name: str
@@ -51,7 +51,7 @@ class ImageInput:
 
 @dataclass(frozen=True)
 class CodeSpace:
-    """Of an action tokenizer: what codes there are, and what they mean.
+    """Codes of an action tokenizer.
 
     Attributes:
         fingerprint: 16 hexadecimal digits; equal exactly when the same codes mean the same actions.
@@ -66,13 +66,13 @@ class CodeSpace:
 
 @dataclass(frozen=True)
 class Observations:
-    """What B robots have seen, as one policy reads it.
+    """Observations of B robots, as one policy reads them.
 
     Attributes:
         features: by name, (B, H, size) float32, the newest H, oldest first.
-        conditions: by name, (B, size) float32, as they are now.
-        instructions: B sentences; empty where nobody is told any.
-        images: by name, (B, H, rows, columns, 3) uint8, as the newest H observations have them.
+        conditions: by name, (B, size) float32, current values.
+        instructions: B sentences; empty without any.
+        images: by name, (B, H, rows, columns, 3) uint8, of the newest H observations.
     """
 
     features: Mapping[str, np.ndarray]
@@ -81,7 +81,7 @@ class Observations:
     images: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     def rows(self, which: np.ndarray) -> Observations:
-        """Return those of some robots, by mask or index."""
+        """Return the observations of some robots, by mask or index."""
         told = tuple(np.array(self.instructions, dtype=object)[which]) if self.instructions else ()
         return Observations(
             {name: values[which] for name, values in self.features.items()},
@@ -93,15 +93,15 @@ class Observations:
 
 @dataclass(frozen=True)
 class Offer:
-    """What a robot can tell a policy, and what it does with its actions.
+    """A robot's observations, conditions and actions, as offered to a policy.
 
     Attributes:
-        sizes: by name, of what it observes.
-        entries: by name, what the numbers of some of these are.
+        sizes: by name, of its observations.
+        entries: by name, the names of the numbers of some of these.
         images: names of its cameras.
-        instruction: it can be told what to do in a sentence.
-        action_names: what the entries of an action are; empty where nobody says.
-        rate_hz: of its control steps; 0 where nobody says.
+        instruction: it can send an instruction.
+        action_names: names of the entries of an action; empty if unknown.
+        rate_hz: of its control steps; 0 if unknown.
     """
 
     sizes: Mapping[str, int]
@@ -114,20 +114,20 @@ class Offer:
 
 @dataclass(frozen=True)
 class Signature:
-    """What a policy reads and what it proposes.
+    """Inputs and outputs of a policy.
 
     Attributes:
         history: H, observations of each feature that it reads.
         horizon: T, actions of a proposal.
         action_dim: A.
-        features: of which it reads the newest H.
-        conditions: that it reads as they are now.
+        features: that it reads, the newest H of each.
+        conditions: that it reads, current values.
         codes: of its tokenizer; None for a policy without one.
-        instruction: it is told what to do in a sentence.
+        instruction: it reads an instruction.
         parameters: number of trainable weights.
-        images: that it reads as they are, the newest H of each.
-        action_names: what the entries of an action are; empty where it does not say.
-        rate_hz: control steps per second that its actions are meant for; 0 where it does not say.
+        images: that it reads, the newest H of each.
+        action_names: names of the entries of an action; empty if unknown.
+        rate_hz: control steps per second that its actions are meant for; 0 if unknown.
     """
 
     history: int
@@ -153,7 +153,7 @@ class Signature:
 
     @property
     def image_dim(self) -> int:
-        """How many of these are of images that the robot sends, and itself does not read."""
+        """The number of image features, of images that the robot only sends."""
         return sum(feature.size for feature in self.features if feature.name == IMAGE_FEATURES)
 
     @property
@@ -162,18 +162,18 @@ class Signature:
         return sum(feature.size for feature in self.conditions)
 
     def window(self, observations: Observations) -> np.ndarray:
-        """Return the features (B, H, O), one after the other, for a network that wants a flat vector."""
+        """Return the features (B, H, O), joined into a flat vector."""
         return _joined([observations.features[feature.name] for feature in self.features])
 
     def condition(self, observations: Observations) -> np.ndarray:
-        """Return the conditions (B, G), one after the other."""
+        """Return the conditions (B, G), joined into a flat vector."""
         if not self.conditions:
             batch = len(next(iter(observations.features.values())))
             return np.zeros((batch, 0), dtype=np.float32)
         return _joined([observations.conditions[feature.name] for feature in self.conditions])
 
     def unmet(self, offered: Offer) -> str | None:
-        """Name the first thing that is read and not offered, with what is; None where all is offered."""
+        """Return the first input that the robot does not offer, with the reason; None where it offers all."""
         for feature in (*self.features, *self.conditions):
             found = offered.sizes.get(feature.name)
             if found is None:
@@ -189,14 +189,14 @@ class Signature:
                 there_are = ", ".join(offered.images) or "no camera"
                 return f"{image.name}: is read, but the robot offers {there_are}"
         if self.instruction and not offered.instruction:
-            return "instruction: is read, but the robot is told none"
+            return "instruction: is read, but the robot has none"
         theirs, ours = self.rate_hz, offered.rate_hz
         if theirs and ours and abs(theirs - ours) > RATE_WITHIN * ours:
             return f"rate_hz: the target's actions are for {theirs:g} Hz, the robot's steps at {ours:g} Hz"
         return _named_otherwise("action", self.action_names, offered.action_names)
 
     def nothing(self, batch: int = 1) -> Observations:
-        """Return observations that are all zero, and black: to measure with, and to warm up."""
+        """Return observations of zeros and black images, for measurements and warm-up."""
         nothing = self.observations(
             np.zeros((batch, self.history, self.observation_dim), dtype=np.float32),
             np.zeros((batch, self.goal_dim), dtype=np.float32),
@@ -209,7 +209,7 @@ class Signature:
         return Observations(nothing.features, nothing.conditions, told, black)
 
     def observations(self, window: np.ndarray, condition: np.ndarray) -> Observations:
-        """Return the observations of which these are the flat vectors: the way back of both."""
+        """Return the observations of flat vectors: the inverse of both."""
         return Observations(_split(self.features, window), _split(self.conditions, condition))
 
 
@@ -218,14 +218,14 @@ def observed_features(observation_dim: int, image_dim: int) -> tuple[Feature, ..
 
     Args:
         observation_dim: O, numbers of one.
-        image_dim: how many of these, the last ones, are of images that the robot sends and does not read.
+        image_dim: the number of these, at the end, of images that the robot only sends.
     """
     numbers = Feature(OBSERVATION, observation_dim - image_dim)
     return (numbers, Feature(IMAGE_FEATURES, image_dim)) if image_dim else (numbers,)
 
 
 def _named_otherwise(what: str, read: Sequence[str], offered: Sequence[str]) -> str | None:
-    """Name the first entry that is called otherwise; None where all are alike, or one side says nothing."""
+    """Return the first entry with different names; None where all are equal, or one side has none."""
     if not read or not offered:
         return None
     if len(read) != len(offered):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Texts that hold what a stranger wrote, for people to read."""
+"""Makes untrusted texts printable and short."""
 
 from __future__ import annotations
 
@@ -7,33 +7,33 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 ABRIDGED = 1000  # characters
-NEAR = 0.7  # likeness of names, as difflib measures it
+NEAR = 0.7  # similarity of names, as difflib measures it
 
 NAME_LENGTH = 64
-"""Of a robot or a target, in characters, as in `VerifyDraft.srv`."""
+"""Name of a robot or a target, in characters, as in `VerifyDraft.srv`."""
 TEXT_LENGTH = 512
-"""Of what is said of a request or a step, as in `VerifyDraft.srv` and `DraftStatus.msg`."""
+"""Message about a request or a step, as in `VerifyDraft.srv` and `DraftStatus.msg`."""
 
 INSTRUCTION_LENGTH = 512
-"""Of what a target is told to do, as in `VerifyDraft.srv`."""
+"""Instruction of a target, as in `VerifyDraft.srv`."""
 
 
 def printable(text: str) -> str:
-    """Return a text, each character of which can be printed."""
-    # A terminal that shows it must not take it for a command, nor a log for another line.
+    """Return a text with printable characters only."""
+    # It must not be a command for a terminal, nor a new line in a log.
     return "".join(character if character.isprintable() else "?" for character in text)
 
 
 def nearest(word: str, allowed: Iterable[str]) -> str:
-    """Return a question for a name that is near to a wrong one; empty where none is."""
+    """Return a suggestion of a name near to a wrong one; empty without one."""
     near = get_close_matches(word, list(allowed), 1, NEAR)
     return f" (did you mean {near[0]!r}?)" if near else ""
 
 
 def abridged(text: str, length: int = ABRIDGED) -> str:
-    """Return a printable text of so many characters at most: of a longer one both ends.
+    """Return a printable text of at most this many characters: both ends of a longer one.
 
-    So an error still names the field, which comes first, and says what is allowed, which comes last.
+    So an error still has the field, which comes first, and what is allowed, which comes last.
     """
     if len(text) > length:
         left = length - len(" ... ")
@@ -42,7 +42,7 @@ def abridged(text: str, length: int = ABRIDGED) -> str:
 
 
 def shortened(text: str, length: int = TEXT_LENGTH) -> str:
-    """Return a text that may be a stranger's, of so many characters at most, each of which can be printed."""
+    """Return an untrusted text, printable and of at most this many characters."""
     if len(text) > length:
         text = f"{text[: length - 3]}..."
     return printable(text)

@@ -14,13 +14,13 @@ from safetensors.numpy import save_file
 
 from adahi_ros.core.files import LARGEST_RECORDING, check_size, parse_json, replacing
 
-KINDS: dict[str, tuple[type[np.generic], int]] = {  # type and rank, as they are written
+KINDS: dict[str, tuple[type[np.generic], int]] = {  # type and rank in the file
     "observations": (np.float32, 2),
     "actions": (np.float32, 2),
     "goals": (np.float32, 2),
     "ends": (np.int64, 1),
 }
-IMAGE_FEATURES = "image_features"  # likewise, where there are any
+IMAGE_FEATURES = "image_features"  # likewise, if any
 NO_FEATURES = np.zeros((0, 0), dtype=np.float32)
 
 
@@ -34,7 +34,7 @@ class Trajectories:
         actions: (T, A) float32, the action taken at each observation.
         goals: (E, G) float32; G is 0 for a task without a goal.
         ends: (E,) int64, one past the last step of each episode.
-        image_features: (T, F) float32, of images that the target alone sees; F is 0 where there are none.
+        image_features: (T, F) float32, of images that only the target reads; F is 0 without any.
     """
 
     task: str
@@ -65,7 +65,7 @@ class Trajectories:
 
     @classmethod
     def joined(cls, parts: Sequence[Trajectories]) -> Trajectories:
-        """Return all episodes of some recordings of a task, at least one."""
+        """Return all episodes of at least one recording of a task."""
         names = "observations", "actions", "goals", IMAGE_FEATURES
         arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
         lengths = [np.diff(part.ends, prepend=0) for part in parts]
@@ -86,7 +86,7 @@ class Trajectories:
         return self._of(rows, self.goals[list(numbers)], ends)
 
     def where(self, kept: np.ndarray) -> Trajectories:
-        """Return the steps of a mask (T,), at least one, and no episode of which there is none."""
+        """Return the steps of a mask (T,), at least one; episodes without steps are removed."""
         counts = [int(kept[start:end].sum()) for start, end in self.spans()]
         some = np.array(counts) > 0
         return self._of(kept, self.goals[some], np.cumsum(counts)[some])
@@ -97,15 +97,15 @@ class Trajectories:
 
     @property
     def inputs(self) -> np.ndarray:
-        """(T, O + F) float32, what a policy reads that is shown all."""
+        """(T, O + F) float32, the input of a policy that reads everything."""
         return np.concatenate([self.observations, self.image_features], axis=1)
 
     def without_images(self) -> Trajectories:
-        """Return what the robot observed of these, where the images are for the target alone."""
+        """Return them without image features, where the images are for the target alone."""
         return replace(self, image_features=NO_FEATURES)
 
     def without_goals(self) -> Trajectories:
-        """Return what one sees of these who is not told where to go."""
+        """Return them without goals."""
         return replace(self, goals=self.goals[:, :0])
 
     def save(self, path: Path) -> None:
@@ -119,11 +119,11 @@ class Trajectories:
 
     @classmethod
     def load(cls, path: Path) -> Trajectories:
-        """Read what `save` wrote.
+        """Read a file of `save`.
 
         Raises:
             FileNotFoundError: no such file.
-            ValueError: the file is not such a recording; the message names what is wrong.
+            ValueError: the file is no recording; the message has the reason.
         """
         if not path.is_file():
             raise FileNotFoundError(f"no recorded episodes at {path}; make them with 'adahi data simulate'")

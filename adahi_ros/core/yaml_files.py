@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""YAML that anyone may have written: plain data of bearable size, or an error that says why not."""
+"""Reads untrusted YAML: plain data of limited size, or an error with the reason."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from yaml import MappingNode, Node, ScalarNode, SequenceNode
 from adahi_ros.core.files import read_bytes
 
 LARGEST = 1 << 18  # bytes; PyYAML takes seconds for them
-MOST_ENTRIES = 100_000  # with aliases and merge keys written out: a few lines of them make billions
+MOST_ENTRIES = 100_000  # with aliases and merge keys written out: a few lines of them can make billions
 LONGEST_NUMBER = 1000  # characters; the time for some forms grows with the square of that
 NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 
 
 def read_yaml(path: Path) -> Any:
-    """Return what a YAML file says; see `parse_yaml`.
+    """Return the content of a YAML file; see `parse_yaml`.
 
     Raises:
         OSError: there is no such file, or it cannot be read.
-        ValueError: it is not YAML, or too large or too deep to work with; does not name the file.
+        ValueError: it is not YAML, or too large or too deep; does not name the file.
     """
     return parse_yaml(read_bytes(path, LARGEST))
 
 
 @contextmanager
 def faults_of(path: Path) -> Iterator[None]:
-    """Have errors in here name the file."""
+    """Make errors in the block name the file."""
     try:
         yield
     except ValueError as error:
@@ -39,19 +39,19 @@ def faults_of(path: Path) -> Iterator[None]:
 
 
 def parse_yaml(content: str | bytes) -> Any:
-    """Return what a YAML file says.
+    """Return the content of a YAML text.
 
     Its integers may be too large for a float.
 
     Raises:
-        ValueError: it is not YAML, or too large or too deep to work with.
+        ValueError: it is not YAML, or too large or too deep.
     """
     try:
         loader = yaml.SafeLoader(content)
         node = loader.get_single_node()
         if node is None:
             return None
-        entries = _entries(node, {})  # before they are made
+        entries = _entries(node, {})  # counted before they are created
         if entries > MOST_ENTRIES:
             raise ValueError(f"{entries} entries with aliases written out, must be {MOST_ENTRIES} at most")
         return loader.construct_document(node)
@@ -69,10 +69,10 @@ def parse_yaml(content: str | bytes) -> Any:
 
 
 def _entries(node: Node, counted: dict[int, int | None]) -> int:
-    """Count entries; each container once, however often it is named.
+    """Count entries; each container once, even with several names.
 
     Raises:
-        ValueError: something in it is without end, too long, or there twice.
+        ValueError: an entry is recursive, too long, or repeated.
     """
     if id(node) not in counted:
         counted[id(node)] = None
@@ -95,7 +95,7 @@ def _parts(node: Node) -> Iterable[Node]:
 
 
 def _check_keys(node: MappingNode) -> None:
-    """Refuse a key that is there twice: who reads the file sees the one, the loader takes the other."""
+    """Refuse a duplicate key: readers see the first, the loader takes the last."""
     found: set[tuple[str, str]] = set()
     for key, _ in node.value:
         if isinstance(key, ScalarNode) and (key.tag, key.value) in found:

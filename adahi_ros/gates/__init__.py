@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether to ask the target now: scores, their calibration, and its file."""
+"""Gates decide when to send a request: scores, their calibration, and its file."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A period that follows how well plans hold: longer after one that did, half as long after another."""
+"""A request period that adapts: longer after a plan that agreed, half as long after one that did not."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from adahi_ros.core.registry import argument
 from adahi_ros.gates.interface import Gate, GateContext
 from adahi_ros.gates.plans import Overlap
 
-SHORTEST_OVERLAP = 2  # steps that must be left of a plan as the next is asked for, to compare the two
+SHORTEST_OVERLAP = 2  # steps that must be left of a plan at the next request, to compare the two
 
 
 @dataclass(eq=False)
 class AdaptiveAgeGate(Gate):
     """Age of the plan in units of a period that adapts: at threshold 1, one request every period.
 
-    Additively up, multiplicatively down, as SPO does with its horizon (arXiv 2603.19418), and TCP with its
-    window: where a fresh plan agrees with the one before it, over the steps that both are about, the period
-    grows by a step; where it does not, it is halved. It stays between one step and what a plan can be
-    compared at. A lower threshold than 1 asks more often, a higher one more rarely.
+    Additive increase, multiplicative decrease, as SPO does with its horizon (arXiv 2603.19418), and TCP with
+    its window. Where a fresh plan agrees with the previous one over their common steps, the period grows by a
+    step; otherwise it is halved. It stays between one step and the age at which plans can be compared. A
+    threshold below 1 requests more often, a higher one more rarely.
 
     Raises:
         ValueError: names the argument, the value and what was allowed.
@@ -39,7 +39,7 @@ class AdaptiveAgeGate(Gate):
         if not 1.0 <= self.first < math.inf:
             raise ValueError(f"first: {self.first}, must be at least 1 and finite")
         self.period = np.zeros(0)
-        """(B,) in steps; the latest."""
+        """(B,) in steps; the current period."""
 
     def score(self, context: GateContext) -> np.ndarray:
         """See `Gate`; infinite without a plan."""

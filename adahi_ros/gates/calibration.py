@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calibration: from hybrid logs to how deviation tells rejection, and to a threshold.
+"""Calibration: from hybrid logs to the rejection probability by deviation, and to a threshold.
 
 Paper, sections III-A and III-C. Its equations (6), (9) and (10), reconstructed:
 
@@ -31,7 +31,7 @@ class Fit:
     Attributes:
         kind: "linear", f(d) = d, or "logarithmic", f(d) = ln d.
         slope, intercept: of the least squares line over the bins.
-        r2: share of the bins' variance that it explains; 0 where there is none.
+        r2: share of the bins' variance that it explains; 0 where they have none.
     """
 
     kind: str
@@ -66,14 +66,14 @@ class Fit:
 
 @dataclass(frozen=True)
 class RejectionCurve:
-    """How often the primary code is rejected, by deviation.
+    """Rejection rate of the primary code, by deviation.
 
     Attributes:
         deviation: (bins,) mean deviation of each equal-count bin, rising.
         rejection: (bins,) share rejected in it.
         rank_correlation: Spearman's, over single actions; 0 where all or none are rejected.
         linear, logarithmic: the two fits.
-        actions: how many actions it stands on.
+        actions: number of actions.
     """
 
     deviation: np.ndarray
@@ -85,7 +85,7 @@ class RejectionCurve:
 
     @property
     def best(self) -> Fit:
-        """The fit that explains more."""
+        """The fit with the higher r2."""
         return max((self.linear, self.logarithmic), key=lambda fit: fit.r2)
 
 
@@ -98,12 +98,12 @@ def rejection_curve(deviation: np.ndarray, rejected: np.ndarray, bins: int = BIN
     """Measure rejection against deviation.
 
     Args:
-        deviation: (T,), of drafts; infinite ones (no past yet) are left out.
+        deviation: (T,), of drafts; infinite ones (before the first action) are left out.
         rejected: (T,) bool, whether the target rejected the primary code.
         bins: of equal count.
 
     Raises:
-        ValueError: too few actions for that many bins, or all of one deviation.
+        ValueError: too few actions for that many bins, or all with one deviation.
     """
     known = np.isfinite(deviation) & (deviation > 0.0)
     deviation, rejected = deviation[known], rejected[known]
@@ -132,9 +132,9 @@ def threshold_for_rate(
 ) -> tuple[float, float]:
     """Find the threshold at which a gate transmits at a wanted rate, in closed loop.
 
-    The quantile of logged scores is not enough: what the gate lets through changes where the robot
-    goes, and with it the scores. So the rate is measured at each trial, and the quantile of that
-    trial's own scores is the next threshold; where that does not narrow it down, halving does.
+    The quantile of logged scores is not enough: the gate changes the robot's path, and with it the scores.
+    So each trial measures the rate, and the quantile of its own scores is the next threshold; where that does
+    not narrow the interval, it is halved.
 
     Args:
         trial: runs the gate at a threshold; returns the scores (T,) of its steps and its rate.
@@ -142,7 +142,7 @@ def threshold_for_rate(
         start: threshold of the first trial.
 
     Returns:
-        The threshold, and the rate measured there: the nearest, where the wanted one cannot be met.
+        The threshold, and its measured rate: the nearest, where the wanted one cannot be reached.
 
     Raises:
         ValueError: `rate` is not between 0 and 1.
@@ -162,8 +162,8 @@ def threshold_for_rate(
         else:
             too_high = min(too_high, threshold)
         known = scores[np.isfinite(scores)]
-        # Steps without a finite score (an episode's first) are transmitted whatever the threshold, and so is
-        # what a robot asks of itself, at the end of its plan.
+        # Steps without a finite score (an episode's first) are transmitted at any threshold, and so are
+        # requests of a robot at the end of its plan.
         unasked = max(0.0, measured - float((scores > threshold).mean())) if len(scores) else 0.0
         share = min(1.0, (1.0 - rate + unasked) * len(scores) / max(1, len(known)))
         quantile = float(np.quantile(known, share)) if len(known) else start
@@ -171,9 +171,9 @@ def threshold_for_rate(
         if bracketed and (stride > 2.0 or not too_low < quantile < too_high):
             threshold = (too_low + too_high) / 2
         elif too_low < quantile < too_high:
-            # Where asking calms the scores, quantiles creep towards the threshold: ever longer steps do not.
+            # Where requests lower the scores, quantiles converge slowly: increasing steps do not.
             threshold += max(1.0, stride / 2.0) * (quantile - threshold)
             stride *= 2.0
         else:
-            break  # every score lies on one side: no threshold comes nearer
+            break  # every score is on one side: no threshold is nearer
     return best[1], best[2]

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How drafts are made and judged: the action deviation, a gate with its threshold, and both together.
+"""Configuration of drafts and gates: the action deviation, a gate with its threshold, and both together.
 
 **Action deviation**: how far a draft lies from the average of the actions before it.
 
-The paper (section III-A1) gives the idea; its equations (4) and (5) did not survive in print:
+The paper (section III-A1) gives the idea; its equations (4) and (5) are illegible in print:
 
     m_t = a a_t + (1 - a) m_(t-1)              smoothing factor a
     d_t = | a_t - m_(t-1) |_s                  norm in units of s
 
 Scaled by each dimension's standard deviation (`std`) the deviation ranks rejections better than
 divided by the length of the average (`average`), on the same data; docs/research/calibration.md has the
-comparison. The average runs over what was executed: that is what the robot did. For one that is held or
-slowed down by its limits it is what was commanded in place of what the policy wanted: while it is braked,
-what brakes it, such as the position to stay at; and while it rests and nothing is commanded, nothing.
+comparison. The average covers executed actions. For a robot that is held or slowed down by its limits these
+are the commanded actions, not the policy's. While it brakes, they are the braking commands, such as the
+position to stay at; while it rests without commands, nothing is added.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ import numpy as np
 from adahi_ros.gates.interface import Gate
 from adahi_ros.gates.registry import GATES
 
-SHORTEST_AVERAGE = 0.05  # in units of the action scale: standing still must not divide by zero
+SHORTEST_AVERAGE = 0.05  # in units of the action scale: avoids division by zero at standstill
 
 
 def _by_std(step: np.ndarray, average: np.ndarray) -> np.ndarray:
@@ -75,14 +75,14 @@ class DeviationTracker:
         self._average = None
 
     def deviation(self, actions: np.ndarray) -> np.ndarray:
-        """Return the deviation (B,) of actions (B, A); infinite where there is no past."""
+        """Return the deviation (B,) of actions (B, A); infinite before the first executed action."""
         if self._average is None:
             return np.full(len(actions), np.inf)
         scaled = actions / self._scale
         return self._norm(scaled - self._average, self._average)
 
     def update(self, actions: np.ndarray) -> None:
-        """Take executed actions (B, A) into the average."""
+        """Add executed actions (B, A) to the average."""
         scaled = actions / self._scale
         if self._average is None:
             self._average = scaled
@@ -95,10 +95,10 @@ class ThresholdedGate:
     """A gate with its threshold.
 
     Attributes:
-        name: a key of `GATES`, or anything where the gate is given.
-        threshold: the target is asked when the score is above it.
-        gate: that scores; None makes that of the name.
-        arguments: that it is made with, by name.
+        name: a key of `GATES`, or any name where the gate is given.
+        threshold: a request is sent when the score is above it.
+        gate: that scores; None makes the one of this name.
+        arguments: of its construction, by name.
         learns: the gate learns from replies.
 
     Raises:
@@ -123,17 +123,17 @@ class ThresholdedGate:
         make = GATES[self.name]
         try:
             return make.made(self.arguments)
-        except TypeError as error:  # also of a text where a number was wanted
+        except TypeError as error:  # also for a text instead of a number
             allowed = ", ".join(map(str, signature(make).parameters.values())) or "none"
             raise ValueError(f"gate {self.name}: {error}; its arguments are: {allowed}") from error
 
 
 @dataclass(frozen=True)
 class ControllerConfig:
-    """How drafts are made and judged.
+    """Configuration of drafts and their gate.
 
     Attributes:
-        trigger: decides which to transmit.
+        trigger: decides which drafts to transmit.
         smoothing: weight of the newest action in the moving average, in (0, 1].
         normalization: of the deviation, a key of `deviation.NORMALIZATIONS`.
         draft_temperature: of the code distributions that the draft samples from, above zero.

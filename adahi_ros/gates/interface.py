@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a gate is, and what a robot knows when it decides whether to send a request."""
+"""The interface of gates, and a robot's knowledge when it decides whether to send a request."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from adahi_ros.core.signature import Observations
 
 @dataclass(frozen=True)
 class LinkEstimate:
-    """What the robot knows of its link; NaN before the first request.
+    """A robot's estimate of its link; NaN before the first request.
 
     Attributes:
         rtt_ms: average round-trip time, without the target's compute.
         rtt_deviation_ms: average distance from it.
-        loss: average share of requests that seem to have lost a packet on their way.
+        loss: average share of requests that probably lost a packet.
         misses: average share of requests without a reply by the deadline.
         goodput_bytes_s: of requests replied to in time and their replies, per second.
         requests: requests so far.
@@ -58,15 +58,15 @@ class PlanContext:
 
 @dataclass(frozen=True)
 class GateContext:
-    """What B robots know when they decide.
+    """The knowledge of B robots when they decide.
 
     Attributes:
         step: step number within the episode, from 0.
-        observed: from names to arrays (B, size), the newest observation, also what the policy does not read.
-            Without a goal if the policy reads none.
+        observed: from names to arrays (B, size), the newest observation, including parts that the policy does
+            not read. Without a goal if the policy reads none.
         observations: the window of observations that the policy reads.
         proposal: what the robots would do now; None where they execute their plan as it is.
-        deviation: (B,), action deviation of what they would do, in action scales.
+        deviation: (B,), action deviation of the proposed action, in action scales.
         age: (B,), steps since the request of the latest reply; infinite before the first.
         uniforms: (B,) in [0, 1), for gates that draw.
         link: estimate of the link; None in an evaluation without a link.
@@ -87,14 +87,14 @@ class GateContext:
 
 
 class Gate(ABC):
-    """Scores what B robots would do. A new gate derives from this.
+    """Scores the proposed actions of B robots. A new gate derives from this.
 
-    One with arguments is a dataclass, whose fields made with `argument` are parameters of the robot's node.
+    A gate with arguments is a dataclass; fields made with `argument` are parameters of the robot's node.
 
     Attributes:
-        blind: it decides without a look at what was drawn. Behind such a gate, what the verifier returns is
-            distributed as the target's proposals; others send some draws and keep others, and there it is
-            not (benchmarks/exactness.py).
+        blind: it decides without the sampled codes. The verifier's result for drafts of a blind gate is
+            distributed as the target's proposals. Other gates select among the samples, and there it is not
+            (benchmarks/exactness.py).
     """
 
     blind: bool = False
@@ -104,7 +104,7 @@ class Gate(ABC):
         """Return a gate with these arguments.
 
         Raises:
-            TypeError, ValueError: there is no such argument, or its value is not allowed.
+            TypeError, ValueError: an argument does not exist, or its value is not allowed.
         """
         signature(cls).bind(**arguments)
         return cls(**arguments)
@@ -115,19 +115,19 @@ class Gate(ABC):
 
     @property
     def learns(self) -> bool:
-        """Whether it learns from replies: it has a `learn` of its own."""
+        """Whether it learns from replies: it overrides `learn`."""
         return type(self).learn is not Gate.learn
 
     @property
     def state(self) -> dict[str, float]:
-        """What it has learned of the first robot, by name; empty where it learns nothing."""
+        """The learned values of the first robot, by name; empty where it learns nothing."""
         return {}
 
     def learn(self, requested_at: int, fresh: np.ndarray, rows: np.ndarray) -> None:  # noqa: B027
-        """Learn what fresh plans say of the step that requested them; by default nothing.
+        """Learn from fresh plans for the step that requested them; by default nothing.
 
         Args:
             requested_at: that step, of this episode; an unknown one is ignored.
             fresh: (M, A) in action scales, their first actions.
-            rows: (M,), the robots that they are for, by index.
+            rows: (M,), their robots, by index.
         """

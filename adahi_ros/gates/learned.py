@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A gate that is learned: it predicts from all signs together what harm it does not to ask.
+"""A learned gate: it predicts the harm of sending no request from all other signs.
 
-Harm is the distance, in action scales, of what would be executed from what a fresh plan says. A small network
-predicts it from the signs that other gates score by, and a rising curve that was fitted on other episodes
-corrects the prediction; so a threshold is an expected distance. No torch: training is in `lab/evaluation/`.
+Harm is the distance, in action scales, of the executed action from that of a fresh plan. A small network
+predicts it from the scores of other gates. A rising curve, fitted on other episodes, corrects the
+prediction; so a threshold is an expected distance. No torch: training is in `lab/evaluation/`.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from adahi_ros.gates.plans import (
     SurpriseGate,
 )
 
-FURTHEST = 5.0  # standard deviations from the mean that a sign counts
+FURTHEST = 5.0  # standard deviations from the mean at which signs are clipped
 WIDEST, LONGEST = 4096, 4096  # of a file: units of a layer, points of the curve
 
 
 class Sign(Protocol):
-    """What a gate scores by."""
+    """A sign: it scores as a gate does."""
 
     def score(self, context: GateContext) -> np.ndarray:
         """Return the scores (B,)."""
@@ -66,34 +66,34 @@ SIGNS: dict[str, Callable[[], Sign]] = {
     "overlap": OverlapGate,
     "link_misses": _Misses,
 }
-"""What the network reads, in this order."""
+"""The network's inputs, in this order."""
 
 
 class Signs:
-    """Everything that gates of plans go by, side by side."""
+    """The signs of all gates of plans, together."""
 
     def __init__(self) -> None:
         self._signs = [make() for make in SIGNS.values()]
 
     def read(self, context: GateContext) -> np.ndarray:
-        """Return the signs (B, F) of a step, steps in order; NaN or infinite where one says nothing."""
+        """Return the signs (B, F) of a step, steps in order; NaN or infinite where one is unknown."""
         return np.stack([sign.score(context) for sign in self._signs], axis=1)
 
 
 def standardised(signs: np.ndarray, mean: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """Return signs (B, F) in standard deviations; what says nothing is as the mean."""
+    """Return signs (B, F) in standard deviations; unknown ones are set to the mean."""
     scaled = np.clip((signs - mean) / scale, -FURTHEST, FURTHEST)
     return np.where(np.isfinite(signs), scaled, 0.0)
 
 
 @dataclass(frozen=True)
 class HarmModel:
-    """A network of one hidden layer, and a rising curve behind it.
+    """A network of one hidden layer, followed by a rising curve.
 
     Attributes:
-        mean, scale: (F,) of the signs that it was trained on.
+        mean, scale: (F,) of the signs in its training.
         weight_0, bias_0, weight_1, bias_1: (H, F), (H,), (1, H) and (1,) of its layers.
-        predicted, measured: (P,), the curve: rising predictions of the network, and the harm measured there.
+        predicted, measured: (P,), the curve: rising predictions of the network, and the measured harm.
     """
 
     mean: np.ndarray
@@ -106,18 +106,18 @@ class HarmModel:
     measured: np.ndarray
 
     def raw(self, signs: np.ndarray) -> np.ndarray:
-        """Return what the network says of signs (B, F), (B,)."""
+        """Return the network's output for signs (B, F), (B,)."""
         hidden = np.tanh(standardised(signs, self.mean, self.scale) @ self.weight_0.T + self.bias_0)
         said: np.ndarray = (hidden @ self.weight_1.T + self.bias_1)[:, 0]
         return said
 
     def harm(self, signs: np.ndarray) -> np.ndarray:
-        """Return the expected harm (B,) of not asking, in action scales."""
+        """Return the expected harm (B,) of sending no request, in action scales."""
         return along(self.raw(signs), self.predicted, self.measured)
 
 
 def along(values: np.ndarray, predicted: np.ndarray, measured: np.ndarray) -> np.ndarray:
-    """Return what a curve says of values; beyond its ends it goes on as steep as it ends, so nothing ties."""
+    """Return a curve's values; beyond its ends it continues at the same slope, so there are no ties."""
     within = np.interp(values, predicted, measured)
     if len(predicted) < 2:
         return within + (values - predicted[0])
@@ -151,7 +151,7 @@ def load_harm_model(path: Path) -> HarmModel:
 
 
 def save_harm_model(path: Path, model: HarmModel) -> None:
-    """Write a model, whole."""
+    """Write a model atomically."""
     save_arrays(path, vars(model))
 
 
@@ -160,13 +160,13 @@ class LearnedGate(Gate):
     """Harm of sending no request, in action scales, predicted by a small network from all other signs.
 
     Raises:
-        ValueError: there is no file.
-        CheckpointError: it has no such weights.
+        ValueError: no file is given.
+        CheckpointError: its weights are invalid.
     """
 
     blind = False
 
-    file: str = argument("", "Weights, which `adahi train gate` writes", optional=True)
+    file: str = argument("", "Weights written by `adahi train gate`", optional=True)
 
     def __post_init__(self) -> None:
         if not self.file:
@@ -175,7 +175,7 @@ class LearnedGate(Gate):
         self._signs = Signs()
 
     def score(self, context: GateContext) -> np.ndarray:
-        """See `Gate`; infinite where nothing is planned."""
+        """See `Gate`; infinite without a plan."""
         harm = self._model.harm(self._signs.read(context))
         course = context.course
         return harm if course is None else np.where(course.left == 0, np.inf, harm)

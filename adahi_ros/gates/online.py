@@ -1,33 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A threshold that follows a wanted rate, or a bound on what goes wrong unasked, while all else drifts.
+"""A threshold that tracks a wanted rate, or a bound on errors without a request, while everything else
+drifts.
 
-Any gate's score s_t is first ranked among its own last ones: u_t in [0, 1], whatever its units and however
-they drift. The gate decides to ask where u_t > q_t. Beside that it asks at a known share e of the steps,
-drawn at random: *exploration*, for what was not asked is not seen. Then a_t = 1 where it asked for either
+Any gate's score s_t is first ranked among its own last ones: u_t in [0, 1], independent of units and
+drift. The gate requests where u_t > q_t. It also requests at a known share e of the steps, drawn at
+random: *exploration*, since steps without a request are not observed. a_t = 1 where it requested for either
 reason.
 
 **A wanted rate r.** q_(t+1) = q_t + g (a_t - r), the quantile tracking of adaptive conformal inference
 (Gibbs and Candès, 2021).
-Theorem: |mean of a_t over T steps - r| <= (1 + 2 g) / (g T), for any sequence of scores whatsoever.
-Proof: above 1 nothing is asked, below 0 all is, so q stays in [-g, 1 + g], and the sum of a_t - r is
-(q_(T+1) - q_1) / g. Assumption: what asks whatever the threshold (exploration, scores that are infinite or
-not numbers, robots without a plan) is less than r; where it is more, that is the rate.
+Theorem: |mean of a_t over T steps - r| <= (1 + 2 g) / (g T), for any sequence of scores.
+Proof: above 1 nothing is requested, below 0 everything, so q stays in [-g, 1 + g], and the sum of a_t - r is
+(q_(T+1) - q_1) / g. Assumption: the requests at any threshold (exploration, infinite or NaN scores, robots
+without a plan) are a share below r; otherwise that share is the rate.
 
-**A wanted bound b on what goes wrong unasked.** With w_t = 1 where a fresh plan lies further from what was
-to be executed than the tolerance, the loss of a decision is L_t = 1 where it is not to ask and w_t = 1. It
-is seen where exploration asked, and counts 1 / e there, Z_t = L_t / e, else Z_t = 0:
+**A wanted bound b on errors without a request.** Let w_t = 1 where a fresh plan is further from the
+action to be executed than the tolerance. The loss of a decision is L_t = 1 where it sends no request and
+w_t = 1. It is observed where exploration requested, and counts 1 / e there, Z_t = L_t / e, else Z_t = 0:
 q_(t+1) = min(1, q_t + g (c - Z_t)), from q_1 = 0, the safe side; c < b leaves room for chance. This is the
 intermittent quantile tracking of arXiv 2410.08852 with a loss of conformal decision theory (arXiv
-2310.05921), whose safe decision is to ask.
-Theorem: the mean of Z_t over T steps is at most c + 1 / (e T), for any sequence whatsoever. The mean of L_t
+2310.05921), where the safe decision is to request.
+Theorem: the mean of Z_t over T steps is at most c + 1 / (e T), for any sequence. The mean of L_t
 differs from it by a martingale: with probability 1 - d it is at most
 c + 1 / (e T) + sqrt(2 log(1 / d) m / (e T)) + log(1 / d) / (e T), m any bound on that mean (Freedman, 1975).
-What is executed and wrong is a share 1 - e of that.
-Proof: at or below 0 all is asked and Z_t is 0, so that q is never below -g / e; it is clipped only
+The share of wrong executed actions is 1 - e of that.
+Proof: at or below 0 everything is requested and Z_t is 0, so q is never below -g / e; it is clipped only
 downwards, so that the sum of c - Z_t is at least (q_(T+1) - q_1) / g.
-Assumptions: exploration's draws are independent of what the robot meets. What it asks is replied to before
-it decides again; where replies come later, 1 / (e T) grows by as many as may be under way. A reply that is
-lost counts as right: where a share is lost, the bound holds for b divided by the share that is not.
+Assumptions: exploration's draws are independent of the robot's observations. Its requests are answered
+before the next decision; where replies arrive later, 1 / (e T) grows by the number of open requests. A lost
+reply counts as right: where a share is lost, the bound holds for b divided by the share that is not lost.
 Nothing is assumed of policies, tasks or scores: these may drift, even against the gate. A bad score costs
 requests, never the bound.
 """
@@ -48,21 +49,21 @@ from adahi_ros.gates.plans import distance
 from adahi_ros.gates.registry import GATES
 
 ROOM = 0.7  # c / b
-RANKED = 200  # last scores among which one is ranked
+RANKED = 200  # number of last scores for a rank
 RENAMED = {"gate": "base", "wrong": "error_share"}  # older names of arguments, in methods by name
-LATEST_REPLY = 64  # steps; a later one teaches nothing
+LATEST_REPLY = 64  # steps; later replies are not used
 
 
 @dataclass(frozen=True)
 class OnlineState:
-    """How a robot's threshold is doing, to publish.
+    """State of a robot's threshold, to publish.
 
     Attributes:
-        threshold: on ranks, about 0 to 1: the share of the last scores that are not asked about.
+        threshold: on ranks, about 0 to 1: the share of the last scores without a request.
         steps: so far.
-        rate: share of them that were asked about.
-        explored: number of them that exploration alone asked about, and that were replied to.
-        wrong: share of all that are estimated to have been wrong and left unasked; NaN without exploration.
+        rate: share of them with a request.
+        explored: number of requests by exploration alone that were replied to.
+        wrong: estimated share of steps that were wrong without a request; NaN without exploration.
     """
 
     threshold: float
@@ -73,7 +74,7 @@ class OnlineState:
 
 
 class Ranks:
-    """Each score's rank among the last ones of its robot, in [0, 1]; half of those that are equal count.
+    """Each score's rank among the last ones of its robot, in [0, 1]; equal ones count half.
 
     Args:
         robots: B.
@@ -84,7 +85,7 @@ class Ranks:
         self._next = np.zeros(robots, dtype=np.int64)
 
     def rank(self, scores: np.ndarray) -> np.ndarray:
-        """Return the ranks (B,) of scores (B,), none NaN; finite ones are then among the last."""
+        """Return the ranks (B,) of scores (B,), none NaN, then store the finite ones."""
         held = ~np.isnan(self._last)
         below = ((self._last < scores[:, None]) & held).sum(axis=1)
         equal = ((self._last == scores[:, None]) & held).sum(axis=1)
@@ -96,22 +97,22 @@ class Ranks:
 
 
 def _other_draw(uniforms: np.ndarray) -> np.ndarray:
-    """Return draws in [0, 1) of the low bits of others, for another gate may use these themselves."""
+    """Return draws in [0, 1) from the low bits of other draws, which another gate may use themselves."""
     return (uniforms * 2.0**26) % 1.0
 
 
 @dataclass(eq=False)
 class OnlineGate(Gate):
-    """Another gate, whose threshold is learned while it runs; see the module. Its own threshold is 0.
+    """Another gate with a threshold that is learned at run time; see the module. Its own threshold is 0.
 
-    The score is how far the rank lies above the learned threshold; infinite where exploration asks, or the
-    other gate's score is infinite or not a number. What it has learned outlasts episodes.
+    The score is the rank minus the learned threshold; infinite where exploration requests, or the
+    other gate's score is infinite or NaN. The learned threshold is kept across episodes.
 
     Raises:
         ValueError: names the argument, the value and what was allowed.
     """
 
-    base: str = argument("", "The gate whose score it uses", optional=True, names=GATES)
+    base: str = argument("", "The gate that provides the score", optional=True, names=GATES)
     rate: float = argument(0.0, "Wanted share of steps with a request; 0 for none", 0.0, 1.0)
     error_share: float = argument(
         0.0, "Wanted bound on the share of steps that are wrong without a request; 0 for none", 0.0, 1.0
@@ -135,11 +136,11 @@ class OnlineGate(Gate):
     _losses: np.ndarray = field(init=False)
     _explored: np.ndarray = field(init=False)
     _awaited: dict[int, tuple[np.ndarray, np.ndarray]] = field(init=False)
-    """By step: intended (B, A), and who explored."""
+    """By step: intended (B, A), and the exploring robots."""
 
     @classmethod
     def made(cls, arguments: Mapping[str, Any]) -> OnlineGate:
-        """See `Gate`; what are not its own arguments are those of the other gate."""
+        """See `Gate`; other arguments are those of the other gate."""
         given = {RENAMED.get(name, name): value for name, value in arguments.items()}
         if len(given) < len(arguments):
             raise ValueError(f"gate online: {', '.join(arguments)}, must not name an argument twice")
@@ -167,7 +168,7 @@ class OnlineGate(Gate):
 
     @property
     def states(self) -> list[OnlineState]:
-        """How every robot's threshold is doing."""
+        """State of every robot's threshold."""
         steps = max(self._steps, 1)
         wrong = self._losses / steps if self._explore else np.full(len(self._threshold), np.nan)
         columns = self._threshold, self._asked / steps, self._explored, wrong
@@ -214,7 +215,7 @@ class OnlineGate(Gate):
         if intended is None or counts is None:
             return
         counted = counts[rows]
-        counts[rows] = False  # a reply that comes twice counts once
+        counts[rows] = False  # a duplicate reply counts once
         wrong = ~(distance(intended[rows], fresh) <= self.tolerance)
         loss = np.where(counted & wrong, 1.0 / self._explore if self._explore else 0.0, 0.0)
         self._explored[rows] += counted

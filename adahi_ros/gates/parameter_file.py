@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A calibration as a ROS parameter file: what the draft policy node reads, and where it came from."""
+"""A calibration as a ROS parameter file: the draft policy node's parameters, and their origin."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class Calibration:
 
     Attributes:
         task: its spec's name.
-        draft, target: digests of the policies that it was measured on.
+        draft, target: digests of the measured policies.
         smoothing, normalization: of the action deviation.
-        draft_temperature: at which the draft sampled.
-        transmission_rate: that was asked for.
+        draft_temperature: of the draft's sampling.
+        transmission_rate: the requested one.
         thresholds: by gate.
-        figures: what was measured, for people and pictures.
+        figures: measured figures, for reports and pictures.
     """
 
     task: str
@@ -50,10 +50,10 @@ class Calibration:
     figures: dict[str, Any] = field(default_factory=dict)
 
     def threshold(self, gate: str) -> float:
-        """Return a gate's threshold; 0 for a gate that needs none.
+        """Return a gate's threshold; 0 for a gate without one.
 
         Raises:
-            ValueError: it was not calibrated.
+            ValueError: the gate was not calibrated.
         """
         if gate in self.thresholds or gate in WITHOUT_THRESHOLD:
             return self.thresholds.get(gate, 0.0)
@@ -69,7 +69,7 @@ class Calibration:
             gate: a key of `GATES`.
 
         Raises:
-            ValueError: no such gate, or it was not calibrated.
+            ValueError: the gate does not exist, or was not calibrated.
         """
         return ControllerConfig(
             ThresholdedGate(gate, self.threshold(gate)),
@@ -86,14 +86,14 @@ class Calibration:
         node: Mapping[str, object] = MappingProxyType({}),
         verifier: Mapping[str, object] = MappingProxyType({}),
     ) -> None:
-        """Write the parameter file of a draft policy node, and of the verifier that it asks.
+        """Write the parameter file of a draft policy node, and of its verifier.
 
         Args:
             path: of the file.
-            gate: that the node is to use, where `node` has none.
-            command: that made this, for people.
+            gate: of the node, where `node` has none.
+            command: that made this, as a note.
             node: further parameters of the node.
-            verifier: parameters of the verifier, where these are in the file, too.
+            verifier: parameters of the verifier, if in the same file.
         """
         parameters = {
             **node,
@@ -151,16 +151,16 @@ def _calibration(document: object) -> Calibration:
     )
     for gate in ("always", *gates):
         if gate != ORACLE:
-            calibration.controller(gate)  # checks what is in it
+            calibration.controller(gate)  # checks its content
     return calibration
 
 
 def load_calibration(path: Path) -> Calibration:
-    """Read a parameter file that `Calibration.save` wrote.
+    """Read a parameter file of `Calibration.save`.
 
     Raises:
         FileNotFoundError: no such file.
-        ValueError: it is no such file; names file and field.
+        ValueError: its content is not valid; names file and field.
     """
     try:
         return _calibration(read_yaml(path))

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gates of robots that go on by plans: each is one sign that a plan has had its day.
+"""Gates of robots that execute plans: each is one sign that a plan is outdated.
 
-A sign that follows something from step to step keeps it in the gate, for as many robots as there are, and
-forgets it where an episode begins. Where it begins in the middle, as where a robot's gate is changed, it
-knows nothing yet.
+A sign that depends on earlier steps keeps them in the gate, for all robots, and forgets them at the start of
+an episode. Where it starts in the middle, as after a change of a robot's gate, it knows nothing yet.
 """
 
 from __future__ import annotations
@@ -15,14 +14,14 @@ from adahi_ros.gates.interface import Gate, GateContext, PlanContext
 
 
 def distance(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Return the root mean square over the last axis of what lies between two."""
-    with np.errstate(over="ignore"):  # infinite, then
+    """Return the root mean square over the last axis of the difference of two arrays."""
+    with np.errstate(over="ignore"):  # the result is then infinite
         apart: np.ndarray = np.sqrt(np.square(one - other).mean(axis=-1))
     return apart
 
 
 def _begins(context: GateContext, robots: int) -> bool:
-    """Whether a gate that keeps something of so many robots has to begin anew."""
+    """Whether a gate with state for this many robots has to reset it."""
     return context.begins or robots != len(context.uniforms)
 
 
@@ -42,7 +41,7 @@ class ExpectedErrorGate(Gate):
     blind = True
 
     def score(self, context: GateContext) -> np.ndarray:
-        """See `Gate`; infinite where nobody says."""
+        """See `Gate`; infinite where unknown."""
         expected = None if context.proposal is None else context.proposal.expected_error
         return np.full(len(context.uniforms), np.inf) if expected is None else expected
 
@@ -50,14 +49,14 @@ class ExpectedErrorGate(Gate):
 class PlanDeviationGate(Gate):
     """Distance, in action scales, of the proposed action from the planned one.
 
-    The action deviation with the plan in the average's place; SV-VLA (arXiv 2604.02965) compares so a light
-    policy's actions with those of a large one. Looks at what was drawn where a draft is.
+    The action deviation with the plan instead of the average. SV-VLA (arXiv 2604.02965) compares the
+    actions of a light policy with those of a large one in this way. With a draft it reads the drawn codes.
     """
 
     blind = False
 
     def score(self, context: GateContext) -> np.ndarray:
-        """See `Gate`; infinite without a plan, 0 where the plan is followed as it is."""
+        """See `Gate`; infinite without a plan, 0 where the plan is followed unchanged."""
         course = context.course
         if course is None:
             return np.full(len(context.uniforms), np.inf)
@@ -66,12 +65,13 @@ class PlanDeviationGate(Gate):
 
 
 class Innovations:
-    """What B robots observe, as far as it does not follow from what they observed before.
+    """Changes in the observations of B robots that earlier changes do not predict.
 
-    Each entry is expected to change by a share of its last change, which is fitted by recursive least squares
-    with forgetting: so it may stand still (share 0) or go on as it goes (share 1). What it does otherwise is
-    its innovation, as of a Kalman filter, in units of its own recent scatter. A regression on all entries and
-    the action together ranks plans' errors no better, and takes an episode to learn where there are many.
+    Each entry is expected to change by a share of its last change, fitted by recursive least squares with
+    forgetting: so it may stand still (share 0) or keep its rate (share 1). The rest is its innovation, as of
+        a
+    Kalman filter, in units of its own recent scatter. A regression on all entries and the action together
+    ranks plans' errors no better, and takes an episode to learn where there are many.
 
     Args:
         seen: (B, O), the first observation.
@@ -79,8 +79,8 @@ class Innovations:
 
     forgetting = 0.98
     memory = 0.95  # of the scatter
-    vaguest = 1e6  # of what is known of a share: no changes teach nothing
-    furthest = 10.0  # scatters that an innovation counts at most
+    vaguest = 1e6  # largest variance of a share: without changes it grows
+    furthest = 10.0  # scatters at which innovations are clipped
 
     def __init__(self, seen: np.ndarray) -> None:
         self._steps = 0
@@ -92,16 +92,16 @@ class Innovations:
         self._weight = 0.0
 
     def update(self, seen: np.ndarray) -> np.ndarray:
-        """Take in the next observation (B, O); return the mean square (B,) of its innovations."""
+        """Add the next observation (B, O); return the mean square (B,) of its innovations."""
         self._steps += 1
         change = seen - self._seen
         innovation = change - self._share * self._change
         squared = np.zeros(len(seen))
-        if self._steps > 2:  # before, there is no scatter
+        if self._steps > 2:  # earlier, there is no scatter
             with np.errstate(divide="ignore", invalid="ignore"):
                 strange = np.abs(innovation) / np.sqrt(self._variance / self._weight)
             squared = np.square(np.minimum(np.nan_to_num(strange), self.furthest)).mean(axis=1)
-        if self._steps > 1:  # before, there is no change to expect anything from
+        if self._steps > 1:  # earlier, there is no change to predict from
             self._learn(innovation)
         self._seen, self._change = seen, change
         return squared
@@ -141,8 +141,8 @@ class SurpriseGate(Gate):
 class ReversalGate(Gate):
     """How much the executed actions change direction: a moving average, in action scales.
 
-    Of each entry that turns round, the geometric mean of the change before and the change after; of others
-    nothing. After arXiv 2605.28726, which takes such reversals as signs that a policy fails.
+    For each entry that reverses, the geometric mean of the changes before and after; 0 for other entries.
+    After arXiv 2605.28726, which uses such reversals as signs of a failing policy.
     """
 
     blind = True
@@ -167,9 +167,9 @@ class ReversalGate(Gate):
 
 
 class Overlap:
-    """The distance of each of B robots' plans from the one before it, over the steps that both are about.
+    """The distance of each robot's plan from its previous one, over their common steps.
 
-    After arXiv 2606.08508, whose overlap error of consecutive chunks tells failures.
+    After arXiv 2606.08508, where the overlap error of consecutive chunks detects failures.
 
     Args:
         robots: B; none has a plan.
@@ -180,20 +180,21 @@ class Overlap:
         self._asked = np.full(robots, -1.0)
 
     def update(self, step: int, age: np.ndarray, course: PlanContext) -> tuple[np.ndarray, np.ndarray]:
-        """Take in the plans of a step, steps in order.
+        """Add the plans of a step, steps in order.
 
         Args:
             step: of the episode.
-            age: (B,), how many steps ago the latest reply was asked for.
-            course: what is planned.
+            age: (B,), steps since the request of the latest reply.
+            course: the plans.
 
         Returns:
-            (B,) bool, whose plan is new; and (B,) in action scales, how far it lies from the one before; NaN
-            where they have no step in common, and where it is not new.
+            (B,) bool, which plans are new; and (B,) in action scales, the distance from the previous plan;
+            NaN
+                without common steps, and for old plans.
         """
         asked = np.where(np.isfinite(age), step - age, -1.0)
         new = asked > self._asked
-        both = np.minimum(self._left - 1, course.left)  # of the plan before, a step is over
+        both = np.minimum(self._left - 1, course.left)  # one step of the previous plan has passed
         apart = np.full(len(age), np.nan)
         some = np.flatnonzero(new & (both > 0))
         if len(some):
@@ -206,7 +207,7 @@ class Overlap:
 
 
 class OverlapGate(Gate):
-    """Distance, in action scales, of the latest plan from the one before, over the steps of both."""
+    """Distance, in action scales, of the latest plan from the previous one, over their common steps."""
 
     blind = True
 
@@ -214,7 +215,7 @@ class OverlapGate(Gate):
         self._latest = np.zeros(0)
 
     def score(self, context: GateContext) -> np.ndarray:
-        """See `Gate`; 0 until two plans had a step in common."""
+        """See `Gate`; 0 until two plans have a step in common."""
         if context.course is None:
             return np.zeros(len(context.uniforms))
         if _begins(context, len(self._latest)):

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The gates, by name: a new one is a line here, or an entry point of another package."""
+"""The gates, by name; a new one is a line here, or an entry point of another package."""
 
 from __future__ import annotations
 
 from adahi_ros.core.registry import Registry
 from adahi_ros.gates.interface import Gate
 
-ORACLE = "oracle"  # knows what the target would say; an evaluation can have it, a robot cannot
+ORACLE = "oracle"  # knows the target's reply; only for evaluations, not for robots
 
 GATES: Registry[type[Gate]] = Registry(
     "adahi_ros.gates",

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A draft's uncertainty as U-HLM measures it: how often it draws something else at other temperatures.
+"""A draft's uncertainty as in U-HLM: how often it draws other codes at other temperatures.
 
 After U-HLM (Oh et al., "Uncertainty-Aware Hybrid Inference with On-Device Small and Remote Large Language
-Models", arXiv 2412.12687): the robot draws again from its own distribution at perturbed temperatures, and
-skips the request where few of the draws differ from what it drafted. How many, how hot, and that codes
-count one by one, is chosen here: of the paper its abstract was read.
+Models", arXiv 2412.12687): the robot samples its own distribution again at perturbed temperatures, and
+skips the request where few of the samples differ from its draft. The number of samples, their temperatures
+and the count per code are our choice: only the paper's abstract was read.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from adahi_ros.core.proposal import sample
 from adahi_ros.core.registry import argument
 from adahi_ros.gates.interface import Gate, GateContext
 
-ODD = np.uint64(0x9E3779B97F4A7C15)  # of SplitMix64 (Steele et al., OOPSLA 2014), as are those below
+ODD = np.uint64(0x9E3779B97F4A7C15)  # constant of SplitMix64 (Steele et al., OOPSLA 2014), like those below
 MIXES = (
     (np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)),
     (np.uint64(27), np.uint64(0x94D049BB133111EB)),
@@ -25,7 +25,7 @@ MIXES = (
 
 
 def spread(uniforms: np.ndarray, count: int) -> np.ndarray:
-    """Return uniform draws (B, count) made of one of each robot (B,), by hashing it with a counter."""
+    """Return uniform draws (B, count) from one per robot (B,), by hashing it with a counter."""
     state = (uniforms * 2.0**53).astype(np.uint64)[:, None] + ODD * np.arange(1, count + 1, dtype=np.uint64)
     for shift, factor in MIXES:
         state = (state ^ (state >> shift)) * factor
@@ -38,7 +38,7 @@ def spread(uniforms: np.ndarray, count: int) -> np.ndarray:
 class SampledUncertaintyGate(Gate):
     """Share of codes, drawn at other temperatures, that differ from the drafted ones. Reads these codes.
 
-    Of whole actions hardly one is drawn twice: of two codebooks, most would be all uncertain.
+    It counts codes, since a whole action is rarely drawn twice: with two codebooks most would differ.
 
     Raises:
         ValueError: names the argument, the value and what was allowed.
@@ -62,7 +62,7 @@ class SampledUncertaintyGate(Gate):
         drawn = None if context.proposal is None else context.proposal.distribution
         if drawn is None:
             return np.full(robots, np.inf)
-        with np.errstate(divide="ignore"):  # what has probability 0 has it at any temperature
+        with np.errstate(divide="ignore"):  # probability 0 stays 0 at any temperature
             logs = np.log(drawn.probabilities / drawn.probabilities.max(axis=-1, keepdims=True))
         weights = np.exp(logs[:, None] / self._temperatures[:, None, None])  # (B, samples, N, K)
         uniforms = spread(context.uniforms, int(np.prod(weights.shape[1:3]))).reshape(weights.shape[:3])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Proposes actions: what a policy is to everyone, and where each kind comes from by its name.
+"""Policies that propose actions: the interface, and how each kind is found by name.
 
-A robot that runs exported policies needs no torch: what does is imported when its backend is asked for.
+A robot that runs exported policies needs no torch: it is imported only by the backends that use it.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No policy at all: a robot that only goes on by the plans of its target, and is held where it has none."""
+"""No policy: a robot that only executes plans of its target, and is held where it has none."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ LARGEST = float(np.finfo(np.float32).max)
 
 
 class AbsentPolicy(DirectPolicy):
-    """Proposes no numbers, which nobody executes; any finite action of the target is sound to it.
+    """Proposes NaN, which is never executed; any finite action of the target is valid for it.
 
-    What an action varies by nobody knows: the unit of the action deviation is that of the action itself.
+    It has no action statistics: the unit of the action deviation is that of the action.
 
     Args:
         observation_dim: O.

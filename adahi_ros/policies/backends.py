@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From the name of a policy to the policy: checkpoints of ours on a backend, other kinds by a YAML file.
+"""Loads a policy by name: our checkpoints on a backend, other kinds by a YAML file.
 
-checkpoints/ball/draft.json     a VQ-BeT or a flow: `DIRECTORY/NAME`, on the backend that is asked for
-anywhere/draft.yaml             `kind: NAME`, a key of `POLICIES`, and the arguments of that
+checkpoints/ball/draft.json     a VQ-BeT or a flow: `DIRECTORY/NAME`, on the requested backend
+anywhere/draft.yaml             `kind: NAME`, a key of `POLICIES`, and the arguments of that kind
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ SESSIONS = {
     "int8": "adahi_ros.policies.networks.onnx_cache:int8_session",
     "onnxruntime": "adahi_ros.policies.networks.onnx_cache:onnx_session",
 }
-"""Backends on ONNX Runtime, and what opens an exported network there."""
+"""Backends on ONNX Runtime, and the function that opens an exported network there."""
 LEROBOT = "adahi_ros.policies.lerobot.lerobot_vqbet:LeRobotPolicy"
 
 
 def _on_backend(path: Path, backend: str, compute: Mapping[str, Any]) -> Policy:
-    """Run a checkpoint of ours, or by the backend lerobot a folder of LeRobot's, on torch."""
+    """Run one of our checkpoints or, by the backend lerobot, a folder of LeRobot's, on torch."""
     if backend in SESSIONS:
         _refuse_given(compute, f"the backend {backend}, which computes on the CPU; torch takes it")
     elif backend == "lerobot" and path.is_dir():
@@ -49,7 +49,7 @@ def _on_backend(path: Path, backend: str, compute: Mapping[str, Any]) -> Policy:
 
 
 def _refuse_given(compute: Mapping[str, Any], by: str) -> None:
-    """Refuse arguments that are not taken.
+    """Refuse arguments that are not accepted.
 
     Raises:
         ValueError: there is one; names it.
@@ -59,7 +59,7 @@ def _refuse_given(compute: Mapping[str, Any], by: str) -> None:
 
 
 DESCRIBED = (".yaml", ".yml")
-"""How the name of a file that describes a policy may end; only the first may be left out."""
+"""Suffixes of a file that describes a policy; only the first may be left out."""
 
 
 def is_policy(path: Path) -> bool:
@@ -84,14 +84,14 @@ def load_policy(path: Path, backend: str, **compute: Any) -> Policy:
 
     Raises:
         CheckpointError: the checkpoint cannot be used.
-        ValueError: there is no such backend, or what `compute` says cannot be; names it.
+        ValueError: the backend does not exist, or a value of `compute` is not possible; names it.
     """
     if backend not in BACKENDS:
         raise ValueError(f"backend: {backend!r}, must be one of {', '.join(BACKENDS)}")
     try:
         described = description_of(path)
         is_described = described.is_file()
-    except (ValueError, OSError) as error:  # no name that a file may have, such as / or one that is too long
+    except (ValueError, OSError) as error:  # not a valid file name, such as / or one that is too long
         reason = getattr(error, "strerror", None) or error
         raise CheckpointError(f"{path}: no such checkpoint ({reason})") from None
     if not is_described and described == path:
@@ -122,5 +122,5 @@ def _described(path: Path, compute: Mapping[str, Any]) -> Policy:
     _refuse_given(others, f"a target of the kind {kind}, which takes {' and '.join(takes) or 'none such'}")
     try:
         return make(path.parent, **{**values, **compute})
-    except Exception as error:  # whatever another package raises as it makes its policy
+    except Exception as error:  # another package's constructor may raise anything
         raise CheckpointError(f"{path}: kind: {kind!r}: {type(error).__name__}: {error}") from error

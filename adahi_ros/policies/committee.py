@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several drafts as one policy, whose distributions over codes are fused by confidence and by credit.
+"""Several drafts as one policy: fuses their distributions over codes by confidence and by credit.
 
-After CoSine (arXiv 2503.10325), where specialised drafters propose together, work goes to those whose drafts
-are accepted, and tokens are fused by confidence. *Credit* is what a robot has learned of each member from the
-target's replies; a policy remembers nothing, so `proposers/committee.py` keeps it.
+After CoSine (arXiv 2503.10325): specialised drafters propose together, more work goes to drafters with
+accepted drafts, and tokens are fused by confidence. *Credit* is what a robot has learned of each member
+from the target's replies; a policy is stateless, so `proposers/committee.py` keeps it.
 
 A member's confidence in a code is 1 - H / log K, H the entropy of its distribution: 1 where it is certain,
-0 where it knows nothing. Members without codes are weighted by the inverse square of the error that they
-expect of themselves, all alike where one says nothing.
+0 where it knows nothing. Members without codes are weighted by the inverse square of their expected error,
+or all alike where one does not state it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling
 
 Members = Annotated[list[Text], must("be a list of names of checkpoints")]
-LEAST = 1e-6  # that a weight or a probability counts at least, so that there is always something to divide by
+LEAST = 1e-6  # lowest weight or probability, to avoid division by zero
 
 
 def _of_the_best(weights: np.ndarray, uniforms: np.ndarray) -> np.ndarray:
@@ -67,9 +67,9 @@ FUSIONS: dict[str, tuple[Chosen, Mixed]] = {
     "best": (_of_the_best, _sum),  # routing: the member with the most credit alone
     "drawn": (_of_one_drawn, _sum),  # routing: one member, drawn by its credit
     "sum": (_of_all, _sum),  # a mixture of experts
-    "product": (_of_all, _product),  # a product of experts: who is certain outvotes who is not
+    "product": (_of_all, _product),  # a product of experts: certain members outvote uncertain ones
 }
-"""How members work together: from weights (B, M) to those that count, and from distributions to one."""
+"""Fusions: from weights (B, M) to those that count, and from distributions to one."""
 
 
 @dataclass(frozen=True)
@@ -78,11 +78,11 @@ class CommitteeRules(Schema):
 
     Attributes:
         fusion: a key of `FUSIONS`.
-        confidence: members count by it, too; not where only one is asked.
+        confidence: also weights members; unused where only one is used.
         memory: how much of a member's credit remains from one reply to the next; 0 learns nothing.
-        doubt: how likely any code is rejected, or kept, for reasons that have to do with no member; the
-            higher, the slower is learned.
-        error: in action scales, how far a member that fits is from the target, of those without codes.
+        doubt: probability that a code is rejected, or kept, for reasons unrelated to any member; higher
+            values slow down learning.
+        error: in action scales, distance of a fitting member without codes from the target.
     """
 
     fusion: Annotated[str, one_of(FUSIONS)] = "best"
@@ -94,7 +94,7 @@ class CommitteeRules(Schema):
 
 @dataclass(frozen=True)
 class _AnyOf:
-    """Actions are sound if any member may propose them: a reply may be close to another member's."""
+    """Actions are valid if any member may propose them: a reply may be close to another member's."""
 
     members: tuple[Policy, ...]
 
@@ -108,14 +108,14 @@ class _AnyOf:
 
 
 class Committee(Policy):
-    """A `Policy` of several, its members. By itself it gives all the same credit.
+    """A `Policy` of several members. By itself it gives all the same credit.
 
     Args:
-        members: at least one, of the same signature but for their weights' number.
+        members: at least one, with the same signature except the number of weights.
         rules: how they work together.
 
     Raises:
-        ValueError: there is none, or they do not fit together.
+        ValueError: there is none, or their signatures differ.
     """
 
     def __init__(self, members: Sequence[Policy], rules: CommitteeRules) -> None:
@@ -157,7 +157,7 @@ class Committee(Policy):
         draws: np.ndarray,
         sampling: Sampling = AS_TRAINED,
     ) -> Proposal:
-        """Return what they propose together.
+        """Return their joint proposal.
 
         Args:
             opinions: of M members.
@@ -182,7 +182,8 @@ class Committee(Policy):
             probabilities = probabilities_of(counts)
 
         def actions_of(codes: np.ndarray) -> np.ndarray:
-            # A code means about the same to all; each offset counts by how likely it is whose code it is.
+            # A code means about the same to all; each offset is weighted by how likely the code is that
+            # member's.
             likely = [probabilities_at(distributions[:, m], codes) for m in range(len(opinions))]
             whose = (np.stack(likely, axis=1).astype(np.float64) * shares + LEAST * shares).prod(axis=-1)
             whose = (whose / whose.sum(axis=1, keepdims=True)).astype(np.float32)
@@ -205,11 +206,11 @@ class Committee(Policy):
 
 
 def load_committee(folder: Path, /, **values: Any) -> Committee:
-    """Make a committee of checkpoints, as a YAML file of `kind: committee` describes it.
+    """Load a committee of checkpoints from the values of a YAML file of `kind: committee`.
 
     Args:
         folder: of the file.
-        values: what the file says: `members`, names of checkpoints beside it, which run on ONNX Runtime, and
+        values: of the file: `members`, names of checkpoints beside it, which run on ONNX Runtime, and
             the fields of `CommitteeRules`.
 
     Raises:
@@ -222,7 +223,7 @@ def load_committee(folder: Path, /, **values: Any) -> Committee:
 
 
 def _confidence(distributions: np.ndarray) -> np.ndarray:
-    """Return how sure members are of each code, (B, M, N) from distributions (B, M, N, K); see the top."""
+    """Return the confidence of members in each code, (B, M, N), for distributions (B, M, N, K)."""
     logs = np.log(np.maximum(distributions, LEAST))
     entropy = -(distributions * logs).sum(axis=-1)
     confidence: np.ndarray = np.maximum(1.0 - entropy / np.log(distributions.shape[-1]), LEAST)
@@ -230,7 +231,7 @@ def _confidence(distributions: np.ndarray) -> np.ndarray:
 
 
 def _average(opinions: Sequence[Proposal], weights: np.ndarray, confidence: bool) -> Proposal:
-    """Return the weighted average of actions, with what error is expected of it; weights (B, M)."""
+    """Return the weighted average of actions and its expected error; weights (B, M)."""
     expected = [each.expected_error for each in opinions]
     errors = None
     if not any(each is None for each in expected):

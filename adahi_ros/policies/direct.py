@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A policy without codes: it proposes actions, and does not say how likely they were."""
+"""A policy without codes: it proposes actions without their probabilities."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling
 
 
 class DirectPolicy(Policy):
-    """A `Policy` of actions alone, which a class that derives from it returns by `act`."""
+    """A `Policy` of actions; a subclass returns them from `act`."""
 
     @abstractmethod
     def act(self, observations: Observations, draws: np.ndarray) -> np.ndarray:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a policy is to everything that uses one: observations in, a proposal out. No torch here."""
+"""The interface of policies: observations in, a proposal out. No torch here."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from adahi_ros.core.signature import Observations, Signature
 
 @dataclass(frozen=True, eq=False)
 class Sampling:
-    """How a policy draws what it proposes.
+    """How a policy samples its proposals.
 
     Attributes:
         temperature: of its distributions, above zero; 1 is as it was trained.
         sendable: draw from distributions that can be sent in few bytes without loss, as a draft must,
-            so that whoever verifies it knows exactly what it was drawn from.
-        committed: (B, d, A) float32 in action units, d at most the horizon, what the robots execute from the
-            present step on whatever is proposed; NaN where one has committed to no more. Proposals go on
-            from there, where a policy can do so; others ignore it. None where nobody has.
+            so that the verifier knows exactly the distribution that was sampled.
+        committed: (B, d, A) float32 in action units, d at most the horizon: actions that the robots execute
+            in any case, from the present step on; NaN after a robot's last one. Proposals continue from
+            there, where a policy supports it; others ignore it. None where no robot has any.
     """
 
     temperature: float = 1.0
@@ -34,7 +34,7 @@ class Sampling:
     committed: np.ndarray | None = None
 
     def rows(self, which: np.ndarray) -> Sampling:
-        """Return that of some robots, by mask or index."""
+        """Return the sampling of some robots, by mask or index."""
         return self if self.committed is None else replace(self, committed=self.committed[which])
 
 
@@ -55,11 +55,11 @@ class TargetUnavailableError(RuntimeError):
 
 
 class TooManyAtOnceError(TargetUnavailableError):
-    """It proposes nothing for so many robots at once, but may for fewer: its memory is full."""
+    """It proposes nothing for this many robots at once, but may for fewer: its memory is full."""
 
 
 class Checks(Protocol):
-    """Tells actions from faults; see `Actor`."""
+    """Distinguishes actions from faults; see `Actor`."""
 
     @property
     def sound(self) -> Callable[[np.ndarray], np.ndarray]: ...
@@ -72,19 +72,19 @@ class Actor:
 
     Attributes:
         sound: returns which of actions (B, T, A) it may propose, (B,) bool.
-        check: raises ValueError for actions (B, T, A) that are not finite, or far from all that it was
-            trained on; names entry, value and what is allowed.
-        device: for people, where it computes: such as cuda:0, or the address of its server.
-        weights_known: false where its weights are on a server that does not say which they are; then `digest`
-            names how it is requested, and no more.
+        check: raises ValueError for actions (B, T, A) that are not finite, or far outside its
+            training range; names entry, value and what is allowed.
+        device: where it computes, as text: such as cuda:0, or the address of its server.
+        weights_known: false where its server does not identify its weights; then `digest`
+            identifies only the request.
 
     Args:
         signature: what it reads and what it proposes.
-        action_range: whose `sound` and `check` it has: an `ActionRange`, or another actor.
-        action_scale: (A,) float32, standard deviation of the actions that it was trained on; the unit of the
+        action_range: provides `sound` and `check`: an `ActionRange`, or another actor.
+        action_scale: (A,) float32, standard deviation of the actions in its training data; the unit of the
             action deviation.
         digest: names its exact configuration and weights.
-        draws: how many uniform draws a proposal takes.
+        draws: number of uniform draws per proposal.
     """
 
     sound: Callable[[np.ndarray], np.ndarray]
@@ -108,9 +108,9 @@ class Actor:
 
 
 def fingerprint_of(actor: Actor) -> str:
-    """Return what names configuration and weights in 16 hexadecimal digits; empty where nobody knows them.
+    """Return 16 hexadecimal digits that identify configuration and weights; empty where unknown.
 
-    Where they are the same, so is the fingerprint, whatever computes them, and with however many bits.
+    Equal configuration and weights have the same fingerprint on any backend and with any number of bits.
     """
     if not actor.weights_known:
         return ""
@@ -120,13 +120,13 @@ def fingerprint_of(actor: Actor) -> str:
 
 
 class Policy(Actor, ABC):
-    """Proposes actions by what was observed alone."""
+    """Proposes actions from observations."""
 
     @abstractmethod
     def propose(
         self, observations: Observations, draws: np.ndarray, sampling: Sampling = AS_TRAINED
     ) -> Proposal:
-        """Propose actions for B robots; no numbers where it makes nothing finite of an observation.
+        """Propose actions for B robots; NaN where it makes nothing finite of an observation.
 
         Args:
             observations: of B robots, as the signature says.
@@ -134,5 +134,5 @@ class Policy(Actor, ABC):
             sampling: how to draw.
 
         Raises:
-            TargetUnavailableError: it runs elsewhere, and nothing sound came from there.
+            TargetUnavailableError: it runs elsewhere, and no valid reply arrived.
         """

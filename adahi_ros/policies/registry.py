@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kinds of policies, by name: a new one is a line here, or an entry point of another package."""
+"""Kinds of policies by name; a new one is a line here, or an entry point of another package."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ COMPUTE = ("device", "dtype", "compile")
 """Where and how a policy computes; see `OnTorch`."""
 DTYPES = ("float32", "bfloat16", "float16")
 BACKENDS = ("int8", "lerobot", "onnxruntime", "torch")
-"""What runs a checkpoint of ours."""
+"""Backends that run our checkpoints."""
 
 POLICIES: Registry[Callable[..., Policy]] = Registry(
     "adahi_ros.policies",
@@ -24,9 +24,9 @@ POLICIES: Registry[Callable[..., Policy]] = Registry(
         "switched": "adahi_ros.policies.switched:switched",
     },
 )
-"""Kinds of policies that YAML files describe: called with the file's folder, and by name with arguments.
+"""Kinds of policies in YAML files: called with the file's folder, and with keyword arguments.
 
-Those of `COMPUTE` that are arguments of one are also set by the parameters of a verifier.
+Arguments in `COMPUTE` are also set by the parameters of a verifier.
 """
 
 
@@ -34,16 +34,16 @@ VQBET = (
     "adahi_ros.policies.vqbet.vqbet_checkpoint:load_checkpoint",
     "adahi_ros.policies.vqbet.vqbet_checkpoint:vqbet_policy",
 )
-"""The kind of a checkpoint that names none; see `KINDS`."""
+"""The kind of a checkpoint without one; see `KINDS`."""
 KINDS = {
     "flow": (
         "adahi_ros.policies.flow.flow_checkpoint:load_flow",
         "adahi_ros.policies.flow.flow_policy:FlowPolicy",
     )
 }
-"""Kinds of checkpoints: what reads a `NetworkCheckpoint`, and the policy that takes one with what runs it."""
+"""Kinds of checkpoints: the reader of a `NetworkCheckpoint`, and the policy of one with its runtime."""
 ON_EVERY_BACKEND = {
     "corrector": ("adahi_ros.policies.corrector.distilled:load_distilled", "ONNX Runtime"),
     "retrieval": ("adahi_ros.policies.retrieval:load_retrieval", "numpy"),
 }
-"""Kinds that run the same on every backend: what loads one, and what runs it."""
+"""Kinds that run the same on every backend: the loader, and the library that runs it."""

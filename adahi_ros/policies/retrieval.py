@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Proposals by retrieval: what was done where somebody observed nearly the same.
+"""Proposals by retrieval: the actions that followed the nearest recorded observation.
 
-After HeiSD (arXiv 2603.17573), whose draft of a target's action is a trajectory from a database of
-demonstrations. Theirs is keyed by features of images; here the key is what the robot observes, with its goal
-where it is told one, in standard deviations. A search through all of some ten thousand takes less than a
-millisecond on one core, so there is no graph and no package; how many there are is bounded where the index
-is made (evaluation/retrieval_index.py).
+After HeiSD (arXiv 2603.17573), where the draft of a target's action is a trajectory from a database of
+demonstrations. HeiSD's keys are image features; here the key is the robot's observation, and its goal if
+it has one, in standard deviations. A search through all of some ten thousand takes less than a millisecond
+on one core, so no graph and no package is needed; the index limits their number when it is made
+(evaluation/retrieval_index.py).
 """
 
 from __future__ import annotations
@@ -27,22 +27,23 @@ from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling
 from adahi_ros.policies.networks.network_checkpoint import NetworkSizes, Size, SizeOrNone, read_network
 
 KIND = "retrieval"
-NEAREST = 64  # candidates, of which as many are looked at as are of different episodes
-COMPARED = 4  # actions of plans that tell whether neighbours agree: the present one and three more, as HeiSD
+NEAREST = 64  # candidates; one per episode is used
+COMPARED = 4  # actions compared between neighbours: the present one and three more, as in HeiSD
 RANGE_MARGIN = 3.0  # in units of the action scale, beyond the demonstrations
 LARGEST = 2**24
 
 
 @dataclass(frozen=True)
 class Kinematics:
-    """How fast and how straight a robot goes, in one number; HeiSD's fused metric.
+    """Speed and straightness of a robot's motion as one number; HeiSD's fused metric.
 
-    In a window of observations, in standard deviations: the length of the way, and the mean distance from
-    its centre, each from 0 at its least to 1 at its 95th percentile in the demonstrations; of both the mean.
+    In a window of observations, in standard deviations: the path length and the mean distance from the
+    path's centre. Each is scaled from 0 at its least to 1 at its 95th percentile in the demonstrations; their
+    mean.
 
     Attributes:
-        least, most: (2,), of way and distance, in the demonstrations.
-        boundary: (1,), where this is as much or more, retrieval is trusted rather than a draft.
+        least, most: (2,), of path length and distance, in the demonstrations.
+        boundary: (1,), from this value on, retrieval is used instead of a draft.
     """
 
     least: np.ndarray
@@ -57,7 +58,7 @@ class Kinematics:
 
 
 def measures(path: np.ndarray) -> np.ndarray:
-    """Return the length of ways (B, W, O), and the mean distance from their centres, (B, 2)."""
+    """Return the length of paths (B, W, O), and the mean distance from their centres, (B, 2)."""
     length = np.linalg.norm(np.diff(path, axis=1), axis=2).sum(axis=1)
     radius = np.linalg.norm(path - path.mean(axis=1, keepdims=True), axis=2).mean(axis=1)
     return np.stack([length, radius], axis=1)
@@ -68,13 +69,13 @@ class Index:
     """N steps of demonstrations.
 
     Attributes:
-        mean, scale: (Q,) of what is observed, and of the goal.
+        mean, scale: (Q,) of observation and goal.
         keys: (N, Q) float32, both in these units.
         actions: (N, A) float32.
-        last: (N,) int64, the row that the episode of each ends with.
+        last: (N,) int64, the last row of each row's episode.
         action_scale: (A,) float32.
-        error: (2,), by how much the mean square of neighbours' disagreement, and the square of the distance
-            to the nearest, count for the mean square of what is wrong with a retrieved plan.
+        error: (2,), weights of the neighbours' mean square disagreement, and of the squared distance to the
+            nearest, in the expected mean square error of a retrieved plan.
         least, most, boundary: see `Kinematics`.
     """
 
@@ -91,7 +92,7 @@ class Index:
 
     @property
     def kinematics(self) -> Kinematics:
-        """How it is told whether retrieval is to be trusted."""
+        """Decides whether retrieval is trusted."""
         return Kinematics(self.least, self.most, self.boundary)
 
     @cached_property
@@ -100,21 +101,21 @@ class Index:
         return squared
 
     def queries(self, observation: np.ndarray, goal: np.ndarray) -> np.ndarray:
-        """Return observations (B, O) and goals (B, G) as keys are."""
+        """Return observations (B, O) and goals (B, G) as keys."""
         queries: np.ndarray = (np.concatenate([observation, goal], axis=1) - self.mean) / self.scale
         return queries.astype(np.float32)
 
     def nearest(
         self, queries: np.ndarray, count: int, without: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return rows (B, count), of different episodes as far as there are, and their distances.
+        """Return rows (B, count), of different episodes where possible, and their distances.
 
-        Nearest first, distances by root mean square over what is observed.
+        Nearest first; distances are root mean squares over the key.
 
         Args:
             queries: (B, Q).
             count: at most `NEAREST`.
-            without: (B,), the last row of an episode that each may not be of; None for none.
+            without: (B,), the last row of an episode to exclude, for each; None for none.
         """
         squared = self._squared - 2.0 * queries @ self.keys.T
         if without is not None:
@@ -132,12 +133,12 @@ class Index:
         return np.take_along_axis(rows, order, 1), np.sqrt(np.take_along_axis(apart, order, 1))
 
     def plans(self, rows: np.ndarray, horizon: int) -> np.ndarray:
-        """Return what was done from rows (...) on, (..., horizon, A); the last of an episode is repeated."""
+        """Return the actions from rows (...) on, (..., horizon, A); an episode's last one is repeated."""
         ahead = np.minimum(rows[..., None] + np.arange(horizon), self.last[rows][..., None])
         return self.actions[ahead]
 
     def doubt(self, rows: np.ndarray, apart: np.ndarray) -> np.ndarray:
-        """Return what tells how wrong plans are: (B, 2), see `error`.
+        """Return the features of the expected error of plans: (B, 2), see `error`.
 
         Args:
             rows: (B, K), of neighbours, the nearest first.
@@ -179,13 +180,13 @@ class IndexSizes(NetworkSizes):
 
 
 class Retrieval(Policy):
-    """A `Policy` that does what was done from the nearest of its index on, and says how sure that is.
+    """A `Policy` that repeats the actions of its index's nearest steps, with an expected error.
 
     Args:
         index: of demonstrations.
         observation_dim: O.
         horizon: T.
-        neighbours: K, that are asked whether they agree; at least 2.
+        neighbours: K, that are compared; at least 2.
         digest: of the index.
     """
 
@@ -234,7 +235,7 @@ def load_retrieval(path: Path) -> Retrieval:
 
 
 def _are_ends(last: np.ndarray) -> bool:
-    """Whether rows come episode by episode, each told the last row of its own."""
+    """Whether rows come episode by episode, each with the last row of its own episode."""
     ends, rows = last == np.arange(len(last)), np.arange(len(last))
     if not ends.any() or not ends[-1]:
         return False

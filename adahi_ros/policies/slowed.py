@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A policy that takes longer than it does: what a larger one, or a slower machine, does to a robot."""
+"""A policy with added latency, to emulate a larger policy or a slower machine."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling
 
 
 class SlowedPolicy(Policy):
-    """Proposes what a policy does, so much later.
+    """Proposes what a policy does, after a delay.
 
     Args:
         policy: proposes.
-        added_s: to every proposal.
-        sleep: lets so many seconds pass.
+        added_s: delay of every proposal.
+        sleep: waits a number of seconds.
     """
 
     def __init__(self, policy: Policy, added_s: float, sleep: Callable[[float], None]) -> None:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A policy of two precisions: few bits while the robot moves coarsely, all of them where it moves finely.
+"""A policy of two precisions: few bits while the robot moves coarsely, all of them while it moves finely.
 
-After DyQ-VLA (Zheng et al., arXiv 2603.07904), whose weights always have four bits, and whose activations
-have 2, 4, 8 or 16 by how fine and how jerky the motion is. Here there are two networks, and one measure, how
-fast it goes: some policies read two observations alone, of which no jerk can be told.
+After DyQ-VLA (Zheng et al., arXiv 2603.07904), where weights always have four bits, and activations 2, 4,
+8 or 16 depending on how fine and how jerky the motion is. Here there are two networks, and one measure,
+speed: some policies read only two observations, which do not determine jerk.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling
 
 
 class SwitchedPolicy(Policy):
-    """Proposes by the one of two policies that the motion up to now calls for.
+    """Proposes by one of two policies, chosen by the recent motion.
 
-    It keeps nothing from one proposal to the next: the motion is that of the observations which the policy
-    reads, and at the oldest of these it is fine. So a proposal is the same whoever asks, and whenever.
+    It is stateless: the motion is that of the observations in the policy's window, and the oldest counts as
+    fine. So a proposal depends only on its observations.
 
     Args:
-        full: asked where the motion is fine.
-        light: asked where it is coarse; reads and proposes the same.
-        scale: (O,), standard deviation of what is observed. Speed is the root mean square of the changes from
+        full: used where the motion is fine.
+        light: used where it is coarse; has the same inputs and outputs.
+        scale: (O,), standard deviation of observations. Speed is the root mean square of the changes from
             one observation to the next in this unit.
         coarse_above: the motion becomes coarse above this speed.
-        fine_below: it becomes fine below this speed; in between it stays what it was.
+        fine_below: it becomes fine below this speed; in between it does not change.
 
     Raises:
-        ValueError: the two do not read and propose the same, or the speeds leave nothing in between.
+        ValueError: their inputs or outputs differ, or fine_below is not below coarse_above.
     """
 
     def __init__(
@@ -56,11 +56,11 @@ class SwitchedPolicy(Policy):
         super().__init__(full.signature, full, full.action_scale, full.digest, full.draws)
 
     def coarse(self, observations: Observations) -> np.ndarray:
-        """Return whose motion is coarse, (B,) bool."""
+        """Return which robots move coarsely, (B,) bool."""
         window = self.signature.window(observations)
         speeds = np.sqrt((np.diff(window / self._scale, axis=1) ** 2).mean(axis=2))
         coarse = np.zeros(len(window), dtype=bool)
-        for speed in speeds.T:  # what is not a number is no reason to save bits
+        for speed in speeds.T:  # NaN counts as fine
             coarse = (speed > self._coarse_above) | (coarse & (speed >= self._fine_below))
         return coarse
 
@@ -81,10 +81,10 @@ class SwitchedPolicy(Policy):
 
 
 def switched(folder: Path, checkpoint: str, coarse_above: float, fine_below: float) -> SwitchedPolicy:
-    """Return the policy of one checkpoint, of 32 bits and of eight.
+    """Return the policy of one checkpoint, with 32 and with eight bits.
 
     Args:
-        folder: in which the checkpoint is looked for first.
+        folder: searched first for the checkpoint.
         checkpoint: DIRECTORY/NAME of a VQ-BeT or a flow, there or below the package's checkpoints.
         coarse_above: see `SwitchedPolicy`.
         fine_below: see there.
@@ -98,7 +98,7 @@ def switched(folder: Path, checkpoint: str, coarse_above: float, fine_below: flo
 
 
 def _side_by_side(proposals: Sequence[Proposal], rows: Sequence[np.ndarray]) -> Proposal:
-    """Join proposals for some robots each, by index, that are of all together."""
+    """Join the proposals of groups of robots, given by index, into one for all."""
     order = np.argsort(np.concatenate(rows))
 
     def joined(parts: Sequence[np.ndarray]) -> np.ndarray:

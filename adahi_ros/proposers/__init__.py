@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What proposes actions on the robot, by name."""
+"""Proposers of actions on the robot, by name."""

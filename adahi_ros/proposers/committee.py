@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Asks several drafts at every step, and learns from the target's replies which of them fits.
+"""Runs several drafts at every step, and learns from the target's replies which of them fits.
 
-**Credit.** A reply tells whether the target kept each code c that was drafted from a distribution p. Were it
-that of member m, p_m, it would have been kept with probability min(1, p_m(c) / p(c)): speculative sampling
-says so (Leviathan et al., 2023). So every reply is evidence for and against each member, asked or not, and
-the credit of a member is its posterior: log credit = memory * log credit + log-likelihood of what was kept.
-No draft is the target, and of the best some codes are rejected, too: with probability `doubt` whether one is
-kept is taken for chance. Where drafts have no codes, the likelihood is Gaussian in the distance of the
+**Credit.** A reply reports whether the target kept each code c that was drafted from a distribution p. If the
+target were member m with p_m, it would keep c with probability min(1, p_m(c) / p(c)), by speculative
+sampling (Leviathan et al., 2023). So every reply is evidence for and against each member, used or not. The
+credit of a member is its posterior: log credit = memory * log credit + log-likelihood of the kept codes.
+No draft equals the target, and codes of the best are rejected, too: with probability `doubt` a decision
+counts as chance. Where drafts have no codes, the likelihood is Gaussian in the distance of the
 member's action from the target's.
 
-Who is listened to depends on earlier replies alone, and codes are drawn from the very distribution that is
-sent, so speculative sampling stays exact.
+The weights of members depend only on earlier replies, and codes are drawn from exactly the distribution that
+is sent, so speculative sampling stays exact.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from adahi_ros.policies.committee import LEAST, Committee
 from adahi_ros.policies.interface import Sampling
 from adahi_ros.proposers.interface import Proposer, ProposerContext
 
-LATEST_REPLY = 64  # steps; a later one teaches nothing
+LATEST_REPLY = 64  # steps; later replies are not used
 
 
 @dataclass(frozen=True)
 class _Said:
-    """What was said at a step.
+    """The drafts of a step.
 
     Attributes:
-        kept: (B, M, N), how likely each drafted code is kept by a target that is member m; N is 0 without
+        kept: (B, M, N), probability that a target equal to member m keeps each drafted code; N is 0 without
             codes.
         first: (B, M, A), the members' first actions, in action scales.
-        open: (B,) bool, no reply has come yet; changes.
+        open: (B,) bool, no reply has arrived yet; changes.
     """
 
     kept: np.ndarray
@@ -57,7 +57,7 @@ class CommitteeProposer(Proposer):
 
     @property
     def credit(self) -> np.ndarray:
-        """(B, M), what each robot thinks of each member; rows sum to one."""
+        """(B, M), the credit of each member for each robot; rows sum to one."""
         weights = np.exp(self._log_credit - self._log_credit.max(axis=1, keepdims=True))
         credit: np.ndarray = weights / weights.sum(axis=1, keepdims=True)
         return credit
@@ -83,7 +83,7 @@ class CommitteeProposer(Proposer):
             return
         new = said.open[rows]
         rows, verdict = rows[new], verdict.rows(new)
-        said.open[rows] = False  # a reply that comes twice counts once
+        said.open[rows] = False  # a duplicate reply counts once
         rules = self._committee.rules
         kept, accepted = said.kept[rows], verdict.accepted[:, None]
         if kept.shape[-1] and kept.shape[-1] == accepted.shape[-1]:

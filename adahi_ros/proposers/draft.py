@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Proposers that ask a draft policy at every step."""
+"""Proposers that run a draft policy at every step."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def draft_proposer(policy: Policy) -> Proposer:
 
 
 class DraftChecksPlanProposer(Proposer):
-    """Executes the plan, and measures how far it is from what the draft policy would do now.
+    """Executes the plan, and measures its distance from the draft policy's present proposal.
 
-    After SV-VLA (arXiv 2604.02965), whose light verifier has the large policy asked where the two disagree:
+    After SV-VLA (arXiv 2604.02965), where a light verifier queries the large policy on disagreement:
     here by the gate `expected_error`.
 
     Args:
-        policy: the draft; what it proposes is never executed.
+        policy: the draft; its proposals are never executed.
     """
 
     needs_plan = True
@@ -49,7 +49,7 @@ class DraftChecksPlanProposer(Proposer):
         self._policy = policy
 
     def propose(self, context: ProposerContext) -> Proposal:
-        """See `Proposer`; one action, none where there is no plan; the distance is a root mean square."""
+        """See `Proposer`; one action, NaN without a plan; the distance is a root mean square."""
         planned = context.plan.at(context.step)
         sampling = Sampling(context.temperature)
         drafted = self._policy.propose(context.observations, context.draws, sampling).actions[:, 0]

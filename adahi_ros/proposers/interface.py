@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a proposer is, and what a robot knows when it proposes."""
+"""The interface of proposers, and a robot's knowledge when it proposes."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from adahi_ros.core.signature import Observations
 
 @dataclass(frozen=True)
 class ProposerContext:
-    """What B robots know when they propose.
+    """The knowledge of B robots when they propose.
 
     Attributes:
         step: of the episode, from 0.
-        observations: as the policy reads them.
-        memory: what was observed, the present step included.
-        plan: what lies ahead, of what the target has said.
+        observations: the policy's input.
+        memory: observations, including the present step.
+        plan: the target's planned actions.
         draws: (B, policy.draws) uniform in [0, 1).
         temperature: of the draft's distributions.
-        begins: it is the first step that they make in an episode, whatever its number: a proposer that keeps
-            anything of the steps before forgets it.
-        executed: (B, A), commanded last; NaN before the first, None where nobody says.
+        begins: it is their first step in an episode, with any number: a proposer forgets its state of
+            earlier steps.
+        executed: (B, A), commanded last; NaN before the first, None if unknown.
     """
 
     step: int
@@ -45,25 +45,25 @@ class Proposer(ABC):
     """Proposes actions on the robot. A new proposer derives from this.
 
     Attributes:
-        needs_plan: where a robot has no plan, it has nothing to propose; the target is then requested.
+        needs_plan: without a plan it has nothing to propose; the robot then sends a request.
     """
 
     needs_plan: bool = False
 
     @abstractmethod
     def propose(self, context: ProposerContext) -> Proposal | None:
-        """Propose actions from the present step on, sound or not; None goes on by the plan as it is."""
+        """Propose actions from the present step on, valid or not; None executes the plan unchanged."""
 
     @property
     def observes(self) -> bool:
-        """Whether it learns from replies: it has an `observe_reply` of its own."""
+        """Whether it learns from replies: it overrides `observe_reply`."""
         return type(self).observe_reply is not Proposer.observe_reply
 
     def observe_reply(self, requested_at: int, verdict: Verdict, rows: np.ndarray) -> None:  # noqa: B027
-        """Learn from what is sound of a reply; by default nothing.
+        """Learn from the valid part of a reply; by default nothing.
 
         Args:
             requested_at: the step of its request.
             verdict: of the target.
-            rows: (M,), the robots that it is for, by index.
+            rows: (M,), its robots, by index.
         """

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Proposers that go by a Kalman filter of what was done: as it goes on, or a draft that is held against that.
+"""Proposers with a Kalman filter of executed actions: its extrapolation, or a draft that is compared with it.
 
-After KERV (arXiv 2603.01581), which completes an action by a filter where speculative decoding rejects a
-draft's token, not by another call of the target, then leaves that be for four steps; and whose acceptance
-threshold follows how much the motion varies. Here the robot itself rejects, so that it is a request that is
-saved.
+After KERV (arXiv 2603.01581). Where speculative decoding rejects a draft's token, KERV completes the action
+by a filter instead of another call of the target, then pauses that for four steps; its acceptance threshold
+follows the variability of the motion. Here the robot itself rejects, which saves a request.
 """
 
 from __future__ import annotations
@@ -17,26 +16,26 @@ from adahi_ros.core.proposal import Proposal
 from adahi_ros.policies.interface import Policy, Sampling
 from adahi_ros.proposers.interface import Proposer, ProposerContext
 
-# Of demonstrations of ball, kitchen and Meta-World these predict the next action best. At a constant velocity
-# of actions (all of a change kept) the prediction is worse than the action before, on each of the three.
+# On demonstrations of ball, kitchen and Meta-World these predict the next action best. With a constant
+# velocity of actions (kept = 1) the prediction is worse than the previous action, on each of the three.
 KEPT, DRIVE, NOISE = 0.5, 4.0, 1.0
-CONTEXT = 10  # actions by which it is told how much a motion varies
+CONTEXT = 10  # actions that determine the variability of a motion
 KNOWN = 2  # actions before a motion is known
 VAGUE = 1e6
 
 
 class VelocityFilter:
-    """Kalman filters of B robots' actions, entry by entry: each goes on changing as it did, ever less.
+    """Kalman filters of B robots' actions, entry by entry: each change continues with a decaying rate.
 
-    The state of an entry is its value and its change a step, of which a share is kept; changes are driven by
-    white noise. Units are the caller's: only the ratio of the two variances matters for what is predicted.
+    The state of an entry is its value and its change per step, of which a share is kept; changes are driven
+    by white noise. Units are the caller's: only the ratio of the two variances matters for the prediction.
 
     Args:
         robots: B.
         entries: A.
-        kept: share of a change that the next is expected to have; 1 is a constant velocity.
-        drive: variance of what drives the change, in a step.
-        noise: variance of what is measured about the value.
+        kept: share of a change that the next one keeps; 1 is a constant velocity.
+        drive: variance of the noise that drives the change, per step.
+        noise: variance of the measurement of the value.
     """
 
     def __init__(
@@ -49,13 +48,13 @@ class VelocityFilter:
         self._covariance = np.broadcast_to(VAGUE * np.eye(2), (robots, 2, 2)).copy()
 
     def predict(self) -> tuple[np.ndarray, np.ndarray]:
-        """Go on by one step; return what is to be measured (B, A), and the variance of that (B,)."""
+        """Advance by one step; return the expected measurement (B, A), and its variance (B,)."""
         self._state = self._state @ self._onward.T
         self._covariance = self._onward @ self._covariance @ self._onward.T + self._drive
         return self._state[..., 0].copy(), self._covariance[:, 0, 0] + self._noise
 
     def update(self, measured: np.ndarray, which: np.ndarray) -> np.ndarray:
-        """Take in values (B, A) of some robots (B,), by mask; return the innovations (B, A) of all."""
+        """Add values (B, A) of some robots (B,), by mask; return the innovations (B, A) of all."""
         innovation: np.ndarray = measured - self._state[..., 0]
         gain = self._covariance[:, :, 0] / (self._covariance[:, 0, 0] + self._noise)[:, None]
         gain = np.where(which[:, None], gain, 0.0)
@@ -65,15 +64,15 @@ class VelocityFilter:
 
 
 class Motion:
-    """What B robots' actions would go on to be, and how well that was told of late; in action scales.
+    """The expected next actions of B robots, and the recent accuracy of this; in action scales.
 
-    An action that the filter itself said teaches it nothing, and is passed over.
+    Actions that the filter itself proposed are ignored.
 
     Args:
         scale: (A,), of the actions.
     """
 
-    _measured: np.ndarray  # (B,), how many actions taught the filter something
+    _measured: np.ndarray  # (B,), how many actions the filter used
     _weight: np.ndarray  # (B,), how many of its innovations count
     _ratio: np.ndarray  # (B,), of their squares to their variances, on average
 
@@ -82,7 +81,7 @@ class Motion:
         self._begin(0)
 
     def go_on(self, executed: np.ndarray | None, robots: int) -> np.ndarray:
-        """Take in what was executed last, (B, A) in action units; return what is expected now, likewise."""
+        """Add the last executed actions, (B, A) in action units; return the expected next ones, likewise."""
         if executed is None or np.isnan(executed).all() or robots != len(self._measured):
             self._begin(robots)
         else:
@@ -95,7 +94,7 @@ class Motion:
 
     @property
     def known(self) -> np.ndarray:
-        """Of which robots a motion is known, (B,) bool."""
+        """Robots with a known motion, (B,) bool."""
         return self._measured >= KNOWN
 
     def _begin(self, robots: int) -> None:
@@ -129,7 +128,7 @@ class KalmanProposer(Proposer):
         self._motion = Motion(policy.action_scale)
 
     def propose(self, context: ProposerContext) -> Proposal:
-        """See `Proposer`; the expected error is the filter's, infinite of a draft."""
+        """See `Proposer`; the expected error is the filter's, infinite for a draft."""
         sampling = Sampling(context.temperature, sendable=True)
         proposal = self._policy.propose(context.observations, context.draws, sampling)
         said = self._motion.go_on(context.executed, len(context.draws))
@@ -144,15 +143,15 @@ class KalmanProposer(Proposer):
 class RectifiedProposer(Proposer):
     """Drafts; replaces a draft far from the extrapolation by the extrapolation, rarely twice in a row.
 
-    A draft is rejected where it lies further from what a Kalman filter expects than a threshold, which
-    follows the filter's own innovations within bounds. What it expects is then executed in the draft's place,
-    without a request; for `resting` steps after that, a draft that is rejected is to be verified.
+    A draft is rejected where its distance from the filter's expectation exceeds a threshold, which follows
+    the filter's innovations within bounds. The expected action is then executed instead, without a request;
+    for the next `resting` steps, a rejected draft is to be verified.
 
     Args:
         policy: the draft.
         tolerance: threshold, in standard deviations of the innovations.
-        least, most: bounds of it, in action scales; their ratio is KERV's, 5 to 15 bins.
-        resting: steps; KERV's n. Where infinite, nothing is ever repaired.
+        least, most: its bounds, in action scales; their ratio is KERV's, 5 to 15 bins.
+        resting: steps; KERV's n. Where infinite, no draft is ever replaced.
     """
 
     def __init__(
@@ -169,7 +168,7 @@ class RectifiedProposer(Proposer):
         self._rests = np.zeros(0)
 
     def propose(self, context: ProposerContext) -> Proposal:
-        """See `Proposer`; the expected error is by how much a rejected draft exceeds the threshold."""
+        """See `Proposer`; the expected error is the excess of a rejected draft over the threshold."""
         sampling = Sampling(context.temperature, sendable=True)
         proposal = self._policy.propose(context.observations, context.draws, sampling)
         said = self._motion.go_on(context.executed, len(context.draws))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Proposers that go on by the plan that the target made: as it is, or corrected."""
+"""Proposers that execute the target's plan, unchanged or corrected."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from adahi_ros.proposers.interface import Proposer, ProposerContext
 
 
 class PlanProposer(Proposer):
-    """Executes the target's plan as it is.
+    """Executes the target's plan unchanged.
 
     Args:
-        actor: whose signature the robot has.
+        actor: the policy with the robot's signature.
     """
 
     needs_plan = True
@@ -36,7 +36,7 @@ class CorrectorProposer(Proposer):
     """Executes the target's plan, and corrects each action using the newest observation.
 
     Args:
-        corrector: what corrects.
+        corrector: of the plan.
     """
 
     needs_plan = True
@@ -45,7 +45,7 @@ class CorrectorProposer(Proposer):
         self._corrector = corrector
 
     def propose(self, context: ProposerContext) -> Proposal:
-        """See `Proposer`; one action; none where there is no plan."""
+        """See `Proposer`; one action; NaN without a plan."""
         signature = self._corrector.signature
         goal = signature.condition(context.observations)
         view = plan_view(context.memory, context.plan, context.step, goal, signature.horizon)
@@ -56,13 +56,13 @@ class CorrectorProposer(Proposer):
 
 
 def plan_view(memory: ObservationBuffer, plan: Plan, step: int, goal: np.ndarray, horizon: int) -> PlanView:
-    """Return what a corrector reads of a plan; anything of a robot that has none.
+    """Return a corrector's input for plans; arbitrary for a robot without one.
 
     Args:
-        memory: what was observed, the present step included.
-        plan: what lies ahead.
+        memory: observations, including the present step.
+        plan: the planned actions.
         step: of the episode, from 0.
-        goal: (B, G) that the robots are told.
+        goal: (B, G) of the robots.
         horizon: T, actions of a whole plan.
     """
     age = np.where(np.isfinite(plan.age(step)), plan.age(step), 0).astype(np.int64)

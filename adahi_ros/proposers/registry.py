@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The proposers, by name: a new one is a line here, or an entry point of another package."""
+"""The proposers, by name; a new one is a line here, or an entry point of another package."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ PROPOSERS: Registry[Callable[..., Proposer]] = Registry(
     },
     Proposer,
 )
-"""Made of a draft policy, or of another actor that they need: a corrector, an index, a draft and an index.
+"""Made from a draft policy, or from another actor: a corrector, an index, or a draft and an index.
 
-Those that are dataclasses have arguments, fields made with `argument`: in the robot's node, parameters
-PROPOSER.NAME; in the name of a method, PROPOSER:NAME=VALUE.
+Dataclasses have arguments, fields made with `argument`: parameters PROPOSER.NAME of the robot's node, and
+PROPOSER:NAME=VALUE in the name of a method.
 """

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Proposers that retrieve: what was done where somebody observed nearly the same; or that, or a draft.
+"""Proposers that retrieve: the demonstrated action at the nearest observation; or that, or a draft.
 
-After HeiSD (arXiv 2603.17573). Its verify-skip is the gate `expected_error` here: where the neighbourhood
-agrees, nobody asks. Its sequence-wise relaxed acceptance is the rule `prefix`.
+After HeiSD (arXiv 2603.17573). Its verify-skip is the gate `expected_error` here: where neighbours agree,
+no request is sent. Its sequence-wise relaxed acceptance is the rule `prefix`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ WINDOW = 15  # observations; HeiSD's w
 
 
 class RetrievalProposer(Proposer):
-    """Executes the target's plan; where there is none, an action demonstrated at nearly the same observation.
+    """Executes the target's plan; without one, the demonstrated action at the nearest observation.
 
     Args:
         policy: that retrieves.
@@ -30,7 +30,7 @@ class RetrievalProposer(Proposer):
         self._policy = policy
 
     def propose(self, context: ProposerContext) -> Proposal:
-        """See `Proposer`; a plan of the target's is expected to be right."""
+        """See `Proposer`; the expected error of the target's plan is 0."""
         sampling = Sampling(context.temperature)
         proposal = self._policy.propose(context.observations, context.draws, sampling)
         expected = proposal.expected_error
@@ -43,11 +43,11 @@ class RetrievalProposer(Proposer):
 
 
 class DraftAndRetrieval(Actor):
-    """An `Actor` of both: it reads and draws what the draft does.
+    """An `Actor` of both, with the inputs and outputs of the draft.
 
     Attributes:
-        draft: that acts where the motion is slow or bent.
-        retrieval: that does where it is fast and straight.
+        draft: used where the motion is slow or curved.
+        retrieval: used where it is fast and straight.
     """
 
     def __init__(self, draft: Policy, retrieval: Retrieval) -> None:
@@ -58,10 +58,10 @@ class DraftAndRetrieval(Actor):
 
 
 class MixtureProposer(Proposer):
-    """Executes the target's plan; where there is none, a demonstrated action or the draft's, by the motion.
+    """Executes the target's plan; without one, a demonstrated action or the draft's, by the motion.
 
-    A kinematic metric tells which, see `Kinematics`: fast and straight motion repeats what was shown. What is
-    drafted is always to be verified: its expected error is infinite.
+    A kinematic metric selects, see `Kinematics`: fast and straight motion repeats the demonstration. A
+    draft is always to be verified: its expected error is infinite.
 
     Args:
         actor: draft and index.
@@ -99,13 +99,13 @@ class MixtureProposer(Proposer):
 
 
 def planned_first(plan: Plan, step: int, actions: np.ndarray, expected_error: np.ndarray) -> Proposal:
-    """Return the target's plan of robots that have any, with no expected error; of others what is proposed.
+    """Return the target's plan, with expected error 0, or the proposal for robots without a plan.
 
     Args:
-        plan: what lies ahead.
+        plan: the planned actions.
         step: of the episode.
-        actions: (B, T, A), of those without a plan.
-        expected_error: (B,), of these.
+        actions: (B, T, A), for robots without a plan.
+        expected_error: (B,), of `actions`.
     """
     planned = plan.left(step) > 0
     ahead = plan.ahead(step, actions.shape[1])

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What travels between robot and server, without ROS: requests, replies, windows of observations, records."""
+"""The protocol between robot and server, without ROS: requests, replies, observation windows, records."""

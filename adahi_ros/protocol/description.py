@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a verifier tells of its target before the first request, and whether a robot can work with it."""
+"""A verifier's description of its target before the first request, and a robot's compatibility check."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from adahi_ros.core.signature import Offer, Signature
 from adahi_ros.protocol.request import PROTOCOL_VERSION, SentParts
 
 LONGEST_HISTORY = 64  # observations that a robot keeps to send
-MOST_PICTURED = 8  # of them with their images, where these are sent as they are
+MOST_PICTURED = 8  # with images, where the robot sends them
 
 
 def why_not_served(target: Signature) -> str | None:
-    """Name what no robot can do for a target; None where there is nothing."""
+    """Return the requirement of a target that no robot fulfils; None without one."""
     if not 1 <= target.history <= LONGEST_HISTORY:
         return f"history: the target's is {target.history}, must be from 1 to {LONGEST_HISTORY}"
     if target.images and target.history > MOST_PICTURED:
@@ -32,11 +32,11 @@ class Description:
 
     Attributes:
         target: name of the policy.
-        acceptance: name of the rule by which its proposals meet drafts.
-        signature: what it reads and what it proposes.
-        encoder_fingerprint: of the encoder of images beside it; empty where it takes none.
-        protocol: version of what the verifier speaks.
-        policy_fingerprint: of the target's configuration and weights; empty where nobody knows.
+        acceptance: name of its acceptance rule.
+        signature: its inputs and outputs.
+        encoder_fingerprint: of its image encoder; empty without one.
+        protocol: the verifier's protocol version.
+        policy_fingerprint: of the target's configuration and weights; empty if unknown.
     """
 
     target: str
@@ -48,14 +48,14 @@ class Description:
 
     @property
     def without_weights(self) -> Description:
-        """What robots are told of a target, but for whose weights it has."""
+        """The description except the fingerprint of the weights."""
         signature = replace(self.signature, parameters=0)
         return replace(self, signature=signature, policy_fingerprint="")
 
     def difference_from(self, other: Description) -> str | None:
-        """Name the first thing by which this is no description of another's target; None where none is.
+        """Return the first difference from another description; None without one.
 
-        A fingerprint that nobody knows is not unlike another.
+        An unknown fingerprint equals any other.
         """
         for ours, theirs in ((self, other), (self.signature, other.signature)):
             for each in fields(ours):
@@ -75,12 +75,12 @@ class Description:
 
 @dataclass(frozen=True)
 class Described:
-    """What a verifier says of itself.
+    """A verifier's answer to a request for its description.
 
     Attributes:
-        id: of the message that it replies to.
+        id: of the answered message.
         description: of its target; None where it cannot be read.
-        fault: why not.
+        fault: the reason.
     """
 
     id: int
@@ -90,14 +90,14 @@ class Described:
 
 @dataclass(frozen=True)
 class Wants:
-    """What a robot wants of a target.
+    """A robot's requirements of a target.
 
     Attributes:
-        draft: what its own policy reads and proposes.
-        offered: what it observes, is told and does.
+        draft: inputs and outputs of its own policy.
+        offered: its observations, conditions and actions.
         target: name of the policy; empty takes any.
-        encoder_fingerprint: of the encoder that the verifier must have; None where no images are sent.
-        horizon: that its plans must have, for the robot corrects such; None where any will do.
+        encoder_fingerprint: of the encoder that the verifier must have; None without images.
+        horizon: that its plans must have, for the robot's corrector; None for any.
     """
 
     draft: Signature
@@ -107,7 +107,7 @@ class Wants:
     horizon: int | None = None
 
     def mismatch(self, described: Description) -> str | None:
-        """Name the first thing that keeps robot and target apart, with both values; None where none does."""
+        """Return the first difference between robot and target, with both values; None without one."""
         theirs, encoder = described.signature, self.encoder_fingerprint
         if described.protocol != PROTOCOL_VERSION:
             return (
@@ -135,12 +135,12 @@ class Wants:
         except Exception as error:  # noqa: BLE001  a rule of another package must not end the robot's node
             return f"acceptance: {described.acceptance!r}, {type(error).__name__}: {error}"
         fault = fault or theirs.unmet(self.offered)
-        # A target that reads images as they are has no encoder, and needs none.
+        # A target that reads the images themselves has no encoder.
         if fault is None and not theirs.images and encoder not in (None, described.encoder_fingerprint):
             fault = difference("encoder_fingerprint", encoder, described.encoder_fingerprint or "none")
         return fault
 
     def sent_to(self, described: Description) -> SentParts:
-        """Return which parts of a draft a target needs and can read."""
+        """Return the parts of a draft that a target needs and can read."""
         alike = codes_differ(self.draft, described.signature) is None
         return SentParts(ACCEPTANCES[described.acceptance].needs_actions, alike)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one robot's run yields, step by step and episode by episode."""
+"""The records of one robot's run, step by step and episode by episode."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ class StepRecord:
     """One control step of the draft policy; fields as in `DraftStatus.msg`.
 
     Attributes:
-        stamp_ns: of the observation that was acted on.
+        stamp_ns: of the observation.
         accepted: per codebook; empty unless verified.
-        reason_counts: steps so far by `Reason`, this one included.
-        draft_action: A values, what would have been executed unasked; empty where there is nothing.
-        planned_action: A values, what the target's plan says for this step; empty where there is none.
-        plan_age: how many steps ago that was asked for; `NO_PLAN` where there is none.
-        expected_error: in action scales; `UNSAID` where the proposer says nothing.
-        deviation: of the draft from executed actions; NaN where there are none, or no draft.
-        action: A values, what was executed; empty where nothing was.
+        reason_counts: steps so far by `Reason`, including this one.
+        draft_action: A values, the action to execute without a request; empty if there is none.
+        planned_action: A values, the target's plan for this step; empty without one.
+        plan_age: steps since the plan's request; `NO_PLAN` without one.
+        expected_error: in action scales; `UNSAID` where the proposer gives none.
+        deviation: of the draft from executed actions; NaN without actions, or without a draft.
+        action: A values, the executed action; empty without one.
     """
 
     stamp_ns: int
@@ -81,7 +81,7 @@ class StepRecord:
 
     @property
     def correction(self) -> float | None:
-        """How far `draft_action` is from `planned_action`, in action units; None where one is not there.
+        """Distance of `draft_action` from `planned_action`, in action units; None where one is missing.
 
         A root mean square over the A values.
         """
@@ -91,7 +91,7 @@ class StepRecord:
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> StepRecord:
-        """Read a record from what `json` made of its `dataclasses.asdict`."""
+        """Read a record from the `json` form of its `dataclasses.asdict`."""
         tuples = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
         return cls(**{**values, **tuples, "reason": Reason(values["reason"])})
 
@@ -100,7 +100,7 @@ class StepRecord:
         """Read a record from a DraftStatus message, rclpy's or one read from a bag.
 
         Args:
-            message: says it.
+            message: of the step.
             stamp_ns: of its header.
 
         Raises:
@@ -124,7 +124,7 @@ class StepRecord:
 
 @dataclass(frozen=True)
 class EpisodeRecord:
-    """How one episode ended; fields as in `EpisodeResult.msg`."""
+    """Result of one episode; fields as in `EpisodeResult.msg`."""
 
     episode: int
     steps: int
@@ -133,10 +133,10 @@ class EpisodeRecord:
 
 @dataclass(frozen=True)
 class Crossed:
-    """What crossed an emulated link from the end of a run's first step to the end of its last.
+    """Traffic on an emulated link from the end of a run's first step to the end of its last.
 
     Attributes:
-        steps: that were made meanwhile.
+        steps: made meanwhile.
         bytes_up, bytes_down: whole Ethernet frames from robot to server, and back.
     """
 
@@ -147,11 +147,11 @@ class Crossed:
 
 @dataclass(frozen=True)
 class RunRecord:
-    """Everything that a run over DDS yields, in the order in which it happened.
+    """The records of a run over DDS, in order.
 
     Attributes:
-        steps, episodes: what happened.
-        crossed: what that took, where the verifier was across an emulated link.
+        steps, episodes: their records.
+        crossed: the traffic, where the verifier was across an emulated link.
     """
 
     steps: tuple[StepRecord, ...]
@@ -160,7 +160,7 @@ class RunRecord:
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> RunRecord:
-        """Read a record from what `json` made of its `dataclasses.asdict`."""
+        """Read a record from the `json` form of its `dataclasses.asdict`."""
         crossed = values["crossed"]
         return cls(
             tuple(map(StepRecord.of, values["steps"])),

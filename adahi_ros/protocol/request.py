@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The request of a robot and the reply of the verifier, as both ends have them."""
+"""The request of a robot and the reply of the verifier, as both ends represent them."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from adahi_ros.core.signature import Signature
 from adahi_ros.protocol.window import NO_WINDOW, WireWindow
 
 PROTOCOL_VERSION = 6
-"""Of the messages. Another one means another thing by the same bytes."""
+"""Version of the messages. Another version may give the same bytes another meaning."""
 UNKNOWN_MS = 0.0
 """In place of an unknown round trip."""
 ROUND_TRIP_MS = (1e-3, 60_000.0)
-"""The least and the most that a request says of one."""
+"""Smallest and largest round trip in a request."""
 NOTHING = np.empty(0, dtype=np.float32)
 NO_CODES = np.empty(0, dtype=np.int64)
 NO_FINGERPRINT = 0
-"""In messages, where nothing has a fingerprint."""
+"""In messages without a fingerprint."""
 OK = 0  # as a status, besides the numbers of `RequestFault`
 SESSION_BITS = 32
 INTERNAL_ERROR = 6  # likewise
 PARTS_MOST = 64
-"""Of a draft, that a reply may judge, as in `VerifyDraft.srv`."""
+"""Largest number of a draft's parts that a reply judges, as in `VerifyDraft.srv`."""
 
 
 class RequestFault(IntEnum):
@@ -74,11 +74,11 @@ STATUS_NAMES = {
 
 @dataclass(frozen=True)
 class Sender:
-    """What all requests of one start of a robot have in common.
+    """The common fields of all requests of one start of a robot.
 
     Attributes:
         robot_id: names the robot's stream of draws at the verifier.
-        session: tells this start from others.
+        session: distinguishes this start from others.
         target: name of the policy; empty takes the verifier's first.
         fingerprint: of the draft's tokenizer; None where it has none.
     """
@@ -90,8 +90,8 @@ class Sender:
 
     @classmethod
     def of_new_start(cls, robot_id: str, target: str, fingerprint: str | None) -> Sender:
-        """Return that of a robot which starts now."""
-        # No draw of an experiment, which would be repeated: it must differ from that of every other start.
+        """Return the sender of a robot that starts now."""
+        # Not an experiment's draw, which repeats: it must differ at every start.
         return cls(robot_id, secrets.randbits(SESSION_BITS), target, fingerprint)
 
     @cached_property
@@ -101,10 +101,10 @@ class Sender:
 
 
 class SentParts(NamedTuple):
-    """Which parts of its drafts a robot sends to one target.
+    """The parts of its drafts that a robot sends to one target.
 
     Attributes:
-        actions: all actions; else only those that the robot executes whatever the reply is.
+        actions: all actions; else only those that the robot executes with any reply.
         codes: the codes, with their distributions.
     """
 
@@ -116,7 +116,7 @@ class SentParts(NamedTuple):
 
         Args:
             draft: of the robot.
-            ahead: how many of its actions the robot executes whatever the reply is. Any target gets them:
+            ahead: number of its actions that the robot executes with any reply. Every target gets them:
                 they are few, and a target that cannot continue from them ignores them.
         """
         actions = draft.actions if self.actions else draft.actions[:, :ahead]
@@ -125,16 +125,16 @@ class SentParts(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Request:
-    """What one robot requests of the verifier for one control step.
+    """A robot's request to the verifier for one control step.
 
-    The robot sets what the request is about, its transport adds the name of the sender. At the verifier
-    it is what was received: `Engine` checks it.
+    The robot sets the content, its transport adds the name of the sender. At the verifier
+    it is unchecked: `Engine` checks it.
 
     Attributes:
         episode, step: of the draft.
         first_step: control step at which the reply begins.
-        window: of observations and conditions: whole on the robot, as it was sent at the verifier.
-        actions: (T * A,) float32, from `step` on; the robot executes those before `first_step` whatever the
+        window: of observations and conditions: whole on the robot, as received at the verifier.
+        actions: (T * A,) float32, from `step` on; the robot executes those before `first_step` with any
             reply is. Empty where they are not sent.
         codes: (N,) integers; empty where the draft has none.
         counts: (N * K,) integers, the distributions of the codes; empty without codes.
@@ -142,10 +142,10 @@ class Request:
         needed_in_s: how soon the robot needs the reply, from when it makes the request; 0 where unknown.
         round_trip_ms: as `reported_round_trip_ms` returns it; the same in all copies of a request.
         robot_id: names the robot's windows and draws at the verifier.
-        session: tells this start of the robot from others.
+        session: distinguishes this start of the robot from others.
         target: name of the policy; empty takes the verifier's first.
         fingerprint: of the tokenizer of the codes; `NO_FINGERPRINT` without codes.
-        fault: why the verifier refuses it without a further look; then the content is missing.
+        fault: why the verifier refuses it immediately; then the content is missing.
     """
 
     episode: int
@@ -179,11 +179,11 @@ class Request:
         """Return the request about one robot's draft (M = 1).
 
         Args:
-            draft: no more of it than is to be sent.
+            draft: only the parts to send.
             episode: see the class.
             step: see the class.
             window: see the class.
-            ahead: how many of the draft's actions the robot executes whatever the reply is.
+            ahead: number of the draft's actions that the robot executes with any reply.
             instruction: see the class.
             needed_in_s: see the class.
             round_trip_ms: see the class.
@@ -197,31 +197,31 @@ class Request:
 
     @property
     def ahead(self) -> int:
-        """How many control steps after its own the reply begins."""
+        """Number of control steps from its own to the start of the reply."""
         return self.first_step - self.step
 
     @property
     def about(self) -> tuple[int, int, int]:
-        """What a reply says that it is about."""
+        """Identifies the request in a reply."""
         return self.episode, self.step, self.first_step
 
 
 @dataclass(frozen=True, eq=False)
 class Reply:
-    """What the verifier replies to one robot's request. On the robot it is unchecked: see `judged`.
+    """The verifier's reply to one robot's request. On the robot it is unchecked: see `judged`.
 
     Attributes:
         status: a key of `STATUS_NAMES`.
-        message: for people; empty where the status is `OK`.
+        message: human-readable; empty where the status is `OK`.
         episode, step, first_step: those of the request.
         accepted: N; empty unless `OK`.
         actions: ((T - (first_step - step)) * A,) float32, from `first_step` on; empty unless `OK`.
         compute_ms: the verifier's own share of the round trip.
         window_kept: a later request may name this window as its base.
         retry_after_s: when to ask again, where the verifier is busy; else 0.
-        id: of the message on the robot that it replies to.
+        id: of the answered message on the robot.
         size_bytes: of the serialized reply.
-        fault: why the robot cannot read it at all; then the rest says nothing.
+        fault: why the robot cannot read it; then the other fields are meaningless.
     """
 
     status: int
@@ -240,26 +240,26 @@ class Reply:
 
 
 def fingerprint_number(fingerprint: str) -> int:
-    """Return a fingerprint of 16 hexadecimal digits as messages have it, `NO_FINGERPRINT` of an empty one."""
+    """Return a fingerprint of 16 hexadecimal digits as a number, `NO_FINGERPRINT` for an empty one."""
     return int(fingerprint, 16) if fingerprint else NO_FINGERPRINT
 
 
 def fingerprint_text(number: int) -> str:
-    """Return the text of a fingerprint's number, empty of `NO_FINGERPRINT`."""
+    """Return the text of a fingerprint's number, empty for `NO_FINGERPRINT`."""
     return "" if number == NO_FINGERPRINT else f"{number:016x}"
 
 
 def reported_round_trip_ms(measured_ms: float) -> float:
-    """Return what is sent of a round trip as it was measured, NaN where it was not: `UNKNOWN_MS` then."""
+    """Return the value to send for a measured round trip; `UNKNOWN_MS` for NaN."""
     least, most = ROUND_TRIP_MS
     return UNKNOWN_MS if math.isnan(measured_ms) else min(max(measured_ms, least), most)
 
 
 def check_round_trip(told_ms: float) -> None:
-    """Check what was sent of a round trip.
+    """Check a received round trip.
 
     Raises:
-        RequestError: it can be none.
+        RequestError: it is invalid.
     """
     if not math.isfinite(told_ms):
         raise RequestError(RequestFault.NOT_FINITE, f"round_trip_ms: {told_ms}, must be finite")
@@ -274,7 +274,7 @@ def check_finite(field: str, values: np.ndarray) -> None:
     Raises:
         RequestError: one is not finite.
     """
-    # Summed up, for that is quicker: no finite float32 values, as many as there are, add up to infinity.
+    # The sum is quicker: finite float32 values, at these counts, never add up to infinity.
     if not math.isfinite(values.sum(dtype=np.float64)):
         index = int(np.flatnonzero(~np.isfinite(values.ravel()))[0])
         raise RequestError(
@@ -283,7 +283,7 @@ def check_finite(field: str, values: np.ndarray) -> None:
 
 
 def check_size(field: str, size: int, shape: tuple[int, ...]) -> None:
-    """Check how many values there are for a shape.
+    """Check the number of values for a shape.
 
     Raises:
         RequestError: too few or too many.
@@ -296,7 +296,7 @@ def check_size(field: str, size: int, shape: tuple[int, ...]) -> None:
 
 
 def sent_codes(codes: np.ndarray, counts: np.ndarray) -> CodeDistribution:
-    """Return drafted codes (M, N) with their distributions (M, N, K), as the verifier knows them."""
+    """Return drafted codes (M, N) with their distributions (M, N, K), as the verifier has them."""
     return CodeDistribution(probabilities_of(counts), codes, _unknown_actions, counts)
 
 
@@ -311,19 +311,19 @@ def check_reply(
     accepted: Sequence[bool],
     actions: Sequence[float] | np.ndarray,
 ) -> Verdict:
-    """Make one robot's verdict of what came, or refuse it.
+    """Convert a reply's values to one robot's verdict, or refuse them.
 
     Args:
-        target: what the target proposes.
-        ahead: of how many control steps, from that of the request on, the reply leaves out the actions.
-        parts: N, of the draft, that are judged; None where the rule says how many.
+        target: the target's signature.
+        ahead: number of control steps, from the request's on, that the reply leaves out.
+        parts: N, the judged parts of the draft; None where the rule determines it.
         accepted: N.
         actions: (T - ahead) * A.
 
     Raises:
         RequestError: wrong size, or not finite.
     """
-    # Without arrays until all is well: the robot waits, and for so few values they would take longer.
+    # Without arrays until all checks pass: the robot waits, and for few values arrays are slower.
     if parts is not None:
         check_size("accepted", len(accepted), (parts,))
     shape = (target.horizon - ahead, target.action_dim)

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is sent as bytes: a window of observations, which both ends name alike, and the size of messages.
+"""Data sent as bytes: a window of observations, named alike at both ends, and the size of messages.
 
-An observation is S numbers, then F features of camera images. What is sent of it is what names it: its
-numbers and, beside them, its features, its images as JPEG, or neither. No name is made of anything that was
-computed, so an encoder that rounds otherwise on another machine changes none.
+An observation is S numbers, then F features of camera images. Its digest covers only the data that are
+sent: its numbers and, beside them, its features, its images as JPEG, or neither. Digests never cover
+computed values, so an encoder that rounds differently on another machine changes none.
 
-Where images are sent, the target sees features of the JPEG, while the draft saw those of the frame before it
-was compressed. Speculative sampling stays exact: whatever the draft was made of, what comes back
-is distributed as the target's reply to what the target sees, behind gates for which it is so at all
-(gates that are `blind`). Only fewer codes may be accepted.
+Where images are sent, the target reads features of the JPEG, while the draft read those of the frame before
+compression. Speculative sampling stays exact for any draft: with `blind` gates, the result is distributed
+as the target's reply to its own input. Only fewer codes may be accepted.
 """
 
 from __future__ import annotations
@@ -33,8 +32,8 @@ class WireRows(NamedTuple):
 
     Attributes:
         numbers: R x S float32.
-        features: R x F float16; empty where it is not they that are sent.
-        images: R x C JPEGs; empty where it is not they that are sent.
+        features: R x F float16; empty if they are not sent.
+        images: R x C JPEGs; empty if they are not sent.
     """
 
     numbers: bytes
@@ -42,7 +41,7 @@ class WireRows(NamedTuple):
     images: tuple[bytes, ...] = ()
 
     def digests(self, count: int) -> tuple[bytes, ...]:
-        """Name each of R = count rows by what is sent of it."""
+        """Return a digest for each of R = count rows, over its sent data."""
         numbers = _split(self.numbers, count)
         if self.images:
             kind = b"images"
@@ -50,23 +49,23 @@ class WireRows(NamedTuple):
         else:
             kind = b"features"
             rest = _split(self.features, count)
-        # With the size of the numbers before them, and the kind aside, no row reads like another.
+        # With the size of the numbers and the kind, different rows never have the same bytes.
         size = (len(self.numbers) // count if count else 0).to_bytes(4, "little")
         return tuple([_digest(size + own + other, kind) for own, other in zip(numbers, rest, strict=True)])
 
 
 class WireWindow(NamedTuple):
-    """A window and its goal, whole or as an update of a window before it.
+    """A window and its goal, whole or as an update of an earlier window.
 
-    An update carries only the rows that the verifier has not seen. It names the window that it continues,
-    one that the verifier has replied about, by its digest. The content makes the digest, so neither a
-    restart on either side nor an old packet can make a wrong window.
+    An update carries only the rows that the verifier does not have. It names the window that it continues by
+    digest; the verifier has replied to that one. The digest depends on the content, so neither a
+    restart on either side nor an old packet can produce a wrong window.
 
     Attributes:
         base: digest of the window that this one continues, or `WHOLE`.
         rows: the newest; all H of them where whole.
-        goal: G float32; empty where it is the base's.
-        length: H where the robot made it; 0 where it was received.
+        goal: G float32; empty where equal to the base's.
+        length: H on the robot; 0 at the verifier.
     """
 
     base: int
@@ -82,16 +81,16 @@ class WireWindow(NamedTuple):
         features: np.ndarray = NO_FEATURES,
         images: Sequence[bytes] = (),
     ) -> WireWindow:
-        """Make what is sent of a window (H, O), of which features or images may go with the numbers.
+        """Make the window (H, O) to send, with features or images beside the numbers.
 
         Args:
-            numbers: (H, S) float32, all of the window where there are no cameras.
+            numbers: (H, S) float32, the whole window without cameras.
             goal: (G,) float32.
             features: (H, F) float32.
             images: H x C JPEGs, those of the oldest observation first.
 
         Raises:
-            ValueError: a feature is no float16, or the images are not as many for each observation.
+            ValueError: a feature exceeds float16, or the number of images differs between observations.
         """
         if len(images) % len(numbers):
             raise ValueError(f"images: {len(images)}, must be a multiple of {len(numbers)}")
@@ -110,7 +109,7 @@ class WireWindow(NamedTuple):
 
     def continues(self, before: WireWindow, count: int) -> bool:
         """Whether all but the last `count` rows are the last ones of another window of this length."""
-        # As bytes: what is not a number must not differ from itself, nor 0.0 be the same as -0.0.
+        # As bytes: NaN must equal itself, and 0.0 must differ from -0.0.
         length = self.length
         for own, other in zip(self.rows, before.rows, strict=True):
             if own[: len(own) // length * (length - count)] != other[len(other) // length * count :]:
@@ -122,13 +121,13 @@ NO_WINDOW = WireWindow(WHOLE, WireRows(b""), b"")
 
 
 def window_digest(rows: Sequence[bytes], goal: bytes) -> int:
-    """Name a window, by the digests of its H rows, and its goal: 64 bits, never 0."""
+    """Return the digest of a window, of the digests of its H rows, and its goal: 64 bits, never 0."""
     content = blake2b(b"".join(rows) + goal, digest_size=8).digest()
     return int.from_bytes(content, "little") or 1
 
 
 class SentWindows:
-    """The robot's side: what the verifier has, and so the robot need not send."""
+    """The robot's side: the rows that the verifier has, and that the robot need not send."""
 
     def __init__(self) -> None:
         self._base: WireWindow | None = None
@@ -139,7 +138,7 @@ class SentWindows:
         self._base = None
 
     def replied(self, window: WireWindow, kept: bool) -> None:
-        """The verifier has replied about a window, and has it from now on, or has no room for this robot."""
+        """Note that the verifier has replied about a window, and keeps it, or has no room for this robot."""
         if not kept:
             self.forget()
             return
@@ -147,7 +146,7 @@ class SentWindows:
         self._digest = window_digest(window.rows.digests(window.length), window.goal)
 
     def update(self, window: WireWindow) -> WireWindow:
-        """Return the least that says a window."""
+        """Return the smallest update that conveys a window."""
         base = self._base
         if base is not None:
             for count in range(window.length):
@@ -162,7 +161,7 @@ def _floats(values: np.ndarray) -> bytes:
 
 
 def _halves(values: np.ndarray) -> bytes:
-    with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused
+    with np.errstate(over="ignore"):  # too large values become infinite, and are refused
         halves = values.astype(np.float16)
     wrong = ~np.isfinite(halves) | (halves != values)
     if wrong.any():
@@ -179,15 +178,15 @@ def _digest(content: bytes, kind: bytes = b"") -> bytes:
     return blake2b(content, digest_size=ROW_DIGEST_BYTES, person=kind).digest()
 
 
-# Sizes of requests and replies as CDR serializes them: the fields of `VerifyDraft.srv` in its order. What DDS
-# and UDP add around a message is not in it.
+# Sizes of requests and replies as CDR serializes them: the fields of `VerifyDraft.srv` in its order, without
+# the overhead of DDS and UDP.
 
 HEADER = 4  # of every serialized message
 IMAGE_FORMAT = "jpeg"
 
 
 class _Length:
-    """The length of what is serialized so far, each number at a multiple of its size."""
+    """The length of the serialized data, with each number at a multiple of its size."""
 
     def __init__(self) -> None:
         self.bytes = 0
@@ -225,14 +224,14 @@ def request_bytes(
     """Return the size of a request.
 
     Args:
-        numbers: how many float32 there are in the rows of the window that are sent.
-        features: how many float16.
-        goal: how many float32; 0 where the goal is the base's.
+        numbers: number of float32 values in the sent rows of the window.
+        features: number of float16 values.
+        goal: number of float32 values; 0 where the goal is the base's.
         actions: of the draft, likewise.
         codes: of the draft.
         counts: of their distributions.
         robot_id: of the sender.
-        target: that it names.
+        target: its name.
         instruction: in a sentence.
         images: bytes of each JPEG.
     """
@@ -245,7 +244,7 @@ def request_bytes(
     length.numbers(8, 2)  # tokenizer_fingerprint, base_window
     length.sequence(4, numbers)
     length.sequence(2, features)
-    length.numbers(4)  # how many images
+    length.numbers(4)  # number of images
     for size_bytes in images:
         length.image(size_bytes)
     length.sequence(4, goal)
@@ -261,9 +260,9 @@ def reply_bytes(actions: int, accepted: int = 0, message: str = "") -> int:
     """Return the size of a reply.
 
     Args:
-        actions: how many float32 there are in it.
-        accepted: of how many parts of the draft it tells whether they were kept.
-        message: for people.
+        actions: number of float32 values.
+        accepted: number of judged parts of the draft.
+        message: human-readable.
     """
     length = _Length()
     length.numbers(1)  # status

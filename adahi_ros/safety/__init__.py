@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The last thing between an action and the wire: what goes out is finite and within every limit.
+"""The last layer before the command is sent: commands are finite and within every limit.
 
-Knows no ROS, and nothing of where an action comes from.
+It does not depend on ROS, or on the source of an action.
 """

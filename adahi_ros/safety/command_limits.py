@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Limits of a whole command, by their keys in a file of limits. A new one is a file and a line in `LIMITS`.
 
-They act last, on what is within the limits of each entry. So none can widen another: it can only brake.
+They act last, on commands within the limits of each entry. So they never widen a limit: they only brake.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ Judge = Callable[[np.ndarray, np.ndarray], bool]
 
 @dataclass(frozen=True)
 class CommandLimit(Schema, ABC):
-    """One limit. A subclass is a frozen dataclass, whose fields are the keys of its mapping in the file.
+    """One limit. A subclass is a frozen dataclass; its fields are the keys of its mapping in the file.
 
-    Where its judge refuses, the robot brakes within all other limits, and `SafetyState` says `workspace`. The
-    judge sees each command, and the way on which the robot would brake from it.
+    Where its judge refuses, the robot brakes within all other limits, and `SafetyState` reports `workspace`.
+    The judge checks each command, and the path on which the robot would brake from it.
     """
 
     @abstractmethod
     def judge(self, commanded: Mapping[str, str], folder: Path) -> Judge:
-        """Return what judges commands. It must let a robot that is outside return.
+        """Return the judge of commands. It must let a robot that is outside return.
 
         Args:
-            commanded: the A commanded entries, and what each of them is, such as positions.
+            commanded: the A commanded entries, and the quantity of each, such as positions.
             folder: of the file of limits.
 
         Raises:
@@ -51,10 +51,10 @@ LIMITS: Registry[type[CommandLimit]] = Registry(
 
 
 def load_command_limits(path: Path, commanded: Mapping[str, str]) -> dict[str, Judge]:
-    """Return what judges commands, by the keys of a file of limits.
+    """Return the judges of commands, by the keys of a file of limits.
 
     Args:
-        path: of the file; only our YAML has any.
+        path: of the file; only our YAML can have them.
         commanded: as in `CommandLimit.judge`.
 
     Raises:

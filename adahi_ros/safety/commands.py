@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is commanded in the place of each action, and when which word of the safety is due.
+"""Replaces actions by safe commands, and decides when to publish the safety state.
 
-It knows no clock, as the guard does not: whoever asks says what time it is, on a clock that never jumps. Nor
-does it send anything: it returns what is to go out.
+It has no clock, like the guard: the caller passes the time, of a clock that never jumps. It sends
+nothing itself: it returns the messages to send.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from adahi_ros.safety.guard import HELD, Guard
 from adahi_ros.safety.intervention import Intervention
 
 AT_REST = "at rest"
-LONGEST_STOP_S = 3.0  # of a robot whose node is closed; whoever closes it may not wait much longer
+LONGEST_STOP_S = 3.0  # when the robot's node is closed; its caller may not wait longer
 
 
 @dataclass(frozen=True)
 class SafetyRecord:
-    """What is told of the safety, as `SafetyState.msg` has it.
+    """The safety state, as in `SafetyState.msg`.
 
     Attributes:
-        enabled: it may move the robot.
+        enabled: the robot may move.
         stopped: a stop is latched.
         needs_press: motion needs a fresh press of the deadman, or the service.
         holding: the last command was to hold still.
         interventions: of the last command.
         counts: of each member of `Intervention`, in their order, since it was started.
-        message: why the robot is held, for people; begins with `AT_REST` once it is at rest.
-        warning: for people, where the robot is held for other reasons than before, but not to its end;
+        message: why the robot is held; begins with `AT_REST` once it is at rest.
+        warning: a new reason why the robot is held, except at the end of a hold;
             else empty.
     """
 
@@ -48,13 +48,13 @@ class SafetyRecord:
 
 @dataclass(frozen=True, eq=False)
 class Outgoing:
-    """What is to go out now, the command first.
+    """The messages to send now, the command first.
 
     Attributes:
-        command: (A,) float64 as it is sent; None where nothing is commanded.
-        action: (A,), the command in the policy's units; None where there is none.
-        record: None where nothing is to be told.
-        brakes: the command belongs to no observation.
+        command: (A,) float64 in the message's units; None without a command.
+        action: (A,), the command in the policy's units; None without a command.
+        record: None where nothing is to be published.
+        brakes: the command is not for an observation.
     """
 
     command: np.ndarray | None = None
@@ -64,19 +64,19 @@ class Outgoing:
 
 
 _State = tuple[bool, bool, bool, bool, str, tuple[Intervention, ...]]
-"""What a change of is published at once."""
+"""Fields that are published immediately when they change."""
 
 
 class Commands:
-    """Turns actions into commands, as far as the guard lets them through, and says what is to be told of it.
+    """Turns actions into commands, as far as the guard allows, and returns the state to publish.
 
-    Told is every command that is not the action that was wanted, and every change: of the interventions, and,
-    while it is active, of whether the robot is enabled or stopped.
+    It publishes every command that differs from its action, and every change of the interventions and, while
+    active, of enabled or stopped.
 
     Args:
         guard: of the robot.
         action: the contract's.
-        measured: where the commanded joints stand in what is read for an observation.
+        measured: the commanded joints' positions in an observation.
     """
 
     def __init__(self, guard: Guard, action: Action, measured: MeasuredPositions) -> None:
@@ -88,7 +88,7 @@ class Commands:
         self._end_s = -math.inf
 
     def start(self, now_s: float) -> None:
-        """Let actions through from now on."""
+        """Allow actions from now on."""
         self._guard.start(now_s)
 
     def stop(self, now_s: float) -> Outgoing:
@@ -99,48 +99,48 @@ class Commands:
         return self.look(now_s)
 
     def close(self, now_s: float) -> Outgoing:
-        """Hold the robot for good, for nobody will be there: `look` while it is `closing`, then `halt`."""
+        """Hold the robot permanently, before the node ends: `look` while it is `closing`, then `halt`."""
         self._end_s = now_s + LONGEST_STOP_S
         return self.stop(now_s)
 
     def closing(self, now_s: float) -> bool:
-        """Whether a robot that is closed has yet to come to rest, and has time to."""
+        """Whether a closed robot has not come to rest yet, and has time left."""
         return self._guard.moving and now_s < self._end_s
 
     def halt(self, now_s: float) -> Outgoing:
-        """Stop at once a robot that has not come to rest; one that has is commanded nothing."""
+        """Stop a moving robot immediately; one at rest gets no command."""
         return self._outgoing(self._guard.halt(now_s), now_s) if self._guard.moving else Outgoing()
 
     # Of observations
 
     def send(self, action: np.ndarray, read: np.ndarray, now_s: float) -> Outgoing:
-        """Command an action. Where none may go out, brake an arm that moves: the next look may be late.
+        """Command an action. If none is allowed, brake a moving arm: the next look may be late.
 
         Args:
             action: (A,), in the policy's units.
-            read: (S,) float64, the observation's numbers as they were read.
+            read: (S,) float64, the observation's numbers before any operator.
             now_s: the time.
         """
         wanted = np.asarray(self._action.to_wire(action), dtype=np.float64)
         command = self._guard.act(wanted, self._measured.of(read), now_s)
         if command is None and self._guard.moving:
             return replace(self.look(now_s), action=None, brakes=True)
-        # What nobody intervened in is the action to the last bit: there and back it might lose some.
+        # Without intervention, return the action itself: a conversion and its inverse may change bits.
         return self._outgoing(command, now_s, None if self._guard.interventions else action)
 
     def repeat(self, now_s: float) -> Outgoing:
-        """Command the last again, for an observation that was repeated, unless the robot was held."""
+        """Repeat the last command, for a repeated observation, unless the robot was held."""
         return self._outgoing(self._guard.repeat(now_s), now_s)
 
     def withhold(self, now_s: float) -> Outgoing:
-        """Hold the robot: there is an observation, and no action that may be commanded."""
+        """Hold the robot: there is an observation, but no allowed action."""
         return self._outgoing(self._guard.withhold(now_s), now_s)
 
     def commanded(self) -> np.ndarray | None:
-        """Return what was commanded last, as an action (A,), where something was since this was last called.
+        """Return the last command, as an action (A,), if there was one since the previous call.
 
-        That is the reply to an observation, or what has held the robot since the one before. A robot that
-        rests is commanded nothing.
+        It is the result for an observation, or the hold since the previous one. A robot at rest gets no
+        command.
         """
         commanded, self._commanded = self._commanded, None
         return commanded
@@ -148,14 +148,14 @@ class Commands:
     # Of time
 
     def look(self, now_s: float) -> Outgoing:
-        """Hold the robot where that is due; call it every control period."""
+        """Hold the robot where necessary; call it every control period."""
         outgoing = self._outgoing(self._guard.look(now_s), now_s)
         if outgoing.command is None and self._published != self._state(now_s):
             return Outgoing(record=self.record(now_s))
         return outgoing
 
     def record(self, now_s: float, warning: str = "") -> SafetyRecord | None:
-        """Return what is to be published now, though nothing has changed; None before the first start."""
+        """Return the state to publish now, even without a change; None before the first start."""
         guard = self._guard
         self._published = state = self._state(now_s)
         if not guard.active and not guard.reported:
@@ -168,19 +168,19 @@ class Commands:
         )
 
     def driver(self, fault: str, now_s: float) -> Outgoing:
-        """Take the driver's state: why it does not run, empty where it runs."""
+        """Set the driver's state: why it does not run, empty where it runs."""
         self._guard.driver(fault)
         return self.look(now_s)
 
     def sink(self, fault: str, now_s: float) -> Outgoing:
-        """Take what keeps a sink from stopping the robot; empty where nothing does."""
+        """Set the fault that keeps a sink from stopping the robot; empty without one."""
         self._guard.sink(fault)
         return Outgoing() if self._published == self._state(now_s) else Outgoing(record=self.record(now_s))
 
     def _outgoing(
         self, command: np.ndarray | None, now_s: float, wanted: np.ndarray | None = None
     ) -> Outgoing:
-        """Return what goes out with a command; `wanted` is the action that it is to the last bit, if any."""
+        """Return the messages with a command; `wanted` is the action that it equals exactly, if any."""
         action = None
         if command is not None:
             action = self._action.from_wire(command) if wanted is None else wanted
@@ -190,7 +190,7 @@ class Commands:
         if not interventions or (command is None and not changed):
             return Outgoing(command, action)
         held = sorted(why.name.lower() for why in HELD.intersection(interventions))
-        closed = self._end_s > -math.inf  # whoever closed it knows that it is held
+        closed = self._end_s > -math.inf  # no warning: its caller closed it
         warning = f"held: {', '.join(held)}" if held and changed and not closed else ""
         return Outgoing(command, action, self.record(now_s, warning))
 

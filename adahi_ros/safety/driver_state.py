@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a robot's driver is in a state that allows motion. It knows no ROS and no clock."""
+"""Whether a robot's driver is in a state that allows motion. It has no ROS and no clock."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ class DriverState:
         self._seen: list[tuple[Value | None, float] | None] = [None] * len(self._monitors)
 
     def seen(self, index: int, value: Value | None, now_s: float) -> None:
-        """Note what a message says.
+        """Store the value of a message.
 
         Args:
             index: of the monitor.
-            value: of its field; None where the message has no such field, or no such kind of value.
+            value: of its field; None where the message has no such field, or a value of another type.
             now_s: the time, on a clock that never jumps.
         """
         self._seen[index] = value, now_s
 
     def fault(self, now_s: float) -> str:
-        """Return why the driver does not allow motion, for people; empty where it does."""
+        """Return why the driver does not allow motion; empty where it does."""
         for monitor, seen in zip(self._monitors, self._seen, strict=True):
             where = f"driver {monitor.topic} {monitor.field}"
             allowed = f"must be {' or '.join(reprlib.repr(each) for each in monitor.running[:4])}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The limits of each commanded entry: which numbers they may be, and which commands need them."""
+"""The limits of each commanded entry: their ranges, and the commands that need them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from adahi_ros.contract.contract import GOALS
 from adahi_ros.core import schema
 from adahi_ros.core.schema import must
 
-LARGEST = 1e9  # of any magnitude in a limit or an action: no robot's unit makes more of anything
-SMALLEST = 1e-9  # of a rate; 0 would be a joint that never moves, and is what careless exporters write
+LARGEST = 1e9  # of any magnitude in a limit or an action: more than any robot's units need
+SMALLEST = 1e-9  # of a rate; 0 would be a joint that never moves, and is often an exporter's error
 
 
 def _limit(least: float, lowest: float = math.inf) -> WrapValidator:
@@ -29,14 +29,14 @@ Effort = Annotated[float, _limit(0.0)]
 
 @dataclass(frozen=True)
 class EntryLimit:
-    """A limit of one commanded entry, a number; of a position the smallest and the largest one.
+    """A limit of one commanded entry: a number, or for a position the smallest and the largest one.
 
     Attributes:
         meaning: what it limits, for docs/reference/limits.md.
         number: type of its value.
-        needed_by: commands whose limits must say it.
+        needed_by: commands that require it.
         needed_if_measured: likewise, where the entry's position is measured.
-        relative: commands for which it holds only where the entry's position is measured.
+        relative: commands for which it applies only where the entry's position is measured.
     """
 
     meaning: str
@@ -62,13 +62,13 @@ ENTRY_LIMITS = {
     ),
     "effort": EntryLimit("Largest force or torque, N or N m", Effort, needed_by=("effort",)),
     "following": EntryLimit(
-        "Largest distance between commanded and measured position that may last; by default 0.8 max_step"
+        "Largest lasting distance between commanded and measured position; by default 0.8 max_step"
     ),
 }
 """Keys of each entry in a file of limits. Governors enforce them in the order of `STAGES` (governors.py)."""
 
-ENDLESS = {"position_low": -math.inf, "position_high": math.inf}  # of a joint that turns on and on
-CONTINUOUS = "continuous"  # the key of such a joint: its position may be reported in (-pi, pi]
+ENDLESS = {"position_low": -math.inf, "position_high": math.inf}  # of a joint that turns without end
+CONTINUOUS = "continuous"  # the key of a joint without position limits; it may be reported in (-pi, pi]
 
 
 def checked(where: str, name: str, value: object) -> float:
@@ -77,20 +77,20 @@ def checked(where: str, name: str, value: object) -> float:
     Args:
         where: names it in the error.
         name: a key of `ENTRY_LIMITS`.
-        value: as the file has it.
+        value: the value in the file.
 
     Raises:
-        ValueError: it is no number, or none that the limit may be.
+        ValueError: it is no number, or out of range.
     """
     limit: float = schema.checked(ENTRY_LIMITS[name].number, value, where)
     return limit
 
 
 def check_order(where: str, low: float, high: float) -> None:
-    """Check that there is something between two position limits.
+    """Check that two position limits are ordered.
 
     Raises:
-        ValueError: there is not.
+        ValueError: they are not.
     """
     if low > high or low == math.inf or high == -math.inf:
         raise ValueError(f"{where}: [{low:g}, {high:g}], the low limit must not be above the high one")

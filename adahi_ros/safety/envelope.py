@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The envelope of a robot: whatever comes in, what goes out is finite and within every limit.
+"""The envelope of a robot: for any input, commands are finite and within every limit.
 
-And where an arm is, compared with its commands: following error, whole turns, and where it can stop.
+It also compares an arm with its commands: following error, whole turns, and stopping position.
 """
 
 from __future__ import annotations
@@ -19,31 +19,31 @@ from adahi_ros.safety.governors import GOVERNORS, Governor, interventions_of
 from adahi_ros.safety.intervention import Admitted, Intervention
 from adahi_ros.safety.limits import Limits
 
-SHORTEST_S = 1e-9  # the clocks' resolution; what is shorter is no time
-# In periods after the last command. The robot reaches a command in one period and then stands. Timers jitter,
-# so its velocity fades rather than ends there: what is left is never more than its mean velocity since then.
+SHORTEST_S = 1e-9  # the clocks' resolution; shorter intervals count as 0
+# In periods after the last command. The robot reaches a command in one period and then stands still. Timers
+# jitter, so its velocity fades: the rest is never more than its mean velocity since then.
 FADES, RESTS = 1.0, 1.5
-BRAKES = 1.1  # later than this a hold does not move a robot that stands
+BRAKES = 1.1  # a hold after this time does not move a robot at standstill
 
 
 class Envelope:
-    """Lets actions through, or what is nearest to them within the limits.
+    """Passes actions, or the nearest commands within the limits.
 
-    An action within all limits goes through as it is, bit by bit. Limits hold entry by entry; an action
-    with an entry that is no number, or beyond anything, is no action at all, and the robot is braked.
+    An action within all limits passes unchanged, bit by bit. Limits apply entry by entry. An action
+    with a NaN or huge entry is no action: the robot brakes.
 
-    What limits are relative to is the commanded state: what went out last, and how long ago. So call
-    one of `admit` and `hold` for every command, and send every command that they return. A command is to be
-    reached in a period, so longer intervals count as one: the robot stood since. Its velocity fades between
-    `FADES` and `RESTS` periods after the last command, to 0. The first interval counts as a period.
+    Limits are relative to the commanded state: the last command and its age. So call one of `admit` and
+    `hold` for every command, and send every command that they return. A command is reached within a period,
+    so longer intervals count as one: the robot stood still since. Its velocity fades to 0 between `FADES` and
+    `RESTS` periods after the last command. The first interval counts as a period.
 
     Braking takes time where accelerations are limited: call `hold` once a period until `at_rest`. After
     that the last command may be repeated.
 
     Args:
         limits: of the A commanded entries.
-        field: what an action is, a key of `GOVERNORS`; a twist is `velocities`, a position that a ROS action
-            goes to is `goals`. Or (A,), what each entry is.
+        field: quantity of the action, a key of `GOVERNORS`; a twist is `velocities`, the position of a ROS
+            action is `goals`. Or (A,), the quantity of each entry.
         period_s: of the control.
 
     Raises:
@@ -73,13 +73,13 @@ class Envelope:
         self.reset()
 
     def reset(self) -> None:
-        """Forget what went out: the robot stands still, and the next command is the first."""
+        """Forget the last command: the robot stands still, and the next command is the first."""
         for governor in self._governors:
             governor.reset()
         self._first = True
 
     def begin(self, measured: np.ndarray | None) -> None:
-        """Stand still from now on, where the robot is measured; unknown entries where they were commanded.
+        """Stand still from now on at the measured position; unknown entries at the commanded one.
 
         Args:
             measured: as in `admit`.
@@ -91,9 +91,9 @@ class Envelope:
             governor.begin(position)
 
     def begin_displaced(self, measured: np.ndarray | None, elapsed_s: float) -> bool:
-        """Do as `begin` with entries measured further than `max_step` from where they were commanded.
+        """Do as `begin` for entries measured further than `max_step` from their commanded position.
 
-        Or from where they would be next, were they braked. The others keep their velocity.
+        Their position in the next step, if they braked, counts as well. The others keep their velocity.
 
         Args:
             measured: as in `admit`.
@@ -115,7 +115,7 @@ class Envelope:
 
     @property
     def state(self) -> tuple[list[Governor], bool]:
-        """What limits are relative to, to go back to: what `admit` returned since is not sent."""
+        """The state of the limits, to restore: commands that `admit` returned since are not sent."""
         return [copy(governor) for governor in self._governors], self._first
 
     @state.setter
@@ -124,18 +124,18 @@ class Envelope:
 
     @property
     def at_rest(self) -> bool:
-        """Whether what went out last moves nothing any more, once it is reached; efforts do not tell."""
+        """Whether the last command, once reached, moves nothing any more; unknown for efforts."""
         return all(governor.at_rest for governor in self._governors)
 
     def admit(self, wanted: np.ndarray, measured: np.ndarray | None, elapsed_s: float) -> Admitted:
-        """Return what may go out in place of a wanted action.
+        """Return the command for a wanted action.
 
         Args:
             wanted: (A,), any numbers.
-            measured: (A,) positions, NaN where unknown; None where none is known. With `positions`
-                they are the start at first, and what `max_step` is relative to; with `velocities` they
-                tell how far the position limits are. Without one, positions start from the first that
-                is wanted, clipped: it is reached at once.
+            measured: (A,) positions, NaN where unknown; None if all are unknown. With `positions`
+                they are the start at first, and the reference of `max_step`; with `velocities` they
+                give the distance to the position limits. Without them, positions start at the first
+                wanted one, clipped, which is reached at once.
             elapsed_s: since the last command.
 
         Raises:
@@ -151,21 +151,21 @@ class Envelope:
             governor.admit(entry, position, interval_s, stages)
             for governor, entry, position in zip(self._governors, entries, positions, strict=True)
         ]
-        # A robot outside of its limits may stand where it is wanted: it is led inwards, but not at once.
+        # A robot outside of its limits may get its own position as action: it is led inwards gradually.
         return self._sent(action, () if action == entries else interventions_of(stages))
 
     def hold(
         self, measured: np.ndarray | None, elapsed_s: float, why: Intervention = Intervention.STALE
     ) -> Admitted:
-        """Return what brakes to a stop within the limits, at once where acceleration is unlimited.
+        """Return a command that brakes to a stop within the limits, at once without an acceleration limit.
 
-        Positions go on ever slower, then repeat; velocities go to 0. Accelerations and efforts are 0, which
-        stops nothing that moves: brakes or the controller must.
+        Positions slow down, then repeat; velocities go to 0. Accelerations and efforts are 0, which
+        does not stop a moving robot: brakes or the controller must.
 
         Args:
             measured: as in `admit`.
             elapsed_s: since the last command.
-            why: the intervention that this is.
+            why: the intervention to record.
 
         Raises:
             ValueError: wrong shape.
@@ -191,7 +191,7 @@ class Envelope:
         return entries
 
     def _measured(self, measured: np.ndarray | None) -> list[float]:
-        """Return positions, NaN where they are unknown or cannot be."""
+        """Return positions, NaN where they are unknown or invalid."""
         if measured is None:
             return self._unknown
         return [
@@ -207,25 +207,25 @@ class Envelope:
         return min(float(elapsed_s), self.period_s)
 
     def _slow(self, elapsed_s: float, reached: bool = False) -> None:
-        """Let the commanded velocity fade where the robot has reached its last command, and stands."""
+        """Let the commanded velocity fade after the robot has reached its last command."""
         share = (RESTS - elapsed_s / self.period_s) / (RESTS - FADES)
         if share < 1.0:
             for governor in self._governors:
                 governor.slow(max(0.0, share), reached)
 
 
-WINDOW_S = 0.5  # an arm has to be where it was commanded within this time
+WINDOW_S = 0.5  # an arm must reach a command within this time
 COMMANDS_KEPT = 1024
 
 
 class Following:
-    """Compares where an arm is measured with all that was commanded in the last `WINDOW_S`.
+    """Compares measured positions with all commands of the last `WINDOW_S`.
 
-    An arm that lags is somewhere between the commands of the window, whatever its speed. An arm in a
-    protective stop is not. It knows no clock.
+    A lagging arm is between the commands of the window, at any speed. An arm in a
+    protective stop is not. It has no clock.
 
     Args:
-        limit: (A,) largest distance from what was commanded, infinite where none is checked.
+        limit: (A,) largest distance from the commands, infinite where it is not checked.
     """
 
     def __init__(self, limit: np.ndarray) -> None:
@@ -235,25 +235,25 @@ class Following:
         self._since_s = float("inf")
 
     def reset(self) -> None:
-        """Begin a new window: the robot was held, or begins from where it is measured."""
+        """Start a new window, after a hold or at the measured position."""
         self._commands.clear()
         self._since_s = float("inf")
 
     def commanded(self, positions: np.ndarray, now_s: float) -> None:
-        """Take a command (A,)."""
+        """Add a command (A,)."""
         if not self._commands:
             self._since_s = now_s
         self._commands.append((now_s, positions))
 
     def error(self, measured: np.ndarray | None, now_s: float) -> int | None:
-        """Return the first entry that does not follow; None where all do, or the window is not full yet.
+        """Return the first entry that does not follow; None if all do, or if the window is not full yet.
 
         Args:
-            measured: (A,) positions, NaN where unknown; None where none is known.
+            measured: (A,) positions, NaN where unknown; None if all are unknown.
             now_s: the time.
         """
         while len(self._commands) > 1 and self._commands[1][0] <= now_s - WINDOW_S:
-            self._commands.popleft()  # the one before the window is what the arm had at its begin
+            self._commands.popleft()  # the last one before the window applies at its start
         if not self._checks or measured is None or not self._commands or now_s - self._since_s < WINDOW_S:
             return None
         window = np.array([positions for _, positions in self._commands])
@@ -264,11 +264,11 @@ class Following:
 
 
 TURN = 2.0 * math.pi
-POINTS = 5  # of the path of an arm that brakes
+POINTS = 5  # of a braking arm's path
 
 
 def nearest_turn(measured: np.ndarray, reference: np.ndarray) -> np.ndarray:
-    """Return the same angles (A,), each moved by whole turns to within half a turn of a reference (A,).
+    """Return the same angles (A,), each shifted by whole turns to within half a turn of a reference (A,).
 
     An angle is unchanged where it, or its reference, is not finite.
     """
@@ -278,10 +278,10 @@ def nearest_turn(measured: np.ndarray, reference: np.ndarray) -> np.ndarray:
 
 
 class Unwrapped:
-    """Measured positions whose continuous joints stay close to the commanded ones.
+    """Measured positions, with continuous joints kept close to the commanded ones.
 
     Without this, a joint that passes pi is measured a whole turn away from its last command: a governor
-    would turn it back, or hold the robot.
+    would turn it back, or the robot would be held.
 
     Args:
         continuous: (A,) bool, the entries that are angles without limits.
@@ -292,27 +292,27 @@ class Unwrapped:
         self._some = bool(self._continuous.any())
 
     def __call__(self, measured: np.ndarray, commanded: np.ndarray | None) -> np.ndarray:
-        """Return measured positions (A,) in the turn of the commanded ones, where there are any."""
+        """Return measured positions (A,) in the same turn as the commanded ones, if any."""
         if commanded is None or not self._some:
             return measured
         return np.where(self._continuous, nearest_turn(measured, commanded), measured)
 
 
 def fastest(start: np.ndarray, mean: np.ndarray) -> np.ndarray:
-    """Return the largest speed (A,) of a cubic that ends with its mean velocity.
+    """Return the largest speed (A,) of a cubic with its mean velocity at its end.
 
-    Its velocity is start + 4 (mean - start) t - 3 (mean - start) t^2 with t from 0 to 1, which is furthest
-    at t = 2/3: a third of the change beyond the mean (Hermite).
+    Its velocity is start + 4 (mean - start) t - 3 (mean - start) t^2 with t from 0 to 1. The extremum
+    at t = 2/3 exceeds the mean by a third of the change (Hermite).
 
     Args:
-        start: (A,) velocity at its begin.
+        start: (A,) velocity at its start.
         mean: (A,) displacement over its duration, also the velocity at its end.
     """
     return np.maximum(np.abs(start), np.abs(mean + (mean - start) / 3.0))
 
 
 def stopping_path(start: np.ndarray, speeds: np.ndarray, limits: Limits) -> np.ndarray:
-    """Return where an arm passes (P, A) that brakes: at first, on the way, and at rest.
+    """Return positions (P, A) of a braking arm: at the start, on the way, and at rest.
 
     Args:
         start: (A,) position.

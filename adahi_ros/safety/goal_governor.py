@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a position may be that a driver moves to by itself."""
+"""Limits a position that a driver moves to by itself."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from adahi_ros.safety.limits import Limits
 
 
 class GoalGovernor(Governor):
-    """A position that a driver moves to by itself, at its own speed: of the limits, position alone applies.
+    """A position that a driver moves to by itself, at its own speed: only the position limit applies.
 
-    It holds with what went out last: whoever holds the robot cancels what is under way.
+    It holds by repeating the last command: to hold the robot, the caller cancels the goal.
     """
 
     def __init__(self, limits: Limits, place: int, period_s: float) -> None:

@@ -1,45 +1,45 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which goals a ROS action gets of what is commanded step by step."""
+"""Goals of a ROS action from commands of every control step."""
 
 from __future__ import annotations
 
 import math
 
-TOLERANCE = 1e-3  # m or rad: a goal so close to the one before is the same
+TOLERANCE = 1e-3  # m or rad: closer goals count as the same
 RETRY_S = 1.0  # after a goal that was refused
-ANSWER_S = 2.0  # a goal without an answer for so long is asked for anew: who was to answer may be gone
-SUPERSEDED_S = 0.2  # a driver that replaces its goal by a new one has ended the old one by then
+ANSWER_S = 2.0  # a goal without an answer for this time is sent again: its server may be gone
+SUPERSEDED_S = 0.2  # by then, a driver that replaces its goal has ended the old one
 CANCEL_ATTEMPTS = 5
-CANCEL_ANSWER_S = 0.5  # a cancel request without an answer for so long has failed
+CANCEL_ANSWER_S = 0.5  # a cancel request without an answer for this time has failed
 CANCEL_RETRY_S = 0.1  # after a cancel request that failed
 
 
 class Goals:
-    """Turns a command of every control step into few goals: a new one where another position is wanted.
+    """Turns a command of every control step into few goals: a new one for another position.
 
-    One goal is asked for at a time, and what is wanted meanwhile waits. It knows no clock: whoever asks says
-    what time it is, on a clock that never jumps.
+    One goal is requested at a time, and later positions wait. It has no clock: the caller passes
+    the time, of a clock that never jumps.
 
     Attributes:
-        asked: how many goals were sent, so also the number of the newest.
+        asked: number of sent goals, which is also the number of the newest.
     """
 
     def __init__(self) -> None:
         self.asked = 0
         self._wanted: float | None = None
         self._sent: float | None = None
-        self._answer_s: float | None = None  # when the answer is overdue; None where none is awaited
+        self._answer_s: float | None = None  # when the answer is overdue; None if none is awaited
         self._retry_s = 0.0
 
     def want(self, position: float, now_s: float) -> float | None:
-        """Want a position; return the goal to send now, None for none."""
+        """Set the wanted position; return the goal to send now, None for none."""
         self._wanted = position
         return self._due(now_s)
 
     def answered(self, number: int, accepted: bool, now_s: float) -> float | None:
-        """Take note of the answer to the goal of a number; return the one to send now, None for none.
+        """Process the answer to the goal of a number; return the one to send now, None for none.
 
-        An answer that comes after the goal was asked for anew says nothing.
+        An answer to a goal that was sent again is ignored.
         """
         if number != self.asked:
             return None
@@ -50,16 +50,16 @@ class Goals:
         return self._due(now_s)
 
     def lost(self) -> None:
-        """Who had the goals is gone: whoever comes after knows of none, and answers none."""
+        """Forget all goals: the server is gone, and a new server knows none of them."""
         self._sent = self._answer_s = None
 
     def hold(self) -> None:
-        """Want nothing any more: what is under way is to be cancelled."""
+        """Want no position any more: the present goal is to be cancelled."""
         self._wanted = self._sent = None
 
     @property
     def held(self) -> bool:
-        """Whether nothing is wanted."""
+        """Whether no position is wanted."""
         return self._wanted is None
 
     def _due(self, now_s: float) -> float | None:
@@ -76,11 +76,11 @@ class Goals:
 
 
 class Cancel:
-    """Decides when to send the cancel request of one goal. It knows no clock, as `Goals` does not.
+    """Decides when to send the cancel request of one goal. It has no clock, like `Goals`.
 
     Attributes:
         confirmed: the server cancels the goal, or the goal is over.
-        failures: how many requests were refused or had no answer in time.
+        failures: number of requests that were refused or not answered in time.
     """
 
     def __init__(self) -> None:
@@ -115,7 +115,7 @@ class Cancel:
         return True
 
     def answered(self, confirmed: bool, now_s: float) -> None:
-        """Take note of an answer: the server cancels the goal, or refuses."""
+        """Process an answer: the server cancels the goal, or refuses."""
         self.confirmed |= confirmed
         if not confirmed:
             self.failures += 1

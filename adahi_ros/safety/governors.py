@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an entry of an action may be, given what went out before: one governor for each kind of command.
+"""Limits an entry of an action, given the previous commands: one governor per kind of command.
 
-A governor remembers the commanded state, and limits are relative to it: what is measured lags behind,
-and is noisy. The one question that takes thought is how fast a joint may approach a position limit.
-Nobody knows when the next command will be due, so a speed v is allowed where v^2 / 2a is left to the
-limit. From there v - a dt is a speed that is allowed again, whatever dt turns out to be: what is
-commanded moves with the speed at the interval's end, so it never needs more than a smooth stop does.
-Hence no limit ever has to give way to another.
+A governor stores the commanded state, and limits are relative to it: measurements lag behind, and are
+noisy. The difficult part is the speed near a position limit. The time of the next command is unknown, so a
+speed v is allowed where v^2 / 2a is left to the limit. From there v - a dt is allowed again, for any dt: a
+command moves with the speed at the interval's end, so it never needs more than a smooth stop does.
+Hence no limit ever overrides another.
 
-Every entry has its own governor, and that reckons with plain floats: for the few entries that a robot
-has, arrays would take several times as long.
+Every entry has its own governor, which uses plain floats: for a robot's few entries, arrays would take
+several times as long.
 """
 
 from __future__ import annotations
@@ -21,19 +20,19 @@ from adahi_ros.contract.contract import GOALS
 from adahi_ros.safety.intervention import Intervention
 from adahi_ros.safety.limits import Limits
 
-ROUNDING = 4.0  # units in the last place by which arithmetic may miss a limit that is met
+ROUNDING = 4.0  # units in the last place of rounding at a limit
 FAR = 1e18  # room where there is no limit; finite, so that 0 times it is 0
 TINY = 1e-300
 
-# What may change a wanted entry, in the order in which it does, and what it is told as. Entries are limited
-# one after the other; it takes the stages to tell what happened to all of them in one order.
+# The stages that may change a wanted entry, in order, and the intervention of each. Entries are limited one
+# after the other; the stages give the interventions of all entries in one order.
 STAGES = (
-    Intervention.POSITION,  # it is beyond
+    Intervention.POSITION,  # the position is beyond its limit
     Intervention.STEP,
     Intervention.VELOCITY,
     Intervention.POSITION,  # the velocity is too fast to brake in time
     Intervention.ACCELERATION,
-    Intervention.POSITION,  # the displacement is
+    Intervention.POSITION,  # the displacement is too large to brake in time
     Intervention.EFFORT,
 )
 BOUNDS, STEP, VELOCITY, APPROACH, ACCELERATION, ROOM, EFFORT = range(len(STAGES))
@@ -42,14 +41,14 @@ Bound = tuple[int, float, float]  # stage, low, high
 
 
 def interventions_of(stages: set[int]) -> tuple[Intervention, ...]:
-    """Return what the stages are told as, in their order, each once."""
+    """Return the interventions of the stages, in their order, each once."""
     return tuple(dict.fromkeys(STAGES[stage] for stage in sorted(stages)))
 
 
 class Governor(ABC):
     """Limits the commands of one entry. Intervals are in s, from 0 to a control period.
 
-    By default it has no past and commands no position: it is always at rest.
+    By default it has no state and commands no position: it is always at rest.
 
     Args:
         limits: of the robot.
@@ -59,30 +58,30 @@ class Governor(ABC):
 
     @abstractmethod
     def __init__(self, limits: Limits, place: int, period_s: float) -> None:
-        """Take the limits of the entry."""
+        """Store the limits of the entry."""
 
     def reset(self) -> None:  # noqa: B027
-        """Forget what went out."""
+        """Forget the previous commands."""
 
     def slow(self, share: float, reached: bool) -> None:  # noqa: B027
-        """Take note that the next command comes late.
+        """Note that the next command is late.
 
         Args:
-            share: of the commanded velocity that is left to a robot that reaches a position and stands; 0
-                after so long that nothing is known of a commanded velocity either.
+            share: share of the commanded velocity that remains for a robot that reaches a position and
+                stands; 0 once no commanded velocity is known any more.
             reached: a position is reached, and nothing may set the robot in motion again.
         """
 
     def strays(self, measured: float, interval_s: float) -> bool:
-        """Return whether what went out, or would next if it braked, is too far from a measured position."""
+        """Return whether the last command, or the next while braking, is too far from a measured position."""
         return False
 
     def begin(self, measured: float) -> None:  # noqa: B027
-        """Stand still at a measured position; where that is NaN, at the one that went out."""
+        """Stand still at a measured position; where that is NaN, at the last command."""
 
     @abstractmethod
     def admit(self, wanted: float, measured: float, interval_s: float, stages: set[int]) -> float:
-        """Return what may go out of a finite number, and add the stages that changed it.
+        """Return the command for a finite number, and add the stages that changed it.
 
         Args:
             wanted: finite.
@@ -92,16 +91,16 @@ class Governor(ABC):
         """
 
     def can_hold(self, measured: float) -> bool:
-        """Return whether it is known what brakes."""
+        """Return whether a braking command is known."""
         return True
 
     @abstractmethod
     def hold(self, measured: float, interval_s: float) -> float:
-        """Return what brakes; only where `can_hold`."""
+        """Return the braking command; only where `can_hold`."""
 
     @property
     def at_rest(self) -> bool:
-        """Whether what went out last stops the robot, once it has got there."""
+        """Whether the last command stops the robot, once it is reached."""
         return True
 
 
@@ -110,9 +109,8 @@ def brakable(room: float, change: float) -> float:
 
     The d that solves d + (d / dt)^2 / 2a = room; all of the room where a is unlimited.
 
-    Args:
-        room: to the limit; none where it is below 0.
-        change: by which braking changes the displacement from one interval to the next, a dt^2.
+    room: to the limit; 0 where it is below 0.
+    change: change of the displacement from one interval to the next while braking, a dt^2.
     """
     room = clip(room, 0.0, FAR)
     steepness = 2.0 * room / (change if change > TINY else TINY)
@@ -120,24 +118,24 @@ def brakable(room: float, change: float) -> float:
 
 
 def over(limit: float, interval: float) -> float:
-    """Return a limit times an interval, or its square; what is unlimited stays so in no time."""
+    """Return a limit times an interval, or its square; unlimited stays unlimited at interval 0."""
     return math.inf if limit == math.inf else limit * interval
 
 
 def clip(value: float, low: float, high: float) -> float:
-    """Clip; what is within keeps every bit, the sign of a zero too, and where low > high, high it is."""
+    """Clip; values within keep every bit, including the sign of a zero; if low > high, return high."""
     if value < low:
         value = low
     return high if value > high else value
 
 
 def rounding_of(one: float, other: float) -> float:
-    """Return by how much sums of two terms may be off."""
+    """Return the possible rounding error of sums of two terms."""
     return ROUNDING * math.ulp(max(abs(one), abs(other)))
 
 
 def through(value: float, bounds: tuple[Bound, ...], rounding: float, stages: set[int]) -> float:
-    """Clip by one bound after the other; add the stages of those that changed more than rounding."""
+    """Clip by one bound after the other; add the stages with changes larger than rounding."""
     for stage, low, high in bounds:
         if not low <= value <= high:
             clipped = clip(value, low, high)
@@ -148,10 +146,10 @@ def through(value: float, bounds: tuple[Bound, ...], rounding: float, stages: se
 
 
 class PositionGovernor(Governor):
-    """A commanded position: within limits, and so are velocity and acceleration from one to the next.
+    """A commanded position: it, its velocity and its acceleration are within limits.
 
-    Starts from the measured position at rest; where there is none, from the first that is wanted. A start
-    outside of the position limits is left inwards only.
+    Starts at rest at the measured position, or without one at the first wanted position. A start
+    outside of the position limits is left only inwards.
     """
 
     def __init__(self, limits: Limits, place: int, period_s: float) -> None:
@@ -163,7 +161,7 @@ class PositionGovernor(Governor):
 
     def reset(self) -> None:
         self._position: float | None = None
-        self._velocity = 0.0  # stays 0 where one may stop at once
+        self._velocity = 0.0  # stays 0 without an acceleration limit
 
     def slow(self, share: float, reached: bool) -> None:
         self._velocity *= 0.0 if reached else share
@@ -212,7 +210,7 @@ class PositionGovernor(Governor):
         return self._moved(self._position, (), change, interval_s, set())
 
     def _within_step(self, before: float, measured: float) -> tuple[float, float]:
-        """Return the positions near enough to the measured one; never all further outside than before."""
+        """Return the positions near enough to the measured one; never all further outside than the last."""
         if math.isnan(measured):
             return -math.inf, math.inf
         return (
@@ -223,12 +221,13 @@ class PositionGovernor(Governor):
     def _moved(
         self, target: float, bounds: tuple[Bound, ...], change: float, interval_s: float, stages: set[int]
     ) -> float:
-        """Go towards a target as far as its bounds allow, and above all those that hold when braking, too.
+        """Approach a target as far as its bounds allow, with priority for the bounds that apply while
+        braking.
 
         Args:
             target: position.
             bounds: of the displacement.
-            change: how far it may be from what would be coasted, a dt^2.
+            change: largest distance from coasting, a dt^2.
             interval_s: since the last command.
             stages: to add to.
         """
@@ -239,7 +238,7 @@ class PositionGovernor(Governor):
             (ACCELERATION, coasted - change, coasted + change),
             (ROOM, -brakable(before - low, change), brakable(high - before, change)),
         )
-        # The velocity was made of a position that may have been further from 0 than both are now.
+        # The velocity was computed from a position that may have been further from 0 than both are now.
         rounding = max(rounding_of(before, target), rounding_of(abs(before) + abs(coasted), 0.0))
         moved = through(target - before, bounds + braking, rounding, stages)
         if interval_s > 0.0 and self._acceleration != math.inf:
@@ -259,4 +258,4 @@ GOVERNORS: dict[str, str] = {
     "effort": "adahi_ros.safety.magnitude_governor:EffortGovernor",
     GOALS: "adahi_ros.safety.goal_governor:GoalGovernor",
 }
-"""By what a command is: the governor of one entry, as "module:class"."""
+"""The governor of one entry by the command's quantity, as "module:class"."""

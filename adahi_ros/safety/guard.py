@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Between a policy's actions and the wire, at every moment: what may go out, and when the robot is held.
+"""The guard between a policy's actions and the controller: allowed commands, and holds of the robot.
 
-It knows no clock: the caller gives the time, on a clock that never jumps.
+It has no clock: the caller passes the time, of a clock that never jumps.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 _STOPS = (Intervention.STALE, Intervention.DISABLED, Intervention.DEACTIVATED)
 _ALARMS = (Intervention.FOLLOWING, Intervention.DRIVER)
 INTERRUPTING = frozenset((*_STOPS, *_ALARMS))  # after these, plans from before are outdated
-LASTING = INTERRUPTING | {Intervention.UNVERIFIED}  # counted once, however many commands they take
+LASTING = INTERRUPTING | {Intervention.UNVERIFIED}  # counted once, for any number of commands
 HELD = LASTING | {Intervention.NOT_FINITE, Intervention.WORKSPACE}
-HOLDS_AT_REST = 3  # so many, because one may be lost
+HOLDS_AT_REST = 3  # several, because one may be lost
 SETTLED_S = 0.5  # the measurement of a robot that moved lags this long behind
 
 
 @dataclass(frozen=True)
 class GuardConfig:
-    """When a robot is held.
+    """Conditions for holding a robot.
 
     Attributes:
         period_s: of the control.
-        hold_after_s: without an observation that the policy can act on.
+        hold_after_s: largest time without a usable observation.
     """
 
     period_s: float
@@ -44,23 +44,23 @@ class GuardConfig:
 
 
 class Guard:
-    """Lets actions through the envelope, and holds the robot where something is wrong.
+    """Passes actions through the envelope, and holds the robot on faults.
 
     A robot is held without an observation for too long, without the operator's permission, while its driver
     does not run, when it does not follow its commands, and where its action is withheld. A hold brakes until
-    the robot is at rest, or until an action is let through again.
+    the robot is at rest, or until an action is allowed again.
 
-    Motion begins at rest after every gap: a robot reaches each command within a period, and then stands. It
-    begins where the robot is measured once it has rested for `SETTLED_S`. Before that it begins from the last
-    command, because the measurement lags. An entry that is further than `max_step` from there was displaced:
-    it begins where it is measured.
+    After every gap, motion starts from rest: a robot reaches each command within a period, and then stands.
+    It starts at its measured position once it has rested for `SETTLED_S`. Earlier it starts at the last
+    command, because the measurement lags. An entry further than `max_step` from there was displaced: it
+    starts at its measured position.
 
     Attributes:
         counts: interventions since it was started.
         interventions: of the last command.
         permission: of the operator.
-        velocities: (A,) of the last command where it is reached, for a controller that interpolates; None
-            where the controller's curve would be faster than the limits, or where they are unknown.
+        velocities: (A,) at the last command, for a controller that interpolates; None
+            where the controller's curve would exceed the limits, or where they are unknown.
 
     Args:
         envelope: of the robot.
@@ -89,13 +89,13 @@ class Guard:
         self._refused_by: str | None = None  # the key of the judge that refused last
         self._at: np.ndarray | None = None  # the last command
         self._active = False
-        self._moving = False  # what was commanded may move the robot, or may have been lost
+        self._moving = False  # the commands may move the robot, or may have been lost
         self._why: Intervention | None = None  # it is held
         self._rested = 0
         self._held = True  # the next action ends a hold
         self._interrupted = False  # plans from before the hold are outdated
         self._outside = False  # a position is far outside of its limits
-        self._alarm: tuple[Intervention, str] | None = None  # until a fresh press
+        self._alarm: tuple[Intervention, str] | None = None  # lasts until a fresh press
         self._driver = ""
         self._sink_fault = ""
         self._speeds: np.ndarray | None = None  # mean velocities towards the last command
@@ -108,12 +108,12 @@ class Guard:
 
     @property
     def active(self) -> bool:
-        """Whether it lets actions through, where nothing holds the robot."""
+        """Whether it passes actions when there is no hold."""
         return self._active
 
     @property
     def moving(self) -> bool:
-        """Whether `look` has yet to bring the robot to rest, should it have to."""
+        """Whether `look` may still have to bring the robot to rest."""
         return self._moving
 
     @property
@@ -123,7 +123,7 @@ class Guard:
 
     @property
     def holding(self) -> bool:
-        """Whether the last command, or that there was none, was to hold the robot."""
+        """Whether the last command, or its absence, was to hold the robot."""
         return self._outside or not HELD.isdisjoint(self.interventions)
 
     def enabled(self, now_s: float) -> bool:
@@ -131,11 +131,11 @@ class Guard:
         return self._active and self.permission.enabled(now_s)
 
     def at_rest(self, now_s: float) -> bool:
-        """Whether the robot has reached its last command, and that moves it no more."""
+        """Whether the robot has reached its last command and has stopped."""
         return not self._moving and now_s - self._put_s >= self._config.period_s
 
     def reason(self, now_s: float) -> str:
-        """Return why the robot is held, for people; empty while it is not."""
+        """Return why the robot is held; empty while it is not."""
         if self._sink_fault:
             return f"gripper: {self._sink_fault}"
         why = self._fault(now_s)
@@ -148,7 +148,7 @@ class Guard:
         return f"{why.name.lower()}: {detail}" if detail else why.name.lower()
 
     def start(self, now_s: float) -> None:
-        """Let actions through from now on."""
+        """Pass actions from now on."""
         self._active = True
         self.permission.restart()
         self._observed_s = now_s
@@ -160,12 +160,12 @@ class Guard:
             self._why = None
 
     def stop(self) -> None:
-        """Let nothing through any more."""
+        """Pass no more actions."""
         self._active = False
         self._count((Intervention.DEACTIVATED,))
 
     def driver(self, fault: str) -> None:
-        """Take the driver's state: why it does not run, empty where it runs.
+        """Set the driver's state: why it does not run, empty where it runs.
 
         A robot that was held for it needs a fresh press afterwards.
         """
@@ -174,7 +174,7 @@ class Guard:
         self._driver = fault
 
     def sink(self, fault: str) -> None:
-        """Take what keeps a sink from stopping the robot; empty where nothing does."""
+        """Set the fault that keeps a sink from stopping the robot; empty without one."""
         self.counts[Intervention.GRIPPER] += bool(fault and not self._sink_fault)
         self._sink_fault = fault
 
@@ -184,12 +184,12 @@ class Guard:
         return self.interventions + ((Intervention.GRIPPER,) if self._sink_fault else ())
 
     def observed(self, now_s: float) -> None:
-        """There was a new observation that the policy can act on."""
+        """Note a new, usable observation."""
         self._held |= now_s - self._observed_s > self._config.hold_after_s
         self._observed_s = now_s
 
     def resumes(self, now_s: float) -> bool:
-        """Whether a hold or a gap ends, so that plans from before it are outdated; asked once for each."""
+        """Whether a hold or a gap ends, so that earlier plans are outdated; true once for each."""
         fault = self._fault(now_s)
         if fault not in (None, Intervention.STALE):
             return False
@@ -197,11 +197,11 @@ class Guard:
         return interrupted
 
     def act(self, wanted: np.ndarray, measured: np.ndarray | None, now_s: float) -> np.ndarray | None:
-        """Return what is commanded instead of a wanted action (A,); None where nothing is.
+        """Return the command for a wanted action (A,); None for no command.
 
         Args:
             wanted: any numbers.
-            measured: positions (A,) of what is commanded, NaN where unknown; None where none is known.
+            measured: positions (A,) of the commanded entries, NaN where unknown; None if all are unknown.
             now_s: the time.
         """
         self._commanded = self._owed = None
@@ -211,8 +211,8 @@ class Guard:
             lagging = self._following.error(measured, now_s)
             if lagging is not None:
                 self._lags(lagging)
-        low, high = self._envelope.limits.far  # no number is not outside
-        why = self._fault(now_s)  # stale where the observation is long past
+        low, high = self._envelope.limits.far  # NaN is not outside
+        why = self._fault(now_s)  # stale if the observation is too old
         if why is not None:
             self._owed = (wanted, measured)
             self._count((why,))
@@ -243,25 +243,25 @@ class Guard:
         return self._commanded
 
     def withhold(self, now_s: float) -> np.ndarray | None:
-        """Return what holds the robot, because its action may not go out; None at rest."""
+        """Return the command that holds the robot, because its action is not allowed; None at rest."""
         self._commanded = self._owed = None
         self._count((self._fault(now_s) or Intervention.UNVERIFIED,))
         return self.look(now_s)
 
     def repeat(self, now_s: float) -> np.ndarray | None:
-        """Return the last action's command again, for an observation that was repeated.
+        """Return the last action's command again, for a repeated observation.
 
-        None where the robot was held since: a repeated observation does not say that the robot may move. One
-        that never got its action, because the robot was not enabled or the reply came too late, gets it.
+        None where the robot was held since: a repeated observation does not allow motion. An observation
+        without an action, because the robot was not enabled or the reply came too late, gets one.
         """
         if self._owed is not None and self.enabled(now_s):
             self.observed(now_s)
             return self.act(*self._owed, now_s)
-        self.velocities = None  # the robot is there, or nearly
+        self.velocities = None  # the robot has reached it, or nearly
         return self._commanded if self._fault(now_s) is None else None
 
     def look(self, now_s: float) -> np.ndarray | None:
-        """Return the command that holds the robot where that is due; call it every control period."""
+        """Return the command that holds the robot where necessary; call it every control period."""
         fault = self._fault(now_s)
         if fault in INTERRUPTING:
             self._interrupted = True
@@ -278,13 +278,13 @@ class Guard:
         return self._brake(why, now_s)
 
     def halt(self, now_s: float) -> np.ndarray | None:
-        """Return the command that stops at once, whatever the acceleration: the node is about to end."""
+        """Return the command that stops at once, at any acceleration: the node is about to end."""
         self._envelope.begin(None)
         self._moving = False
         return self._put(self._envelope.hold(None, self._elapsed_s(now_s), Intervention.DEACTIVATED))
 
     def _stand(self, why: Intervention, now_s: float) -> np.ndarray | None:
-        """Return what brakes a robot that moves; None where it stands, wherever that is."""
+        """Return the braking command of a moving robot; None where it stands, at any position."""
         if self._moving and now_s - self._put_s < RESTS * self._config.period_s:
             return self._brake(why, now_s)
         self._held = True
@@ -304,7 +304,7 @@ class Guard:
         return held
 
     def _begin(self, measured: np.ndarray | None, gap: bool, now_s: float) -> bool:
-        """Begin where the robot is after a hold or a gap; return whether it was displaced meanwhile."""
+        """Start at the robot's position after a hold or a gap; return whether it was displaced meanwhile."""
         displaced = self._envelope.begin_displaced(measured, now_s - self._put_s)
         settled = (gap or not self._moving) and now_s - self._moved_s >= SETTLED_S
         if settled:
@@ -315,7 +315,7 @@ class Guard:
         return displaced
 
     def _start_from(self, measured: np.ndarray | None, every: bool) -> None:
-        """Take the measured position for the last command, of every entry or of the displaced ones."""
+        """Use the measured position as the last command, of every entry or of the displaced ones."""
         if measured is None or self._at is None:
             return
         moved = every | (np.abs(measured - self._at) > self._envelope.limits.max_step)
@@ -323,7 +323,7 @@ class Guard:
         self._speeds = None
 
     def _refused(self, start: np.ndarray | None, action: np.ndarray | None, elapsed_s: float) -> bool:
-        """Whether a judge refuses an action, or the way on which the arm brakes from it."""
+        """Whether a judge refuses an action, or the arm's braking path from it."""
         if not self._judges or action is None:
             return False
         before = action.copy() if start is None else np.where(np.isfinite(start), start, action)
@@ -335,13 +335,13 @@ class Guard:
         return self._refused_by is not None
 
     def _velocities_of(self, action: np.ndarray | None, elapsed_s: float) -> np.ndarray | None:
-        """Return the velocities at a command, where a cubic to it stays within the velocity limits."""
+        """Return the velocities at a command, if a cubic to it stays within the velocity limits."""
         interval_s, before = min(elapsed_s, self._config.period_s), self._speeds
         if action is None or self._at is None or interval_s <= 0.0:
             return None
         mean = (action - self._at) / interval_s
         rest = np.zeros_like(mean)
-        # At the end of a line the controller may have its speed still, or stand.
+        # At the end of a segment the controller may still have its speed, or stand.
         starts = (rest,) if before is None or elapsed_s >= RESTS * self._config.period_s else (before, rest)
         limit = self._envelope.limits.velocity
         return mean if all((fastest(start, mean) <= limit).all() for start in starts) else None

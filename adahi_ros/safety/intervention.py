@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Why a command is not the action that was wanted."""
+"""Reasons why a command differs from its action."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 
 class Intervention(IntEnum):
-    """The reasons. The numbers are those of `SafetyState.msg`; to count them is `Counter.update`."""
+    """The reasons. The numbers are those of `SafetyState.msg`; `Counter.update` counts them."""
 
     POSITION = 0
     VELOCITY = 1
@@ -31,12 +31,12 @@ class Intervention(IntEnum):
 
 @dataclass(frozen=True)
 class Admitted:
-    """What may go out.
+    """An admitted command.
 
     Attributes:
-        action: (A,) float64, finite and within every limit. None where nothing may: to hold a position
-            takes one, and none has been measured or commanded yet.
-        interventions: why it is not the action that was wanted, each once; empty where it is.
+        action: (A,) float64, finite and within every limit. None where no command is possible: holding a
+            position needs a measured or commanded one.
+        interventions: why it differs from the wanted action, each once; empty if it does not.
     """
 
     action: np.ndarray | None

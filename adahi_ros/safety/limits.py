@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far, how fast and how hard each commanded entry may go."""
+"""Limits of position, speed and force of each commanded entry."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ FOLLOWING_STEPS = 0.8  # default following error, in units of max_step; from 1 o
 
 @dataclass(frozen=True, eq=False)
 class Limits:
-    """Limits of the A entries of an action, infinite where there is none.
+    """Limits of the A entries of an action, infinite without a limit.
 
-    Units are the entry's own: rad or m, and per second where it says so. Symmetric but for the position.
+    Units are the entry's own: rad or m, with the given time derivative. All but the position are symmetric.
 
     Attributes:
         names: the A commanded entries.
@@ -30,9 +30,9 @@ class Limits:
         acceleration: (A,) float64, largest change of velocity, per s^2.
         max_step: (A,) float64, largest distance of a commanded position from the measured one.
         effort: (A,) float64, largest force or torque, N or N m.
-        following: (A,) float64, largest following error: distance between commanded and measured position
-            that may last. A larger one means that the arm does not follow.
-        continuous: (A,) bool, joints that turn without end, as a URDF names them; none where it is left out.
+        following: (A,) float64, largest following error: lasting distance between commanded and measured
+            position. A larger one means that the arm does not follow.
+        continuous: (A,) bool, joints that turn without end, as in a URDF; by default none.
 
     Raises:
         ValueError: names entry, field, value and what was allowed.
@@ -65,23 +65,23 @@ class Limits:
 
     @cached_property
     def far(self) -> tuple[np.ndarray, np.ndarray]:
-        """Positions, the lowest and the highest (A,), beyond which a robot is far outside of its limits.
+        """Lowest and highest positions (A,), beyond which a robot is far outside of its limits.
 
-        That is by more than `MARGIN` of their range, or beyond any that a robot has, whatever its limits.
+        That is by more than `MARGIN` of their range, or beyond any robot's positions.
         """
         low, high = self.position_low, self.position_high
         with np.errstate(invalid="ignore", over="ignore"):
             margin = MARGIN * (high - low)
-            known = np.isfinite(margin) & (margin > 0.0)  # else nobody knows what is far
+            known = np.isfinite(margin) & (margin > 0.0)  # otherwise unknown
             least = np.where(known, np.maximum(low - margin, -LARGEST), -LARGEST)
             most = np.where(known, np.minimum(high + margin, LARGEST), LARGEST)
         return least, most
 
     def needing_position(self, commanded: Sequence[str]) -> dict[str, str]:
-        """Return the entries with a limit that holds only where their position is measured, and which it is.
+        """Return the entries with a limit that applies only where their position is measured, and this limit.
 
         Args:
-            commanded: (A,), what each entry is.
+            commanded: (A,), the quantity of each entry.
         """
         return {
             name: _limit_of(column.name)
@@ -93,7 +93,7 @@ class Limits:
 
     @classmethod
     def of(cls, names: Sequence[str], limits: Mapping[str, Mapping[str, float]]) -> Limits:
-        """Make limits from those of each name by field; what is not given is unlimited.
+        """Make limits from values by name and field; missing ones are unlimited.
 
         The exception is `following`: its default is `FOLLOWING_STEPS` times `max_step`.
         """
@@ -113,5 +113,5 @@ class Limits:
 
 
 def _limit_of(column: str) -> str:
-    """Return the key of `ENTRY_LIMITS` that a column of `Limits` is of."""
+    """Return the key of `ENTRY_LIMITS` for a column of `Limits`."""
     return column.removesuffix("_low").removesuffix("_high")

@@ -33,7 +33,7 @@ _File = make_dataclass("_File", [("limits", _Entries), *_WHOLE], bases=(Schema,)
 @dataclass(frozen=True)
 class _MoveItFile(Schema):
     joint_limits: Annotated[dict[str, Any], Field(min_length=1)]
-    default_velocity_scaling_factor: Any = None  # a planner's habits
+    default_velocity_scaling_factor: Any = None  # a planner's settings
     default_acceleration_scaling_factor: Any = None
 
 
@@ -42,8 +42,8 @@ def load_limits(
 ) -> Limits:
     """Read the limits of some entries.
 
-    Three kinds of file. Our YAML, every key of an entry optional; `default` serves the names that have
-    no entry of their own:
+    There are three kinds of file. Our YAML, where every key of an entry is optional; `default` applies to
+    names without an entry:
 
         limits:
           JOINT: {position: [LOW, HIGH], velocity: V, acceleration: A, max_step: S, effort: E, following: F}
@@ -51,18 +51,18 @@ def load_limits(
 
     The same file may have limits of the whole command (`safety/command_limits.py`).
 
-    MoveIt's joint_limits.yaml. Or a URDF, which knows no accelerations.
+    MoveIt's joint_limits.yaml. Or a URDF, which has no accelerations.
 
     Args:
         path: NAME.yaml, NAME.yml, NAME.urdf or NAME.xml.
         names: the A commanded entries.
-        commanded: (A,), what each entry is: it must say what limits that, `.inf` where nothing does, and be
-            limited by some of it (`needed_by`); empty for entries that need not be limited.
+        commanded: (A,), the quantity of each entry: its limits must be in the file, `.inf` for none, and one
+            of them must be finite (`needed_by`); empty for entries without required limits.
         measured: entries with a measured position, which need more (`needed_if_measured`).
 
     Raises:
         FileNotFoundError: no such file.
-        ValueError: names file, field, value and what was allowed; or the names that the file has not.
+        ValueError: names file, field, value and what was allowed; or the names missing in the file.
     """
     path = Path(path)
     try:
@@ -86,7 +86,7 @@ def _named(names: Sequence[str], limits: dict[str, dict[str, float]]) -> dict[st
 
 
 def _check_limited(limits: dict[str, dict[str, float]], field_of: Mapping[str, str]) -> None:
-    """Check that something limits each entry, and that no limit was merely forgotten."""
+    """Check that each entry is limited, and that no limit was forgotten."""
     for name, entry in limits.items():
         limited, commanded = False, field_of[name]
         needed = [quantity for quantity, limit in ENTRY_LIMITS.items() if commanded in limit.needed_by]
@@ -113,7 +113,7 @@ def _check_measured(limits: dict[str, dict[str, float]], field_of: Mapping[str, 
 
 
 def _read(path: Path) -> dict[str, dict[str, float]]:
-    """Return the limits of everything that a file has, by name and field."""
+    """Return all limits in a file, by name and field."""
     if path.suffix in URDF_SUFFIXES:
         return urdf_limits(read_bytes(path))
     if path.suffix not in YAML_SUFFIXES:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a command without a past may be."""
+"""Limits commands that do not depend on earlier ones."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from adahi_ros.safety.limits import Limits
 
 
 class AccelerationGovernor(Governor):
-    """A command that has a largest magnitude, and no past. It holds with 0."""
+    """A command with a largest magnitude, independent of earlier ones. It holds with 0."""
 
     _stage = ACCELERATION
 
@@ -26,7 +26,7 @@ class AccelerationGovernor(Governor):
 
 
 class EffortGovernor(AccelerationGovernor):
-    """Likewise, of an effort."""
+    """The same for an effort."""
 
     _stage = EFFORT
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Limits of joints as MoveIt's joint_limits.yaml has them."""
+"""Limits of joints in MoveIt's joint_limits.yaml."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _Joint = make_dataclass("_Joint", [(key, Any, None) for key in KNOWN], bases=(Sc
 
 
 def moveit_limits(where: str, entry: Any) -> dict[str, float]:
-    """Return the limits of one joint by quantity; those of jerk are not for us.
+    """Return the limits of one joint by quantity; jerk limits are not used.
 
-    A limit holds where its `has_..._limits` says so, or says nothing and a value is there. The lower
-    one of acceleration and deceleration holds for both. Positions that are said to have none are infinite.
+    A limit applies where its `has_..._limits` is true, or is missing and a value is given. The lower one of
+    acceleration and deceleration applies to both. Positions with `has_position_limits: false` are infinite.
 
     Raises:
         ValueError: names the field, the value and what was allowed.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Limits by the name that a parameter gives: whether they are there, and can hold."""
+"""Limits named by a parameter, with a check that they exist and can be enforced."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
 NO_LIMITS = "none"
 FOLDER = "config/limits"
 VARIANTS = ("_camera", "_instructed", "_seen", "_10", "_50")
-"""Endings of tasks of the same robot."""
+"""Suffixes of task names with the same robot."""
 
 
 def named_limits(name: str, required: bool, what: Commanded, measured: MeasuredPositions) -> Limits:
-    """Return the limits of this name: of a file, or of a shipped one.
+    """Return the limits of this name: from a file, or a shipped one.
 
     Args:
         name: of the limits, or their file; empty or `NO_LIMITS` for none.
         required: every commanded entry must be limited, unless the name is `NO_LIMITS`.
-        what: is commanded.
-        measured: where that stands.
+        what: the commanded entries.
+        measured: the entries' positions in an observation.
 
     Raises:
-        ValueError: there are none, or they say nothing that can be used; or there must be some, and they
-            leave an entry without. Names the parameter, its value and what is allowed.
+        ValueError: they do not exist or are not usable; or they are required, and leave an entry without.
+            Names the parameter, its value and what is allowed.
     """
     if not name and required:
         raise ValueError(f"safety.limits: '', must name a file of limits, or be {NO_LIMITS}")
@@ -55,14 +55,14 @@ def named_limits(name: str, required: bool, what: Commanded, measured: MeasuredP
 
 
 def named_command_limits(name: str, what: Commanded) -> dict[str, Judge]:
-    """Return what judges whole commands in the limits of this name, by its keys, such as workspace.
+    """Return the judges of whole commands in the limits of this name, by key, such as workspace.
 
     Args:
         name: of the limits, or their file; empty or `NO_LIMITS` for none.
-        what: is commanded.
+        what: the commanded entries.
 
     Raises:
-        ValueError: it cannot be used; names the parameter, its value and what is allowed.
+        ValueError: the limits cannot be used; names the parameter, its value and what is allowed.
     """
     if name in ("", NO_LIMITS):
         return {}
@@ -75,7 +75,7 @@ def named_command_limits(name: str, what: Commanded) -> dict[str, Judge]:
 
 
 def limits_warning(name: str, what: Commanded, measured: MeasuredPositions) -> str | None:
-    """Return what whoever runs the robot should know of the limits of this name; None for nothing."""
+    """Return a warning about the limits of this name, for the operator; None for nothing."""
     if name in ("", NO_LIMITS):
         cure = "" if name else "; name a file, or have safety.require_limits refuse to go without"
         return f"safety.limits: {name!r}, nothing limits where, and how fast, commands move{cure}"
@@ -95,13 +95,13 @@ def limits_path(name: str) -> Path:
     """Return the file of this path, or the shipped one of this name.
 
     Raises:
-        FileNotFoundError: there is none.
+        FileNotFoundError: neither exists.
     """
     return Path(name) if Path(name).suffix else asset(f"{FOLDER}/{name}.yaml")
 
 
 def limits_of_task(task: str) -> str:
-    """Return the name of the shipped limits of a task's robot, the same in all variants; or ''."""
+    """Return the name of the shipped limits of a task's robot, equal for all variants; or ''."""
     name = task
     for variant in VARIANTS:
         name = name.removesuffix(variant)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether the operator lets the robot move: the deadman on `enable`, stops, and fresh presses.
+"""The operator's permission to move: the deadman on `enable`, stops, and fresh presses.
 
-It knows no clock. Ages and stamps come from the source timestamp of each message, which the publisher's own
-clock gives: a node that was stopped for seconds must not take an old `true` for a new one.
+It has no clock. Ages and stamps are from the source timestamp of each message, by the publisher's own clock:
+a node that was stopped for seconds must not take an old `true` for a new one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ SERVICE = -1  # the source of a stop by `~/set_enabled`
 UNKNOWN = -2  # a publisher that cannot be distinguished from another
 STREAMS_KEPT = 16
 AMBIGUOUS = 20  # sequence numbers of two publishers that are closer than this cannot be distinguished
-STOPPED_AMBIGUOUS = 1000  # likewise, where it is about the end of a stop
+STOPPED_AMBIGUOUS = 1000  # likewise, for the end of a stop
 
 
 @dataclass(frozen=True)
@@ -22,9 +22,9 @@ class Press:
 
     Attributes:
         value: true while the deadman is pressed.
-        stamp_s: when it was published, by the publisher's clock; None where the middleware does not say.
+        stamp_s: when it was published, by the publisher's clock; None if unknown.
         age_s: since then, by this machine's clock; negative where the clocks disagree.
-        sequence: the publisher counts its messages from 1; None where the middleware does not say.
+        sequence: the publisher counts its messages from 1; None if unknown.
         publishers: on the topic now.
     """
 
@@ -50,22 +50,22 @@ class Permission:
 
     It belongs to the node, not to a configuration: a stop outlasts cleanup and configure.
 
-    - A `false` of a publisher is a stop until the same publisher says `true`.
+    - A `false` of a publisher is a stop until the same publisher sends `true`.
     - A stop by the service lasts until the service enables, or until a fresh press.
-    - A fresh press is the `true` of a publisher after its own `false` or its own silence of `timeout_s`, both
-      by its clock and by this machine's: one of them may be set, or this process may stand still. The first
-      message of a new publisher is one where there is no stop, no alarm and no other `true`.
+    - A fresh press is the `true` of a publisher after its own `false` or its own silence of `timeout_s`. Both
+      its clock and this machine's must show the silence: one may be set, or this process may be suspended.
+      The first message of a new publisher is one if there is no stop, no alarm and no other `true`.
     - The service enables without a deadman, until a `true` arrives: then the deadman is in charge again.
     - The node's start, and a hold that `require_press` names, need a fresh press.
-    - A `true` that is older than `timeout_s` enables nothing, on the topic or by the service. Nor does a call
-      that was sent before the newest stop.
+    - A `true` that is older than `timeout_s` enables nothing, on the topic or by the service. The same holds
+      for a call that was sent before the newest stop.
 
     Middlewares give no identity of a publisher to Python, so sequence numbers distinguish publishers. Where
     they cannot, only the service ends a stop.
 
     Args:
         required: the robot moves only while it is enabled.
-        timeout_s: so long a `true` lasts.
+        timeout_s: how long a `true` lasts.
     """
 
     def __init__(self, required: bool, timeout_s: float) -> None:
@@ -84,7 +84,7 @@ class Permission:
         self._required, self._timeout_s = required, timeout_s
 
     def restart(self) -> None:
-        """End what the service enabled: each activation needs the operator again. Stops remain."""
+        """End the permission by the service: each activation needs the operator again. Stops remain."""
         self._enabled_by_service = False
 
     @property
@@ -109,15 +109,15 @@ class Permission:
         self._enabled_by_service = False
 
     def set_enabled(self, enabled: bool, now_s: float = 0.0, age_s: float = 0.0) -> str:
-        """Enable the robot until it is disabled, or stop it; as the service asks.
+        """Enable the robot until it is disabled, or stop it, as the service requests.
 
         Args:
-            enabled: what it asks.
+            enabled: the requested value.
             now_s: the time.
             age_s: of the request by its source timestamp; 0 where that is unknown.
 
         Returns:
-            Why the request is ignored, for people; empty where it is not.
+            Why the request is ignored; empty where it is not.
         """
         if not enabled:
             self._stop(SERVICE, now_s, age_s)
@@ -132,10 +132,10 @@ class Permission:
         return ""
 
     def receive(self, press: Press, now_s: float) -> str:
-        """Take a message on `enable`.
+        """Process a message on `enable`.
 
         Returns:
-            Why a `true` is ignored, for people; empty where it is not.
+            Why a `true` is ignored; empty where it is not.
         """
         source, fresh = self._source_of(press, now_s)
         if not press.value:
@@ -146,7 +146,7 @@ class Permission:
         if fresh and source != UNKNOWN:
             self._stops -= {source, SERVICE}
             self._alarm = self._unpressed = False
-        self._enabled_by_service = False  # a deadman that is used is in charge: to let go stops the arm
+        self._enabled_by_service = False  # a used deadman takes control: releasing it stops the arm
         self._true_until_s = max(self._true_until_s, now_s - max(0.0, press.age_s) + self._timeout_s)
         return ""
 
@@ -156,7 +156,7 @@ class Permission:
         self._stopped_s = max(self._stopped_s, now_s - max(0.0, age_s))
 
     def _late(self, age_s: float) -> str:
-        """Return why a `true` of this age does not count, for people; empty where it does."""
+        """Return why a `true` of this age does not count; empty where it does."""
         if -self._timeout_s / 2 <= age_s <= self._timeout_s:
             return ""
         return (
@@ -166,11 +166,11 @@ class Permission:
         )
 
     def _source_of(self, press: Press, now_s: float) -> tuple[int, bool]:
-        """Return the publisher of a message, and whether it is a fresh press; remember the message."""
+        """Return the publisher of a message, and whether it is a fresh press; store the message."""
         source = self._stream_of(press)
         stream = self._streams.get(source)
         if stream is None:
-            # A program that starts is no hand on a button: it ends no stop, and joins no other deadman.
+            # The start of a program is not a press: it ends no stop, and does not join another deadman.
             free = not self._stops and not self._alarm and now_s >= self._true_until_s
             first = press.sequence == 1 and free
         else:
@@ -190,13 +190,13 @@ class Permission:
         return stream.sequence is None or press.sequence == stream.sequence + 1
 
     def _was_silent(self, stream: _Stream, press: Press, now_s: float) -> bool:
-        """Whether the publisher was silent by both clocks: its own may jump, this node may stand still."""
+        """Whether the publisher was silent by both clocks: its own may jump, this node may be suspended."""
         if stream.stamp_s is None or press.stamp_s is None or press.sequence is None:
             return False
         return min(press.stamp_s - stream.stamp_s, now_s - stream.received_s) >= self._timeout_s
 
     def _may_continue_another(self, source: int, press: Press, now_s: float) -> bool:
-        """Whether the message may be of another publisher that is pressed all the time."""
+        """Whether the message may be from another publisher that is pressed all the time."""
         return any(
             name != source
             and stream.value
@@ -207,20 +207,20 @@ class Permission:
 
     @staticmethod
     def _near(sequence: int | None, stream: _Stream) -> bool:
-        """Whether a publisher may have come to this sequence number, with messages lost perhaps."""
+        """Whether a publisher may have reached this sequence number, with possible losses."""
         if sequence is None or stream.sequence is None:
             return True
         return 0 < sequence - stream.sequence <= STOPPED_AMBIGUOUS
 
     def _others_near(self, sequence: int, source: int) -> bool:
-        """Whether another publisher may have come to this sequence number."""
+        """Whether another publisher may have reached this sequence number."""
         return any(name != source and self._near(sequence, each) for name, each in self._streams.items())
 
     def _stream_of(self, press: Press) -> int:
         if press.sequence is None:
             return UNKNOWN if press.publishers > 1 else 0
         furthest = AMBIGUOUS if press.publishers > 1 else float("inf")
-        gaps = [  # of two publishers that came as far, the one that was received last
+        gaps = [  # of two publishers with equal numbers, the one received last
             (gap, name)
             for gap, _, name in sorted(
                 (press.sequence - stream.sequence, -stream.received_s, name)
@@ -239,10 +239,10 @@ class Permission:
 
 
 class Heartbeat:
-    """Judges whether heartbeats stay away, after a first heartbeat.
+    """Judges whether heartbeats are missing, after a first heartbeat.
 
-    A heartbeat just before `begin` counts too: a client that is killed as it activates the node sends no
-    other.
+    A heartbeat just before `begin` counts too: a client that is killed as it activates the node sends
+    only that one.
 
     Args:
         timeout_s: a longer silence means that the client is gone; 0 for never.
@@ -255,17 +255,17 @@ class Heartbeat:
         self._looked_s = 0.0
 
     def begin(self, now_s: float) -> None:
-        """Judge from now on: the node acts."""
+        """Start judging: the node acts."""
         self._begun, self._looked_s = True, now_s
         if self._sent_s is not None and now_s - self._sent_s > self._timeout_s:
             self._sent_s = None
 
     def end(self) -> None:
-        """Judge no longer, and forget former heartbeats: the node does not act."""
+        """Stop judging, and forget former heartbeats: the node does not act."""
         self._begun, self._sent_s = False, None
 
     def received(self, age_s: float, now_s: float) -> None:
-        """Take in a heartbeat that is so old; one that is older than the timeout does not count.
+        """Process a heartbeat of this age; one that is older than the timeout does not count.
 
         A negative age, of clocks that do not agree, is an age of 0.
         """
@@ -275,12 +275,12 @@ class Heartbeat:
         self._sent_s = sent_s if self._sent_s is None else max(self._sent_s, sent_s)
 
     def silence_s(self, now_s: float, period_s: float) -> float | None:
-        """Return how long heartbeats have stayed away, where that is longer than the timeout; else None.
+        """Return how long heartbeats have been missing, if longer than the timeout; else None.
 
         Args:
             now_s: the time.
-            period_s: between two calls. A longer interval is no silence: this process did not receive
-                messages either.
+            period_s: between two calls. A longer interval does not count as silence: this process did not
+                receive messages either.
         """
         stalled_s, self._looked_s = now_s - self._looked_s - period_s, now_s
         if not self._begun or self._sent_s is None or self._timeout_s == 0.0:

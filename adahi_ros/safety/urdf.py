@@ -33,7 +33,7 @@ def urdf_limits(content: bytes) -> dict[str, dict[str, float]]:
     """Return the limits of every joint that turns or slides, by name and field.
 
     They are those of `<limit>`, narrowed by the soft limits of a `<safety_controller>`. A continuous joint
-    has infinite ones of position, and none has any of acceleration: URDF does not know them.
+    has infinite position limits. URDF has no acceleration limits.
 
     Raises:
         ValueError: no URDF, or a limit is missing or no number; names joint and attribute.

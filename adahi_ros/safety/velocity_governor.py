@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a commanded velocity may be."""
+"""Limits a commanded velocity."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from adahi_ros.safety.limits import Limits
 
 
 class VelocityGovernor(Governor):
-    """A commanded velocity: within its limit, and so is its change from one to the next.
+    """A commanded velocity: it and its change are within limits.
 
-    Where the position is measured, the velocity is such that a period later there is still room to brake
-    before the position limit. That gives way to the limit of acceleration where both cannot be.
+    Where the position is measured, there is still room one period later to brake before the
+    position limit. The acceleration limit takes precedence where both are impossible.
     """
 
     def __init__(self, limits: Limits, place: int, period_s: float) -> None:
@@ -39,7 +39,7 @@ class VelocityGovernor(Governor):
         self._velocity = 0.0
 
     def slow(self, share: float, reached: bool) -> None:
-        if share == 0.0:  # a controller may have stopped it meanwhile; before that it goes on
+        if share == 0.0:  # a controller may have stopped it meanwhile; earlier it continues
             self._velocity = 0.0
 
     def begin(self, measured: float) -> None:
@@ -68,7 +68,7 @@ class VelocityGovernor(Governor):
     def _changed(
         self, target: float, bounds: tuple[Bound, ...], interval_s: float, stages: set[int]
     ) -> float:
-        """Come as near to a target as its bounds allow, and above all that of acceleration."""
+        """Approach a target as far as its bounds allow, with priority for that of acceleration."""
         before = self._velocity
         change = over(self._acceleration, interval_s)
         braking = (ACCELERATION, before - change, before + change)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A box that the robot's tool may not leave. It knows no ROS and no clock."""
+"""A box that the robot's tool must not leave. It has no ROS and no clock."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Corner = Annotated[Listed[Position], Field(min_length=3, max_length=3)]
 
 @dataclass(frozen=True)
 class Workspace(CommandLimit):
-    """A box, in m and in the frame of the link `base`, that the link `tip` may not leave.
+    """A box, in m and in the frame of the link `base`, that the link `tip` must not leave.
 
     `urdf` is a file's path relative to the file of limits, or the name of a shipped URDF.
     """
@@ -50,7 +50,7 @@ class Workspace(CommandLimit):
 
 
 class Box:
-    """Judges commanded positions by where they would bring the tool.
+    """Judges commanded positions by the resulting tool position.
 
     Args:
         chain: of the robot, from the box's link to the tool.
@@ -67,7 +67,7 @@ class Box:
     def admits(self, before: np.ndarray, wanted: np.ndarray) -> bool:
         """Return whether the tool may go from one commanded position to the next.
 
-        It may where it ends inside the box, or nearer to the box: a robot outside may return.
+        It may if it ends inside the box, or nearer to the box: a robot outside may return.
 
         Args:
             before: (A,) rad or m; NaN where unknown.

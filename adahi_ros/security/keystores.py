@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A keystore of SROS 2 for a server and its robots, and what of it each machine gets.
+"""An SROS 2 keystore for a server and its robots, and the folder for each machine.
 
-Keys, certificates and signatures are made by `ros2 security`. The keystore has the authority's key, which
-signs all others, and stays where it was made; `machines/NAME` in it is what one machine needs.
+`ros2 security` makes keys, certificates and signatures. The keystore has the authority's key, which signs all
+others, and stays where it was made; `machines/NAME` in it has the files for one machine.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from adahi_ros.security.policies import OF_ROBOTS, ROLES, Policy, read_policy
 from adahi_ros.security.revocation import revoke
 
 MACHINES = "machines"
-REVOKED = "crl.pem"  # by this name rmw_dds_common looks for it beside a key
+REVOKED = "crl.pem"  # the name that rmw_dds_common expects beside a key
 FAMILY = "adahi"  # of all enclaves
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 COPIED = (
@@ -39,7 +39,7 @@ def ros2_security(*arguments: str | Path) -> None:
     """Run a verb of `ros2 security`.
 
     Raises:
-        RuntimeError: it is not installed, or has failed; the message says what it printed last.
+        RuntimeError: it is not installed, or has failed; the message has its last output.
     """
     command = ["ros2", "security", *map(str, arguments)]
     if shutil.which("ros2") is None:
@@ -56,9 +56,9 @@ class Keystore:
     """See the module.
 
     Args:
-        path: of the keystore; made where it is not there.
+        path: of the keystore; created if missing.
         policies: folder of policy files.
-        security: what makes keys.
+        security: makes keys.
     """
 
     def __init__(self, path: Path, policies: Path, security: Security = ros2_security) -> None:
@@ -68,20 +68,20 @@ class Keystore:
 
     @property
     def robots(self) -> list[str]:
-        """The robots that have keys."""
+        """The robots with keys."""
         folders = (self._path / "enclaves" / FAMILY).glob("*/key.pem")
         return sorted({key.parent.name for key in folders} - set(ROLES))
 
     def make(self, robots: Sequence[str]) -> dict[str, list[str]]:
-        """Make what is missing for the server and these robots, and sign the permissions of all anew.
+        """Create missing keys for the server and these robots, and sign all permissions again.
 
-        Keys that are there stay as they are.
+        Existing keys are not changed.
 
         Returns:
-            The enclaves of each machine, whose folder is `machines/NAME`.
+            The enclaves of each machine; its folder is `machines/NAME`.
 
         Raises:
-            ValueError: no name of a robot; names it.
+            ValueError: a robot's name is invalid; names it.
             RuntimeError: see `ros2_security`.
         """
         for name in robots:
@@ -96,14 +96,14 @@ class Keystore:
         with _for_nobody_else():
             if not self._path.exists():
                 self._security("create_keystore", self._path)
-            self._path.chmod(0o700)  # one that was there may be as `ros2 security` makes them
+            self._path.chmod(0o700)  # an existing one may have the permissions of `ros2 security`
             for policies in machines.values():
                 for policy in policies:
                     self._sign(policy)
             return self._hand_out(machines)
 
     def revoke(self, robots: Sequence[str]) -> None:
-        """Put the keys of robots on the list of those that are accepted no more, and forget them.
+        """Revoke the keys of robots, and remove the robots.
 
         Raises:
             ValueError: a robot has no keys here; names it.
@@ -125,7 +125,7 @@ class Keystore:
                 shutil.rmtree(self._path / MACHINES / name, ignore_errors=True)
 
     def _sign(self, policy: Policy) -> None:
-        """Have an enclave with a key, and permissions that say what its policy says."""
+        """Create an enclave with a key, and permissions according to its policy."""
         if not self._enclave(policy.enclave).joinpath("key.pem").exists():
             self._security("create_enclave", self._path, policy.enclave)
         file = self._enclave(policy.enclave) / "policy.xml"
@@ -136,14 +136,14 @@ class Keystore:
         return self._path / "enclaves" / name.lstrip("/")
 
     def _hand_out(self, machines: dict[str, list[Policy]]) -> dict[str, list[str]]:
-        """Copy to each machine's folder what it needs: its own private keys, and no other's."""
+        """Copy to each machine's folder its own files: its own private keys, and no other's."""
         for name, policies in machines.items():
             folder = self._path / MACHINES / name
             shutil.rmtree(folder, ignore_errors=True)
             for policy in policies:
                 there = folder / "enclaves" / policy.enclave.lstrip("/")
                 there.mkdir(parents=True)
-                for file in COPIED:  # which may be links to what all have
+                for file in COPIED:  # which may be links to shared files
                     shutil.copyfile(self._enclave(policy.enclave) / file, there / file)
                 if (self._path / "public" / REVOKED).exists():
                     shutil.copyfile(self._path / "public" / REVOKED, there / REVOKED)
@@ -152,7 +152,7 @@ class Keystore:
 
 @contextmanager
 def _for_nobody_else() -> Iterator[None]:
-    """Have files that are made be readable for this user alone; ros2 security lets all read keys."""
+    """Make new files readable only for this user; ros2 security lets all users read keys."""
     before = os.umask(0o077)
     try:
         yield

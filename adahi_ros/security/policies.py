@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Policy files of SROS 2, one per role, as `ros2 security create_permission` takes them.
 
-What is shipped in `config/sros2` is for a verifier in the namespace /server and a robot in /robot. Of each
-robot's policy, every part `robot` of a name becomes that robot's.
+The files in `config/sros2` are for a verifier in the namespace /server and a robot in /robot. In each
+robot's policy, every part `robot` of a name is replaced by that robot's name.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ NAMED = ("topic", "service", "action")
 
 @dataclass(frozen=True)
 class Policy:
-    """What one enclave may do.
+    """The permissions of one enclave.
 
     Attributes:
         enclave: its name, such as /adahi/r1.
-        root: the XML, with nothing included from elsewhere.
+        root: the XML, with all includes resolved.
     """
 
     enclave: str
     root: ElementTree.Element
 
     def write(self, path: Path) -> None:
-        """Write it as a file."""
+        """Write it to a file."""
         tree = ElementTree.ElementTree(self.root)
         ElementTree.indent(tree)
         tree.write(path, encoding="UTF-8", xml_declaration=True)
@@ -47,7 +47,7 @@ def read_policy(folder: Path, role: str, robot: str = ROBOT) -> Policy:
 
     Raises:
         FileNotFoundError: there is no such file.
-        ValueError: it is no policy of one enclave; names the file.
+        ValueError: it is not the policy of a single enclave; names the file.
     """
     path = folder / f"{role}{SUFFIX}"
     try:

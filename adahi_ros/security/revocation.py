@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which keys are accepted no more: the list that every other machine has, as X.509 knows it (RFC 5280)."""
+"""Revocation of keys: the X.509 list (RFC 5280) that every other machine has."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from pathlib import Path
 
 from adahi_ros.core.files import replacing
 
-LASTS = timedelta(days=3650)  # as long as sros2's certificates: with a list that is over, nobody is accepted
+LASTS = timedelta(days=3650)  # as long as sros2's certificates: with an expired list, no key is accepted
 CLOCKS_DIFFER = timedelta(days=1)
 
 
 def revoke(authority: Path, key: Path, certificates: list[Path], revoked: Path) -> None:
-    """Put certificates on a list, which is made where it is not there.
+    """Add certificates to a list, which is created if missing.
 
     Args:
-        authority: the certificate of who signed them.
-        key: the private key of who signed them, of an elliptic curve, as sros2 makes it.
-        certificates: to be accepted no more.
+        authority: the certificate of the signer.
+        key: the private key of the signer, of an elliptic curve, as sros2 makes it.
+        certificates: to be revoked.
         revoked: the list.
 
     Raises:
@@ -49,5 +49,5 @@ def revoke(authority: Path, key: Path, certificates: list[Path], revoked: Path) 
     if not isinstance(signing, EllipticCurvePrivateKey):
         raise ValueError(f"{key}: {type(signing).__name__}, must be a key of an elliptic curve")
     signed = list_of_all.sign(signing, hashes.SHA256())
-    with replacing(revoked) as path:  # whole or as it was: half a list is one that lets nobody in
+    with replacing(revoked) as path:  # atomic: with a partial list, no key is accepted
         path.write_bytes(signed.public_bytes(serialization.Encoding.PEM))

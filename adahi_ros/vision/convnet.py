@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small convolutional network that says where in a frame things are.
+"""A small convolutional network that locates objects in a frame.
 
 Each channel of the last layer becomes a spatial softmax, and its mean place a keypoint (Levine et al.,
 "End-to-End Training of Deep Visuomotor Policies", 2016; Finn et al., "Deep Spatial Autoencoders", 2016).
-Two numbers per keypoint tell a place far finer than a pixel.
+Two numbers per keypoint locate it to a fraction of a pixel.
 
-A map that has learned to single out one pixel for good has no gradient any more: its keypoint is dead, a
-number that never changes. Early in training many die. Normalised over each frame before the softmax
+A map that has learned to single out one pixel permanently has no gradient any more: its keypoint is dead, a
+constant number. Many die early in training. Normalised over each frame before the softmax
 (instance normalisation; Ulyanov et al., arXiv 1607.08022), a map cannot grow so large.
 """
 
@@ -18,7 +18,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-SHARPNESS = 2.0  # of normalised maps, to begin with
+SHARPNESS = 2.0  # of normalised maps, at the start of training
 
 
 class KeypointNet(nn.Module):
@@ -29,7 +29,7 @@ class KeypointNet(nn.Module):
         channels: of the hidden layers.
         layers: convolutions after the first one, which halves the resolution.
         keypoints: K.
-        normalised: each map is, over each frame.
+        normalised: normalise each map over each frame.
 
     Raises:
         ValueError: a size is out of range; names field, value and range.
@@ -68,7 +68,7 @@ class KeypointNet(nn.Module):
         return maps
 
     def attention(self, maps: Tensor) -> Tensor:
-        """Return where each keypoint looks, (B, K, rows * columns), of maps."""
+        """Return the attention of each keypoint, (B, K, rows * columns), from maps."""
         sharpness: Tensor = self.sharpness
         if self.normalised:
             maps, sharpness = F.instance_norm(maps), SHARPNESS * sharpness.exp()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The frozen encoder: from frames to features, on ONNX Runtime alone.
 
-A checkpoint is three files: `NAME.safetensors` with the weights, `NAME.json` with what they are and how
-they were made, and `NAME.onnx`, the network that runs, whose hash the JSON has.
+A checkpoint is three files: `NAME.safetensors` with the weights, `NAME.json` with their description and
+training, and `NAME.onnx`, the network that runs; the JSON has its hash.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class EncoderFiles:
     Attributes:
         weights: path of its safetensors file.
         config: architecture, image size and the sizes of its layers.
-        features: F, how many numbers a frame becomes.
+        features: F, number of features per frame.
         training: how it was made.
     """
 
@@ -106,7 +106,7 @@ def load_files(path: Path) -> EncoderFiles:
 class Encoder:
     """Turns frames into features, one frame at a time: the same bits in every batch.
 
-    What it gives has the precision of float16, so that nothing is lost when it is sent in two bytes each.
+    Its features have the precision of float16, so that they are sent in two bytes each without loss.
 
     Attributes:
         features: F.
@@ -125,7 +125,7 @@ class Encoder:
         """Open a checkpoint, by the path of any of its files or their common name.
 
         Raises:
-            CheckpointError: something is missing or damaged, or the files are not of one encoder.
+            CheckpointError: a file is missing or damaged, or the files are not of one encoder.
         """
         files = load_files(path)
         network = files.weights.with_suffix(".onnx")

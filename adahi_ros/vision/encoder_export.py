@@ -20,7 +20,7 @@ from adahi_ros.vision.resnet import ResNet18
 Network = KeypointNet | ResNet18
 
 AnyNetwork = Network | RgbEncoder
-"""What can be written: those that are trained here, and LeRobot's."""
+"""Architectures that can be written: those trained here, and LeRobot's."""
 
 ARCHITECTURES: dict[str, type[Network]] = {"keypoints": KeypointNet, "resnet18": ResNet18}
 
@@ -52,16 +52,16 @@ def save_encoder(
     Args:
         path: the files' common name, without suffix.
         network: in eval mode.
-        config: what `make_network` made it of.
+        config: the argument of `make_network`.
         training: how it was made.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=path.parent) as scratch:  # a stopped run leaves what was there
+    with tempfile.TemporaryDirectory(dir=path.parent) as scratch:  # a stopped run keeps the old files
         weights = Path(scratch) / f"{path.name}.safetensors"
         save_file({name: value.contiguous() for name, value in network.state_dict().items()}, weights)
         files = EncoderFiles(weights, config, network.features, training)
         files.save_description()
-        # A frame at a time is all that is ever asked of it.
+        # It only ever runs on one frame at a time.
         example = (torch.zeros(1, *config["image_size"], 3, dtype=torch.uint8),)
         names = {"input_names": ["images"], "output_names": ["features"]}
         write_onnx(network, example, weights.with_suffix(".onnx"), files.digest(), **names)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Image messages to arrays and back, and nothing but `ImageError` where they are garbage.
+"""Converts image messages to arrays and back; invalid input raises only `ImageError`.
 
-Messages are taken as they come, from rclpy, rosbags or a test: only their fields are looked at. What a
-message claims is checked against what it carries before anything is allocated.
+Messages may be of rclpy, rosbags or a test: only their fields are read. The size that a message claims is
+checked against its content before anything is allocated.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from PIL import Image
 
 from adahi_ros.vision.interface import MAX_SIDE, QUALITIES, QUALITY, ImageError
 
-MAX_PIXELS = 16_777_216  # 4096 x 4096: more than cameras of robots have
+MAX_PIXELS = 16_777_216  # 4096 x 4096: more than robot cameras have
 
-# Where red, green and blue are in a pixel; slices where they do, for these are fast.
+# Indices of red, green and blue in a pixel; slices where possible, since they are fast.
 CHANNELS: dict[str, slice | list[int]] = {
     "rgb8": slice(0, 3),
     "bgr8": slice(2, None, -1),
@@ -29,20 +29,20 @@ CHANNELS: dict[str, slice | list[int]] = {
 }
 BYTES_PER_PIXEL = {"rgb8": 3, "bgr8": 3, "rgba8": 4, "bgra8": 4, "mono8": 1}
 MOST_SCANS = 32  # of a JPEG; progressive ones have ten or so
-SCAN = b"\xff\xda"  # begins one: no pixel is written so
+SCAN = b"\xff\xda"  # starts a scan; never occurs in pixel data
 FORMATS = {"jpeg": "JPEG", "jpg": "JPEG", "png": "PNG"}
 MODES = ("1", "L", "LA", "P", "PA", "RGB", "RGBA", "CMYK")  # Pillow's, of up to 8 bits per channel
 
 
 def from_image(message: Any) -> np.ndarray:
-    """Return the picture in a message, (H, W, 3) uint8 RGB, in memory of its own.
+    """Return the image of a message, (H, W, 3) uint8 RGB, in its own memory.
 
     Args:
         message: like sensor_msgs/Image (height, width, encoding, is_bigendian, step, data) or
             sensor_msgs/CompressedImage (format, data).
 
     Raises:
-        ImageError: the message is not a picture that is known here; names field, value, allowed.
+        ImageError: the message is not a supported image; names field, value, allowed.
     """
     if hasattr(message, "encoding"):
         return _from_raw(message)
@@ -59,7 +59,7 @@ def _from_raw(message: Any) -> np.ndarray:
     _check_size(rows, columns)
     data, step = _bytes(message), _count(message, "step")
     width = columns * BYTES_PER_PIXEL[encoding]
-    # is_bigendian says nothing of single bytes: it may be either, but not anything.
+    # is_bigendian has no meaning for single bytes: 0 and 1 are both allowed.
     order = getattr(message, "is_bigendian", 0)
     if not isinstance(order, int | np.integer | np.bool_) or order not in (0, 1):
         raise ImageError(f"is_bigendian: {_short(order)}, must be 0 or 1")
@@ -76,7 +76,7 @@ def _from_compressed(message: Any) -> np.ndarray:
     described = message.format
     if not isinstance(described, str):
         raise ImageError(f"format: {_short(described)}, must be one of {', '.join(FORMATS)}")
-    # As image_transport has it: "jpeg", or "rgb8; jpeg compressed bgr8".
+    # As in image_transport: "jpeg", or "rgb8; jpeg compressed bgr8".
     words = re.findall(r"[a-z0-9]+", described[:200].lower())
     named = {FORMATS[word] for word in words if word in FORMATS}
     if len(named) != 1:
@@ -111,51 +111,51 @@ def _check_size(rows: int, columns: int) -> None:
 
 
 def _short(value: object) -> str:
-    """What a stranger wrote, at a length that fits into a log line."""
+    """Return an untrusted value, short enough for a log line."""
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _decoded(data: memoryview | bytes, format_: str) -> np.ndarray:
-    """Read a compressed picture, whose size is known before its pixels are."""
+    """Read a compressed image after a check of its size."""
     if format_ == "JPEG":
         _check_scans(bytes(data))
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of damaged metadata, and of sizes: they are checked here
+            warnings.simplefilter("ignore")  # about damaged metadata, and about sizes, which are checked here
             with Image.open(io.BytesIO(data), formats=(format_,)) as picture:
                 _check_size(picture.height, picture.width)
-                if picture.mode not in MODES:  # a depth image, say, of which RGB would keep nothing
+                if picture.mode not in MODES:  # such as a depth image, which RGB cannot represent
                     raise ImageError(f"data: mode {picture.mode}, must be one of {', '.join(MODES)}")
                 return np.array(picture.convert("RGB"))
     except ImageError:
         raise
     except Image.DecompressionBombError:
         raise ImageError(f"data: more than {MAX_PIXELS} pixels, must be at most so many") from None
-    except Exception as error:  # noqa: BLE001 (decoders raise this and that at garbage, and it is garbage)
+    except Exception as error:  # noqa: BLE001 (decoders raise many kinds of errors for invalid data)
         raise ImageError(f"data: {len(data)} bytes, must be a whole {format_} ({_short(error)})") from None
 
 
 def _check_scans(jpeg: bytes) -> None:
-    """Count what begins a scan: in ten bytes, each may go over all of the pixels."""
+    """Count markers of scans: a few bytes of one may cover all of the pixels."""
     scans = jpeg.count(SCAN)
     if scans > MOST_SCANS:
         raise ImageError(f"data: {scans} scans, must be at most {MOST_SCANS}")
 
 
 def from_jpeg(data: bytes | memoryview) -> np.ndarray:
-    """Return the picture in a JPEG, (H, W, 3) uint8.
+    """Return the image in a JPEG, (H, W, 3) uint8.
 
     Raises:
-        ImageError: it is none, or damaged, or too large.
+        ImageError: it is no JPEG, damaged, or too large.
     """
     return _decoded(data, "JPEG")
 
 
 def to_jpeg(image: np.ndarray, quality: int) -> bytes:
-    """Compress a picture, (H, W, 3) uint8.
+    """Compress an image, (H, W, 3) uint8.
 
-    Colours keep the full resolution: in a small frame, a thing may be but a few pixels of its colour.
+    Colours keep the full resolution: in a small frame, an object may have only a few pixels.
 
     Raises:
         ImageError: wrong shape or type, or the quality is out of range.
@@ -170,15 +170,15 @@ def to_jpeg(image: np.ndarray, quality: int) -> bytes:
 
 
 def as_sent(images: np.ndarray) -> np.ndarray:
-    """Return pictures (B, H, W, 3) uint8 as they are read from the JPEGs that a robot sends by default."""
+    """Return images (B, H, W, 3) uint8 after JPEG compression with a robot's default quality."""
     return np.stack([from_jpeg(to_jpeg(image, QUALITY)) for image in images])
 
 
 def jpeg_within(image: np.ndarray, budget_bytes: int) -> bytes:
-    """Compress a picture, (H, W, 3) uint8, at the highest quality that takes no more than so many bytes.
+    """Compress an image, (H, W, 3) uint8, at the highest quality within a number of bytes.
 
     Raises:
-        ImageError: wrong shape or type, or even the lowest quality takes more.
+        ImageError: wrong shape or type, or the lowest quality needs more bytes.
     """
     low, high = QUALITIES
     best = to_jpeg(image, low)
@@ -195,12 +195,12 @@ def jpeg_within(image: np.ndarray, budget_bytes: int) -> bytes:
 
 
 def jpeg_of(image: np.ndarray, quality: int, budget_bytes: int) -> bytes:
-    """Return an image (H, W, 3) uint8 as JPEG, of the lowest quality where none is within the budget.
+    """Return an image (H, W, 3) uint8 as JPEG, with the lowest quality where none is within the budget.
 
     Args:
         image: RGB.
-        quality: at most.
-        budget_bytes: where it would be larger, it gets a lower quality; 0 for no budget.
+        quality: largest.
+        budget_bytes: a larger image gets a lower quality; 0 for no budget.
     """
     jpeg = to_jpeg(image, quality)
     if not budget_bytes or len(jpeg) <= budget_bytes:
@@ -212,9 +212,9 @@ def jpeg_of(image: np.ndarray, quality: int, budget_bytes: int) -> bytes:
 
 
 def resized(image: np.ndarray, rows: int, columns: int) -> np.ndarray:
-    """Return a picture (H, W, 3) uint8 at another size, each pixel the mean of the area that it covers.
+    """Return an image (H, W, 3) uint8 at another size, each pixel the mean of the area that it covers.
 
-    Pillow does this in integers, so that every machine makes the same picture of a picture.
+    Pillow does this with integers, so that every machine gets the same result.
 
     Raises:
         ImageError: wrong shape or type, or no such size.
@@ -227,13 +227,13 @@ def resized(image: np.ndarray, rows: int, columns: int) -> np.ndarray:
 
 
 def within(size: tuple[int, int], rows: int, columns: int, keeps_aspect: bool) -> tuple[int, int]:
-    """Return the rows and columns of a picture that is to be so large at most.
+    """Return the rows and columns of an image within a size.
 
     Args:
-        size: rows and columns that it has.
-        rows: that it may have.
-        columns: likewise.
-        keeps_aspect: both are scaled alike, to a pixel.
+        size: its rows and columns.
+        rows: largest number.
+        columns: largest number.
+        keeps_aspect: both are scaled equally, to a pixel.
     """
     scales = min(1.0, rows / size[0]), min(1.0, columns / size[1])
     if keeps_aspect:
@@ -242,7 +242,7 @@ def within(size: tuple[int, int], rows: int, columns: int, keeps_aspect: bool) -
 
 
 def padded(image: np.ndarray, rows: int, columns: int) -> np.ndarray:
-    """Return a picture (H, W, 3) uint8 at another size, its aspect kept, with black around it.
+    """Return an image (H, W, 3) uint8 at another size, with its aspect and black borders.
 
     Raises:
         ImageError: as `resized`.

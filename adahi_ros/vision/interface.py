@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What others know of images and encoders before any is there."""
+"""Common definitions for images and encoders, without their libraries."""
 
 from __future__ import annotations
 
 from typing import Protocol
 
-MAX_SIDE = 65_500  # what JPEG can say
-QUALITY = 80  # of what is sent, by default
-QUALITIES = (1, 95)  # Pillow's; above, files grow and nothing is gained
+MAX_SIDE = 65_500  # JPEG's limit
+QUALITY = 80  # default quality of sent images
+QUALITIES = (1, 95)  # Pillow's; higher values only enlarge files
 
 
 class ImageError(ValueError):
@@ -15,10 +15,10 @@ class ImageError(ValueError):
 
 
 class EncoderSizes(Protocol):
-    """What an encoder is, whether or not it runs here.
+    """An encoder's description, for one that runs here or elsewhere.
 
     Attributes:
-        features: F, how many numbers a frame becomes.
+        features: F, number of features per frame.
         image_size: rows and columns of a frame.
         fingerprint: 16 hexadecimal digits of its configuration and weights.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exports an encoder of keypoints in two parts: what sees patches, and what reads their maps."""
+"""Exports an encoder of keypoints in two parts: one for patches, and one for their maps."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _network(files: EncoderFiles) -> KeypointNet:
 
 
 def export_maps(files: EncoderFiles, path: Path) -> None:
-    """Write the convolutions of an encoder, for frames (1, H, W, 3) of any size that is even."""
+    """Write the convolutions of an encoder, for frames (1, H, W, 3) of any even size."""
     rows, columns = torch.export.Dim("half_rows", min=2), torch.export.Dim("half_columns", min=2)
     write_onnx(
         _Maps(_network(files)),
@@ -61,7 +61,7 @@ def export_maps(files: EncoderFiles, path: Path) -> None:
 
 
 def export_head(files: EncoderFiles, path: Path, cells: int) -> None:
-    """Write what makes features of whole maps, and says how much of each keypoint is in which patch.
+    """Write the part from maps to features, which also returns each keypoint's share in each patch.
 
     Args:
         files: of the encoder.

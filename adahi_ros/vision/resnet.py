@@ -22,14 +22,14 @@ HUB = "hf://"
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_SCALE = (0.229, 0.224, 0.225)
 LAYERS = ("conv1", "bn1", "relu", "maxpool", "layer1", "layer2", "layer3", "layer4")
-CLASSIFIER = ("fc.weight", "fc.bias")  # the features are what comes before
+CLASSIFIER = ("fc.weight", "fc.bias")  # the features are its inputs
 
 
 class ResNet18(nn.Module):
-    """Frames (B, H, W, 3) uint8 to what ResNet-18 shows its classifier, (B, 512).
+    """Frames (B, H, W, 3) uint8 to the inputs of ResNet-18's classifier, (B, 512).
 
     Args:
-        image_size: rows and columns; any will do.
+        image_size: rows and columns, of any size.
     """
 
     mean: Tensor
@@ -59,8 +59,8 @@ def load_weights(network: nn.Module, source: str) -> None:
 
     Raises:
         FileNotFoundError: no such file.
-        ValueError: the file is not of this network; the message says why.
-        RuntimeError: the hub cannot be asked from here.
+        ValueError: the file is not of this network; the message has the reason.
+        RuntimeError: the hub is not available.
     """
     path = _from_hub(source) if source.startswith(HUB) else Path(source)
     if not path.is_file():
@@ -87,7 +87,7 @@ def _from_hub(source: str) -> Path:
         ) from None
     try:
         return Path(hub.hf_hub_download(f"{owner}/{repository}", name))
-    except (OSError, ValueError) as error:  # what the hub's own errors are
+    except (OSError, ValueError) as error:  # base classes of the hub's errors
         fault = " ".join(str(error).split())
         raise RuntimeError(
             f"weights: {source}: the hub did not give it ({fault}); use a local file"

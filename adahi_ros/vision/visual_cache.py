@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An encoder that does not look again at what has not changed.
+"""An encoder that skips unchanged parts of images.
 
-After VLN-Cache (Zheng et al., arXiv 2603.07080): features of image patches are kept from frame to frame,
-moved with the view where it moves, and what matters to the task is held to a stricter bound before it is
-reused. There patches are tokens of a transformer, and matter by what the instruction is about; here they are
-regions of a convolutional network's maps, and matter by how much of its keypoints' attention they have. There
-is no budget for each layer: of these few layers the last one's maps alone are kept.
+After VLN-Cache (Zheng et al., arXiv 2603.07080): features of image patches are kept from frame to frame, and
+shifted with the view. Patches that matter to the task have a stricter limit for reuse. There, patches are
+tokens of a transformer, weighted by the instruction. Here they are regions of a convolutional network's maps,
+weighted by its keypoints' attention. There is no budget per layer: only the maps of the last of the few
+layers are kept.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ from adahi_ros.vision.encoder import LARGEST, Encoder, EncoderFiles, load_files
 
 PATCH = 16  # px
 CELL = 2  # px of a frame for one cell of a map: the first convolution halves the resolution
-TOLERANCE = 4.5  # levels of 255, root mean square over a patch; a camera's grain alone makes some 3.5
-LOOSE = 2.0  # times that, where nothing is looked at
+TOLERANCE = 4.5  # levels of 255, root mean square over a patch; camera noise alone is about 3.5
+LOOSE = 2.0  # times the tolerance, for patches without attention
 LOOKED_AT = 0.1  # share of a keypoint's attention
 
 
 class CachedEncoder:
     """Encodes as an `Encoder` does, frame after frame of the same cameras.
 
-    Features are exactly those that the encoder has for a composite of the newest frame's changed patches and
-    the kept ones, as bright as the kept ones are; where the view moves, what lies beyond its new edges is
-    still known. A frame without a changed patch runs no network at all.
-    Encoders of another architecture than keypoints are run on the whole frame where any patch has changed.
+    Features equal the encoder's for a composite of the newest frame's changed patches and the kept ones, at
+    the brightness of the kept ones. Where the view moves, the parts beyond its new edges are kept, too. A
+    frame without a changed patch runs no network. Encoders without keypoints run on the whole frame if any
+    patch has changed.
 
     Attributes:
         features, image_size, fingerprint: of the encoder.
-        frames: how many frames were encoded.
-        looks: how often the network was run for these.
-        seen: of all their pixels, the share that it was run on.
+        frames: number of encoded frames.
+        looks: number of runs of the network.
+        seen: share of all pixels that the network ran on.
 
     Args:
         path: of the encoder's checkpoint.
-        tolerance: what a patch that is looked at may change by and be reused; levels of 255, RMS.
-        loose: how many times that others may.
+        tolerance: largest change of a reused patch with attention; levels of 255, RMS.
+        loose: factor of this for other patches.
     """
 
     def __init__(self, path: Path, tolerance: float = TOLERANCE, loose: float = LOOSE) -> None:
@@ -56,7 +56,7 @@ class CachedEncoder:
         self.forget()
 
     def forget(self) -> None:
-        """Keep nothing of what was seen."""
+        """Clear the cache."""
         self._kept, self.frames, self.looks, self._pixels = [], 0, 0, 0
 
     @property
@@ -69,8 +69,8 @@ class CachedEncoder:
 
         Args:
             images: in the same order each time.
-            moved: (B, 2) px, how far down and right what is seen has moved since the last frame because the
-                camera did, as joints tell; taken in whole cells of two pixels. None where it did not.
+            moved: (B, 2) px, how far down and right the view has moved with the camera since the last frame,
+                from joint positions; rounded to cells of two pixels. None where it did not move.
 
         Raises:
             ValueError: wrong shape or type.
@@ -120,14 +120,14 @@ class CachedEncoder:
 
 
 class _Kept:
-    """What is kept of one camera.
+    """The cache of one camera.
 
     Attributes:
         newest: (H, W, 3) uint8, the last frame, as it was.
         frame: (H, W, 3) uint8, the composite.
-        maps: (K, R, C) of it.
-        features: (F,) of these.
-        looked: of each patch, whether a keypoint looks there.
+        maps: (K, R, C) of the composite.
+        features: (F,) of the maps.
+        looked: of each patch, whether it has a keypoint's attention.
     """
 
     def __init__(self, frame: np.ndarray, maps: np.ndarray, features: np.ndarray, looked: np.ndarray) -> None:
@@ -135,9 +135,9 @@ class _Kept:
         self.frame, self.maps, self.features, self.looked = frame, maps, features, looked
 
     def move(self, shift: np.ndarray, parts: _Parts) -> np.ndarray:
-        """Move all that is kept with the view; return the patches of which not all was seen before."""
+        """Shift the cache with the view; return the patches that were not completely visible before."""
         known = np.ones((*self.frame.shape[:2], 1), dtype=bool)
-        # At an edge that has moved inwards, cells have seen that there is nothing beyond.
+        # Cells at a former edge of the frame include its padding.
         for axis, by in enumerate(shift):
             rows = known.swapaxes(0, axis)
             if by:
@@ -152,11 +152,11 @@ class _Kept:
 
 
 class _Parts:
-    """An encoder's network in two parts, or the whole of it where it has none.
+    """An encoder's network in two parts, or as a whole if it has none.
 
     Attributes:
         patch: rows and columns of one, px.
-        margin: px around a pixel whose cells see it.
+        margin: px from a pixel to the furthest cells that depend on it.
     """
 
     def __init__(self, files: EncoderFiles, encoder: Encoder) -> None:
@@ -187,19 +187,20 @@ class _Parts:
     def maps(
         self, frame: np.ndarray, changed: np.ndarray | None, maps: np.ndarray | None
     ) -> tuple[np.ndarray, int]:
-        """Return the maps (K, R, C) of a frame, and on how many pixels the network was run.
+        """Return the maps (K, R, C) of a frame, and the number of pixels that the network ran on.
 
         Args:
             frame: (H, W, 3) uint8.
-            changed: patches that are not those of the maps; None where all are.
-            maps: of the frame as it was, are changed; None where there are none.
+            changed: patches that differ from the maps; None for all.
+            maps: of the previous frame, are changed; None without any.
         """
         rows, columns = frame.shape[:2]
         if self._cells is None:
             return self._encoder.encode(frame[None])[0][:, None, None], rows * columns
         if changed is None or maps is None:
             return self._cells.run(("maps",), {"images": frame[None]})[0][0], rows * columns
-        # Cells within the margin of a changed pixel see it, and what they see reaches as far again.
+        # Cells within the margin of a changed pixel depend on it, and their inputs extend by the margin
+        # again.
         fresh, crop = (_box(changed, PATCH, times * self.margin, (rows, columns)) for times in (1, 2))
         part = self._cells.run(("maps",), {"images": np.ascontiguousarray(frame[crop])[None]})[0][0]
         whole = tuple(slice(each.start // CELL, each.stop // CELL) for each in fresh)
@@ -211,7 +212,7 @@ class _Parts:
         return maps, (crop[0].stop - crop[0].start) * (crop[1].stop - crop[1].start)
 
     def read(self, maps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the features of maps, and of each patch whether a keypoint looks there."""
+        """Return the features of maps, and for each patch whether it has a keypoint's attention."""
         if self._cells is None:
             return maps[:, 0, 0], np.ones(self._grid, dtype=bool)
         features, looked = self._head.run(("features", "looked"), {"maps": np.ascontiguousarray(maps)[None]})
@@ -219,7 +220,7 @@ class _Parts:
 
 
 def _layers(files: EncoderFiles) -> int:
-    """Return how many convolutions there are behind the first."""
+    """Return the number of convolutions after the first."""
     layers: int = files.config.get("layers", 2)
     return layers
 
@@ -235,7 +236,7 @@ def _box(changed: np.ndarray, patch: int, margin: int, size: tuple[int, int]) ->
 
 
 def _as_bright(frame: np.ndarray, kept: np.ndarray, known: np.ndarray, patch: tuple[int, int]) -> np.ndarray:
-    """Return a frame, as bright as another where most lines of the known patches are the same; uint8."""
+    """Return a frame with its brightness matched to another on the known patches; uint8."""
     new, old = (_patches(each, patch).sum(axis=3, dtype=np.float32) for each in (frame, kept))
     ratios = (np.maximum(new, 1.0) / np.maximum(old, 1.0)).swapaxes(1, 2)[known]
     if not ratios.size:
@@ -246,7 +247,7 @@ def _as_bright(frame: np.ndarray, kept: np.ndarray, known: np.ndarray, patch: tu
 
 
 def _patches(values: np.ndarray, patch: tuple[int, int]) -> np.ndarray:
-    """Return (H, W, D) as rows of patches, their lines, columns of patches, and what is in a line of one."""
+    """Return (H, W, D) as rows of patches, their lines, columns of patches, and the content of a line."""
     rows, columns = (side // each for side, each in zip(values.shape[:2], patch, strict=True))
     return values.reshape(rows, patch[0], columns, -1)
 
@@ -259,7 +260,7 @@ def _patch_rms(difference: np.ndarray, patch: tuple[int, int]) -> np.ndarray:
 
 
 def _shifted(values: np.ndarray, by: np.ndarray) -> np.ndarray:
-    """Return (rows, columns, D), so far down and right; nothing, where nothing comes from."""
+    """Return (rows, columns, D), shifted down and right; zeros at uncovered places."""
     moved = np.zeros_like(values)
     size = values.shape[:2]
     there = tuple(slice(max(0, each), side + min(0, each)) for each, side in zip(by, size, strict=True))

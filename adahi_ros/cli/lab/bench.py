@@ -25,22 +25,22 @@ Parameters = Annotated[int, Option(min=1, help="Weights that the trained target 
 def latency(
     workers: Workers,
     profile: options.ProfileName = "wifi_ac",
-    task: Annotated[str, Option(help="A task with shipped policies.")] = "ball",
+    task: Annotated[str, Option(help="Task with shipped policies.")] = "ball",
     episodes: Annotated[int, Option(min=1, help="Per method, the same ones for each.")] = 20,
     methods: Annotated[
         str,
         Option(
-            "--methods", help="Separated by commas. With one that waits for nothing, as best, by the clock."
+            "--methods", help="Separated by commas. If one never waits, such as best, all run in real time."
         ),
     ] = "adahi,hybrid,draft,target,random",
     target_compute_ms: Annotated[
-        float, options.number("That every reply of the target takes longer, ms.", 0.0, 60e3)
+        float, options.number("Delay added to every reply of the target, ms.", 0.0, 60e3)
     ] = 0.0,
     rate: Annotated[
         float | None,
         Option(
             callback=options.share,
-            help="Transmission rate of ADAHI's gate, and of the random one. Default: a little below 0.6.",
+            help="Transmission rate of ADAHI's gate and of the random gate. Default: slightly below 0.6.",
         ),
     ] = None,
     parameters: Parameters = 5_000_000,
@@ -48,7 +48,7 @@ def latency(
     seed: options.Seed = 0,
     json_file: options.JsonFile = None,
 ) -> None:
-    """Latency, throughput and bytes of every method; robot and server in processes, the link in between."""
+    """Measure latency, throughput and bytes of every method, with an emulated link between two processes."""
     from adahi_ros.lab.bench.loop_latency import RATE, ROUNDS, measure_latency
     from adahi_ros.lab.methods.methods import parse_methods
     from adahi_ros.lab.reporting.wireless import draw_latency, latency_table
@@ -69,21 +69,21 @@ def plans(
     workers: Workers,
     episodes: Annotated[int, Option(min=1, help="In one process, per method.")] = 600,
     episodes_over_dds: Annotated[
-        int, Option(min=0, help="Per method and condition, by the clock; 0 for none.")
+        int, Option(min=0, help="Per method and condition, in real time; 0 for none.")
     ] = 10,
     methods: Annotated[str, Option("--methods", help="Separated by commas.")] = "best,hybrid,adahi,plan_8",
-    repetitions: Annotated[int, Option(min=100, help="Of every policy, for its cost.")] = 3000,
+    repetitions: Annotated[int, Option(min=100, help="Runs of each policy, to measure its cost.")] = 3000,
     recorded: Annotated[
         int,
-        Option("--recorded", min=0, help="Episodes for a corrector of recordings alone; 0 for none of it."),
+        Option("--recorded", min=0, help="Episodes for a corrector trained on recordings only; 0 skips it."),
     ] = 125,
     seed: options.Seed = 1,
     json_file: options.JsonFile = None,
 ) -> None:
-    """What plans bring: success and calls, across links and slow targets, and what they cost the robot.
+    """Measure plans: success and calls across links and slow targets, and their cost on the robot.
 
-    Beside that: a corrector of recordings alone, and what a threshold that is learned online holds. With
-    ten episodes over DDS the ball takes some 20 minutes.
+    It also measures a corrector trained on recordings only, and thresholds learned online.
+    With ten episodes over DDS the ball takes about 20 minutes.
     """
     from adahi_ros.lab.bench.loop_latency import measure_conditions
     from adahi_ros.lab.evaluation.drifting_clocks import drift_of_bound, drift_of_rate, guarantee
@@ -94,8 +94,8 @@ def plans(
     from adahi_ros.lab.reporting.plans_table import plans_table
     from adahi_ros.lab.reporting.tables import step_cost_table
 
-    if recorded == 1:  # said before minutes of work, not after
-        raise ValueError("recorded: 1, must be at least 2, of which one is held out, or 0 for none")
+    if recorded == 1:  # refused before minutes of work
+        raise ValueError("recorded: 1, must be at least 2 (one is held out), or 0 for none")
     names, name = parse_methods(methods, on_air=True), file_name(task)
     comparison = Comparison.shipped(task, seed)
     with episode_bars(names, episodes) as advance:
@@ -120,7 +120,7 @@ def plans(
 
 
 def _correctors(task: str, comparison: Comparison, recorded: int, episodes: int) -> Figures | None:
-    """Compare a corrector of recordings alone with that of simulation; None where a task has none."""
+    """Compare a corrector trained on recordings with one of simulation; None where a task has none."""
     from adahi_ros.core.assets import asset, shipped
     from adahi_ros.lab.evaluation.episodes import evaluation_episodes
     from adahi_ros.lab.training.recipes import load_recipe
@@ -140,19 +140,18 @@ def _correctors(task: str, comparison: Comparison, recorded: int, episodes: int)
 
 def peers(
     profile: options.ProfileName = "wifi_ac",
-    task: Annotated[str, Option(help="Whose observations are asked about.")] = "kitchen",
-    calls: Annotated[int, Option(min=30, help="Of each way in each turn; few are noise.")] = 300,
-    ways: Annotated[str, Option(help="Separated by commas, or 'all'; a wrong one names them.")] = "all",
+    task: Annotated[str, Option(help="Task that the observations are from.")] = "kitchen",
+    calls: Annotated[int, Option(min=30, help="Calls per system and round; few give noisy figures.")] = 300,
+    ways: Annotated[str, Option(help="Separated by commas, or 'all'; an unknown name lists them.")] = "all",
     parameters: Parameters = 5_000_000,
     picture: Annotated[Path, Option(help="Picture to write.")] = Path("results/bench-peers.png"),
     seed: options.Seed = 0,
     json_file: options.JsonFile = None,
 ) -> None:
-    """Ours beside what people use, openpi, LeRobot and Flask: one model, the same drafts, no gate.
+    """Compare adahi_ros with openpi, LeRobot and Flask: one model, the same drafts, no gate.
 
-    With 200 calls all of them take eight minutes. The first run installs each one's
-    packages in a folder of its own below ~/.cache/adahi_ros; one that cannot be installed is
-    skipped, with the reason.
+    With 200 calls all of them take eight minutes. The first run installs each system's packages
+    in its own folder below ~/.cache/adahi_ros. A system that cannot be installed is skipped, with the reason.
     """
     from adahi_ros.core.assets import asset
     from adahi_ros.lab.bench.peer_comparison import PEERS, compare_peers
@@ -183,11 +182,11 @@ def peers(
 
 
 def dds(
-    quick: Annotated[bool, Option("--quick", help="Requests of 1 kB alone.")] = False,
+    quick: Annotated[bool, Option("--quick", help="Requests of 1 kB only.")] = False,
     seed: options.Seed = 0,
     json_file: options.JsonFile = None,
 ) -> None:
-    """Service calls by DDS's defaults and by config/dds: clean, 1 % and 5 % loss, bursts; 1 kB and 100 kB."""
+    """Compare DDS defaults with config/dds: clean, 1 % and 5 % loss, bursts; 1 kB and 100 kB."""
     from adahi_ros.lab.bench.dds_settings import SIZES, compare_dds
     from adahi_ros.lab.reporting.wireless import dds_table
 
@@ -200,7 +199,7 @@ def dds(
 
 def cameras(
     workers: Workers,
-    task: Annotated[str, Option(help="One that a camera looks at.")] = "ball_camera",
+    task: Annotated[str, Option(help="Task with a camera.")] = "ball_camera",
     episodes: Annotated[int, Option(min=1, help="Per method and view, the same for each.")] = 100,
     methods: Annotated[str, Option("--methods", help="Separated by commas.")] = "hybrid,adahi",
     picture: Annotated[Path, Option("--figure", help="Picture to write.")] = Path(
@@ -209,9 +208,9 @@ def cameras(
     seed: options.Seed = 0,
     json_file: options.JsonFile = None,
 ) -> None:
-    """What the target should see of camera images: success and bytes with features, JPEGs, raw frames, none.
+    """Compare camera inputs of the target by success and bytes: features, JPEGs, raw frames, none.
 
-    In process: the very messages, without DDS and without a link.
+    In process, with the real messages, but without DDS and without a link.
     """
     from adahi_ros.lab.bench.cameras import VISION_SETTINGS, measure_cameras
     from adahi_ros.lab.methods.methods import parse_methods
@@ -236,7 +235,7 @@ def soak(
     seed: options.Seed = 0,
     json_file: options.JsonFile = None,
 ) -> None:
-    """Let robot, draft policy and verifier run for long across a bad link; fails if anything is lost."""
+    """Run robot, draft policy and verifier for long across a bad link; fails if anything is lost."""
     from adahi_ros.lab.bench.soak import soak as run_soak
     from adahi_ros.lab.link.link_profile import profile_named
     from adahi_ros.lab.reporting.load_tables import soak_table
@@ -258,12 +257,12 @@ def soak(
 
 def compute(
     task: TaskName,
-    repetitions: Annotated[int, Option(min=100, help="Of every policy, in turns.")] = 3000,
+    repetitions: Annotated[int, Option(min=100, help="Runs of each policy, in turns.")] = 3000,
     checkpoints: options.Checkpoints = None,
     backend: options.Backend = "onnxruntime",
     json_file: options.JsonFile = None,
 ) -> None:
-    """What a control step costs of draft, corrector and targets: weights, and time on this machine."""
+    """Measure a control step of draft, corrector and targets: weights, and time on this machine."""
     from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
     from adahi_ros.lab.evaluation.step_costs import step_costs
     from adahi_ros.lab.reporting.tables import step_cost_table
@@ -277,7 +276,7 @@ def compute(
 
 
 def fleet(
-    robots: Annotated[int, Option(min=1, max=10_000, help="How many, all in one process.")] = 64,
+    robots: Annotated[int, Option(min=1, max=10_000, help="Number of robots, all in one process.")] = 64,
     rate_hz: Annotated[float, options.number("Of their control, Hz.", 0.1, 1000.0, name="--rate")] = 20.0,
     seconds: Annotated[float, options.number("How long.", 1.0)] = 20.0,
     engine: Annotated[
@@ -289,33 +288,33 @@ def fleet(
     every: Annotated[
         int,
         Option(
-            min=0, help="Control steps by a plan before the next is asked for. Default: half of the plan."
+            min=0, help="Control steps of a plan before the next is requested. Default: half of the plan."
         ),
     ] = 0,
     flood: Annotated[
-        float, options.number("Requests per second of one more robot, which floods.", 0.0, 1e5)
+        float, options.number("Requests per second of one additional, flooding robot.", 0.0, 1e5)
     ] = 0.0,
     replicas: Annotated[
-        int, Option(min=1, max=64, help="Of the target, with the engine ray, on this machine.")
+        int, Option(min=1, max=64, help="Replicas of the target on this machine, with the engine ray.")
     ] = 1,
-    batch: Annotated[int, Option(min=1, max=1024, help="Requests that are verified at once.")] = 16,
+    batch: Annotated[int, Option(min=1, max=1024, help="Requests verified at once.")] = 16,
     added_compute_s: Annotated[
         float,
         options.number(
-            "Seconds that every batch takes longer, as on a GPU: no core is busy then.",
+            "Seconds added to every batch, as on a GPU: no core is busy meanwhile.",
             0.0,
             60.0,
             name="--added-compute",
         ),
     ] = 0.0,
     kill: Annotated[
-        str, Option(help="With the engine ray: replica, head or front, which is killed amid the load.")
+        str, Option(help="With the engine ray: part killed under load: replica, head or front.")
     ] = "",
-    at_s: Annotated[float, options.number("Seconds from the start to that.", 0.0, name="--at")] = 5.0,
+    at_s: Annotated[float, options.number("Seconds until that part is killed.", 0.0, name="--at")] = 5.0,
     seed: options.Seed = 0,
     json_file: options.JsonFile = None,
 ) -> None:
-    """Ask a verifier as a fleet does, ahead of need and with a burst at the start; who gets plans in time."""
+    """Load a verifier as a fleet does, with a burst at the start; report which robots get plans in time."""
     from adahi_ros.lab.bench.fleet_bench import ENGINES, OPENPI, PARTS, Serving, measure_fleet
     from adahi_ros.lab.peers.environments import EnvironmentMissingError
     from adahi_ros.lab.reporting.load_tables import fleet_table

@@ -25,11 +25,11 @@ def calibrate(
     task: Annotated[str | None, Argument(help=f"{TASKS_THERE_ARE}; none with --bag.")] = None,
     bag: Annotated[
         list[Path] | None,
-        Option(help="Instead of a task: bags of a robot, whose observations are taken as they were."),
+        Option(help="Instead of a task: bags of a robot, with its recorded observations."),
     ] = None,
     contract: Annotated[
         str | None,
-        Option(help="Of --bag: a shipped contract's name, or a YAML file. Default: that of --params."),
+        Option(help="Contract of --bag: a shipped one's name, or a YAML file. Default: that of --params."),
     ] = None,
     draft: Annotated[
         Path | None, Option(help="With --bag: the draft policy. Default: that of --params.")
@@ -43,8 +43,8 @@ def calibrate(
     params: Annotated[
         Path | None,
         Option(
-            help="With --bag: a robot's parameter file, such as that of 'adahi train corrector'. --out "
-            "has what it says, and the thresholds."
+            help="With --bag: a robot's parameter file, such as that of 'adahi train corrector'. --out gets "
+            "its values and the thresholds."
         ),
     ] = None,
     instruction: options.Instruction = "",
@@ -54,8 +54,8 @@ def calibrate(
         float | None,
         Option(
             callback=options.share,
-            help="Transmission rate to reach, between 0 and 1. Default: 0.6; where --params goes by plans, "
-            "what has half of each plan gone by.",
+            help="Transmission rate to reach, between 0 and 1. Default: 0.6; with --params for plans, "
+            "the rate that executes half of each plan.",
         ),
     ] = None,
     rejection: Annotated[
@@ -66,15 +66,16 @@ def calibrate(
     episodes: Annotated[int, Option(min=1, help="Calibration episodes.")] = 200,
     smoothing: Annotated[
         float | None,
-        options.number("Weight of the newest action. Default: what ranks rejections best.", 1e-3, 1.0),
+        options.number("Weight of the newest action. Default: the best at ranking rejections.", 1e-3, 1.0),
     ] = None,
     normalization: Annotated[
-        str | None, Option(help="Of the deviation: std or average. Default: what ranks rejections best.")
+        str | None,
+        Option(help="Unit of the deviation: std or average. Default: the best at ranking rejections."),
     ] = None,
     draft_temperature: Annotated[
         float | None,
         options.number(
-            "At which the draft samples. Default: that of --params, else 1.", *options.TEMPERATURES
+            "Sampling temperature of the draft. Default: that of --params, else 1.", *options.TEMPERATURES
         ),
     ] = None,
     checkpoints: options.Checkpoints = None,
@@ -84,7 +85,7 @@ def calibrate(
     overwrite: options.Overwrite = False,
     json_file: options.JsonFile = None,
 ) -> None:
-    """Measure how deviation tells rejection; write thresholds as a ROS parameter file."""
+    """Measure how well deviation predicts rejection; write thresholds as a ROS parameter file."""
     from adahi_ros.lab.calibration.bag_calibration import calibrate_bags
     from adahi_ros.lab.calibration.calibrate import Wanted, node_parameters
     from adahi_ros.lab.calibration.calibrate import calibrate as run
@@ -180,13 +181,13 @@ def calibration_for(
     workers: int,
     methods: Sequence[str],
 ) -> Calibration:
-    """Load a calibration for these methods; make it anew where the user asks for another rate or temperature.
+    """Load a calibration for these methods; repeat it where the user asks for another rate or temperature.
 
-    Where there is no file, a rate is all it takes; where no method has a threshold, not even that. That of a
-    gate in a file of the user's own, which no calibration has, is searched for the rate of the others.
+    Without a file, a rate is enough; without a method with a threshold, nothing is needed. The threshold
+    of a gate in the user's own file is searched at the rate of the other gates.
 
     Raises:
-        ValueError: nobody gave a file or a rate, none is shipped, and a method has a threshold.
+        ValueError: no file or rate is given, none is shipped, and a method has a threshold.
     """
     from adahi_ros.gates.parameter_file import load_calibration
     from adahi_ros.lab.calibration.calibrate import Wanted

@@ -25,20 +25,20 @@ def committee(
     split: Annotated[
         str,
         Option(
-            help="Who learns from which demonstration: fit, who makes it likeliest; goal, by what the target "
-            "is told."
+            help="How demonstrations are split: fit, to the draft that makes them likeliest; goal, by the "
+            "target's goal."
         ),
     ] = "fit",
-    fusion: Annotated[str, Option(help="How they work together: best, drawn, sum or product.")] = "best",
+    fusion: Annotated[str, Option(help="How the drafts are combined: best, drawn, sum or product.")] = "best",
     checkpoints: options.Checkpoints = None,
     recipe: Annotated[
         Path | None,
-        Option(help="Its draft is each member's. Default: config/recipes/TASK-committee.yaml, or TASK.yaml."),
+        Option(help="Recipe of every draft. Default: config/recipes/TASK-committee.yaml, or TASK.yaml."),
     ] = None,
     demonstrations: DemonstrationsFile = None,
     overwrite: options.Overwrite = False,
 ) -> None:
-    """Train several specialised drafts on the tokenizer of a target; the robot learns which fits."""
+    """Train several specialised drafts on a target's tokenizer; the robot learns which one fits."""
     import torch
 
     from adahi_ros.core.schema import checked

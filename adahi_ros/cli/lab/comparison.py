@@ -48,10 +48,10 @@ def evaluate(
         Option(
             "--methods",
             "--method",
-            help="Separated by commas, or the option again. There are also random_cool, oracle, plan_2, "
+            help="Separated by commas, or repeat the option. Also random_cool, oracle, plan_2, "
             "plan_4 and plan_8; any PROPOSER+GATE@THRESHOLD/RULE, such as corrector+age@7 or draft+random; "
-            "and FILE.py:CLASS, a gate or a proposer of your own. If that is all, it is compared with the "
-            f"default. {{task}} in one is the task, {{checkpoints}} the folder. Default: best where "
+            "and FILE.py:CLASS, your own gate or proposer. Alone, it is compared with the "
+            f"default. {{task}} in a name is the task, {{checkpoints}} the folder. Default: best where "
             f"the task has plans and a recommendation, {COMPARED}.",
         ),
     ] = None,
@@ -94,9 +94,9 @@ def evaluate(
     write_json(json_file, comparison_figures(task, seed, episodes, found, files.load(), figures))
 
 
-# First those in which the target knows what the robot cannot; of the kitchens, which take longest, one.
+# First the tasks where the target knows what the robot cannot; one of the kitchens, which take longest.
 STOOD_TASKS = "ball_instructed,swarm_instructed,ball_seen,metaworld,ball,swarm,kitchen"
-NOT_STOOD = ("random", "random_cool", "oracle")  # a gate in every gate's place; and what no robot can know
+NOT_STOOD = ("random", "random_cool", "oracle")  # random replaces any gate; no robot can know the oracle
 
 
 def compare(
@@ -108,7 +108,7 @@ def compare(
         Option(
             "--methods",
             "--method",
-            help="As of 'adahi evaluate'. Default: target and all that a robot can do, with corrector_8.",
+            help="As in 'adahi evaluate'. Default: target and all that a robot can run, with corrector_8.",
         ),
     ] = None,
     episodes: measuring.Episodes = None,
@@ -117,7 +117,7 @@ def compare(
     seed: options.Seed = 0,
     json_file: options.JsonFile = None,
 ) -> None:
-    """Tell where methods stand on each task: success, what it costs, and what chance explains."""
+    """Compare methods on each task: success, cost, and whether chance explains the difference."""
     from adahi_ros.lab.evaluation.comparison import entries, measure, random_baseline, standings
     from adahi_ros.lab.evaluation.episodes import evaluation_episodes
     from adahi_ros.lab.methods.methods import METHODS, for_task, parse_methods
@@ -143,7 +143,7 @@ def compare(
         console.print(standing_table(figures, f"{task}, {count} episodes, seed {seed}"))
         for need in dict.fromkeys(tuple(values["needs"]) for values in figures.values()):
             who = ", ".join(METHODS[name].label for name in figures if tuple(figures[name]["needs"]) == need)
-            say(f"{task}: {' and '.join(need) or 'nobody knows what'}: {who}")
+            say(f"{task}: {' and '.join(need) or 'unknown parts'}: {who}")
         measuring.say_skipped(task, skipped)
         written[task] = {"methods": figures, "skipped": skipped}
     say(f"rows: {out}")
@@ -151,16 +151,16 @@ def compare(
 
 
 def curve(
-    against: Annotated[str, Argument(help="What is changed of the link: delay, jitter, loss, outage.")],
+    against: Annotated[str, Argument(help="Link property to vary: delay, jitter, loss, outage.")],
     workers: Workers,
     quick: Annotated[bool, Option("--quick", help="50 episodes per point instead of 200.")] = False,
     tasks: measuring.Tasks = "ball_instructed",
     methods: Annotated[
-        str, Option("--methods", "--method", help="As of 'adahi evaluate', separated by commas.")
+        str, Option("--methods", "--method", help="As in 'adahi evaluate', separated by commas.")
     ] = "best,plan_8,adahi,hybrid",
     episodes: measuring.PointEpisodes = None,
     values: Annotated[
-        str | None, Option(help="Of what is changed, separated by commas. Default: some to show it by.")
+        str | None, Option(help="Values of the property, separated by commas. Default: a range.")
     ] = None,
     delay: Annotated[int, Option(min=0, help="Control steps of a round trip, at least.")] = 1,
     between: Annotated[float, options.number("Mean control steps from one outage to the next.", 1.0)] = 40.0,
@@ -172,8 +172,8 @@ def curve(
 ) -> None:
     """Draw success and calls of methods against delay, jitter, loss or outages of the link, in process.
 
-    In control steps, without a clock. A robot that waits is held meanwhile; one that goes on by plans asks
-    ahead, and is held where its plan is over. What is lost is given up, and asked for anew.
+    Time is counted in control steps. A robot that waits is held. A robot with plans requests the next plan
+    ahead, and is held when its plan ends. A lost request is sent again.
     """
     from adahi_ros.lab.evaluation.episodes import evaluation_episodes
     from adahi_ros.lab.evaluation.link_curves import curves, links
@@ -204,10 +204,10 @@ def curve(
 
 
 def _numbers(text: str | None) -> list[float] | None:
-    """Return the numbers of a comma-separated list, the smallest first, as a curve is drawn.
+    """Return the numbers of a comma-separated list in ascending order.
 
     Raises:
-        ValueError: one is none.
+        ValueError: an entry is no number.
     """
     if text is None:
         return None

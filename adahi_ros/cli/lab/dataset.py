@@ -14,7 +14,7 @@ from adahi_ros.cli.terminal import command_line, console, say, write_json
 
 
 def index(
-    task: Annotated[str, Argument(help=f"{task_options.TASKS_THERE_ARE}; with --data, what that is of.")],
+    task: Annotated[str, Argument(help=f"{task_options.TASKS_THERE_ARE}; with --data, the dataset's task.")],
     workers: task_options.Workers,
     out: Annotated[
         Path | None, Option(help="Folder to write retrieval.* into. Default: checkpoints/TASK.")
@@ -23,13 +23,13 @@ def index(
         Path | None, Option("--demos", help="File of 'adahi data simulate'. Default: record --episodes.")
     ] = None,
     dataset: task_options.Dataset = None,
-    episodes: Annotated[int, Option(min=8, help="To record, with the noise of 'adahi data simulate'.")] = 400,
-    horizon: Annotated[int, Option(min=1, max=1024, help="Actions of what is retrieved.")] = 8,
+    episodes: Annotated[int, Option(min=8, help="Episodes to record, as 'adahi data simulate'.")] = 400,
+    horizon: Annotated[int, Option(min=1, max=1024, help="Actions per retrieved sequence.")] = 8,
     neighbours: Annotated[
-        int, Option(min=2, max=64, help="Of different episodes, that are asked whether they agree.")
+        int, Option(min=2, max=64, help="Neighbours from different episodes that must agree.")
     ] = 5,
     most_mib: Annotated[
-        float, options.number("Size at most; whole episodes are left out.", 0.01, 1024.0)
+        float, options.number("Largest size; whole episodes are left out.", 0.01, 1024.0)
     ] = 8.0,
     overwrite: options.Overwrite = False,
     seed: options.Seed = 0,
@@ -139,6 +139,6 @@ def from_bag(
     for bag in dataset.summary["bags"]:
         if not bag["steps"]:
             check = f"adahi contract check {contract} --bag {bag['path']}"
-            say(f"{bag['path']}: not one step of it; '{check}' tells more")
+            say(f"{bag['path']}: no steps; for details run '{check}'")
     data, picture = dataset.trajectories, out / PICTURE
     say(f"{out}: {len(data)} episodes, {len(data.observations)} steps of {data.task}; picture: {picture}")

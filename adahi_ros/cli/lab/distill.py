@@ -32,27 +32,27 @@ def distill(
     target: Annotated[
         Path | None,
         Option(
-            help="Whose plans: DIRECTORY/NAME, or a YAML file of a policy elsewhere. Default: the target in "
+            help="Planning target: DIRECTORY/NAME, or a YAML file of a policy elsewhere. Default: the target in "
             "--out, or else in checkpoints/ROBOT_TYPE/plans."
         ),
     ] = None,
     with_draft: Annotated[
-        bool, Option("--draft", help="Also make a draft, for as long as there is no plan.")
+        bool, Option("--draft", help="Also train a draft, for steps without a plan.")
     ] = False,
     instruction: options.Instruction = "",
     recipe: Annotated[
         Path | None,
         Option(
-            help="Has a part 'corrector', maybe 'distilled'. Default: config/recipes/ROBOT_TYPE-plans.yaml, "
+            help="Recipe with 'corrector', optionally 'distilled'. Default: config/recipes/ROBOT_TYPE-plans.yaml, "
             f"where there is none {DEFAULT_RECIPE}."
         ),
     ] = None,
     held_out: Annotated[
-        float, options.number("Share of the episodes that tell how good it is.", 0.0, 1.0)
+        float, options.number("Share of the episodes held out to measure the error.", 0.0, 1.0)
     ] = 0.2,
-    batch: Annotated[int, Option(min=1, help="Observations that the target gets at once.")] = 16,
+    batch: Annotated[int, Option(min=1, help="Observations per call of the target.")] = 16,
     jpeg_quality: Annotated[
-        int, Option(min=1, max=95, help="Of images, as the robot's verification.jpeg_quality.")
+        int, Option(min=1, max=95, help="JPEG quality of images, as the robot's verification.jpeg_quality.")
     ] = 80,
     params: Annotated[Path | None, Option(help="Parameter file for robot and verifier to write.")] = None,
     namespace: options.Namespace = "",
@@ -62,10 +62,10 @@ def distill(
     overwrite: options.Overwrite = False,
     json_file: options.JsonFile = None,
 ) -> None:
-    """Train a corrector, and a draft, on a robot's bags alone: no simulation, whatever it was following.
+    """Train a corrector, and a draft, on a robot's bags only: no simulation, with any policy recorded.
 
-    The target plans for every recorded observation, and is asked once: a run that was stopped goes on where
-    it was. Bags of episodes that failed are as good.
+    The target plans once for every recorded observation. A stopped run continues where it stopped.
+    Bags of failed episodes are equally useful.
     """
     from adahi_ros.bags.bag_dataset import read_dataset
     from adahi_ros.contract.parsing import contract_path, load_contract
@@ -141,7 +141,7 @@ def distill(
         write_yaml(params, {node: {PARAMETERS: values} for node, values in nodes.items()})
         figures["asking"] = asking._asdict()
         say(
-            f"asks where it expects to be off by more than {asking.threshold:.3g} action scales: at "
+            f"requests a plan where the expected error exceeds {asking.threshold:.3g} action scales: at "
             f"{asking.rate:.3f} of the steps held out; parameters: {params}"
         )
     write_json(json_file, {"task": read.robot_type, "seed": chosen, **figures})
@@ -171,10 +171,10 @@ def _planned(policy: Policy, dataset: BagDataset, asked: Asked, out: Path) -> Pl
             planned = plan_bags(policy, dataset, asked, out, on_steps)
         except TargetUnavailableError as error:
             raise TargetUnavailableError(
-                f"{error}; {done} of {total} steps are planned for, the same command goes on from there"
+                f"{error}; {done} of {total} steps are planned; repeat the command to continue"
             ) from error
     if planned.left_out:
-        say(f"{planned.left_out} of {total} steps left out: the target plans nothing sound for them")
+        say(f"{planned.left_out} of {total} steps left out: the target's plans for them are not valid")
     return planned
 
 

@@ -19,15 +19,17 @@ if TYPE_CHECKING:
     from adahi_ros.lab.training.recipes import Recipe
 
 Steps = Annotated[int, Option(min=1, max=1_000_000, help="Optimizer steps of an update.")]
-Rehearsal = Annotated[float, options.number("Share of the loss that is of the old demonstrations.", 0.0, 1.0)]
+Rehearsal = Annotated[float, options.number("Share of the old demonstrations in the loss.", 0.0, 1.0)]
 Pull = Annotated[
     float,
-    options.number("Of a draft: weight of its divergence from what it was, at old demonstrations.", 0.0, 1e6),
+    options.number(
+        "Of a draft: weight of its divergence from the old draft, at old demonstrations.", 0.0, 1e6
+    ),
 ]
 Worse = Annotated[
-    float, options.number("The loss on demonstrations held out may rise by this share at most.", 0.0)
+    float, options.number("Largest allowed rise of the loss on held-out demonstrations, as a share.", 0.0)
 ]
-NoGuard = Annotated[bool, Option("--no-guard", help="Take every update as it is, whatever it forgets.")]
+NoGuard = Annotated[bool, Option("--no-guard", help="Accept every update, whatever it forgets.")]
 
 
 def old_lessons(
@@ -100,19 +102,19 @@ def learn_from_bags(
     most: int,
     seed: int,
 ) -> dict[str, Any]:
-    """Have a draft learn from the corrections of bags; return the figures.
+    """Train a draft on the corrections in bags; return the figures.
 
     Args:
         bags: of runs.
         name: of the task or kind of robot.
         old: what the draft of a folder has learned from.
-        checkpoints: folder that it begins with; None for the shipped one.
+        checkpoints: folder to start from; None for the shipped one.
         out: folder to write.
         contract: a shipped one's name, or a file; None for the task's.
         namespace: of the robot.
-        incomplete: take what is whole of bags that were cut off.
+        incomplete: read the complete part of bags that were cut off.
         config: how it learns.
-        most: corrections at most; of more, some are drawn.
+        most: largest number of corrections; more are subsampled.
         seed: of batches, and of these.
     """
     import torch
@@ -163,24 +165,24 @@ def learn(
     out: Annotated[
         Path,
         Option(
-            help="Folder to write: the draft that has learned, and all beside it. A run that was stopped "
-            "goes on; what an earlier one made is replaced."
+            help="Folder to write: the trained draft and the files beside it. A stopped run "
+            "continues; the result of an earlier run is replaced."
         ),
     ],
     workers: task_options.Workers,
-    rounds: Annotated[int, Option(min=1, max=1000, help="So often it runs, and learns.")] = 10,
-    episodes: Annotated[int, Option(min=1, max=100_000, help="Of each round, to learn from.")] = 20,
+    rounds: Annotated[int, Option(min=1, max=1000, help="Rounds of running and learning.")] = 10,
+    episodes: Annotated[int, Option(min=1, max=100_000, help="Training episodes per round.")] = 20,
     ask: Annotated[
         str,
         Option(
-            help="When it asks the target: a method that drafts, and the draft learns; or one of corrected "
-            "plans, such as corrector_8, and the corrector does."
+            help="Method that is trained: one with drafts trains the draft; one with corrected "
+            "plans, such as corrector_8, trains the corrector."
         ),
     ] = "adahi",
     explore: Annotated[
         str,
         Option(
-            help="When it does in the episodes to learn from, such as hybrid, at every step. Default: --ask."
+            help="Method in the training episodes, such as hybrid: a request at every step. Default: --ask."
         ),
     ] = "",
     rate: Annotated[
@@ -190,21 +192,19 @@ def learn(
             help="Set the threshold to this transmission rate in each round. Default: leave it.",
         ),
     ] = None,
-    evaluated: Annotated[
-        int, Option(min=0, max=100_000, help="Episodes that each draft is looked at in.")
-    ] = 100,
+    evaluated: Annotated[int, Option(min=0, max=100_000, help="Episodes to evaluate each draft.")] = 100,
     steps: Steps = 300,
     rehearsal: Rehearsal = 0.5,
     pull: Pull = 0.0,
     worse: Worse = 0.02,
     no_guard: NoGuard = False,
     most: Annotated[
-        int, Option(min=1, max=10_000_000, help="Corrections that are kept; of more, some are drawn.")
+        int, Option(min=1, max=10_000_000, help="Largest number of corrections; more are subsampled.")
     ] = 20_000,
     checkpoints: options.Checkpoints = None,
     calibration: options.CalibrationFile = None,
     recipe: Annotated[
-        Path | None, Option(help="Of the draft, or corrector. Default: that of config/recipes.")
+        Path | None, Option(help="Recipe of the draft or corrector. Default: that in config/recipes.")
     ] = None,
     demonstrations: task_options.DemonstrationsFile = None,
     picture: Annotated[Path | None, options.picture("learning-TASK")] = None,
@@ -212,7 +212,7 @@ def learn(
     overwrite: options.Overwrite = False,
     json_file: options.JsonFile = None,
 ) -> None:
-    """Learn between episodes, in simulation: run, learn from what the target corrected, and run again."""
+    """Learn between episodes, in simulation: run, learn from the target's corrections, and repeat."""
     import torch
 
     from adahi_ros.gates.parameter_file import load_calibration

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`adahi lerobot`: policies and datasets of LeRobot, made ours."""
+"""`adahi import vqbet` and `adahi data from-lerobot`, `to-lerobot`: LeRobot's policies and datasets."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from adahi_ros.cli.terminal import command_line, say
 
 
 def policy(
-    folder: Annotated[Path, Argument(help="What LeRobot's save_pretrained wrote.")],
+    folder: Annotated[Path, Argument(help="Folder written by LeRobot's save_pretrained.")],
     out: Annotated[Path, Option(help="Folder to write, such as checkpoints/arm.")],
     encoder: Annotated[
         Path | None, Option(help="Encoder to write. Default: encoder in the same folder.")
     ] = None,
 ) -> None:
-    """Take a VQ-BeT as the target: its folder, its action tokenizer, and its camera's encoder."""
+    """Import a VQ-BeT as the target: its folder, its action tokenizer, and its camera's encoder."""
     from adahi_ros.policies.lerobot.lerobot_encoder import load_encoder
     from adahi_ros.policies.lerobot.lerobot_vqbet import LeRobotPolicy, lerobot_tokenizer
     from adahi_ros.policies.vqbet.vqbet_checkpoint import save_tokenizer
@@ -41,14 +41,14 @@ def policy(
 
 def dataset(
     folder: Annotated[Path, Argument(help="A LeRobotDataset of format 3.")],
-    task: Annotated[str, Option(help="The robot type of the contract that it goes with.")],
+    task: Annotated[str, Option(help="Robot type of the matching contract.")],
     out: Annotated[Path, Option(help="Folder to write, for 'adahi train policy --data'.")],
     observation: Annotated[
         list[str] | None,
-        Option(help="Features that make an observation, in this order. Default: those of the state."),
+        Option(help="Features of an observation, in this order. Default: those of the state."),
     ] = None,
 ) -> None:
-    """Take a dataset as training data."""
+    """Import a dataset as training data."""
     import warnings
 
     from adahi_ros.bags.bag_dataset import TRAJECTORIES
@@ -66,7 +66,7 @@ def dataset(
 
 def export(
     data: Annotated[
-        Path, Argument(help="What 'adahi data simulate' wrote, or a folder for 'adahi train policy --data'.")
+        Path, Argument(help="File of 'adahi data simulate', or a folder for 'adahi train policy --data'.")
     ],
     out: Annotated[Path, Option(help="Folder to write, for LeRobot's trainer.")],
     fps: Annotated[
@@ -75,10 +75,10 @@ def export(
     ] = None,
     joints: Annotated[
         int | None,
-        Option(min=0, help="Entries that are of the robot itself, 0 for all. Default: the task's."),
+        Option(min=0, help="Entries of the robot's own state, 0 for all. Default: the task's."),
     ] = None,
     instruction: Annotated[
-        str | None, Option(help="What is done, in a sentence. Default: the task's name.")
+        str | None, Option(help="Task description, one sentence. Default: the task's name.")
     ] = None,
 ) -> None:
     """Write recorded episodes as a LeRobotDataset of format 3, to train LeRobot's policies on."""
@@ -96,7 +96,7 @@ def export(
     elif fps is None and (data / CONTRACT).is_file():
         fps = load_contract(str(data / CONTRACT)).rate_hz
     if fps is None:
-        raise ValueError(f"--fps: none, must be given for {recorded.task}, of which nothing else is known")
+        raise ValueError(f"--fps: none, must be given for {recorded.task}, which has no task or contract")
     if recorded.image_features.shape[1]:
         say(f"{data}: left out of the observations: features of images")
     save_dataset(out, recorded, fps, joints or 0, instruction or recorded.task)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`adahi link`: a wireless link between two hosts that live on this machine."""
+"""`adahi lab link`: a wireless link between two emulated hosts on this machine."""
 
 from __future__ import annotations
 
@@ -26,16 +26,14 @@ Share = Annotated[float | None, options.number("Share of packets, 0 to 1.", 0.0,
 def run(
     command: Annotated[list[str], Argument(help="Runs at the robot's end.", metavar="COMMAND...")],
     profile: options.ProfileName = "wifi_ac",
-    server: Annotated[
-        str, Option(help="A command, in one word as shells quote it, that runs at the server's end.")
-    ] = "",
+    server: Annotated[str, Option(help="Quoted command to run at the server's end.")] = "",
     seed: options.Seed = 0,
 ) -> None:
     """Run a command at the robot's end of a link: adahi lab link run --profile wifi_ac -- COMMAND...
 
-    The command finds in ADAHI_SERVER_PREFIX what to put before another command to run that at the
-    server's end (10.77.0.2; the robot is 10.77.0.1), and in ADAHI_LINK_CONTROL the socket by which
-    'adahi lab link set' changes the link. Its exit status is handed on. When it ends, all at both ends does.
+    The variable ADAHI_SERVER_PREFIX holds the prefix that runs a command at the server's end.
+    The server is 10.77.0.2, the robot 10.77.0.1. ADAHI_LINK_CONTROL names the socket that
+    'adahi lab link set' uses. The exit status is that of COMMAND; both ends stop with it.
     """
     from adahi_ros.lab.link.emulator import emulated_link
     from adahi_ros.lab.link.link_commands import run_commands
@@ -49,21 +47,17 @@ def change(
     control: Annotated[
         Path | None, Option(help="Socket of the link. Default: that of ADAHI_LINK_CONTROL.")
     ] = None,
-    profile: Annotated[
-        str | None, Option(help="Take all of this profile; further options come on top.")
-    ] = None,
+    profile: Annotated[str | None, Option(help="Use this profile; further options override it.")] = None,
     rtt_mean_ms: Annotated[float | None, options.number("Mean round-trip time.", 0.0)] = None,
     rtt_jitter_ms: Annotated[float | None, options.number("Its standard deviation.", 0.0)] = None,
     rate_mbit_s: Annotated[float | None, options.number("Rate, each way.", 1e-6)] = None,
-    queue_bytes: Annotated[float | None, options.number("What may wait to be sent.", 1.0)] = None,
+    queue_bytes: Annotated[float | None, options.number("Size of the send queue.", 1.0)] = None,
     loss: Share = None,
     duplicate: Share = None,
     reorder: Share = None,
-    cut: Annotated[
-        float | None, options.number("Let nothing through for so many seconds; 0 ends that.", 0)
-    ] = None,
+    cut: Annotated[float | None, options.number("Outage of this many seconds; 0 ends it.", 0)] = None,
 ) -> None:
-    """Change a link that is up; without options, show what it is like and has carried."""
+    """Change a running link; without options, show its settings and counters."""
     from adahi_ros.lab.link.emulator import command_link
     from adahi_ros.lab.link.link_commands import CONTROL
 
@@ -87,11 +81,11 @@ def change(
 def check(
     profile: options.ProfileName = "wifi_ac",
     pings: Annotated[int, Option(min=1, help="Round trips to measure.")] = 300,
-    seconds: Annotated[float, options.number("That each of four streams lasts.", 0.1)] = 2.0,
+    seconds: Annotated[float, options.number("Duration of each of four streams.", 0.1)] = 2.0,
     seed: options.Seed = 0,
     json_file: options.JsonFile = None,
 ) -> None:
-    """Measure an emulated link with real packets: what was asked for, what this machine makes of it."""
+    """Measure an emulated link with real packets: requested values, and those that this machine reaches."""
     from adahi_ros.lab.link.emulator import emulated_link
     from adahi_ros.lab.link.link_measurement import measure_link
 
@@ -108,7 +102,7 @@ def check(
 
 
 def listing() -> None:
-    """List the profiles that are shipped."""
+    """List the shipped profiles."""
     from rich.table import Table
 
     from adahi_ros.lab.link.link_profile import profile_named, shipped_profiles

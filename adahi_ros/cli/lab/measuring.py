@@ -23,12 +23,12 @@ Tasks = Annotated[str, Option("--tasks", "--task", help="One, or several separat
 Episodes = Annotated[int | None, Option(min=1, help="Per method and task. Default: 600; quick: 100.")]
 PointEpisodes = Annotated[int | None, Option(min=1, help="Per point. Default: 200; quick: 50.")]
 RowsFile = Annotated[
-    Path, Option(help="File of the rows, each written as it is measured, and found there again.")
+    Path, Option(help="File of the rows, each written when measured; existing rows are reused.")
 ]
 
 
 def comparisons(tasks: str, seed: int, backend: str) -> dict[str, Comparison]:
-    """Return what is compared on each task: the shipped policies and calibration."""
+    """Return the setup of each task: the shipped policies and calibration."""
     from adahi_ros.lab.evaluation.evaluate import Comparison
 
     names = [name.strip() for name in tasks.split(",") if name.strip()]
@@ -47,7 +47,7 @@ def rows_file(out: Path, json_file: Path | None = None) -> Rows:
     """Open the file of rows.
 
     Raises:
-        ValueError: it cannot be written, is something else, or is the file of the figures.
+        ValueError: it cannot be written, has another format, or is the file of the figures.
     """
     from adahi_ros.lab.evaluation.comparison import Rows
 

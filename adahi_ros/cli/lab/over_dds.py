@@ -33,7 +33,7 @@ def demo(
         Option(
             "--methods",
             "--method",
-            help="One, or several separated by commas. Default: best,adahi,plan_8,hybrid where something is "
+            help="One, or several separated by commas. Default: best,adahi,plan_8,hybrid where a method is "
             "recommended and the checkpoints have plans; adahi,hybrid,draft,target,random elsewhere.",
         ),
     ] = None,
@@ -41,15 +41,15 @@ def demo(
         int,
         Option(
             min=1,
-            help="Per method, the same ones for each. Those of methods that wait for nothing take their own "
-            "time, some 4 s each on ball and swarm.",
+            help="Per method, the same ones for each. Methods that never wait run in real "
+            "time, about 4 s per episode on ball and swarm.",
         ),
     ] = 10,
     real_time: Annotated[
         bool,
         Option(
             "--real-time",
-            help="Run at the task's rate, not as fast as replies come. Methods that wait for none do.",
+            help="Run at the task's rate, not as fast as replies arrive. Methods that never wait always do.",
         ),
     ] = False,
     deadline_s: Annotated[
@@ -100,13 +100,13 @@ def demo(
     ways = {name: on_task(name, task) for name in names}
     for way in ways.values():
         way.threshold(bench)
-    # A world that waited for commands alone would run away from a robot that waits for no reply.
+    # A world that waits only for commands would run away from a robot that waits for no reply.
     by_clock = {name: real_time or goes_ahead(name, task) for name in names}
     at_most_s = START_S * len(names) + episodes * sum(by_clock.values()) * spec.max_steps / rate_hz
     say(f"{task}: {', '.join(names)}; {episodes} episodes each, at most {max(1, round(at_most_s / 60))} min")
     runs, figures = {}, {}
     bags, contract = _bags(picture, name_of_files, names) if report else {}, task
-    with exclusive_domain() as domain:  # one for all methods, so that who watches goes on watching
+    with exclusive_domain() as domain:  # one for all methods, so that 'adahi watch' can stay open
         watch = f"{own_name()} top --domain {domain}"
         say(f"robot, draft policy and target verifier are starting; watch it: {watch}")
         expert = held_out(task, seed, workers)

@@ -38,7 +38,7 @@ Folder = Annotated[
 
 
 def results_folder(out: Path | None, quick: bool) -> Path:
-    """Make the folder of the results, before anything is measured; quick ones do not replace the others.
+    """Create the results folder before anything is measured; quick results do not replace the others.
 
     Raises:
         ValueError: there is something else of that name.
@@ -61,10 +61,10 @@ def configuration(names: list[str]) -> dict[str, str]:
 
 
 def methods_by_task(compared: dict[str, Comparison], methods: str | None) -> dict[str, list[str]]:
-    """Return the named methods, as they are on each task; unless told, those that all tasks have.
+    """Return the named methods, as they are on each task; by default those that all tasks have.
 
     Raises:
-        ValueError: one that there is not.
+        ValueError: a method does not exist.
     """
     from adahi_ros.lab.methods.methods import for_task, on_every_task, parse_methods
 
@@ -85,7 +85,7 @@ def with_thresholds(
     """Return a comparison with all thresholds that methods need; and why some cannot run, by name.
 
     Raises:
-        ValueError: none can.
+        ValueError: no method can run.
     """
     from adahi_ros.lab.calibration.thresholds import Thresholds
     from adahi_ros.lab.methods.methods import METHODS
@@ -109,7 +109,7 @@ def table(
         bool,
         Option(
             "--literature",
-            help="Measure the methods of 'adahi methods' instead; what was measured is not measured again.",
+            help="Measure the methods of 'adahi methods' instead; existing results are reused.",
         ),
     ] = False,
     tasks: TableTasks = None,
@@ -118,7 +118,7 @@ def table(
         Option(
             "--methods",
             "--method",
-            help="Separated by commas, as of 'adahi evaluate'; {task} in one is the task, {checkpoints} the "
+            help="Separated by commas, as in 'adahi evaluate'; {task} in one is the task, {checkpoints} the "
             "folder of its policies. Default: all but best.",
         ),
     ] = None,
@@ -127,7 +127,7 @@ def table(
     backend: options.Backend = "onnxruntime",
     seed: options.Seed = 0,
 ) -> None:
-    """Measure the paper's Table I on all tasks, and print ours beside it; or the methods of papers."""
+    """Measure the paper's Table I on all tasks, and print our results beside it; or the methods of papers."""
     from adahi_ros.lab.evaluation.episodes import evaluation_episodes
     from adahi_ros.lab.evaluation.evaluate import evaluate_methods
     from adahi_ros.lab.methods.methods import METHODS
@@ -176,7 +176,7 @@ def table(
             "tasks": found,
             "configuration": settings,
         }
-        write_json(out / TABLE, written)  # after each: who stops it keeps what there is
+        write_json(out / TABLE, written)  # after each task: a stopped run keeps its results
     console.print(paper_table({task: values["methods"] for task, values in found.items()}))
     for task, values in found.items():
         for claim in check_claims(values["methods"]):
@@ -268,14 +268,14 @@ def measured_over_dds(folder: Path | None, task: str) -> dict[str, Any]:
 def measure_literature(
     compared: dict[str, Comparison], count: int, workers: int, out: Path, about: dict[str, object]
 ) -> None:
-    """Measure the table, print it, and write rows, figures and a page; rows that are there are taken.
+    """Measure the table, print it, and write rows, figures and a page; existing rows are reused.
 
     Args:
         compared: by task.
         count: episodes per line and task.
         workers: processes.
         out: folder to write into.
-        about: what else is written beside the figures.
+        about: further entries of the file of figures.
     """
     from adahi_ros.lab.calibration.thresholds import Thresholds
     from adahi_ros.lab.evaluation.comparison import measure, standings

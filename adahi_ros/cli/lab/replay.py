@@ -45,9 +45,9 @@ def replay(
     methods: Annotated[
         str | None,
         Option(
-            help="Separated by commas; best, plan_K, corrector_K and their like need a target that plans. "
+            help="Separated by commas; best, plan_K and corrector_K need a target that plans. "
             f"Default: {METHODS}, where policies share no codes {WITHOUT_CODES}, and best, where --params "
-            "goes by plans."
+            "uses plans."
         ),
     ] = None,
     plans: Annotated[
@@ -66,7 +66,7 @@ def replay(
     incomplete: options.Incomplete = False,
     out: Annotated[
         list[Path] | None,
-        Option(help="As --picture or --json, by its ending: .png, .pdf, ... or .json; may be given twice."),
+        Option(help="As --picture or --json, by suffix: .png, .pdf, ... or .json; may be given twice."),
     ] = None,
     picture: Annotated[
         Path | None,
@@ -76,7 +76,7 @@ def replay(
     seed: options.Seed = 0,
     json_file: options.JsonFile = None,
 ) -> None:
-    """Tell what each method would have done and cost at recorded observations, without a robot."""
+    """Compute what each method would have done, and its cost, at recorded observations, without a robot."""
     from adahi_ros.bags.bag_files import closed, files_of
     from adahi_ros.contract.parsing import load_contract
     from adahi_ros.lab.calibration.replay import calibration_of, load_pair
@@ -88,7 +88,7 @@ def replay(
     from adahi_ros.lab.reporting.bag_tables import replay_table
     from adahi_ros.lab.reporting.replay_figure import draw_replay
 
-    # All that may be missing is told before any of it is loaded.
+    # Report everything that is missing before loading any of it.
     link = profile_named(profile)
     names = None if methods is None else parse_methods(methods)
     picture, json_file = _written(
@@ -174,7 +174,7 @@ def _parameter_file(params: Path | None, read: Contract | None) -> Path:
 
 
 def _plans(told: RobotFile, draft: Path, folder: Path | None) -> tuple[Path | None, Path | None]:
-    """Return the target that plans and the corrector of its plans; None for what is not there."""
+    """Return the target that plans and the corrector of its plans; None for a missing one."""
     from adahi_ros.lab.evaluation.loaded_policies import PLANS, plans_in
 
     if folder is not None:
@@ -190,7 +190,7 @@ def _plans(told: RobotFile, draft: Path, folder: Path | None) -> tuple[Path | No
 
 
 def _thresholds(given: Path | None, told: RobotFile, robot_type: str) -> Calibration | None:
-    """Return the calibration of a file, else of the robot's, else that which is shipped; None without one."""
+    """Return the calibration of a file, else of the robot's, else the shipped one; None without one."""
     from adahi_ros.gates.parameter_file import load_calibration
 
     by_itself = given is None and told.calibrated
@@ -201,7 +201,7 @@ def _thresholds(given: Path | None, told: RobotFile, robot_type: str) -> Calibra
 def _written(
     out: Sequence[Path], picture: Path | None, json_file: Path | None, default: Path
 ) -> tuple[Path, Path | None]:
-    """Return the picture and the file of figures to write, now that they can be."""
+    """Return the picture and the file of figures to write, once they are checked."""
     for path in out:
         what = "--json" if path.suffix == ".json" else "--picture"
         if (json_file if what == "--json" else picture) is not None:

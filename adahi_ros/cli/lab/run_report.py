@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`adahi report`: one HTML file of runs that bags hold, or of a folder of results."""
+"""`adahi report`: one HTML file from bags of runs, or from a folder of results."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def report_bags(
     incomplete: bool = False,
     json_file: Path | None = None,
 ) -> None:
-    """Write the page of bags, and say a line of each."""
+    """Write the page of bags, and print one line per bag."""
     from adahi_ros.contract.parsing import contract_path, load_contract
     from adahi_ros.lab.calibration.bag_run import bag_run_figures, read_run
     from adahi_ros.lab.reporting.bag_report import ReportedRun, reported, write_bag_report

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from adahi_ros.core.trajectories import Trajectories
     from adahi_ros.lab.tasks.demonstrations import Demonstrations
 
-TASKS_THERE_ARE = (  # those shipped; to ask the registry would load what help does not need
+TASKS_THERE_ARE = (  # the shipped ones; the registry would load more than the help needs
     "The task: ball, inverted_pendulum, kitchen, swarm, with an instruction ball_instructed, "
-    "kitchen_instructed, metaworld, metaworld_10, metaworld_50, swarm_instructed, by a camera ball_camera, "
-    "kitchen_camera, for the target alone ball_seen, or a YAML file of another"
+    "kitchen_instructed, metaworld, metaworld_10, metaworld_50, swarm_instructed, with a camera ball_camera, "
+    "kitchen_camera, with a camera for the target only ball_seen, or a YAML file of another"
 )
 
 
@@ -32,7 +32,7 @@ def known_task(name: str) -> str:
 
 
 def file_name(task: str) -> str:
-    """Return what the files of a task are called; the task may be given as a file itself."""
+    """Return the file name of a task; the task may be given as a file."""
     from adahi_ros.lab.tasks import make
 
     return make(task).spec.name
@@ -42,7 +42,7 @@ def folder_of(task: str, checkpoints: Path | None) -> Path:
     """Return the folder of a task's checkpoints.
 
     Raises:
-        ValueError: nobody gave one, and none is shipped.
+        ValueError: none is given, and none is shipped.
     """
     return checkpoints if checkpoints is not None else options.folder_named(file_name(task))
 
@@ -56,10 +56,10 @@ def demonstrations_of(
     action_noise: float,
     workers: int,
 ) -> Trajectories:
-    """Return demonstrations, of a dataset or a file, or recorded now.
+    """Return demonstrations from a dataset or a file, or record them now.
 
     Args:
-        task: what `make` takes; with a dataset, what that is of.
+        task: as `make` takes it; with a dataset, its task.
         file: of `adahi data simulate`; None for none.
         dataset: folder of `adahi data from-bag`; None for none.
         episodes: to record where neither is given.

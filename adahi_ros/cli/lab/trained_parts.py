@@ -22,14 +22,16 @@ def train_acceptance(
     task: task_options.TaskName,
     workers: task_options.Workers,
     out: Annotated[Path, Option(help="File of weights to write, such as semantic.safetensors.")],
-    episodes: Annotated[int, Option(min=5, help="Of hybrid inference, to learn from.")] = 100,
-    draft_temperature: Annotated[float, options.number("At which the draft samples.", 1e-3, 100.0)] = 1.0,
+    episodes: Annotated[int, Option(min=5, help="Episodes of hybrid inference for training.")] = 100,
+    draft_temperature: Annotated[
+        float, options.number("Sampling temperature of the draft.", 1e-3, 100.0)
+    ] = 1.0,
     checkpoints: options.Checkpoints = None,
     backend: options.Backend = "onnxruntime",
     seed: options.Seed = 0,
     json_file: options.JsonFile = None,
 ) -> None:
-    """Train the head of the rule 'semantic' on forks of simulated worlds: which mismatches matter?"""
+    """Train the head of the rule 'semantic' on forked simulated worlds: which mismatches matter?"""
     from adahi_ros.acceptance.semantic import save_semantic_head
     from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
     from adahi_ros.lab.training.train_semantic import lessons, train_semantic_head
@@ -51,18 +53,18 @@ def train_acceptance(
 
 
 def train_gate(
-    task: Annotated[str, Argument(help=f"{task_options.TASKS_THERE_ARE}; with --data, what that is of.")],
+    task: Annotated[str, Argument(help=f"{task_options.TASKS_THERE_ARE}; with --data, the dataset's task.")],
     workers: task_options.Workers,
     out: Annotated[Path, Option(help="File of weights to write, such as gate.safetensors.")],
     proposer: Annotated[
-        str, Option(help="Who acts between the target's plans: corrector, or plan for nobody.")
+        str, Option(help="Proposer between requests: corrector, or plan for the uncorrected plan.")
     ] = "corrector",
-    episodes: Annotated[int, Option(min=5, help="At each of three rates of asking.")] = 40,
+    episodes: Annotated[int, Option(min=5, help="Episodes at each of three request rates.")] = 40,
     dataset: Annotated[
         Path | None,
         Option(
             "--data",
-            help="Learn of this folder of 'adahi data from-bag', as of a robot that is not simulated.",
+            help="Train on this folder of 'adahi data from-bag', for a real robot.",
         ),
     ] = None,
     checkpoints: options.Checkpoints = None,
@@ -73,7 +75,7 @@ def train_gate(
     seed: options.Seed = 0,
     json_file: options.JsonFile = None,
 ) -> None:
-    """Train the gate 'learned' on rollouts or bags, asking at random: what harm does it not to ask?"""
+    """Train the gate 'learned' on rollouts or bags with random requests: what harm does skipping one do?"""
     from adahi_ros.gates.learned import SIGNS, save_harm_model
     from adahi_ros.lab.calibration.replay import check_sizes
     from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
@@ -104,7 +106,7 @@ def train_gate(
 
 
 def train_encoder(
-    task: Annotated[str, Argument(help="A task that a camera looks at: ball, ball_instructed or kitchen.")],
+    task: Annotated[str, Argument(help="Task with a camera: ball, ball_instructed or kitchen.")],
     workers: task_options.Workers,
     out: Annotated[
         Path | None, Option(help="The files' common name. Default: checkpoints/encoders/TASK.")
@@ -113,7 +115,7 @@ def train_encoder(
     overwrite: options.Overwrite = False,
     json_file: options.JsonFile = None,
 ) -> None:
-    """Photograph the expert's episodes and learn where things are. A stopped run goes on where it was."""
+    """Record images of the expert's episodes and learn object positions. A stopped run continues."""
     from adahi_ros.lab.tasks.camera import make_view
     from adahi_ros.lab.tasks.frames import record_frames
     from adahi_ros.lab.training import encoder_training

@@ -23,18 +23,18 @@ FOR_CORRECTIONS = (
 
 def train(
     context: typer.Context,
-    task: Annotated[str, Argument(help=f"{task_options.TASKS_THERE_ARE}; with --data, what that is of.")],
+    task: Annotated[str, Argument(help=f"{task_options.TASKS_THERE_ARE}; with --data, the dataset's task.")],
     workers: task_options.Workers,
     out: Annotated[Path | None, Option(help="Folder to write. Default: checkpoints/TASK.")] = None,
     recipe: Annotated[Path | None, Option(help="Training recipe. Default: config/recipes/TASK.yaml.")] = None,
     demonstrations: task_options.DemonstrationsFile = None,
     dataset: task_options.Dataset = None,
     only: Annotated[
-        str | None, Option(help="Train these policies alone, comma-separated, on the tokenizer there.")
+        str | None, Option(help="Train only these policies, comma-separated, on the existing tokenizer.")
     ] = None,
     seed: Annotated[int | None, Option(min=0, help="Replaces every model's seed of the recipe.")] = None,
     seed_offset: Annotated[
-        int, Option(min=0, help="Is added to every seed of the recipe, that of the demonstrations, too.")
+        int, Option(min=0, help="Added to every seed of the recipe, including that of the demonstrations.")
     ] = 0,
     overwrite: options.Overwrite = False,
     json_file: options.JsonFile = None,
@@ -42,14 +42,14 @@ def train(
         list[Path] | None,
         Option(
             "--from-corrections",
-            help="Bags of runs: the draft goes on to learn from what its target answered in them.",
+            help="Bags of runs: train the draft further on the target's recorded replies.",
         ),
     ] = None,
     checkpoints: Annotated[
-        Path | None, Option(help="With --from-corrections: folder to begin with. Default: the shipped one.")
+        Path | None, Option(help="With --from-corrections: folder to start from. Default: the shipped one.")
     ] = None,
     contract: Annotated[
-        str | None, Option(help="Of these bags: a shipped one's name, or a file. Default: TASK's.")
+        str | None, Option(help="Contract of these bags: a shipped one's name, or a file. Default: TASK's.")
     ] = None,
     namespace: options.Namespace = "",
     incomplete: options.Incomplete = False,
@@ -59,12 +59,12 @@ def train(
     worse: learning.Worse = 0.02,
     no_guard: learning.NoGuard = False,
     most: Annotated[
-        int, Option(min=1, max=10_000_000, help="Corrections at most; of more, some are drawn.")
+        int, Option(min=1, max=10_000_000, help="Largest number of corrections; more are subsampled.")
     ] = 20_000,
 ) -> None:
-    """Train tokenizer, draft and target. A run that was stopped goes on where it was.
+    """Train tokenizer, draft and target. A stopped run continues where it stopped.
 
-    With --from-corrections, the draft alone goes on to learn; the options from there on are for that alone.
+    --from-corrections trains only the draft further; the options after it apply only to that.
     """
     from adahi_ros.core.trajectories import Trajectories
     from adahi_ros.lab.reporting.training_figure import draw_losses

@@ -24,23 +24,24 @@ def tune(
     task: TaskName,
     workers: Workers,
     space: Annotated[Path, Option(help="What may vary: a YAML file, such as config/spaces/ball.yaml.")],
-    trials: Annotated[int, Option(min=1, help="How many, with those that there are.")] = 20,
+    trials: Annotated[int, Option(min=1, help="Total number of trials, including existing ones.")] = 20,
     storage: Annotated[
-        str | None, Option(help="Of the trials: a file, or a database's URL. Default: study.db in --out.")
+        str | None,
+        Option(help="Store of the trials: a file, or a database's URL. Default: study.db in --out."),
     ] = None,
     out: Annotated[
         Path | None, Option(help="Folder that all workers share. Default: results/tune-TASK.")
     ] = None,
     checkpoints: options.Checkpoints = None,
     calibration: options.CalibrationFile = None,
-    price_per_hour: Annotated[float, options.number("Of one of these workers, for the table.", 0.0)] = 0.0,
+    price_per_hour: Annotated[float, options.number("Price of one worker, for the table.", 0.0)] = 0.0,
     lost_after: Annotated[
-        int, Option(min=1, help="Seconds without a sign of life, until a worker's trial goes elsewhere.")
+        int, Option(min=1, help="Seconds without a heartbeat after which another worker takes the trial.")
     ] = 60,
     seed: options.Seed = 0,
     json_file: options.JsonFile = None,
 ) -> None:
-    """Search recipes, methods and thresholds; workers may vanish, and more may join by the same command."""
+    """Search recipes, methods and thresholds; workers may stop, and more may join with the same command."""
     from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
     from adahi_ros.lab.reporting.tuning_table import tuning_table
     from adahi_ros.lab.tuning.search_space import load_space
@@ -61,11 +62,11 @@ def tune(
     url = given if "://" in given else f"sqlite:///{Path(given).expanduser().resolve()}"
     found = _calibration(name, PolicyFiles(base, "onnxruntime"), calibration)
     shown = without_password(given) if given == url else given
-    command = command_line().replace(given, shown)  # which is kept in checkpoints, and these are handed on
+    command = command_line().replace(given, shown)  # checkpoints keep the command, and others receive them
     ground = Ground(task, wanted, base.resolve(), found, seed, out.resolve(), command)
     plan = Plan(ground, url, name, trials, seed, price_per_hour, lost_after)
     say(f"trials: {shown}\ncheckpoints: {out.resolve()}")
-    run(plan, min(workers, trials), say)  # more would wait for the trials of others alone
+    run(plan, min(workers, trials), say)  # more workers than trials would only wait
     ended = rows(plan.study())
     figures = search_figures(ended, ground)
     console.print(tuning_table(figures))
@@ -81,7 +82,7 @@ def tune(
 
 
 def _calibration(name: str, files: PolicyFiles, given: Path | None) -> Calibration:
-    """Return the calibration of which everything is taken that is not searched."""
+    """Return the calibration that supplies everything that is not searched."""
     from adahi_ros.gates.parameter_file import load_calibration
     from adahi_ros.lab.evaluation.loaded_policies import check_fits
 

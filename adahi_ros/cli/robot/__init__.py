@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Verbs for a robot: bags, contracts, fleets, keys, and what is seen of them while they run."""
+"""Verbs for a robot: bags, contracts, fleets, keys, and monitoring."""

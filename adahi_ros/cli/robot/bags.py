@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`adahi record`, `adahi bag` and `adahi dataset`: a robot's bags as data."""
+"""`adahi record` and `adahi bag repair`: a robot's bags."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ RECORDER = "adahi_ros.nodes.monitoring.bag_recorder_node"
 
 def record(
     contract: options.ContractName,
-    out: Annotated[Path, Option(help="The bag to make: a folder that is not there yet.")],
+    out: Annotated[Path, Option(help="Bag to write: a new folder.")],
     duration_s: Annotated[
         float, options.number("How long, s. Default: until Ctrl-C.", 0.0, name="--duration")
     ] = 0.0,
     namespace: options.Namespace = "",
     storage: Annotated[str, Option(help="Format of the bag: mcap or sqlite3.")] = "mcap",
-    sim_time: Annotated[bool, Option("--use-sim-time", help="Note the time of /clock.")] = False,
+    sim_time: Annotated[bool, Option("--use-sim-time", help="Use the time of /clock.")] = False,
 ) -> None:
-    """Record a robot's observations and actions, and what the draft policy says, into a rosbag2."""
+    """Record a robot's observations and actions, and the draft policy's messages, into a rosbag2."""
     from adahi_ros.bags.bag_writer import STORAGES
     from adahi_ros.bags.definitions import BagError
     from adahi_ros.contract.parsing import load_contract
@@ -53,15 +53,15 @@ def record(
     if namespace.strip("/"):
         arguments += ["-r", f"__ns:=/{namespace.strip('/')}"]
     sys.stdout.flush()
-    # The node takes this process over: signals, exit status and output are its own.
+    # The node replaces this process: signals, exit status and output are the node's.
     os.execv(sys.executable, [sys.executable, "-m", RECORDER, "--ros-args", *arguments])
 
 
 def recover_bag(
     bag: Annotated[Path, Argument(help="Bag: a folder, or a single .mcap or .db3 file.")],
-    out: Annotated[Path, Option(help="The bag to make: a folder that is not there yet.")],
+    out: Annotated[Path, Option(help="Bag to write: a new folder.")],
 ) -> None:
-    """Make a whole bag of what can be read of one whose recorder was killed."""
+    """Write a complete bag from the readable part of a bag that was cut off."""
     from adahi_ros.bags.recovery import recover
 
     with console.status("reading"):

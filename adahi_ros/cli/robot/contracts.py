@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 def check(
     contract: Annotated[str, Argument(help="A shipped contract's name, or a YAML file.")],
     bags: Annotated[
-        list[Path] | None, Option("--bag", help="Count what this bag has for it; may be given several times.")
+        list[Path] | None, Option("--bag", help="Check it against this bag; may be given several times.")
     ] = None,
     namespace: options.Namespace = "",
     incomplete: options.Incomplete = False,
 ) -> None:
-    """Read a contract and tell what it makes; of a bag, how much, and what is refused."""
+    """Show a contract's observation and action; with bags, count the samples and those refused."""
     from adahi_ros.bags.bag_dataset import survey_bag
     from adahi_ros.contract.parsing import load_contract
 
@@ -40,7 +40,7 @@ def check(
 
 
 def _parts(contract: Contract) -> Iterator[str]:
-    """Say what a contract makes, and of which topics."""
+    """Yield lines: observation and action of a contract, and their topics."""
     from adahi_ros.contract.fields import NAMED
 
     yield f"{contract.robot_type}: {contract.rate_hz:g} steps per second, paced by {contract.paced_by}"
@@ -67,7 +67,7 @@ def _parts(contract: Contract) -> Iterator[str]:
 
 
 def _size(contract: Contract) -> str:
-    """Say how many numbers an observation has; with cameras that is the encoder's matter too.
+    """Return how many numbers an observation has; with cameras that depends on the encoder.
 
     Raises:
         ValueError: the encoder takes images of another size.
@@ -82,7 +82,7 @@ def _size(contract: Contract) -> str:
     told = f"{numbers} numbers, {cameras} camera{'s' if cameras > 1 else ''}"
     try:
         encoder = Encoder.load(named(contract.encoder, ENCODERS))
-    except CheckpointError as error:  # the contract may well come first
+    except CheckpointError as error:  # the contract may exist before its encoder
         return f"{told} of an encoder that is missing ({error})"
     contract.check_image_size(encoder.image_size)
     whole = numbers + cameras * encoder.features
@@ -99,7 +99,7 @@ def _topic(channel: Channel) -> str:
 
 
 def _found(bag: Path, found: BagSurvey) -> Iterator[str]:
-    """Say what a bag has for a contract."""
+    """Yield lines: how many observations and actions a bag has for a contract."""
     yield f"{bag}: {found.observations} observations, {found.actions} actions"
     for count, first in (*found.refused.values(), *found.missed.values()):
         yield f"  {count} times {first}"

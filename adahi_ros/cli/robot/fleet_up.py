@@ -18,12 +18,12 @@ LOOK_S = 0.1
 def up(
     file: Annotated[
         Path,
-        Argument(help="The fleet's YAML file; one that is not here may be of the package's config/fleets."),
+        Argument(help="The fleet's YAML file, here or in the package's config/fleets."),
     ],
 ) -> None:
     """Start a verifier, the replicas of its policies and, where the file names none, Ray; until Ctrl-C.
 
-    What somebody kills meanwhile is started again. All that was started ends with this.
+    Parts that die are restarted. All of them stop with this command.
     """
     from adahi_ros.nodes.launching.fleet import fleet_up
 
@@ -31,17 +31,17 @@ def up(
     with fleet_up(path, {}, say) as fleet:
         fleet.await_serving()
         fleet.look()
-        say("serves robots; Ctrl-C ends it")
+        say("serving robots; Ctrl-C stops")
         while True:
             fleet.look()
             time.sleep(LOOK_S)
 
 
 def _found(file: Path) -> Path:
-    """Return the file that is here, or else the package's.
+    """Return the file here, or else the package's.
 
     Raises:
-        ValueError: there is neither.
+        ValueError: neither exists.
     """
     shipped = asset("config/fleets")
     for path in (file, shipped / file):

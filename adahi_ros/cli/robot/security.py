@@ -13,16 +13,14 @@ from adahi_ros.cli.terminal import say
 
 
 def secure(
-    keystore: Annotated[Path, Argument(help="Folder, made where it is not there; keep it to yourself.")],
+    keystore: Annotated[Path, Argument(help="Folder, created if missing; it holds private keys.")],
     robots: Annotated[
         str, Option(help="Names of robots, separated by commas; each is the robot's namespace.")
     ] = "",
-    revoke: Annotated[
-        str, Option(help="Robots whose keys are lost, separated by commas: accepted no more.")
-    ] = "",
+    revoke: Annotated[str, Option(help="Robots with lost keys, separated by commas: they are revoked.")] = "",
     policies: Annotated[Path | None, Option(help="Folder of policy files. Default: config/sros2.")] = None,
 ) -> None:
-    """Make SROS 2 keys for a server and its robots, by 'ros2 security': a folder for each machine."""
+    """Create SROS 2 keys for a server and its robots with 'ros2 security': one folder per machine."""
     from adahi_ros.core.assets import asset
     from adahi_ros.security.keystores import MACHINES, Keystore
 
@@ -33,6 +31,6 @@ def secure(
     machines = made.make([name for name in robots.split(",") if name])
     for name, enclaves in machines.items():
         say(f"{keystore / MACHINES / name}: {', '.join(enclaves)}")
-    say(f"for ROS_DOMAIN_ID={os.environ.get('ROS_DOMAIN_ID', '0')} alone")
+    say(f"for ROS_DOMAIN_ID={os.environ.get('ROS_DOMAIN_ID', '0')} only")
     if lost:
         say(f"accepted no more: {', '.join(lost)}; give each machine its new folder, and restart its nodes")

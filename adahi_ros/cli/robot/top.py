@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 REFRESH_S = 0.25
 LINE_S = 1.0
-DISCOVERY_S = 5.0  # until whoever is there has been found, with --once
+DISCOVERY_S = 5.0  # with --once: time to discover the robots
 
 
 def top(
     namespace: Annotated[
-        str, Option(help="Only the robots in this namespace; one alone is shown in detail.")
+        str, Option(help="Only the robots in this namespace; a single one is shown in detail.")
     ] = "",
     domain: Annotated[
         int | None,
@@ -37,15 +37,15 @@ def top(
             help="ROS domain. Default: ROS_DOMAIN_ID, else that of a demo on this machine, else 0.",
         ),
     ] = None,
-    once: Annotated[bool, Option("--once", help="Show --seconds of what is there, and end.")] = False,
-    seconds: Annotated[float, options.number("How far back figures of now reach.", 1.0)] = 5.0,
+    once: Annotated[bool, Option("--once", help="Show the last --seconds once, and exit.")] = False,
+    seconds: Annotated[float, options.number("Time window of the current figures, s.", 1.0)] = 5.0,
     as_json: Annotated[
         bool, Option("--json", help="Print the figures as JSON, a line every second.")
     ] = False,
 ) -> None:
-    """Watch the robots that run: rate, transmission, fallbacks, latency, link, safety. Ctrl-C ends it.
+    """Watch the running robots: rate, transmission, fallbacks, latency, link, safety. Ctrl-C stops.
 
-    Where the output is no terminal, it is as with --once. Then the status is 1 where there is no robot.
+    Without a terminal it behaves as with --once; the exit status is 1 if there is no robot.
     """
     from adahi_ros.nodes.monitoring.top import Watcher
 
@@ -70,7 +70,7 @@ def _show(watcher: Watcher) -> None:
 
     place = f"domain {watcher.domain}"
     live = Live(TopView([], place), console=console, screen=True, auto_refresh=False)
-    try:  # not `with`: Ctrl-C may come amid its beginning
+    try:  # not `with`: Ctrl-C may arrive while it starts
         live.start(refresh=True)
         while True:
             watcher.listen(REFRESH_S)
@@ -85,7 +85,7 @@ def _show_once(watcher: Watcher, seconds: float, as_json: bool) -> None:
     wait_s = max(seconds, DISCOVERY_S)
     if not watcher.find(wait_s):
         others = f"; elsewhere there are {', '.join(sorted(watcher.elsewhere))}" if watcher.elsewhere else ""
-        fault = f"no robot: nobody has published draft_status in domain {watcher.domain} for {wait_s:g} s"
+        fault = f"no robot: no draft_status received in domain {watcher.domain} for {wait_s:g} s"
         Console(stderr=True).print(f"[bold red]adahi:[/] {fault}{others}", highlight=False, soft_wrap=True)
         raise typer.Exit(1)
     watcher.listen(seconds)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How commands leave for a robot's controllers: one file for each type of message or ROS action.
+"""Command sinks: send commands to a robot's controllers; one file per type of message or ROS action.
 
-Contracts name a sink by this type. A new one is a file here and a line in `SINKS`, or an entry point.
+Contracts name a sink by this type. A new sink is a file here and a line in `SINKS`, or an entry point.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ INTERFACES = {
 def message_sink(
     kind: str, what: Commanded, given: Mapping[str, object] = MappingProxyType({})
 ) -> MessageSink:
-    """Return the sink of a type of message, after a check that it can carry what is commanded.
+    """Return the sink of a type of message, after a check that it can carry the commanded entries.
 
     Args:
         kind: a key of `SINKS`.
-        what: is commanded there.
-        given: values of arguments, by name; what the sink does not have is ignored.
+        what: the commanded entries.
+        given: values of arguments, by name; unknown ones are ignored.
 
     Raises:
         ValueError: names the parameter, its value and what is allowed.

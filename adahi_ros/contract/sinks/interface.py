@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a sink is: how a command becomes a message or a goal, and is read back.
+"""The interface of sinks: converts a command into a message or a goal, and back.
 
-A sink imports no ROS: contracts are read where none is installed. The node makes empty messages and goals.
+A sink imports no ROS: contracts are also read without it. The node creates empty messages and goals.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ class CommandSink(ABC):
 
 @dataclass(frozen=True)
 class Command:
-    """What one message commands in one control step.
+    """The command of one message in one control step.
 
     Attributes:
         names: of the A entries.
-        field: what they are, one of `COMMAND_FIELDS`. SI units (REP-103): rad or m, per s or s^2; N m or N.
+        field: their quantity, one of `COMMAND_FIELDS`. SI units (REP-103): rad or m, per s or s^2; N m or N.
         action: (A,) float64.
         period_s: of the control.
-        stamp_ns: when its time starts; in lockstep that of the observation. 0 for at its receipt.
+        stamp_ns: start time; in lockstep that of the observation; 0 for the time of receipt.
         velocities: (A,) float64 at these positions; None where they are unknown. Only a trajectory has them.
 
     Raises:
@@ -64,13 +64,13 @@ class MessageSink(CommandSink):
     """Commands as messages on a topic: one in every control step; the last ones bring the robot to rest."""
 
     fields: ClassVar[tuple[str, ...]] = COMMAND_FIELDS
-    """Which `command.field`s it carries."""
+    """The `command.field`s that it carries."""
     names: ClassVar[tuple[str, ...]] = ()
-    """What it can command; empty for joints of any name."""
+    """Names that it can command; empty for joints of any name."""
     stamped: ClassVar[bool] = True
     """Its messages have a header."""
     zero_is_receipt: ClassVar[bool] = False
-    """The receiver counts a stamp of 0 from receipt; otherwise a command has the time of its sending."""
+    """The receiver counts a stamp of 0 from receipt; otherwise a command is stamped when it is sent."""
 
     @abstractmethod
     def message(self, command: Command, new: New) -> Any:
@@ -114,18 +114,18 @@ class ActionSink(CommandSink):
 
 
 def set_stamp(message: Any, stamp_ns: int) -> None:
-    """Write a time into the header of an empty message, whose stamp is 0."""
+    """Write a time into the header of an empty message, which has the stamp 0."""
     if stamp_ns:
         message.header.stamp.sec, message.header.stamp.nanosec = divmod(stamp_ns, NANOSECONDS)
 
 
 def doubles(values: np.ndarray) -> array[float]:
-    """Return numbers as a message has float64."""
+    """Return numbers as a list of floats for a message."""
     return array("d", np.asarray(values, dtype=np.float64).tobytes())
 
 
 def checked(values: object, names: Sequence[str], where: str) -> np.ndarray:
-    """Return as many finite numbers as there are names, (A,) float64.
+    """Return finite numbers, one per name, (A,) float64.
 
     Raises:
         ValueError: there are fewer or more, or one is not finite.
@@ -139,10 +139,10 @@ def checked(values: object, names: Sequence[str], where: str) -> np.ndarray:
 
 
 def order(given: Sequence[str], names: Sequence[str]) -> list[int]:
-    """Return where each of the names is among the given ones.
+    """Return the index of each name among the given ones.
 
     Raises:
-        ValueError: the given ones are other names.
+        ValueError: the names differ.
     """
     if sorted(given) != sorted(names):
         raise ValueError(f"joint_names: {list(given)}, must be {list(names)}")

@@ -17,11 +17,11 @@ RANGE_MARGIN = 3.0  # in units of the action scale, beyond the demonstrations
 
 
 class Correction(NamedTuple):
-    """What B robots are to do in place of what is planned.
+    """Corrected actions of B robots.
 
     Attributes:
         actions: (B, A) float32 in action units.
-        expected_error: (B,) in action scales, the standard deviation that it expects of itself.
+        expected_error: (B,) in action scales, the predicted standard deviation of its error.
     """
 
     actions: np.ndarray
@@ -46,7 +46,7 @@ class Corrector(Actor):
         self._run = checkpoint.on_onnx() if network is None else network
 
     def correct(self, view: PlanView) -> Correction:
-        """Return what is to be done now by B robots that have a plan."""
+        """Return the corrected actions of B robots that have a plan."""
         correction, log_variance = self._run(features(view, self.scales))
         planned = view.ahead[:, 0]
         actions = (planned + correction * self.scales.action_scale).astype(np.float32)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a corrector reads: the observation, what has changed, and what the plan says next."""
+"""Input of a corrector: the observation, its changes, and the planned actions."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ import numpy as np
 
 from adahi_ros.core.signature import Signature
 
-AHEAD = (0, 1, 2, 4)  # steps from now whose planned actions it reads, as long as there are some
+AHEAD = (0, 1, 2, 4)  # steps from now at which it reads planned actions, while there are some
 CHANGE_UNIT = 3.0  # of the last change's standard deviation
 
 
 @dataclass(frozen=True)
 class PlanView:
-    """What B robots know of their plan when it is to be corrected.
+    """What B robots know of their plan when it is corrected.
 
     Attributes:
         observation: (B, O) newest.
-        previous: (B, O) one step before; at the first step the same.
-        at_request: (B, O) when the plan was asked for.
-        goal: (B, G) that the robot has been told; G = 0 for none.
+        previous: (B, O) one step before; at the first step the newest.
+        at_request: (B, O) when the plan was requested.
+        goal: (B, G); G = 0 for none.
         ahead: (B, T, A) what is left of the plan, the present action first, the last one repeated.
         left: (B,) how many actions are left, at least 1.
-        age: (B,) steps since the plan was asked for.
+        age: (B,) steps since the plan was requested.
     """
 
     observation: np.ndarray
@@ -37,7 +37,7 @@ class PlanView:
 
     @classmethod
     def nothing(cls, signature: Signature) -> PlanView:
-        """Return one robot's that is all zero: to measure with, and to warm up."""
+        """Return zeros for one robot, for measurements and warm-up."""
         observation = np.zeros((1, signature.observation_dim), dtype=np.float32)
         goal = np.zeros((1, signature.goal_dim), dtype=np.float32)
         ahead = np.zeros((1, signature.horizon, signature.action_dim), dtype=np.float32)
@@ -45,7 +45,7 @@ class PlanView:
         return cls(observation, observation, observation, goal, ahead, left, age)
 
     def without_plan(self) -> PlanView:
-        """Return what is left of it for who is told no plan: one of a single action, all zero."""
+        """Return the remaining plan for a robot without plans: a single action of zeros."""
         batch, _, action_dim = self.ahead.shape
         return replace(
             self,
@@ -58,7 +58,7 @@ class PlanView:
 
 @dataclass(frozen=True)
 class FeatureScales:
-    """Units of what a corrector reads, each float32 and of the demonstrations.
+    """Mean and scale of a corrector's inputs, each float32 and from the demonstrations.
 
     Attributes:
         observation_mean, observation_scale: (O,).
@@ -77,15 +77,15 @@ class FeatureScales:
 
 
 def feature_count(observation_dim: int, goal_dim: int, action_dim: int) -> int:
-    """Return F, how many numbers `features` gives for one robot."""
+    """Return F, the number of features of one robot."""
     return 3 * observation_dim + goal_dim + (len(AHEAD) + 2) * action_dim + 2
 
 
 def features(view: PlanView, scales: FeatureScales) -> np.ndarray:
-    """Return what a corrector reads, (B, F) float32.
+    """Return a corrector's input, (B, F) float32.
 
-    The observation, its last change and its change since the plan was asked for; the goal; the planned
-    actions at `AHEAD`, the last and the mean of what is left; how much is left, and how old it is.
+    The observation, its last change and its change since the plan was requested; the goal; the planned
+    actions at `AHEAD`, the last and the mean of the remaining ones; the plan's remaining length and age.
     """
     observation, action = scales.observation_scale, scales.action_scale
     horizon = view.ahead.shape[1]

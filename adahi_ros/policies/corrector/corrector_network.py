@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The corrector's network: a correction of the planned action, and how wrong it expects to be.
+"""The corrector's network: predicts a correction of the planned action, and its own error.
 
-After A2C2 (arXiv 2509.23224), whose head corrects a chunk of actions at every step; here in 2,000 weights,
-with a variance of its own.
+After A2C2 (arXiv 2509.23224), where a head corrects an action chunk at every step; here with 2,000 weights
+and a predicted variance.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 LOG_VARIANCE = (-8.0, 4.0)
-FURTHEST = 5.0  # standard deviations from the mean that an input counts
+FURTHEST = 5.0  # standard deviations from the mean at which inputs are clipped
 
 
 class CorrectorNetwork(nn.Module):
@@ -42,14 +42,14 @@ class CorrectorNetwork(nn.Module):
 
     @torch.no_grad()
     def begin_with(self, correction: Tensor) -> None:
-        """Give about this correction (A,), before anything is learned."""
+        """Initialise the output to this correction (A,)."""
         last = self.layers[-1]
         assert isinstance(last, nn.Linear)
         last.bias[:-1] = correction
 
     @torch.no_grad()
     def expect_more(self, factor: float) -> None:
-        """Expect errors so many times as large as before; within `LOG_VARIANCE`."""
+        """Scale the expected error by this factor; within `LOG_VARIANCE`."""
         last = self.layers[-1]
         assert isinstance(last, nn.Linear)
         last.bias[-1] += 2.0 * math.log(factor)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes a corrector's network of its checkpoint, for torch."""
+"""Builds a corrector's torch network from its checkpoint."""
 
 from __future__ import annotations
 

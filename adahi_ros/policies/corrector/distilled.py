@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A policy for the robot that is told no plan: a corrector's network, with nothing to correct.
+"""A policy without plans: a corrector's network, with nothing to correct.
 
-Distilled from a target, it tells what a network as small as the corrector can do alone, and so whether a
-target is needed at all.
+Distilled from a target, it shows what a network as small as the corrector can do alone, and so whether a
+target is needed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ HISTORY = 2  # the newest observation, and the one before, for what has changed
 
 
 class DistilledPolicy(Policy):
-    """A `Policy` of one action; it draws nothing, and its proposals have no distribution.
+    """A `Policy` of one action; it is deterministic, and its proposals have no distribution.
 
     Args:
         checkpoint: of the network.

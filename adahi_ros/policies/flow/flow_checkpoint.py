@@ -35,7 +35,7 @@ class FlowConfig(TransformerSizes):
         width, layers, heads: of the transformer.
         head_width, head_layers: of the velocity network.
         steps: S, from noise to plan.
-        noise: standard deviation of the noise that plans are made of; 1 is as in training, less makes plans
+        noise: standard deviation of the initial noise; 1 is as in training, less makes plans
             nearer to the likeliest.
         image_dim: see `observed_features`.
     """
@@ -112,7 +112,7 @@ class FlowCheckpoint(NetworkCheckpoint[FlowConfig]):
         }
 
     def digest(self) -> str:
-        """See `NetworkCheckpoint`; an exported network that reads something else is another one."""
+        """See `NetworkCheckpoint`; an exported network with other inputs is a different one."""
         return network_digest([list(self.inputs()), self.config], self.weights.read_bytes())
 
 

@@ -4,14 +4,14 @@
     window, goal ─▶ transformer ─▶ feature ─┐
     noise (T x A) ─▶ x_0 ─▶ x_1/S ─▶ ... ─▶ x_1 = plan      S steps along the velocity v(x, time, feature)
 
-Codes that are drawn apart from one another make plans whose parts do not fit together; here a plan is one
+Codes that are drawn independently make plans with parts that do not fit together; here a plan is one
 draw. Lipman et al., "Flow Matching for Generative Modeling" (2023), with straight paths from noise to data;
-chunks of actions by it as in pi0 (Black et al., 2024).
+for action chunks as in pi0 (Black et al., 2024).
 
-What is known of a plan beforehand, such as actions that a robot executes before the plan can reach it, is put
-in its place on every point of the path, so that the rest is drawn to go with it: inpainting as in RePaint
-(Lugmayr et al., 2022), without going back. Real-time chunking (Black et al., arXiv 2506.07339) guides by
-gradients instead: it comes less near to what is known, and needs a gradient in the exported network.
+Known actions of a plan, such as those executed before the plan arrives, are inserted at every point of the
+path, so that the rest fits them: inpainting as in RePaint (Lugmayr et al., 2022), without going back.
+Real-time chunking (Black et al., arXiv 2506.07339) guides by gradients instead: it fits the known actions
+less closely, and needs a gradient in the exported network.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FREQUENCIES = 4  # of the time's embedding, octaves from half a period on
 
 
 class _VelocityBlock(nn.Module):
-    """A residual layer whose input is scaled and shifted by what conditions it (FiLM; Perez et al., 2018)."""
+    """A residual layer with its input scaled and shifted by the condition (FiLM; Perez et al., 2018)."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -109,7 +109,7 @@ class FlowNetwork(ObservationTransformer):
             windows: (B, H, O).
             goals: (B, G).
             noise: (B, T * A), standard normal.
-            known: (B, T, A), what the plans are to be; NaN where that is free.
+            known: (B, T, A), fixed actions of the plans; NaN where free.
 
         Returns:
             (B, T, A).

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A policy whose plans a flow makes of noise, whatever runs the network."""
+"""A policy that generates plans from noise by a flow, on any network runtime."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RANGE_MARGIN = 3.0  # in units of the action scale, beyond the demonstrations
 
 
 class FlowPolicy(Policy):
-    """A `Policy`; its proposals have no distribution that could be sent.
+    """A `Policy`; its proposals have no distribution that can be sent.
 
     Args:
         checkpoint: of the network.
@@ -35,7 +35,7 @@ class FlowPolicy(Policy):
     def propose(
         self, observations: Observations, draws: np.ndarray, sampling: Sampling = AS_TRAINED
     ) -> Proposal:
-        """See `Policy.propose`; the temperature scales the noise, and plans begin with what is committed."""
+        """See `Policy.propose`; the temperature scales the noise, and plans start with committed actions."""
         noise = sampling.temperature * normal(draws)[:, : self._size].astype(np.float32)
         window, condition = self.signature.window(observations), self.signature.condition(observations)
         shape = (len(noise), self.signature.horizon, self.signature.action_dim)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes a flow policy of its checkpoint for torch, and writes its files."""
+"""Builds a flow policy for torch from its checkpoint, and writes its files."""
 
 from __future__ import annotations
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""LeRobot's checkpoints and datasets, read."""
+"""Reads LeRobot's checkpoints and datasets."""

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Recorded episodes as a LeRobotDataset of format 3, for LeRobot's trainer; written without LeRobot.
 
-meta/info.json                              which features there are
-meta/stats.json                             how they are distributed
+meta/info.json                              the features
+meta/stats.json                             their distributions
 meta/tasks.parquet                          the sentence of each task
-meta/episodes/chunk-000/file-000.parquet    from which row to which an episode goes, and how it is distributed
+meta/episodes/chunk-000/file-000.parquet    first and last row of each episode, and its distribution
 data/chunk-000/file-000.parquet             the rows, a column per feature
 """
 
@@ -24,26 +24,27 @@ from adahi_ros.policies.lerobot.lerobot_dataset import ACTION, BOUNDS, INFO
 STATE, ENVIRONMENT = "observation.state", "observation.environment_state"
 PLACE = "chunk-000/file-000.parquet"
 QUANTILES = (1, 10, 50, 90, 99)  # percent
-INDEX = "__index_level_0__"  # what pandas, by which LeRobot reads the sentences, calls a nameless index
+INDEX = "__index_level_0__"  # pandas's name of a nameless index; LeRobot reads the sentences with pandas
 Column = Mapping[str, np.ndarray]
 
 
 def save_dataset(folder: Path, data: Trajectories, fps: float, joints: int, sentence: str) -> None:
     """Write a dataset.
 
-    The observation is `observation.state` as far as it is joints, all of it where none is. What else a policy
-    is to know, the rest of it and the goal, is `observation.environment_state`.
+    `observation.state` holds the joints of the observation, or all of it where there are none.
+    `observation.environment_state` holds the other inputs of a policy: the rest of the observation, and the
+    goal.
 
     Args:
-        folder: to write; must not be there.
+        folder: to write; must not exist.
         data: without images.
         fps: control steps per second.
-        joints: how many entries of the observation, the first ones, are of the robot itself; 0 for all.
-        sentence: what is done, in all episodes.
+        joints: number of leading observation entries that are of the robot itself; 0 for all.
+        sentence: the task description of all episodes.
 
     Raises:
         ImportError: pyarrow is not installed.
-        FileExistsError: the folder is there.
+        FileExistsError: the folder exists.
         ValueError: names the argument, its value and what was allowed.
     """
     width = data.observations.shape[1]
@@ -98,7 +99,7 @@ def _info(data: Trajectories, columns: Column, fps: float) -> dict[str, Any]:
 
 
 def _write_table(path: Path, columns: Column) -> None:
-    """Write columns (T, width): lists of one length, or numbers where that is one, as LeRobot has them."""
+    """Write columns (T, width): lists of one length, or numbers for width 1, as LeRobot stores them."""
     import pyarrow as pa
 
     arrays = {}
@@ -160,7 +161,7 @@ def _write(path: Path, table: Any) -> None:
 
 
 def _distribution(values: np.ndarray) -> dict[str, list[float]]:
-    """Return how numbers (T, width) are distributed, by LeRobot's names."""
+    """Return the distribution of numbers (T, width), by LeRobot's names."""
     marks = np.percentile(values, QUANTILES, axis=0)
     return {
         "min": values.min(axis=0).tolist(),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checkpoints of LeRobot's VQ-BeT, read without LeRobot: sizes, weights, and how its numbers are scaled.
+"""Checkpoints of LeRobot's VQ-BeT, read without LeRobot: sizes, weights, and scaling.
 
 A folder holds `config.json` and `model.safetensors`. Since LeRobot 0.4 the scaling is in
 `policy_preprocessor.json`, `policy_postprocessor.json` and the safetensors files that they name; before,
@@ -52,7 +52,7 @@ class _Feature(LeRobotSchema):
 
 @dataclass(frozen=True)
 class LeRobotConfig(LeRobotSchema):
-    """What matters here of LeRobot's `VQBeTConfig`."""
+    """The fields of LeRobot's `VQBeTConfig` that are used here."""
 
     type: Annotated[str, one_of(("vqbet",))]
     n_obs_steps: Length
@@ -77,7 +77,7 @@ class LeRobotConfig(LeRobotSchema):
     vision_backbone: str = ""
 
     def __post_init__(self) -> None:
-        """Check what does not depend on one field alone."""
+        """Check conditions on several fields."""
         if self.gpt_hidden_dim % self.gpt_n_head:
             raise ValueError(
                 f"gpt_hidden_dim: {self.gpt_hidden_dim}, must be a multiple of gpt_n_head = {self.gpt_n_head}"
@@ -124,10 +124,10 @@ class LeRobotConfig(LeRobotSchema):
         return self.output_features[ACTION].shape[0]
 
     def shapes(self) -> Shapes:
-        """Return the shapes of weights in which every size occurs, but for the encoder's.
+        """Return the shapes of weights in which every size occurs, except the encoder's.
 
         Raises:
-            ValueError: all pairs of codes would be too many.
+            ValueError: there are too many pairs of codes.
         """
         width, token, out = self.gpt_hidden_dim, self.gpt_input_dim, self.gpt_output_dim
         hidden, latent, codes = self.vqvae_enc_hidden_dim, self.vqvae_embedding_dim, self.vqvae_n_embed
@@ -156,7 +156,7 @@ class LeRobotConfig(LeRobotSchema):
 def _check_features(
     name: str, features: Mapping[str, _Feature], wanted: Mapping[str, tuple[str, int]]
 ) -> None:
-    """Check that features are those wanted, of a type and a rank, and no others."""
+    """Check that features have the given names, type and rank."""
     for key in features:
         if key not in wanted:
             raise ValueError(f"{name}: {key}: a VQ-BeT takes none such, only {', '.join(wanted)}")
@@ -173,9 +173,9 @@ class LeRobotCheckpoint:
     """A LeRobot VQ-BeT on disk, read but not yet running.
 
     Attributes:
-        folder: what `save_pretrained` wrote, or training as `pretrained_model`.
+        folder: written by `save_pretrained`, or by training as `pretrained_model`.
         config: its sizes.
-        tensors: the weights, by the names that they have in LeRobot's `VQBeTModel`.
+        tensors: the weights, by their names in LeRobot's `VQBeTModel`.
         state_scaling, image_scaling, action_scaling: of (S,), (3, 1, 1) and (A,).
         digest: 16 hexadecimal digits of the SHA-256 of all of its files.
     """
@@ -189,7 +189,7 @@ class LeRobotCheckpoint:
     digest: str
 
     def part(self, name: str) -> dict[str, Tensor]:
-        """Return the weights of a part of the model, by their names in it."""
+        """Return the weights of a part of the model, by their names in that part."""
         prefix = f"{name}."
         return {
             key.removeprefix(prefix): value for key, value in self.tensors.items() if key.startswith(prefix)
@@ -199,7 +199,7 @@ class LeRobotCheckpoint:
         """Return one weight.
 
         Raises:
-            CheckpointError: there is none of that name.
+            CheckpointError: there is no such weight.
         """
         if name not in self.tensors:
             raise CheckpointError(f"{self.folder / WEIGHTS}: {MODEL}{name}: missing")
@@ -210,7 +210,7 @@ def read_checkpoint(folder: Path) -> LeRobotCheckpoint:
     """Read the folder of a LeRobot VQ-BeT.
 
     Raises:
-        CheckpointError: a file is missing or damaged, or of a policy that this cannot be; the message names
+        CheckpointError: a file is missing or damaged, or the policy is not supported; the message names
             file, field, value and what was expected.
     """
     where, weights = folder / CONFIG, folder / WEIGHTS

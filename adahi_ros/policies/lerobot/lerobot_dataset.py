@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Recorded episodes from a LeRobotDataset of format 3, read without LeRobot.
 
-    meta/info.json                          which features there are
-    meta/episodes/chunk-*/file-*.parquet    from which row to which an episode goes
+    meta/info.json                          the features
+    meta/episodes/chunk-*/file-*.parquet    first and last row of each episode
     data/chunk-*/file-*.parquet             the rows, a column per feature
 
 Numbers are read, images and videos are not.
@@ -31,18 +31,18 @@ BOUNDS = ("episode_index", "dataset_from_index", "dataset_to_index")
 def load_dataset(folder: Path, task: str, observations: Sequence[str] | None = None) -> Trajectories:
     """Read a LeRobotDataset; episodes have no goals.
 
-    What else it says of the observations, images most of all, is left out, and a warning names it.
+    Other observations, most of all images, are left out, and a warning names them.
 
     Args:
         folder: of the dataset, with `meta` and `data` in it.
         task: noted in the trajectories.
-        observations: features that make an observation, in this order; None takes those of `OBSERVATIONS`
+        observations: features of an observation, in this order; None takes those of `OBSERVATIONS`
             that the dataset has.
 
     Raises:
         ImportError: pyarrow is not installed.
-        FileNotFoundError: there is no such dataset, or a part of it is missing.
-        ValueError: it is of another format, damaged, or has no such feature; the message names file, field
+        FileNotFoundError: the dataset or a part of it is missing.
+        ValueError: it has another format, is damaged, or lacks a feature; the message names file, field
             and what was expected.
     """
     info_path = folder / INFO
@@ -85,7 +85,7 @@ def _read_info(path: Path) -> dict[str, Any]:
 
 
 def _width(features: dict[str, Any], name: str, path: Path) -> int:
-    """Return how many numbers a feature has."""
+    """Return the number of entries of a feature."""
     if name not in features:
         raise ValueError(f"{path}: features: no {name!r}, there are {', '.join(sorted(features))}")
     feature = features[name]
@@ -153,7 +153,7 @@ def _read_table(path: Path, names: list[str]) -> Any:
         check_size(path, LARGEST_RECORDING)
         groups = [file.metadata.row_group(index) for index in range(file.metadata.num_row_groups)]
         chunks = [group.column(index) for group in groups for index in range(group.num_columns)]
-        asked = tuple(f"{name}." for name in names)  # of lists, the path goes on
+        asked = tuple(f"{name}." for name in names)  # the path of lists is longer
         numbers = sum(each.num_values for each in chunks if f"{each.path_in_schema}.".startswith(asked))
         if numbers > MOST_NUMBERS:  # a run of one number takes no room in the file
             raise OSError(f"{numbers} numbers, must be at most {MOST_NUMBERS}")
@@ -167,7 +167,7 @@ def _read_table(path: Path, names: list[str]) -> Any:
 
 
 def _numbers(table: Any, name: str, width: int, path: Path) -> np.ndarray:
-    """Return a column (T, width); LeRobot stores what has one entry as a number, else as lists."""
+    """Return a column (T, width); LeRobot stores a single entry as a number, several as a list."""
     try:
         values = np.array(table[name].to_pylist(), dtype=np.float64).reshape(len(table), -1)
     except (TypeError, ValueError):

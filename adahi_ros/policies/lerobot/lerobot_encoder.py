@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The eye of a LeRobot VQ-BeT: a ResNet and a spatial softmax, from frames to features.
+"""The image encoder of a LeRobot VQ-BeT: a ResNet and a spatial softmax, from frames to features.
 
-LeRobot trains it with the policy. Here it is a frozen encoder of its own, to be written as every other:
-features are computed where the camera is, and an observation is [state | features].
+LeRobot trains it with the policy. Here it is a separate frozen encoder, stored like every other:
+features are computed at the camera, and an observation is [state | features].
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ class RgbEncoder(nn.Module):
 
     Attributes:
         features: F.
-        config: what it is, as encoders describe themselves; `image_size` is that before the crop.
+        config: its description, as of every encoder; `image_size` is before the crop.
 
     Args:
-        checkpoint: of the policy that it is part of.
+        checkpoint: of its policy.
 
     Raises:
-        CheckpointError: it is of another kind, or its weights do not fit.
+        CheckpointError: its kind is not supported, or its weights do not fit.
     """
 
     shift: Tensor

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the JSON files of LeRobot's checkpoints have in common."""
+"""JSON files of LeRobot's checkpoints."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ACTION = "action"
 
 
 class LeRobotSchema(Schema):
-    """A `Schema` of the fields that matter here; LeRobot writes more."""
+    """A `Schema` of the fields used here; LeRobot writes more."""
 
     @classmethod
     def prepared(cls, values: dict[Any, Any]) -> dict[Any, Any]:
@@ -27,10 +27,10 @@ class LeRobotSchema(Schema):
 
 
 def read_config(kind: type[T], path: Path) -> T:
-    """Return what a JSON file says.
+    """Return the content of a JSON file.
 
     Raises:
-        CheckpointError: it is missing, or says something else; names file, field and value.
+        CheckpointError: it is missing, or has other content; names file, field and value.
     """
     try:
         made: T = checked(kind, read_json(path))

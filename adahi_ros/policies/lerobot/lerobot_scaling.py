@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How LeRobot scales numbers: told by its processors' files or, before LeRobot 0.4, among the weights."""
+"""LeRobot's scaling of numbers, from its processors' files or, before LeRobot 0.4, from the weights."""
 
 from __future__ import annotations
 
@@ -18,19 +18,20 @@ from adahi_ros.policies.lerobot.lerobot_files import ACTION, LeRobotSchema, read
 EPSILON = 1e-8  # LeRobot's own, where a scale would be zero
 RANGES = {"MIN_MAX": ("min", "max"), "QUANTILES": ("q01", "q99"), "QUANTILE10": ("q10", "q90")}
 MODES: dict[str, tuple[str, ...]] = {"IDENTITY": (), "MEAN_STD": ("mean", "std"), **RANGES}
-"""How numbers are scaled, and the statistics that say by how much."""
+"""Kinds of scaling, and the statistics that each uses."""
 Modes = dict[str, Annotated[str, one_of(MODES)]]
 PLAIN_STEPS = ("rename_observations_processor", "to_batch_processor", "device_processor")
 
 
 @dataclass(frozen=True)
 class Scaling:
-    """Where a feature's numbers lie: normalized = (value - shift) / scale + bias.
+    """Scaling of a feature: normalized = (value - shift) / scale + bias.
 
     Attributes:
-        shift, scale: as the feature is shaped; scale positive.
-        bias: what `shift` becomes.
-        still: likewise, true for what never moved in the data: LeRobot scales it by nearly nothing.
+        shift, scale: in the shape of the feature; scale positive.
+        bias: the normalized value of `shift`.
+        still: likewise, true for entries that were constant in the data: LeRobot's scale is nearly zero
+            there.
     """
 
     shift: Tensor
@@ -66,10 +67,10 @@ class _Normalizer(LeRobotSchema):
 
 
 class Processor:
-    """One of the two files with which LeRobot since 0.4 scales what goes into a policy, or comes out.
+    """One of the two files in which LeRobot since 0.4 stores the scaling of a policy's inputs or outputs.
 
     Attributes:
-        files: the file, and that with the numbers.
+        files: the file, and the file with the numbers.
     """
 
     def __init__(self, path: Path, step_name: str) -> None:
@@ -93,10 +94,10 @@ class Processor:
                 self._stats = load_file(self.files[-1])
 
     def scaling(self, key: str) -> Scaling:
-        """Return how a feature is scaled.
+        """Return the scaling of a feature.
 
         Raises:
-            CheckpointError: the file does not say, or says what cannot be.
+            CheckpointError: the file has none, or an invalid one.
         """
         config = self._config
         if key not in config.features:
@@ -114,7 +115,7 @@ def among_weights(mode: str, layer: str, key: str, tensors: dict[str, Tensor], p
     """Read the scaling of a feature as LeRobot before 0.4 stored it.
 
     Raises:
-        CheckpointError: it is missing, or cannot be.
+        CheckpointError: it is missing or invalid.
     """
     return _scaling(mode, f"{layer}.buffer_{key.replace('.', '_')}.", tensors, EPSILON, path)
 

@@ -6,8 +6,8 @@
                                               └─▶ code head    2 x K logits, one softmax per codebook
                                               └─▶ offset head  2 x K x W x A, gathered at the codes
 
-An observation is [state | features], the features being those of `LeRobotEncoder`. LeRobot's queries for
-actions further ahead are left out: they come later, and nothing here looks ahead.
+An observation is [state | features], with the features of `LeRobotEncoder`. LeRobot's queries for
+later actions are left out: they follow the others, and causal attention never reads them.
 
 Where LeRobot draws the second code after the first (`sequentially_select`), the pair is one code of a
 codebook of K x K: the same distribution, exactly.
@@ -39,7 +39,7 @@ from adahi_ros.policies.vqbet.tokenizer import ActionTokenizer
 from adahi_ros.policies.vqbet.vqbet_checkpoint import code_signature, load_decoder
 from adahi_ros.policies.vqbet.vqbet_sizes import TokenizerConfig
 
-SAME_ACTION = 1e-4  # in units of the action scale, between one machine's decode table and another's
+SAME_ACTION = 1e-4  # in units of the action scale, between the decode tables of two machines
 
 
 # LeRobot's names of the parts of a `Block`.
@@ -61,7 +61,7 @@ class _Transformer(nn.Module):
         self.ln_f = nn.LayerNorm(width)
 
     def forward(self, tokens: Tensor, mask: Tensor) -> Tensor:
-        """Return the hidden state at the last of the tokens."""
+        """Return the hidden state at the last token."""
         hidden = self.wte(tokens) + self.wpe.weight[: tokens.shape[1]]
         for block in self.h:
             hidden = block(hidden, mask)
@@ -72,7 +72,7 @@ class _Transformer(nn.Module):
 class LeRobotVQBeT(nn.Module):
     """The network, with LeRobot's names for the weights; takes and gives units of the robot.
 
-    Logits are divided by LeRobot's `bet_softmax_temperature`: their softmax is what LeRobot draws from.
+    Logits are divided by LeRobot's `bet_softmax_temperature`: LeRobot samples from their softmax.
 
     Raises:
         CheckpointError: the weights do not fit the configuration.
@@ -133,7 +133,7 @@ class LeRobotVQBeT(nn.Module):
         return logits / self.temperature, offsets
 
     def _features(self, windows: Tensor) -> Tensor:
-        """Return what the transformer says (B, D) at the query of the newest step."""
+        """Return the transformer's output (B, D) at the query of the newest step."""
         state, image = windows.split((self.state_dim, windows.shape[-1] - self.state_dim), dim=-1)
         state = (state - self.state_shift) / self.state_scale + self.state_bias
         query = self.action_token.expand(*windows.shape[:2], -1)
@@ -160,11 +160,11 @@ def _theirs(name: str) -> str:
 
 
 def action_tokenizer(checkpoint: LeRobotCheckpoint) -> ActionTokenizer:
-    """Turn LeRobot's residual VQ into our tokenizer: the same codes mean the same actions.
+    """Convert LeRobot's residual VQ to our tokenizer: the same codes mean the same actions.
 
     LeRobot's scaling is folded into the outer layers, so that `action_mean` is the low end where LeRobot
-    scales by ranges. What never moved in its data stays where it was, at a scale of 1, lest rounding look
-    like a deviation.
+    scales by ranges. Entries that were constant in its data keep their value, at a scale of 1, so that
+    rounding does not look like a deviation.
 
     Raises:
         CheckpointError: the weights do not fit the configuration.
@@ -197,7 +197,7 @@ def action_tokenizer(checkpoint: LeRobotCheckpoint) -> ActionTokenizer:
 
 
 def _fold(tensors: dict[str, Tensor], bias: float, still: Tensor) -> None:
-    """Let the outer layers take and give what is `bias` lower than in LeRobot, and 0 where it is still."""
+    """Shift the input and output of the outer layers by `-bias` relative to LeRobot; 0 for still entries."""
     into, out_of = tensors["encoder.0.weight"], tensors["decoder.4.weight"]
     tensors["encoder.0.bias"] = tensors["encoder.0.bias"] + bias * into.sum(1)
     tensors["encoder.0.weight"] = torch.where(still, 0.0, into)
@@ -215,9 +215,9 @@ def lerobot_tokenizer(folder: Path) -> ActionTokenizer:
 
 
 def _decoder(checkpoint: LeRobotCheckpoint) -> ActionDecoder:
-    """Return the decoder of the tokenizer beside the folder, or where there is none, one made here.
+    """Return the decoder of the tokenizer beside the folder, or build one where there is none.
 
-    Another machine's arithmetic may round the table otherwise, and a draft must have the same bits.
+    Another machine may round the table differently, and a draft must have the same bits.
     """
     made = action_tokenizer(checkpoint).freeze()
     beside = checkpoint.folder.parent
@@ -238,8 +238,8 @@ class LeRobotPolicy(CodePolicy):
     """A LeRobot VQ-BeT as a `Policy` on torch, without LeRobot.
 
     Args:
-        folder: what LeRobot's `save_pretrained` wrote, or its training as `pretrained_model`. A tokenizer of
-            ours beside it, made by `lerobot_tokenizer` and `save_tokenizer`, is the one that it speaks.
+        folder: written by LeRobot's `save_pretrained`, or by training as `pretrained_model`. Our tokenizer
+            beside it, made by `lerobot_tokenizer` and `save_tokenizer`, takes precedence.
         compute: arguments of `OnTorch`.
 
     Raises:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where and how a network computes with torch: on which device, in which numbers, compiled or not."""
+"""Device, number format and compilation of networks on torch."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import torch
 from torch import nn
 
 DTYPES = {"float32": None, "bfloat16": torch.bfloat16, "float16": torch.float16}
-"""By name; of float32, the weights' own."""
+"""Number formats by name; None for float32, that of the weights."""
 
 
 def device_called(name: str) -> torch.device:
-    """Return the device that is called so by torch; of `auto`, cuda where there is one, else cpu.
+    """Return the torch device of this name; for `auto`, cuda where available, else cpu.
 
     Raises:
-        ValueError: torch knows no such device, or has none here.
+        ValueError: torch does not know the device, or this machine has none.
     """
     told = name
     if told == "auto":
@@ -33,7 +33,7 @@ def device_called(name: str) -> torch.device:
 
 
 def autocast(device: torch.device, dtype: torch.dtype | None) -> AbstractContextManager[Any]:
-    """Return within what a network's matrix products are in such numbers; None for those of its weights."""
+    """Return the autocast context of a number format; None for that of the weights."""
     return nullcontext() if dtype is None else torch.autocast(device.type, dtype)
 
 
@@ -44,13 +44,13 @@ class OnTorch:
         network: ready to predict; its tensors are moved to the device.
         device: see `device_called`.
         dtype: a key of `DTYPES`, by autocast.
-        compile: by torch.compile, as it is first called.
+        compile: by torch.compile, at the first call.
 
     Attributes:
         device: where it computes.
 
     Raises:
-        ValueError: there is no such device, or dtype; names the field, the value and what was allowed.
+        ValueError: the device or dtype does not exist; names the field, the value and what was allowed.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class OnTorch:
 
     @torch.inference_mode()
     def __call__(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Return what the network makes of arrays; what it makes alone, as a tuple of one."""
+        """Return the network's outputs for arrays; a single output as a tuple of one."""
         given = [torch.from_numpy(each).to(self.device) for each in arrays]
         with autocast(self.device, self._dtype):
             made = self._network(*given)

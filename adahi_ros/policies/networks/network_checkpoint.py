@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checkpoints of trained networks, and what runs them: read without torch, run on ONNX Runtime or on torch.
+"""Checkpoints of trained networks, and their runtimes: read without torch, run on ONNX Runtime or torch.
 
 NAME.safetensors    the weights
-NAME.json           which kind of network it is, its sizes, and how it was made
+NAME.json           kind of network, its sizes, and how it was made
 NAME.onnx           the network as ONNX Runtime runs it, once exported
 """
 
@@ -45,14 +45,14 @@ class NetworkSizes(Schema):
     """Base of the configurations of networks."""
 
     layered: ClassVar[dict[str, tuple[str, str]]] = {}
-    """By the size that counts them, what is left and right of the number in the names of layers."""
+    """By the size that counts layers, the text before and after the number in their names."""
 
     def shapes(self) -> Shapes:
-        """Return shapes of weights in which every size occurs, and every layer by its largest part."""
+        """Return shapes of weights in which every size occurs, and of every layer its largest part."""
         raise NotImplementedError
 
     def check_weights(self, path: Path) -> None:
-        """Compare with the weights in a file, before anything is made of these sizes.
+        """Compare with the weights in a file, before these sizes are used.
 
         Raises:
             CheckpointError: the file is missing or damaged, or its weights have other sizes.
@@ -106,12 +106,12 @@ class NetworkCheckpoint(Generic[S]):
     Attributes:
         weights: path of its safetensors file.
         sizes: its configuration.
-        description: all that its JSON file says.
+        description: the content of its JSON file.
     """
 
     kind: ClassVar[str]
     network: ClassVar[str]
-    """What makes the network of a checkpoint for torch, as "module:function"."""
+    """Builds the torch network of a checkpoint, as "module:function"."""
     outputs: ClassVar[tuple[str, ...]]
 
     weights: Path
@@ -120,7 +120,7 @@ class NetworkCheckpoint(Generic[S]):
 
     @property
     def config(self) -> dict[str, Any]:
-        """Its sizes as the file has them: older ones lack some."""
+        """Its sizes as the file has them: older files lack some."""
         config: dict[str, Any] = self.description["config"]
         return config
 
@@ -136,7 +136,7 @@ class NetworkCheckpoint(Generic[S]):
         return training
 
     def inputs(self) -> dict[str, tuple[int, ...]]:
-        """Return the shapes of one row of what the network reads, by name."""
+        """Return the shapes of one row of the network's inputs, by name."""
         raise NotImplementedError
 
     def digest(self) -> str:
@@ -144,20 +144,20 @@ class NetworkCheckpoint(Generic[S]):
         return network_digest(self.config, self.weights.read_bytes())
 
     def on_onnx(self, open_session: OpenSession = onnx_session) -> RunNetwork:
-        """Return what runs it on ONNX Runtime, which needs neither torch nor its start-up time.
+        """Return the network on ONNX Runtime, without torch and its start-up time.
 
         Args:
             open_session: opens the exported network, at full precision or less.
 
         Raises:
-            CheckpointError: it is not exported, and cannot be here.
+            CheckpointError: it is not exported, and this machine cannot export it.
         """
 
         def export_to(path: Path) -> None:
             at_place(EXPORT)(self, path)
 
         session = open_session(self.weights, self.digest(), export_to)
-        read = [each.name for each in session.get_inputs()]  # the exporter leaves out what changes nothing
+        read = [each.name for each in session.get_inputs()]  # the exporter leaves out inputs without effect
         names = tuple(self.inputs())
 
         def run(*arrays: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -167,7 +167,7 @@ class NetworkCheckpoint(Generic[S]):
         return run
 
     def on_torch(self, **compute: Any) -> OnTorch:
-        """Return what runs it on torch, an `OnTorch` with these arguments."""
+        """Return the network on torch, an `OnTorch` with these arguments."""
         from adahi_ros.policies.networks.computing import OnTorch
 
         return OnTorch(at_place(self.network)(self), **compute)
@@ -185,15 +185,15 @@ def read_network(
 
     Args:
         path: of the checkpoint.
-        kind: that it must be of.
+        kind: required kind.
         sizes: the type of its configuration.
-        trained: the description must say how many weights there are.
+        trained: the description must have the number of weights.
 
     Returns:
         The first three fields of `NetworkCheckpoint`.
 
     Raises:
-        CheckpointError: it is missing or damaged, of another kind, or does not fit the weights.
+        CheckpointError: it is missing, damaged, of another kind, or does not fit the weights.
     """
     path, meta = description_of_kind(path, kind)
     try:

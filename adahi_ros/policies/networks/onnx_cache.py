@@ -15,22 +15,22 @@ from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.policies.networks.onnx_files import DIGEST, content_of, hash_of, noted_hash, session_of
 
 FULL, INT8 = ".onnx", ".int8.onnx"
-"""How the names of exported networks end: of 32 bits, and of eight."""
+"""Suffixes of exported networks: with 32 bits, and with eight."""
 
 
 def cache_folder() -> Path:
-    """Return where the user keeps what can be made anew."""
+    """Return the user's folder for files that can be rebuilt."""
     return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "adahi_ros"
 
 
 class Session(Protocol):
-    """What runs an exported network."""
+    """Runs an exported network."""
 
     def run(self, outputs: Sequence[str], inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
         """Return the outputs of these names."""
 
     def get_inputs(self) -> Sequence[Any]:
-        """Return what is read, each with a `name`."""
+        """Return the inputs, each with a `name`."""
 
 
 OpenSession = Callable[[Path, str, Callable[[Path], None]], Session]
@@ -38,10 +38,10 @@ OpenSession = Callable[[Path, str, Callable[[Path], None]], Session]
 
 
 class _RowByRow:
-    """Runs a network for one row of its batch after the other.
+    """Runs a network row by row.
 
-    Quantised activations are scaled by the range of the whole batch: what a robot is told would depend on who
-    else is asking.
+    Quantised activations are scaled by the range of the whole batch: otherwise the result of one robot would
+    depend on the other robots in the batch.
     """
 
     def __init__(self, session: ort.InferenceSession) -> None:
@@ -61,28 +61,28 @@ class _RowByRow:
 
 
 def onnx_session(weights: Path, digest: str, export: Callable[[Path], None]) -> ort.InferenceSession:
-    """Open the exported network of a checkpoint, exporting it first where that has not been done.
+    """Open the exported network of a checkpoint, exporting it first where necessary.
 
-    The file beside the checkpoint is taken if it was made from these very weights, and its hash is noted;
-    else one in the user's cache.
+    The file beside the checkpoint is used if it was made from these weights and its hash is noted;
+    otherwise one in the user's cache.
 
     Args:
         weights: the checkpoint's.
         digest: of the network.
-        export: writes the network to a path; raises ImportError where torch is not here.
+        export: writes the network to a path; raises ImportError without torch.
 
     Raises:
-        CheckpointError: the exported file is damaged, or is not the one whose hash is noted; or there is
-            none, and torch is not here to make it.
+        CheckpointError: the exported file is damaged or does not match its noted hash; or there is
+            none, and torch is not installed to export it.
     """
     return opened(weights, digest, FULL, export)[1]
 
 
 def int8_session(weights: Path, digest: str, export: Callable[[Path], None]) -> Session:
-    """Open the network with weights and activations of eight bits, making it first of the exported one.
+    """Open the network with weights and activations of eight bits, quantising the exported one first.
 
-    A row of what it gives is the same in every batch. Arguments, places and errors are those of
-    `onnx_session`; what makes it is the package onnx, beside torch where the network is not exported either.
+    A row's output is the same in every batch. Arguments, places and errors are those of
+    `onnx_session`; it needs the package onnx, and torch where the network is not exported either.
     """
 
     def make(path: Path) -> None:
@@ -96,13 +96,13 @@ def int8_session(weights: Path, digest: str, export: Callable[[Path], None]) -> 
 def opened(
     weights: Path, digest: str, suffix: str, make: Callable[[Path], None]
 ) -> tuple[Path, ort.InferenceSession]:
-    """Return a network's file of a suffix, made where there is none, and what runs it.
+    """Return a network's file with a suffix, made if missing, and the session that runs it.
 
     Args:
         weights: the checkpoint's.
         digest: of the network.
         suffix: of the file beside the checkpoint, or of that in the user's cache.
-        make: writes it to a path; raises ImportError where what it takes is not here.
+        make: writes it to a path; raises ImportError where a package is missing.
 
     Raises:
         CheckpointError: as `onnx_session`.

@@ -25,8 +25,8 @@ NOTES = ("metadata_props", "doc_string")
 def export(checkpoint: NetworkCheckpoint[Any], path: Path) -> None:
     """Write the network of a checkpoint as one ONNX file with a free batch size.
 
-    The file names the weights that it was made from, so that a stale one is never run; the JSON beside it
-    gets its hash, so that no other is.
+    The file names its weights, so that a stale one is never run; the JSON beside it gets its hash, so that
+    no other file is run.
 
     Raises:
         CheckpointError: the weights are damaged or do not fit the configuration.
@@ -53,7 +53,7 @@ def write_onnx(
         network: in eval mode.
         example: of its inputs.
         path: of the file.
-        digest: of the weights that it was made from.
+        digest: of its weights.
         how: further arguments of `torch.onnx.export`.
 
     Raises:
@@ -61,7 +61,7 @@ def write_onnx(
     """
     exporter_log = logging.getLogger("torch.onnx")
     level = exporter_log.level
-    exporter_log.setLevel(logging.ERROR)  # it warns of packages that nothing here uses
+    exporter_log.setLevel(logging.ERROR)  # it warns of packages that are not used here
     try:
         with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
             warnings.simplefilter("ignore")
@@ -79,7 +79,7 @@ def write_onnx(
 
 
 def _strip(message: Any) -> None:
-    """Remove the exporter's notes from a model and all of its parts: they name files of this machine."""
+    """Remove the exporter's notes, which name files of this machine, from a model and all of its parts."""
     for field, value in message.ListFields():
         if field.name in NOTES:
             message.ClearField(field.name)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ONNX files, and the JSON beside each, which says which file it may be."""
+"""ONNX files, and the JSON beside each, which has the hash of its ONNX file."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ BROKEN = (Fail, InvalidArgument, InvalidGraph, InvalidProtobuf, NotImplemented, 
 
 
 def note_hash(path: Path) -> None:
-    """Write the hash of an ONNX file into the JSON beside it, which may say more."""
+    """Write the hash of an ONNX file into the JSON beside it, which may have more keys."""
     description = path.with_suffix(".json")
     said = parse_json(read_bytes(description)) if description.is_file() else {}
     save_json(description, {**said, HASH: hash_of(content_of(path))})
 
 
 def noted_hash(path: Path) -> str | None:
-    """Return what the JSON beside an ONNX file says that its hash is; None where it says nothing.
+    """Return the hash of an ONNX file according to the JSON beside it; None where it has none.
 
     Raises:
-        CheckpointError: the JSON is none.
+        CheckpointError: the file is not JSON.
     """
     description = path.with_suffix(".json")
     try:
@@ -52,7 +52,7 @@ def noted_hash(path: Path) -> str | None:
 
 
 def hash_of(content: bytes) -> str:
-    """Return what the JSON beside an ONNX file says of its content."""
+    """Return the hash of an ONNX file's content, as the JSON beside it has it."""
     return hashlib.sha256(content).hexdigest()
 
 
@@ -69,21 +69,21 @@ def content_of(path: Path) -> bytes:
 
 
 def session_of(path: Path) -> ort.InferenceSession:
-    """Open an ONNX file, to be run by one thread: the very one that the JSON beside it tells of.
+    """Open an ONNX file to be run by one thread, after a check of the hash in the JSON beside it.
 
     Raises:
-        CheckpointError: it is another, or none.
+        CheckpointError: the hash differs, or it is no ONNX file.
     """
     content, told = content_of(path), noted_hash(path)
     if hash_of(content) != told:
         raise CheckpointError(
             f"{path}: not the file that {path.with_suffix('.json').name} tells of: its SHA-256 is "
-            f"{hash_of(content)}, {HASH} there is {told}; copy both, or make both anew"
+            f"{hash_of(content)}, {HASH} there is {told}; copy both, or export both again"
         )
     options = ort.SessionOptions()
-    options.intra_op_num_threads = 1  # these networks are too small to share out
+    options.intra_op_num_threads = 1  # these networks are too small for several threads
     options.log_severity_level = 3
     try:
         return ort.InferenceSession(content, options, providers=["CPUExecutionProvider"])
     except BROKEN as error:
-        raise CheckpointError(f"{path}: not an ONNX file; delete it to have it made anew ({error})") from None
+        raise CheckpointError(f"{path}: not an ONNX file; delete it to export it again ({error})") from None

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Eight-bit integers in the place of an exported network's weights.
+"""Quantises the weights of an exported network to eight-bit integers.
 
-Made with the package onnx, which a robot need not have; what is made is run without it.
+Quantising needs the package onnx; running the result does not.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from adahi_ros.policies.networks.onnx_files import DIGEST, note_hash
 def quantize(full: Path, path: Path) -> None:
     """Write an exported network with eight-bit weights, and its hash into the JSON beside it.
 
-    Dynamic quantisation: weights are scaled once, by output, and activations as they come, each tensor by its
-    own range. Matrix products are of integers then, all else stays as it was.
+    Dynamic quantisation: weights are scaled once, per output; activations at run time, each tensor by its
+    own range. Matrix products then use integers; everything else stays as it was.
 
     Args:
         full: the ONNX file of the network.
@@ -28,11 +28,11 @@ def quantize(full: Path, path: Path) -> None:
     """
     model = onnx.load(full)
     digest = {each.key: each.value for each in model.metadata_props}[DIGEST]
-    del model.graph.value_info[:]  # shapes that the exporter took from its example, which only it had
+    del model.graph.value_info[:]  # shapes of the exporter's example, which no longer hold
     _turn_weights(model.graph)
     chatter = logging.getLogger()
     level = chatter.level
-    chatter.setLevel(logging.ERROR)  # it recommends a preparation that these networks need not
+    chatter.setLevel(logging.ERROR)  # it recommends a preparation that these networks do not need
     try:
         with replacing(path) as partial:
             quantize_dynamic(
@@ -51,9 +51,9 @@ def quantize(full: Path, path: Path) -> None:
 
 
 def _turn_weights(graph: onnx.GraphProto) -> None:
-    """Turn each weight that products read transposed, once for all of them.
+    """Transpose, once, each weight that products read transposed.
 
-    A flow's network runs several times in a row, and ONNX Runtime would turn a weight once for each time.
+    A flow's network runs several times in a row, and ONNX Runtime would transpose a weight each time.
     """
     products = [node for node in graph.node if node.op_type == "Gemm"]
     transposing = {

@@ -9,10 +9,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 BLOCKS = {"resnet18": (2, 2, 2, 2), "resnet34": (3, 4, 6, 3)}
-"""By name, how many blocks there are of each width."""
+"""By name, the number of blocks of each width."""
 WIDTHS = (64, 128, 256, 512)
 Norm = Callable[[int], nn.Module]
-"""Makes the normalisation of so many channels."""
+"""Makes the normalisation of a number of channels."""
 
 
 class _BasicBlock(nn.Module):

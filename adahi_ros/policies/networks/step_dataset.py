@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From recorded episodes to training examples."""
+"""Training examples from recorded episodes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from adahi_ros.core.trajectories import Trajectories
 
-SMALLEST_SCALE = 1e-4  # an entry that never moves must not be blown up by its own rounding
+SMALLEST_SCALE = 1e-4  # scaling must not amplify the rounding of a constant entry
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What VQ-BeT and flow policies share: a causal transformer over a goal and a window of observations.
+"""The causal transformer of VQ-BeT and flow policies, over a goal and a window of observations.
 
 goal      o_1      o_2     ...    o_H        one token each (the goal's is left out where G = 0)
   └────────┴────────┴──── causal ───┘
@@ -20,7 +20,7 @@ from adahi_ros.policies.networks.step_dataset import Moments
 
 @dataclass(frozen=True)
 class InputMoments:
-    """Mean and standard deviation of each number that a network reads; scales are positive.
+    """Mean and standard deviation of each input of a network; scales are positive.
 
     Attributes:
         observation_mean, observation_scale: (O,) of the demonstrations.
@@ -34,12 +34,12 @@ class InputMoments:
 
     @classmethod
     def among(cls, weights: Mapping[str, Tensor]) -> InputMoments:
-        """Return those among the weights of an `ObservationTransformer`."""
+        """Return the moments among the weights of an `ObservationTransformer`."""
         return cls(**{each.name: weights[each.name] for each in fields(cls)})
 
     @classmethod
     def of(cls, observation: Moments, goal: Moments) -> InputMoments:
-        """Return those of demonstrations."""
+        """Return the moments of demonstrations."""
         arrays = (observation.mean, observation.scale, goal.mean, goal.scale)
         return cls(*map(torch.from_numpy, arrays))
 
@@ -60,19 +60,19 @@ class Block(nn.Module):
         projected = self.query_key_value(self.attention_norm(tokens))
         parts = projected.unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
         query, key, value = parts[0], parts[1], parts[2]
-        # Spelled out: the exporter turns the fused form into twice the nodes, and nodes are what a
-        # small network's step costs in ONNX Runtime.
+        # Written out: the exporter turns the fused form into twice as many nodes, and the nodes are most of
+        # the cost of a small network's step in ONNX Runtime.
         weights = (query @ key.transpose(-1, -2) * query.shape[-1] ** -0.5 + mask).softmax(-1)
         tokens = tokens + self.attention_out((weights @ value).transpose(1, 2).flatten(2))
         return tokens + self.mlp(self.mlp_norm(tokens))
 
 
 class ObservationTransformer(nn.Module):
-    """Reads a window of observations and a goal; networks that derive from it add heads.
+    """Reads a window of observations and a goal; subclasses add heads.
 
     Args:
         sizes: of it.
-        moments: of what it reads.
+        moments: of its inputs.
     """
 
     observation_mean: Tensor

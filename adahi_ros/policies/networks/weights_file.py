@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the checkpoint of a network with torch, and makes a network of one."""
+"""Writes the checkpoint of a torch network, and loads a network from one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def save_weights(directory: Path, name: str, tensors: Mapping[str, Tensor], **de
         directory: gets the files.
         name: of the files, without suffix.
         tensors: the weights, by name.
-        **described: what the JSON file says after the format, in this order.
+        **described: entries of the JSON file after the format, in this order.
     """
     with replacing(directory / f"{name}.safetensors") as partial:
         save_file({key: value.contiguous() for key, value in tensors.items()}, partial)
@@ -36,7 +36,7 @@ def network_of(path: Path, make: Callable[[dict[str, Tensor]], N]) -> N:
 
     Args:
         path: of the file.
-        make: makes the network, whatever its weights, of the tensors in the file.
+        make: builds a network with any weights from the tensors in the file.
 
     Raises:
         CheckpointError: the weights are damaged or do not fit the network.

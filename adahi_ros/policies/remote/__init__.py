@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Large policies of others as targets, in this process or behind their servers, each kind by a YAML file."""
+"""Large third-party policies as targets, in this process or behind their servers, each configured by YAML."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a target reads and proposes: what its file says, completed by what the policy says of itself."""
+"""Inputs and outputs of a target: from its file, completed by the policy's own description."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ ANY = float(np.finfo(np.float32).max)
 
 @dataclass(frozen=True)
 class PolicyMetadata:
-    """What a policy says of itself. A file may leave it out, and is refused where it says otherwise.
+    """A policy's own description. A file may leave an entry out, and is refused where it differs.
 
     Attributes:
         history, horizon, action_dim: as in `Signature`.
-        state: how many numbers it reads, by its own names.
-        images: rows and columns of those that it reads, by its own names.
-        instruction: it is told what to do in a sentence.
-        action_scale: (A,) where it knows.
+        state: sizes of the numbers that it reads, by its own names.
+        images: rows and columns of its images, by its own names.
+        instruction: it reads a sentence.
+        action_scale: (A,) if known.
     """
 
     history: int
@@ -38,16 +38,16 @@ class PolicyMetadata:
 
 @dataclass(frozen=True)
 class Described:
-    """What a file says.
+    """The content of a file.
 
     Attributes:
         signature: without parameters.
-        parts: by the name of a feature or a condition, the policy's own names of what it is made of, and
+        parts: by the name of a feature or a condition, the policy's own names of its parts, and
             their sizes.
         own_names: by the name of an image, the policy's own.
-        prompt: the policy's own name of the sentence; empty where it is told none.
-        always: the sentence that it is told whatever the robot says; empty where the robot says it.
-        action_range: what lies beyond is refused.
+        prompt: the policy's own name of the sentence; empty where it reads none.
+        always: a constant sentence, which replaces the robot's; empty where the robot sends it.
+        action_range: actions beyond it are refused.
         action_scale: (A,) float32.
     """
 
@@ -60,7 +60,7 @@ class Described:
     action_scale: np.ndarray
 
     def state(self, observations: Observations) -> dict[str, np.ndarray]:
-        """Return what B robots observed by the policy's own names, (B, H, size) float32."""
+        """Return the observations of B robots by the policy's own names, (B, H, size) float32."""
         joined: dict[str, list[np.ndarray]] = {}
         for feature in self.signature.features:
             self._share(observations.features[feature.name], feature.name, joined)
@@ -71,7 +71,7 @@ class Described:
         return {name: np.concatenate(each, axis=-1, dtype=np.float32) for name, each in joined.items()}
 
     def _share(self, values: np.ndarray, name: str, joined: dict[str, list[np.ndarray]]) -> None:
-        """Add what a feature is made of to what has been found by the policy's own names."""
+        """Add the parts of a feature to those already found, by the policy's own names."""
         begin = 0
         for called, size in self.parts[name].items():
             joined.setdefault(called, []).append(values[..., begin : begin + size])
@@ -82,17 +82,17 @@ class Described:
         return {self.own_names[each.name]: observations.images[each.name] for each in self.signature.images}
 
     def sentences(self, observations: Observations, robots: int) -> tuple[str, ...]:
-        """Return what each of B robots is told; empty where they are told nothing."""
+        """Return the sentence of each of B robots; empty where the policy reads none."""
         return (self.always,) * robots if self.always else observations.instructions
 
 
 def described(file: TargetFile, own: PolicyMetadata | None = None, prompt: str = "task") -> Described:
-    """Return what a target reads and proposes.
+    """Return the inputs and outputs of a target.
 
     Args:
         file: of the target.
-        own: what the policy says; None where it is not known as the file is read.
-        prompt: the policy's own name of a sentence, where the file does not say.
+        own: the policy's description; None where it is unknown when the file is read.
+        prompt: the policy's own name of a sentence, where the file has none.
 
     Raises:
         ValueError: names the field, the value and what was allowed.
@@ -145,7 +145,7 @@ def _horizon(file: TargetFile, own: PolicyMetadata | None) -> int:
 def _state(
     file: TargetFile, own: PolicyMetadata | None, parts: dict[str, dict[str, int]]
 ) -> tuple[Feature, ...]:
-    """Read `state`; note what each entry is made of by the policy's own names."""
+    """Read `state`; note the parts of each entry by the policy's own names."""
     sizes = {} if own is None else dict(own.state)
     if own is None and file.state is None:
         raise ValueError("state: nothing, must name what the policy reads")
@@ -216,7 +216,7 @@ def _images(
 
 
 def _instruction(file: TargetFile, own: PolicyMetadata | None, prompt: str) -> tuple[str, str]:
-    """Return the policy's own name of the sentence, and the sentence where it is always the same."""
+    """Return the policy's own name of the sentence, and the sentence itself where it is constant."""
     wanted = own is not None and own.instruction
     said = wanted if file.instruction is None else file.instruction
     if own is not None and bool(said) != wanted:

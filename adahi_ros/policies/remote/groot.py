@@ -9,10 +9,10 @@
     actions: {single_arm: 5, gripper: 1}   # parts of an action and their sizes, in the robot's order
     extra: {waist: [0, 0, 0]}          # default none: parts of the state that the robot does not have
 
-and what `described.py` reads. Names are those of the policy's modality configuration, without `video.`,
+and the fields of `described.py`. Names are those of the policy's modality configuration, without `video.`,
 `state.` and `action.`.
 
-Its policies draw their noise themselves: the same observation may have another answer.
+The policies sample their own noise: the same observation may have another answer.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class GrootTarget(ServedTarget):
     Args:
         folder: of the file; nothing is read from it.
         clock: in seconds, only goes forward.
-        values: what the file says.
+        values: content of the file.
 
     Raises:
         ValueError: names the field, the value and what was allowed.
@@ -96,7 +96,7 @@ class GrootTarget(ServedTarget):
         super().__init__(read, file, digest, connect, clock)
 
     def act(self, observations: Observations, draws: np.ndarray) -> np.ndarray:
-        """See `DirectPolicy.act`; one question for all robots."""
+        """See `DirectPolicy.act`; one request for all robots."""
         robots = len(draws)
         sentences = self._described.sentences(observations, robots)
         told = {self._described.prompt: sentences} if sentences else {}
@@ -119,7 +119,7 @@ class GrootTarget(ServedTarget):
         """Return the plans (B, T, A) of an answer.
 
         Raises:
-            ServerFault: it has none.
+            ServerFault: it has no valid plans.
         """
         actions = self._protocol.actions(answer_of(message))
         parts = []
@@ -139,10 +139,10 @@ class GrootTarget(ServedTarget):
 
 
 def _connect(url: str, asked: bytes, wanted: Modalities, protocol: Protocol, timeout_s: float) -> Connection:
-    """Return a connection to a server whose policy is the one that is wanted.
+    """Connect to a server, and check that it serves the configured policy.
 
     Raises:
-        ServerFault: there is none.
+        ServerFault: the connection or the check failed.
     """
     begun_s = time.monotonic()
     link = ZmqLink(url, timeout_s)

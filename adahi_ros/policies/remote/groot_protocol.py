@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is said to the policy server of Isaac GR00T, and what it says, by the version of its protocol.
+"""Messages to and from the policy server of Isaac GR00T, by the version of its protocol.
 
-Of NVIDIA/Isaac-GR00T: gr00t/policy/server_client.py and gr00t_policy.py (N1.6, N1.7), gr00t/eval/service.py
+See NVIDIA/Isaac-GR00T: gr00t/policy/server_client.py and gr00t_policy.py (N1.6, N1.7), gr00t/eval/service.py
 and gr00t/model/policy.py (N1.5).
 """
 
@@ -18,17 +18,17 @@ from adahi_ros.core.texts import abridged
 from adahi_ros.policies.remote.packed_arrays import PackedError, unpack_groot
 from adahi_ros.policies.remote.remote import ERROR_LENGTH, ServerFault, error_line
 
-EARLY_ERROR = b"ERROR"  # of N1, to whatever it cannot read
+EARLY_ERROR = b"ERROR"  # of N1, to requests that it cannot read
 
 
 @dataclass(frozen=True)
 class Protocol:
-    """How observations, actions and names are laid out.
+    """Layout of observations, actions and names.
 
     Attributes:
         flat: an observation is one mapping, with `video.front` and `state.gripper` in it; actions likewise.
-        bare: an observation is all of a request's data, and actions are all of an answer.
-        prefixed: the modality configuration has names such as video.front, too.
+        bare: a request's data is only the observation, and an answer only the actions.
+        prefixed: the modality configuration also has prefixed names such as video.front.
         dtype: of the state.
     """
 
@@ -62,10 +62,10 @@ class Protocol:
         return observation if self.bare else {"observation": observation, "options": None}
 
     def actions(self, answer: Any) -> Mapping[str, Any]:
-        """Return what of an answer are actions, by name.
+        """Return the actions in an answer, by name.
 
         Raises:
-            ServerFault: nothing is.
+            ServerFault: there are none.
         """
         if not self.bare:
             answer = answer[0] if isinstance(answer, list) and answer else None
@@ -79,18 +79,18 @@ PROTOCOLS = {
     "n1.6": Protocol(),
     "n1.6_sim": Protocol(flat=True),
 }
-"""Of GR00T N1.5; of N1.6 and N1.7; of these where they are served with `--use-sim-policy-wrapper`."""
+"""Layouts of GR00T N1.5; of N1.6 and N1.7; and of these when served with `--use-sim-policy-wrapper`."""
 
 
 @dataclass(frozen=True)
 class Modalities:
-    """What a policy reads and proposes, to be compared with its modality configuration.
+    """Inputs and outputs of a policy, to be compared with its modality configuration.
 
     Attributes:
-        video, state, language: names of all that it reads.
-        action: names of what of its actions is taken.
+        video, state, language: names of its inputs.
+        action: names of the used actions.
         history: H, the newest observations, of video and state.
-        horizon: T, at least so many actions.
+        horizon: T, the least number of actions.
     """
 
     video: tuple[str, ...]
@@ -101,10 +101,10 @@ class Modalities:
     horizon: int
 
     def check(self, said: Any, protocol: Protocol) -> None:
-        """Compare with what a server says; one that says nothing is believed.
+        """Compare with a server's configuration; a server without one is accepted.
 
         Raises:
-            ServerFault: it is another policy.
+            ServerFault: the policy differs.
         """
         if not isinstance(said, dict):
             raise ServerFault(f"is no policy server: its modalities are a {type(said).__name__}")
@@ -149,10 +149,10 @@ def _listed(names: set[str]) -> str:
 
 
 def answer_of(message: bytes) -> Any:
-    """Return what a server answers.
+    """Return the content of a server's answer.
 
     Raises:
-        ServerFault: an error, or nothing that can be read.
+        ServerFault: it is an error, or cannot be read.
     """
     if message == EARLY_ERROR:
         raise ServerFault("answered ERROR: is an early GR00T server, which reads pickles and not msgpack")

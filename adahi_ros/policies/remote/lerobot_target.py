@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A policy that LeRobot wrote, run by LeRobot in this process (docs/reference/target_file.md).
+"""A LeRobot policy, run by LeRobot in this process (docs/reference/target_file.md).
 
     kind: lerobot
     folder: pretrained_model           # relative to this file
@@ -7,9 +7,9 @@
     dtype: float32                     # or bfloat16, float16, by autocast
     compile: false                     # torch.compile
 
-and what else `described.py` reads. The folder is what `save_pretrained` of the policy and its two processors
-writes, or training leaves: config.json, model.safetensors, policy_preprocessor.json and
-policy_postprocessor.json with the files that they name. LeRobot itself makes policy and processors of it.
+and the fields of `described.py`. The folder is the one that `save_pretrained` of the policy and its two
+processors, or training, writes: config.json, model.safetensors, policy_preprocessor.json and
+policy_postprocessor.json with the files that they name. LeRobot itself loads policy and processors.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ CONFIG, WEIGHTS = "config.json", "model.safetensors"
 PROCESSORS = ("policy_preprocessor.json", "policy_postprocessor.json")
 ACTION, TASK, IMAGES = "action", "task", "observation.images"
 EMPTY_CAMERA = "observation.images.empty_camera_"  # LeRobot fills it with black itself
-TAKE_NOISE = ("pi0", "pi05", "smolvla")  # types whose plan is a function of noise that they are handed
+TAKE_NOISE = ("pi0", "pi05", "smolvla")  # types with plans that are a function of a noise argument
 DRAW_NOTHING = ("act",)
-TOLD = ("groot", "wall_x")  # types that read the task without LeRobot's step that tokenizes it
+TOLD = ("groot", "wall_x")  # types that read the task without LeRobot's tokenizer step
 SEEDS = 1 << 53  # of a draw in [0, 1) that is a float64
 SMALLEST = 1e-6  # of an action's scale
 BLOCK = 1 << 20  # bytes
@@ -50,7 +50,7 @@ class LeRobotFile(TargetFile):
     """Fields of `kind: lerobot`.
 
     Attributes:
-        folder: that `save_pretrained` wrote, relative to this file: `config.json`, `model.safetensors`, and
+        folder: written by `save_pretrained`, relative to this file: `config.json`, `model.safetensors`, and
             the files of both processors.
         device: `auto` (a GPU where there is one), `cpu`, `cuda`, `cuda:1`.
         dtype: `float32`; `bfloat16` or `float16` by autocast.
@@ -64,19 +64,19 @@ class LeRobotFile(TargetFile):
 
 
 class LeRobotTarget(Policy):
-    """Plans as LeRobot's policy does; every robot by what it says in its request, and nothing from before.
+    """Plans as LeRobot's policy does; for every robot from its request only, without state.
 
-    What a policy draws is addressed by the request. Flows (pi0, pi0.5, SmolVLA) are handed their noise, by
-    the temperature. What else draws as it plans, such as diffusion or VQ-BeT, plans for one robot at a time,
-    with torch's generators seeded for it and put back after. So a plan depends neither on what was asked
-    before nor on who asks at the same time.
+    Random draws come from the request. Flows (pi0, pi0.5, SmolVLA) receive their noise, scaled by the
+    temperature. Other policies that draw while they plan, such as diffusion or VQ-BeT, plan for one robot at
+    a time, with torch's generators seeded for it and restored afterwards. So a plan depends neither on
+    earlier requests nor on other robots in the batch.
 
-    What robots have committed to is handed to LeRobot's real-time chunking (Black, Galliker and Levine,
-    2025) where the policy has it: flows, unless compiled. Others leave it out of account.
+    Committed actions are passed to LeRobot's real-time chunking (Black, Galliker and Levine, 2025) where the
+    policy has it: flows, unless compiled. Other policies ignore them.
 
     Args:
         beside: the folder of the YAML file.
-        values: what the file says.
+        values: content of the file.
 
     Raises:
         ImportError: LeRobot is not installed, or a package that the policy needs is not.
@@ -101,7 +101,7 @@ class LeRobotTarget(Policy):
         self._guided = not file.compile and hasattr(config, "rtc_config")
         if self._guided:
             _enable_guidance(config)
-        # A weight that is missing would be drawn: LeRobot says so in its log alone, unless it is strict.
+        # A missing weight would be random: LeRobot only logs it, unless it is strict.
         self._policy = get_policy_class(config.type).from_pretrained(path, config=config, strict=True)
         self._policy.requires_grad_(False)
         self._remembers = any(name != ACTION for name in getattr(self._policy, "_queues", None) or ())
@@ -123,7 +123,7 @@ class LeRobotTarget(Policy):
         if committed is None or not self._guided:
             committed = np.empty((len(draws), 0, self.signature.action_dim), dtype=np.float32)
         counts = np.isfinite(committed).all(axis=2).sum(axis=1)
-        # Robots that have committed to as many steps go together; what draws as it goes, alone.
+        # Robots with equally many committed steps share a batch; policies that draw while planning run alone.
         alone = self._config.type not in (*TAKE_NOISE, *DRAW_NOTHING)
         groups = [np.array([row]) for row in range(len(draws))] if alone else _alike(counts)
         shape = len(draws), self.signature.horizon, self.signature.action_dim
@@ -143,11 +143,11 @@ class LeRobotTarget(Policy):
             observations: of them.
             draws: (B,).
             temperature: of a flow's noise.
-            begun: (B, d, A), what they execute first whatever is planned.
+            begun: (B, d, A), actions that they execute first in any case.
 
         Raises:
-            TooManyAtOnceError: the device has too little memory at present.
-            ValueError: the plans are of another shape than the policy's configuration says.
+            TooManyAtOnceError: the device has too little free memory.
+            ValueError: the plans have another shape than in the policy's configuration.
         """
         options: dict[str, Any] = {}
         if self._config.type in TAKE_NOISE:
@@ -169,13 +169,13 @@ class LeRobotTarget(Policy):
         return plans[:, :horizon]
 
     def _read(self, observations: Observations, begun: np.ndarray) -> tuple[dict[str, Any], Any]:
-        """Return the newest observation as the policy reads it, and what is begun as it scales actions.
+        """Return the newest observation in the policy's format, and the committed actions in its scale.
 
-        The observations before it are in the policy's queues, where it has such, and nothing else is.
+        Earlier observations are in the policy's queues, where it has any; nothing else is.
         """
         from lerobot.policies.utils import populate_queues
 
-        self._policy.reset()  # of all that it may keep, such as TD-MPC's last plan
+        self._policy.reset()  # clears any state, such as TD-MPC's last plan
         for step in range(self.signature.history):
             batch = self._before(self._observed(observations, step, begun))
             scaled = batch.pop(ACTION, None)
@@ -187,7 +187,7 @@ class LeRobotTarget(Policy):
         return batch, scaled
 
     def _observed(self, observations: Observations, step: int, begun: np.ndarray) -> dict[str, Any]:
-        """Return one of the observations as LeRobot's evaluation has it: pixels from 0 to 1, (B, 3, H, W)."""
+        """Return one of the observations as in LeRobot's evaluation: pixels from 0 to 1, (B, 3, H, W)."""
         state = self._said.state(observations)
         batch: dict[str, Any] = {name: torch.from_numpy(each[:, step]) for name, each in state.items()}
         for name, each in self._said.pictures(observations).items():
@@ -197,27 +197,27 @@ class LeRobotTarget(Policy):
         return {**batch, TASK: list(told), ACTION: torch.from_numpy(begun) if begun.shape[1] else None}
 
     def _noise(self, draws: np.ndarray) -> torch.Tensor:
-        """Return a flow's noise (B, chunk_size, max_action_dim): the same on every device."""
+        """Return a flow's noise (B, chunk_size, max_action_dim), equal on every device."""
         shape = self._config.chunk_size, self._config.max_action_dim
         generators = [torch.Generator().manual_seed(int(draw * SEEDS)) for draw in draws]
         return torch.stack([torch.randn(shape, generator=each) for each in generators]).to(self._device)
 
 
 def import_lerobot() -> None:
-    """Import LeRobot; also where torchvision was built for another torch than this one.
+    """Import LeRobot, even where torchvision was built for another torch than this one.
 
     Raises:
-        ImportError: it is not installed; says what to install.
+        ImportError: it is not installed; names the package to install.
     """
     try:
         import torchvision  # noqa: F401
-    except RuntimeError:  # built for CUDA, beside a torch that is not: nobody calls the two that it misses
+    except RuntimeError:  # for CUDA, beside a torch without it: the two missing operators are never called
         for operator in ("nms", "qnms"):
             torch.library.define(
                 f"torchvision::{operator}", "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
             )
     except ImportError:
-        pass  # so is LeRobot, then
+        pass  # LeRobot is then missing, too
     try:
         import lerobot.policies.factory  # noqa: F401
     except ImportError as error:
@@ -234,10 +234,10 @@ def _checked_folder(beside: Path, folder: str) -> Path:
 
 
 def _own_words(config: Any, before: Any, after: Any) -> PolicyMetadata:
-    """Return what a policy says of itself, in the files that LeRobot wrote.
+    """Return a policy's own description, from the files that LeRobot wrote.
 
     Raises:
-        ValueError: it reads what we cannot give, or proposes no chunks of actions.
+        ValueError: it reads an unsupported input, or proposes no action chunks.
     """
     from lerobot.configs.types import FeatureType
     from lerobot.processor import TokenizerProcessorStep
@@ -259,16 +259,16 @@ def _own_words(config: Any, before: Any, after: Any) -> PolicyMetadata:
     told = any(isinstance(step, TokenizerProcessorStep) for step in before.steps) or config.type in TOLD
     ends = after(torch.stack([torch.zeros(action_dim), torch.ones(action_dim)]))
     scale = np.abs((ends[1] - ends[0]).numpy())
-    scale[scale < SMALLEST] = 1.0  # an action that never moved in the data
+    scale[scale < SMALLEST] = 1.0  # an action that was constant in the data
     history = getattr(config, "n_obs_steps", 1)
     return PolicyMetadata(history, _chunk_size(config), action_dim, state, images, told, scale)
 
 
 def _chunk_size(config: Any) -> int:
-    """Return how many actions `predict_action_chunk` returns.
+    """Return the number of actions that `predict_action_chunk` returns.
 
     Raises:
-        ValueError: the policy has none.
+        ValueError: the policy predicts no chunks.
     """
     for name in ("action_chunk_size", "chunk_size", "n_action_steps"):
         found = getattr(config, name, None)
@@ -278,7 +278,7 @@ def _chunk_size(config: Any) -> int:
 
 
 def _enable_guidance(config: Any) -> None:
-    """Let LeRobot guide plans by what is handed to it; where nothing is, plans are what they were."""
+    """Make LeRobot guide plans by committed actions; without any, plans are unchanged."""
     from lerobot.policies.rtc.configuration_rtc import RTCConfig
 
     config.rtc_config = config.rtc_config or RTCConfig()
@@ -286,7 +286,7 @@ def _enable_guidance(config: Any) -> None:
 
 
 def _compile(policy: Any) -> None:
-    """Compile in place what a plan takes: the weights keep their names."""
+    """Compile the parts that make a plan in place: the weights keep their names."""
     for child in policy.children():
         if hasattr(child, "sample_actions"):
             child.sample_actions = torch.compile(child.sample_actions)
@@ -301,14 +301,14 @@ def _alike(counts: np.ndarray) -> list[np.ndarray]:
 
 @contextmanager
 def _seeded(device: torch.device, draw: float) -> Iterator[None]:
-    """Seed torch's generators by a draw in [0, 1) for a while; who else draws from them goes on as before."""
+    """Seed torch's generators by a draw in [0, 1) for a while; restore them afterwards."""
     with torch.random.fork_rng([device] if device.type == "cuda" else []):
         torch.manual_seed(int(draw * SEEDS))
         yield
 
 
 def _digest(folder: Path) -> str:
-    """Return the hash of all that LeRobot made the policy of."""
+    """Return the hash of all files that LeRobot loaded the policy from."""
     digest = hashlib.sha256()
     for path in sorted(folder.iterdir()):
         if path.suffix in (".json", ".safetensors"):

@@ -5,17 +5,17 @@
     url: ws://gpu:8000
     timeout_s: 2.0                     # default
     api_key: OPENPI_KEY                # default none; an environment variable that holds it
-    nested: true                       # default false: what is called A/B is B in a mapping A, as for ALOHA
+    nested: true                       # default false: A/B is sent as B in a mapping A, as for ALOHA
     channels_first: true               # default false: images are (3, rows, columns), as for ALOHA
-    metadata: {reset_pose: [0, 0]}     # default none: what the server must say of itself
+    metadata: {reset_pose: [0, 0]}     # default none: required metadata of the server
     extra: {observation/mode: 1}       # default none: sent with each observation
 
-and what `described.py` reads. The protocol is that of Physical-Intelligence/openpi: a websocket; the server
-speaks first, a mapping of what it likes (its metadata); then for each observation, a mapping of arrays and a
-`prompt`, it answers a mapping with `actions` (T, A), or a text with the traceback of an error, and closes.
+and the fields of `described.py`. The protocol is that of Physical-Intelligence/openpi, over a websocket. The
+server first sends a mapping, its metadata. It answers each observation, a mapping of arrays and a
+`prompt`, with a mapping with `actions` (T, A). After an error it sends the traceback as text, and closes.
 (src/openpi/serving/websocket_policy_server.py, packages/openpi-client/.../websocket_client_policy.py)
 
-Its policies draw their noise themselves: the same observation may have another answer.
+The policies sample their own noise: the same observation may have another answer.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class OpenPiTarget(ServedTarget):
     Args:
         folder: of the file; nothing is read from it.
         clock: in seconds, only goes forward.
-        values: what the file says.
+        values: content of the file.
 
     Raises:
         ValueError: names the field, the value and what was allowed.
@@ -84,10 +84,10 @@ class OpenPiTarget(ServedTarget):
         headers = {"Authorization": f"Api-Key {self._file.api_key}"} if self._file.api_key else {}
         connect = partial(_connect, self._file.url, headers, self._file.metadata)
         super().__init__(read, self._file, digest, connect, clock)
-        self._messages(read.signature.nothing(), 1)  # finds names that cannot be
+        self._messages(read.signature.nothing(), 1)  # refuses invalid names
 
     def act(self, observations: Observations, draws: np.ndarray) -> np.ndarray:
-        """See `DirectPolicy.act`; one question for each robot."""
+        """See `DirectPolicy.act`; one request per robot."""
         messages = self._messages(observations, len(draws))
         return np.concatenate([self._server.ask(each, self._plan) for each in messages])
 
@@ -95,7 +95,7 @@ class OpenPiTarget(ServedTarget):
         """Return the plan (1, T, A) of an answer.
 
         Raises:
-            ServerFault: it has none.
+            ServerFault: it has no valid plan.
         """
         try:
             answer = unpack_openpi(message)
@@ -107,7 +107,7 @@ class OpenPiTarget(ServedTarget):
         return self._checked(ACTIONS, plan[None], 1)
 
     def _messages(self, observations: Observations, robots: int) -> list[bytes]:
-        """Return what is sent of each robot."""
+        """Return the message of each robot."""
         state = self._described.state(observations)
         pictures = self._described.pictures(observations)
         sentences = self._described.sentences(observations, robots)
@@ -121,17 +121,17 @@ class OpenPiTarget(ServedTarget):
         return messages
 
     def _picture(self, picture: np.ndarray) -> np.ndarray:
-        """Return a picture (rows, columns, 3) as the policy reads it."""
+        """Return a picture (rows, columns, 3) in the policy's format."""
         return picture.transpose(2, 0, 1) if self._file.channels_first else picture
 
 
 def _connect(
     url: str, headers: Mapping[str, str], metadata: Mapping[str, Any], timeout_s: float
 ) -> Connection:
-    """Return a connection to a server that says of itself what it must.
+    """Connect to a server, and check its metadata.
 
     Raises:
-        ServerFault: there is none.
+        ServerFault: the connection or the check failed.
     """
     link = WebsocketLink(url, headers, timeout_s)
     return connected(link, lambda: _check_metadata(link.greeting, metadata))
@@ -152,10 +152,10 @@ def _check_metadata(greeting: bytes, metadata: Mapping[str, Any]) -> None:
 
 
 def _together(*parts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return all that is sent of an observation.
+    """Return the message of an observation.
 
     Raises:
-        ValueError: two have one name.
+        ValueError: two entries have the same name.
     """
     together: dict[str, Any] = {}
     for part in parts:
@@ -167,7 +167,7 @@ def _together(*parts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _nested(flat: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a mapping in which A/B of a flat one is B in the mapping A."""
+    """Return a mapping in which a flat key A/B becomes B in the mapping A."""
     nested: dict[str, Any] = {}
     for name, value in flat.items():
         *outer, last = name.split("/")

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays in msgpack, as openpi and Isaac GR00T have them, read as what a stranger wrote.
+"""Arrays in msgpack, as openpi and Isaac GR00T encode them; input is not trusted.
 
 openpi          {b"__ndarray__": True, b"data": bytes, b"dtype": "<f4", b"shape": [16, 8]}
                 (packages/openpi-client/src/openpi_client/msgpack_numpy.py of Physical-Intelligence/openpi)
 Isaac GR00T     {"__ndarray_class__": True, "as_npy": bytes of a .npy file}
                 (gr00t/policy/server_client.py of NVIDIA/Isaac-GR00T; gr00t/eval/service.py of N1.5)
 
-Nothing is pickled: an array of objects is neither written nor read. What a message claims of an array is
-checked against what it carries before anything is allocated; how long a message may be is up to who receives
-it.
+Nothing is pickled: an array of objects is neither written nor read. The size that a message claims is
+checked against its content before anything is allocated; the receiver limits the length of a message.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ Value = Any
 
 
 class PackedError(ValueError):
-    """A message that cannot be read; says why."""
+    """A message that cannot be read; has the reason."""
 
 
 def pack_openpi(value: Value) -> bytes:
@@ -58,7 +57,7 @@ def unpack_openpi(message: bytes) -> Value:
     """Read a message of openpi's.
 
     Raises:
-        PackedError: it is none.
+        PackedError: it cannot be read.
     """
     return _unpack(message, _from_openpi)
 
@@ -69,10 +68,10 @@ def pack_groot(value: Value) -> bytes:
 
 
 def unpack_groot(message: bytes) -> Value:
-    """Read a message of Isaac GR00T's. Its configurations of modalities stay mappings.
+    """Read a message of Isaac GR00T's. Its modality configurations stay mappings.
 
     Raises:
-        PackedError: it is none.
+        PackedError: it cannot be read.
     """
     if message.startswith(TORCH_FILE):
         raise PackedError(
@@ -101,7 +100,7 @@ def _unpack(message: bytes, decoded: Callable[[Mapping[Any, Any]], Value]) -> Va
         return msgpack.unpackb(
             message, object_hook=decoded, max_array_len=LONGEST_LIST, max_map_len=MOST_ENTRIES
         )
-    except Exception as error:  # noqa: BLE001 (msgpack and numpy raise this and that at garbage, and it is garbage)
+    except Exception as error:  # noqa: BLE001 (msgpack and numpy raise various errors for invalid input)
         reason = abridged(str(error) or type(error).__name__, FAULT_LENGTH)
         raise PackedError(f"{len(message)} bytes that are no message ({reason})") from None
 
@@ -130,7 +129,7 @@ def _groot_array(array: np.ndarray) -> dict[Any, Any]:
 def _from_groot(value: Mapping[Any, Any]) -> Value:
     if "__ndarray_class__" not in value:
         return value
-    # Not by numpy.load, which allocates what the header claims, and has Python parse it however it is nested.
+    # Not by numpy.load, which trusts the header's size and parses it with Python at any nesting.
     content = value["as_npy"]
     length = {1: 2, 2: 4}.get(content[6]) if content.startswith(NPY_MAGIC) else None
     if length is None:
@@ -148,7 +147,7 @@ def _from_groot(value: Mapping[Any, Any]) -> Value:
 
 
 def _array(data: Any, dtype: Any, shape: Any) -> np.ndarray:
-    """Return an array of what a message says."""
+    """Return the array of a message's entry."""
     if not isinstance(dtype, str) or dtype not in DTYPES:
         raise ValueError(f"array of {dtype!r}, must be of numbers")
     if not isinstance(shape, list | tuple) or len(shape) > MOST_DIMENSIONS:

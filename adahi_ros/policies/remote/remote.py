@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A policy server of others: reached when it is asked, and left alone for a while after it failed."""
+"""A third-party policy server: connected on request, and left alone for a while after a failure."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ LONGEST_S = 5.0
 
 
 class BackOff:
-    """A pause after each failure in a row, each twice as long as the one before."""
+    """A pause after each failure in a row, each twice as long as the previous one."""
 
     def __init__(self) -> None:
         self._pause_s = 0.0
         self._until_s = 0.0
 
     def left_s(self, now_s: float) -> float:
-        """Return how long is still to be waited, 0 where nothing is."""
+        """Return the remaining pause in seconds; 0 without one."""
         return max(0.0, self._until_s - now_s)
 
     def failed(self, now_s: float) -> None:
-        """Begin the next pause."""
+        """Start the next pause."""
         self._pause_s = min(LONGEST_S, 2.0 * self._pause_s) or FIRST_S
         self._until_s = now_s + self._pause_s
 
     def succeeded(self) -> None:
-        """The next failure is the first one again."""
+        """Reset: the next failure counts as the first one."""
         self._pause_s = self._until_s = 0.0
 
 
@@ -41,31 +41,31 @@ T = TypeVar("T")
 
 
 class ServerFault(Exception):  # noqa: N818 (it is the server's, not an error of ours)
-    """What a server did instead of answering, in a line."""
+    """A server's failure to answer, in one line."""
 
 
 class Connection(Protocol):
-    """A connection to a server, one question after the other."""
+    """A connection to a server, for one request at a time."""
 
     def alive(self) -> bool:
-        """Whether it can still be used, as far as is known here."""
+        """Whether it can still be used, as far as known here."""
 
     def ask(self, message: bytes, timeout_s: float) -> bytes:
         """Return the answer to a message.
 
         Raises:
-            ServerFault: there is none within `timeout_s`, or none at all; then the link is to be closed.
+            ServerFault: there is none within `timeout_s`, or an error; then close the link.
         """
 
     def close(self) -> None:
-        """Free it. An answer that is still on its way goes nowhere."""
+        """Close it. A pending answer is dropped."""
 
 
 class OneRequestConnection:
-    """A `Connection` to a server that needs none: each question is a request of its own, as over HTTP.
+    """A `Connection` for servers without one: each request is independent, as over HTTP.
 
     Args:
-        request: returns the answer to a message within so many seconds, or raises OSError.
+        request: returns the answer to a message within a timeout in seconds, or raises OSError.
     """
 
     def __init__(self, request: Callable[[bytes, float], bytes]) -> None:
@@ -87,12 +87,12 @@ class OneRequestConnection:
 
 
 class PolicyServer:
-    """Asks a server; connects to it where it is not connected.
+    """Sends requests to a server; connects to it when necessary.
 
     Args:
         url: of the server, for messages.
-        connect: returns a connection within so many seconds, or raises `ServerFault`.
-        timeout_s: of a question, with connecting to ask it.
+        connect: returns a connection within a timeout in seconds, or raises `ServerFault`.
+        timeout_s: of a request, including connecting.
         clock: in seconds, only goes forward.
     """
 
@@ -112,14 +112,14 @@ class PolicyServer:
 
         Args:
             message: to the server.
-            read: makes the answer of what came; raises `ServerFault` where it means nothing.
+            read: parses the answer; raises `ServerFault` where it cannot.
 
         Raises:
-            TargetUnavailableError: there is none; says why.
+            TargetUnavailableError: there is none; has the reason.
         """
         begun_s = self._clock()
         if self._link is not None and not self._link.alive():
-            self.close()  # it went while nobody asked: that is no failure, and another may be there
+            self.close()  # it closed between requests: no failure, and another server may be there
         left_s = self._back_off.left_s(begun_s)
         if left_s:
             raise TargetUnavailableError(f"{self._fault}; is asked again in {left_s:.1f} s")
@@ -129,7 +129,7 @@ class PolicyServer:
             left_s = max(0.0, begun_s + self._timeout_s - self._clock())
             answer = read(self._link.ask(message, left_s))
         except ServerFault as fault:
-            self.close()  # whatever it still says is not heard
+            self.close()  # drops a late answer
             self._fault = f"{self._url}: {fault}"
             self._back_off.failed(self._clock())
             raise TargetUnavailableError(self._fault) from None
@@ -137,13 +137,13 @@ class PolicyServer:
         return answer
 
     def close(self) -> None:
-        """Leave the server; a later question connects anew."""
+        """Close the connection; a later request opens a new one."""
         if self._link is not None:
             self._link.close()
             self._link = None
 
 
 def error_line(text: str) -> str:
-    """Return the line of a server's error that says most: of a traceback the last, else the first."""
+    """Return the most informative line of a server's error: of a traceback the last, else the first."""
     lines = [line.strip() for line in text.splitlines() if line.strip()] or ["nothing"]
     return abridged(lines[-1] if lines[0].startswith("Traceback") else lines[0], ERROR_LENGTH)

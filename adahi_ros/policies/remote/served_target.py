@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What targets behind third-party servers share: the connection, and the check of the plans that come."""
+"""The common part of targets behind third-party servers: the connection, and the check of plans."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from adahi_ros.policies.remote.server_fields import ServerFile
 
 
 class ServedTarget(DirectPolicy):
-    """A policy behind a third-party server, asked about observations as a file describes them.
+    """A policy behind a third-party server, with observations as described in a file.
 
     Args:
-        read: what the file says of the policy.
-        file: what else it says.
-        digest: names what the file says.
-        connect: returns a connection within so many seconds, or raises `ServerFault`; must not refer to this
-            policy.
+        read: the policy's inputs and outputs, from the file.
+        file: the other fields of the file.
+        digest: identifies the content of the file.
+        connect: returns a connection within a timeout in seconds, or raises `ServerFault`; must not refer to
+            this policy.
         clock: in seconds, only goes forward.
 
     Attributes:
@@ -51,12 +51,12 @@ class ServedTarget(DirectPolicy):
         """Return the first T actions of plans of B robots, (B, T, A) float32.
 
         Args:
-            name: of what was answered, for messages.
+            name: of the answer's entry, for messages.
             plans: unchecked; should be (B, T or more, A) numbers.
             robots: B.
 
         Raises:
-            ServerFault: they are no such plans, or not finite, or beyond the action range.
+            ServerFault: their shape or type is wrong, or they are not finite, or beyond the action range.
         """
         horizon, dim = self.signature.horizon, self.signature.action_dim
         shape = np.shape(plans) if isinstance(plans, np.ndarray) else None
@@ -80,7 +80,7 @@ class ServedTarget(DirectPolicy):
 
 
 def connected(link: Connection, check: Callable[[], None]) -> Connection:
-    """Return a connection that a check accepts; close one that it refuses by a `ServerFault`."""
+    """Return a connection that passes a check; close one that fails it with a `ServerFault`."""
     try:
         check()
     except ServerFault:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the YAML file of a target behind a server says of that: where it is, what is sent there."""
+"""Fields of a target file about its server: its address, and constants sent to it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ INSTALL = "pip install -r requirements/remote_targets.txt"
 
 
 def _constant(value: Any) -> Any:
-    """Return what is sent of a constant: a list of numbers as an array (N,) float32, else as it is."""
+    """Return the value to send for a constant: a list of numbers as an array (N,) float32, else unchanged."""
     if isinstance(value, list):
         return np.array(checked(list[Number], value), dtype=np.float32)
     if not isinstance(value, bool | int | float | str):
@@ -41,7 +41,7 @@ def _secret(variable: str) -> str:
 
 
 Secret = Annotated[Text, AfterValidator(_secret)]
-"""In the file, the name of an environment variable: no secret is in a file."""
+"""In the file, the name of an environment variable: a file contains no secrets."""
 
 
 def address(*schemes: str) -> WrapValidator:
@@ -76,7 +76,7 @@ class ServerFile(TargetFile):
 
 
 def digest_of(kind: str, values: Mapping[str, Any]) -> str:
-    """Name what a file says, 32 hexadecimal digits. What weights its server has, it does not know."""
+    """Return 32 hexadecimal digits that identify a file's content. The server's weights are unknown."""
     said = json.dumps([kind, values], sort_keys=True, default=str)
     return blake2b(said.encode(), digest_size=16).hexdigest()
 
@@ -85,7 +85,7 @@ def need_packages(*names: str) -> None:
     """Import packages that only some targets need.
 
     Raises:
-        ValueError: one is not installed; says how to.
+        ValueError: one is not installed; names the command.
     """
     for name in names:
         try:

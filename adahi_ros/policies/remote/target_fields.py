@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fields that every target file has: what the policy reads and proposes (docs/reference/target_file.md).
+"""Fields of every target file: the policy's inputs and outputs (docs/reference/target_file.md).
 
     history: 1
     horizon: 16                        # actions of a plan, the first of the policy's own
@@ -13,7 +13,7 @@
     action_range: {low: [...], high: [...]}
     action_scale: [...]
 
-`as` is the policy's own name of it. Entries of `state` that have one `as` are joined, in the file's order.
+`as` is the policy's own name. Entries of `state` that have one `as` are joined, in the file's order.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Shares = Annotated[
     dict[Text, Count | None],
     BeforeValidator(lambda value: {value: None} if isinstance(value, str) else value),
 ]
-"""From the policy's own names of what an entry is made of to sizes; None for one that is all of it."""
+"""Sizes of an entry's parts by the policy's own names; None for an entry that is not split."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +49,7 @@ class StateEntry(Schema):
     """An entry of `state`.
 
     Attributes:
-        size: how many numbers.
+        size: number of values.
         entries: what each number is, by the paths in the contract's `select`; a robot with others is refused.
         as_: the policy's own name. Entries of one name are joined; `{NAME: SIZE, ...}` splits an entry.
             By default the same name.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A connection by websocket, as openpi's policy server speaks it."""
+"""A websocket connection to openpi's policy server."""
 
 from __future__ import annotations
 
@@ -13,18 +13,17 @@ from typing import Any
 
 from adahi_ros.policies.remote.remote import LONGEST_ANSWER, ServerFault, error_line
 
-CLOSING_S = 1.0  # for the server to say goodbye; nobody here waits for it
+CLOSING_S = 1.0  # for the server's closing handshake, in the background
 UNREQUESTED = "sent a message without a request: its answers cannot be matched to requests"
-# Faults of a connection become a `ServerFault`. The library would also log each of them with a traceback.
+# Connection faults become a `ServerFault`; the library would also log each with a traceback.
 _SILENT = logging.Logger(f"{__name__}.library", logging.CRITICAL + 1)
 
 
 class WebsocketLink:
-    """See `Link`. The first message comes from the server, unasked.
+    """See `Link`. The server sends the first message.
 
-    All that may block, such as looking up a name or sending to a server that reads nothing, is done in a
-    thread, which a link that is closed leaves to itself. So nobody waits longer than told, and nobody hears a
-    late answer.
+    All blocking calls, such as name resolution or sending to a stalled server, run in a thread, which a
+    closed link abandons. So no caller waits longer than its timeout, and late answers are dropped.
 
     The protocol has no request ids, so a message without a request would shift all later answers. A link that
     receives one, before a request or together with an answer, is unusable. A message that arrives between a
@@ -77,7 +76,7 @@ class WebsocketLink:
         self._questions.put(None)
         if self._connection is not None:
             with contextlib.suppress(OSError, ValueError):  # it is closed, or closing
-                self._connection.socket.shutdown(socket.SHUT_RDWR)  # wakes whatever waits for it
+                self._connection.socket.shutdown(socket.SHUT_RDWR)  # wakes a blocked reader
 
     def _heard(self, timeout_s: float, what: str) -> bytes:
         try:
@@ -91,7 +90,7 @@ class WebsocketLink:
         return heard
 
     def _converse(self, url: str, headers: Mapping[str, str], timeout_s: float) -> None:
-        """Connect, then send questions and hear answers, until there is a fault or nobody asks any more."""
+        """Connect, then send requests and receive answers, until there is a fault or no more requests."""
         from websockets.sync.client import connect
 
         try:
@@ -117,17 +116,17 @@ class WebsocketLink:
                         raise ServerFault(UNREQUESTED)
                     connection.send(question)
                     answer = connection.recv()
-                    if not isinstance(answer, str) and _received(connection):  # a text is an error: it closes
+                    if not isinstance(answer, str) and _received(connection):  # a text is an error
                         raise ServerFault(UNREQUESTED)
                     self._answers.put(answer)
         except ServerFault as fault:
             self._answers.put(fault)
-        except Exception as error:  # noqa: BLE001 (of sockets, TLS, HTTP and websockets: all mean that none is there)
+        except Exception as error:  # noqa: BLE001 (any error means that there is no connection)
             self._answers.put(ServerFault(_fault(error)))
 
 
 def _received(connection: Any) -> bool:
-    """Whether a message waits to be read, which this discards; only while no other thread reads."""
+    """Whether a message is waiting, which this discards; only while no other thread reads."""
     from websockets.exceptions import ConnectionClosed
 
     try:
@@ -138,7 +137,7 @@ def _received(connection: Any) -> bool:
 
 
 def _fault(error: Exception) -> str:
-    """Say in a line what happened to a connection."""
+    """Return one line about a connection's fault."""
     from websockets.exceptions import ConnectionClosed, InvalidStatus
 
     if isinstance(error, ConnectionClosed):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A connection by ZeroMQ, as the policy server of Isaac GR00T speaks it."""
+"""A ZeroMQ connection to the policy server of Isaac GR00T."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from adahi_ros.policies.remote.remote import LONGEST_ANSWER, ServerFault
 
 
 class ZmqLink:
-    """See `Link`. Its socket never connects again: a new one is made instead, which hears no late answer.
+    """See `Link`. Its socket never reconnects: a new one is made instead, which drops late answers.
 
-    ZeroMQ itself tells nobody that a server is away, or gone; its monitor does.
+    ZeroMQ itself does not report that a server is away or gone; its monitor does.
 
     Args:
         url: such as tcp://gpu:5555.
@@ -52,7 +52,7 @@ class ZmqLink:
 
     def alive(self) -> bool:
         """See `Connection.alive`."""
-        return self._alive and not self._monitor.poll(0)  # of one that is connected, there is no good news
+        return self._alive and not self._monitor.poll(0)  # on a connected socket, any event is a fault
 
     def ask(self, message: bytes, timeout_s: float) -> bytes:
         """See `Connection.ask`."""
@@ -72,7 +72,7 @@ class ZmqLink:
                         return answer
                     raise ServerFault("answered in several parts: is no policy server")
                 ready = dict(poller.poll(round(1e3 * max(0.0, deadline_s - time.monotonic()))))
-        except zmq.ZMQError:  # nobody is there any more to send to
+        except zmq.ZMQError:  # the server is gone
             ready = {self._monitor: zmq.POLLIN}
         if self._monitor in ready:
             raise ServerFault(f"dropped the connection, or answered with more than {LONGEST_ANSWER} bytes")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A policy that draws codes: what VQ-BeT networks have in common, whatever runs them."""
+"""A policy that draws codes: the common part of VQ-BeT networks on any runtime."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling
 from adahi_ros.policies.networks.network_checkpoint import RunNetwork
 
 MAX_COMBINATIONS = 1 << 16
-RANGE_MARGIN = 3.0  # in units of the action scale, beyond what the codes alone can say
+RANGE_MARGIN = 3.0  # in units of the action scale, beyond the range of the decoded codes
 
 
 class ActionDecoder:
@@ -33,8 +33,8 @@ class ActionDecoder:
 
     Attributes:
         fingerprint: 16 hexadecimal digits; equal exactly when the same codes mean the same actions.
-        low, high: (A,) float32 in action units. No demonstrated action is near them: what lies beyond
-            is a fault, not an action.
+        low, high: (A,) float32 in action units. All demonstrated actions are far inside: an action beyond
+            them is a fault.
         range: the same, as a check.
 
     Args:
@@ -42,7 +42,7 @@ class ActionDecoder:
         action_scale: (A,) float32, standard deviation of the demonstrated actions.
 
     Raises:
-        ValueError: the table is no such table.
+        ValueError: the table has another shape, or is not finite.
     """
 
     def __init__(self, table: np.ndarray, action_scale: np.ndarray) -> None:
@@ -76,15 +76,15 @@ class Prediction:
 
     Attributes:
         logits: (B, N, K) float32, one independent distribution per codebook.
-        offsets: (B, N, K, W, A) float32 in action units: what each code, if chosen, adds to the
-            decoded chunk; summed over the codebooks.
+        offsets: (B, N, K, W, A) float32 in action units: each code's addition to the
+            decoded chunk, if chosen; summed over the codebooks.
     """
 
     logits: np.ndarray
     offsets: np.ndarray
 
     def where_finite(self) -> Prediction:
-        """Return the same; of rows that are not finite even logits, and offsets that are not numbers."""
+        """Return itself; rows that are not finite get uniform logits, and NaN offsets."""
         finite = np.isfinite(self.logits).all(axis=(1, 2)) & np.isfinite(self.offsets).all(axis=(1, 2, 3, 4))
         if finite.all():
             return self
@@ -93,7 +93,7 @@ class Prediction:
         return Prediction(logits, offsets)
 
     def offset_at(self, codes: np.ndarray) -> np.ndarray:
-        """Return the offset (B, W, A) that goes with codes (B, N)."""
+        """Return the offset (B, W, A) of codes (B, N)."""
         rows = np.arange(codes.shape[0])[:, None]
         books = np.arange(codes.shape[1])[None, :]
         offset: np.ndarray = self.offsets[rows, books, codes].sum(axis=1)
@@ -105,10 +105,10 @@ class CodePolicy(Policy):
 
     Args:
         signature: with the codes of the decoder.
-        decoder: of the tokenizer that it speaks.
-        digest: names its configuration and weights.
-        run: runs the network; a class that derives from this may override `predict` instead.
-        device: where that is.
+        decoder: of its tokenizer.
+        digest: identifies its configuration and weights.
+        run: runs the network; a subclass may override `predict` instead.
+        device: where the network runs.
     """
 
     def __init__(

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A target that costs more and does the same: the trained one, grown.
+"""A larger target with the same outputs: the trained one, grown.
 
-What a server's compute does to a robot's latency shows only where there is some. So the heads of the trained
-target are widened by hidden units whose incoming weights are random and whose outgoing weights are zero: the
-function stays the same, to rounding, and every weight is multiplied as any other. That is function-preserving
+The effect of a server's compute on a robot's latency shows only with a large network. So the heads of the
+trained target are widened by hidden units with random incoming and zero outgoing weights: the function stays
+the same, to rounding, and every weight is multiplied as any other. That is function-preserving
 growth as in Net2Net (Chen et al., 2016), not a better policy.
 """
 
@@ -29,15 +29,15 @@ SHARED = ("tokenizer.json", "tokenizer.safetensors", "draft.json", "draft.safete
 
 
 def grow(model: VQBeT, parameters: int, seed: int = 0) -> VQBeT:
-    """Return a network of at least so many weights that predicts what another one does.
+    """Return a network with at least a number of weights and the same predictions as another one.
 
     Args:
-        model: what it is grown from; stays as it is.
-        parameters: weights to reach; the result has less than one hidden unit of each head more.
+        model: the network to grow; it is not changed.
+        parameters: weights to reach; exceeded by less than one hidden unit of each head.
         seed: of the new units' incoming weights.
 
     Raises:
-        ValueError: the model has as many already.
+        ValueError: the model already has as many.
     """
     before = model.parameters_count
     if parameters <= before:
@@ -59,7 +59,7 @@ def grow(model: VQBeT, parameters: int, seed: int = 0) -> VQBeT:
 
 
 def grown_policies(folder: Path, parameters: int, seed: int = 0) -> Path:
-    """Return a folder with the tokenizer and the draft of another one, and its target grown.
+    """Return a folder with the tokenizer, the draft and the grown target of another folder.
 
     It is made once and then kept in the user's cache.
 
@@ -70,7 +70,7 @@ def grown_policies(folder: Path, parameters: int, seed: int = 0) -> Path:
 
     Raises:
         CheckpointError: a policy is missing or damaged.
-        ValueError: the target has as many weights already.
+        ValueError: the target already has as many weights.
     """
     draft, target = load_checkpoint(folder / "draft"), load_checkpoint(folder / "target")
     origin = f"{draft.digest()} {target.digest()} {parameters} {seed}"

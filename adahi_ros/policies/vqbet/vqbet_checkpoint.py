@@ -2,7 +2,7 @@
 """Checkpoints of VQ-BeT and of its action tokenizer, read without torch.
 
 A directory holds `tokenizer.safetensors` and `tokenizer.json`, and the files of each policy. The JSON of a
-policy carries the fingerprint of the tokenizer that it speaks.
+policy has the fingerprint of its tokenizer.
 """
 
 from __future__ import annotations
@@ -63,14 +63,14 @@ def code_signature(
     image_dim: int = 0,
     parameters: int = 0,
 ) -> Signature:
-    """Return the signature of a policy of codes that a decoder turns into actions; see `flat_signature`."""
+    """Return the signature of a policy of codes with a decoder; see `flat_signature`."""
     codes = CodeSpace(decoder.fingerprint, decoder.codebooks, decoder.codebook_size)
     sizes = (decoder.chunk_length, decoder.action_dim, observation_dim, goal_dim, image_dim)
     return flat_signature(history, *sizes, codes, parameters)
 
 
 def save_tokenizer(directory: Path, tokenizer: ActionTokenizer, training: dict[str, Any]) -> ActionDecoder:
-    """Write a trained tokenizer with its decode table; return the decoder as it will be read."""
+    """Write a trained tokenizer with its decode table; return the decoder as a reader gets it."""
     import torch
 
     from adahi_ros.policies.networks.weights_file import save_weights
@@ -108,7 +108,7 @@ def load_decoder(directory: Path) -> ActionDecoder:
 
 
 def load_tokenizer(directory: Path) -> ActionTokenizer:
-    """Read a saved tokenizer to encode with it.
+    """Read a saved tokenizer, to encode with it.
 
     Raises:
         CheckpointError: it is missing or damaged.
@@ -130,7 +130,7 @@ def load_tokenizer(directory: Path) -> ActionTokenizer:
 
 
 def save_policy(directory: Path, name: str, model: VQBeT, training: dict[str, Any]) -> None:
-    """Write a trained policy beside the saved tokenizer that it speaks."""
+    """Write a trained policy beside its saved tokenizer."""
     from adahi_ros.policies.networks.weights_file import save_weights
 
     save_weights(
@@ -149,7 +149,7 @@ def load_checkpoint(path: Path) -> Checkpoint:
     """Read a policy's description from `DIRECTORY/NAME.json` (or the same path without suffix).
 
     Raises:
-        CheckpointError: it is missing, damaged, or speaks another tokenizer than the one beside it.
+        CheckpointError: it is missing, damaged, or of another tokenizer than the one beside it.
     """
     weights, sizes, description = read_network(path, Checkpoint.kind, VQBeTConfig)
     path, decoder = weights.with_suffix(".json"), load_decoder(path.parent)
@@ -166,5 +166,5 @@ def load_checkpoint(path: Path) -> Checkpoint:
 
 
 def vqbet_policy(checkpoint: Checkpoint, run: RunNetwork, device: str = "cpu") -> CodePolicy:
-    """Return the policy of a checkpoint, with what runs its network on a device."""
+    """Return the policy of a checkpoint, with a runtime of its network on a device."""
     return CodePolicy(checkpoint.signature, checkpoint.decoder, checkpoint.digest(), run, device)

@@ -12,6 +12,6 @@ from adahi_ros.policies.vqbet.vqbet_network import VQBeT
 
 
 def save_with_export(directory: Path, name: str, model: VQBeT, training: dict[str, Any]) -> None:
-    """Write a trained policy beside the saved tokenizer that it speaks, and its export."""
+    """Write a trained policy beside its saved tokenizer, and its export."""
     save_policy(directory, name, model, training)
     export(load_checkpoint(directory / name), directory / f"{name}.onnx")

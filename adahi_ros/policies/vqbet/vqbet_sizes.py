@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sizes of a VQ-BeT and of its action tokenizer, and the shapes of weights that they mean."""
+"""Sizes of a VQ-BeT and of its action tokenizer, and the resulting shapes of weights."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes a VQ-BeT of its checkpoint, for torch."""
+"""Builds a VQ-BeT for torch from its checkpoint."""
 
 from __future__ import annotations
 
