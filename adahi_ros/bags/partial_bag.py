@@ -138,7 +138,7 @@ class PartialBag:
 
 @dataclass(frozen=True)
 class _Part:
-    """A file of a bag, up to its first fault: no message is more than `behind_ns` older than one before it."""
+    """A file of a bag, up to its first fault: no message is over `behind_ns` behind an earlier one."""
 
     file: Path
     count: int

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A threshold that tracks a wanted rate, or a bound on errors without a request, while everything else
-drifts.
+"""A threshold that tracks a wanted rate, or a bound on errors without a request, while scores drift.
 
 Any gate's score s_t is first ranked among its own last ones: u_t in [0, 1], independent of units and
 drift. The gate requests where u_t > q_t. It also requests at a known share e of the steps, drawn at

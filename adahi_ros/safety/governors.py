@@ -221,8 +221,7 @@ class PositionGovernor(Governor):
     def _moved(
         self, target: float, bounds: tuple[Bound, ...], change: float, interval_s: float, stages: set[int]
     ) -> float:
-        """Approach a target as far as its bounds allow, with priority for the bounds that apply while
-        braking.
+        """Approach a target as far as its bounds allow, with priority for bounds while braking.
 
         Args:
             target: position.

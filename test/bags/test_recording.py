@@ -75,7 +75,7 @@ def test_a_type_that_is_not_expected_is_told_once_and_not_recorded(recording: Re
     strangers = [("std_msgs/msg/String", qos()), (JOINTS, qos()), (STATUS, qos())]
     told = recording.strangers("draft_status", strangers)
     assert told == [
-        f"/r1/draft_status: somebody publishes {kind}, expected {STATUS}; not recorded"
+        f"/r1/draft_status: is published as {kind}, expected {STATUS}; not recorded"
         for kind in (JOINTS, "std_msgs/msg/String")
     ]
     assert recording.strangers("draft_status", strangers) == []
@@ -98,7 +98,7 @@ def test_what_a_target_was_told_is_recorded_also_what_was_said_before(recording:
 
 
 def test_a_whole_recording_says_what_is_in_it(recording: Recording, bag: BagWriter) -> None:
-    assert recording.progress(4.7) == "5 s: nobody publishes any of the topics"
+    assert recording.progress(4.7) == "5 s: none of the topics is published"
     heard(recording)
     counts = "/r1/joint_states 1, /r1/task_state 1, /r1/command 1"
     assert recording.progress(4.7) == f"5 s: {counts}"
@@ -114,7 +114,7 @@ def test_what_did_not_come_is_told(recording: Recording, bag: BagWriter) -> None
     recording.subscription("joint_states", [(JOINTS, qos())])
     recording.write("joint_states", bytes(8), S)
     recording.close()
-    assert recording.warnings == [f"{bag.path}: nothing came on task_state, command"]
+    assert recording.warnings == [f"{bag.path}: no messages on task_state, command"]
     assert recording.exit_code == 0
 
 
@@ -124,7 +124,7 @@ def test_a_recording_of_nothing_of_the_contract_has_failed(recording: Recording,
     recording.close()
     (warning,) = recording.warnings
     names = "/r1/joint_states, /r1/task_state, /r1/command"
-    assert warning == f"{bag.path}: nothing came of the contract; expected somebody to publish {names}"
+    assert warning == f"{bag.path}: no messages of the contract; expected publishers of {names}"
     assert recording.exit_code == 1
 
 
@@ -146,7 +146,7 @@ def test_a_clock_that_begins_anew_ends_it(recording: Recording, bag: BagWriter) 
     recording.close()
     assert bag.counts["/r1/command"] == 1
     (warning,) = recording.warnings
-    assert "ends where the clock began anew; 3 messages that came later are not in it" in warning
+    assert "ends where the clock was reset; 3 later messages are not in it" in warning
     assert recording.exit_code == 1
 
 

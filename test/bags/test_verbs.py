@@ -192,8 +192,8 @@ def test_of_a_bag_that_was_cut_off_every_verb_says_what_can_be_done_and_does_it(
         f"{killed}: cut off or damaged: no metadata.yaml that can be read; {file.name}: no whole record at "
     )
     refused = (
-        f"{killed}: no metadata.yaml: it was not closed; give --incomplete to read what is whole of it, or "
-        f"make a bag of that: 'adahi bag repair {killed} --out NEW'"
+        f"{killed}: no metadata.yaml: it was not closed; give --incomplete to read its complete part, or "
+        f"write that part to a new bag: 'adahi bag repair {killed} --out NEW'"
     )
     for verb in (
         ("contract", "check", contract_file, "--bag", killed),

@@ -78,7 +78,7 @@ def test_too_few_recordings_are_refused_before_the_work(
         "adahi_ros.lab.evaluation.evaluate.evaluate_methods", lambda *_: pytest.fail("measured")
     )
     said = fails("bench", "plans", "ball", "--episodes-over-dds", 0, "--recorded", 1)
-    assert said == "adahi: recorded: 1, must be at least 2, of which one is held out, or 0 for none\n"
+    assert said == "adahi: recorded: 1, must be at least 2 (one is held out), or 0 for none\n"
 
 
 def test_a_recipe_is_that_which_is_given_or_the_first_that_is_shipped(tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ def test_nobody_there_is_status_1_and_one_line(start: Callable[..., subprocess.P
     out, errors = process.communicate(timeout=DEADLINE_S)
     assert process.returncode == 1
     assert out == ""
-    assert errors.startswith("adahi: no robot: nobody has published draft_status in domain ")
+    assert errors.startswith("adahi: no robot: no draft_status received in domain ")
     assert errors.count("\n") == 1
 
 

@@ -103,7 +103,7 @@ def test_a_rule_that_this_robot_cannot_use_is_a_mismatch(monkeypatch: pytest.Mon
         (told(acceptance="replace", action_dim=3), "action_dim: the draft's is 2, the target's 3;"),
         (told(features=(Feature("image", 9),)), "image: is read, but the robot offers state, goal"),
         (told(features=(Feature("state", 9),)), "state: 9 numbers are read, the robot offers 5"),
-        (told(instruction=True), "instruction: is read, but the robot is told none"),
+        (told(instruction=True), "instruction: is read, but the robot has none"),
     ],
 )
 def test_the_first_thing_that_does_not_fit_is_named(described: Description, message: str) -> None:

@@ -231,7 +231,7 @@ def test_a_clock_that_begins_anew_ends_the_bag_and_says_so(
         stage.wait(runs(second), f"run at {second} s")
     said = recorder.ended(1)
     assert "the clock went back by " in said
-    assert "twice: ends where the clock began anew; " in said
+    assert "twice: ends where the clock was reset; " in said
     kept = states_in(folder / "twice", "twice")
     assert kept
     assert kept[-1].episode_id == LATE_RUN
@@ -241,7 +241,7 @@ def test_a_recording_of_nothing_is_a_failure(stage: Stage, folder: Path, record:
     recorder = record("nobody", "--namespace", "nobody", "--duration", 0.5)
     said = recorder.ended(1)
     assert "Traceback" not in said
-    assert "nobody: nothing came of the contract; expected somebody to publish /nobody/joint_states, " in said
+    assert "nobody: no messages of the contract; expected publishers of /nobody/joint_states, " in said
 
 
 @pytest.mark.parametrize("storage", STORAGES)
@@ -290,7 +290,7 @@ def test_a_disk_that_is_full_ends_the_recording_and_says_so(
 
     stage.wait(over, "end of the recorder")
     said = recorder.ended(1)
-    assert "full: cannot be written (File too large); 'adahi bag repair full --out NEW' makes a whole" in said
+    assert "full: cannot be written (File too large); 'adahi bag repair full --out NEW' writes a complete" in said
     assert "Traceback" not in said
     adahi(folder, "bag", "recover", "full", "--out", "rest")
     steps = steps_in(folder / "rest", "full")
@@ -302,7 +302,7 @@ def test_what_somebody_publishes_with_another_type_is_told(
 ) -> None:
     out = stage.node.create_publisher(String, "/other/command", 10)
     recorder = record("other", "--namespace", "other")
-    told = "/other/command: somebody publishes std_msgs/msg/String, expected trajectory_msgs/msg/JointTraj"
+    told = "/other/command: is published as std_msgs/msg/String, expected trajectory_msgs/msg/JointTraj"
     stage.wait(lambda: told in recorder.said(), "warning")
     recorder.process.send_signal(signal.SIGINT)
     assert "/other/command: somebody publishes it, recording" not in recorder.ended(1)

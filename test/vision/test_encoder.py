@@ -183,7 +183,7 @@ def test_a_description_without_the_hash_of_its_network_is_refused(tmp_path: Path
     said = json.loads(path.with_suffix(".json").read_text())
     del said[HASH]
     path.with_suffix(".json").write_text(json.dumps(said))
-    with pytest.raises(CheckpointError, match="onnx_sha256 there is None; copy both, or make both anew"):
+    with pytest.raises(CheckpointError, match="onnx_sha256 there is None; copy both, or export both again"):
         Encoder.load(path)
 
 

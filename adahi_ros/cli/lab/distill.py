@@ -32,7 +32,7 @@ def distill(
     target: Annotated[
         Path | None,
         Option(
-            help="Planning target: DIRECTORY/NAME, or a YAML file of a policy elsewhere. Default: the target in "
+            help="Planning target: DIRECTORY/NAME, or a YAML file of another policy. Default: the target in "
             "--out, or else in checkpoints/ROBOT_TYPE/plans."
         ),
     ] = None,
@@ -43,7 +43,7 @@ def distill(
     recipe: Annotated[
         Path | None,
         Option(
-            help="Recipe with 'corrector', optionally 'distilled'. Default: config/recipes/ROBOT_TYPE-plans.yaml, "
+            help="With 'corrector', optionally 'distilled'. Default: config/recipes/ROBOT_TYPE-plans.yaml, "
             f"where there is none {DEFAULT_RECIPE}."
         ),
     ] = None,

@@ -31,7 +31,7 @@ def up(
     with fleet_up(path, {}, say) as fleet:
         fleet.await_serving()
         fleet.look()
-        say("serving robots; Ctrl-C stops")
+        say("serves robots; Ctrl-C stops it")
         while True:
             fleet.look()
             time.sleep(LOOK_S)
