@@ -66,8 +66,8 @@ def generate_launch_description() -> LaunchDescription:
         DeclareLaunchArgument(
             "target",
             default_value="",
-            description="What is served: a YAML file of a third-party policy, or a checkpoint by path or name; "
-            "where it is empty, verifier_params_file says it",
+            description="Target: a YAML file of a third-party policy, or a checkpoint by path or name; "
+            "by default that of verifier_params_file",
         ),
         DeclareLaunchArgument(
             "verifier_namespace",

@@ -204,8 +204,8 @@ def interface_sections() -> Iterator[str]:
 def _interface(path: Path) -> str:
     text = path.read_text()
     comment = re.match(r"(?:#.*\n)+", text)
-    said = "\n".join(line[2:] for line in comment[0].splitlines()).strip() if comment else ""
-    about = [" ".join(part.split()) for part in said.split("\n\n")[:2]]
+    header = "\n".join(line[2:] for line in comment[0].splitlines()).strip() if comment else ""
+    about = [" ".join(part.split()) for part in header.split("\n\n")[:2]]
     name = f"{path.parent.name}/{path.name}"
     parts = [f"## {path.stem}", *about, f"File: [adahi_msgs/{name}](../../adahi_msgs/{name})"]
     constants = CONSTANT.findall(text)

@@ -242,7 +242,7 @@ class _Pass:
     ) -> None:
         self._contract = contract
         self._instructed = told is not None
-        self._told = told or ""
+        self._instruction = told or ""
         self._instructions: list[str] = []  # one per observation
         self._tally = tally
         self._assembler = ObservationAssembler(contract, encode, tally.miss)
@@ -275,7 +275,7 @@ class _Pass:
                 observation = self._assembler.add(topic, message, received.received_ns)
                 if observation is not None:
                     self._observations.append(replace(observation, images={}))  # only their features are used
-                    self._instructions.append(self._told)
+                    self._instructions.append(self._instruction)
                     self._tally.observations += 1
             for (source, reader), taken in zip(self._acted, self._actions, strict=True):
                 if topic == source.channel.topic and concerns(reader, message):
@@ -288,7 +288,7 @@ class _Pass:
         except InputError as error:
             self._tally.fault(error)
         if topic in INSTRUCTION and len(message.data) <= INSTRUCTION_LENGTH:  # as the robot's node does
-            self._told = message.data
+            self._instruction = message.data
         if topic in EPISODE_RESULT and self._observations:
             # A robot that counts its episodes itself has other numbers than the result's publisher.
             counted = self._contract.episode is not None
@@ -304,31 +304,31 @@ class _Pass:
             self._tally.counts["failed_episodes"] += sum(bool(failed[rows.start]) for rows in self._runs())
         episodes: list[list[_Step]] = []
         last: Observation | None = None
-        has_action, told_last = True, ""
+        has_action, previous = True, ""
         for index, observation in enumerate(self._observations):
             repeated = last is not None and observation.key == last.key
             self._tally.counts["repeated_steps"] += repeated
             if repeated and has_action:
                 continue
-            told = self._instructions[index]
+            instruction = self._instructions[index]
             if not repeated:
                 self._tally.counts["steps_without_action"] += not has_action
                 if last is None or self._ends(last, observation):
                     episodes.append([])
-                elif told != told_last:
+                elif instruction != previous:
                     self._tally.counts["instruction_changes"] += 1
                     episodes.append([])
-            told_last = told
+            previous = instruction
             last, has_action = observation, bool((chosen[index] >= 0).all())
             if failed[index] and not keep_failures:
                 has_action = True  # none is looked for
-            elif self._instructed and not told.strip():
+            elif self._instructed and not instruction.strip():
                 self._tally.counts["untold_steps"] += 1
                 has_action = True
             elif has_action:
                 parts = zip(self._actions, chosen[index], strict=True)
                 action = np.concatenate([of[row][1] for of, row in parts])
-                episodes[-1].append(_Step(observation, action, index, told))
+                episodes[-1].append(_Step(observation, action, index, instruction))
         self._tally.counts["steps_without_action"] += not has_action
         return [episode for episode in episodes if episode]
 

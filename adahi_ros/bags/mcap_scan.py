@@ -54,8 +54,8 @@ def scan(file: Path) -> Iterator[tuple[Connection, int, bytes]]:
 
 def _connection(number: int, schema: Schema, content: BinaryIO) -> Connection:
     topic, encoding, metadata = read_string(content), read_string(content), read_bytes(content)
-    said = ConnectionExtRosbag2(encoding, get_qos(metadata))
-    return Connection(number, topic, schema.name, get_msgdef(schema), "", 0, said, None)
+    extension = ConnectionExtRosbag2(encoding, get_qos(metadata))
+    return Connection(number, topic, schema.name, get_msgdef(schema), "", 0, extension, None)
 
 
 def _records(data: BinaryIO, size: int, at: int = 0) -> Iterator[tuple[int, bytes]]:

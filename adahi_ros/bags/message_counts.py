@@ -87,8 +87,8 @@ class Tally:
     def why(self) -> str:
         """Return why there is no step: data left out, and the most frequent faults or missing samples."""
         found = self.survey()
-        told = list((found.refused or found.missed).values())[:MOST_FAULTS]
-        faults = [f"{count} times {first}" for count, first in told]
+        shown = list((found.refused or found.missed).values())[:MOST_FAULTS]
+        faults = [f"{count} times {first}" for count, first in shown]
         left_out = [f"{count} {name.replace('_', ' ')}" for name, count in (+self.counts).items()]
         made = f"{found.observations} observations, {found.actions} actions"
         return "; ".join([made, *left_out, *faults])

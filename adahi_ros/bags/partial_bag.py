@@ -86,8 +86,8 @@ class PartialBag:
     def __init__(self, path: Path) -> None:
         self._faults: list[str] = []
         self._connections: dict[tuple[str, str], Connection] = {}
-        told = _told(path)
-        self._parts = [self._survey(file) for file in self._files(path, told)]
+        metadata = _read_metadata(path)
+        self._parts = [self._survey(file) for file in self._files(path, metadata)]
         count = sum(part.count for part in self._parts)
         if not count:
             raise BagError(
@@ -98,8 +98,8 @@ class PartialBag:
         if faults := self._faults or _refusal(path):
             read_s = sum(part.duration_s for part in self._parts)
             lost = "unknown"
-            if told is not None:
-                messages, seconds = max(0, told.messages - count), max(0.0, told.duration_s - read_s)
+            if metadata is not None:
+                messages, seconds = max(0, metadata.messages - count), max(0.0, metadata.duration_s - read_s)
                 lost = f"{messages} messages, {seconds:.1f} s"
             read = f"read: {count} messages, {read_s:.1f} s"
             self.loss = f"{path}: cut off or damaged: {'; '.join(faults)}; {read}; left out: {lost}"
@@ -112,15 +112,15 @@ class PartialBag:
                 if (message[0].topic, message[0].msgtype) in wanted:
                     yield message
 
-    def _files(self, path: Path, told: _Told | None) -> list[Path]:
+    def _files(self, path: Path, metadata: _Metadata | None) -> list[Path]:
         """Return the files to read: those in the metadata, or all of them without metadata."""
         files = files_of(path)
-        if path.is_dir() and told is None:
+        if path.is_dir() and metadata is None:
             self._faults.append("no metadata.yaml that can be read")
-        if told is None:
+        if metadata is None:
             return files
         there = {file.name.removesuffix(PACKED): file for file in files}
-        named = [name.removesuffix(PACKED) for name in told.files]
+        named = [name.removesuffix(PACKED) for name in metadata.files]
         self._faults += [f"{name}: missing" for name in named if name not in there]
         self._faults += [f"{name}: {METADATA} does not name it" for name in there if name not in named]
         return [there[name] for name in named if name in there]
@@ -147,7 +147,7 @@ class _Part:
 
 
 @dataclass(frozen=True)
-class _Told:
+class _Metadata:
     """The metadata of a bag."""
 
     files: list[str]
@@ -155,11 +155,11 @@ class _Told:
     duration_s: float
 
 
-def _told(path: Path) -> _Told | None:
+def _read_metadata(path: Path) -> _Metadata | None:
     """Return the metadata of a bag; None where they cannot be read."""
     try:
         values = parse_yaml(read_bytes(path / METADATA))["rosbag2_bagfile_information"]
-        return _Told(
+        return _Metadata(
             [PurePath(name).name for name in values["relative_file_paths"]],
             int(values["message_count"]),
             int(values["duration"]["nanoseconds"]) / NANOSECONDS,

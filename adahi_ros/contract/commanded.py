@@ -132,5 +132,5 @@ def check_topics_apart(sinks: Sequence[Sink], names: Sequence[str]) -> None:
         other = first.setdefault(name, sink)
         if other is not sink:
             ours, theirs = sink.channel.topic, other.channel.topic
-            told = "twice" if ours == theirs else f"and {ours!r} of {sink.key}, both {name!r}"
-            raise ValueError(f"{other.key}.channel.topic: {theirs!r} {told}, must be one action's")
+            conflict = "twice" if ours == theirs else f"and {ours!r} of {sink.key}, both {name!r}"
+            raise ValueError(f"{other.key}.channel.topic: {theirs!r} {conflict}, must be one action's")

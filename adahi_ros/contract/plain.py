@@ -73,8 +73,8 @@ def with_camera(
         "apply": [{"resize": [rows, columns]}],
         "align": {"strategy": "asof", "timeline": "header", "tolerance_ms": 0.0},
     }
-    told = {"encoder": encoder, **({"images_for_target": True} if for_target else {})}
-    return {**values, **told, "observations": observations}
+    encoding = {"encoder": encoder, **({"images_for_target": True} if for_target else {})}
+    return {**values, **encoding, "observations": observations}
 
 
 def plain_contract(*arguments: Any, **named: Any) -> Contract:

@@ -82,11 +82,11 @@ class Observations:
 
     def rows(self, which: np.ndarray) -> Observations:
         """Return the observations of some robots, by mask or index."""
-        told = tuple(np.array(self.instructions, dtype=object)[which]) if self.instructions else ()
+        instructions = tuple(np.array(self.instructions, dtype=object)[which]) if self.instructions else ()
         return Observations(
             {name: values[which] for name, values in self.features.items()},
             {name: values[which] for name, values in self.conditions.items()},
-            told,
+            instructions,
             {name: values[which] for name, values in self.images.items()},
         )
 
@@ -205,8 +205,8 @@ class Signature:
             each.name: np.zeros((batch, self.history, each.rows, each.columns, 3), dtype=np.uint8)
             for each in self.images
         }
-        told = ("",) * batch if self.instruction else ()
-        return Observations(nothing.features, nothing.conditions, told, black)
+        instructions = ("",) * batch if self.instruction else ()
+        return Observations(nothing.features, nothing.conditions, instructions, black)
 
     def observations(self, window: np.ndarray, condition: np.ndarray) -> Observations:
         """Return the observations of flat vectors: the inverse of both."""

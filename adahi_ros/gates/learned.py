@@ -108,8 +108,8 @@ class HarmModel:
     def raw(self, signs: np.ndarray) -> np.ndarray:
         """Return the network's output for signs (B, F), (B,)."""
         hidden = np.tanh(standardised(signs, self.mean, self.scale) @ self.weight_0.T + self.bias_0)
-        said: np.ndarray = (hidden @ self.weight_1.T + self.bias_1)[:, 0]
-        return said
+        output: np.ndarray = (hidden @ self.weight_1.T + self.bias_1)[:, 0]
+        return output
 
     def harm(self, signs: np.ndarray) -> np.ndarray:
         """Return the expected harm (B,) of sending no request, in action scales."""

@@ -131,7 +131,7 @@ class OnlineGate(Gate):
     _threshold: np.ndarray = field(init=False)
     _ranks: Ranks = field(init=False)
     _steps: int = field(init=False)
-    _asked: np.ndarray = field(init=False)
+    _requested: np.ndarray = field(init=False)
     _losses: np.ndarray = field(init=False)
     _explored: np.ndarray = field(init=False)
     _awaited: dict[int, tuple[np.ndarray, np.ndarray]] = field(init=False)
@@ -170,7 +170,7 @@ class OnlineGate(Gate):
         """State of every robot's threshold."""
         steps = max(self._steps, 1)
         wrong = self._losses / steps if self._explore else np.full(len(self._threshold), np.nan)
-        columns = self._threshold, self._asked / steps, self._explored, wrong
+        columns = self._threshold, self._requested / steps, self._explored, wrong
         return [
             OnlineState(float(q), self._steps, float(rate), int(explored), float(loss))
             for q, rate, explored, loss in zip(*columns, strict=True)
@@ -194,13 +194,13 @@ class OnlineGate(Gate):
         decided = forced | (ranks > self._threshold)
         explored = _other_draw(context.uniforms) < self._explore
         margin = np.where(forced | explored, np.inf, ranks - self._threshold)
-        asked = decided | explored
+        requested = decided | explored
         self._steps += 1
-        self._asked += asked
+        self._requested += requested
         if self._bounds:
             self._threshold = np.minimum(self._threshold + self.pace * ROOM * self._wanted, 1.0)
         else:
-            moved = self._threshold + self.pace * (asked - self._wanted)
+            moved = self._threshold + self.pace * (requested - self._wanted)
             self._threshold = np.clip(moved, -self.pace, 1.0 + self.pace)
         if context.course is not None:
             self._awaited[context.step] = (context.course.intended, explored & ~decided)
@@ -226,6 +226,6 @@ class OnlineGate(Gate):
         self._threshold = np.full(robots, 0.0 if self._bounds else 1.0 - self._wanted)
         self._ranks = Ranks(robots)
         self._steps = 0
-        self._asked, self._losses = np.zeros(robots), np.zeros(robots)
+        self._requested, self._losses = np.zeros(robots), np.zeros(robots)
         self._explored = np.zeros(robots, dtype=np.int64)
         self._awaited = {}

@@ -177,7 +177,7 @@ class Overlap:
 
     def __init__(self, robots: int) -> None:
         self._ahead, self._left = np.zeros((robots, 1, 1)), np.zeros(robots, dtype=np.int64)
-        self._asked = np.full(robots, -1.0)
+        self._requested = np.full(robots, -1.0)
 
     def update(self, step: int, age: np.ndarray, course: PlanContext) -> tuple[np.ndarray, np.ndarray]:
         """Add the plans of a step, steps in order.
@@ -192,8 +192,8 @@ class Overlap:
             NaN
                 without common steps, and for old plans.
         """
-        asked = np.where(np.isfinite(age), step - age, -1.0)
-        new = asked > self._asked
+        requested = np.where(np.isfinite(age), step - age, -1.0)
+        new = requested > self._requested
         both = np.minimum(self._left - 1, course.left)  # one step of the previous plan has passed
         apart = np.full(len(age), np.nan)
         some = np.flatnonzero(new & (both > 0))
@@ -202,7 +202,7 @@ class Overlap:
             within = np.arange(count) < both[some, None]
             between = np.square(course.ahead[some, :count] - self._ahead[some, 1 : count + 1]).mean(axis=2)
             apart[some] = np.sqrt((between * within).sum(axis=1) / both[some])
-        self._ahead, self._left, self._asked = course.ahead, course.left, asked
+        self._ahead, self._left, self._requested = course.ahead, course.left, requested
         return new, apart
 
 

@@ -168,10 +168,10 @@ class Committee(Policy):
         if len(opinions) == 1:
             return opinions[0]
         weights = self._chosen(credit, draws[:, self._own_draws :])
-        said = [each.distribution for each in opinions]
-        if any(each is None for each in said):
+        found = [each.distribution for each in opinions]
+        if any(each is None for each in found):
             return _average(opinions, weights, self.rules.confidence)
-        distributions = np.stack([each.probabilities for each in said if each is not None], axis=1)
+        distributions = np.stack([each.probabilities for each in found if each is not None], axis=1)
         shares = np.broadcast_to(weights[..., None], distributions.shape[:3])  # (B, M, N)
         if self.rules.confidence:
             shares = shares * _confidence(distributions)
@@ -185,11 +185,11 @@ class Committee(Policy):
             # A code means about the same to all; each offset is weighted by how likely the code is that
             # member's.
             likely = [probabilities_at(distributions[:, m], codes) for m in range(len(opinions))]
-            whose = (np.stack(likely, axis=1).astype(np.float64) * shares + LEAST * shares).prod(axis=-1)
-            whose = (whose / whose.sum(axis=1, keepdims=True)).astype(np.float32)
-            each = [one.actions_of(codes) for one in said if one is not None]
+            posterior = (np.stack(likely, axis=1).astype(np.float64) * shares + LEAST * shares).prod(axis=-1)
+            posterior = (posterior / posterior.sum(axis=1, keepdims=True)).astype(np.float32)
+            each = [one.actions_of(codes) for one in found if one is not None]
             actions: np.ndarray = sum(
-                (whose[:, m, None, None] * actions for m, actions in enumerate(each)),
+                (posterior[:, m, None, None] * actions for m, actions in enumerate(each)),
                 start=np.float32(0.0),
             )
             return actions

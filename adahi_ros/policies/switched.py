@@ -70,14 +70,13 @@ class SwitchedPolicy(Policy):
         """See `Policy`."""
         coarse = self.coarse(observations)
         groups = [(self._light, np.flatnonzero(coarse)), (self._full, np.flatnonzero(~coarse))]
-        asked = [(policy, rows) for policy, rows in groups if len(rows)]
-        if len(asked) == 1:
-            return asked[0][0].propose(observations, draws, sampling)
+        used = [(policy, rows) for policy, rows in groups if len(rows)]
+        if len(used) == 1:
+            return used[0][0].propose(observations, draws, sampling)
         made = [
-            policy.propose(observations.rows(rows), draws[rows], sampling.rows(rows))
-            for policy, rows in asked
+            policy.propose(observations.rows(rows), draws[rows], sampling.rows(rows)) for policy, rows in used
         ]
-        return _side_by_side(made, [rows for _, rows in asked])
+        return _side_by_side(made, [rows for _, rows in used])
 
 
 def switched(folder: Path, checkpoint: str, coarse_above: float, fine_below: float) -> SwitchedPolicy:

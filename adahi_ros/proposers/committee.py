@@ -29,7 +29,7 @@ LATEST_REPLY = 64  # steps; later replies are not used
 
 
 @dataclass(frozen=True)
-class _Said:
+class _Drafted:
     """The drafts of a step.
 
     Attributes:
@@ -71,42 +71,44 @@ class CommitteeProposer(Proposer):
         opinions = committee.opinions(context.observations, draws, sampling)
         proposal = committee.fuse(opinions, self.credit, draws, sampling)
         if len(opinions) > 1 and committee.rules.memory > 0.0:
-            self._awaited[context.step] = self._said(opinions, proposal)
+            self._awaited[context.step] = self._drafted(opinions, proposal)
             while (oldest := next(iter(self._awaited))) <= context.step - LATEST_REPLY:
                 del self._awaited[oldest]
         return proposal
 
     def observe_reply(self, requested_at: int, verdict: Verdict, rows: np.ndarray) -> None:
         """See `Proposer`."""
-        said = self._awaited.get(requested_at)
-        if said is None:
+        drafts = self._awaited.get(requested_at)
+        if drafts is None:
             return
-        new = said.open[rows]
+        new = drafts.open[rows]
         rows, verdict = rows[new], verdict.rows(new)
-        said.open[rows] = False  # a duplicate reply counts once
+        drafts.open[rows] = False  # a duplicate reply counts once
         rules = self._committee.rules
-        kept, accepted = said.kept[rows], verdict.accepted[:, None]
+        kept, accepted = drafts.kept[rows], verdict.accepted[:, None]
         if kept.shape[-1] and kept.shape[-1] == accepted.shape[-1]:
             likely = np.where(accepted, kept, 1.0 - kept)
             evidence = np.log(rules.doubt / 2 + (1.0 - rules.doubt) * likely).sum(axis=-1)
         else:
-            off = said.first[rows] - (verdict.actions[:, 0] / self._committee.action_scale)[:, None]
+            off = drafts.first[rows] - (verdict.actions[:, 0] / self._committee.action_scale)[:, None]
             evidence = -0.5 * (off**2).mean(axis=-1) / rules.error**2
         self._log_credit[rows] = rules.memory * self._log_credit[rows] + evidence
 
     def _begin(self, robots: int) -> None:
         self._log_credit = np.zeros((robots, len(self._committee.members)))
-        self._awaited: dict[int, _Said] = {}
+        self._awaited: dict[int, _Drafted] = {}
 
-    def _said(self, opinions: list[Proposal], proposal: Proposal) -> _Said:
+    def _drafted(self, opinions: list[Proposal], proposal: Proposal) -> _Drafted:
         first = np.stack([each.actions[:, 0] for each in opinions], axis=1) / self._committee.action_scale
         drafted, robots = proposal.distribution, len(first)
         kept = np.zeros((robots, len(opinions), 0))
         if drafted is not None:
-            said = [each.distribution for each in opinions]
+            distributions = [each.distribution for each in opinions]
             likely = [
-                probabilities_at(each.probabilities, drafted.codes) for each in said if each is not None
+                probabilities_at(each.probabilities, drafted.codes)
+                for each in distributions
+                if each is not None
             ]
             of_all = probabilities_at(drafted.probabilities, drafted.codes)[:, None]
             kept = np.minimum(1.0, np.stack(likely, axis=1) / np.maximum(of_all, LEAST))
-        return _Said(kept, first, np.ones(robots, dtype=bool))
+        return _Drafted(kept, first, np.ones(robots, dtype=bool))

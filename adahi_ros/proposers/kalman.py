@@ -88,9 +88,9 @@ class Motion:
             self._take(executed / self._scale)
         self._expected, self._variance = self._filter.predict()
         self.deviation = np.sqrt(np.where(self._weight > 0.0, self._ratio * self._variance, np.inf))
-        said = (self._expected * self._scale).astype(np.float32)
-        self.said = np.where(self.known[:, None], said, np.float32(np.nan))
-        return self.said
+        predicted = (self._expected * self._scale).astype(np.float32)
+        self.predicted = np.where(self.known[:, None], predicted, np.float32(np.nan))
+        return self.predicted
 
     @property
     def known(self) -> np.ndarray:
@@ -102,10 +102,10 @@ class Motion:
         self._expected = np.zeros((robots, len(self._scale)))
         self._measured, self._weight = np.zeros(robots, dtype=np.int64), np.zeros(robots)
         self._ratio = np.zeros(robots)
-        self.said = np.full_like(self._expected, np.nan, dtype=np.float32)
+        self.predicted = np.full_like(self._expected, np.nan, dtype=np.float32)
 
     def _take(self, executed: np.ndarray) -> None:
-        own = np.abs(executed - self.said / self._scale).max(axis=1) < 1e-6
+        own = np.abs(executed - self.predicted / self._scale).max(axis=1) < 1e-6
         which = ~own & ~np.isnan(executed).any(axis=1)
         innovation = self._filter.update(executed, which)
         counted = which & self.known
@@ -131,10 +131,10 @@ class KalmanProposer(Proposer):
         """See `Proposer`; the expected error is the filter's, infinite for a draft."""
         sampling = Sampling(context.temperature, sendable=True)
         proposal = self._policy.propose(context.observations, context.draws, sampling)
-        said = self._motion.go_on(context.executed, len(context.draws))
+        predicted = self._motion.go_on(context.executed, len(context.draws))
         known = self._motion.known
         actions = proposal.actions.copy()
-        actions[known] = said[known, None]
+        actions[known] = predicted[known, None]
         return replace(
             proposal, actions=actions, expected_error=np.where(known, self._motion.deviation, np.inf)
         )
@@ -171,15 +171,17 @@ class RectifiedProposer(Proposer):
         """See `Proposer`; the expected error is the excess of a rejected draft over the threshold."""
         sampling = Sampling(context.temperature, sendable=True)
         proposal = self._policy.propose(context.observations, context.draws, sampling)
-        said = self._motion.go_on(context.executed, len(context.draws))
+        predicted = self._motion.go_on(context.executed, len(context.draws))
         known = self._motion.known
         if len(self._rests) != len(known) or not known.any():
             self._rests = np.zeros(len(known))
-        off = np.sqrt(np.square((proposal.actions[:, 0] - said) / self._policy.action_scale).mean(axis=1))
+        off = np.sqrt(
+            np.square((proposal.actions[:, 0] - predicted) / self._policy.action_scale).mean(axis=1)
+        )
         allowed = np.clip(self._tolerance * self._motion.deviation, self._least, self._most)
         beyond = np.where(known, np.maximum(off - allowed, 0.0), np.inf)
         repaired = known & (beyond > 0.0) & (self._rests == 0) & np.isfinite(self._resting)
         self._rests = np.where(repaired, self._resting, np.maximum(self._rests - 1, 0))
         actions = proposal.actions.copy()
-        actions[repaired] = said[repaired, None]
+        actions[repaired] = predicted[repaired, None]
         return replace(proposal, actions=actions, expected_error=np.where(repaired, 0.0, beyond))

@@ -192,8 +192,8 @@ class Request:
         codes = counts = NO_CODES
         if drawn is not None and drawn.counts is not None:
             codes, counts = drawn.codes[0], drawn.counts[0].ravel()
-        said = codes, counts, instruction, needed_in_s, round_trip_ms
-        return cls(episode, step, step + ahead, window, draft.actions[0].ravel(), *said)
+        content = codes, counts, instruction, needed_in_s, round_trip_ms
+        return cls(episode, step, step + ahead, window, draft.actions[0].ravel(), *content)
 
     @property
     def ahead(self) -> int:
@@ -255,17 +255,17 @@ def reported_round_trip_ms(measured_ms: float) -> float:
     return UNKNOWN_MS if math.isnan(measured_ms) else min(max(measured_ms, least), most)
 
 
-def check_round_trip(told_ms: float) -> None:
+def check_round_trip(sent_ms: float) -> None:
     """Check a received round trip.
 
     Raises:
         RequestError: it is invalid.
     """
-    if not math.isfinite(told_ms):
-        raise RequestError(RequestFault.NOT_FINITE, f"round_trip_ms: {told_ms}, must be finite")
-    if not UNKNOWN_MS <= told_ms <= ROUND_TRIP_MS[1]:
+    if not math.isfinite(sent_ms):
+        raise RequestError(RequestFault.NOT_FINITE, f"round_trip_ms: {sent_ms}, must be finite")
+    if not UNKNOWN_MS <= sent_ms <= ROUND_TRIP_MS[1]:
         allowed = f"from 0 to {ROUND_TRIP_MS[1]:g}"
-        raise RequestError(RequestFault.WRONG_SHAPE, f"round_trip_ms: {told_ms:g}, must be {allowed}")
+        raise RequestError(RequestFault.WRONG_SHAPE, f"round_trip_ms: {sent_ms:g}, must be {allowed}")
 
 
 def check_finite(field: str, values: np.ndarray) -> None:

@@ -48,8 +48,8 @@ def ros2_security(*arguments: str | Path) -> None:
         )
     made = subprocess.run(command, capture_output=True, text=True)
     if made.returncode:
-        said = (made.stdout + made.stderr).strip().splitlines() or ["nothing"]
-        raise RuntimeError(f"{' '.join(command)}: failed, and said: {said[-1]}")
+        output = (made.stdout + made.stderr).strip().splitlines() or ["nothing"]
+        raise RuntimeError(f"{' '.join(command)}: failed, and said: {output[-1]}")
 
 
 class Keystore:
@@ -93,7 +93,7 @@ class Keystore:
         machines = {role: [read_policy(self._policies, role)] for role in ROLES}
         for robot in sorted({*self.robots, *robots}):
             machines[robot] = [read_policy(self._policies, role, robot) for role in OF_ROBOTS]
-        with _for_nobody_else():
+        with _only_for_this_user():
             if not self._path.exists():
                 self._security("create_keystore", self._path)
             self._path.chmod(0o700)  # an existing one may have the permissions of `ros2 security`
@@ -111,7 +111,7 @@ class Keystore:
         for name in robots:
             if name not in self.robots:
                 raise ValueError(f"--revoke: {name!r}, must be of those with keys: {', '.join(self.robots)}")
-        with _for_nobody_else():
+        with _only_for_this_user():
             public, private = self._path / "public", self._path / "private"
             for name in dict.fromkeys(robots):
                 folder = self._path / "enclaves" / FAMILY / name
@@ -151,7 +151,7 @@ class Keystore:
 
 
 @contextmanager
-def _for_nobody_else() -> Iterator[None]:
+def _only_for_this_user() -> Iterator[None]:
     """Make new files readable only for this user; ros2 security lets all users read keys."""
     before = os.umask(0o077)
     try:

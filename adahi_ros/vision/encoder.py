@@ -93,12 +93,12 @@ def load_files(path: Path) -> EncoderFiles:
         if not sound or len(size) != 2 or size[0] * size[1] > MOST_PIXELS:
             raise ValueError(f"image_size: {size!r}, must be rows and columns, {MOST_PIXELS} pixels at most")
         files = EncoderFiles(weights, dict(meta["config"]), features, meta.get("training", {}))
-        told = meta["fingerprint"]
+        noted = meta["fingerprint"]
     except (OSError, KeyError, TypeError, ValueError) as error:
         raise CheckpointError(f"{description}: not the description of an encoder ({error})") from None
-    if told != files.digest():
+    if noted != files.digest():
         raise CheckpointError(
-            f"{description}: fingerprint: {told}, the weights beside it are {files.digest()}"
+            f"{description}: fingerprint: {noted}, the weights beside it are {files.digest()}"
         )
     return files
 
@@ -138,9 +138,11 @@ class Encoder:
                 f"{network}: made of weights {made_of}, those beside it are {files.digest()}"
             )
         shapes = [each.shape for each in (*session.get_inputs(), *session.get_outputs())]
-        told = [[1, *files.config["image_size"], 3], [1, files.features]]
-        if shapes != told:
-            raise CheckpointError(f"{network}: of shapes {shapes}, must be {told}, as its description says")
+        expected = [[1, *files.config["image_size"], 3], [1, files.features]]
+        if shapes != expected:
+            raise CheckpointError(
+                f"{network}: of shapes {shapes}, must be {expected}, as its description says"
+            )
         return cls(session, files)
 
     def encode(self, images: np.ndarray) -> np.ndarray:

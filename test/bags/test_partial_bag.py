@@ -71,7 +71,9 @@ def test_of_a_file_that_was_cut_off_the_beginning_is_read(
     for length in map(int, lengths):
         file.write_bytes(content[:length])
         assert refused(bag).startswith(f"{bag}: {file.name}: expected a rosbag2, ")
-        assert "; give --incomplete to read its complete part, or write that part to a new bag: " in refused(bag)
+        assert "; give --incomplete to read its complete part, or write that part to a new bag: " in refused(
+            bag
+        )
         try:
             found, said = remains(bag)
         except BagError:

@@ -290,7 +290,10 @@ def test_a_disk_that_is_full_ends_the_recording_and_says_so(
 
     stage.wait(over, "end of the recorder")
     said = recorder.ended(1)
-    assert "full: cannot be written (File too large); 'adahi bag repair full --out NEW' writes a complete" in said
+    assert (
+        "full: cannot be written (File too large); 'adahi bag repair full --out NEW' writes a complete"
+        in said
+    )
     assert "Traceback" not in said
     adahi(folder, "bag", "recover", "full", "--out", "rest")
     steps = steps_in(folder / "rest", "full")

@@ -336,9 +336,9 @@ def fleet(
     title = f"{target}: {robots} robots at {rate_hz:g} Hz, {seconds:g} s"
     console.print(fleet_table(found, title + (f", one floods at {flood:g} Hz" if flood else "")))
     for fault in (each["kill"] for each in found.values() if "kill" in each):
-        say(", ".join(f"{name} {_told(value)}" for name, value in fault.items()))
+        say(", ".join(f"{name} {_formatted(value)}" for name, value in fault.items()))
     write_json(json_file, {"command": command_line(), "engines": found})
 
 
-def _told(value: object) -> str:
+def _formatted(value: object) -> str:
     return f"{value:.2f}" if isinstance(value, float) else str(value)

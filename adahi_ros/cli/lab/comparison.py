@@ -199,8 +199,8 @@ def curve(
         measuring.say_skipped(task, skipped)
     draw_curves(found, at, against, picture)
     say(f"rows: {out}\npicture: {picture}")
-    told = {"command": command_line(), "against": against, "values": at, "seed": seed, "episodes": count}
-    write_json(json_file, {**told, "tasks": found})
+    settings = {"command": command_line(), "against": against, "values": at, "seed": seed, "episodes": count}
+    write_json(json_file, {**settings, "tasks": found})
 
 
 def _numbers(text: str | None) -> list[float] | None:

@@ -89,16 +89,16 @@ def check(
     from adahi_ros.lab.link.emulator import emulated_link
     from adahi_ros.lab.link.link_measurement import measure_link
 
-    asked = _profile(profile)
-    with emulated_link(asked, seed) as link:
+    requested = _profile(profile)
+    with emulated_link(requested, seed) as link:
         with console.status("measuring"):
-            measured = measure_link(link, asked, pings, seconds)
+            measured = measure_link(link, requested, pings, seconds)
         real_time = link.real_time
-    console.print(_table(profile, asked, measured))
-    if asked.states or asked.outages:
+    console.print(_table(profile, requested, measured))
+    if requested.states or requested.outages:
         say("asked: outside its states and outages")
     figures = {"command": command_line(), "seed": seed, "real_time": real_time}
-    write_json(json_file, {**figures, "asked": asked.values(), "measured": measured})
+    write_json(json_file, {**figures, "asked": requested.values(), "measured": measured})
 
 
 def listing() -> None:
@@ -122,7 +122,7 @@ def _profile(name: str) -> LinkProfile:
     return profile_named(name)
 
 
-def _table(name: str, asked: LinkProfile, measured: Figures) -> Table:
+def _table(name: str, requested: LinkProfile, measured: Figures) -> Table:
     from rich.table import Table
 
     table = Table("", "asked", "measured", title=f"the link {name}, {measured['round_trips']} round trips")
@@ -130,14 +130,22 @@ def _table(name: str, asked: LinkProfile, measured: Figures) -> Table:
     def row(label: str, wanted: str, value: float | None, digits: str) -> None:
         table.add_row(label, wanted, "-" if value is None else format(value, digits))
 
-    row("round trip, mean, ms", f"{asked.rtt_mean_ms:.3f}", measured["rtt_mean_ms"], ".3f")
-    row("round trip, standard deviation, ms", f"{asked.rtt_jitter_ms:.3f}", measured["rtt_jitter_ms"], ".3f")
+    row("round trip, mean, ms", f"{requested.rtt_mean_ms:.3f}", measured["rtt_mean_ms"], ".3f")
+    row(
+        "round trip, standard deviation, ms",
+        f"{requested.rtt_jitter_ms:.3f}",
+        measured["rtt_jitter_ms"],
+        ".3f",
+    )
     for percentile, value in measured["rtt_percentiles_ms"].items():
         row(f"round trip, {percentile}th percentile, ms", "", value, ".3f")
     for way in ("up", "down"):
-        row(f"loss {way}", f"{asked.mean_loss():.2%}", measured["loss"][way], ".2%")
+        row(f"loss {way}", f"{requested.mean_loss():.2%}", measured["loss"][way], ".2%")
         row(
-            f"UDP {way}, whole frames, Mbit/s", f"{asked.rate_mbit_s:.1f}", measured["udp_mbit_s"][way], ".1f"
+            f"UDP {way}, whole frames, Mbit/s",
+            f"{requested.rate_mbit_s:.1f}",
+            measured["udp_mbit_s"][way],
+            ".1f",
         )
         row(f"TCP {way}, payload, Mbit/s", "", measured["tcp_mbit_s"][way], ".1f")
     return table

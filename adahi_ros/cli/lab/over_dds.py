@@ -87,8 +87,8 @@ def demo(
     from adahi_ros.lab.tasks import make
 
     folder, name_of_files = folder_of(task, checkpoints), file_name(task)
-    asked = methods or default_methods(task, folder)
-    names = parse_methods(for_task(asked, name_of_files, folder), on_air=True)
+    chosen = methods or default_methods(task, folder)
+    names = parse_methods(for_task(chosen, name_of_files, folder), on_air=True)
     numbers = evaluation_episodes(episodes)
     picture = options.picture_or_default(picture, f"demo-{name_of_files}")
     files = PolicyFiles(folder, backend)

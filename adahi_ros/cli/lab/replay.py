@@ -95,18 +95,20 @@ def replay(
         out or [], picture, json_file, Path("results") / f"replay-{bags[0].stem}.png"
     )
     read = None if contract is None else load_contract(contract)
-    told = RobotFile.read(_parameter_file(params, read), namespace)
-    robot = told.with_options(contract, draft, target, instruction)
+    robot_file = RobotFile.read(_parameter_file(params, read), namespace)
+    robot = robot_file.with_options(contract, draft, target, instruction)
     read = robot.contract  # none where the file names joints instead
     if read is not None and read.cameras:
         options.policy_there("contract: encoder", named(read.encoder, ENCODERS))
-    best, (draft_there, target_there) = told.by_plans, robot.policies
-    options.policy_there(f"{told.path}: checkpoint" if draft is None else "--draft", draft or draft_there)
+    best, (draft_there, target_there) = robot_file.by_plans, robot.policies
+    options.policy_there(
+        f"{robot_file.path}: checkpoint" if draft is None else "--draft", draft or draft_there
+    )
     options.policy_there("--target", target or target_there)
     by_plans: tuple[Path | None, Path | None] = (None, None)
     if best is not None if names is None else any(NAMED[name].by_plans for name in names):
-        by_plans = _plans(told, draft_there, plans)
-    thresholds = _thresholds(calibration, told, robot.robot_type)
+        by_plans = _plans(robot_file, draft_there, plans)
+    thresholds = _thresholds(calibration, robot_file, robot.robot_type)
     for bag in bags:
         files_of(bag) if incomplete else closed(bag)
 
@@ -173,7 +175,7 @@ def _parameter_file(params: Path | None, read: Contract | None) -> Path:
     return asset(relative)
 
 
-def _plans(told: RobotFile, draft: Path, folder: Path | None) -> tuple[Path | None, Path | None]:
+def _plans(robot_file: RobotFile, draft: Path, folder: Path | None) -> tuple[Path | None, Path | None]:
     """Return the target that plans and the corrector of its plans; None for a missing one."""
     from adahi_ros.lab.evaluation.loaded_policies import PLANS, plans_in
 
@@ -182,19 +184,19 @@ def _plans(told: RobotFile, draft: Path, folder: Path | None) -> tuple[Path | No
         if found[0] is None:
             raise ValueError(f"--plans: {folder}, has no target; must be a folder with a target that plans")
         return found
-    beside, named_there = plans_in(draft.parent / PLANS), told.plans
+    beside, named_there = plans_in(draft.parent / PLANS), robot_file.plans
     for path in named_there:
         if path is not None:
-            options.policy_there(f"{told.path}: checkpoint", path)
+            options.policy_there(f"{robot_file.path}: checkpoint", path)
     return named_there[0] or beside[0], named_there[1] or beside[1]
 
 
-def _thresholds(given: Path | None, told: RobotFile, robot_type: str) -> Calibration | None:
+def _thresholds(given: Path | None, robot_file: RobotFile, robot_type: str) -> Calibration | None:
     """Return the calibration of a file, else of the robot's, else the shipped one; None without one."""
     from adahi_ros.gates.parameter_file import load_calibration
 
-    by_itself = given is None and told.calibrated
-    file = told.path if by_itself else options.calibration_file(given, robot_type)
+    by_itself = given is None and robot_file.calibrated
+    file = robot_file.path if by_itself else options.calibration_file(given, robot_type)
     return load_calibration(file) if file else None
 
 

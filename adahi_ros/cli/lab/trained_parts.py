@@ -100,8 +100,8 @@ def train_gate(
     save_harm_model(out, model)
     draw_reliability(found, f"{name}, {proposer}", picture)
     write_json(json_file, {"task": name, "proposer": proposer, "seed": seed, **found})
-    told = ", ".join(f"{sign} {value:.2f}" for sign, value in found["rank_correlations"].items())
-    say(f"rank correlation with the harm: learned {found['rank_correlation']:.2f}; {told}")
+    correlations = ", ".join(f"{sign} {value:.2f}" for sign, value in found["rank_correlations"].items())
+    say(f"rank correlation with the harm: learned {found['rank_correlation']:.2f}; {correlations}")
     say(f"weights: {out.resolve()}\npicture: {picture}")
 
 

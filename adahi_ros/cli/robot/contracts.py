@@ -79,16 +79,16 @@ def _size(contract: Contract) -> str:
     numbers, cameras = contract.number_dim, len(contract.cameras)
     if not cameras:
         return f"{numbers} numbers, no camera"
-    told = f"{numbers} numbers, {cameras} camera{'s' if cameras > 1 else ''}"
+    description = f"{numbers} numbers, {cameras} camera{'s' if cameras > 1 else ''}"
     try:
         encoder = Encoder.load(named(contract.encoder, ENCODERS))
     except CheckpointError as error:  # the contract may exist before its encoder
-        return f"{told} of an encoder that is missing ({error})"
+        return f"{description} of an encoder that is missing ({error})"
     contract.check_image_size(encoder.image_size)
     whole = numbers + cameras * encoder.features
     if contract.images_for_target:
-        told = f"{told} for the target alone,"
-    return f"{told} of {encoder.features} features (encoder {contract.encoder}): {whole} in all"
+        description = f"{description} for the target alone,"
+    return f"{description} of {encoder.features} features (encoder {contract.encoder}): {whole} in all"
 
 
 def _topic(channel: Channel) -> str:

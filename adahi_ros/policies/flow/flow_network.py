@@ -94,8 +94,8 @@ class FlowNetwork(ObservationTransformer):
     def velocity(self, features: Tensor, plans: Tensor, time: Tensor) -> Tensor:
         """Return the velocities (..., T * A) of scaled plans (..., T * A) at a time (..., 1) from 0 to 1."""
         angles = time * self.frequencies
-        told = torch.cat([features, angles.sin(), angles.cos()], dim=-1)
-        condition = nn.functional.gelu(self.condition_in(told))
+        inputs = torch.cat([features, angles.sin(), angles.cos()], dim=-1)
+        condition = nn.functional.gelu(self.condition_in(inputs))
         hidden = self.plan_in(plans)
         for block in self.velocity_blocks:
             hidden = block(hidden, condition)

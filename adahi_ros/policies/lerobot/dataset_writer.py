@@ -120,8 +120,8 @@ def _write_episodes(path: Path, data: Trajectories, columns: Column, sentence: s
         row |= {"data/chunk_index": 0, "data/file_index": 0}
         row |= {"meta/episodes/chunk_index": 0, "meta/episodes/file_index": 0}
         for name, each in columns.items():
-            told = _distribution(each[start:end])
-            row |= {f"stats/{name}/{measure}": values for measure, values in told.items()}
+            statistics = _distribution(each[start:end])
+            row |= {f"stats/{name}/{measure}": values for measure, values in statistics.items()}
         rows.append(row)
     _write(path, pa.Table.from_pylist(rows))
 
@@ -130,7 +130,7 @@ def _write_sentences(path: Path, sentence: str) -> None:
     import pyarrow as pa
 
     table = pa.table({"task_index": pa.array([0], pa.int64()), INDEX: [sentence]})
-    told = {
+    description = {
         "index_columns": [INDEX],
         "column_indexes": [_pandas(None, None, "unicode", "object")],
         "columns": [
@@ -139,7 +139,7 @@ def _write_sentences(path: Path, sentence: str) -> None:
         ],
         "pandas_version": "2.0.0",
     }
-    _write(path, table.replace_schema_metadata({"pandas": json.dumps(told)}))
+    _write(path, table.replace_schema_metadata({"pandas": json.dumps(description)}))
 
 
 def _pandas(name: str | None, column: str | None, kind: str, stored: str) -> dict[str, Any]:

@@ -153,8 +153,8 @@ def _read_table(path: Path, names: list[str]) -> Any:
         check_size(path, LARGEST_RECORDING)
         groups = [file.metadata.row_group(index) for index in range(file.metadata.num_row_groups)]
         chunks = [group.column(index) for group in groups for index in range(group.num_columns)]
-        asked = tuple(f"{name}." for name in names)  # the path of lists is longer
-        numbers = sum(each.num_values for each in chunks if f"{each.path_in_schema}.".startswith(asked))
+        prefixes = tuple(f"{name}." for name in names)  # the path of lists is longer
+        numbers = sum(each.num_values for each in chunks if f"{each.path_in_schema}.".startswith(prefixes))
         if numbers > MOST_NUMBERS:  # a run of one number takes no room in the file
             raise OSError(f"{numbers} numbers, must be at most {MOST_NUMBERS}")
         table = file.read(columns=names)

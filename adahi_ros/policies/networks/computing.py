@@ -20,11 +20,11 @@ def device_called(name: str) -> torch.device:
     Raises:
         ValueError: torch does not know the device, or this machine has none.
     """
-    told = name
-    if told == "auto":
-        told = "cuda" if torch.cuda.is_available() else "cpu"
+    chosen = name
+    if chosen == "auto":
+        chosen = "cuda" if torch.cuda.is_available() else "cpu"
     try:
-        device = torch.device(told)
+        device = torch.device(chosen)
         torch.empty(1, device=device).cpu()
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         reason = str(error).splitlines()[0]

@@ -31,8 +31,8 @@ BROKEN = (Fail, InvalidArgument, InvalidGraph, InvalidProtobuf, NotImplemented, 
 def note_hash(path: Path) -> None:
     """Write the hash of an ONNX file into the JSON beside it, which may have more keys."""
     description = path.with_suffix(".json")
-    said = parse_json(read_bytes(description)) if description.is_file() else {}
-    save_json(description, {**said, HASH: hash_of(content_of(path))})
+    described = parse_json(read_bytes(description)) if description.is_file() else {}
+    save_json(description, {**described, HASH: hash_of(content_of(path))})
 
 
 def noted_hash(path: Path) -> str | None:
@@ -43,12 +43,12 @@ def noted_hash(path: Path) -> str | None:
     """
     description = path.with_suffix(".json")
     try:
-        said = parse_json(read_bytes(description))
+        described = parse_json(read_bytes(description))
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
         raise CheckpointError(f"{description}: not JSON ({error})") from None
-    return said.get(HASH) if isinstance(said, dict) else None
+    return described.get(HASH) if isinstance(described, dict) else None
 
 
 def hash_of(content: bytes) -> str:
@@ -74,11 +74,11 @@ def session_of(path: Path) -> ort.InferenceSession:
     Raises:
         CheckpointError: the hash differs, or it is no ONNX file.
     """
-    content, told = content_of(path), noted_hash(path)
-    if hash_of(content) != told:
+    content, noted = content_of(path), noted_hash(path)
+    if hash_of(content) != noted:
         raise CheckpointError(
             f"{path}: not the file that {path.with_suffix('.json').name} tells of: its SHA-256 is "
-            f"{hash_of(content)}, {HASH} there is {told}; copy both, or export both again"
+            f"{hash_of(content)}, {HASH} there is {noted}; copy both, or export both again"
         )
     options = ort.SessionOptions()
     options.intra_op_num_threads = 1  # these networks are too small for several threads

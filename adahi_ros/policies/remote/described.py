@@ -64,10 +64,10 @@ class Described:
         joined: dict[str, list[np.ndarray]] = {}
         for feature in self.signature.features:
             self._share(observations.features[feature.name], feature.name, joined)
-        for told in self.signature.conditions:
-            now = observations.conditions[told.name][:, None]
-            throughout = np.broadcast_to(now, (len(now), self.signature.history, told.size))
-            self._share(throughout, told.name, joined)
+        for condition in self.signature.conditions:
+            now = observations.conditions[condition.name][:, None]
+            throughout = np.broadcast_to(now, (len(now), self.signature.history, condition.size))
+            self._share(throughout, condition.name, joined)
         return {name: np.concatenate(each, axis=-1, dtype=np.float32) for name, each in joined.items()}
 
     def _share(self, values: np.ndarray, name: str, joined: dict[str, list[np.ndarray]]) -> None:
@@ -218,13 +218,13 @@ def _images(
 def _instruction(file: TargetFile, own: PolicyMetadata | None, prompt: str) -> tuple[str, str]:
     """Return the policy's own name of the sentence, and the sentence itself where it is constant."""
     wanted = own is not None and own.instruction
-    said = wanted if file.instruction is None else file.instruction
-    if own is not None and bool(said) != wanted:
+    instruction = wanted if file.instruction is None else file.instruction
+    if own is not None and bool(instruction) != wanted:
         allowed = "true, {as: NAME} or {always: SENTENCE}" if wanted else "false"
-        raise ValueError(f"instruction: {said!r}, must be {allowed}, as the policy is")
-    if isinstance(said, bool):
-        return (prompt if said else ""), ""
-    return said.as_ or prompt, said.always
+        raise ValueError(f"instruction: {instruction!r}, must be {allowed}, as the policy is")
+    if isinstance(instruction, bool):
+        return (prompt if instruction else ""), ""
+    return instruction.as_ or prompt, instruction.always
 
 
 def _action_range(file: TargetFile, action_dim: int) -> ActionRange:

@@ -91,17 +91,17 @@ class GrootTarget(ServedTarget):
             read.signature.history,
             read.signature.horizon,
         )
-        asked = pack_groot({"endpoint": "get_modality_config", **self._token})
-        connect = partial(_connect, file.url, asked, wanted, self._protocol)
+        request = pack_groot({"endpoint": "get_modality_config", **self._token})
+        connect = partial(_connect, file.url, request, wanted, self._protocol)
         super().__init__(read, file, digest, connect, clock)
 
     def act(self, observations: Observations, draws: np.ndarray) -> np.ndarray:
         """See `DirectPolicy.act`; one request for all robots."""
         robots = len(draws)
         sentences = self._described.sentences(observations, robots)
-        told = {self._described.prompt: sentences} if sentences else {}
+        language = {self._described.prompt: sentences} if sentences else {}
         state = self._state(self._described, observations)
-        data = self._protocol.data(self._described.pictures(observations), state, told)
+        data = self._protocol.data(self._described.pictures(observations), state, language)
         message = pack_groot({"endpoint": "get_action", "data": data, **self._token})
         return self._server.ask(message, partial(self._plans, robots))
 
@@ -138,7 +138,9 @@ class GrootTarget(ServedTarget):
         return self._checked("actions", np.concatenate(parts, axis=2), robots)
 
 
-def _connect(url: str, asked: bytes, wanted: Modalities, protocol: Protocol, timeout_s: float) -> Connection:
+def _connect(
+    url: str, request: bytes, wanted: Modalities, protocol: Protocol, timeout_s: float
+) -> Connection:
     """Connect to a server, and check that it serves the configured policy.
 
     Raises:
@@ -147,4 +149,4 @@ def _connect(url: str, asked: bytes, wanted: Modalities, protocol: Protocol, tim
     begun_s = time.monotonic()
     link = ZmqLink(url, timeout_s)
     left_s = max(0.0, begun_s + timeout_s - time.monotonic())
-    return connected(link, lambda: wanted.check(answer_of(link.ask(asked, left_s)), protocol))
+    return connected(link, lambda: wanted.check(answer_of(link.ask(request, left_s)), protocol))

@@ -57,8 +57,8 @@ class Protocol:
             observation |= {f"state.{name}": values for name, values in typed.items()}
             observation |= {name: list(sentences) for name, sentences in language.items()}
         else:
-            told = {name: [[each] for each in sentences] for name, sentences in language.items()}
-            observation = {"video": dict(video), "state": typed, "language": told}
+            texts = {name: [[each] for each in sentences] for name, sentences in language.items()}
+            observation = {"video": dict(video), "state": typed, "language": texts}
         return observation if self.bare else {"observation": observation, "options": None}
 
     def actions(self, answer: Any) -> Mapping[str, Any]:
@@ -100,18 +100,18 @@ class Modalities:
     history: int
     horizon: int
 
-    def check(self, said: Any, protocol: Protocol) -> None:
+    def check(self, configuration: Any, protocol: Protocol) -> None:
         """Compare with a server's configuration; a server without one is accepted.
 
         Raises:
             ServerFault: the policy differs.
         """
-        if not isinstance(said, dict):
-            raise ServerFault(f"is no policy server: its modalities are a {type(said).__name__}")
+        if not isinstance(configuration, dict):
+            raise ServerFault(f"is no policy server: its modalities are a {type(configuration).__name__}")
         for modality in ("video", "state", "language", "action"):
-            if modality not in said:
+            if modality not in configuration:
                 continue
-            keys, steps = _configured(modality, said[modality])
+            keys, steps = _configured(modality, configuration[modality])
             ours: set[str] = set(getattr(self, modality))
             if protocol.prefixed and modality != "language":
                 ours = {f"{modality}.{name}" for name in ours}
@@ -130,9 +130,13 @@ class Modalities:
                 )
 
 
-def _configured(modality: str, said: Any) -> tuple[set[str], list[Any]]:
+def _configured(modality: str, configuration: Any) -> tuple[set[str], list[Any]]:
     """Return the keys and steps of a modality configuration."""
-    content = said.get("as_json", said.get("as_dict", said)) if isinstance(said, dict) else None
+    content = (
+        configuration.get("as_json", configuration.get("as_dict", configuration))
+        if isinstance(configuration, dict)
+        else None
+    )
     try:
         if isinstance(content, str):
             content = json.loads(content)

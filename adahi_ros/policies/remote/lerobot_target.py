@@ -97,7 +97,7 @@ class LeRobotTarget(Policy):
         config.device = str(self._device)
         moved = {"device_processor": {"device": config.device}}
         self._before, self._after = make_pre_post_processors(config, path, preprocessor_overrides=moved)
-        self._said = said = described(file, _own_words(config, self._before, self._after), TASK)
+        self._interface = interface = described(file, _own_words(config, self._before, self._after), TASK)
         self._guided = not file.compile and hasattr(config, "rtc_config")
         if self._guided:
             _enable_guidance(config)
@@ -105,15 +105,15 @@ class LeRobotTarget(Policy):
         self._policy = get_policy_class(config.type).from_pretrained(path, config=config, strict=True)
         self._policy.requires_grad_(False)
         self._remembers = any(name != ACTION for name in getattr(self._policy, "_queues", None) or ())
-        if said.signature.history > 1 and not self._remembers:
+        if interface.signature.history > 1 and not self._remembers:
             raise ValueError(
                 f"folder: {file.folder!r}, a {config.type} of n_obs_steps above 1, must queue them"
             )
         if file.compile:
             _compile(self._policy)
         count = sum(each.numel() for each in self._policy.parameters())
-        signature = replace(said.signature, parameters=count)
-        super().__init__(signature, said.action_range, said.action_scale, _digest(path), draws=1)
+        signature = replace(interface.signature, parameters=count)
+        super().__init__(signature, interface.action_range, interface.action_scale, _digest(path), draws=1)
 
     def propose(
         self, observations: Observations, draws: np.ndarray, sampling: Sampling = AS_TRAINED
@@ -188,13 +188,13 @@ class LeRobotTarget(Policy):
 
     def _observed(self, observations: Observations, step: int, begun: np.ndarray) -> dict[str, Any]:
         """Return one of the observations as in LeRobot's evaluation: pixels from 0 to 1, (B, 3, H, W)."""
-        state = self._said.state(observations)
+        state = self._interface.state(observations)
         batch: dict[str, Any] = {name: torch.from_numpy(each[:, step]) for name, each in state.items()}
-        for name, each in self._said.pictures(observations).items():
+        for name, each in self._interface.pictures(observations).items():
             pixels = torch.from_numpy(np.ascontiguousarray(each[:, step])).permute(0, 3, 1, 2)
             batch[name] = pixels.contiguous().float() / 255
-        told = self._said.sentences(observations, len(begun)) or ("",) * len(begun)
-        return {**batch, TASK: list(told), ACTION: torch.from_numpy(begun) if begun.shape[1] else None}
+        sentences = self._interface.sentences(observations, len(begun)) or ("",) * len(begun)
+        return {**batch, TASK: list(sentences), ACTION: torch.from_numpy(begun) if begun.shape[1] else None}
 
     def _noise(self, draws: np.ndarray) -> torch.Tensor:
         """Return a flow's noise (B, chunk_size, max_action_dim), equal on every device."""
@@ -256,12 +256,12 @@ def _own_words(config: Any, before: Any, after: Any) -> PolicyMetadata:
     if config.action_feature is None or len(config.action_feature.shape) != 1:
         raise ValueError("folder: output_features: must have action, of A numbers")
     (action_dim,) = config.action_feature.shape
-    told = any(isinstance(step, TokenizerProcessorStep) for step in before.steps) or config.type in TOLD
+    reads_task = any(isinstance(step, TokenizerProcessorStep) for step in before.steps) or config.type in TOLD
     ends = after(torch.stack([torch.zeros(action_dim), torch.ones(action_dim)]))
     scale = np.abs((ends[1] - ends[0]).numpy())
     scale[scale < SMALLEST] = 1.0  # an action that was constant in the data
     history = getattr(config, "n_obs_steps", 1)
-    return PolicyMetadata(history, _chunk_size(config), action_dim, state, images, told, scale)
+    return PolicyMetadata(history, _chunk_size(config), action_dim, state, images, reads_task, scale)
 
 
 def _chunk_size(config: Any) -> int:

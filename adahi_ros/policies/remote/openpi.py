@@ -115,9 +115,9 @@ class OpenPiTarget(ServedTarget):
         for row in range(robots):
             numbers = {name: values[row, -1] for name, values in state.items()}
             shown = {name: self._picture(values[row, -1]) for name, values in pictures.items()}
-            told = {self._described.prompt: sentences[row]} if sentences else {}
-            said = _together(numbers, shown, told, self._file.extra)
-            messages.append(pack_openpi(_nested(said) if self._file.nested else said))
+            prompt = {self._described.prompt: sentences[row]} if sentences else {}
+            mapping = _together(numbers, shown, prompt, self._file.extra)
+            messages.append(pack_openpi(_nested(mapping) if self._file.nested else mapping))
         return messages
 
     def _picture(self, picture: np.ndarray) -> np.ndarray:
@@ -139,13 +139,13 @@ def _connect(
 
 def _check_metadata(greeting: bytes, metadata: Mapping[str, Any]) -> None:
     try:
-        said = unpack_openpi(greeting)
+        mapping = unpack_openpi(greeting)
     except PackedError as error:
         raise ServerFault(f"is no policy server: begins with {error}") from None
-    if not isinstance(said, dict):
-        raise ServerFault(f"is no policy server: begins with a {type(said).__name__}, must be a mapping")
+    if not isinstance(mapping, dict):
+        raise ServerFault(f"is no policy server: begins with a {type(mapping).__name__}, must be a mapping")
     for name, wanted in metadata.items():
-        found: Any = said.get(name)
+        found: Any = mapping.get(name)
         if not np.array_equal(found, wanted):
             found = abridged(repr(found), ERROR_LENGTH)
             raise ServerFault(f"is another policy: its metadata.{name} is {found}, must be {wanted!r}")

@@ -77,8 +77,8 @@ class ServerFile(TargetFile):
 
 def digest_of(kind: str, values: Mapping[str, Any]) -> str:
     """Return 32 hexadecimal digits that identify a file's content. The server's weights are unknown."""
-    said = json.dumps([kind, values], sort_keys=True, default=str)
-    return blake2b(said.encode(), digest_size=16).hexdigest()
+    content = json.dumps([kind, values], sort_keys=True, default=str)
+    return blake2b(content.encode(), digest_size=16).hexdigest()
 
 
 def need_packages(*names: str) -> None:

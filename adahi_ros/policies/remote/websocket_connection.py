@@ -50,7 +50,7 @@ class WebsocketLink:
             target=self._converse, args=(url, headers, timeout_s), name=f"asks {url}", daemon=True
         ).start()
         try:
-            self.greeting = self._heard(timeout_s, "connected")
+            self.greeting = self._receive(timeout_s, "connected")
         except ServerFault:
             self.close()
             raise
@@ -68,7 +68,7 @@ class WebsocketLink:
     def ask(self, message: bytes, timeout_s: float) -> bytes:
         """See `Connection.ask`."""
         self._questions.put(message)
-        return self._heard(timeout_s, "answered")
+        return self._receive(timeout_s, "answered")
 
     def close(self) -> None:
         """See `Connection.close`."""
@@ -78,16 +78,16 @@ class WebsocketLink:
             with contextlib.suppress(OSError, ValueError):  # it is closed, or closing
                 self._connection.socket.shutdown(socket.SHUT_RDWR)  # wakes a blocked reader
 
-    def _heard(self, timeout_s: float, what: str) -> bytes:
+    def _receive(self, timeout_s: float, what: str) -> bytes:
         try:
-            heard = self._answers.get(timeout=timeout_s)
+            answer = self._answers.get(timeout=timeout_s)
         except queue.Empty:
             raise ServerFault(f"not {what} for {timeout_s:.2g} s: is still starting, or stalls") from None
-        if isinstance(heard, ServerFault):
-            raise heard
-        if isinstance(heard, str):
-            raise ServerFault(f"answered with an error: {error_line(heard)}")
-        return heard
+        if isinstance(answer, ServerFault):
+            raise answer
+        if isinstance(answer, str):
+            raise ServerFault(f"answered with an error: {error_line(answer)}")
+        return answer
 
     def _converse(self, url: str, headers: Mapping[str, str], timeout_s: float) -> None:
         """Connect, then send requests and receive answers, until there is a fault or no more requests."""

@@ -119,8 +119,8 @@ def load_tokenizer(directory: Path) -> ActionTokenizer:
     load_decoder(directory)
     path = directory / "tokenizer.safetensors"
     try:
-        said = read_description(directory / "tokenizer.json")["config"]
-        config: TokenizerConfig = checked(TokenizerConfig, said)
+        values = read_description(directory / "tokenizer.json")["config"]
+        config: TokenizerConfig = checked(TokenizerConfig, values)
         config.check_weights(path)
         return network_of(
             path, lambda tensors: ActionTokenizer(config, tensors["action_mean"], tensors["action_scale"])
