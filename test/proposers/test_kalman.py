@@ -145,7 +145,7 @@ def test_the_threshold_follows_the_innovations_within_its_bounds() -> None:
         draft.next = np.array([9.0, 9.0])
         beyond = asked(proposer, 30, executed).expected_error
         assert beyond is not None
-        off = np.sqrt(np.square(draft.next - proposer._motion.said[0] / SCALE).mean())
+        off = np.sqrt(np.square(draft.next - proposer._motion.predicted[0] / SCALE).mean())
         return float(off - beyond.item())
 
     allowances = [allowed(jitter) for jitter in (0.01, 0.3, 0.6, 9.0)]
