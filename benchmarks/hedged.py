@@ -6,7 +6,7 @@
 Ball balancing in real time, 20 Hz. Either every draft is sent, and the command waits for the reply for up to
 45 ms (`wait`); or only where the gate says so, for up to 30 ms (`gated`, the node's defaults); or the robot
 goes on by the target's plans, and no command waits (`ahead`, as we recommend it). The other verifier is
-across the paper's link always. Asserts nothing. Needs what `adahi link run` needs.
+across the paper's link always. Asserts nothing. Needs what `adahi lab link run` needs.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 """An ACT that LeRobot trains on demonstrations of ours, evaluated LeRobot's way and as our target.
 
     export PYTHONPATH=$PWD:$(.venv/bin/python -m adahi_ros.lab.peers.environments lerobot_grpc)
-    .venv/bin/adahi demos metaworld --episodes 800 --action-noise 0 --out runs/act/demos.safetensors
+    .venv/bin/adahi data simulate metaworld --episodes 800 --action-noise 0 --out runs/act/demos.safetensors
     .venv/bin/python benchmarks/lerobot_act.py metaworld runs/act
 
 exports the demonstrations as a LeRobotDataset, lets LeRobot's trainer train an ACT, and runs the same

@@ -4,7 +4,7 @@
     python -m benchmarks.security trial [--unchecked FOLDER] [--json FILE]
 
 Needs root, to see what is on the wire, `ros2 security`, and a Fast DDS with security, as ROS's packages
-have it, and its wheels do not. The keys are those of `adahi secure`, the verifier is the real node, a robot
+have it, and its wheels do not. The keys are those of `adahi keys`, the verifier is the real node, a robot
 asks by `adahi_ros.client`; all on the loopback interface, by UDP. docs/research/security.md has the results.
 
 A library checks its own process's permissions, too; --unchecked names a folder with a libfastrtps that does

@@ -158,7 +158,7 @@ class AtDistance:
 
 def main(
     task: Annotated[str, typer.Argument(help="One with shipped policies.")],
-    head: Annotated[Path, typer.Argument(help="Of 'adahi acceptance train TASK'.")],
+    head: Annotated[Path, typer.Argument(help="Of 'adahi train rule TASK'.")],
     methods: Annotated[str, typer.Option(help="Separated by commas.")] = ",".join((*TOLD, *OTHERS)),
     links: Annotated[str, typer.Option(help="That waiting is told for.")] = "wifi_good,5g,wifi_bad",
     patience_ms: Annotated[float, typer.Option(help="See the rule.")] = 50.0,

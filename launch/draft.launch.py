@@ -69,7 +69,7 @@ def generate_launch_description() -> LaunchDescription:
                 LaunchConfiguration("task"),
                 ".yaml",
             ],
-            description="ROS parameter file, such as 'adahi calibrate' writes",
+            description="ROS parameter file, such as 'adahi thresholds' writes",
         ),
         *(
             DeclareLaunchArgument(

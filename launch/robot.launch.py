@@ -47,7 +47,7 @@ def generate_launch_description() -> LaunchDescription:
         ),
     ]
     params_file = DeclareLaunchArgument(  # no default: a shipped task's is for another robot
-        "params_file", description="ROS parameter file of this robot, such as `adahi calibrate` writes"
+        "params_file", description="ROS parameter file of this robot, such as `adahi thresholds` writes"
     )
     remaps = [
         SetRemap(src=topic, dst=LaunchConfiguration(argument)) for topic, (argument, _) in TOPICS.items()

@@ -137,7 +137,7 @@ def start(context: LaunchContext) -> list[Node]:
             *("--ros-args", "--log-level", LaunchConfiguration("log_level")),
             *("--enclave", LaunchConfiguration("enclave")),
         ],
-        # `adahi link run` sets it, so that of all jobs this one runs at the server's end of the link.
+        # `adahi lab link run` sets it, so that of all jobs this one runs at the server's end of the link.
         prefix=EnvironmentVariable(
             "ADAHI_SERVER_PREFIX", default_value=LaunchConfiguration("launch-prefix", default="")
         ),

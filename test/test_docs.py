@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from adahi_ros.cli.verbs import FORMER
 from adahi_ros.contract.parsing import parse_contract
 from adahi_ros.nodes.launching.modules import MODULES
 
@@ -111,8 +110,7 @@ def test_every_verb_on_a_page_is_one() -> None:
             name = called if first in groups else first
             shown = re.findall(r"`adahi_ros.verbs`: `(\w+) = ", page.read_text())
             known = verbs | groups | set(shown)
-            former = {"train", *(old.partition(" ")[0] for old in FORMER)}
-            assert name in known or first in former, f"{page.name}: adahi {called}"
+            assert name in known, f"{page.name}: adahi {called}"
 
 
 def test_messages_that_a_cure_is_told_for_are_said_somewhere() -> None:

@@ -284,7 +284,7 @@ def test_a_verb_of_another_package_is_one_of_adahi(outside: Path) -> None:
 
 
 def test_a_calibration_has_its_threshold(outside: Path) -> None:
-    command = "adahi calibrate corridor --checkpoints policies --rate 0.4 --episodes 20 --out corridor.yaml"
+    command = "adahi thresholds corridor --checkpoints policies --rate 0.4 --episodes 20 --out corridor.yaml"
     adahi(outside, command, *ONE)
     found = yaml.safe_load((outside / "corridor.yaml").read_text())["/**"]["ros__parameters"]
     assert found["calibration"]["thresholds"].keys() >= {"deviation", "link", "random"}

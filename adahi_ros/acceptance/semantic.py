@@ -123,7 +123,7 @@ class Semantic(Acceptance):
     trip that a rejection may cost as a share of `patience_ms`: on a link that costs nothing, none.
 
     Args:
-        file: of the head, `adahi acceptance train` writes it; empty for none, which a robot needs not.
+        file: of the head, `adahi train rule` writes it; empty for none, which a robot needs not.
         tolerance: risk that is taken where the link is not known, from 0 to 1.
         patience_ms: the round trip at which any risk is taken; infinite where the link does not count.
 
@@ -156,7 +156,7 @@ class Semantic(Acceptance):
         if fingerprint and self._head.target not in ("", fingerprint):
             raise ValueError(
                 f"file: a head for the target {self._head.target}, must be one for {fingerprint}; "
-                "'adahi acceptance train' makes one"
+                "'adahi train rule' makes one"
             )
 
     def verify(

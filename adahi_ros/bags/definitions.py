@@ -51,14 +51,14 @@ def types_of(kinds: Iterable[str]) -> Typestore:
 
 def how_to_recover(path: Path) -> str:
     """Say what to do with a bag that was not closed, or is damaged."""
-    return f"'adahi bag recover {path} --out NEW' makes a whole bag of what can be read of it"
+    return f"'adahi bag repair {path} --out NEW' makes a whole bag of what can be read of it"
 
 
 def how_to_read(path: Path) -> str:
     """Say what a verb that reads bags can do with such a one."""
     return (
         "give --incomplete to read what is whole of it, or make a bag of that: "
-        f"'adahi bag recover {path} --out NEW'"
+        f"'adahi bag repair {path} --out NEW'"
     )
 
 

@@ -51,7 +51,7 @@ class _InOrder(TyperGroup):
 
 
 class _TrainGroup(TyperGroup):
-    """`adahi train TASK` is `adahi train policy TASK`."""
+    """`adahi train policy TASK` is `adahi train policy TASK`."""
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
         named = next((word for word in args if not word.startswith("-")), None)

@@ -26,7 +26,7 @@ def folder_named(name: str) -> Path:
 
 
 def recorded(dataset: Path, task: str) -> Trajectories:
-    """Return what is in a folder of 'adahi dataset from-bag'.
+    """Return what is in a folder of 'adahi data from-bag'.
 
     Raises:
         ValueError: it is no such folder, or of another task or robot.
@@ -36,7 +36,7 @@ def recorded(dataset: Path, task: str) -> Trajectories:
 
     if not (dataset / TRAJECTORIES).is_file():
         raise ValueError(
-            f"--data: {dataset}, has no {TRAJECTORIES}; make it with 'adahi dataset from-bag' or "
+            f"--data: {dataset}, has no {TRAJECTORIES}; make it with 'adahi data from-bag' or "
             "'adahi lerobot import'"
         )
     data = Trajectories.load(dataset / TRAJECTORIES)
@@ -192,8 +192,10 @@ TEMPERATURES = (1e-3, 100.0)  # as the nodes take them
 DraftTemperature = Annotated[
     float | None, number("At which the draft samples; recalibrates the gates.", *TEMPERATURES)
 ]
-CalibrationFile = Annotated[Path | None, Option(help="File of 'adahi calibrate'. Default: config/TASK.yaml.")]
-ProfileName = Annotated[str, Option("--profile", help="A name of 'adahi link list', or a YAML file.")]
+CalibrationFile = Annotated[
+    Path | None, Option(help="File of 'adahi thresholds'. Default: config/TASK.yaml.")
+]
+ProfileName = Annotated[str, Option("--profile", help="A name of 'adahi lab link list', or a YAML file.")]
 Bags = Annotated[
     list[Path], Argument(callback=_at_home, help="Bags: folders, or single .mcap or .db3 files.")
 ]

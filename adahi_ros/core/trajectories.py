@@ -126,7 +126,7 @@ class Trajectories:
             ValueError: the file is not such a recording; the message names what is wrong.
         """
         if not path.is_file():
-            raise FileNotFoundError(f"no recorded episodes at {path}; make them with 'adahi demos'")
+            raise FileNotFoundError(f"no recorded episodes at {path}; make them with 'adahi data simulate'")
         try:
             check_size(path, LARGEST_RECORDING)
             with safe_open(path, framework="numpy") as file:

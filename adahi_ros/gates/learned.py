@@ -166,11 +166,11 @@ class LearnedGate(Gate):
 
     blind = False
 
-    file: str = argument("", "Weights, which `adahi gate train` writes", optional=True)
+    file: str = argument("", "Weights, which `adahi train gate` writes", optional=True)
 
     def __post_init__(self) -> None:
         if not self.file:
-            raise ValueError("file: '', must be the weights of `adahi gate train`")
+            raise ValueError("file: '', must be the weights of `adahi train gate`")
         self._model = load_harm_model(Path(self.file).expanduser())
         self._signs = Signs()
 

@@ -323,11 +323,11 @@ def test_a_dataset_is_saved_with_its_contract_and_a_picture(
     bag: Path, contract: Contract, contract_file: Path, tmp_path: Path
 ) -> None:
     found = read_dataset([bag], contract)
-    found.save(tmp_path / "new", str(contract_file), "adahi dataset from-bag toy")
+    found.save(tmp_path / "new", str(contract_file), "adahi data from-bag toy")
     draw_dataset(found, tmp_path / "new/dataset.png")
     summary = json.loads((tmp_path / "new/dataset.json").read_text(), parse_constant=pytest.fail)
     assert (summary["episodes"], summary["steps"]) == (12, 360)
-    assert summary["command"] == "adahi dataset from-bag toy"
+    assert summary["command"] == "adahi data from-bag toy"
     assert len(summary["contract"]["sha256"]) == 16
     assert (tmp_path / "new/contract.yaml").read_bytes() == contract_file.read_bytes()
     loaded = Trajectories.load(tmp_path / "new/trajectories.safetensors")

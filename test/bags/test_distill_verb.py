@@ -1,4 +1,4 @@
-"""`adahi distill`, on bags of a toy robot."""
+"""`adahi train corrector`, on bags of a toy robot."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_a_corrector_comes_of_bags_alone(
     sizes = {"observation_dim": 6, "goal_dim": 2, "action_dim": 2, "horizon": 8, "hidden": 4}
     assert checkpoint.config == sizes
     training = checkpoint.training
-    assert training["command"].startswith(f"adahi distill {bag} --contract ")
+    assert training["command"].startswith(f"adahi train corrector {bag} --contract ")
     assert training["seed"] == 5
     assert (training["episodes"], training["held_out"]["episodes"]) == (12, 3)
     assert training["examples"] == 12 * 29 * 4

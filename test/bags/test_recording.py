@@ -174,5 +174,5 @@ def test_a_bag_that_cannot_be_written_ends_it(
     assert closed.times == (fails == "close")  # there is nothing to close any more
     assert recording.summary == ""
     (warning,) = recording.warnings
-    assert warning.startswith("bag: no space left; 'adahi bag recover")
+    assert warning.startswith("bag: no space left; 'adahi bag repair")
     assert recording.exit_code == 1

@@ -84,7 +84,7 @@ def test_what_sqlite_had_begun_to_write_is_taken_back(
     killed = shutil.copytree(bag, tmp_path / "killed")
     assert (killed / "run.db3-journal").exists()
     for damaged in (killed, killed / "run.db3"):
-        with pytest.raises(BagError, match=r"it was not closed; give --incomplete .*'adahi bag recover"):
+        with pytest.raises(BagError, match=r"it was not closed; give --incomplete .*'adahi bag repair"):
             next(read_bag(damaged, WANTED))
     recover(killed, tmp_path / "new")
     assert messages_of(tmp_path / "new") == messages[:150]

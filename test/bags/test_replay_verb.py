@@ -1,4 +1,4 @@
-"""`adahi replay` with the parameter files that are shipped, and what it says of files that are not there."""
+"""`adahi bag evaluate` with the shipped parameter files, and its errors for missing files."""
 
 from __future__ import annotations
 

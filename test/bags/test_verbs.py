@@ -79,7 +79,7 @@ def test_data_of_another_robot_is_refused(dataset: Path, tmp_path: Path, fails: 
     )
     assert fails("train", "ball", "--data", dataset, "--demos", dataset, *never).startswith("demos: ")
     assert fails("train", "toy", "--data", tmp_path, *never).startswith(
-        f"--data: {tmp_path}, has no trajectories.safetensors; make it with 'adahi dataset from-bag'"
+        f"--data: {tmp_path}, has no trajectories.safetensors; make it with 'adahi data from-bag'"
     )
     assert fails("train", "toy", "--data", dataset, *never) == (
         "--recipe: none, must be given: no recipe for 'toy' is shipped"
@@ -193,7 +193,7 @@ def test_of_a_bag_that_was_cut_off_every_verb_says_what_can_be_done_and_does_it(
     )
     refused = (
         f"{killed}: no metadata.yaml: it was not closed; give --incomplete to read what is whole of it, or "
-        f"make a bag of that: 'adahi bag recover {killed} --out NEW'"
+        f"make a bag of that: 'adahi bag repair {killed} --out NEW'"
     )
     for verb in (
         ("contract", "check", contract_file, "--bag", killed),

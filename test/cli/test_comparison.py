@@ -94,7 +94,7 @@ def test_a_calibration_of_other_checkpoints_is_refused(
 ) -> None:
     others = make_checkpoints(seed=1)
     said = fails(*(others if each == checkpoints else each for each in evaluate))
-    assert "made for other policies or another task (ball); run 'adahi calibrate ball'" in said
+    assert "made for other policies or another task (ball); run 'adahi thresholds ball'" in said
 
 
 EXAMPLE = Path(__file__).parents[2] / "docs/examples/own_method.py"

@@ -1,4 +1,4 @@
-"""`adahi demos`, and `adahi index`, which makes an index of these or of a robot's own bags."""
+"""`adahi data simulate`, and `adahi lab index`, which makes an index of these or of a robot's own bags."""
 
 from __future__ import annotations
 

@@ -95,4 +95,4 @@ def test_what_cannot_be_learned_of_is_told(words: list[str], fails: Fails, tmp_p
     words[words.index("toy")] = "ball"
     assert "task: 'ball', must be" in fails(*words)
     words[words.index("--data") + 1] = str(tmp_path)
-    assert "make it with 'adahi dataset from-bag'" in fails(*words)
+    assert "make it with 'adahi data from-bag'" in fails(*words)

@@ -1,4 +1,4 @@
-"""`adahi learn`, and `adahi train --from-corrections`: what they say, and what they refuse."""
+"""`adahi lab learn`, and `adahi train policy --from-corrections`: what they say, and what they refuse."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_learn_goes_through_its_rounds(demos: Path, tmp_path: Path, measured: Me
         *("learn", "ball", "--out", out, "--rounds", 1, "--episodes", 2, "--evaluated", 2, *SMALL),
         *("--demos", demos, "--picture", picture, "--no-guard"),
     )
-    assert "adahi calibrate ball --checkpoints" in result.output.replace("\n", " ")
+    assert "adahi thresholds ball --checkpoints" in result.output.replace("\n", " ")
     told = figures["rounds"]
     assert [each["round"] for each in told] == [0, 1]
     assert told[0]["update"]["share"] == 1.0

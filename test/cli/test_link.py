@@ -89,7 +89,7 @@ def test_the_servers_command_ends_with_the_robots(tmp_path: Path) -> None:
 
 @pytest.fixture
 def link_run(deaf: Callable[[], None]) -> Iterator[LinkRun]:
-    """`adahi link run`, which has inherited no ear for signals, and what is there while its commands' are."""
+    """`adahi lab link run` without inherited signal handlers, and what exists while its commands run."""
     sleeper = "sh -c 'echo $$; exec sleep 1000'"
     script = f"{sleeper} & $ADAHI_SERVER_PREFIX {sleeper} & wait"
     with subprocess.Popen(

@@ -73,6 +73,6 @@ def test_all_methods_run_in_the_one_domain_that_is_told(
     monkeypatch.setattr(dds_run, "run_over_dds", watched)
     picture = tmp_path / "demo.png"
     said = run("demo", "ball", *toy, "--methods", "draft,target", "--episodes", 1, "--picture", picture)
-    (told,) = re.findall(r"watch it: \S*adahi top --domain (\d+)\n", said.stdout)
+    (told,) = re.findall(r"watch it: \S*adahi watch --domain (\d+)\n", said.stdout)
     assert domains == [int(told)] * 2
     assert said.stdout.index("watch it") < said.stdout.index("Draft only")

@@ -1,4 +1,4 @@
-"""`adahi secure`, with a `ros2` that makes empty files."""
+"""`adahi keys`, with a `ros2` that makes empty files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`adahi top` as a process of its own."""
+"""`adahi watch` as a process of its own."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_once_prints_figures_as_a_table_or_as_json(
         table_process = start("--seconds", "10")  # no terminal
         both = (json_process, table_process)
         observer.wait_until(
-            lambda: all(process.poll() is not None for process in both), DEADLINE_S, "ends of adahi top"
+            lambda: all(process.poll() is not None for process in both), DEADLINE_S, "ends of adahi watch"
         )
     out, errors = json_process.communicate()
     assert (json_process.returncode, errors) == (0, "")

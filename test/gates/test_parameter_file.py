@@ -30,13 +30,13 @@ def calibration() -> Calibration:
 @pytest.fixture
 def path(tmp_path: Path, calibration: Calibration) -> Path:
     file = tmp_path / "new" / "ball.yaml"
-    calibration.save(file, "deviation", "adahi calibrate ball --rate 0.6")
+    calibration.save(file, "deviation", "adahi thresholds ball --rate 0.6")
     return file
 
 
 def test_what_is_written_is_read(path: Path, calibration: Calibration) -> None:
     assert load_calibration(path) == calibration
-    assert path.read_text().startswith("# Written by: adahi calibrate ball --rate 0.6\n")
+    assert path.read_text().startswith("# Written by: adahi thresholds ball --rate 0.6\n")
 
 
 def test_a_verifier_may_be_told_in_the_same_file(tmp_path: Path, calibration: Calibration) -> None:

@@ -166,7 +166,7 @@ def test_the_policies_run_on_the_robot_and_their_run_is_reported(
     assert learned["corrections"] + sum(learned["left_out"].values()) == replies
     assert learned["corrections"] > replies / 2
     assert learned["share"] == 1.0
-    assert "'adahi calibrate' makes others" in said
+    assert "'adahi thresholds' makes others" in said
     assert load_policy(folder / "learned/draft", "onnxruntime").signature.codes is not None
 
 
@@ -290,9 +290,7 @@ def test_a_disk_that_is_full_ends_the_recording_and_says_so(
 
     stage.wait(over, "end of the recorder")
     said = recorder.ended(1)
-    assert (
-        "full: cannot be written (File too large); 'adahi bag recover full --out NEW' makes a whole" in said
-    )
+    assert "full: cannot be written (File too large); 'adahi bag repair full --out NEW' makes a whole" in said
     assert "Traceback" not in said
     adahi(folder, "bag", "recover", "full", "--out", "rest")
     steps = steps_in(folder / "rest", "full")

@@ -1,4 +1,4 @@
-"""What `adahi bench peers` times of ours: the request of a draft that it is handed, no more and no less."""
+"""What `adahi lab bench peers` times of ours: the request of the draft that it gets, and nothing else."""
 
 from __future__ import annotations
 

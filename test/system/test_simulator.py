@@ -223,7 +223,7 @@ class Forgiving:
 
 
 def collected(task: str) -> tuple[Trajectories, list[bool]]:
-    """Return what `adahi demos` would record, and which episodes succeeded."""
+    """Return what `adahi data simulate` would record, and which episodes succeeded."""
     world = Forgiving(make(task))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(demonstrations, "make", lambda name: world)

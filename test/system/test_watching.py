@@ -1,4 +1,4 @@
-"""What watches a robot: names in the layouts, markers on the air, and `adahi top` beside a draft policy."""
+"""What watches a robot: names in the layouts, markers on the air, and `adahi watch` beside a draft policy."""
 
 from __future__ import annotations
 

@@ -310,7 +310,7 @@ def test_the_shipped_encoders_are_what_their_recipes_make() -> None:
     for path in sorted(asset("config/encoders").glob("*.yaml")):
         made = json.loads(asset(f"checkpoints/encoders/{path.stem}.json").read_text())
         wanted = load_encoder_recipe(path)
-        assert made["training"]["command"] == f"adahi encoder train {path.stem}"
+        assert made["training"]["command"] == f"adahi train encoder {path.stem}"
         assert made["training"]["seed"] == wanted.seed
         assert made["training"]["steps"] == (wanted.fit.steps if wanted.fit else 0)
         assert {"architecture": wanted.architecture, **wanted.size}.items() <= made["config"].items()

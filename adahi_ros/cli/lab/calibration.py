@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`adahi calibrate`, and the calibration that other verbs use."""
+"""`adahi thresholds`, and the calibration that other verbs use."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def calibrate(
     params: Annotated[
         Path | None,
         Option(
-            help="With --bag: parameter file of robot and verifier, such as that of 'adahi distill'. --out "
+            help="With --bag: a robot's parameter file, such as that of 'adahi train corrector'. --out "
             "has what it says, and the thresholds."
         ),
     ] = None,

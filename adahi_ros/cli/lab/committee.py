@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`adahi committee`: several drafts, each specialised, in place of one."""
+"""`adahi lab committee`: several drafts, each specialised, in place of one."""
 
 from __future__ import annotations
 

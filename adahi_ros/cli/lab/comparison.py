@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`adahi evaluate`, `adahi compare` and `adahi curve`: methods on the same episodes."""
+"""`adahi evaluate`, `adahi lab compare` and `adahi lab curve`: methods on the same episodes."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`adahi demos`, `adahi dataset` and `adahi index`: what policies learn from."""
+"""`adahi data simulate`, `adahi dataset` and `adahi lab index`: what policies learn from."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def index(
         Path | None, Option(help="Folder to write retrieval.* into. Default: checkpoints/TASK.")
     ] = None,
     demonstrations: Annotated[
-        Path | None, Option("--demos", help="File of 'adahi demos'. Default: record --episodes.")
+        Path | None, Option("--demos", help="File of 'adahi data simulate'. Default: record --episodes.")
     ] = None,
     dataset: task_options.Dataset = None,
-    episodes: Annotated[int, Option(min=8, help="To record, with the noise of 'adahi demos'.")] = 400,
+    episodes: Annotated[int, Option(min=8, help="To record, with the noise of 'adahi data simulate'.")] = 400,
     horizon: Annotated[int, Option(min=1, max=1024, help="Actions of what is retrieved.")] = 8,
     neighbours: Annotated[
         int, Option(min=2, max=64, help="Of different episodes, that are asked whether they agree.")
@@ -112,7 +112,7 @@ def from_bag(
         bool, Option("--overwrite", help="Replace the dataset that is in --out already.")
     ] = False,
 ) -> None:
-    """Make observations and actions of bags as the robot's node does, for 'adahi train --data'."""
+    """Make observations and actions of bags as the robot's node does, for 'adahi train policy --data'."""
     from adahi_ros.bags.bag_dataset import PICTURE, TRAJECTORIES, read_dataset
     from adahi_ros.contract.parsing import load_contract
     from adahi_ros.lab.reporting.bag_tables import dataset_table

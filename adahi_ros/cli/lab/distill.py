@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`adahi distill`: what a robot has of its own, made of a target's plans at what the robot has recorded."""
+"""`adahi train corrector`: a corrector and a draft, trained on a target's plans for recorded observations."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`adahi learn`, and `adahi train --from-corrections`: drafts that learn from what the target corrects."""
+"""`adahi lab learn`, and `adahi train policy --from-corrections`: learning from the target's corrections."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def old_lessons(
     Args:
         name: of the task or kind of robot.
         recipe: file; None for the shipped one.
-        demonstrations: file of `adahi demos`; None for none.
-        dataset: folder of `adahi dataset from-bag`; None for none.
+        demonstrations: file of `adahi data simulate`; None for none.
+        dataset: folder of `adahi data from-bag`; None for none.
         workers: processes that record, where neither is given.
         folder: of the draft.
 
@@ -154,9 +154,7 @@ def learn_from_bags(
         bound = "" if held_out["bound"] is None else f"; the bound is {held_out['bound']:.3f}"
         say(f"{out}: the draft is as it was: {figures['why']}{bound}")
         return figures
-    say(
-        f"{out}: learned; thresholds of the draft before are not for this one: 'adahi calibrate' makes others"
-    )
+    say(f"{out}: learned; old thresholds do not fit this draft: 'adahi thresholds' makes new ones")
     return figures
 
 
@@ -253,4 +251,4 @@ def learn(
         console.print(learning_table(figures))
         draw_learning({name: figures}, picture)
         say(f"picture: {picture}")
-    say(f"{out}: learned; thresholds of a draft: adahi calibrate {task} --checkpoints {out} --out FILE")
+    say(f"{out}: learned; thresholds of a draft: adahi thresholds {task} --checkpoints {out} --out FILE")

@@ -42,7 +42,7 @@ def policy(
 def dataset(
     folder: Annotated[Path, Argument(help="A LeRobotDataset of format 3.")],
     task: Annotated[str, Option(help="The robot type of the contract that it goes with.")],
-    out: Annotated[Path, Option(help="Folder to write, for 'adahi train --data'.")],
+    out: Annotated[Path, Option(help="Folder to write, for 'adahi train policy --data'.")],
     observation: Annotated[
         list[str] | None,
         Option(help="Features that make an observation, in this order. Default: those of the state."),
@@ -65,7 +65,9 @@ def dataset(
 
 
 def export(
-    data: Annotated[Path, Argument(help="What 'adahi demos' wrote, or a folder for 'adahi train --data'.")],
+    data: Annotated[
+        Path, Argument(help="What 'adahi data simulate' wrote, or a folder for 'adahi train policy --data'.")
+    ],
     out: Annotated[Path, Option(help="Folder to write, for LeRobot's trainer.")],
     fps: Annotated[
         float | None,

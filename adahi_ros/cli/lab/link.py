@@ -31,11 +31,11 @@ def run(
     ] = "",
     seed: options.Seed = 0,
 ) -> None:
-    """Run a command at the robot's end of a link: adahi link run --profile wifi_ac -- COMMAND...
+    """Run a command at the robot's end of a link: adahi lab link run --profile wifi_ac -- COMMAND...
 
     The command finds in ADAHI_SERVER_PREFIX what to put before another command to run that at the
     server's end (10.77.0.2; the robot is 10.77.0.1), and in ADAHI_LINK_CONTROL the socket by which
-    'adahi link set' changes the link. Its exit status is handed on. When it ends, all at both ends does.
+    'adahi lab link set' changes the link. Its exit status is handed on. When it ends, all at both ends does.
     """
     from adahi_ros.lab.link.emulator import emulated_link
     from adahi_ros.lab.link.link_commands import run_commands

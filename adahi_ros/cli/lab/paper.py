@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`adahi table`, `adahi figures` and `adahi report`: the paper's evaluation, on our own code."""
+"""`adahi lab table`, `adahi lab figures` and `adahi report`: the paper's evaluation, on our own code."""
 
 from __future__ import annotations
 

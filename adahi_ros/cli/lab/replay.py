@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`adahi replay`: what methods would have done at the observations of a bag, and at what cost."""
+"""`adahi bag evaluate`: what methods would have done at the observations of a bag, and at what cost."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def replay(
     params: Annotated[
         Path | None,
         Option(
-            help="Parameter file of the robot, such as that of 'adahi calibrate' or one of config/best. "
+            help="Parameter file of the robot, such as that of 'adahi thresholds' or one of config/best. "
             "Default: config/ROBOT_TYPE.yaml."
         ),
     ] = None,
@@ -58,7 +58,7 @@ def replay(
         ),
     ] = None,
     profile: Annotated[
-        str, Option(help="Link that latency is modelled on: a name of 'adahi link list', or a file.")
+        str, Option(help="Link that latency is modelled on: a name of 'adahi lab link list', or a file.")
     ] = "wifi_ac",
     instruction: options.Instruction = "",
     namespace: options.Namespace = "",

@@ -16,8 +16,8 @@ def report(
     sources: Annotated[
         list[Path] | None,
         typer.Argument(
-            help="Bags with draft_status; two are shown beside each other. Or a folder of 'adahi table' and "
-            "'adahi figures'. Default: results/paper.",
+            help="Bags with draft_status, side by side. Or a folder of 'adahi lab table' and "
+            "'adahi lab figures'. Default: results/paper.",
             metavar="[BAG]... | [FOLDER]",
         ),
     ] = None,
@@ -43,7 +43,7 @@ def report(
     sources = sources or [Path("results/paper")]
     missing = [str(each) for each in sources if not each.exists()]
     if missing:
-        raise ValueError(f"{', '.join(missing)}: not found, must be a bag, or a folder of 'adahi table'")
+        raise ValueError(f"{', '.join(missing)}: not found, must be a bag, or a folder of 'adahi lab table'")
     bags = [is_bag(source) for source in sources]
     if all(bags):
         path = out if out is not None else sources[0].with_name(f"{sources[0].name}.html")

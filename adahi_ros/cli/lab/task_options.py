@@ -60,8 +60,8 @@ def demonstrations_of(
 
     Args:
         task: what `make` takes; with a dataset, what that is of.
-        file: of `adahi demos`; None for none.
-        dataset: folder of `adahi dataset from-bag`; None for none.
+        file: of `adahi data simulate`; None for none.
+        dataset: folder of `adahi data from-bag`; None for none.
         episodes: to record where neither is given.
         seed: of these.
         action_noise: of these, as `collect_parallel` takes it.
@@ -98,8 +98,8 @@ Workers = Annotated[
     int, Option(min=1, default_factory=cores, show_default="all cores", help="Processes to work in.")
 ]
 DemonstrationsFile = Annotated[
-    Path | None, Option("--demos", help="File of 'adahi demos'. Default: record as the recipe says.")
+    Path | None, Option("--demos", help="File of 'adahi data simulate'. Default: record as the recipe says.")
 ]
 Dataset = Annotated[
-    Path | None, Option("--data", help="Folder of 'adahi dataset from-bag', instead of demonstrations.")
+    Path | None, Option("--data", help="Folder of 'adahi data from-bag', instead of demonstrations.")
 ]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`adahi acceptance train`, `adahi gate train` and `adahi encoder train`: parts that carry weights."""
+"""`adahi train rule`, `adahi train gate` and `adahi train encoder`: parts that carry weights."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def train_gate(
         Path | None,
         Option(
             "--data",
-            help="Learn of this folder of 'adahi dataset from-bag', as of a robot that is not simulated.",
+            help="Learn of this folder of 'adahi data from-bag', as of a robot that is not simulated.",
         ),
     ] = None,
     checkpoints: options.Checkpoints = None,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`adahi train` and `adahi export`."""
+"""`adahi train policy` and `adahi export`."""
 
 from __future__ import annotations
 

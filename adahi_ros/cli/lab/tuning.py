@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`adahi tune`."""
+"""`adahi lab tune`."""
 
 from __future__ import annotations
 

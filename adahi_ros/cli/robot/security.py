@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`adahi secure`: keys and permissions for a server and its robots."""
+"""`adahi keys`: keys and permissions for a server and its robots."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`adahi calibrate`: measure how deviation tells rejection, and set every gate to one rate."""
+"""`adahi thresholds`: measure how deviation tells rejection, and set every gate to one rate."""
 
 from __future__ import annotations
 

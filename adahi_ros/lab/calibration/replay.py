@@ -36,7 +36,7 @@ class Replay:
         logs: by method.
         latency_ms: by method, (T, E), modelled.
         costs: of a step on this machine.
-        figures: by method, as `adahi replay --json` writes them.
+        figures: by method, as `adahi bag evaluate --json` writes them.
     """
 
     recorded: Trajectories

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What methods are run on at the observations of bags, also for targets that read more than a dataset keeps.
 
-Images, sentences and features by name are in no recorded trajectories, and what is behind a server is asked
-for as little as can be. Such a target is asked once for each step, as `adahi distill` asks it; in its place
-is then what it has said.
+Recorded trajectories have no images, instructions or features by name, and requests to a server are slow.
+So `adahi train corrector` requests each step once, and this target gives the replies again.
 """
 
 from __future__ import annotations

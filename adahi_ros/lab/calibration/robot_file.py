@@ -162,7 +162,7 @@ class RobotFile:
 
     @property
     def calibrated(self) -> bool:
-        """Whether it is a file of `adahi calibrate`, which has the thresholds of every gate."""
+        """Whether it is a file of `adahi thresholds`, which has the thresholds of every gate."""
         return "calibration.task" in self.robot
 
     @property

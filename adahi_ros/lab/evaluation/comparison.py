@@ -113,7 +113,7 @@ class Rows:
         try:
             return [_whole(row) for row in read_json(self._path)["rows"]]
         except (ValueError, LookupError, TypeError) as error:
-            raise ValueError(f"{self._path}: not rows of 'adahi compare' ({error!r})") from None
+            raise ValueError(f"{self._path}: not rows of 'adahi lab compare' ({error!r})") from None
 
     def find(self, key: Figures) -> Figures | None:
         """Return the row of a key; None where there is none."""

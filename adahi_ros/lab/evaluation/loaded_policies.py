@@ -179,7 +179,7 @@ def check_fits(calibration: Calibration, task: str, policies: Policies) -> None:
     if made_for != (task, policies.draft.digest, policies.target.digest):
         raise ValueError(
             f"calibration: made for other policies or another task ({calibration.task}); run "
-            f"'adahi calibrate {task}' for these or pass --rate"
+            f"'adahi thresholds {task}' for these or pass --rate"
         )
 
 

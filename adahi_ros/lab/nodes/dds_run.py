@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Robot simulator, draft policy and target verifier as three processes over DDS, watched from here.
 
-Inside `adahi link run` the verifier is at the other end of the emulated link, and what crosses it is
+Inside `adahi lab link run` the verifier is at the other end of the emulated link, and what crosses it is
 counted. As a program: python -m adahi_ros.lab.nodes.dds_run ASKED.json RECORD.json, where the first
 file has the arguments of `run_over_dds`, and the second is written: a `RunRecord`.
 """

@@ -55,7 +55,7 @@ def link_environment(domain: int) -> dict[str, str]:
 
 
 def server_prefix() -> tuple[str, ...]:
-    """Return the command prefix that puts a process at the server's end of `adahi link run`; else nothing."""
+    """Return the command prefix that puts a process at the server's end of `adahi lab link run`, or ()."""
     return tuple(shlex.split(os.environ.get(SERVER_PREFIX, "")))
 
 

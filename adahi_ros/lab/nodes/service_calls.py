@@ -5,7 +5,7 @@
     python -m adahi_ros.lab.nodes.service_calls drive --size_bytes 1000 --calls 300 --out FILE.json
 
 One call a control period, the next not before the last is replied to or given up: as a robot asks that
-waits for each action. `adahi bench dds` runs both at the ends of an emulated link, with DDS settings
+waits for each action. `adahi lab bench dds` runs both at the ends of an emulated link, with DDS settings
 from the environment.
 """
 

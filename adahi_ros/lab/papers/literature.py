@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which papers' methods are here: where each is, how it is run, when to use it, and what it costs.
 
-literature.yaml lists them; `adahi methods` prints the list, and `adahi table --literature` measures it.
+literature.yaml lists them; `adahi methods` prints the list, and `adahi lab table --literature` measures it.
 """
 
 from __future__ import annotations

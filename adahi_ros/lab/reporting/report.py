@@ -90,7 +90,7 @@ def write_report(folder: Path, path: Path) -> None:
     """Write the report of a folder of results.
 
     Args:
-        folder: of `adahi table` and `adahi figures`.
+        folder: of `adahi lab table` and `adahi lab figures`.
         path: of the file to write.
 
     Raises:
@@ -99,11 +99,11 @@ def write_report(folder: Path, path: Path) -> None:
     table, drawn = _read(folder / TABLE), _read(folder / PICTURES)
     if not table and not drawn:
         raise ValueError(
-            f"{folder}: neither {TABLE} nor {PICTURES}; run 'adahi table' or 'adahi figures' first"
+            f"{folder}: neither {TABLE} nor {PICTURES}; run 'adahi lab table' or 'adahi lab figures' first"
         )
     try:
         html = _render(folder, table, drawn)
     except (LookupError, TypeError, ValueError, AttributeError, UndefinedError) as error:
-        raise ValueError(f"{folder / TABLE}: not what 'adahi table' writes ({error!r})") from None
+        raise ValueError(f"{folder / TABLE}: not what 'adahi lab table' writes ({error!r})") from None
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(html)

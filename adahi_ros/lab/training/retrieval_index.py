@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`adahi index`: an index of demonstrations, and what it knows of its own errors.
+"""`adahi lab index`: an index of demonstrations, and what it knows of its own errors.
 
 What a retrieved plan is worth is measured without the episode that is asked about: by leave-one-out, in
 action scales, over its first actions.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`adahi train`: follow a recipe from demonstrations to checkpoints."""
+"""`adahi train policy`: follow a recipe from demonstrations to checkpoints."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Trained:
     """What became of a recipe.
 
     Attributes:
-        figures: of each model, as `adahi train --json` writes them.
+        figures: of each model, as `adahi train policy --json` writes them.
         losses: of every step, by model.
     """
 

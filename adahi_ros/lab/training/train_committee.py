@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`adahi committee`: several drafts, each specialised in some of the demonstrations, in place of one.
+"""`adahi lab committee`: several drafts, each specialised in some of the demonstrations, in place of one.
 
 Who learns from which demonstration is decided by what the target is told in it (`goal`), or by the drafts
 themselves (`fit`): they start from random shares, and over some rounds each demonstration goes to the draft

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the robots of a domain say of themselves, gathered for `adahi top`.
+"""What the robots of a domain say of themselves, gathered for `adahi watch`.
 
 Only listens, best effort: no robot waits for it, sends anything again for it, or keeps anything for it.
 """

@@ -204,7 +204,7 @@ class DraftPolicyParameters(PolicyParameters, ManagedParameters):
     )
     index: str = parameter(
         "",
-        "Index that 'adahi index' made, for the proposers retrieval and mixture; a relative path is "
+        "Index that 'adahi lab index' made, for the proposers retrieval and mixture; a relative path is "
         "below the package's checkpoints",
         optional=True,
     )

@@ -58,7 +58,7 @@ class SemanticParameters:
 
     file: str = parameter(
         "",
-        "Weights that 'adahi acceptance train' wrote; a relative path is below the package's "
+        "Weights that 'adahi train rule' wrote; a relative path is below the package's "
         "checkpoints, '' for none",
         optional=True,
     )

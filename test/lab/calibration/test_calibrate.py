@@ -252,7 +252,7 @@ def test_wrong_settings_are_named_before_anything_is_run(
 
 def test_the_file_and_the_picture_of_a_calibration(found: Calibration, tmp_path: Path) -> None:
     path = tmp_path / "new" / "ball.yaml"
-    found.save(path, "deviation", "adahi calibrate ball")
+    found.save(path, "deviation", "adahi thresholds ball")
     assert load_calibration(path) == found
     assert yaml.safe_load(path.read_text())["/**"]["ros__parameters"]["gate"]["name"] == "deviation"
     draw_calibrations([found, found], path.with_suffix(".png"))

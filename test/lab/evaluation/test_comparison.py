@@ -216,7 +216,7 @@ def test_a_row_that_is_not_whole_is_named(
     (row,) = measured(comparison, path, ("draft",))
     damaged = {name: value for name, value in {**row, **changed}.items() if value is not ...}
     path.write_text(json.dumps({"rows": [damaged]}))
-    message = f"^{re.escape(str(path))}: not rows of 'adahi compare' .*{said}"
+    message = f"^{re.escape(str(path))}: not rows of 'adahi lab compare' .*{said}"
     with pytest.raises(ValueError, match=message):
         Rows(path)
 

@@ -101,7 +101,7 @@ def test_a_calibration_that_fits_is_of_this_task_and_these_policies(
         (replace(calibration, target="0" * 16), "ball"),
     ):
         message = (
-            f"calibration: made for other policies or another task ({named}); run 'adahi calibrate ball'"
+            f"calibration: made for other policies or another task ({named}); run 'adahi thresholds ball'"
         )
         with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
             check_fits(other, "ball", policies)

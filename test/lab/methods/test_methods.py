@@ -123,8 +123,8 @@ def test_the_oracle_transmits_exactly_where_the_target_is_likely_to_reject(
     [
         ("plan_2", r"there is no target that plans .*ball-plans\.yaml$"),
         ("corrector_4", "there is no corrector"),
-        ("distilled", "there is no checkpoint distilled .* 'adahi train TASK "),
-        ("heisd", "there is no index of demonstrations.*'adahi index TASK'"),
+        ("distilled", "no checkpoint .distilled. .* 'adahi train policy TASK "),
+        ("heisd", "there is no index of demonstrations.*'adahi lab index TASK'"),
         ("plan_9", "the target plans only 8 actions$"),
     ],
 )

@@ -26,7 +26,7 @@ FIGURES: dict[str, Any] = {
 }
 BETTER = {**FIGURES, "success_rate": 0.8888, "transmission_rate": 0.25, "rejection_rate": []}
 TABLES = {
-    "command": "adahi table --task ball",
+    "command": "adahi lab table --task ball",
     "seed": 7,
     "episodes": 123,
     "tasks": {
@@ -38,7 +38,7 @@ TABLES = {
     "configuration": {"config/ball.yaml": "a: 1  # <b>not</b> & bold\n"},
 }
 DRAWN = {
-    "command": "adahi figures",
+    "command": "adahi lab figures",
     "episodes": 5,
     "tasks": {"swarm": {}},
     "configuration": {"config/links/wifi_ac.yaml": "rtt_mean_ms: 12.054\n"},
@@ -97,7 +97,7 @@ def test_a_report_says_what_was_measured_and_what_the_paper_has(folder: Path) ->
     _, page = report(folder)
     for number in ("0.765", "0.778", "0.889", "0.71 to 0.82", "0.532", "2.72 of 4", "0.612", "0.81 0.31"):
         assert number in page.text
-    assert "adahi table --task ball, seed 7, 123 episodes per method and task" in page.text
+    assert "adahi lab table --task ball, seed 7, 123 episodes per method and task" in page.text
     for label in ("ADAHI", "Hybrid", "Plan/4", "ball", "maze"):
         assert label in page.texts
     assert "0.811" in page.texts  # the paper's ADAHI on ball; of a maze it says nothing
@@ -119,7 +119,7 @@ def test_what_was_configured_is_shown_as_it_is_written(folder: Path) -> None:
     assert "rtt_mean_ms: 12.054" in page.texts
 
 
-@pytest.mark.parametrize(("kept", "command"), [(TABLE, "adahi table"), (PICTURES, "adahi figures")])
+@pytest.mark.parametrize(("kept", "command"), [(TABLE, "adahi lab table"), (PICTURES, "adahi lab figures")])
 def test_half_of_the_results_is_reported_too(folder: Path, kept: str, command: str) -> None:
     for path in folder.iterdir():
         if path.name != kept:
@@ -131,7 +131,9 @@ def test_half_of_the_results_is_reported_too(folder: Path, kept: str, command: s
 
 
 def test_a_folder_without_results_is_named_with_what_was_looked_for(tmp_path: Path) -> None:
-    expected = f"{tmp_path}: neither {TABLE} nor {PICTURES}; run 'adahi table' or 'adahi figures' first"
+    expected = (
+        f"{tmp_path}: neither {TABLE} nor {PICTURES}; run 'adahi lab table' or 'adahi lab figures' first"
+    )
     with pytest.raises(ValueError, match=f"^{re.escape(expected)}$"):
         write_report(tmp_path, tmp_path / REPORT)
     assert list(tmp_path.iterdir()) == []

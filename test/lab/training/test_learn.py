@@ -132,13 +132,13 @@ def test_a_folder_gets_the_draft_and_all_beside_it(
     exported: Path, lessons: Lessons, sound: Corrections, garbage: Corrections, tmp_path: Path
 ) -> None:
     out = tmp_path / "learned"
-    found = learn_from(exported, out, lessons, sound, CONFIG, "adahi train", Run(3))
+    found = learn_from(exported, out, lessons, sound, CONFIG, "adahi train policy", Run(3))
     policies = PolicyFiles(out, "onnxruntime").load()
     assert policies.share_codes
     assert policies.draft.digest != PolicyFiles(exported, "onnxruntime").load().draft.digest
     assert same(load_network(load_checkpoint(out / "draft")), found.model)
     told = load_checkpoint(out / "draft").training["corrections"]
-    assert told["command"] == "adahi train"
+    assert told["command"] == "adahi train policy"
     # Whoever learns on from there is held to the best there was.
     free = replace(CONFIG, rehearsal=0.0, worse=np.inf)
     forgetful = learn_from(out, out, lessons, garbage, free, "", Run(4))
@@ -166,7 +166,7 @@ def rounds(
     exported: Path, learner: Learners, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Path, dict[str, Any]]:
     out = tmp_path_factory.mktemp("rounds") / "learned"
-    return out, learn_in_rounds(learner(), exported, out, HOW, "adahi learn")
+    return out, learn_in_rounds(learner(), exported, out, HOW, "adahi lab learn")
 
 
 def test_rounds_tell_every_draft_from_the_first(
@@ -202,12 +202,12 @@ def test_rounds_that_were_stopped_go_on(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        learn_in_rounds(learner(), exported, again, HOW, "adahi learn", stop)
+        learn_in_rounds(learner(), exported, again, HOW, "adahi lab learn", stop)
     assert not again.exists()
     other = replace(HOW, seed=5)
     with pytest.raises(ValueError, match="from a run with other settings"):
-        learn_in_rounds(learner(other), exported, again, other, "adahi learn")
-    assert learn_in_rounds(learner(), exported, again, HOW, "adahi learn", said.append) == figures
+        learn_in_rounds(learner(other), exported, again, other, "adahi lab learn")
+    assert learn_in_rounds(learner(), exported, again, HOW, "adahi lab learn", said.append) == figures
     assert "goes on after round 1" in said
     for name in ("draft.safetensors", "draft.json"):
         assert (again / name).read_bytes() == (out / name).read_bytes()

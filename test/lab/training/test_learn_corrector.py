@@ -98,7 +98,7 @@ def test_rounds_write_what_was_learned(
     begin: Path, learner: Callable[..., CorrectorLearner], tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    figures = learn_in_rounds(learner(), begin, out, HOW, "adahi learn")
+    figures = learn_in_rounds(learner(), begin, out, HOW, "adahi lab learn")
     updates = [each["update"] for each in figures["rounds"][:-1]]
     assert updates[1]["corrections"] == updates[0]["new"] + updates[1]["new"]
     assert updates[1]["held_out"]["before"] == updates[0]["held_out"]["after"]
@@ -114,11 +114,11 @@ def test_rounds_write_what_was_learned(
 
     again = tmp_path / "again"
     with pytest.raises(KeyboardInterrupt):
-        learn_in_rounds(learner(), begin, again, HOW, "adahi learn", stop)
+        learn_in_rounds(learner(), begin, again, HOW, "adahi lab learn", stop)
     other = replace(RECIPE, beta=0.5)
     with pytest.raises(ValueError, match="from a run with other settings"):
-        learn_in_rounds(learner(recipe=other), begin, again, HOW, "adahi learn")
-    assert learn_in_rounds(learner(), begin, again, HOW, "adahi learn") == figures
+        learn_in_rounds(learner(recipe=other), begin, again, HOW, "adahi lab learn")
+    assert learn_in_rounds(learner(), begin, again, HOW, "adahi lab learn") == figures
     weights = f"{PLANS}/corrector.safetensors"
     assert (again / weights).read_bytes() == (out / weights).read_bytes()
 

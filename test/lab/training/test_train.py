@@ -65,7 +65,7 @@ def taught(unexported: None, monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple
 
 def follow(out: Path, recipe: Recipe = RECIPE, **options: Any) -> dict[str, Any]:
     with Progress(disable=True) as bar:
-        return train_recipe("ball", recipe, out, "adahi train ball", bar, **options).figures
+        return train_recipe("ball", recipe, out, "adahi train policy ball", bar, **options).figures
 
 
 def weights(folder: Path) -> dict[str, bytes]:
@@ -90,7 +90,7 @@ def test_a_recipe_becomes_checkpoints_that_run(trained: tuple[Path, dict[str, An
         assert policy.signature.parameters == summary["models"][name]["parameters"]
         assert policy.signature.history == 2
         training = json.loads((out / f"{name}.json").read_text())["training"]
-        assert (training["command"], training["seed"], training["steps"]) == ("adahi train ball", 2, 6)
+        assert (training["command"], training["seed"], training["steps"]) == ("adahi train policy ball", 2, 6)
 
 
 def test_a_goal_for_the_target_alone_is_shown_to_no_other(

@@ -61,7 +61,7 @@ def plan_in(
         out.mkdir(exist_ok=True)
         space = load_space(space_file(**changes), "ball")
         calibration = replace(load_calibration(toy_calibration), thresholds={})
-        ground = Ground("ball", space, exported, calibration, 0, out, "adahi tune ball")
+        ground = Ground("ball", space, exported, calibration, 0, out, "adahi lab tune ball")
         return search.Plan(ground, f"sqlite:///{out / 'study.db'}", "ball", trials, seed, 3600.0, 1)
 
     return make
