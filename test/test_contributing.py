@@ -61,7 +61,8 @@ def test_the_gate_of_the_page_passes_the_test_of_the_page(changed: Path) -> None
 
 def test_the_command_of_the_page_evaluates_the_gate(changed: Path) -> None:
     (command,) = re.findall(r"^    \.venv/bin/adahi (.+)$", PAGE, re.MULTILINE)
-    words = command.replace("plan:active_age,plan:age,plan:random --rate 0.13", "plan+active_age:slope=2@8").split()
+    compared, quick = "plan:active_age,plan:age,plan:random --rate 0.13", "plan+active_age:slope=2@8"
+    words = command.replace(compared, quick).split()
     words[words.index("--episodes") + 1] = "2"
     assert "active_age" in run(changed, "adahi_ros", *words, "--workers", "1")
 
