@@ -83,7 +83,7 @@ def test_a_corrector_comes_of_bags_alone(
     assert "3 episodes held out: plans are" in said
 
 
-def test_what_is_whole_of_a_bag_that_was_cut_off_is_learnt_from_where_asked(
+def test_the_whole_part_of_a_cut_bag_is_learnt_from_where_requested(
     bag: Path, options: list[Any], folder: Path, tmp_path: Path, fails: Callable[..., str]
 ) -> None:
     half = Path(shutil.copytree(bag, tmp_path / "half"))
@@ -216,7 +216,7 @@ def test_a_target_that_is_not_ours_gives_a_robot_all_that_it_needs(
     assert verifier == {"checkpoint": str(tmp_path / "target.yaml"), "rule": "replace"}
 
 
-def test_what_a_robot_is_told_is_calibrated_on_bags_that_nothing_was_learned_from(
+def test_calibration_takes_bags_that_training_left_out(
     in_bag: Callable[..., Path],
     seeing_options: list[Any],
     tmp_path: Path,
@@ -263,7 +263,7 @@ def test_what_a_robot_is_told_is_calibrated_on_bags_that_nothing_was_learned_fro
     assert "must be left out where no bag is given" in fails("calibrate", "ball", "--params", params)
 
 
-def test_a_target_that_is_not_to_be_had_ends_it_and_the_same_command_goes_on(
+def test_an_unavailable_target_ends_it_and_the_same_command_resumes(
     in_bag: Callable[..., Path],
     seeing_options: list[Any],
     tmp_path: Path,
@@ -313,7 +313,7 @@ class Still(DirectPolicy):
         return observations.features[OBSERVATION][:, -1:, :2]
 
 
-def test_a_target_that_reads_images_is_calibrated_with_and_replayed_by_what_it_said(
+def test_a_target_that_reads_images_is_calibrated_by_its_recorded_plans(
     in_bag: Callable[..., Path],
     seeing_options: list[Any],
     tmp_path: Path,

@@ -48,9 +48,9 @@ def view() -> PlanView:
     draw = np.random.default_rng(2)
     ahead = draw.normal(size=(B, T, A)).astype(np.float32)
     ahead[:, 3:] = ahead[:, 2:3]
-    seen = (draw.normal(scale=0.3, size=(B, OBS)).astype(np.float32) for _ in range(3))
+    newest, previous, at_request = draw.normal(scale=0.3, size=(3, B, OBS)).astype(np.float32)
     goal = draw.normal(size=(B, G)).astype(np.float32)
-    return PlanView(*seen, goal, ahead, np.full(B, 3), np.full(B, 2))
+    return PlanView(newest, previous, at_request, goal, ahead, np.full(B, 3), np.full(B, 2))
 
 
 @pytest.fixture(scope="module")
