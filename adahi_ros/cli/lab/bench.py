@@ -48,7 +48,7 @@ def latency(
     seed: options.Seed = 0,
     json_file: options.JsonFile = None,
 ) -> None:
-    """Latency, throughput and bytes of every method; robot and server in processes, the link in between."""
+    """Measure latency, throughput and bytes of every method across an emulated link."""
     from adahi_ros.lab.bench.loop_latency import RATE, ROUNDS, measure_latency
     from adahi_ros.lab.methods.methods import parse_methods
     from adahi_ros.lab.reporting.wireless import draw_latency, latency_table
@@ -80,7 +80,7 @@ def plans(
     seed: options.Seed = 1,
     json_file: options.JsonFile = None,
 ) -> None:
-    """What plans bring: success and calls, across links and slow targets, and what they cost the robot.
+    """Measure plans: success and requests across links and slow targets, and the cost on the robot.
 
     Beside that: a corrector of recordings alone, and what a threshold that is learned online holds. With
     ten episodes over DDS the ball takes some 20 minutes.
@@ -148,7 +148,7 @@ def peers(
     seed: options.Seed = 0,
     json_file: options.JsonFile = None,
 ) -> None:
-    """Ours beside what people use, openpi, LeRobot and Flask: one model, the same drafts, no gate.
+    """Compare our client with those of openpi, LeRobot and Flask: one model, the same drafts.
 
     With 200 calls all of them take eight minutes. The first run installs each one's
     packages in a folder of its own below ~/.cache/adahi_ros; one that cannot be installed is
@@ -187,7 +187,7 @@ def dds(
     seed: options.Seed = 0,
     json_file: options.JsonFile = None,
 ) -> None:
-    """Service calls by DDS's defaults and by config/dds: clean, 1 % and 5 % loss, bursts; 1 kB and 100 kB."""
+    """Measure service calls with DDS's defaults and with config/dds, across lossy links."""
     from adahi_ros.lab.bench.dds_settings import SIZES, compare_dds
     from adahi_ros.lab.reporting.wireless import dds_table
 
@@ -209,7 +209,7 @@ def cameras(
     seed: options.Seed = 0,
     json_file: options.JsonFile = None,
 ) -> None:
-    """What the target should see of camera images: success and bytes with features, JPEGs, raw frames, none.
+    """Compare what the target may see of cameras: features, JPEGs, raw frames, nothing.
 
     In process: the very messages, without DDS and without a link.
     """
@@ -236,7 +236,7 @@ def soak(
     seed: options.Seed = 0,
     json_file: options.JsonFile = None,
 ) -> None:
-    """Let robot, draft policy and verifier run for long across a bad link; fails if anything is lost."""
+    """Run robot, policy and verifier for long across a bad link; fails if a step is lost."""
     from adahi_ros.lab.bench.soak import soak as run_soak
     from adahi_ros.lab.link.link_profile import profile_named
     from adahi_ros.lab.reporting.load_tables import soak_table
@@ -263,7 +263,7 @@ def compute(
     backend: options.Backend = "onnxruntime",
     json_file: options.JsonFile = None,
 ) -> None:
-    """What a control step costs of draft, corrector and targets: weights, and time on this machine."""
+    """Measure a step of draft, corrector and targets: weights, and time on this machine."""
     from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
     from adahi_ros.lab.evaluation.step_costs import step_costs
     from adahi_ros.lab.reporting.tables import step_cost_table
@@ -315,7 +315,7 @@ def fleet(
     seed: options.Seed = 0,
     json_file: options.JsonFile = None,
 ) -> None:
-    """Ask a verifier as a fleet does, ahead of need and with a burst at the start; who gets plans in time."""
+    """Send requests as a fleet does, and count the robots that get plans in time."""
     from adahi_ros.lab.bench.fleet_bench import ENGINES, OPENPI, PARTS, Serving, measure_fleet
     from adahi_ros.lab.peers.environments import EnvironmentMissingError
     from adahi_ros.lab.reporting.load_tables import fleet_table

@@ -117,7 +117,7 @@ def compare(
     seed: options.Seed = 0,
     json_file: options.JsonFile = None,
 ) -> None:
-    """Tell where methods stand on each task: success, what it costs, and what chance explains."""
+    """Compare methods on several tasks: success, cost, and a random gate at the same rate."""
     from adahi_ros.lab.evaluation.comparison import entries, measure, random_baseline, standings
     from adahi_ros.lab.evaluation.episodes import evaluation_episodes
     from adahi_ros.lab.methods.methods import METHODS, for_task, parse_methods
@@ -170,7 +170,7 @@ def curve(
     seed: options.Seed = 0,
     json_file: options.JsonFile = None,
 ) -> None:
-    """Draw success and calls of methods against delay, jitter, loss or outages of the link, in process.
+    """Draw success and requests against delay, jitter, loss or outages of the link, in process.
 
     In control steps, without a clock. A robot that waits is held meanwhile; one that goes on by plans asks
     ahead, and is held where its plan is over. What is lost is given up, and asked for anew.

@@ -62,7 +62,7 @@ def distill(
     overwrite: options.Overwrite = False,
     json_file: options.JsonFile = None,
 ) -> None:
-    """Train a corrector, and a draft, on a robot's bags alone: no simulation, whatever it was following.
+    """Train a corrector, and a draft, from a robot's bags and a target's plans.
 
     The target plans for every recorded observation, and is asked once: a run that was stopped goes on where
     it was. Bags of episodes that failed are as good.

@@ -20,7 +20,7 @@ def policy(
         Path | None, Option(help="Encoder to write. Default: encoder in the same folder.")
     ] = None,
 ) -> None:
-    """Take a VQ-BeT as the target: its folder, its action tokenizer, and its camera's encoder."""
+    """Import a VQ-BeT of LeRobot as the target, with its action tokenizer and its camera's encoder."""
     from adahi_ros.policies.lerobot.lerobot_encoder import load_encoder
     from adahi_ros.policies.lerobot.lerobot_vqbet import LeRobotPolicy, lerobot_tokenizer
     from adahi_ros.policies.vqbet.vqbet_checkpoint import save_tokenizer
@@ -48,7 +48,7 @@ def dataset(
         Option(help="Features that make an observation, in this order. Default: those of the state."),
     ] = None,
 ) -> None:
-    """Take a dataset as training data."""
+    """Convert a LeRobotDataset into training data."""
     import warnings
 
     from adahi_ros.bags.bag_dataset import TRAJECTORIES
@@ -81,7 +81,7 @@ def export(
         str | None, Option(help="What is done, in a sentence. Default: the task's name.")
     ] = None,
 ) -> None:
-    """Write recorded episodes as a LeRobotDataset of format 3, to train LeRobot's policies on."""
+    """Write recorded episodes as a LeRobotDataset of format 3, to train LeRobot's policies."""
     from adahi_ros.bags.bag_dataset import CONTRACT, TRAJECTORIES
     from adahi_ros.contract.parsing import load_contract
     from adahi_ros.core.trajectories import Trajectories

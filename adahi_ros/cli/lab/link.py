@@ -63,7 +63,7 @@ def change(
         float | None, options.number("Let nothing through for so many seconds; 0 ends that.", 0)
     ] = None,
 ) -> None:
-    """Change a link that is up; without options, show what it is like and has carried."""
+    """Change a running link; without options, show its state and traffic."""
     from adahi_ros.lab.link.emulator import command_link
     from adahi_ros.lab.link.link_commands import CONTROL
 
@@ -91,7 +91,7 @@ def check(
     seed: options.Seed = 0,
     json_file: options.JsonFile = None,
 ) -> None:
-    """Measure an emulated link with real packets: what was asked for, what this machine makes of it."""
+    """Measure an emulated link with real packets: the profile, and what this machine makes of it."""
     from adahi_ros.lab.link.emulator import emulated_link
     from adahi_ros.lab.link.link_measurement import measure_link
 
@@ -108,7 +108,7 @@ def check(
 
 
 def listing() -> None:
-    """List the profiles that are shipped."""
+    """List the shipped link profiles."""
     from rich.table import Table
 
     from adahi_ros.lab.link.link_profile import profile_named, shipped_profiles

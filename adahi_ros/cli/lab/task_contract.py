@@ -18,7 +18,7 @@ def write(
     out: Annotated[Path | None, Option(help="File to write. Default: config/contracts/TASK.yaml.")] = None,
     overwrite: options.Overwrite = False,
 ) -> None:
-    """Write the contract of a simulated robot; to start from, for one in the flesh."""
+    """Write the contract of a simulated robot, to start from for a real one."""
     from adahi_ros.contract.parsing import parse_contract
     from adahi_ros.lab.evaluation.task_contract import contract_values
     from adahi_ros.lab.tasks import make

@@ -29,7 +29,7 @@ def train_acceptance(
     seed: options.Seed = 0,
     json_file: options.JsonFile = None,
 ) -> None:
-    """Train the head of the rule 'semantic' on forks of simulated worlds: which mismatches matter?"""
+    """Train the rule 'semantic' on forks of simulated worlds: which mismatches matter?"""
     from adahi_ros.acceptance.semantic import save_semantic_head
     from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
     from adahi_ros.lab.training.train_semantic import lessons, train_semantic_head
@@ -73,7 +73,7 @@ def train_gate(
     seed: options.Seed = 0,
     json_file: options.JsonFile = None,
 ) -> None:
-    """Train the gate 'learned' on rollouts or bags, asking at random: what harm does it not to ask?"""
+    """Train the gate 'learned' on rollouts or bags: what harm does a missing request do?"""
     from adahi_ros.gates.learned import SIGNS, save_harm_model
     from adahi_ros.lab.calibration.replay import check_sizes
     from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
@@ -113,7 +113,7 @@ def train_encoder(
     overwrite: options.Overwrite = False,
     json_file: options.JsonFile = None,
 ) -> None:
-    """Photograph the expert's episodes and learn where things are. A stopped run goes on where it was."""
+    """Train the encoder of a simulated camera. A stopped run continues."""
     from adahi_ros.lab.tasks.camera import make_view
     from adahi_ros.lab.tasks.frames import record_frames
     from adahi_ros.lab.training import encoder_training

@@ -62,7 +62,7 @@ def train(
         int, Option(min=1, max=10_000_000, help="Corrections at most; of more, some are drawn.")
     ] = 20_000,
 ) -> None:
-    """Train tokenizer, draft and target. A run that was stopped goes on where it was.
+    """Train tokenizer, draft and target. A stopped run continues.
 
     With --from-corrections, the draft alone goes on to learn; the options from there on are for that alone.
     """

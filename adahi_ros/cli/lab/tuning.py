@@ -40,7 +40,7 @@ def tune(
     seed: options.Seed = 0,
     json_file: options.JsonFile = None,
 ) -> None:
-    """Search recipes, methods and thresholds; workers may vanish, and more may join by the same command."""
+    """Search recipes, methods and thresholds; workers may stop, and others may join."""
     from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
     from adahi_ros.lab.reporting.tuning_table import tuning_table
     from adahi_ros.lab.tuning.search_space import load_space

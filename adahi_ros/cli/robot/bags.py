@@ -28,7 +28,7 @@ def record(
     storage: Annotated[str, Option(help="Format of the bag: mcap or sqlite3.")] = "mcap",
     sim_time: Annotated[bool, Option("--use-sim-time", help="Note the time of /clock.")] = False,
 ) -> None:
-    """Record a robot's observations and actions, and what the draft policy says, into a rosbag2."""
+    """Record a robot's observations, actions and status into a rosbag2."""
     from adahi_ros.bags.bag_writer import STORAGES
     from adahi_ros.bags.definitions import BagError
     from adahi_ros.contract.parsing import load_contract
@@ -61,7 +61,7 @@ def recover_bag(
     bag: Annotated[Path, Argument(help="Bag: a folder, or a single .mcap or .db3 file.")],
     out: Annotated[Path, Option(help="The bag to make: a folder that is not there yet.")],
 ) -> None:
-    """Make a whole bag of what can be read of one whose recorder was killed."""
+    """Write a whole bag from the readable part of a damaged one."""
     from adahi_ros.bags.recovery import recover
 
     with console.status("reading"):

@@ -25,7 +25,7 @@ def check(
     namespace: options.Namespace = "",
     incomplete: options.Incomplete = False,
 ) -> None:
-    """Read a contract and tell what it makes; of a bag, how much, and what is refused."""
+    """Check a contract and show what it makes; of a bag, how much, and what is refused."""
     from adahi_ros.bags.bag_dataset import survey_bag
     from adahi_ros.contract.parsing import load_contract
 

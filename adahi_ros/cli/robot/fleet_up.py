@@ -21,7 +21,7 @@ def up(
         Argument(help="The fleet's YAML file; one that is not here may be of the package's config/fleets."),
     ],
 ) -> None:
-    """Start a verifier, the replicas of its policies and, where the file names none, Ray; until Ctrl-C.
+    """Start a verifier and the replicas of its policies on Ray Serve, until Ctrl-C.
 
     What somebody kills meanwhile is started again. All that was started ends with this.
     """

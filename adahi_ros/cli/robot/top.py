@@ -43,7 +43,7 @@ def top(
         bool, Option("--json", help="Print the figures as JSON, a line every second.")
     ] = False,
 ) -> None:
-    """Watch the robots that run: rate, transmission, fallbacks, latency, link, safety. Ctrl-C ends it.
+    """Watch running robots: rate, requests, fallbacks, latency, link, safety. Ctrl-C ends it.
 
     Where the output is no terminal, it is as with --once. Then the status is 1 where there is no robot.
     """

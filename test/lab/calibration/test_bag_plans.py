@@ -148,7 +148,7 @@ def test_a_target_reads_of_a_bag_what_it_reads_of_the_robot_to_the_bit(
     assert {one.images["observation.images.wrist"].shape for one in live} == {(1, 3, 12, 12, 3)}
 
 
-def test_where_the_robot_is_told_something_else_an_episode_ends_and_untold_steps_are_left_out(
+def test_another_instruction_ends_an_episode_steps_without_are_left_out(
     dataset: BagDataset, bags: list[Path], contract: Contract
 ) -> None:
     lengths = np.diff(dataset.trajectories.ends, prepend=0).tolist()
