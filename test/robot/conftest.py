@@ -132,6 +132,7 @@ class SimulatedLink:
     def __init__(self, verifier: SimulatedVerifier, seed: int) -> None:
         self.now_s = 100.0
         self.present = True
+        self.figures: dict[str, object] = {}
         self.loss = self.doubling = 0.0
         self.delay_s = (DELAY_S, DELAY_S)
         self.sent: dict[int, int] = {}
@@ -410,7 +411,7 @@ class Robot:
         (record,) = [each for each in self.records if each.step == step]
         return record
 
-    def verified_action(self, observation: Observation) -> tuple[float, ...]:
+    def verified_action(self, observation: Observation | StepRecord) -> tuple[float, ...]:
         """Return what the verifier's reply about an observation means."""
         action = float(np.float32(observation.stamp_ns / 1024.0))
         return (action,) * self.policy.signature.action_dim

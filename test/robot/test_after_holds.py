@@ -55,7 +55,7 @@ class Held(Robot):
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self.guarded = Guarded(self.link, self.policy.signature.action_dim)
-        self.loop._commands = self.guarded  # type: ignore[assignment]
+        self.loop._commands = self.guarded
 
     def step(self, steps: range) -> list[StepRecord]:
         for step in steps:

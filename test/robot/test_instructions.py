@@ -36,7 +36,7 @@ def test_a_target_that_must_be_told_is_not_asked_before(told: Robot) -> None:
     told.walk(range(2, 3))
     assert not told.link.sent
     assert told.records[-1].reason is Reason.REFUSED
-    assert told.records[-1].message.startswith("instruction: none was told")
+    assert told.records[-1].message.startswith("instruction: empty, must say what to do")
     told.loop.tell("fold the towel")
     told.walk(range(3, 5))
     assert [request.instruction for request, _ in told.link.updates] == ["fold the towel"]

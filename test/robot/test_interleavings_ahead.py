@@ -23,7 +23,7 @@ class InterleavingsAhead(Interleavings):
     )
     def begin(self, seed: int, gate: str, connects: bool) -> None:
         make_robot = self.make_robot
-        self.make_robot = lambda *arguments: make_robot(*arguments, plans=HORIZON)  # type: ignore[method-assign]
+        self.make_robot = lambda *arguments: make_robot(*arguments, plans=HORIZON)
         super().begin(seed, gate, connects)
 
     def waits(self) -> bool:

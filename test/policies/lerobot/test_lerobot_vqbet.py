@@ -99,7 +99,7 @@ def test_the_encoder_is_written_and_runs_as_every_other(whole: Callable[[str], P
     folder = whole("parallel")
     theirs = answers(folder)
     network = load_encoder(folder)
-    save_encoder(tmp_path / "eye", network, network.config, {"from": folder.name})  # type: ignore[arg-type]
+    save_encoder(tmp_path / "eye", network, network.config, {"from": folder.name})
     encoder = Encoder.load(tmp_path / "eye")
     images = frames(len(theirs["features"]))
     assert encoder.image_size == images.shape[1:3]
@@ -190,7 +190,7 @@ def test_a_draft_is_trained_on_the_tokenizer_of_a_lerobot_target(variant: str, t
 
 def test_a_policy_speaks_the_tokenizer_beside_it_to_the_bit(parallel: Path) -> None:
     tokenizer = lerobot_tokenizer(parallel)
-    tokenizer.decoder[0].weight += 1e-7  # as if made by another machine's arithmetic
+    tokenizer.decoder[0].get_parameter("weight").add_(1e-7)  # as if made by another machine's arithmetic
     save_tokenizer(parallel.parent, tokenizer, {})
     beside = load_decoder(parallel.parent).fingerprint
     assert beside != LeRobotPolicy(DATA / "parallel").decoder.fingerprint
@@ -199,7 +199,7 @@ def test_a_policy_speaks_the_tokenizer_beside_it_to_the_bit(parallel: Path) -> N
 
 def test_a_tokenizer_of_another_policy_beside_it_is_refused(parallel: Path) -> None:
     for other in (lerobot_tokenizer(DATA / "sequential"), lerobot_tokenizer(parallel)):
-        other.decoder[4].bias += 0.01
+        other.decoder[4].get_parameter("bias").add_(0.01)
         save_tokenizer(parallel.parent, other, {})
         with pytest.raises(
             CheckpointError, match=r"tokenizer\.safetensors: fingerprint .*: not the tokenizer"

@@ -62,6 +62,11 @@ def target_of(url: str, clock: Callable[[], float] = time.monotonic, **changes: 
     return GrootTarget(Path(), clock, **{**FILE, "url": url, **changes})
 
 
+def connected(target: GrootTarget) -> bool:
+    link = target._server._link
+    return link is not None and link.alive()
+
+
 def asked(target: GrootTarget) -> np.ndarray:
     return target.propose(SEEN, np.zeros((2, 0), np.float32)).actions
 
@@ -165,7 +170,8 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
 
 
 def configured(modality: str, keys: list[str], steps: list[int]) -> dict[str, Any]:
-    return {"configured": modalities(**{modality: {"delta_indices": steps, "modality_keys": keys}})}
+    changed: dict[str, Any] = {modality: {"delta_indices": steps, "modality_keys": keys}}
+    return {"configured": modalities(**changed)}
 
 
 OTHERS: list[tuple[dict[str, Any], str]] = [
@@ -257,7 +263,7 @@ def test_a_server_that_starts_late_or_anew_is_found_by_itself(served: PolicyServ
     clock.now_s += 1.0
     asked(target)
     served.stop()
-    wait_for(lambda: not target._server._link.alive())
+    wait_for(lambda: not connected(target))
     served.start()  # while nobody asked
     np.testing.assert_array_equal(asked(target), EXPECTED)
 

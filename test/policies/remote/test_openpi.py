@@ -60,6 +60,11 @@ def target_of(url: str, clock: Callable[[], float] = time.monotonic, **changes: 
     return OpenPiTarget(Path(), clock, **{**FILE, "url": url, **changes})
 
 
+def connected(target: OpenPiTarget) -> bool:
+    link = target._server._link
+    return link is not None and link.alive()
+
+
 def asked(target: OpenPiTarget, robots: int = 2) -> np.ndarray:
     return target.propose(SEEN.rows(np.arange(robots)), DRAWS[:robots]).actions
 
@@ -173,7 +178,7 @@ def test_a_message_without_a_request_is_no_answer_to_the_next_one(served: Policy
     target = target_of(served.url)
     asked(target, 1)
     served.say({"actions": np.full((5, 2), 7.0)})
-    wait_for(lambda: not target._server._link.alive())
+    wait_for(lambda: not connected(target))
     np.testing.assert_array_equal(asked(target, 1)[0, 0], STATE[0, 0, :2])
     assert len(served.headers) == 2
 
@@ -190,7 +195,7 @@ def test_answers_that_come_twice_shift_no_later_answer(served: PolicyServer) -> 
             assert "sent a message without a request" in str(error)  # noqa: PT017
         else:
             np.testing.assert_array_equal(plan[0, 0], STATE[row, 0, :2])
-            wait_for(lambda: not target._server._link.alive())
+            wait_for(lambda: not connected(target))
 
 
 def test_no_fault_of_a_connection_is_logged_with_a_traceback(
@@ -268,11 +273,11 @@ def test_a_server_that_starts_late_or_anew_is_found_by_itself(served: PolicyServ
     clock.now_s += 1.0
     assert asked(target).shape == (2, 4, 2)
     served.stop()
-    wait_for(lambda: not target._server._link.alive())
+    wait_for(lambda: not connected(target))
     served.start()  # while nobody asked
     assert asked(target).shape == (2, 4, 2)
     served.stop()
-    wait_for(lambda: not target._server._link.alive())
+    wait_for(lambda: not connected(target))
     assert "not reachable" in fault_of(target)  # the pauses begin anew
     served.start()
     clock.now_s += 0.11
