@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Asks a target verifier what to do, from any rclpy node: the service without our side of the robot.
+"""Requests actions from a target verifier, from any rclpy node, without this package's robot node.
 
     client = VerifierClient(node, "my_arm")
     description = await client.describe()  # sizes, by name
     answer = await client.ask(window, goal, episode=0, step=12)
     answer.actions  # (T, A), from step 12 on
 
-A target that reads cameras as they are, and is told what to do in a sentence, is asked with
+A target that reads raw camera images and an instruction also needs
 `images={"observation.images.front": pictures}, instruction="stack the cups"`.
 
-It keeps no history, sends whole windows, and asks once: what the robot's node adds to that (only what is
-new of a window, retransmission, a breaker, plans) is in `adahi_ros.robot`. See docs/how_to/client.md.
+The client keeps no history, sends whole windows, and sends each request once. `adahi_ros.robot` adds partial
+windows, retransmission, a breaker and plans. See docs/how_to/client.md.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ NO_IMAGES: Mapping[str, np.ndarray] = {}
 
 
 class VerifierError(RuntimeError):
-    """There is no answer; the message says why."""
+    """The verifier gave no answer; the message says why."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a verifier says to an observation window.
+    """A verifier's answer to an observation window.
 
     Attributes:
-        actions: (T, A) float32, from the step that was asked about on, in action units.
+        actions: (T, A) float32, from the requested step on, in action units.
         accepted: (N,) bool, which codes of the draft were kept; empty without codes.
         round_trip_ms: request sent to reply received.
-        compute_ms: the verifier's own share of it.
+        compute_ms: the part of `round_trip_ms` that the verifier spent.
     """
 
     actions: np.ndarray
@@ -64,14 +64,14 @@ class Answer:
 
 
 class VerifierClient:
-    """See the module. All methods are coroutines of the node's executor, which must be spun by somebody else.
+    """See the module. The coroutines run in the node's executor, which the caller spins.
 
     Args:
         node: gets the clients.
-        robot_id: names this robot's stream of draws at the verifier.
-        target: name of the policy to ask; empty takes the verifier's first.
-        reliability: of requests and replies, `best_effort` or `reliable`; that of the verifier.
-        deadline_s: for a reply.
+        robot_id: names this robot's stream of random draws at the verifier.
+        target: name of the policy; empty for the verifier's first.
+        reliability: of requests and replies, `best_effort` or `reliable`, as at the verifier.
+        deadline_s: longest wait for a reply.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class VerifierClient:
         self._verifying = node.create_client(VerifyDraft, "verify_draft", qos_profile=verify_qos(reliability))
 
     def destroy(self) -> None:
-        """Free the clients; what waits for an answer gets none."""
+        """Free the clients; pending calls get no answer."""
         for client in (self._describing, self._verifying):
             self._node.destroy_client(client)
 
@@ -98,7 +98,7 @@ class VerifierClient:
         """Return what the verifier's target reads and proposes.
 
         Raises:
-            VerifierError: nobody replied by the deadline, or it cannot be read.
+            VerifierError: no reply by the deadline, or a reply that cannot be read.
         """
         response = await self._call(self._describing, DescribeTarget.Request(target=self._name[2]))
         described = from_described(0, response)
@@ -122,33 +122,33 @@ class VerifierClient:
         instruction: str = "",
         round_trip_ms: float = UNKNOWN_MS,
     ) -> Answer:
-        """Return what the target says to a window.
+        """Return the target's actions for a window.
 
-        The draws are those of robot, episode and step: the same question has the same answer.
+        Robot, episode and step determine the random draws: the same request gets the same answer.
 
         Args:
-            window: (H, O) float, the newest observations, oldest first, in the units of the task (SI).
+            window: (H, O) float, the newest observations, oldest first, in SI units.
             goal: (G,) float; None for a target without conditions.
-            episode: its number.
+            episode: number of the episode.
             step: control step, counts from 0 within the episode.
-            draft: what was proposed (M = 1), for a rule that needs it; None for one that replaces it.
-            images: by name, (H, rows, columns, 3) uint8, of the window, for a target that reads
-                them as they are. They go as JPEG, and no larger than it reads them.
-            instruction: in a sentence, for a target that is told so.
-            round_trip_ms: what one takes now without the verifier's share, for a rule that goes by it; 0
-                where nobody knows.
+            draft: the robot's proposal (M = 1), for rules that need it.
+            images: by name, (H, rows, columns, 3) uint8, for a target that reads raw images. They are sent
+                as JPEG, scaled down to the size that the target reads.
+            instruction: a sentence, for a target that reads one.
+            round_trip_ms: current round trip without the verifier's compute, for rules that use it; 0 if
+                unknown.
 
         Raises:
-            VerifierError: no reply by the deadline, a refusal, or a reply that means nothing.
-            ValueError: window or goal has another size than the target reads, images or instruction are
-                not what it reads, or the round trip can be none.
+            VerifierError: no reply by the deadline, a refusal, or an invalid reply.
+            ValueError: window, goal, images or instruction do not match the target, or the round trip is
+                out of range.
         """
         target = self._description or await self.describe()
         signature = target.signature
         if signature.image_dim:
             raise VerifierError(
-                f"describe_target: it reads {IMAGE_FEATURES}, and this client sends images to those alone "
-                "that read them as they are"
+                f"describe_target: the target reads {IMAGE_FEATURES}, must read raw images: this client "
+                "makes no features"
             )
         goal = np.zeros(0) if goal is None else np.asarray(goal)
         sizes = (signature.history, sum(each.size for each in signature.features))
@@ -162,12 +162,12 @@ class VerifierClient:
         codes = signature.codes
         fingerprint = None if codes is None or draft.distribution is None else codes.fingerprint
         if signature.instruction and not instruction.strip():
-            raise ValueError("instruction: empty, must say what to do: the target is told in a sentence")
+            raise ValueError("instruction: empty, must say what to do: the target reads an instruction")
         check_round_trip(round_trip_ms)
         jpegs = _jpegs(signature, images)
         sent = WireWindow.of(np.asarray(window, np.float32), goal, images=jpegs)
-        told = instruction if signature.instruction else ""
-        request = Request.of(draft, episode, step, sent, 0, told, self._deadline_s, round_trip_ms)
+        sentence = instruction if signature.instruction else ""
+        request = Request.of(draft, episode, step, sent, 0, sentence, self._deadline_s, round_trip_ms)
         message = to_request(request, sent, Sender(*self._name, fingerprint))
         begun_s = time.monotonic()
         response = await self._call(self._verifying, message)
@@ -187,15 +187,15 @@ class VerifierClient:
 
 
 def _jpegs(signature: Signature, images: Mapping[str, np.ndarray]) -> list[bytes]:
-    """Return what is sent of images, those of the oldest observation first.
+    """Return the JPEGs to send, the oldest observation's first.
 
     Raises:
-        ValueError: they are not what the target reads.
+        ValueError: the images do not match the target.
     """
     names = [each.name for each in signature.images]
     if set(images) != set(names):
         found = ", ".join(images) or "none"
-        raise ValueError(f"images: {found}; must be {', '.join(names) or 'none, for the target reads none'}")
+        raise ValueError(f"images: {found}; must be {', '.join(names) or 'none, as the target reads none'}")
     for name, pictures in images.items():
         if pictures.dtype != np.uint8 or pictures.ndim != 4 or pictures.shape[::3] != (signature.history, 3):
             raise ValueError(
@@ -208,7 +208,7 @@ def _jpegs(signature: Signature, images: Mapping[str, np.ndarray]) -> list[bytes
 
 
 def _jpeg(picture: np.ndarray, wanted: ImageInput) -> bytes:
-    """Return a picture of the size that is wanted, or of its own where that is smaller."""
+    """Return a picture scaled down to the wanted size; a smaller one keeps its size."""
     rows, columns = picture.shape[:2]
     size = within((rows, columns), wanted.rows, wanted.columns, wanted.padded)
     return to_jpeg(resized(picture, *size), QUALITY)

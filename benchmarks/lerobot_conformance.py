@@ -243,7 +243,7 @@ def answers(
         pairs = []
         for code in range(config.vqvae_n_embed):
             chosen = torch.nn.functional.one_hot(torch.full((rows,), code), config.vqvae_n_embed)
-            second = head.map_to_cbet_preds_secondary_bin(torch.cat((newest, chosen), axis=1))
+            second = head.map_to_cbet_preds_secondary_bin(torch.cat((newest, chosen), dim=1))
             second = (second / config.bet_softmax_temperature).log_softmax(-1)
             pairs.append(first.log_softmax(-1)[:, [code]] + second)
         logits = torch.cat(pairs, dim=1)[:, None]

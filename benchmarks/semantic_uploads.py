@@ -199,7 +199,7 @@ def main(
     found = {}
     for row, name in enumerate(jobs):
         outcome = Outcome.side_by_side(outcomes[row * len(parts) : (row + 1) * len(parts)])
-        log, figures = outcome.log, outcome_figures(outcome)
+        log, figures = outcome.log, dict(outcome_figures(outcome))
         shown = [number(figures["success_rate"]), "{:.2f}-{:.2f}".format(*figures["success_ci95"])]
         shown.append(f"{figures['calls_per_episode']:.1f}")
         method = METHODS[name] if "@" not in name and " by " not in name else None

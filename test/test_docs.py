@@ -40,7 +40,7 @@ def test_the_reference_has_every_node() -> None:
         assert MODULES[file.stem].split(".")[-2:] == [file.parent.name, file.stem]
 
 
-def test_every_page_is_in_the_site_and_the_site_loads_nothing_from_the_network(tmp_path: Path) -> None:
+def test_every_page_is_in_the_site_which_loads_nothing_from_the_network(tmp_path: Path) -> None:
     pytest.importorskip("mkdocs")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)]
     built = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)

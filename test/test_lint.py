@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 from xml.etree import ElementTree
@@ -11,6 +12,17 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("package.xml", "adahi_msgs/package.xml")
 OTHERS = ("config", "launch")
+LONGEST = 70  # characters
+
+
+def test_names_of_tests_are_short() -> None:
+    names = [
+        node.name
+        for file in (ROOT / "test").rglob("test_*.py")
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+    ]
+    assert [name for name in names if len(name) > LONGEST] == []
 
 
 @pytest.mark.parametrize("paths", [PACKAGES, OTHERS])

@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ("tutorials", "how_to", "explanation", "reference")
-FROM_MESSAGES = ("messages.md", "command.md")  # generated from comments and help texts
+FROM_MESSAGES = ("messages.md",)  # generated from comments of adahi_msgs
 PAGES = [
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",

@@ -51,6 +51,14 @@ COMMAND = f"""\
 | command | |
 |---|---|"""
 
+FORMER_NAMES = """\
+## Former names
+
+They still work until version 0.2. The commands of `adahi lab` had no `lab` before.
+
+| former | now |
+|---|---|"""
+
 
 def whole_pages() -> dict[str, str]:
     """Return the generated pages of docs/reference, by file name; rclpy must be initialised."""
@@ -67,11 +75,9 @@ def _command() -> str:
         f"| `adahi {name}` | {' '.join((VERBS[name].__doc__ or '').partition(chr(10))[0].split())} |"
         for name in VERBS.shipped
     ]
-    former = ", ".join(f"`{old}` is `{new}`" for old, new in FORMER.items() if f"lab {old}" != new)
-    rows += [
-        "",
-        f"Former names, until version 0.2: {former}. The verbs of `adahi lab` were there without `lab`.",
-    ]
+    rows += ["", FORMER_NAMES]
+    rows += [f"| `{old}` | `adahi {new}` |" for old, new in FORMER.items() if f"lab {old}" != new]
+    rows.append("")
     return "\n".join([COMMAND, *rows])
 
 

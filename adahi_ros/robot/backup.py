@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What robots do that have no plan."""
+"""Backup actions of robots without a plan."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from adahi_ros.policies.interface import Policy, Sampling
 
 
 class Backup:
-    """A small policy of the robot's own, asked only where there is no plan.
+    """The robot's own small policy, used only without a plan.
 
     Args:
         policy: proposes.
@@ -28,7 +28,7 @@ class Backup:
         self._seed, self._episodes = seed, episodes
 
     def actions(self, seen: ObservationBuffer, rows: np.ndarray, step: int, temperature: float) -> np.ndarray:
-        """Return actions (M, A) for robots, by mask (B,); no numbers where the policy has no sound one.
+        """Return actions (M, A) for robots, by mask (B,); NaN where the policy makes no valid action.
 
         Args:
             seen: what the robots observed.

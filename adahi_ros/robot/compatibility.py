@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a robot's parts fit: contract, policy, encoder, what it sends; and what a verifier must fit."""
+"""Checks that contract, policy, encoder and requests of a robot fit; states what a verifier must fit."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ class FitError(ValueError):
 
 
 def named_contract(name: str, signature: Signature) -> Contract:
-    """Return the contract of a name or file, whose goal and action have the sizes of the policy's.
+    """Load a contract by name or file, and check its goal and action sizes against the policy's.
 
-    A policy that is told no goal fits any: it is passed on to the target.
+    A policy without a goal fits any contract: the robot passes the goal to the target.
 
     Raises:
-        FitError: they have not.
-        ContractError: there is none, or it says nothing that can be used.
+        FitError: the sizes differ.
+        ContractError: there is no such contract, or it is invalid.
     """
     contract = load_contract(name)
     for part, size in {"goal": contract.goal_dim, "action": contract.action.size}.items():
@@ -46,20 +46,20 @@ def contract_of_joints(
     max_age_s: float,
     signature: Signature,
 ) -> Contract:
-    """Return the contract of joints and a task's state, of the sizes of the policy's.
+    """Return a contract of joints and a task state, with the policy's sizes.
 
     Args:
-        observed: joints whose positions are the leading entries of an observation; there may be none.
-        commanded: what the entries of an action command; empty for the joints that are observed.
-        command_field: of a trajectory point, where they go.
+        observed: joints whose positions are the leading entries of an observation; may be empty.
+        commanded: joint of each entry of an action; empty for the observed joints.
+        command_field: field of a trajectory point that the action fills.
         rate_hz: control steps per second.
-        max_skew_s: between the stamps of joint state and task state.
-        max_age_s: of a message when it arrives.
+        max_skew_s: largest difference between the stamps of joint state and task state.
+        max_age_s: largest age of a message when it arrives.
         signature: the policy's.
 
     Raises:
         FitError: there are too few or too many names.
-        ContractError: they, or a number, can be none of a contract.
+        ContractError: a name or number is invalid in a contract.
     """
     names = list(commanded or observed)
     if len(names) != signature.action_dim:
@@ -72,7 +72,7 @@ def contract_of_joints(
             "the size of an observation"
         )
     from adahi_ros.contract.plain import (
-        plain_contract,  # a robot with a contract of its own has no use for it
+        plain_contract,  # only needed by robots without a contract
     )
 
     return plain_contract(
@@ -91,16 +91,16 @@ def contract_of_joints(
 def check_observation(
     name: str, contract: Contract, signature: Signature, encoder: EncoderSizes | None
 ) -> None:
-    """Check that numbers and features make an observation of the policy's size.
+    """Check that numbers and features add up to the policy's observation size.
 
     Args:
-        name: of the contract, as it was given.
+        name: of the contract, as configured.
         contract: of the robot.
         signature: the policy's.
-        encoder: of the images, which may be the verifier's alone; None without cameras.
+        encoder: of the images, possibly at the verifier only; None without cameras.
 
     Raises:
-        FitError: they do not, or the images are not of the encoder's size.
+        FitError: the sizes differ, or the images do not have the encoder's size.
     """
     features = 0 if encoder is None or contract.images_for_target else encoder.features
     if encoder is not None:
@@ -125,29 +125,28 @@ def check_images(
     images_for_target: bool = False,
     encoded: bool = True,
 ) -> None:
-    """Check that a target can be sent what it is to see, and a window of images not more than a request has.
+    """Check that the robot can send the target's view, and that a window's images fit in a request.
 
     Args:
-        view: what the target sees of cameras, a key of `VIEWS`.
-        cameras: of the robot.
-        history: observations of a window.
-        most: images of a request.
-        images_for_target: the robot has no features of them.
-        encoded: somebody has.
+        view: what the target sees of the cameras, a key of `VIEWS`.
+        cameras: number of the robot's cameras.
+        history: observations in a window.
+        most: largest number of images in a request.
+        images_for_target: the robot computes no features of its images.
+        encoded: the contract names an encoder.
 
     Raises:
-        FitError: it cannot, or has more.
+        FitError: it cannot, or there are too many images.
     """
     if images_for_target and view == "features":
         raise FitError(
             f"verification.vision: {view!r}, must be jpeg or none, or by_contract: the contract's images are "
-            "for the target, and the robot makes no features of them"
+            "for the target, so the robot computes no features"
         )
     if cameras and not encoded and VIEWS[view].needs_encoder:
         raise FitError(
             f"verification.vision: {view!r}, must be none or by_contract: the contract names no encoder for "
-            "its images, which go to a target that reads images as they are whatever is said here, and to no "
-            "other"
+            "its images; only a target that reads raw images gets them"
         )
     images = history * cameras
     if VIEWS[view].needs_encoder and images > most:
@@ -158,12 +157,12 @@ def check_images(
 
 
 def offer_of(contract: Contract, observation_dim: int, image_dim: int = 0) -> Offer:
-    """Return what a robot of a contract can tell a target.
+    """Return what a robot offers to a target.
 
     Args:
-        contract: its.
-        observation_dim: O, of all that its own policy may read.
-        image_dim: features that the verifier makes of an observation's images, where they are for the target.
+        contract: of the robot.
+        observation_dim: O, of the robot's own policy.
+        image_dim: features that the verifier computes per observation, if the images are for the target.
     """
     named = contract.named
     sizes = {name: len(entries) for name, entries in named.items()}
@@ -192,9 +191,9 @@ def wants_of(
 
     Args:
         signature: the draft policy's.
-        offered: to the target.
-        target: name of the policy to ask; empty for the verifier's only one.
-        view: what it gets to see; only of images must it have the robot's encoder.
+        offered: what the robot offers to the target.
+        target: name of the policy; empty for the verifier's first.
+        view: what the target sees; JPEGs need the robot's encoder at the verifier.
         encoder: of the images; None without cameras.
         horizon: see `Wants`.
     """

@@ -2,14 +2,13 @@
 """One control step, in two halves, with the request to the target in between.
 
     step = controller.begin(observed)
-    # where step.transmit: ask the target, here by a call or over the air, or give up
+    # where step.transmit is true: send the request, by a call or over the network
     actions = controller.finish(step, verdict)  # to execute now
-    # command them, or what is allowed of them
+    # command the actions, as far as the safety limits allow
     controller.executed(commanded)
 
-The same class drives the rollouts of the evaluation, many episodes at once, and the robot's node,
-one at a time. Neither half waits for anything. What a step's deviation is taken from is made of what was
-really commanded, which is what the policy wanted only where nothing else has a say in it.
+The evaluation uses this class for many episodes at once, the robot's node for one. Neither half blocks. The
+deviation uses the commanded actions, which the safety layer may have changed, not the proposed ones.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from adahi_ros.policies.interface import Actor, Policy
 from adahi_ros.proposers.interface import Proposer, ProposerContext
 from adahi_ros.proposers.registry import PROPOSERS
 
-LONGEST_MEMORY = 256  # steps; a plan that was asked for before is corrected as if it were of the oldest
+LONGEST_MEMORY = 256  # steps; the corrector treats an older plan as if it were this old
 
 
 @dataclass(frozen=True)
@@ -41,18 +40,18 @@ class Step:
     """The first half of a control step of B robots.
 
     Attributes:
-        index: which control step of the episode.
+        index: control step of the episode.
         observations: what the policy reads.
-        proposal: what was proposed on the robot now; None where they go on by their plan.
-        sound: (B,) bool; where not, the policy proposes no action, and its proposal is a stand-in.
-        intended: (B, A), what they would do without the target; NaN where there is nothing.
+        proposal: the robot's proposal; None where the robots execute their plans unchanged.
+        sound: (B,) bool; false where the policy made no valid action and the proposal is a stand-in.
+        intended: (B, A), action without the target's reply; NaN where there is none.
         deviation: (B,), infinite at the first step.
-        trigger: that decided.
+        trigger: gate and threshold that decided.
         score: (B,), the gate's.
-        transmit: (B,) bool, whether to ask the target.
-        planned: (B, A), what the target's plan says for this step; NaN where there is none.
-        plan_age: (B,), how many steps ago that was asked for; infinite where there is none.
-        plan_left: (B,), for how many steps from this one on there is a plan.
+        transmit: (B,) bool, whether to send a request.
+        planned: (B, A), the plan's action for this step; NaN without a plan.
+        plan_age: (B,), steps since the plan's request; infinite without a plan.
+        plan_left: (B,), steps left in the plan, this one included.
     """
 
     index: int
@@ -69,10 +68,7 @@ class Step:
     plan_left: np.ndarray
 
     def draft(self, rows: np.ndarray) -> Proposal:
-        """Return what the target is told of the proposals of some robots, by mask or index.
-
-        Nothing where nothing is proposed: they go by their plan, or it is over.
-        """
+        """Return the proposals to send for some robots, by mask or index; empty where there are none."""
         if self.proposal is None or np.isnan(self.proposal.actions[rows]).all():
             return Proposal(np.zeros((*self.intended[rows].shape[:1], 0, self.intended.shape[1]), np.float32))
         actions, drawn = self.proposal.actions[rows], self.proposal.distribution
@@ -86,19 +82,19 @@ class Controller:
     """Proposes, gates and corrects the actions of B robots.
 
     Attributes:
-        drafts: something is proposed for the target to judge, and not made of its own plans.
+        drafts: the proposer makes drafts for the target to verify, not actions from the target's plans.
 
     Args:
-        policy: what its proposer needs: the draft policy, a corrector, or, for a robot that goes on by its
-            plans, any actor whose signature the robot has.
-        config: how its proposals are made and judged.
-        proposer: a key of `PROPOSERS`, or anything where one is given.
-        backup: what a robot does that goes on by plans and has none; None for nothing.
-        blend: a key of `BLENDS`, of replies for one step.
-        execution_horizon: how many actions of a plan are gone by at most; None for all. What lies further
-            ahead was planned from an observation that is too old.
-        made: who proposes; None makes that of the name.
-        arguments: of the proposer that is made of the name.
+        policy: what the proposer needs: the draft policy, a corrector, or, for a robot that executes plans,
+            any actor with the robot's signature.
+        config: how proposals are made and judged.
+        proposer: a key of `PROPOSERS`; any name if `made` is given.
+        backup: policy that acts where a robot that executes plans has none; None for none.
+        blend: a key of `BLENDS`: how several replies for one step are combined.
+        execution_horizon: largest number of actions executed of a plan; None for all. Later actions were
+            planned from an observation that is too old.
+        made: the proposer; None creates it from its name.
+        arguments: of the proposer that is created from its name.
     """
 
     def __init__(
@@ -144,7 +140,7 @@ class Controller:
             self._backup.reset(seed, episodes)
 
     def forget_plan(self) -> None:
-        """Drop what the target has planned, for something else is to be done."""
+        """Drop the target's plans, because the task has changed."""
         self._plan = Plan(self._batch, self.policy.signature.action_dim, self._blend)
 
     def begin(
@@ -156,22 +152,21 @@ class Controller:
         beside: Mapping[str, np.ndarray] = NO_IMAGES,
         images: Mapping[str, np.ndarray] = NO_IMAGES,
     ) -> Step:
-        """Propose an action for each robot and decide whether to ask the target.
+        """Propose an action for each robot and decide whether to send a request.
 
         Args:
-            observed: by name, (B, size); what the policy does not read is there for the gate, but for a goal:
-                one that the policy is not told is for the target alone.
-            link: how the way to the target is, for gates that go by it.
-            stand_in: (B, A) float32, executed unasked where the policy makes nothing sound of an observation,
-                so that the other robots go on; None raises an error there.
-            at: which control step of the episode this is, where some have passed unseen; they never go
-                back. None for the one after the last.
-            beside: by name, (B, size), what the target alone reads.
+            observed: by name, (B, size). The gate reads also what the policy does not read, except a goal:
+                that is for the target only.
+            link: estimate of the link, for gates that use it.
+            stand_in: (B, A) float32, executed without a request where the policy makes no valid action, so
+                that the other robots continue; None raises an error instead.
+            at: control step of the episode, if steps were skipped; must increase. None for the next step.
+            beside: by name, (B, size), what only the target reads.
             images: likewise, of a single robot; see `Seen`.
 
         Raises:
-            ValueError: wrong shape, not finite, or the policy makes nothing sound of it; nothing has
-                happened then, and begin may be called again.
+            ValueError: wrong shape, not finite, or the policy makes no valid action. The state is then
+                unchanged, and begin may be called again.
         """
         index = self._next if at is None else at
         try:
@@ -193,7 +188,7 @@ class Controller:
         link: LinkEstimate | None,
         stand_in: np.ndarray | None,
     ) -> Step:
-        """Return the step of an observation, which is the newest of the buffer then, also where it raises."""
+        """Return the step of an observation; the buffer keeps the observation even if this raises."""
         self.seen.keep(index, everything, images)
         observations = self.seen.window(self.policy.signature)
         if not self.policy.signature.conditions:
@@ -237,7 +232,7 @@ class Controller:
             begins=not self._begun,
         )
         score = trigger.gate.score(known)
-        # A score that is not a number asks, too, and so does who has nothing to do.
+        # A NaN score and a robot without a plan always send a request.
         transmit = (~(score <= trigger.threshold) | unplanned) & sound
         return Step(
             *(index, observations, proposal, sound, intended, deviation, trigger, score, transmit),
@@ -255,15 +250,15 @@ class Controller:
 
         Args:
             step: from `begin`.
-            verdict: the target's, or None to execute what was intended.
-            rows: the robots that it is for, by mask or index; None where it is for all.
-            stand_in: (B, A) float32, executed where the verdict is no action and nothing else was intended,
-                so that the other robots go on; None raises an error there.
+            verdict: the target's, or None to execute the intended actions.
+            rows: robots that the verdict is for, by mask or index; None for all.
+            stand_in: (B, A) float32, executed where there is neither a valid verdict nor an intended action,
+                so that the other robots continue; None raises an error instead.
 
         Raises:
-            ValueError: the verdict is no action that the policy's robot can mean; nothing has happened
-                then, and finish may be called again without it.
-            LookupError: a robot has neither.
+            ValueError: the verdict is no valid action of this robot. The state is then unchanged, and finish
+                may be called again without it.
+            LookupError: a robot has neither a verdict nor an intended action.
         """
         if verdict is not None:
             who = np.arange(self._batch)[slice(None) if rows is None else rows]
@@ -279,13 +274,13 @@ class Controller:
         if stand_in is not None:
             intended = np.where(np.isnan(intended), stand_in, intended)
         if np.isnan(intended).any():
-            raise LookupError(f"step {step.index}: a robot has no plan, and nothing to do instead")
+            raise LookupError(f"step {step.index}: a robot has no plan and no other action")
         return intended
 
     def again(self, step: Step) -> Step:
-        """Return a step by what is planned now.
+        """Return the step updated to the current plan.
 
-        What was proposed where there was no plan is dropped, and what was made of a plan that is gone.
+        Proposals that were made without a plan, or from a plan that is gone, are dropped.
         """
         planned, left = self._plan.at(step.index), self._plan.left(step.index)
         otherwise = (step.plan_left > 0) != (left > 0)
@@ -295,10 +290,10 @@ class Controller:
         return replace(step, intended=intended, planned=planned, plan_age=age, plan_left=left)
 
     def committed(self, step: Step, count: int) -> Proposal:
-        """Return what B robots do from a step on, (B, count, A), before a reply to its request can come.
+        """Return the actions (B, count, A) that B robots execute before a reply to a step's request arrives.
 
-        Nothing where the gate learns from replies, for it learns of the very step that asked; and fewer than
-        are gone by of a plan.
+        Fewer than the execution horizon. Empty if the gate learns from replies: it needs the reply to the
+        step of the request.
         """
         if self._execution_horizon is not None:
             count = min(count, self._execution_horizon - 1)
@@ -311,16 +306,16 @@ class Controller:
     def receive(
         self, verdict: Verdict, requested_at: int, rows: np.ndarray, committed: int = 0
     ) -> np.ndarray:
-        """Take in a reply that comes later than the step that asked for it.
+        """Take in a reply that arrives after the step of its request.
 
         Args:
-            verdict: the target's, from the step that asked on.
+            verdict: the target's, from the step of the request on.
             requested_at: that step, counted from 0.
-            rows: the robots that it is for, by mask.
-            committed: so many of its actions come first that are the robots' own.
+            rows: robots that the verdict is for, by mask.
+            committed: number of leading actions that are the robots' own.
 
         Returns:
-            (M,) bool, whose reply is of actions; the others' are dropped.
+            (M,) bool, which replies are valid; the others are dropped.
         """
         sound = self.policy.sound(verdict.actions)
         self._splice(verdict, requested_at, np.flatnonzero(rows), sound, committed)
@@ -329,12 +324,12 @@ class Controller:
     def _splice(
         self, verdict: Verdict, requested_at: int, who: np.ndarray, sound: np.ndarray, committed: int = 0
     ) -> None:
-        """Take in what is sound, (M,) bool, of a verdict for robots (M,), by index."""
+        """Take in the sound rows, (M,) bool, of a verdict for robots (M,), by index."""
         if not sound.any():
             return
         actions = verdict.actions[sound]
-        gone_by = actions[:, committed : self._execution_horizon]
-        self._plan.splice(gone_by, requested_at + committed, requested_at, who[sound])
+        executable = actions[:, committed : self._execution_horizon]
+        self._plan.splice(executable, requested_at + committed, requested_at, who[sound])
         if self.config.trigger.learns and not committed:
             first = actions[:, 0] / self.policy.action_scale
             self.config.trigger.gate.learn(requested_at, first, who[sound])
@@ -342,6 +337,6 @@ class Controller:
             self._proposer.observe_reply(requested_at, verdict.rows(sound), who[sound])
 
     def executed(self, actions: np.ndarray) -> None:
-        """Take into the average what was commanded, (B, A) in action units; not called where nothing was."""
+        """Add the commanded actions, (B, A) in action units, to the average; not called without a command."""
         self._deviation.update(actions)
         self._executed = actions

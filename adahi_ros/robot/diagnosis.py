@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a robot does while it is active: its diagnostics, and what is worth a line in its log."""
+"""Diagnostics of an active robot, and the changes that it logs."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from adahi_ros.core.health_level import Health, Level
 from adahi_ros.robot.loop import ControlLoop
 from adahi_ros.robot.session import VerifierSession, VerifierState
 
-NO_OBSERVATION_S = 1.0  # then an active robot is in error
-QUIET_S = {
+NO_OBSERVATION_S = 1.0  # without an observation, an active robot is in error
+QUIET_S = {  # least time between two log lines on this state
     VerifierState.ABSENT: 1.0,
     VerifierState.UNRESPONSIVE: 10.0,
-}  # after news of that kind; it may stay too slow
+}
 
 
 @dataclass(frozen=True)
 class News:
-    """What is worth a line in the log.
+    """A line for the log.
 
     Attributes:
-        level: how bad it is.
+        level: severity.
         text: for people.
         refuses: the robot must not begin.
     """
@@ -37,7 +37,7 @@ class News:
 
 
 class _Counts(NamedTuple):
-    """What was reported last."""
+    """Counts of the last report."""
 
     at_s: float
     steps: int = 0
@@ -47,15 +47,15 @@ class _Counts(NamedTuple):
 
 
 class Diagnosis:
-    """Keeps what a robot's diagnostics say, beside what its loop and its session know.
+    """Keeps the part of a robot's diagnostics that its loop and session do not have.
 
     Attributes:
         active: the robot makes steps.
-        refusal: why it must not; empty where it may. Stays until `begin`, so that diagnostics show it.
+        refusal: why it must not; empty if it may. Stays until `begin`, so that diagnostics show it.
 
     Args:
         now_s: the time.
-        period_s: of the control; infinite before a contract gives it.
+        period_s: control period; infinite before a contract defines it.
     """
 
     def __init__(self, now_s: float, period_s: float = math.inf) -> None:
@@ -76,7 +76,7 @@ class Diagnosis:
         self._reported = _Counts(now_s)
 
     def begin(self, now_s: float) -> None:
-        """Forget all, the refusal too: the robot is to be active."""
+        """Reset all counts and the refusal: the robot becomes active."""
         self.forget(now_s)
         self.refusal = ""
         self._misnamed_logged = False
@@ -132,15 +132,15 @@ class Diagnosis:
         now_s: float,
         now_ns: int,
     ) -> Health:
-        """Return how bad it is, what it is, and figures by their names.
+        """Return level, message and figures by name.
 
         Args:
             session: with the verifier.
             loop: of the robot's steps.
-            enabled: it may move.
-            stopped: it was stopped.
-            interventions: of the safety envelope, by name.
-            verifiers: what each of several was asked and how it replies, by name.
+            enabled: the robot may move.
+            stopped: the robot was stopped.
+            interventions: counts of the safety envelope, by name.
+            verifiers: requests and replies of each of several verifiers, by name.
             now_s: the time.
             now_ns: the time on the clock of the observations' stamps.
         """
@@ -191,7 +191,7 @@ class Diagnosis:
         before: _Counts,
         now: _Counts,
     ) -> tuple[Level, str]:
-        """Return the worst that is the matter, between one report and the next."""
+        """Return the worst condition since the last report."""
         if self.refusal or session.link is VerifierState.MISMATCHED:
             return Level.ERROR, self.refusal or session.trouble
         if not self.active:
@@ -218,20 +218,20 @@ def _share(part: int, whole: int) -> str:
     return f"{part / whole:.3f}" if whole else "nan"
 
 
-LATE = 1.1  # measured period over the contract's; later observations cost speed
+LATE = 1.1  # measured period over the contract's; above it observations are late
 WINDOW_S = 1.0
 WINDOW_PERIODS = 10
 WINDOWS = 5  # in a row, so that jitter and single gaps do not count
 
 
 class ObservationRate:
-    """Compares the mean period of observations with the control period. It knows no clock.
+    """Compares the mean period of observations with the control period. It has no clock.
 
     Attributes:
         measured_s: mean period of the last window; 0 before the first one is full.
 
     Args:
-        period_s: of the control; infinite where it is unknown.
+        period_s: control period; infinite if unknown.
     """
 
     def __init__(self, period_s: float) -> None:
@@ -239,7 +239,7 @@ class ObservationRate:
         self.reset()
 
     def reset(self) -> None:
-        """Begin again: the robot becomes active, or there was a silence."""
+        """Start again, after an activation or a gap in the observations."""
         self.measured_s = 0.0
         self._since_s: float | None = None
         self._count = self._late = 0
@@ -260,7 +260,7 @@ class ObservationRate:
 
     @property
     def fault(self) -> str:
-        """How late observations are, for people; empty where they are not."""
+        """How late observations are, for people; empty if they are not."""
         if self._late < WINDOWS:
             return ""
         return (
@@ -270,7 +270,7 @@ class ObservationRate:
 
 
 def deadline_warnings(deadline_s: float, period_s: float, hold_after_s: float) -> list[str]:
-    """Return what is unwise about a deadline beside the control period and the time until a robot is held."""
+    """Return warnings about a deadline that does not fit the control period or `safety.hold_after_s`."""
     warnings = []
     if deadline_s >= period_s:
         warnings.append(
@@ -286,7 +286,7 @@ def deadline_warnings(deadline_s: float, period_s: float, hold_after_s: float) -
 
 
 def calibration_warning(calibrated: str | None, draft: str) -> str | None:
-    """Return what is wrong with a gate's threshold that was measured for another draft policy than this."""
+    """Return a warning if the gate's threshold was measured for another draft policy."""
     if calibrated in (None, draft):
         return None
     return (

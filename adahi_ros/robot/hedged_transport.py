@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Several verifiers of one target as one `Transport`: the first good reply to a request wins.
 
-A request goes to the verifier that has been the quickest of late, and to the next one only where its reply
-is later than the 95th percentile of those before: a hedged request (Dean and Barroso, "The tail at scale",
-CACM 56(2), 2013). Or it goes to all of them at once, as distributed speculative inference asks several
-instances of a target (Timor et al., arXiv 2405.14105). Whoever answers, the robot does the same: draws are
-addressed by seed, robot, episode and step, so verifiers of one checkpoint and one seed give one answer.
+A request goes to the recently fastest verifier. It goes to the next one only if the reply is later than the
+95th percentile: a hedged request (Dean and Barroso, "The tail at scale", CACM 56(2), 2013). Or it goes to all
+at once, as in distributed speculative inference (Timor et al., arXiv 2405.14105). The robot's actions do not
+depend on which verifier answers: seed, robot, episode and step determine the draws.
 
-What is not needed any more is not waited for, but its reply is still taken note of for a while. Else a slow
-verifier that is always overtaken would be known by its quickest replies alone.
+Late replies still count in the statistics. Otherwise only the fastest replies of a slow verifier would count.
 """
 
 from __future__ import annotations
@@ -31,32 +29,29 @@ from adahi_ros.robot.transport import Sent, Transport
 from adahi_ros.robot.verifier_endpoint import SOONEST_S, Asked, Message, VerifierEndpoint
 
 UNKNOWN = "policy_fingerprint: unknown, so its weights may differ; verification.hedge_unknown: true allows it"
-FIRST_NAMED_S = 0.3  # so long the others wait for it to say what the target is
-ANEW_S = (
-    3 * WATCH_PERIOD_S
-)  # so long there is no verifier, where the session must see that the target is another
-REFRESH_S = 5.0  # one that is asked says again what it is: it may serve another policy by now
-QUIET_S = 5.0  # between two lines that say of one verifier whether it is there
-BETTER = 0.8  # of the cost, below which another verifier is asked first
-BETTER_BY_S = 0.002  # at least: less than that is a busy machine
+FIRST_NAMED_S = 0.3  # wait for the first verifier's description before using another's
+ANEW_S = 3 * WATCH_PERIOD_S  # appear absent this long, so that the session sees that the target changed
+REFRESH_S = 5.0  # between descriptions of one verifier: it may serve another policy by now
+QUIET_S = 5.0  # between two log lines on whether one verifier is there
+BETTER = 0.8  # share of the cost below which another verifier becomes the first
+BETTER_BY_S = 0.002  # and at least this much: smaller differences are noise of a busy machine
 
 
 class HedgedTransport(Transport):
     """See the module, and `Transport`.
 
-    The verifier that is named first says what the target is; where it is not heard in time at the start, the
-    next one does. One that describes another target, the same one with other weights, or none, is not asked.
-    A backup with unknown weights may have other ones. It is not asked without `hedge_unknown`; one warning
-    says which of the two applies.
+    The first configured verifier defines the target; if it does not reply in time at the start, the next one
+    does. A verifier with another target or other weights, or without a description, gets no requests. A
+    backup with unknown weights gets requests only with `hedge_unknown`; one warning says which applies.
 
     Args:
-        transports: to each verifier, by its name for people; at least one.
-        hedge: when a request goes to another one, of `HEDGES`: `late`, where a reply is later than usual;
-            `at_once`; or `off`, only where the one before refuses it. One that does not reply at all
-            is not asked for a while, whatever this is.
-        clock: the time in seconds; never goes back. That of the session.
-        on_news: told what becomes of single verifiers.
-        hedge_unknown: ask backups with unknown weights, too.
+        transports: to each verifier, by name; at least one.
+        hedge: when a request goes to another verifier, of `HEDGES`: `late`, if the reply is later than usual;
+            `at_once`; or `off`, only if the first one refuses. With any value, a verifier that does not reply
+            gets no requests for a while.
+        clock: monotonic time in seconds, the session's.
+        on_news: called when a verifier is lost, returns, or is refused.
+        hedge_unknown: also use backups with unknown weights.
     """
 
     def __init__(
@@ -84,7 +79,7 @@ class HedgedTransport(Transport):
 
     @property
     def present(self) -> bool:
-        """Whether one is there that is not known to be another."""
+        """Whether a verifier is there that is not known to serve another target."""
         there = [end for end in self._ends if end.transport.present]
         if self._target is not None:
             there = [end for end in there if not end.trouble]
@@ -97,7 +92,7 @@ class HedgedTransport(Transport):
 
     @property
     def figures(self) -> dict[str, object]:
-        """What each verifier was asked and how it replies, for people."""
+        """Requests and replies of each verifier, for people."""
         found: dict[str, object] = {}
         for end in self._ends:
             of_it = {**asdict(end.totals), "late_ms": f"{1e3 * end.late_s:.1f}", "trouble": end.trouble}
@@ -105,9 +100,9 @@ class HedgedTransport(Transport):
         return found
 
     def submit(self, request: Request, window: WireWindow) -> Sent:
-        """Send a request, to one or to all; of its window what each lacks, whatever the update is.
+        """Send a request to one or all verifiers, with the part of the window that each lacks.
 
-        One that is under way and is submitted again goes to all that should have replied by now.
+        A pending request that is submitted again goes to all that should have replied by now.
         """
         now_s, sent = self._clock(), next(self._ids)
         ready = self._ready(now_s)
@@ -117,7 +112,7 @@ class HedgedTransport(Transport):
             asked = Asked(request, now_s)
             self._open.append(asked)
             if self._hedge == "late" and others:
-                # Others that were hardly asked may be much quicker, which nobody would find out soon.
+                # Verifiers without measurements may be much faster: hedge early to measure them.
                 known = all(end.is_measured for end in others)
                 asked.hedge_s = now_s + (first.late_s if known else min(FIRST_S, first.late_s))
             spread = others if self._hedge == "at_once" else []
@@ -130,17 +125,17 @@ class HedgedTransport(Transport):
         return Sent(sent, sum(end.send(asked, now_s) for end in [first, *spread]))
 
     def describe(self) -> int:
-        """Ask all verifiers what they are, and no more until they have said so; return the message's id."""
+        """Request all descriptions, and send nothing else until they arrive; return the message's id."""
         now_s = self._clock()
         self._asked_for, self._asked_for_s = next(self._ids), now_s
         for end in self._ends:
-            end.description = None  # who asks may have been away for long
+            end.description = None  # it may be outdated
             if end.transport.present:
                 end.probe(now_s, DESCRIBE_RETRY_S)
         return self._asked_for
 
     def cancel(self, sent: int) -> None:
-        """Forget a message; what yet comes tells of the verifier, and nothing else."""
+        """Forget a message; a later reply counts only in the verifier's statistics."""
         if sent == self._asked_for:
             self._asked_for = None
         for asked in self._open:
@@ -149,7 +144,7 @@ class HedgedTransport(Transport):
         self._open = [asked for asked in self._open if asked.ids]
 
     def poll(self) -> list[Reply | Described | Sent]:
-        """Return what has come since, and ask others where a reply is late."""
+        """Return what has arrived since the last call, and hedge requests whose reply is late."""
         now_s = self._clock()
         for end in self._ends:
             for received in end.transport.poll():
@@ -167,7 +162,7 @@ class HedgedTransport(Transport):
     # Requests
 
     def _ready(self, now_s: float) -> list[VerifierEndpoint]:
-        """Return the verifiers that can be asked, in the order in which they are."""
+        """Return the verifiers that can get requests, in their order."""
         fit = [end for end in self._ends if self._fits(end) and end.transport.present]
         fit = fit or [self._first]
         if self._hedge == "off":
@@ -182,7 +177,7 @@ class HedgedTransport(Transport):
         return [self._leading, *(end for end in fit if end is not self._leading)]
 
     def _ask_another(self, asked: Asked, now_s: float) -> None:
-        """Ask the next verifier, too, where there is one."""
+        """Send the request also to the next verifier, if there is one."""
         asked.hedge_s = math.inf
         others = [
             end for end in self._ready(now_s) if end.name not in asked.sent_s and not end.is_spared(now_s)
@@ -216,16 +211,16 @@ class HedgedTransport(Transport):
             self._refused(asked, end, reply, now_s)
 
     def _refused(self, asked: Asked, end: VerifierEndpoint, reply: Reply, now_s: float) -> None:
-        """Ask another verifier; where none is left that may answer, tell the session."""
-        if not end.is_asked(asked):  # by another copy, which it may have let in
+        """Send the request to another verifier; if none is left that may answer, pass on the refusal."""
+        if not end.is_asked(asked):  # another copy may still be accepted
             asked.refused.add(end.name)
-        if reply.status != RequestFault.SUPERSEDED:  # which is the robot's own doing
+        if reply.status != RequestFault.SUPERSEDED:  # caused by the robot itself
             self._ask_another(asked, now_s)
         if asked.refused >= asked.sent_s.keys():
             self._hand_over(asked, self._refusal(reply, now_s))
 
     def _judge(self, end: VerifierEndpoint, message: Message, reply: Reply, now_s: float) -> bool:
-        """Return whether a reply is an answer; take note of what it says of the verifier, if it is none."""
+        """Return whether a reply is an answer; update the verifier's state if it is none."""
         if reply.status in OF_ANOTHER:
             end.description = None
             end.describe_s = now_s
@@ -237,14 +232,14 @@ class HedgedTransport(Transport):
         return outcome.verification is not None
 
     def _refusal(self, reply: Reply, now_s: float) -> Reply:
-        """Return what the session is told where nobody answers: of the busy ones, when the first is free."""
+        """Return the refusal for the session; if all are busy, with the time until the first is free."""
         if reply.status != RequestFault.BUSY:
             return reply
         free_s = min((end.busy_until_s for end in self._ends if self._fits(end)), default=-math.inf)
         return replace(reply, retry_after_s=max(SOONEST_S, free_s - now_s))
 
     def _hand_over(self, asked: Asked, reply: Reply) -> None:
-        # To each copy, for the session waits for all of them where a verifier is busy.
+        # To each copy, because the session waits for all of them if a verifier is busy.
         self._arrived += [replace(reply, id=sent) for sent in asked.ids]
         asked.ids.clear()
         self._open.remove(asked)
@@ -255,7 +250,7 @@ class HedgedTransport(Transport):
         return end.description is not None and not end.trouble
 
     def _look(self, now_s: float) -> None:
-        """See who has come or gone, who does not reply, and who is to say what it is."""
+        """Update which verifiers are there and reply, and request descriptions that are due."""
         for end in self._ends:
             end.count_misses(now_s)
             if not end.transport.present:
@@ -266,9 +261,9 @@ class HedgedTransport(Transport):
                     end.probe(now_s, DESCRIBE_RETRY_S)
             elif self._target is not None and now_s >= end.describe_s:
                 end.probe(now_s, DESCRIBE_RETRY_S)
-            self._tell_of(end, now_s)
+            self._report(end, now_s)
         if not any(end.transport.present for end in self._ends):
-            self._target = None  # whoever comes is asked anew
+            self._target = None  # the next verifier describes its target again
         elif self._target is None and now_s - self._asked_for_s >= FIRST_NAMED_S:
             for end in self._ends:
                 if end.description is not None:
@@ -280,7 +275,7 @@ class HedgedTransport(Transport):
             return
         end.forget_probes()
         end.breaker.probe_replied()
-        end.description, end.heard = described.description, True
+        end.description, end.was_described = described.description, True
         if described.description is None:
             self._refuse(end, described.fault)
             if end is self._first and self._target is None:
@@ -294,7 +289,7 @@ class HedgedTransport(Transport):
         end.describe_s = now_s + (REFRESH_S if self._fits(end) else DESCRIBE_RETRY_S)
 
     def _settle(self, by: VerifierEndpoint, target: Description, now_s: float) -> None:
-        """Take a target for that of all; where it is not the one before, the session is to see that."""
+        """Use one target for all verifiers; if it changed, make the session see that."""
         changed = self._target not in (None, target)
         self._target, self._named_by = target, by
         for end in self._ends:
@@ -315,10 +310,10 @@ class HedgedTransport(Transport):
         self._refuse_unknown(end)
 
     def _refuse_unknown(self, end: VerifierEndpoint) -> None:
-        """Ask a backup with unknown weights only where the operator allows it; warn once."""
+        """Use a backup with unknown weights only if the parameter allows it; warn once."""
         end.trouble = "" if self._hedge_unknown else UNKNOWN
-        if not end.unknown_told:
-            end.unknown_told = True
+        if not end.unknown_reported:
+            end.unknown_reported = True
             what = (
                 "is asked although its weights are unknown"
                 if self._hedge_unknown
@@ -326,23 +321,23 @@ class HedgedTransport(Transport):
             )
             self._on_news(News(Level.WARN, f"verifier {end.name} {what}"))
 
-    def _tell_of(self, end: VerifierEndpoint, now_s: float) -> None:
-        """Say once that a verifier is gone, or back."""
+    def _report(self, end: VerifierEndpoint, now_s: float) -> None:
+        """Report once that a verifier is gone, or back."""
         lost = end.lost
-        if lost == end.told or now_s < end.told_s + QUIET_S:
+        if lost == end.reported or now_s < end.reported_s + QUIET_S:
             return
-        end.told, end.told_s = lost, now_s
+        end.reported, end.reported_s = lost, now_s
         level, what = (Level.WARN, lost) if lost else (Level.OK, "is back")
         self._on_news(News(level, f"verifier {end.name} {what}"))
 
     def _refuse(self, end: VerifierEndpoint, trouble: str) -> None:
-        """Take note why a verifier is not asked, or that nothing is the matter with it."""
+        """Record why a verifier gets no requests; an empty reason means that it does."""
         if trouble and trouble != end.trouble:
             self._on_news(News(Level.ERROR, f"verifier {end.name} is not asked: {trouble}"))
         end.trouble = trouble
 
     def _describe(self, described: Described) -> None:
-        """Reply to the session, if it has asked."""
+        """Pass a description to the session, if it requested one."""
         if self._asked_for is not None:
             self._arrived.append(replace(described, id=self._asked_for))
             self._asked_for = None

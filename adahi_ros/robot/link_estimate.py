@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the link and the verifier are, estimated from the requests that are sent anyway.
+"""State of link and verifier, estimated from the requests that are sent anyway.
 
-`LinkEstimator` says how the link is, `RetransmissionTimeout` when a request is sent again, and `Breaker`
-when the verifier is left alone.
+`LinkEstimator` estimates the link, `RetransmissionTimeout` decides when a request is sent again, and
+`Breaker` when the verifier gets no requests.
 
-Smoothed as TCP smooths its round-trip time (Jacobson, 1988; RFC 6298, section 2). A round trip much longer
-than the shortest of late (as BBR takes it; Cardwell et al., 2016) means that a packet was probably lost on
-its way and sent again: DDS does that by itself, and tells nobody.
+Averages are smoothed like TCP's round-trip time (Jacobson, 1988; RFC 6298, section 2). A round trip much
+longer than the recent minimum (as in BBR; Cardwell et al., 2016) probably means that DDS lost a packet and
+sent it again, which DDS does not report.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from dataclasses import replace
 from adahi_ros.gates.interface import LinkEstimate
 
 WEIGHT = 0.1  # of the newest request
-RECENT = 50  # round trips, of which the shortest is the link's own
-LATE_SHARE = 0.5  # of it; who misses a packet asks for it, which takes half a round trip at least
+RECENT = 50  # round trips; the shortest is the link's own
+LATE_SHARE = 0.5  # of the shortest: requesting a lost packet takes at least half a round trip
 LATE_AT_LEAST_MS = 10.0  # beyond the jitter of a busy machine
 GOODPUT_S = 1.0  # time constant
 
 DEVIATIONS = 4.0
-MARGIN_S = 0.004  # at least, beyond the usual round trip: less than that is a busy machine
+MARGIN_S = 0.004  # least margin beyond the usual round trip: less is noise of a busy machine
 FIRST_S = 0.02  # before the first reply
 RETRANSMISSIONS = 3  # of a request, at most
 
 MISSES_UNTIL_OPEN = 3
 FIRST_PAUSE_S = 0.1
-LONGEST_PAUSE_S = 0.5  # bounds how long after the return of link or verifier the robot does not notice it
+LONGEST_PAUSE_S = 0.5  # bounds how long the robot does not notice that link or verifier is back
 
 
 def moved(average: float, value: float) -> float:
-    """Return a moving average after a value; NaN is that of none."""
+    """Return a moving average after a value; NaN is the average of no values."""
     return value if math.isnan(average) else average + WEIGHT * (value - average)
 
 
@@ -50,10 +50,10 @@ class LinkEstimator:
         """A request got its reply in time.
 
         Args:
-            now_s: of a clock that only goes forward.
+            now_s: monotonic time.
             rtt_ms: request sent to reply received, without the target's compute.
             size_bytes: of request and reply.
-            retransmitted: it was sent more than once. Then nobody knows which of them the reply is to, and
+            retransmitted: it was sent more than once. It is then unknown which copy the reply is to, and
                 `rtt_ms` is not counted (Karn and Partridge, 1987).
         """
         if not retransmitted:
@@ -92,7 +92,7 @@ class LinkEstimator:
         )
 
     def estimate(self, now_s: float) -> LinkEstimate:
-        """Return how the link is now."""
+        """Return the current estimate."""
         return replace(self._estimate, goodput_bytes_s=self._decayed(now_s))
 
     def _decayed(self, now_s: float) -> float:
@@ -100,11 +100,11 @@ class LinkEstimator:
 
 
 class RetransmissionTimeout:
-    """Says when a request is sent again; learns from the replies how long a round trip takes.
+    """Decides when a request is sent again; learns the round-trip time from the replies.
 
-    As TCP does it (RFC 6298): after the usual round trip, the verifier's compute included, and four times its
-    deviation; twice as long after each retransmission. A copy of a request costs the verifier some work and
-    never leads to another reply, because the step addresses the draws.
+    As in TCP (RFC 6298): after the usual round trip, the verifier's compute included, plus four deviations;
+    doubled after each retransmission. A copy costs the verifier some work but gets the same reply, because
+    the step determines the draws.
     """
 
     def __init__(self) -> None:
@@ -112,10 +112,10 @@ class RetransmissionTimeout:
         self._deviation_s = 0.0
 
     def replied(self, took_s: float) -> None:
-        """A reply has come so long after the request was first sent.
+        """Count a reply that arrived `took_s` after the request was first sent.
 
-        However often that was sent: a verifier that is slower than the timeout must not be sent everything
-        twice for ever.
+        Retransmitted requests count, too: otherwise a verifier slower than the timeout would get every
+        request twice for ever.
         """
         if self._usual_s is None:
             self._usual_s = took_s
@@ -124,29 +124,28 @@ class RetransmissionTimeout:
 
     @property
     def expected_s(self) -> float:
-        """By when a reply is there as a rule: the usual round trip, and a margin by its deviation."""
+        """Expected time until a reply: the usual round trip plus a margin from its deviation."""
         if self._usual_s is None:
             return FIRST_S
         return self._usual_s + max(MARGIN_S, DEVIATIONS * self._deviation_s)
 
     def wait_s(self, retransmissions: int) -> float | None:
-        """Return how long to wait after so many retransmissions; None where there were enough."""
+        """Return how long to wait after so many retransmissions; None for no further one."""
         if retransmissions >= RETRANSMISSIONS:
             return None
         return self.expected_s * 2**retransmissions
 
 
 class Breaker:
-    """Leaves alone a verifier that does not reply in time.
+    """Stops requests to a verifier that does not reply in time.
 
-    It opens after several misses in a row, then lets a probe
-    through after each of ever longer pauses.
+    It opens after several misses in a row, and then allows a probe after each of ever longer pauses.
 
-    A probe that gets its reply closes it on trial: the next miss opens it again, and the pauses go on
-    growing. A reply in time ends the trial.
+    A reply to a probe closes it on trial: the next miss opens it again, and the pauses keep growing. A reply
+    in time ends the trial.
 
     Attributes:
-        open: nothing is to be sent but probes.
+        open: only probes may be sent.
     """
 
     def __init__(self) -> None:

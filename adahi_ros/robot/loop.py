@@ -30,18 +30,18 @@ WITHOUT_REQUEST = {
     VerifierState.MISMATCHED: Reason.REFUSED,
     VerifierState.UNRESPONSIVE: Reason.BREAKER_OPEN,
 }
-BUSY = "the verifier has more to do than it can, and is left alone for as long as it said"
-UNTOLD = "instruction: none was told, and the target is told what to do in a sentence"
+BUSY = "the verifier is busy; it gets no requests for the time that it named"
+UNTOLD = "instruction: empty, must say what to do: the target reads an instruction"
 
 
 class CommandSink(Protocol):
-    """Takes what a robot is to do, as far as that is safe."""
+    """Takes the robot's actions, and commands them as far as that is safe."""
 
     def heard(self) -> None:
-        """There was a new observation that the policy can act on."""
+        """There is a new observation that the policy can act on."""
 
     def send(self, action: np.ndarray, observation: Observation) -> np.ndarray | None:
-        """Command an action (A,); return what is commanded, as an action, or None where nothing is."""
+        """Command an action (A,); return the commanded action, or None where there is none."""
 
     def repeat(self, observation: Observation) -> None:
         """Command the same again, for an observation that was repeated."""
@@ -50,34 +50,35 @@ class CommandSink(Protocol):
         """Hold the robot: there is an observation, and no action that may be commanded."""
 
     def resumes(self) -> bool:
-        """Whether a hold or a gap ends, so that plans from before it are outdated; asked once for each."""
+        """Whether a hold or a gap ends, so that older plans are outdated; called once for each."""
 
     def commanded(self) -> np.ndarray | None:
-        """Return what was commanded last, as an action (A,); None where nothing was since."""
+        """Return the last commanded action (A,); None where there is none since the last call."""
 
 
 class DraftError(ValueError):
-    """The policy proposes nothing that may be executed; says what, and what is allowed."""
+    """The policy proposes no valid action; names the field, its value and what is allowed."""
 
 
 class ControlLoop:
     """Turns observations into commands, one step after the other.
 
-    Blocks nowhere. By the wait policy `wait`, the command of a step waits for its reply, until `poll` or the
-    next observation goes on with it; by `ahead` it goes out at once, and a reply serves the steps after it.
+    No method blocks. With the wait policy `wait`, a step's command waits for its reply, until `poll` or the
+    next observation finishes the step. With `ahead` the command goes out at once, and a reply serves later
+    steps.
 
     Args:
         controller: drafts, gates and corrects.
-        session: with the verifier, which gets a request where the gate says so.
-        view: what the verifier gets to see of an observation window.
+        session: with the verifier.
+        view: what the verifier sees of an observation window.
         robot_id: of the records.
         seed: of the controller's draws.
-        deadline_s: for a reply that is waited for; may be changed between steps.
+        deadline_s: longest wait for a reply with `wait`; may be changed between steps.
         commands: takes the actions.
-        status: told of every step.
-        fallback: says how long the draft may act alone.
-        clock: the time in seconds; never goes back.
-        ahead_period_s: of the control steps, of a robot whose wait policy is `ahead`; None for `wait`.
+        status: called with the record of every step.
+        fallback: decides how long the draft may act alone.
+        clock: monotonic time in seconds.
+        ahead_period_s: control period of a robot with the wait policy `ahead`; None for `wait`.
     """
 
     def __init__(
@@ -99,7 +100,7 @@ class ControlLoop:
         self.deadline_s = deadline_s
         self.totals = Totals()
         self.instruction = ""
-        self._told = False  # of what is planned or under way, something was asked with a sentence
+        self._instructed = False  # the plan or a pending request depends on the instruction
         self._session = session
         self._view = view
         view.share(controller.seen)
@@ -116,40 +117,40 @@ class ControlLoop:
             from adahi_ros.robot.prefetch import RequestsAhead
 
             self._ahead = RequestsAhead(session, ahead_period_s, self._received)
-        self._arrived: Outcome | None = None  # since the last step, where none is waited for
+        self._arrived: Outcome | None = None  # since the last step, with `ahead`
 
     @property
     def next_due_s(self) -> float:
-        """When `poll` must be called, at the latest; infinite for never."""
+        """Latest time to call `poll`; infinite for never."""
         return self._session.next_due_s
 
     @property
     def begins_alone(self) -> bool:
-        """No verifier was found in the time there was, and the first step is yet to be made."""
+        """No verifier was found in time, and there was no step yet."""
         return self._is_unattended() and self._clock() >= self._alone_s
 
     def start(self, wait_s: float) -> None:
-        """Look for a verifier, so long before the first step; without one the drafts are executed."""
+        """Wait for a verifier before the first step; after `wait_s` begin without one."""
         now_s = self._clock()
         self._alone_s = now_s + wait_s
         self._session.start(now_s)
 
     def change(self, config: ControllerConfig, deadline_s: float) -> None:
-        """Draft, judge and wait otherwise from the next step on; one that waits goes on as it began."""
+        """Use another configuration and deadline from the next step on; a pending step keeps its own."""
         if config.trigger == self.controller.config.trigger:
-            config = replace(config, trigger=self.controller.config.trigger)  # with what it has learned
+            config = replace(config, trigger=self.controller.config.trigger)  # keep what it has learned
         self.controller.config = config
         self.deadline_s = deadline_s
 
     def tell(self, instruction: str) -> None:
-        """Take what the target is told from now on; what it planned for something else is dropped.
+        """Use another instruction from now on, and drop plans for the former one.
 
-        A step that waits for a reply asks anew. What was asked without a sentence is for none, and stands.
+        A pending step sends a new request. Plans of a target that reads no instruction stay valid.
         """
         if instruction == self.instruction:
             return
         self.instruction = instruction
-        if not self._told:
+        if not self._instructed:
             return
         self._forget_plans()
         self.controller.forget_plan()
@@ -160,7 +161,7 @@ class ControlLoop:
             self._go_on(replace(waiting, step=self.controller.again(waiting.step), pending=None))
 
     def stop(self) -> None:
-        """Drop the step that waits for a reply, without a command, and start anew after it."""
+        """Drop a pending step without a command, and reset."""
         self._forget_plans()
         self._session.stop()
         self._waiting = None
@@ -169,19 +170,19 @@ class ControlLoop:
         self.fallback.reset()
 
     def poll(self, slack_s: float = 0.0) -> None:
-        """Take in what the verifier has sent, and do whatever is due; see `VerifierSession.poll`."""
+        """Process what the verifier has sent, and what is due; see `VerifierSession.poll`."""
         self._session.poll(self._clock(), slack_s)
 
     def observe(self, observation: Observation) -> None:
-        """Begin the step of an observation; its command goes out now, or when the reply is there.
+        """Begin the step of an observation; its command goes out now, or when the reply arrives.
 
-        An observation that is repeated, because its command was lost, gets the same command again. One whose
-        draft was withheld is sent to the target again.
+        An observation that is repeated, because its command was lost, gets the same command again. If its
+        draft was withheld, it sends a new request.
 
         Raises:
-            InputError: another observation has the number of the one before.
-            DraftError: the policy proposes nothing sound; there is no command, and the next observation
-                is taken as if this one had never been.
+            InputError: it has the number of the one before, but other values.
+            DraftError: the policy proposes no valid action; there is no command, and the observation does
+                not count.
         """
         received_s = self._clock()
         if self._is_unattended() and received_s < self._alone_s:
@@ -203,7 +204,7 @@ class ControlLoop:
             return
         resumes = self._commands.resumes()
         last = None if self._last is None else self._last.observation
-        # A smaller step of the same episode: the steps are counted from the start again.
+        # A smaller step of the same episode: the counter was restarted.
         if last is None or observation.episode != last.episode or observation.step <= last.step:
             self._forget_plans()
             self.controller.reset(self._seed, [observation.episode])
@@ -226,14 +227,14 @@ class ControlLoop:
         self._go_on(begun)
 
     def _go_on(self, begun: ActiveStep) -> None:
-        """Ask the target where it is time, and command, now or when the reply is there."""
+        """Send a request if one is due; command now, or when the reply arrives."""
         withheld = self.fallback.withholds and not self._goes_by_plan(begun)
         wanted = bool(begun.step.transmit[0]) or withheld
         trouble = self._trouble
         if self._ahead is not None:
             left, now_s = int(begun.step.plan_left[0]), self._clock()
             if trouble is not None:
-                if trouble.reason is not Reason.BUSY:  # what is under way was let in before
+                if trouble.reason is not Reason.BUSY:  # then pending requests were accepted before
                     self._ahead.cancel()
             elif self._ahead.due(wanted, left, now_s):
                 committed = min(left, self._ahead.delay_steps, self._session.target.horizon - 1)
@@ -252,7 +253,7 @@ class ControlLoop:
 
     @property
     def _trouble(self) -> Outcome | None:
-        """What comes of a step that wants the target and cannot ask; None where it can."""
+        """Outcome of a step that needs a request but cannot send one; None where it can."""
         link = self._session.link
         if link is not VerifierState.READY:
             return Outcome(None, WITHOUT_REQUEST[link], self._session.trouble)
@@ -273,27 +274,27 @@ class ControlLoop:
         episode, step = waiting.observation.key
         if newer.episode == episode and newer.step > step:
             self._finish(waiting, Outcome(None, Reason.SUPERSEDED))
-        else:  # the draft belongs to an episode that is over: it must not move the robot in this one
+        else:  # the draft belongs to an earlier episode: it must not move the robot now
             self._last = None
             self.totals.dropped += 1
 
     def _request(self, begun: ActiveStep, needed_in_s: float, committed: int = 0) -> Request:
-        """Return what is asked, and how soon, with the actions that are executed before a reply comes."""
+        """Return the request of a step, with the actions that are executed before its reply arrives."""
         draft = begun.step.draft(np.array([0]))
         if committed:
             draft = self.controller.committed(begun.step, committed)
             committed = draft.actions.shape[1]
         target = self._session.target
-        told = self.instruction if target.instruction else ""
-        self._told |= bool(told)
+        instruction = self.instruction if target.instruction else ""
+        self._instructed |= bool(instruction)
         observation, window = begun.observation, self._view.window(target)
         episode, step = observation.episode, observation.step
         draft = self._session.sent_parts.of(draft, committed)
         trip_ms = reported_round_trip_ms(self._session.rtt_ms)
-        return Request.of(draft, episode, step, window, committed, told, needed_in_s, trip_ms)
+        return Request.of(draft, episode, step, window, committed, instruction, needed_in_s, trip_ms)
 
     def _received(self, step: int, committed: int, outcome: Outcome) -> None:
-        """Take in what came of a request of this step, which nobody waits for."""
+        """Take in the outcome of this step's request, with `ahead`."""
         verdict = outcome.verification
         if verdict is not None and not self.controller.receive(verdict, step, THE_ROBOT, committed).all():
             try:
@@ -303,7 +304,7 @@ class ControlLoop:
         self._arrived = outcome
 
     def _so_far(self, begun: ActiveStep) -> Outcome:
-        """Return what came since the step before; why there is no plan, where there is none."""
+        """Return the newest outcome since the step before; without a plan, say why."""
         arrived, self._arrived = self._arrived, None
         if arrived is None:
             arrived = Outcome(None, Reason.NONE)
@@ -312,12 +313,12 @@ class ControlLoop:
         return self._trouble or replace(arrived, reason=Reason.NO_PLAN)
 
     def _goes_by_plan(self, begun: ActiveStep) -> bool:
-        """Whether the robot has no will of its own in a step: the target's plan is there, and executed."""
+        """Whether the step executes the target's plan."""
         return bool(begun.step.plan_left[0]) and not self.controller.drafts
 
     def _forget_plans(self) -> None:
-        """Forget what is under way, and what came: it belongs to an episode that is over."""
-        self._told = False
+        """Cancel pending requests and drop replies: they are outdated."""
+        self._instructed = False
         self._arrived = None
         if self._ahead is not None:
             self._ahead.cancel()
@@ -329,7 +330,7 @@ class ControlLoop:
 
     def _finish(self, begun: ActiveStep, outcome: Outcome) -> None:
         step, observation, by_plan = begun.step, begun.observation, self._goes_by_plan(begun)
-        # Where replies are not waited for, this one is in the plan already.
+        # With `ahead` the reply is in the plan already.
         verdict = outcome.verification if self._ahead is None else None
         actions: np.ndarray | None
         try:
@@ -339,7 +340,7 @@ class ControlLoop:
             actions = self._unasked(step)
         except LookupError:
             actions = None
-        # Not by a reply alone: of one that comes late, nothing may be left to execute.
+        # A reply alone is not enough: all actions of a late one may be over.
         if self.fallback.alone and (by_plan or (verdict is not None and outcome.verification is not None)):
             self.fallback.reset()
         alone = outcome.reason is not Reason.NONE and not by_plan
@@ -365,7 +366,7 @@ class ControlLoop:
         self._status(record)
 
     def _unasked(self, step: Step) -> np.ndarray | None:
-        """Return the actions of a step without the target's reply to it; None where there are none."""
+        """Return the actions of a step without the target's reply; None where there are none."""
         try:
             return self.controller.finish(step, None)
         except LookupError:
@@ -373,10 +374,10 @@ class ControlLoop:
 
 
 def _is_repeated(observation: Observation, before: Observation) -> bool:
-    """Whether an observation is the one before again.
+    """Whether an observation repeats the one before.
 
     Raises:
-        InputError: it has the number of the one before, but is another.
+        InputError: it has the number of the one before, but other values.
     """
     if (observation.episode, observation.step) != (before.episode, before.step):
         return False

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One run of a robot's policy from start to end: what came of it, and what ends it."""
+"""One run of a robot's policy: its counts, and what ends it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from adahi_ros.protocol.records import Reason, StepRecord
 
 
 class End(IntEnum):
-    """What ended a run. The numbers are the error codes of `RunPolicy.action`, where success is NONE."""
+    """What ended a run. The numbers are the error codes of `RunPolicy.action`; SUCCESS is NONE there."""
 
     SUCCESS = 0
     FAILURE = 1
@@ -26,7 +26,7 @@ class End(IntEnum):
 
 
 class NodeState(IntEnum):
-    """What the policy's node is. The numbers are those of lifecycle_msgs/State."""
+    """State of the policy's node. The numbers are those of lifecycle_msgs/State."""
 
     UNCONFIGURED = 1
     INACTIVE = 2
@@ -35,7 +35,7 @@ class NodeState(IntEnum):
 
 
 class Preparation(Enum):
-    """What is done to the policy's node before it acts; the value says what it is then."""
+    """A transition of the policy's node before it acts; the value completes an error text."""
 
     DEACTIVATE = "deactivated"
     CLEAN_UP = "cleaned up"
@@ -57,14 +57,14 @@ _TO_UNCONFIGURED = {
 
 
 def preparations(state: int, other_policy: bool) -> tuple[Preparation, ...]:
-    """Return what makes the policy's node act, one after the other.
+    """Return the transitions that activate the policy's node, in order.
 
     Args:
-        state: what it is; nothing can be done but in the first three of `NodeState`.
-        other_policy: it is to have another policy, which can be chosen only while it is unconfigured.
+        state: of the node; only the first three of `NodeState` allow transitions.
+        other_policy: the node gets another policy, which it accepts only while it is unconfigured.
 
     Raises:
-        ValueError: nothing can be done.
+        ValueError: the state allows no transition.
     """
     if state not in list(_AS_IT_IS):
         raise ValueError("is shut down" if state == NodeState.FINALIZED else f"is amid a transition, {state}")
@@ -76,13 +76,13 @@ def preparations(state: int, other_policy: bool) -> tuple[Preparation, ...]:
 
 @dataclass(frozen=True)
 class AttemptLimits:
-    """How long a run may go on; 0 for no limit.
+    """Time limits of a run; 0 for no limit.
 
     Attributes:
-        time_s: in all, from when the policy acts.
-        no_verifier_s: without a verifier that is ready.
+        time_s: whole run, from the activation of the policy.
+        no_verifier_s: without a ready verifier.
         no_steps_s: without a control step.
-        stopped_s: of a robot that was stopped before, until it is enabled.
+        stopped_s: until the operator enables a robot that was stopped before.
     """
 
     time_s: float
@@ -92,20 +92,20 @@ class AttemptLimits:
 
 
 class Attempt:
-    """Counts what a policy does, and says when that is over.
+    """Counts the steps of a policy, and decides when the run ends.
 
-    It knows no clock: whoever tells it something says what time it is, on a clock that never jumps.
+    It has no clock: callers pass monotonic times.
 
     Attributes:
         steps: control steps.
         calls: those with a request to the verifier.
-        fallbacks: those without the target, though it was asked for or there was no plan.
+        fallbacks: those without the target's reply, though it was requested or there was no plan.
         holding: the last command was to hold still.
         success_estimate: the newest, NaN without one.
 
     Args:
         limits: of the run.
-        now_s: when the policy's node is asked to act; where that takes a while, see `activated`.
+        now_s: when the activation of the policy's node is requested; see also `activated`.
     """
 
     def __init__(self, limits: AttemptLimits, now_s: float) -> None:
@@ -120,11 +120,11 @@ class Attempt:
         self._end: tuple[End, str] | None = None
 
     def activated(self, now_s: float) -> None:
-        """The policy's node acts from now on; how long it was made to wait for that is nobody's fault."""
+        """The policy's node acts from now on; the time that activation took does not count."""
         self._begun_s = self._step_s = self._verifier_s = now_s
 
     def elapsed_s(self, now_s: float) -> float:
-        """Return how long it has gone on."""
+        """Return the duration so far."""
         return now_s - self._begun_s
 
     def stepped(self, record: StepRecord, now_s: float) -> None:
@@ -139,7 +139,7 @@ class Attempt:
         self._step_s = now_s
 
     def linked(self, ready: bool, now_s: float) -> None:
-        """The robot says whether there is a verifier to ask."""
+        """Take whether the robot has a ready verifier."""
         if ready or self._verifier:
             self._verifier_s = now_s
         self._verifier = ready
@@ -147,36 +147,36 @@ class Attempt:
     def safety(self, stopped: bool, holding: bool, enabled: bool, now_s: float) -> None:
         """Take the state of the robot: a stop is latched, it is held, the operator enables it.
 
-        Time without the operator is no time without a control step: a world may wait for the robot.
+        Time while it is not enabled does not count for `no_steps_s`: a simulator may wait for the robot.
         """
         self.holding = holding
         if not enabled:
             self._step_s = now_s
         if stopped and self._free:
-            self.end(End.STOPPED, "somebody stopped the robot")
+            self.end(End.STOPPED, "the operator stopped the robot")
         self._stopped = stopped
         self._free |= not stopped
 
     def judged(self, success: bool) -> None:
-        """Somebody says how it went; before the first step that is said of what was before."""
+        """Take an episode result; before the first step it belongs to an earlier run."""
         if self.steps:
             self.end(End.SUCCESS if success else End.FAILURE, "as episode_result says")
 
     def deactivated(self) -> None:
-        """The policy's node is active no more, though nobody here has asked for that."""
+        """The policy's node became inactive without a request of the policy runner."""
         self.end(End.DEACTIVATED, "the policy's node was deactivated")
 
     def shut_down(self) -> None:
-        """Whoever runs the policy is to end."""
+        """The policy runner shuts down."""
         self.end(End.SHUT_DOWN, "the policy runner was shut down")
 
     def end(self, why: End, message: str) -> None:
-        """It is over, unless it has been already."""
+        """End the run, unless it has ended already."""
         if self._end is None:
             self._end = why, message
 
     def ended(self, now_s: float) -> tuple[End, str] | None:
-        """Return what has ended it, and that in words for people; None while it goes on."""
+        """Return what has ended the run, with a text for people; None while it continues."""
         limits = self._limits
         silent_s, alone_s = now_s - self._step_s, 0.0 if self._verifier else now_s - self._verifier_s
         if 0.0 < limits.time_s <= self.elapsed_s(now_s):
@@ -186,7 +186,7 @@ class Attempt:
         elif 0.0 < limits.no_verifier_s < alone_s:
             self.end(End.NO_VERIFIER, _too_long("verifier", alone_s, limits.no_verifier_s))
         elif self._stopped and 0.0 < limits.stopped_s < self.elapsed_s(now_s):
-            self.end(End.STOPPED, "the robot was stopped before, and nobody has enabled it")
+            self.end(End.STOPPED, "the robot was stopped before, and the operator has not enabled it")
         return self._end
 
 

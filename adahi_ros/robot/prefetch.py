@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests for plans that nobody waits for: the robot goes on by the plan that it has.
+"""Requests for plans ahead of need: the robot executes the plan that it has meanwhile.
 
-A request is due when the reply could else come too late for the plan to go on without a gap. What a reply
-takes is expected as TCP expects it (RFC 6298): the smoothed round trip and a margin by its deviation, the
-target's compute included.
+A request is due when a later one could leave a gap after the current plan. The expected time until a reply is
+estimated as in TCP (RFC 6298): smoothed round trip plus a margin from its deviation, the target's compute
+included.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from adahi_ros.robot.session import VerifierSession
 from adahi_ros.robot.steps import Outcome, PendingRequest
 
 AT_ONCE_S = 1e-3
-UNDER_WAY_MOST = 4  # requests; of more than that none would be in time
+UNDER_WAY_MOST = 4  # pending requests; with more, none would be in time
 
 
 def is_due(
@@ -32,11 +32,11 @@ def is_due(
     """Return whether to request the next plan, of one robot or (B,) of several.
 
     Args:
-        wanted: the gate says so.
-        left: for how many control steps, this one included, there is a plan.
-        delay_steps: so many control steps pass until a reply is there, as a rule.
-        in_flight: requests without a reply; where there is one, another is due only if it is overdue.
-        overdue: the newest of them is.
+        wanted: the gate requests it.
+        left: control steps left in the plan, this one included.
+        delay_steps: expected number of control steps until a reply.
+        in_flight: number of pending requests; with one, another is due only if that is overdue.
+        overdue: the newest pending request is overdue.
     """
     return (wanted | (left <= delay_steps)) & ((in_flight == 0) | overdue)
 
@@ -51,14 +51,13 @@ class _Asked:
 
 
 class RequestsAhead:
-    """The requests of one episode that are under way, oldest first.
+    """The pending requests of one episode, oldest first.
 
     Args:
         session: with the verifier.
-        period_s: of the control steps.
-        received: called with the control step that asked, how many actions it had committed to, and what came
-            of its request; not of one that was overtaken by the reply to a later one, for which nobody has a
-            use any more.
+        period_s: control period.
+        received: called with the control step of a request, its number of committed actions, and its
+            outcome; not if the reply to a later request came first.
     """
 
     def __init__(
@@ -74,32 +73,32 @@ class RequestsAhead:
 
     @property
     def delay_steps(self) -> int:
-        """How many control steps pass until a reply is there, as a rule; at least 1."""
+        """Expected number of control steps until a reply; at least 1."""
         return math.ceil(self._session.expected_s / self._period_s)
 
     def needed_in_s(self, left: int) -> float:
-        """Return how soon a plan that goes on for so many control steps is over."""
+        """Return the time until a plan with so many control steps left is over, s."""
         return max(AT_ONCE_S, left * self._period_s)
 
     def due(self, wanted: bool, left: int, now_s: float) -> bool:
-        """Return whether to ask now.
+        """Return whether to send a request now.
 
         Args:
-            wanted: the gate says so.
-            left: for how many control steps, this one included, there is a plan.
+            wanted: the gate requests it.
+            left: control steps left in the plan, this one included.
             now_s: the time.
         """
         overdue, count = False, len(self._under_way)
         if count:
-            # Each that is overdue makes the next wait twice as long: a target that is slower than expected
-            # would else be sent ever more, and reply ever later.
+            # Each overdue request doubles the wait for the next one. Otherwise a slow target would get ever
+            # more requests, and reply ever later.
             overdue = now_s - self._under_way[-1].at_s >= self._session.expected_s * 2 ** (count - 1)
         return bool(is_due(wanted, left, self.delay_steps, count, overdue))
 
     def submit(self, request: Request, step: int, now_s: float) -> PendingRequest:
-        """Ask for the plan from a control step on; only where the session is READY.
+        """Request the plan from a control step on; only while the session is READY.
 
-        Where too many are under way, the oldest is given up. A reply is of use while its plan is not over.
+        With too many pending requests, the oldest is given up. A reply is useful until its plan is over.
         """
         asked = _Asked(step, now_s)
         self._under_way.append(asked)
@@ -114,7 +113,7 @@ class RequestsAhead:
         return asked.pending
 
     def cancel(self) -> None:
-        """Forget all that is under way."""
+        """Cancel all pending requests."""
         self._cancel_before(len(self._under_way))
 
     def _ended(self, asked: _Asked, outcome: Outcome) -> None:

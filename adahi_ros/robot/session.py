@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The robot's side of the verifier: handshake, requests and their replies, breaker. Waits for nothing."""
+"""The robot's side of the verifier: handshake, requests, replies and breaker. No method blocks."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from adahi_ros.robot.transport import Sent, Transport
 
 WATCH_PERIOD_S = 0.05
 DESCRIBE_RETRY_S = 1.0
-UNDESCRIBED = 3  # questions what it is without an answer, until that is said
-PROBES_OUT = 4  # a probe that is late still tells that the link is back
-OF_ANOTHER = {  # what a verifier refuses that is not the one that has described itself
+UNDESCRIBED = 3  # unanswered description requests until the log says so
+PROBES_OUT = 4  # a late reply to an old probe still shows that the link is back
+OF_ANOTHER = {  # refusals that show that the verifier is not the one that has described itself
     RequestFault.TOKENIZER_MISMATCH: "tokenizer",
     RequestFault.PROTOCOL_MISMATCH: "protocol",
     RequestFault.UNKNOWN_TARGET: "target",
 }
 
 UNREADABLE = (
-    "a verifier is there that does not say what it is: it is busy with its start, or its protocol is not "
-    f"{PROTOCOL_VERSION}, and what it says cannot be read"
+    "a verifier is there that does not describe itself: it is still starting, or its protocol is not "
+    f"{PROTOCOL_VERSION}"
 )
 
 OnOutcome = Callable[[Outcome], None]
@@ -55,29 +55,29 @@ class VerifierState(IntEnum):
 
 
 class VerifierSession:
-    """Sends requests to a verifier that has proved to fit, and sees to it that each has one fate.
+    """Sends requests to a verifier that fits, and reports one outcome for each.
 
-    While started it looks for a verifier, asks it what it expects, and does so again when the verifier has
-    gone or refuses what it has described. A verifier that misses several deadlines in a row is left alone but
-    for probes, which ask what it expects, until it replies to one (`Breaker`).
+    While started it looks for a verifier and requests its description; again when the verifier is gone, or
+    refuses what it has described. After several missed deadlines in a row the verifier gets only probes
+    (description requests) until it replies to one (`Breaker`).
 
-    All times are seconds of one clock that never goes back, and are handed in.
+    All times are monotonic seconds, and are passed in.
 
     Attributes:
         link: whether there is a verifier to send to.
-        trouble: why not, for people; where it is MISMATCHED, the field that does not fit. Empty while READY.
-        target: what the target reads and proposes; only where `link` is READY.
-        misnamed: what a verifier said that refused the robot for its name; empty where none has.
+        trouble: why not, for people; if MISMATCHED, the field that does not fit. Empty while READY.
+        target: what the target reads and proposes; only while `link` is READY.
+        misnamed: message of a verifier that refused the robot's name; empty if none has.
         windows_resent: how often a request was sent again with the whole window.
-        busy_until_s: the verifier has said that it is busy, and is left alone until then.
+        busy_until_s: the busy verifier gets no requests until then.
         rtt_ms: average round trip, see `LinkEstimate`.
-        sent_parts: which parts of a draft the target needs and can read; only where `link` is READY.
-        estimate: from the time to how the way to the verifier is.
+        sent_parts: parts of a draft that the target needs and can read; only while `link` is READY.
+        estimate: returns the link's estimate at a time.
 
     Args:
         transport: carries messages.
         wants: what the verifier must fit.
-        retransmits: requests without a reply are sent again; else that is the transport's business.
+        retransmits: send requests without a reply again; otherwise the transport does so.
         on_change: called when link or trouble has changed.
     """
 
@@ -108,7 +108,7 @@ class VerifierSession:
         self._watch_s = now_s + WATCH_PERIOD_S
 
     def stop(self) -> None:
-        """Forget the verifier, and cancel whatever was sent."""
+        """Forget the verifier, and cancel all requests."""
         for pending in tuple(self._pending):
             self.cancel(pending)
         self._forget_probes(0)
@@ -133,7 +133,7 @@ class VerifierSession:
 
     @property
     def next_due_s(self) -> float:
-        """When `poll` must be called, at the latest; infinite for never."""
+        """Latest time to call `poll`; infinite for never."""
         due_s = [pending.due_s for pending in self._pending]
         return min([self._watch_s, self._transport.next_due_s, *due_s])
 
@@ -144,7 +144,7 @@ class VerifierSession:
 
     @property
     def expected_s(self) -> float:
-        """Return by when a reply is there as a rule, the verifier's compute included."""
+        """Expected time until a reply, the verifier's compute included."""
         return self._timeout.expected_s
 
     @property
@@ -155,14 +155,14 @@ class VerifierSession:
     def submit(
         self, request: Request, deadline_s: float, now_s: float, on_outcome: OnOutcome
     ) -> PendingRequest:
-        """Send a request; only where `link` is READY.
+        """Send a request; only while `link` is READY.
 
         Args:
             request: what to verify.
-            deadline_s: how long to wait for the reply; one that is polled later is dropped.
+            deadline_s: how long to wait for the reply; a later one is dropped.
             now_s: the time.
-            on_outcome: called once, by `poll`, unless the request is given up or cancelled before. What
-                the reply tells of link and verifier is learnt afterwards, for the robot waits for it.
+            on_outcome: called once, by `poll`, unless the request is given up or cancelled before. The
+                statistics are updated after the call, because the robot waits for it.
         """
         pending = PendingRequest(request, now_s, now_s + deadline_s)
         self._pending[pending] = on_outcome
@@ -170,21 +170,21 @@ class VerifierSession:
         return pending
 
     def give_up(self, pending: PendingRequest, now_s: float) -> None:
-        """Wait no longer for a request because it has taken too long: it counts as a missed deadline."""
+        """Drop a request that has taken too long; it counts as a missed deadline."""
         self._settle(pending)
         self._count_miss(now_s)
 
     def cancel(self, pending: PendingRequest) -> None:
-        """Wait no longer for a request that nobody needs any more; that tells nothing of the verifier."""
+        """Drop a request that is not needed any more; it does not count as missed."""
         self._settle(pending)
 
     def poll(self, now_s: float, slack_s: float = 0.0) -> None:
-        """Take in what has come, and do whatever is due.
+        """Process what has arrived, and what is due.
 
         Args:
             now_s: the time.
-            slack_s: the verifier's presence is checked so much earlier, and the next time half as much later:
-                a caller that is awake anyway, at every control step, saves the wake-up.
+            slack_s: check the verifier's presence this much earlier, and the next time half as much later. A
+                caller that runs at every control step saves the wake-up.
         """
         for received in self._transport.poll():
             if isinstance(received, Described):
@@ -207,7 +207,7 @@ class VerifierSession:
     # Requests
 
     def _send(self, pending: PendingRequest, now_s: float, again: bool = False) -> None:
-        """Send a request, of its window what the verifier lacks, or again as it was."""
+        """Send a request with the part of its window that the verifier lacks, or again as it was."""
         if not again:
             pending.update = self._sent_windows.update(pending.request.window)
         message = self._transport.submit(pending.request, pending.update)
@@ -241,21 +241,19 @@ class VerifierSession:
         outcome = judged(self._target, pending.request, reply, 1e3 * took_s)
         if outcome.reason is Reason.BUSY:
             self.busy_until_s = max(self.busy_until_s, now_s + outcome.retry_after_s)
-            if pending.ids:  # another copy of it may have been let in
+            if pending.ids:  # another copy of it may have been accepted
                 return
         self._end(pending, outcome)
         if reply.status == RequestFault.UNKNOWN_ROBOT and not self.misnamed:
             self.misnamed = outcome.message
             self._on_change()
-        if outcome.reason is not Reason.BUSY:  # which it says at once, and no other reply comes so soon
+        if outcome.reason is not Reason.BUSY:  # a busy reply comes too soon for the statistics
             self._learn(pending, outcome, reply.window_kept, took_s, now_s)
         on_trial = self._breaker.on_trial
         self._breaker.replied()
         if reply.status in OF_ANOTHER:
             self._lose(f"the verifier refuses the {OF_ANOTHER[RequestFault(reply.status)]}")
-        elif (
-            self.link is VerifierState.UNRESPONSIVE
-        ):  # of several requests, the one that brought the doubt was not the last
+        elif self.link is VerifierState.UNRESPONSIVE:  # a request that was sent after the missed ones
             self._change(VerifierState.READY, "")
         elif on_trial and self.link is VerifierState.READY:
             self._on_change()
@@ -266,13 +264,13 @@ class VerifierSession:
             self._transport.cancel(pending.ids.pop())
         self._sent_windows.forget()
         self.windows_resent += 1
-        pending.retransmissions = 1  # of the request at all; the whole window itself may be lost, too
+        pending.retransmissions = 1  # not more: the whole window may be lost, too
         self._send(pending, now_s)
 
     def _learn(
         self, pending: PendingRequest, outcome: Outcome, window_kept: bool, took_s: float, now_s: float
     ) -> None:
-        """Take note of what a reply in time tells of the link, and of what the verifier has."""
+        """Update the link's estimate and the verifier's windows from a reply in time."""
         if outcome.verification is not None:
             self._sent_windows.replied(pending.request.window, window_kept)
         rtt_ms = max(0.0, 1e3 * took_s - outcome.compute_ms)

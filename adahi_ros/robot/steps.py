@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The steps of one robot, and the request of a step from its submission to its fate."""
+"""The steps of one robot, their requests, and the outcomes of these."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ if TYPE_CHECKING:
     from adahi_ros.robot.controller import Step
 
 FALLBACKS = ("draft", "hold")
-RETRY_MOST_S = 2.0  # that a robot leaves a verifier alone which is busy, whatever that says
+RETRY_MOST_S = 2.0  # longest pause after a busy reply, whatever retry_after_s is
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a step may execute, and why no more.
+    """Outcome of a step's request.
 
     Attributes:
         verification: what to execute; None to execute the draft.
-        reason: why there is no verification; NONE where there is one, or none was wanted.
-        message: for people, where there is something to say.
+        reason: why there is no verification; NONE if there is one, or no request was needed.
+        message: for people; may be empty.
         verify_ms: request sent to reply received; 0 without a verification.
-        compute_ms: the verifier's own share of it.
-        reply_bytes: size of the serialized reply; 0 where none came in time.
-        retry_after_s: where the verifier is busy, when to ask again.
+        compute_ms: the part of `verify_ms` that the verifier spent.
+        reply_bytes: size of the serialized reply; 0 without a reply in time.
+        retry_after_s: if the verifier is busy, when to send the next request.
     """
 
     verification: Verdict | None
@@ -49,7 +49,7 @@ class Outcome:
     retry_after_s: float = 0.0
 
     def withheld(self) -> Outcome:
-        """Return the outcome of a step that executes nothing; its message says why it was not verified."""
+        """Return the outcome of a step that executes nothing; the message has the reason."""
         why = self.reason.name.lower().replace("_", " ")
         message = f"{why}: {self.message}" if self.message else why
         return replace(self, reason=Reason.FALLBACK_LIMIT, message=message)
@@ -60,14 +60,14 @@ class PendingRequest:
     """A request that was submitted.
 
     Attributes:
-        request: what it says.
+        request: its content.
         submitted_s: when; all times are those of the session's caller.
         deadline_s: when it is missed.
         update: its window as it was sent last.
-        resend_s: when it is sent again; infinite for not.
-        retransmissions: how often it was sent again, with the whole window or as it was.
-        request_bytes: serialized, of all that was sent of it.
-        ids: of its messages that may still be replied to.
+        resend_s: when it is sent again; infinite for never.
+        retransmissions: how often it was sent again, with the whole window or unchanged.
+        request_bytes: size of all its serialized messages.
+        ids: of its messages that may still get a reply.
     """
 
     request: Request
@@ -81,15 +81,15 @@ class PendingRequest:
 
     @property
     def due_s(self) -> float:
-        """When something is to be done about it."""
+        """When it is missed or sent again."""
         return min(self.deadline_s, self.resend_s)
 
 
 def judged(target: Description, request: Request, reply: Reply, verify_ms: float) -> Outcome:
-    """Return what a reply means for the step that a request was about.
+    """Check a reply, and return the outcome of its request.
 
     Args:
-        target: what it proposes, and by which rule.
+        target: its sizes and its rule.
         request: that was sent.
         reply: unchecked.
         verify_ms: request sent to reply received.
@@ -115,11 +115,11 @@ def judged(target: Description, request: Request, reply: Reply, verify_ms: float
         return Outcome(None, Reason.BAD_REPLY, message, reply_bytes=size)
     try:
         known = _left_out(target, request, reply.accepted)
-        parts = request.codes.size if target.rule.needs_codes else None  # else the rule has other parts
+        parts = request.codes.size if target.rule.needs_codes else None  # other rules have other parts
         verification = check_reply(target.signature, known, parts, reply.accepted, reply.actions)
     except RequestError as error:
         return Outcome(None, Reason.BAD_REPLY, str(error), reply_bytes=size)
-    if known:  # whole again: from the step of the request on
+    if known:  # complete it: from the step of the request on
         dim = target.signature.action_dim
         drafted = request.actions[: known * dim].reshape(1, known, dim)
         actions = np.concatenate([drafted, verification.actions], axis=1)
@@ -131,9 +131,9 @@ def _left_out(target: Description, request: Request, accepted: Sequence[bool]) -
     """Return how many of the first actions a reply leaves out, because the robot knows them.
 
     Args:
-        target: what it proposes, and by which rule.
+        target: its sizes and its rule.
         request: as it was sent.
-        accepted: which parts of its draft were, by the reply.
+        accepted: which parts of the draft the reply accepts.
     """
     ahead = request.first_step - request.step
     if not (target.rule.keeps_drafts and accepted and all(accepted)):
@@ -144,7 +144,7 @@ def _left_out(target: Description, request: Request, accepted: Sequence[bool]) -
 
 @dataclass
 class ActiveStep:
-    """A step that has begun, and its request where it has one."""
+    """A step that has begun, with its request, if any."""
 
     observation: Observation
     step: Step
@@ -166,12 +166,12 @@ class ActiveStep:
         """Count the step, and return its record.
 
         Args:
-            outcome: of its request, or of what came since the step before.
-            executed: (A,), what was commanded; None where nothing was.
+            outcome: of its request; with `ahead`, the newest since the step before.
+            executed: (A,), what was commanded; None for nothing.
             total_ms: observation received to action published.
-            robot_id: whose step it is.
-            proposer: what proposed it, by name.
-            requests_pending: requests that are on their way.
+            robot_id: of the robot.
+            proposer: name of the proposer.
+            requests_pending: requests without a reply.
             totals: of the robot's steps.
         """
         step, observation, verification = self.step, self.observation, outcome.verification
@@ -210,34 +210,34 @@ class ActiveStep:
 
 
 def _expected_error(proposal: Proposal | None) -> float:
-    """Return what a robot's proposer says of itself; `UNSAID` where it says nothing."""
-    said = None if proposal is None else proposal.expected_error
-    return UNSAID if said is None or not np.isfinite(said[0]) else float(said[0])
+    """Return the error that the proposer expects; `UNSAID` if it gives none."""
+    expected = None if proposal is None else proposal.expected_error
+    return UNSAID if expected is None or not np.isfinite(expected[0]) else float(expected[0])
 
 
 def _known(number: float) -> float:
-    """Return a number; NaN where it is infinite, because there is nothing to compare with."""
+    """Return a number; NaN if it is infinite, because there was nothing to compare with."""
     return float(number) if np.isfinite(number) else float("nan")
 
 
 def _numbers(action: np.ndarray) -> tuple[float, ...]:
-    """Return an action (A,); nothing of one that there is not."""
+    """Return an action (A,) as a tuple; empty if it has a NaN."""
     return () if np.isnan(action).any() else tuple(map(float, action))
 
 
 @dataclass
 class Totals:
-    """What has happened since the node was activated.
+    """Counts since the node was activated.
 
     Attributes:
-        steps: observations that got their command.
-        transmitted: of them, those whose draft was sent to the target.
-        verified: of them, those whose reply was executed.
-        coded: of them, those that are about codes of a draft.
-        kept: of them, those that kept every drafted code.
-        repeated: commands sent again for an observation that was repeated.
-        undrafted: observations that got no command, because the policy proposed none that is sound.
-        reasons: steps by their reason; those of all but NONE went without the target's reply.
+        steps: finished steps.
+        transmitted: steps with a request.
+        verified: steps whose reply was executed.
+        coded: verified steps with codes of a draft.
+        kept: coded steps that kept every drafted code.
+        repeated: commands sent again for a repeated observation.
+        undrafted: observations without a command, because the policy made no valid action.
+        reasons: steps by reason; all but NONE are steps without the target's reply.
     """
 
     steps: int = 0
@@ -272,19 +272,19 @@ class Totals:
 
 
 class Fallback:
-    """Counts the steps in a row whose draft the gate sent to the target, without a reply.
+    """Counts consecutive steps with a request but without a reply.
 
-    Past a limit the draft is withheld: at every step, whatever its gate says, until the target has verified
-    one. So ask about every step while it is withheld; a robot that stands still may never again draft what
-    its gate would have verified. A step that the gate leaves to the draft does not count, and does not end
-    the row either: else a gate that skips one now and then would keep a robot going without a target.
+    Above a limit the draft is withheld at every step until the target has verified one. Meanwhile every step
+    sends a request, because the gate of a robot at rest might never request one. A step without a request
+    neither counts nor resets the count: otherwise a gate that skips steps could keep a robot moving without
+    a target.
 
     Attributes:
-        alone: such steps in a row so far.
-        withholds: nothing of a draft is to be executed until the target has verified one.
+        alone: consecutive steps without a reply so far.
+        withholds: no draft may be executed until the target has verified one.
 
     Args:
-        limit: of such steps in a row; 0 for none at all, None for no limit.
+        limit: of consecutive steps; 0 for none, None for no limit.
     """
 
     def __init__(self, limit: int | None) -> None:
@@ -292,11 +292,11 @@ class Fallback:
         self.reset()
 
     def reset(self) -> None:
-        """Count from 0: also where the target has verified a draft, or its plan is executed."""
+        """Restart the count, for example because the target has verified a draft or its plan is executed."""
         self.alone, self.withholds = 0, False
 
     def unverified(self) -> bool:
-        """Count a draft that was to be verified and was not; return whether it may be executed."""
+        """Count a draft without the reply that it needed; return whether it may be executed."""
         self.alone += 1
         self.withholds = self._limit is not None and self.alone > self._limit
         return not self.withholds

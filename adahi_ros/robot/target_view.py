@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the target gets to see of a robot's observations: all that the draft saw, or less of its cameras."""
+"""What the target sees of a robot's observations: all that the draft reads, or less of its cameras."""
 
 from __future__ import annotations
 
@@ -22,16 +22,15 @@ def _values(seen: Seen, features: Sequence[Feature]) -> np.ndarray:
 
 
 class TargetView(ABC):
-    """Makes what a target reads, and what is sent to it, of the newest observations of one robot.
+    """Makes the window that is sent to a target from the newest observations of one robot.
 
-    The target may be another one at any time, and says how many it reads: so the buffer keeps the images
-    that any target may want.
+    The target may change at any time, and with it the history that it reads. So the buffer keeps the images
+    that any target may need.
 
     Args:
-        number_dim: S, the leading entries of an observation that are no features of images.
-        jpeg_quality: of images that are sent as JPEG, at most.
-        jpeg_budget_bytes: an image's JPEG gets a lower quality where it would be larger, down to the
-            lowest; 0 for no budget.
+        number_dim: S, the leading entries of an observation that are no image features.
+        jpeg_quality: largest JPEG quality.
+        jpeg_budget_bytes: a larger JPEG gets a lower quality; 0 for no budget.
     """
 
     needs_encoder = False
@@ -44,7 +43,7 @@ class TargetView(ABC):
         self.share(ObservationBuffer(LONGEST_HISTORY))
 
     def share(self, seen: ObservationBuffer) -> None:
-        """Read from the buffer of a controller from now on."""
+        """Read from a controller's buffer from now on."""
         seen.images_kept = LONGEST_HISTORY if self.needs_encoder else MOST_PICTURED
         self._seen = seen
         self._count = 0
@@ -54,7 +53,7 @@ class TargetView(ABC):
         self._seen.clear()
 
     def add(self, observed: Mapping[str, np.ndarray], images: Mapping[str, np.ndarray] = NO_IMAGES) -> None:
-        """Take the newest observation; only where no controller does.
+        """Take the newest observation; only without a controller that shares its buffer.
 
         Args:
             observed: by name, (size,).
@@ -64,12 +63,12 @@ class TargetView(ABC):
         self._seen.keep(self._count, {name: values[None] for name, values in observed.items()}, images)
 
     def window(self, target: Signature) -> WireWindow:
-        """Return what is sent to a target. Before as many as it reads have come, the first is repeated.
+        """Return the window for a target. At the start, the first observation is repeated.
 
-        One that reads images as they are gets these, whatever else is shown of cameras.
+        A target that reads raw images gets them with every view.
 
         Raises:
-            LookupError: nothing has been seen.
+            LookupError: there is no observation yet.
         """
         shown = self._seen.newest(target.history)
         read = [feature for feature in target.features if feature.name != IMAGE_FEATURES]
@@ -78,13 +77,13 @@ class TargetView(ABC):
         if target.images:
             jpegs = [self._compressed(each, image.name, image) for each in shown for image in target.images]
             return WireWindow.of(values, goal, images=jpegs)
-        # Where the features of images are, an observation that is read whole has them last.
+        # An observation that is read whole ends with the image features.
         whole = [feature.name for feature in read] == [OBSERVATION]
         return self._sent(values, goal, shown, self.number_dim if whole else values.shape[1])
 
     def _compressed(self, seen: Seen, name: str, wanted: ImageInput | None = None) -> bytes:
-        """Return an image of the size that is wanted, or of its own where that is smaller."""
-        from adahi_ros.vision.images import resized, within  # many robots send none
+        """Return the JPEG of an image scaled down to the wanted size; a smaller one keeps its size."""
+        from adahi_ros.vision.images import resized, within  # many robots send no images
 
         rows, columns = seen.images[name].shape[:2]
         if wanted is not None:
@@ -102,25 +101,25 @@ class TargetView(ABC):
 
     @abstractmethod
     def _sent(self, values: np.ndarray, goal: np.ndarray, shown: Sequence[Seen], numbers: int) -> WireWindow:
-        """Return what is sent of a window.
+        """Return the window as it is sent.
 
         Args:
             values: (H, O) float32.
             goal: (G,) float32.
             shown: H observations.
-            numbers: S, of the values those that are no features of images.
+            numbers: S, how many leading values are no image features.
         """
 
 
 class Features(TargetView):
-    """The features, which are float16: the target sees what the draft sees."""
+    """The features as float16: the target sees what the draft sees."""
 
     def _sent(self, values: np.ndarray, goal: np.ndarray, shown: Sequence[Seen], numbers: int) -> WireWindow:
         return WireWindow.of(values[:, :numbers], goal, features=values[:, numbers:])
 
 
 class Numbers(TargetView):
-    """Nothing of the cameras: the target reads zeros in their place."""
+    """Nothing of the cameras: the target reads zeros instead."""
 
     def _sent(self, values: np.ndarray, goal: np.ndarray, shown: Sequence[Seen], numbers: int) -> WireWindow:
         return WireWindow.of(values[:, :numbers], goal)
@@ -144,8 +143,8 @@ def view_of_contract(name: str, images_for_target: bool, encoded: bool = True) -
 
     Args:
         name: a key of it, or `BY_CONTRACT`.
-        images_for_target: the robot has no features of them.
-        encoded: somebody has; else only a target that reads them as they are makes anything of them.
+        images_for_target: the robot computes no features of its images.
+        encoded: the contract names an encoder; without one, only targets that read raw images use them.
     """
     if name != BY_CONTRACT:
         return name

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What crosses between the robot and its verifier, and what carries it there and back."""
+"""The interface of what carries messages between the robot and its verifier."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from adahi_ros.protocol.window import WireWindow
 
 @dataclass(frozen=True)
 class Sent:
-    """A message that is on its way.
+    """A message that was sent.
 
     Attributes:
-        id: names it to the transport; no other has the same.
+        id: unique in its transport.
         size_bytes: serialized.
     """
 
@@ -26,39 +26,39 @@ class Sent:
 
 
 HEDGES = ("late", "at_once", "off")
-"""When another verifier is asked, too; see `HedgedTransport`."""
+"""When another verifier also gets a request; see `HedgedTransport`."""
 
 
 class Transport(Protocol):
     """Carries requests to the verifier and replies back. It may lose, double, delay and reorder both.
 
-    Nothing here waits.
+    No method blocks.
     """
 
     @property
     def figures(self) -> dict[str, object]:
-        """For people: of several verifiers, what each was asked and how it replies."""
+        """Requests and replies of each of several verifiers, for people."""
         return {}
 
     @property
     def present(self) -> bool:
-        """Whether there is a verifier's end to send to."""
+        """Whether there is a verifier to send to."""
 
     @property
     def next_due_s(self) -> float:
-        """When `poll` must be called, at the latest, though nothing comes; infinite for never."""
+        """Latest time to call `poll` if nothing arrives; infinite for never."""
 
     def submit(self, request: Request, window: WireWindow) -> Sent:
-        """Send a request, of whose window only this."""
+        """Send a request with this part of its window."""
 
     def describe(self) -> int:
-        """Ask the verifier what it is; return the message's id."""
+        """Request the verifier's description; return the message's id."""
 
     def poll(self) -> Sequence[Reply | Described | Sent]:
-        """Return what has come since the last time, in that order.
+        """Return what has arrived since the last call, oldest first.
 
-        A message `Sent` is one from before of which more was sent meanwhile: so many bytes.
+        A `Sent` means that more bytes of an earlier message were sent.
         """
 
     def cancel(self, sent: int) -> None:
-        """Forget a message, whether or not anything has come back; whatever yet comes is dropped."""
+        """Forget a message; replies to it are dropped."""

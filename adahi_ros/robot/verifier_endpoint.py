@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One of several verifiers that a robot may ask: what it is, what it has, and how it has replied so far."""
+"""One of several verifiers of a robot: its description, its windows, and how it has replied so far."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from adahi_ros.robot.link_estimate import FIRST_S, Breaker, moved
 from adahi_ros.robot.transport import Transport
 
 LATE = 0.95  # share of replies that are not late: Dean and Barroso's percentile
-RECENT = 64  # round trips, of which the percentile is
-ENOUGH = 8  # of them, to have one
-PATIENCE, PATIENCE_LEAST_S = 3.0, 0.1  # a reply that takes so many times the percentile is missed
-PATIENCE_FIRST_S = 1.0  # likewise, before there is one
-MISS_COSTS_S = 0.1  # by which a verifier seems slower that replies to nothing
-SOONEST_S = 1e-3  # that a reply is needed in, as it is told to a verifier
-PROBES_OUT = 4  # one that is late still tells that the verifier is back
-UNDER_WAY_MOST = 32  # messages; of more the oldest is forgotten
+RECENT = 64  # round trips in the percentile
+ENOUGH = 8  # fewest round trips for a percentile
+PATIENCE, PATIENCE_LEAST_S = 3.0, 0.1  # a reply counts as missed after this multiple of the percentile
+PATIENCE_FIRST_S = 1.0  # likewise, before there is a percentile
+MISS_COSTS_S = 0.1  # added to the cost of a verifier that misses every reply
+SOONEST_S = 1e-3  # smallest needed_in_s in a request
+PROBES_OUT = 4  # a late reply to an old probe still shows that the verifier is back
+UNDER_WAY_MOST = 32  # pending messages; beyond that the oldest is dropped
 
 
 @dataclass
 class VerifierTotals:
-    """What one of several verifiers was asked, and what came of it.
+    """Counts of one of several verifiers.
 
     Attributes:
-        requests: sent to it, whatever was sent to others.
-        hedges: of them, those that another one was asked before.
-        answers: that were executed, or went into the plan.
-        spare: good replies that came after another one's, or when nobody needed them any more.
-        refusals: replies that were no answer.
-        misses: requests without a reply by when one is there as a rule.
-        windows_resent: requests that it was sent again with the whole window.
+        requests: sent to this verifier.
+        hedges: of them, those that another verifier got before.
+        answers: executed, or added to the plan.
+        spare: good replies that came after another verifier's, or when they were not needed any more.
+        refusals: replies without an answer.
+        misses: requests without a reply in the expected time.
+        windows_resent: requests sent again with the whole window.
         bytes_up, bytes_down: serialized requests and replies.
     """
 
@@ -52,15 +52,15 @@ class VerifierTotals:
 
 @dataclass(eq=False)
 class Asked:
-    """What a robot asks, whichever verifier answers.
+    """A request of the session, for any verifier.
 
     Attributes:
-        request: what it says.
-        since_s: when it was asked for the first time.
-        ids: by which the session knows it; none where nobody waits for it any more.
-        hedge_s: when another verifier is asked; infinite for not.
-        sent_s: when each verifier was sent it last, by name.
-        refused: names of those that have given no answer.
+        request: its content.
+        since_s: when it was first submitted.
+        ids: the session's ids of it; empty when the session does not wait for it any more.
+        hedge_s: when it goes to another verifier; infinite for never.
+        sent_s: when it was last sent to each verifier, by name.
+        refused: names of verifiers that refused it.
     """
 
     request: Request
@@ -73,14 +73,14 @@ class Asked:
 
 @dataclass(eq=False)
 class Message:
-    """A request that one verifier was sent.
+    """A request as sent to one verifier.
 
     Attributes:
-        asked: what it is about.
+        asked: the session's request.
         request: as it was sent.
-        whole: its window was sent whole.
-        sent_s: when.
-        missed: it was counted as one without a reply.
+        whole: the window was sent whole.
+        sent_s: when it was sent.
+        missed: it was counted as missed.
     """
 
     asked: Asked
@@ -92,24 +92,24 @@ class Message:
 
 @dataclass(eq=False)
 class VerifierEndpoint:
-    """See the module. Whoever asks several has one of these for each.
+    """See the module.
 
     Attributes:
         name: for people.
-        transport: to it alone.
-        description: that it has given of its target; None where it has not yet, or can give none.
-        trouble: why it is not asked, though it has described itself; for people.
-        totals: of what it was asked.
-        breaker: open where it has not replied to several requests in a row.
-        busy_until_s: when it may be asked again, as it has said.
-        under_way: requests that may yet be replied to, by their ids of the transport, oldest first.
-        probes: ids of questions what it is.
-        describe_s: when to ask it what it is, if nobody has meanwhile.
-        heard: it has described itself at least once.
-        told: why it is of no use, as was said last; empty where it is of use. And when that was.
-        told_s: see above.
-        unknown_told: it was said that nobody knows its weights.
-        late_s: after how long a reply is later than usual: the 95th percentile of recent round trips.
+        transport: to this verifier.
+        description: of its target; None before the first description, or if it cannot be read.
+        trouble: why it gets no requests although it has described itself; for people.
+        totals: counts of its requests and replies.
+        breaker: open after several requests in a row without a reply.
+        busy_until_s: when it accepts requests again, as it replied.
+        under_way: requests without a reply, by the transport's ids, oldest first.
+        probes: ids of pending requests for its description.
+        describe_s: when to request its description again.
+        was_described: it has described itself at least once.
+        reported: why it is lost, as logged last; empty if it was not lost.
+        reported_s: when that was logged.
+        unknown_reported: the warning about unknown weights was logged.
+        late_s: when a reply is later than usual: the 95th percentile of recent round trips.
     """
 
     name: str
@@ -122,10 +122,10 @@ class VerifierEndpoint:
     under_way: dict[int, Message] = field(default_factory=dict)
     probes: list[int] = field(default_factory=list)
     describe_s: float = -math.inf
-    heard: bool = False
-    told: str = ""
-    told_s: float = -math.inf
-    unknown_told: bool = False
+    was_described: bool = False
+    reported: str = ""
+    reported_s: float = -math.inf
+    unknown_reported: bool = False
     late_s: float = FIRST_S
     _windows: SentWindows = field(default_factory=SentWindows)
     _misses: float = math.nan
@@ -134,53 +134,53 @@ class VerifierEndpoint:
 
     @property
     def cost_s(self) -> float:
-        """How long it takes to reply as a rule, with a share of what a miss costs; infinite if unknown."""
+        """Median round trip plus the share of misses times their cost; infinite if unknown."""
         return self._usual_s + MISS_COSTS_S * self._misses if self.is_measured else math.inf
 
     @property
     def is_measured(self) -> bool:
-        """Whether it has replied often enough to tell how long that takes."""
+        """Whether it has replied often enough for a percentile."""
         return len(self._took_s) >= ENOUGH
 
     @property
     def lost(self) -> str:
-        """Why it is of no use now though it was heard; empty where it is, or was never there."""
-        if not self.heard:
+        """Why it is lost; empty if it is not, or was never there."""
+        if not self.was_described:
             return ""
         if not self.transport.present:
             return "is gone"
         return "does not reply" if self.breaker.open else ""
 
     def is_spared(self, now_s: float) -> bool:
-        """Whether it is left alone, for it does not reply, or has more to do than it can."""
+        """Whether it gets no requests for now, because it does not reply or is busy."""
         return self.breaker.open or now_s < self.busy_until_s
 
     def forget(self) -> None:
-        """Take note that it is gone: whoever comes in its place has no window, and may be another."""
+        """Reset its state because it is gone: the next one has no windows and may serve another target."""
         self.description, self.trouble = None, ""
         self.busy_until_s = self.describe_s = -math.inf
         self.breaker.reset()
         self._windows.forget()
-        self.forget_probes()  # one that is on its way yet would tell of who was there before
+        self.forget_probes()  # a late reply would describe the former verifier
 
-    # What it is
+    # Description
 
     def probe(self, now_s: float, again_s: float) -> None:
-        """Ask it what it is; again after so long, unless it has replied."""
+        """Request its description; the next request is due after `again_s` unless it replies."""
         self.describe_s = now_s + again_s
         while len(self.probes) >= PROBES_OUT:
             self.transport.cancel(self.probes.pop(0))
         self.probes.append(self.transport.describe())
 
     def forget_probes(self) -> None:
-        """Wait for no description any more."""
+        """Cancel all requests for its description."""
         while self.probes:
             self.transport.cancel(self.probes.pop())
 
-    # What it is asked
+    # Requests
 
     def send(self, asked: Asked, now_s: float) -> int:
-        """Send it what is asked, of the window what it lacks; return how many bytes."""
+        """Send it a request with the part of the window that it lacks; return the number of bytes."""
         request, waited_s = asked.request, now_s - asked.since_s
         if request.needed_in_s and waited_s:
             request = replace(request, needed_in_s=max(SOONEST_S, request.needed_in_s - waited_s))
@@ -196,17 +196,17 @@ class VerifierEndpoint:
         return sent.size_bytes
 
     def is_asked(self, asked: Asked) -> bool:
-        """Whether it may yet reply to what is asked."""
+        """Whether it may still reply to this request."""
         return any(message.asked is asked for message in self.under_way.values())
 
     def lacks_window(self, reply: Reply) -> None:
-        """Take note that it does not have what it was thought to have."""
+        """Record that it does not have the base window."""
         self._windows.forget()
         self.totals.bytes_down += reply.size_bytes
         self.totals.windows_resent += 1
 
     def replied(self, message: Message, reply: Reply, good: bool, now_s: float) -> None:
-        """Learn from a reply, also from one that nobody needs any more."""
+        """Update the statistics from a reply, even if it is not needed any more."""
         self.breaker.replied()
         self.totals.bytes_down += reply.size_bytes
         if not good:
@@ -221,10 +221,7 @@ class VerifierEndpoint:
         self._windows.replied(message.request.window, reply.window_kept)
 
     def count_misses(self, now_s: float) -> None:
-        """Count the requests whose replies are not there though they should be.
-
-        What nobody waits for any more is forgotten then.
-        """
+        """Count requests without a reply in the expected time; drop those that the session cancelled."""
         patience_s = PATIENCE_FIRST_S
         if self.is_measured:
             patience_s = max(PATIENCE_LEAST_S, PATIENCE * self.late_s)

@@ -57,7 +57,7 @@ def test_what_a_rule_needs_keeps_apart_those_who_lack_it(rule: str) -> None:
     assert made.needs_codes == (made.compatible(DRAFT, replace(DRAFT, codes=None)) is not None)
 
 
-def test_replacing_takes_the_targets_plan_and_tells_which_codes_happen_to_be_the_drafts() -> None:
+def test_replacing_takes_the_targets_plan_and_names_codes_that_match() -> None:
     def drawn(codes: list[int]) -> CodeDistribution:
         return CodeDistribution(np.ones((1, 2, 4), np.float32), np.array([codes]), lambda codes: codes)
 

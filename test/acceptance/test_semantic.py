@@ -105,7 +105,7 @@ def test_the_drawn_codes_probabilities_alone_decide_what_stands(file: str) -> No
     assert not first.all()
 
 
-def test_a_longer_round_trip_lets_more_stand_and_one_that_nobody_knows_is_as_told(file: str) -> None:
+def test_a_longer_round_trip_lets_more_stand_an_unknown_one_no_more(file: str) -> None:
     asked, rule = pair(2), Semantic(file, 0.2, patience_ms=50.0)
     shares = [
         rule.verify(*asked, round_trip_ms=np.full(M, ms)).accepted.all(axis=1).mean() for ms in (0, 5, 25, 60)

@@ -97,9 +97,7 @@ def test_rejection_probability_is_the_share_of_uniforms_that_reject(
 
 
 @given(distributions(2))
-def test_over_all_drafts_the_rejection_probability_is_how_far_the_distributions_are_apart(
-    pair: list[np.ndarray],
-) -> None:
+def test_the_rejection_probability_is_the_distance_of_the_distributions(pair: list[np.ndarray]) -> None:
     p, q = pair
     every_code = np.arange(len(p))
     rejected = rejection_probability(np.tile(p, (len(p), 1)), np.tile(q, (len(p), 1)), every_code)
@@ -107,7 +105,7 @@ def test_over_all_drafts_the_rejection_probability_is_how_far_the_distributions_
     assert (drawn * rejected).sum() == pytest.approx(np.maximum(0.0, drawn - q).sum(), abs=1e-12)
 
 
-def test_a_code_that_the_draft_cannot_have_drawn_is_kept_where_the_target_may_draw_it() -> None:
+def test_a_code_beyond_the_draft_is_kept_where_the_target_may_draw_it() -> None:
     p = np.array([[0.0, 1.0, 0.0]], np.float32)
     q = np.array([[0.5, 0.5, 0.0]], np.float32)
     uniforms = np.full((1, 2), JUST_BELOW_ONE)

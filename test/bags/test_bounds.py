@@ -49,7 +49,7 @@ def test_a_message_has_a_bound_over_all_of_its_frames() -> None:
         unpacked(frames[:-2], 1200)
 
 
-def test_a_compressed_file_is_refused_by_the_reader_and_read_to_its_bound_where_it_is_damaged(
+def test_a_compressed_file_over_its_bound_is_refused_in_recovery_too(
     lines: list[Any], in_bag: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bounds, "ALWAYS_ALLOWED", MEGABYTE)

@@ -129,7 +129,7 @@ def refused(lines: list[Any]) -> list[Any]:
 
 
 @pytest.mark.parametrize("first_succeeds", [True, False])
-def test_a_result_of_a_run_without_observations_says_nothing_of_the_run_before(
+def test_a_result_without_observations_says_nothing_of_the_run_before(
     first_succeeds: bool,
     demonstrations: Demonstrations,
     contract: Contract,
@@ -241,7 +241,7 @@ def test_a_gap_ends_an_episode_and_lost_steps_are_counted(
     assert counts(found) == {"missing_steps": 3}
 
 
-def test_steps_that_go_back_end_an_episode_and_the_same_again_is_passed_over(
+def test_steps_that_go_back_end_an_episode_and_repeated_ones_are_skipped(
     lines: list[Any], contract: Contract, in_bag: Callable[..., Path]
 ) -> None:
     back = [*lines[:60], *later(lines[30:60], SECOND_NS)]

@@ -88,7 +88,7 @@ def test_of_a_file_that_was_cut_off_the_beginning_is_read(
 
 
 @pytest.mark.parametrize("storage", STORAGES)
-def test_of_files_that_are_compressed_as_a_whole_what_can_be_unpacked_is_read(
+def test_of_wholly_compressed_files_what_can_be_unpacked_is_read(
     storage: str, in_bag: Callable[..., Path], tmp_path: Path
 ) -> None:
     """The recorder was killed: two files were compressed, the third was about to be."""
@@ -124,7 +124,7 @@ def test_of_a_database_that_was_cut_off_about_as_much_is_read_as_is_there(
         assert "some.db3: database disk image is malformed; read: " in said
 
 
-def test_every_message_before_the_cut_is_read_and_those_after_it_are_counted(
+def test_messages_before_the_cut_are_read_and_those_after_it_are_counted(
     lines: list[Any], in_bag: Callable[..., Path]
 ) -> None:
     bag = in_bag(lines)
@@ -239,7 +239,7 @@ def test_sorting_holds_no_more_than_it_must(seed: int) -> None:
 
 
 @pytest.mark.parametrize("mode", ["WAL", "PERSIST"])
-def test_what_a_database_has_not_taken_over_yet_is_read_and_its_files_stay_as_they_are(
+def test_rows_not_yet_in_the_database_are_read_and_files_stay_unchanged(
     mode: str, lines: list[Any], in_bag: Callable[..., Path], tmp_path: Path
 ) -> None:
     """Of a write-ahead log the committed rows are added; of a journal those that were not are taken back."""

@@ -140,7 +140,7 @@ def test_the_bags_own_definition_goes_before_ours(tmp_path: Path) -> None:
     assert not hasattr(found.message, "goal")
 
 
-def test_another_version_of_a_type_is_told_where_the_bag_does_not_define_it(
+def test_another_version_of_a_type_is_named_where_the_bag_lacks_it(
     lines: list[Any], in_bag: Callable[..., Path]
 ) -> None:
     bag = in_bag(lines, storage="sqlite3")

@@ -47,7 +47,7 @@ def test_joints_are_picked_by_name_and_come_before_the_state() -> None:
     assert (observation.key, observation.stamp_ns) == ((1, 3), 10 * MS)
 
 
-def test_images_for_the_target_are_kept_and_no_part_of_what_the_robot_observes() -> None:
+def test_images_for_the_target_are_kept_and_are_no_observation() -> None:
     values_of = plain_values("robot", 20.0, ["a", "b"], 2, 1, ["a"], "positions")
     contract = parse_contract(with_camera(values_of, "ball", 4, 4, for_target=True))
     frame = np.full((4, 4, 3), 7, dtype=np.uint8)
@@ -294,7 +294,7 @@ def test_operators_change_units_and_back() -> None:
     assert inputs.contract.action.from_wire(np.array([np.pi])).tolist() == [360.0]
 
 
-def test_where_joints_stand_is_known_whatever_the_policys_unit_each_by_itself() -> None:
+def test_each_joint_position_is_known_whatever_the_policys_unit() -> None:
     clamp: dict[str, object] = {"clamp": {"min": -10.0, "max": 10.0}}
     inputs = counting(observations={"observation.state": {**JOINT_PART, "apply": ["rad2deg", clamp]}})
     message = to_joint_state(["a", "b"], np.array([0.1, 1.0 / 3.0]), np.zeros(2), 0)

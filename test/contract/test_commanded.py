@@ -97,7 +97,7 @@ INTERFACES = {"joint_trajectory": TRAJECTORY, "twist": TWIST}
 KNOWN = (TRAJECTORY, NUMBERS, GRIPPER)
 
 
-def test_a_sink_sends_the_type_of_the_contract_unless_a_parameter_names_one() -> None:
+def test_a_sink_sends_the_contracts_type_unless_a_parameter_names_one() -> None:
     with_hand = Action((*TWO.sinks, sink(GRIPPER, "position.finger", topic="gripper")))
     assert kinds_by_sink(with_hand, BY_CONTRACT, INTERFACES, KNOWN) == list(KNOWN)
     assert kinds_by_sink(action(TRAJECTORY, "positions.elbow"), "twist", INTERFACES, KNOWN) == [TWIST]

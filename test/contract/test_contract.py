@@ -238,7 +238,7 @@ def test_a_shipped_contract_is_what_the_command_writes(name: str, seeing: Callab
 
 
 @pytest.mark.parametrize("name", sorted(WRITTEN_BY_HAND))
-def test_a_shipped_contract_without_a_task_observes_where_stands_what_it_commands(name: str) -> None:
+def test_a_shipped_contract_without_a_task_observes_joints_it_commands(name: str) -> None:
     contract = load_contract(name)
     assert contract.robot_type == {"panda_kitchen": "kitchen"}.get(name, name)
     names = [path.partition(".")[2] for path in contract.action.select]

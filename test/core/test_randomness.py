@@ -24,7 +24,7 @@ def test_draws_do_not_depend_on_how_many_other_steps_were_drawn() -> None:
     np.testing.assert_array_equal(late, step_uniforms(3, "world", 1, 1_000_000, 5))
 
 
-def test_other_seeds_streams_episodes_and_steps_are_independent_and_uniform() -> None:
+def test_seeds_streams_episodes_and_steps_are_independent_and_uniform() -> None:
     addresses = [(seed, name, episode) for seed in (0, 1, 2**33) for name in "ab" for episode in (0, 1, 2)]
     length = 4000
     rows = []

@@ -39,12 +39,12 @@ def context(step: int, age: float, value: float, left: int) -> GateContext:
     return GateContext(step, {}, observations, None, nothing, ages, nothing, None, course, step == 0)
 
 
-def test_the_period_grows_by_one_while_plans_agree_and_halves_where_they_do_not() -> None:
+def test_the_period_grows_by_one_while_plans_agree_and_otherwise_halves() -> None:
     gate = AdaptiveAgeGate(tolerance=0.5, first=4)
     assert follow(gate, [0.1, -0.4, 0.1, 2.0, 0.2, 0.2]) == [4, 5, 6, 7, 3, 4, 5]  # 7 / 2
 
 
-def test_it_never_grows_beyond_where_plans_can_be_compared_nor_below_a_step() -> None:
+def test_the_period_stays_from_one_step_to_where_plans_can_be_compared() -> None:
     assert max(follow(AdaptiveAgeGate(), [0.0] * 40)) == HORIZON - 2
     assert follow(AdaptiveAgeGate(), [9.0] * 6)[-2:] == [1, 1]
     assert follow(AdaptiveAgeGate(), [0.0] * 6, horizon=4) == [2] * 7

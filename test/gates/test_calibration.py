@@ -193,9 +193,7 @@ def test_where_all_scores_are_the_same_the_search_ends(score: float) -> None:
 
 
 @given(st.integers(0, 2**32), st.floats(0.05, 0.95))
-def test_however_erratic_the_gate_the_search_ends_with_the_nearest_that_it_saw(
-    seed: int, rate: float
-) -> None:
+def test_with_an_erratic_gate_the_search_ends_with_the_nearest_it_saw(seed: int, rate: float) -> None:
     draw = np.random.default_rng(seed)
     seen: list[tuple[float, float]] = []
 

@@ -35,7 +35,7 @@ def test_what_goes_wrong_unasked_stays_below_the_bound_in_95_of_100_drifts() -> 
     assert abs(told.mean() - ran.missed.mean()) < 0.01  # what is published is what happens
 
 
-def test_the_bound_holds_for_a_score_that_tells_nothing_at_the_price_of_requests() -> None:
+def test_the_bound_holds_for_a_useless_score_at_the_price_of_requests() -> None:
     useless = drift(OnlineGate(FOLLOWED, error_share=BOUND, tolerance=TOLERANCE), 3000, 1, useless=True)
     assert (useless.missed <= BOUND).sum() >= 95
     assert useless.asked.mean() > 0.3
@@ -107,9 +107,7 @@ def test_a_reply_that_comes_twice_or_from_nowhere_counts_once_or_not() -> None:
 
 
 @pytest.mark.parametrize(("later", "learned"), [(LATEST_REPLY - 1, 1), (LATEST_REPLY + 1, 0)])
-def test_a_reply_that_is_too_late_teaches_nothing_though_steps_were_not_seen(
-    later: int, learned: int
-) -> None:
+def test_a_late_reply_teaches_nothing_though_steps_were_not_seen(later: int, learned: int) -> None:
     gate = OnlineGate(FOLLOWED, error_share=0.5, tolerance=0.1, explore=0.9)
     for step in (*range(1, 200), 199 + later):
         gate.score(scored(step, np.zeros(1), np.array([0.3])))

@@ -83,7 +83,7 @@ def test_a_controller_has_its_gates_threshold(calibration: Calibration) -> None:
         calibration.controller("telepathy")
 
 
-def test_a_threshold_of_the_oracle_is_kept_for_evaluations_that_can_have_its_score(path: Path) -> None:
+def test_a_threshold_of_the_oracle_is_kept_for_evaluations_with_its_score(path: Path) -> None:
     read = load_calibration(path)
     assert read.threshold("oracle") == 0.9
     with pytest.raises(ValueError, match="gate: 'oracle', must be one of adaptive_age, age, always,"):

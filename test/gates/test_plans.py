@@ -55,7 +55,7 @@ def test_the_plan_deviation_is_the_distance_from_what_is_planned_now() -> None:
     )
 
 
-def test_the_plan_deviation_is_nothing_where_the_plan_is_followed_and_infinite_without_one() -> None:
+def test_the_plan_deviation_is_0_on_the_plan_and_infinite_without_one() -> None:
     gate = ThresholdedGate("plan_deviation").gate
     assert gate.score(context(3, still(), 1.0, course(np.zeros((1, A)), plan(1.0)))) == 0.0
     over = course(np.zeros((1, A)), plan(0.0), intended=np.zeros((1, A)), left=0)

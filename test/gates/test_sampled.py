@@ -40,7 +40,7 @@ def test_the_share_is_that_of_the_perturbed_distributions() -> None:
     assert abs(score.std() - spread_of_one) < 0.05 * spread_of_one  # the draws are independent
 
 
-def test_a_draft_without_a_choice_is_certain_and_one_it_would_hardly_draw_is_not() -> None:
+def test_a_draft_without_a_choice_is_certain_and_an_unlikely_one_is_not() -> None:
     p = np.tile([1.0, 0.0, 0.0], (3, 2, 1))
     gate = SampledUncertaintyGate()
     assert (gate.score(context(p, np.zeros((3, 2), int))) == 0.0).all()

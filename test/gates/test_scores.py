@@ -62,7 +62,7 @@ def test_uncertainty_scores_by_what_the_draft_gave_its_own_codes() -> None:
     np.testing.assert_allclose(score, [1 - 0.5 * 0.8, 0.0], atol=2 / UNITS)
 
 
-def test_the_expected_error_is_that_of_who_corrects_and_infinite_where_nobody_says() -> None:
+def test_the_expected_error_is_the_correctors_and_infinite_without_one() -> None:
     expected = np.array([0.1, np.inf, 2.0])
     corrected = Proposal(np.zeros((3, 1, 2), np.float32), expected_error=expected)
     gate = ThresholdedGate("expected_error", 0.5).gate

@@ -12,6 +12,7 @@ import torch
 
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.lab.training.corrector_training import save_corrector, scales_of
+from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.corrector.corrector_checkpoint import CorrectorConfig
 from adahi_ros.policies.corrector.corrector_features import feature_count
 from adahi_ros.policies.corrector.corrector_network import CorrectorNetwork
@@ -19,8 +20,16 @@ from adahi_ros.policies.flow.flow_checkpoint import FlowConfig
 from adahi_ros.policies.flow.flow_network import FlowNetwork
 from adahi_ros.policies.flow.flow_torch import save_flow
 from adahi_ros.policies.networks.transformer import InputMoments
+from adahi_ros.policies.vqbet.code_policy import CodePolicy
 
 DATA = Path(__file__).parents[1] / "data/lerobot"
+
+
+def load_codes(path: Path, backend: str) -> CodePolicy:
+    """Load a policy that predicts codes."""
+    policy = load_policy(path, backend)
+    assert isinstance(policy, CodePolicy)
+    return policy
 
 
 @pytest.fixture

@@ -20,7 +20,9 @@ from adahi_ros.policies.networks import computing, onnx_export
 from adahi_ros.policies.networks.onnx_cache import cache_folder
 from adahi_ros.policies.networks.onnx_files import DIGEST, note_hash
 from adahi_ros.policies.registry import DTYPES, POLICIES
+from adahi_ros.policies.vqbet.code_policy import CodePolicy
 from adahi_ros.policies.vqbet.vqbet_checkpoint import Checkpoint, load_checkpoint
+from test.policies.conftest import load_codes
 
 ROOT = Path(__file__).parents[2]
 
@@ -39,7 +41,7 @@ def inputs(batch: int, goal_dim: int) -> tuple[np.ndarray, np.ndarray]:
 def test_backends_agree(make_checkpoints: Callable[..., Path], sizes: tuple[int, int, int]) -> None:
     goal_dim, chunk_length, codebooks = sizes
     path = make_checkpoints(*sizes) / "draft"
-    torch_policy, onnx_policy = load_policy(path, "torch"), load_policy(path, "onnxruntime")
+    torch_policy, onnx_policy = load_codes(path, "torch"), load_codes(path, "onnxruntime")
     assert torch_policy.signature == onnx_policy.signature
     assert torch_policy.decoder.fingerprint == onnx_policy.decoder.fingerprint
     for batch in (1, 7):
@@ -59,11 +61,11 @@ def test_the_exported_file_is_used_only_while_it_is_of_these_weights(
     directory = Path(shutil.copytree(checkpoints, tmp_path / "checkpoints"))
     draft, target = load_checkpoint(directory / "draft"), load_checkpoint(directory / "target")
     windows, goals = inputs(2, 2)
-    of_draft = load_policy(directory / "draft", "onnxruntime").predict(windows, goals).logits
+    of_draft = load_codes(directory / "draft", "onnxruntime").predict(windows, goals).logits
     beside = directory / "draft.onnx"
 
     onnx_export.export(target, beside)  # the weights have changed since
-    stale = load_policy(directory / "draft", "onnxruntime").predict(windows, goals).logits
+    stale = load_codes(directory / "draft", "onnxruntime").predict(windows, goals).logits
     np.testing.assert_array_equal(stale, of_draft)
 
     model = onnx.load(beside)
@@ -72,8 +74,8 @@ def test_the_exported_file_is_used_only_while_it_is_of_these_weights(
     with pytest.raises(CheckpointError, match=r"draft\.onnx: not the file that draft\.json tells of"):
         load_policy(directory / "draft", "onnxruntime")
     note_hash(beside)
-    of_target = load_policy(directory / "target", "torch").predict(windows, goals).logits
-    taken = load_policy(directory / "draft", "onnxruntime").predict(windows, goals).logits
+    of_target = load_codes(directory / "target", "torch").predict(windows, goals).logits
+    taken = load_codes(directory / "draft", "onnxruntime").predict(windows, goals).logits
     np.testing.assert_allclose(taken, of_target, rtol=0, atol=1e-4)
 
     beside.write_bytes(beside.read_bytes()[:200])
@@ -85,9 +87,9 @@ def test_the_exported_file_is_used_only_while_it_is_of_these_weights(
 def test_an_exported_file_whose_hash_is_nowhere_is_not_run(checkpoints: Path, tmp_path: Path) -> None:
     directory = Path(shutil.copytree(checkpoints, tmp_path / "checkpoints"))
     windows, goals = inputs(2, 2)
-    of_draft = load_policy(directory / "draft", "onnxruntime").predict(windows, goals).logits
+    of_draft = load_codes(directory / "draft", "onnxruntime").predict(windows, goals).logits
     (directory / "draft.onnx").write_bytes(b"of who knows what")
-    found = load_policy(directory / "draft", "onnxruntime").predict(windows, goals).logits
+    found = load_codes(directory / "draft", "onnxruntime").predict(windows, goals).logits
     np.testing.assert_array_equal(found, of_draft)
 
 
@@ -95,7 +97,7 @@ def test_a_cached_file_that_has_changed_is_made_anew(
     checkpoints: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     windows, goals = inputs(2, 2)
-    of_draft = load_policy(checkpoints / "draft", "onnxruntime").predict(windows, goals).logits
+    of_draft = load_codes(checkpoints / "draft", "onnxruntime").predict(windows, goals).logits
     digest = load_checkpoint(checkpoints / "draft").digest()
     made = (cache_folder() / f"{digest}.onnx").read_bytes()
     exported = []
@@ -112,7 +114,7 @@ def test_a_cached_file_that_has_changed_is_made_anew(
     (cached,) = tmp_path.rglob("*.onnx")
     for damage in (made[:200], made + b"\0"):
         cached.write_bytes(damage)
-        found = load_policy(checkpoints / "draft", "onnxruntime").predict(windows, goals).logits
+        found = load_codes(checkpoints / "draft", "onnxruntime").predict(windows, goals).logits
         np.testing.assert_array_equal(found, of_draft)
         assert cached.read_bytes() == made
     assert exported == [digest] * 3
@@ -122,7 +124,7 @@ def test_a_cached_file_that_has_changed_is_made_anew(
 
 def test_a_robot_runs_an_exported_policy_without_torch(checkpoints: Path) -> None:
     windows, goals = inputs(3, 2)
-    expected = load_policy(checkpoints / "draft", "onnxruntime").predict(windows, goals).logits
+    expected = load_codes(checkpoints / "draft", "onnxruntime").predict(windows, goals).logits
     script = f"""
 import sys
 sys.modules["torch"] = None  # as on a machine without it
@@ -171,7 +173,7 @@ def test_a_file_that_is_named_in_full_is_the_one_that_is_looked_for(name: str, t
 def proposed(policy: Policy) -> np.ndarray:
     """What decides about a proposal to nothing, with the draws of a third."""
     proposal = policy.propose(policy.signature.nothing(), np.full((1, policy.draws), 1 / 3))
-    return proposal.actions if proposal.distribution is None else policy.predict(*inputs(1, 2)).logits
+    return policy.predict(*inputs(1, 2)).logits if isinstance(policy, CodePolicy) else proposal.actions
 
 
 @pytest.mark.parametrize("kind", ["target", "flow"])
@@ -227,7 +229,7 @@ def test_what_is_told_goes_before_the_file_of_a_kind_that_takes_it(
     monkeypatch.setitem(POLICIES.shipped, "large", Large)
     (tmp_path / "large.yaml").write_text("{kind: large, device: cuda, dtype: float16}")
     policy = load_policy(tmp_path / "large", "onnxruntime", device="cpu")
-    assert policy.values == {"device": "cpu", "dtype": "float16"}
+    assert vars(policy) == {"values": {"device": "cpu", "dtype": "float16"}}
     with pytest.raises(ValueError, match=r"^compile: True, .* kind large, which takes device and dtype$"):
         load_policy(tmp_path / "large", "torch", compile=True)
     (tmp_path / "away.yaml").write_text("{kind: openpi, url: 'ws://there:8000'}")

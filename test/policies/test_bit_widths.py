@@ -9,12 +9,13 @@ import pytest
 
 from adahi_ros.cli.lab.training import export
 from adahi_ros.core.checkpoint_files import CheckpointError
-from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.proposal import CodeDistribution, Proposal
 from adahi_ros.policies.backends import load_policy
-from adahi_ros.policies.interface import Sampling
+from adahi_ros.policies.interface import Policy, Sampling
 from adahi_ros.policies.networks import quantization
 from adahi_ros.policies.networks.onnx_cache import cache_folder
 from adahi_ros.policies.switched import SwitchedPolicy
+from test.policies.conftest import load_codes
 
 ROOT = Path(__file__).parents[2]
 
@@ -25,7 +26,7 @@ def observed(batch: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_eight_bits_and_all_of_them_agree_within_a_bound(checkpoints: Path) -> None:
-    full, light = (load_policy(checkpoints / "target", backend) for backend in ("onnxruntime", "int8"))
+    full, light = (load_codes(checkpoints / "target", backend) for backend in ("onnxruntime", "int8"))
     assert (light.signature, light.digest) == (full.signature, full.digest)
     expected, got = (policy.predict(*observed(20)) for policy in (full, light))
     for name in ("logits", "offsets"):
@@ -36,7 +37,7 @@ def test_eight_bits_and_all_of_them_agree_within_a_bound(checkpoints: Path) -> N
 
 
 def test_a_robot_is_told_the_same_whoever_asks_beside_it(checkpoints: Path) -> None:
-    light = load_policy(checkpoints / "target", "int8")
+    light = load_codes(checkpoints / "target", "int8")
     windows, goals = observed(5)
     windows[0] *= 100.0  # scaled together, the others would have lost what they say
     together = light.predict(windows, goals)
@@ -61,7 +62,12 @@ def test_the_quantised_file_is_made_once_and_anew_for_other_weights(
     directory = Path(shutil.copytree(checkpoints, tmp_path / "checkpoints"))
     made = []
     real = quantization.quantize
-    monkeypatch.setattr(quantization, "quantize", lambda full, path: (made.append(full), real(full, path)))
+
+    def quantize(full: Path, path: Path) -> None:
+        made.append(full)
+        real(full, path)
+
+    monkeypatch.setattr(quantization, "quantize", quantize)
     digest = load_policy(directory / "draft", "int8").digest
     load_policy(directory / "draft", "int8")
     assert len(made) == 1
@@ -104,8 +110,10 @@ def test_a_torch_dtype_is_not_for_eight_bits(checkpoints: Path) -> None:
 
 
 @pytest.fixture
-def pair(checkpoints: Path) -> list[object]:
-    return [load_policy(checkpoints / "draft", backend) for backend in ("onnxruntime", "int8")]
+def pair(checkpoints: Path) -> tuple[Policy, Policy]:
+    """One checkpoint, of 32 bits and of eight."""
+    path = checkpoints / "draft"
+    return load_policy(path, "onnxruntime"), load_policy(path, "int8")
 
 
 def windows_of(speeds: list[float]) -> np.ndarray:
@@ -127,14 +135,14 @@ def windows_of(speeds: list[float]) -> np.ndarray:
     ],
 )
 def test_what_is_coarse_stays_so_until_it_is_clearly_fine(
-    pair: list[SwitchedPolicy], speeds: list[float], coarse: bool
+    pair: tuple[Policy, Policy], speeds: list[float], coarse: bool
 ) -> None:
     policy = SwitchedPolicy(*pair, np.ones(6, np.float32), 0.3, 0.1)
     seen = policy.signature.observations(windows_of(speeds), np.zeros((1, 2), np.float32))
     assert policy.coarse(seen).tolist() == [coarse]
 
 
-def test_each_robot_is_told_what_its_precision_says(pair: list[SwitchedPolicy]) -> None:
+def test_each_robot_is_told_what_its_precision_says(pair: tuple[Policy, Policy]) -> None:
     full, light = pair
     windows, goals = observed(6)
     windows[::2] = windows[::2, :1]  # these rest
@@ -144,26 +152,29 @@ def test_each_robot_is_told_what_its_precision_says(pair: list[SwitchedPolicy]) 
     assert policy.coarse(seen).tolist() == [False, True] * 3
     got = policy.propose(seen, draws, sampling)
     told = [each.propose(seen, draws, sampling) for each in (full, light)]
-    codes = np.ones_like(got.distribution.codes)
     for row in range(6):
-        assert_same(got, told[row % 2], row, codes)
+        assert_same(got, told[row % 2], row)
         alone = policy.propose(seen.rows(np.array([row])), draws[row : row + 1], sampling)
         np.testing.assert_array_equal(alone.actions[0], got.actions[row])
-    assert np.abs(told[0].distribution.probabilities - told[1].distribution.probabilities).max() > 0.0
+    assert np.abs(drawn(told[0]).probabilities - drawn(told[1]).probabilities).max() > 0.0
 
 
-def assert_same(got: Proposal, wanted: Proposal, row: int, codes: np.ndarray) -> None:
-    assert got.distribution is not None
-    assert wanted.distribution is not None
+def drawn(proposal: Proposal) -> CodeDistribution:
+    assert proposal.distribution is not None
+    return proposal.distribution
+
+
+def assert_same(got: Proposal, wanted: Proposal, row: int) -> None:
     for name in ("probabilities", "codes", "counts"):
-        found, expected = (getattr(each.distribution, name)[row] for each in (got, wanted))
+        found, expected = (getattr(drawn(each), name)[row] for each in (got, wanted))
         np.testing.assert_allclose(found, expected, atol=1e-5)
     np.testing.assert_allclose(got.actions[row], wanted.actions[row], atol=1e-5)
-    found, expected = (each.distribution.actions_of(codes)[row] for each in (got, wanted))
+    codes = np.ones_like(drawn(got).codes)
+    found, expected = (drawn(each).actions_of(codes)[row] for each in (got, wanted))
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
-def test_two_that_do_not_propose_the_same_are_no_pair(pair: list[SwitchedPolicy]) -> None:
+def test_two_that_do_not_propose_the_same_are_no_pair(pair: tuple[Policy, Policy]) -> None:
     full, light = pair
     light.signature = replace(light.signature, history=1)
     with pytest.raises(ValueError, match="light: "):

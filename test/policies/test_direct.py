@@ -8,9 +8,9 @@ import pytest
 from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.core.proposal import ActionRange
 from adahi_ros.core.signature import Feature, Observations, Signature
-from adahi_ros.policies import backends
 from adahi_ros.policies.backends import is_policy, load_policy
 from adahi_ros.policies.direct import DirectPolicy
+from adahi_ros.policies.registry import POLICIES
 
 
 class Scaled(DirectPolicy):
@@ -32,7 +32,7 @@ class Scaled(DirectPolicy):
 
 @pytest.fixture
 def kinds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(backends.POLICIES.shipped, "scaled", Scaled)
+    monkeypatch.setitem(POLICIES.shipped, "scaled", Scaled)
 
 
 def described(folder: Path, text: str) -> Path:

@@ -7,9 +7,10 @@ import pytest
 
 from adahi_ros.core.observation_buffer import ObservationBuffer
 from adahi_ros.core.plan import Plan
-from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.proposal import ActionRange, Proposal
 from adahi_ros.core.signature import OBSERVATION, Feature, Observations, Signature
-from adahi_ros.proposers.interface import ProposerContext
+from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling
+from adahi_ros.proposers.interface import Proposer, ProposerContext
 from adahi_ros.proposers.kalman import KalmanProposer, RectifiedProposer, VelocityFilter
 
 A = 2
@@ -18,24 +19,26 @@ SIGNATURE = Signature(1, 1, A, (Feature(OBSERVATION, 1),))
 NOTHING = SIGNATURE.observations(np.zeros((1, 1, 1), np.float32), np.zeros((1, 0), np.float32))
 
 
-class StubDraft:
-    """Drafts what it is told."""
-
-    signature, action_scale, draws, digest = SIGNATURE, SCALE, 0, "stub"
+class StubDraft(Policy):
+    """Drafts what a test sets."""
 
     def __init__(self) -> None:
+        super().__init__(SIGNATURE, ActionRange(np.full(A, -np.inf), np.full(A, np.inf)), SCALE, "stub")
         self.next = np.zeros(A)
 
-    def propose(self, observations: Observations, draws: np.ndarray, sampling: object = None) -> Proposal:
+    def propose(
+        self, observations: Observations, draws: np.ndarray, sampling: Sampling = AS_TRAINED
+    ) -> Proposal:
         return Proposal(np.broadcast_to(self.next * SCALE, (len(draws), 1, A)).astype(np.float32))
 
 
-def asked(proposer: object, step: int, executed: np.ndarray | None) -> Proposal:
+def asked(proposer: Proposer, step: int, executed: np.ndarray | None) -> Proposal:
     said = np.full((1, A), np.nan, np.float32) if executed is None else executed
     context = ProposerContext(
         step, NOTHING, ObservationBuffer(2), Plan(1, A), np.zeros((1, 0)), 1.0, executed=said
     )
-    proposal: Proposal = proposer.propose(context)  # type: ignore[attr-defined]
+    proposal = proposer.propose(context)
+    assert proposal is not None
     return proposal
 
 

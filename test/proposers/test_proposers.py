@@ -12,9 +12,9 @@ from adahi_ros.core.proposal import ActionRange, Proposal
 from adahi_ros.core.signature import GOAL, OBSERVATION, Feature, Observations, Signature
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
 from adahi_ros.gates.interface import Gate, GateContext
-from adahi_ros.policies.corrector.corrector import Correction
+from adahi_ros.policies.corrector.corrector import Correction, Corrector
 from adahi_ros.policies.corrector.corrector_features import PlanView
-from adahi_ros.policies.interface import Sampling
+from adahi_ros.policies.interface import AS_TRAINED, Actor, Policy, Sampling
 from adahi_ros.proposers.draft import DraftChecksPlanProposer
 from adahi_ros.proposers.interface import ProposerContext
 from adahi_ros.proposers.plan import CorrectorProposer, plan_view
@@ -23,28 +23,24 @@ from adahi_ros.robot.controller import Controller
 B, A, T = 3, 2, 4
 EVERYONE = np.ones(B, dtype=bool)
 CORRECTION = np.array([0.25, -0.25], np.float32)
+READS, GOALS = (Feature(OBSERVATION, 1),), (Feature(GOAL, 1),)
 
 
-class StubCorrector(ActionRange):
+def wide() -> ActionRange:
+    return ActionRange(np.full(A, -1000.0), np.full(A, 1000.0))
+
+
+class StubCorrector(Corrector):
     """Adds the same to every action, and expects half a scale of error; keeps what it was shown."""
 
-    def __init__(self) -> None:
-        super().__init__(np.full(A, -1000.0), np.full(A, 1000.0))
-        self.signature = Signature(1, T, A, (Feature(OBSERVATION, 1),), (Feature(GOAL, 1),))
-        self.digest, self.draws, self.action_scale = "stub", 0, np.ones(A, np.float32)
+    def __init__(self, conditions: tuple[Feature, ...] = GOALS) -> None:
+        self.allowed = wide()
+        Actor.__init__(self, Signature(1, T, A, READS, conditions), self.allowed, np.ones(A), "stub")
         self.views: list[PlanView] = []
 
     def correct(self, view: PlanView) -> Correction:
         self.views.append(view)
         return Correction(view.ahead[:, 0] + CORRECTION, np.full(len(view.age), 0.5))
-
-
-class Untold(StubCorrector):
-    """Is told no goal."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.signature = Signature(1, T, A, (Feature(OBSERVATION, 1),))
 
 
 def observed(step: int) -> dict[str, np.ndarray]:
@@ -81,7 +77,7 @@ def test_a_corrector_says_nothing_where_there_is_no_plan() -> None:
     plan.splice(planned(0, 2), 0, 0, has)
     observations = corrector.signature.observations(observed(0)[OBSERVATION][:, None], observed(0)[GOAL])
     context = ProposerContext(0, observations, memory, plan, np.zeros((B, 0)), 1.0)
-    proposal = CorrectorProposer(corrector).propose(context)  # type: ignore[arg-type]
+    proposal = CorrectorProposer(corrector).propose(context)
     assert proposal.actions.shape == (B, 1, A)
     np.testing.assert_array_equal(np.isnan(proposal.actions).all(axis=(1, 2)), ~has)
     np.testing.assert_array_equal(proposal.actions[has, 0], np.tile(CORRECTION, (2, 1)))
@@ -151,7 +147,7 @@ def test_the_gate_goes_by_the_error_that_the_corrector_expects(threshold: float,
 def test_a_corrector_that_goes_wild_is_refused_by_name_or_stood_in_for() -> None:
     made, corrector = controller("corrector", ThresholdedGate("never"))
     begin(made)
-    corrector.low = np.full(A, 900.0)  # now nothing is sound
+    corrector.allowed.low = np.full(A, 900.0)  # now nothing is sound
     with pytest.raises(ValueError, match=r"action\[0\]: 1.25, must be from 900"):
         made.begin(observed(1))
     step = made.begin(observed(1), stand_in=np.full((B, A), 7.0, np.float32))
@@ -176,15 +172,15 @@ def followed(made: Controller, index: int) -> np.ndarray:
     return made.begin(observed(index)).intended[:, 0]
 
 
-class StubDraft(ActionRange):
+class StubDraft(Policy):
     """Drafts what it has drawn; no numbers where that is 1."""
 
     def __init__(self) -> None:
-        super().__init__(np.full(A, -1000.0), np.full(A, 1000.0))
-        self.signature = Signature(1, 1, A, (Feature(OBSERVATION, 1),), (Feature(GOAL, 1),))
-        self.digest, self.draws, self.action_scale = "draft", 1, np.array([1.0, 2.0], np.float32)
+        super().__init__(Signature(1, 1, A, READS, GOALS), wide(), np.array([1.0, 2.0]), "draft", 1)
 
-    def propose(self, observations: Observations, draws: np.ndarray, sampling: Sampling) -> Proposal:
+    def propose(
+        self, observations: Observations, draws: np.ndarray, sampling: Sampling = AS_TRAINED
+    ) -> Proposal:
         drawn = np.where(draws == 1.0, np.nan, draws)[:, None]
         return Proposal(np.tile(drawn, (1, 1, A)).astype(np.float32))
 
@@ -195,7 +191,7 @@ def test_a_draft_tells_how_far_it_is_from_the_plan_and_the_plan_goes_on() -> Non
     observations = draft.signature.observations(observed(0)[OBSERVATION][:, None], observed(0)[GOAL])
     for drawn, expected in ((0.5, [np.sqrt((1.5**2 + 0.75**2) / 2), 0.0, np.inf]), (1.0, [np.inf] * 3)):
         context = ProposerContext(0, observations, memory, plan, np.full((B, 1), drawn), 1.0)
-        proposal = DraftChecksPlanProposer(draft).propose(context)  # type: ignore[arg-type]
+        proposal = DraftChecksPlanProposer(draft).propose(context)
         np.testing.assert_array_equal(proposal.actions[:, 0], plan.at(0))
         assert proposal.expected_error is not None
         np.testing.assert_allclose(proposal.expected_error, expected)
@@ -346,13 +342,11 @@ class Nosy(Gate):
 
 
 @pytest.mark.parametrize("told", [True, False])
-def test_a_goal_that_the_policy_is_not_told_reaches_nobody_on_the_robot(
-    told: bool,
-) -> None:
+def test_a_goal_that_the_policy_is_not_told_reaches_nobody_on_the_robot(told: bool) -> None:
     nosy = Nosy()
     done = []
     for goal in (-1.0, 1000.0):
-        corrector = StubCorrector() if told else Untold()
+        corrector = StubCorrector(GOALS if told else ())
         controller = Controller(
             corrector, ControllerConfig(ThresholdedGate("nosy", 999.0, nosy)), "corrector"
         )

@@ -66,7 +66,7 @@ def test_a_verifier_and_a_robot_agree_on_how_much_of_the_past_there_is(
 ONE, OTHER = "0123456789abcdef", "fedcba9876543210"
 
 
-def test_other_weights_are_told_apart_where_both_are_known_and_what_reads_otherwise_by_that() -> None:
+def test_other_weights_and_other_inputs_are_each_distinguished() -> None:
     one, other = told(policy_fingerprint=ONE), told(policy_fingerprint=OTHER)
     assert one.difference_from(other) == f"policy_fingerprint: {ONE}, must be {OTHER}; it has other weights"
     assert one.difference_from(one) is None
@@ -132,7 +132,7 @@ DRAFTED = Proposal(np.ones((1, 1, 2), np.float32), DRAWN)
 
 
 @pytest.mark.parametrize("rule", ["speculative", "replace"])
-def test_codes_are_sent_where_they_mean_the_same_and_actions_where_they_are_needed(
+def test_codes_are_sent_where_they_mean_the_same_and_actions_elsewhere(
     rule: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wants = Wants(DRAFT, OFFERED)
@@ -166,7 +166,7 @@ def test_a_rule_of_another_package_that_raises_is_a_mismatch(
     assert mismatch == "acceptance: 'strange', KeyError: 'codes'"
 
 
-def test_who_corrects_plans_wants_them_as_long_as_those_that_it_learned_from() -> None:
+def test_a_corrector_needs_plans_as_long_as_those_it_learned_from() -> None:
     wants = Wants(DRAFT, OFFERED, horizon=8)
     assert wants.mismatch(told(acceptance="replace", codes=None, horizon=8)) is None
     fault = wants.mismatch(told(acceptance="replace", codes=None, horizon=16))

@@ -155,7 +155,7 @@ def test_a_round_trip_that_can_be_none_is_refused(told_ms: float, fault: str, me
 
 
 @given(st.floats(0.0, 1e300) | st.just(math.nan))
-def test_what_a_robot_tells_of_a_round_trip_is_never_refused_and_0_is_what_nobody_knows(ms: float) -> None:
+def test_a_robots_round_trip_is_never_refused_and_0_means_unknown(ms: float) -> None:
     told_ms = float(np.float32(reported_round_trip_ms(ms)))  # as it is sent
     check_round_trip(told_ms)
     assert (told_ms == UNKNOWN_MS) == math.isnan(ms)

@@ -14,7 +14,8 @@ from adahi_ros.safety.envelope import Envelope
 from adahi_ros.safety.guard import Guard, GuardConfig
 from adahi_ros.safety.limits import Limits
 from adahi_ros.safety.permission import Permission
-from test.robot.conftest import PERIOD_S, Robot, SimulatedLink, planned
+from test.robot.conftest import PERIOD_S, Robot
+from test.robot.simulated import SimulatedLink, planned
 
 HORIZON = 8
 
@@ -55,7 +56,7 @@ class Held(Robot):
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self.guarded = Guarded(self.link, self.policy.signature.action_dim)
-        self.loop._commands = self.guarded  # type: ignore[assignment]
+        self.loop._commands = self.guarded
 
     def step(self, steps: range) -> list[StepRecord]:
         for step in steps:

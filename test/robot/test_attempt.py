@@ -100,7 +100,7 @@ def test_time_silence_and_a_verifier_that_is_gone_end_it(attempt: Attempt, step_
 def test_a_stop_ends_it_but_one_of_before_may_be_lifted(attempt: Attempt, step_record: Make) -> None:
     attempt.safety(False, False, True, 100.0)
     attempt.safety(True, True, False, 100.0)
-    assert attempt.ended(100.1) == (End.STOPPED, "somebody stopped the robot")
+    assert attempt.ended(100.1) == (End.STOPPED, "the operator stopped the robot")
 
     lifted = Attempt(LIMITS, 100.0)
     lifted.safety(True, True, False, 100.0)

@@ -11,7 +11,6 @@ from scipy import stats
 from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
 from adahi_ros.gates.interface import Gate, GateContext, LinkEstimate
-from adahi_ros.policies.interface import Policy
 from adahi_ros.policies.vqbet.code_policy import CodePolicy, Prediction
 from adahi_ros.robot.controller import Controller, Step
 from adahi_ros.server.verifier import TargetVerifier, VerificationDraws, VerificationRequest
@@ -20,7 +19,7 @@ DRAFT = [[0.7, 0.1, 0.1, 0.1], [0.25, 0.25, 0.25, 0.25]]
 TARGET = [[0.1, 0.2, 0.3, 0.4], [0.5, 0.3, 0.15, 0.05]]
 ROBOTS, STEPS = 400, 20
 
-Make = Callable[..., Policy]
+Make = Callable[..., CodePolicy]
 
 
 def observe(batch: int, step: int = 0) -> dict[str, np.ndarray]:
@@ -264,7 +263,7 @@ class Brittle(CodePolicy):
 
     def predict(self, windows: np.ndarray, goals: np.ndarray) -> Prediction:
         prediction = self._policy.predict(windows, goals)
-        bad = (windows > 1e3).any(axis=(1, 2))[:, None, None]
+        bad = (windows > 1e3).any(axis=(1, 2), keepdims=True)
         return Prediction(np.where(bad, np.nan, prediction.logits), prediction.offsets)
 
 

@@ -119,7 +119,7 @@ def test_images_that_nobody_encodes_are_not_sent_to_be_encoded() -> None:
     check_images("jpeg", 0, 10, 60, encoded=False)
     with refused(
         "verification.vision: 'jpeg', must be none or by_contract: the contract names no encoder for its "
-        "images, which go to a target that reads images as they are whatever is said here, and to no other"
+        "images; only a target that reads raw images gets them"
     ):
         check_images("jpeg", 1, 10, 60, images_for_target=True, encoded=False)
 
@@ -138,7 +138,7 @@ def test_a_robot_that_makes_no_features_of_its_images_can_send_none() -> None:
         check_images(view, 1, 10, 60, images_for_target=True)
     with refused(
         "verification.vision: 'features', must be jpeg or none, or by_contract: the contract's images are "
-        "for the target, and the robot makes no features of them"
+        "for the target, so the robot computes no features"
     ):
         check_images(view_of_contract("features", True), 1, 10, 60, images_for_target=True)
     offered = offer_of(contract, 2, image_dim=8)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from adahi_ros.protocol.records import Reason
-from test.robot.conftest import PERIOD_S, MakeRobot, Robot, planned
+from test.robot.conftest import PERIOD_S, MakeRobot, Robot
+from test.robot.simulated import planned
 
 HORIZON = 8
 
@@ -36,7 +37,7 @@ def test_a_target_that_must_be_told_is_not_asked_before(told: Robot) -> None:
     told.walk(range(2, 3))
     assert not told.link.sent
     assert told.records[-1].reason is Reason.REFUSED
-    assert told.records[-1].message.startswith("instruction: none was told")
+    assert told.records[-1].message.startswith("instruction: empty, must say what to do")
     told.loop.tell("fold the towel")
     told.walk(range(3, 5))
     assert [request.instruction for request, _ in told.link.updates] == ["fold the towel"]

@@ -171,7 +171,9 @@ class Interleavings(RuleBasedStateMachine):
 
     def make_fit(self, fits: bool) -> None:
         robot = self.robot
-        robot.verifier.speak(robot.policy.signature.codes.fingerprint if fits else "feedfacefeedface")
+        spoken = robot.policy.signature.codes
+        assert spoken is not None
+        robot.verifier.speak(spoken.fingerprint if fits else "feedfacefeedface")
 
     @rule()
     def restart_verifier(self) -> None:

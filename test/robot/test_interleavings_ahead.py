@@ -9,7 +9,8 @@ from hypothesis.stateful import initialize, invariant, run_state_machine_as_test
 from adahi_ros.protocol.description import LONGEST_HISTORY
 from adahi_ros.protocol.records import NO_PLAN
 from adahi_ros.robot.prefetch import UNDER_WAY_MOST
-from test.robot.conftest import Fate, MakeRobot, planned
+from test.robot.conftest import Fate, MakeRobot
+from test.robot.simulated import planned
 from test.robot.test_interleavings import IN_TIME, MOSTLY, Interleavings
 
 HORIZON = 8
@@ -23,7 +24,7 @@ class InterleavingsAhead(Interleavings):
     )
     def begin(self, seed: int, gate: str, connects: bool) -> None:
         make_robot = self.make_robot
-        self.make_robot = lambda *arguments: make_robot(*arguments, plans=HORIZON)  # type: ignore[method-assign]
+        self.make_robot = lambda *arguments: make_robot(*arguments, plans=HORIZON)
         super().begin(seed, gate, connects)
 
     def waits(self) -> bool:

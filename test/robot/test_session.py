@@ -14,7 +14,7 @@ from adahi_ros.protocol.records import Reason
 from adahi_ros.protocol.request import PROTOCOL_VERSION, UNKNOWN_MS, RequestFault
 from adahi_ros.protocol.window import WHOLE
 from adahi_ros.robot.link_estimate import FIRST_PAUSE_S, FIRST_S, MISSES_UNTIL_OPEN, RETRANSMISSIONS
-from adahi_ros.robot.session import DESCRIBE_RETRY_S, OF_ANOTHER, UNDESCRIBED, VerifierState
+from adahi_ros.robot.session import DESCRIBE_RETRY_S, OF_ANOTHER, UNDESCRIBED, OnOutcome, VerifierState
 from test.robot.conftest import Fate, MakeRobot, Robot
 
 PERIOD_S = 0.2
@@ -221,8 +221,10 @@ def test_a_slow_verifier_is_sent_to_less_and_less_often(robot: Robot) -> None:
     step = 0
     while len(bursts) < 4:
         shown_s = robot.link.now_s
-        record = (robot.see(1, step), robot.pass_time(0.11), robot.records[-1])[-1]
+        robot.see(1, step)
+        robot.pass_time(0.11)
         step += 1
+        record = robot.records[-1]
         assert not record.verified
         if record.transmitted:
             assert record.reason is Reason.DEADLINE
@@ -280,15 +282,14 @@ def test_several_requests_may_be_on_their_way(robot: Robot) -> None:
     request = session.submitted[0].pending.request
     ended: list[tuple[int, Reason]] = []
     pending = []
+
+    def noted(number: int) -> OnOutcome:
+        return lambda outcome: ended.append((number, outcome.reason))
+
     for number, delay_s in enumerate((0.03, 0.01, 0.02, 1.0)):
         link.delay_s = (delay_s, delay_s)
         pending.append(
-            session.submit(
-                replace(request, step=number, first_step=number),
-                0.1,
-                link.now_s,
-                lambda outcome, number=number: ended.append((number, outcome.reason)),
-            )
+            session.submit(replace(request, step=number, first_step=number), 0.1, link.now_s, noted(number))
         )
     session.cancel(pending[0])
     robot.pass_time(0.2)

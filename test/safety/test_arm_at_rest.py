@@ -73,7 +73,7 @@ class Arm(Robot):
 
 @settings(max_examples=500)
 @given(EVENTS)
-def test_for_any_gaps_stalls_and_stops_speed_and_acceleration_stay_within_limits(events: Any) -> None:
+def test_gaps_stalls_and_stops_keep_speed_and_acceleration_within_limits(events: Any) -> None:
     arm = Arm()
     arm.move(0.0)
     for kind, periods, stalled, part, wanted in events:

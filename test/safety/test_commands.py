@@ -128,7 +128,7 @@ def test_what_has_held_the_robot_since_is_what_was_commanded() -> None:
     assert robot.commands.commanded() is None  # it rests
 
 
-def test_a_repeated_observation_gets_the_command_again_until_the_robot_is_held() -> None:
+def test_a_repeated_observation_repeats_the_command_until_a_hold() -> None:
     robot = Robot(WIDE).start()
     command = robot.act(UNEVEN).command
     assert command is not None
@@ -189,7 +189,7 @@ def test_a_change_of_being_enabled_is_told_once() -> None:
     assert [(record.enabled, record.stopped) for record in robot.told()] == [(False, True)]
 
 
-def test_a_robot_at_rest_that_may_not_move_is_told_of_once_however_often_it_is_wanted_to() -> None:
+def test_a_robot_at_rest_that_may_not_move_is_reported_once() -> None:
     robot = Robot(WIDE, require_enable=True).start()
     for _ in range(5):
         assert robot.act(UNEVEN).command is None
@@ -202,7 +202,7 @@ def test_a_robot_at_rest_that_may_not_move_is_told_of_once_however_often_it_is_w
     assert warnings(told) == ["held: disabled"]
 
 
-def test_the_record_is_to_be_had_at_any_time_while_there_is_something_to_tell() -> None:
+def test_the_record_is_available_while_there_is_something_to_tell() -> None:
     robot = Robot(WIDE)
     assert robot.commands.record(robot.now_s) is None  # it has never been active
     robot.start()
@@ -322,9 +322,7 @@ def test_a_false_holds_at_once_until_a_true(by: str) -> None:
 
 
 @pytest.mark.parametrize("cause", ["silence", "driver"])
-def test_an_observation_that_may_not_move_the_arm_brakes_it_without_waiting_for_the_next_look(
-    cause: str,
-) -> None:
+def test_an_observation_that_may_not_move_the_arm_brakes_it_at_once(cause: str) -> None:
     """The looks come just before the observations, and the permission ends just after a look."""
     robot = Robot({**WIDE, "velocity": 2.0, "acceleration": 8.0}, require_enable=True, timeout_s=0.2).start()
     robot.press(True)

@@ -167,7 +167,7 @@ def test_whatever_comes_in_velocities_stay_within_every_limit_at_once(
 
 @settings(max_examples=200)
 @given(robots, robots, moments, st.sampled_from(["accelerations", "effort"]))
-def test_whatever_comes_in_accelerations_and_efforts_stay_within_their_limit(
+def test_accelerations_and_efforts_stay_within_limits_for_any_input(
     one: dict[str, Any], other: dict[str, Any], moments: list[Any], field: str
 ) -> None:
     limits = two_joints(one, other)

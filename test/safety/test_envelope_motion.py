@@ -94,7 +94,7 @@ def test_what_could_not_be_held_is_not_remembered() -> None:
 # The start, pauses and the clock
 
 
-def test_positions_start_from_the_measured_ones_and_without_from_the_first_wanted() -> None:
+def test_positions_start_from_the_measured_or_else_the_first_wanted_ones() -> None:
     limits = limits_of(2, position=(-1.0, 1.0), velocity=2.0)
     admitted = Envelope(limits, "positions", PERIOD_S).admit(np.full(2, 5.0), np.array([0.5, math.nan]), 0.0)
     assert sent(admitted) == pytest.approx([0.6, 1.0])
@@ -260,7 +260,7 @@ def test_an_intervention_names_its_limit_and_counts_match(
         ("velocities", {"acceleration": 1.0}, {"velocity": 1.0}, ["VELOCITY", "ACCELERATION"]),
     ],
 )
-def test_interventions_are_told_in_the_order_of_the_limits_whichever_entry_they_are_of(
+def test_interventions_come_in_the_order_of_the_limits_not_of_entries(
     field: str, one: dict[str, float], other: dict[str, float], told: list[str]
 ) -> None:
     for first, second in ((one, other), (other, one)):
@@ -304,7 +304,7 @@ def test_each_entry_may_be_commanded_in_its_own_way() -> None:
         Envelope(limits, ["positions"], PERIOD_S)
 
 
-def test_a_goal_keeps_its_limits_of_position_alone_and_is_held_where_it_was() -> None:
+def test_a_goal_keeps_its_position_limits_alone_and_is_held_where_it_was() -> None:
     limits = limits_of(1, position=(0.0, 0.04), velocity=0.01, acceleration=0.01, max_step=0.001)
     envelope = Envelope(limits, "goals", PERIOD_S)
     assert envelope.hold(None, PERIOD_S).action is None  # nobody knows where it is

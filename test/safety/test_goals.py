@@ -21,7 +21,7 @@ def test_a_position_that_stays_is_one_goal() -> None:
     assert goals.want(0.0, 9.0) == 0.0
 
 
-def test_what_is_wanted_while_a_goal_is_asked_for_comes_after_it_and_only_the_newest() -> None:
+def test_only_the_newest_wish_during_a_goal_request_follows_it() -> None:
     goals = Goals()
     assert goals.want(0.04, 0.0) == 0.04
     assert [goals.want(position, 0.1) for position in (0.03, 0.02)] == [None, None]
@@ -47,7 +47,7 @@ def test_after_a_hold_the_same_position_is_a_new_goal() -> None:
     assert goals.want(0.04, 0.2) == 0.04
 
 
-def test_a_goal_that_is_never_answered_is_asked_for_anew_and_its_late_answer_says_nothing() -> None:
+def test_an_unanswered_goal_is_sent_again_and_its_late_answer_ignored() -> None:
     goals = Goals()
     assert goals.want(0.04, 0.0) == 0.04
     assert goals.want(0.04, 0.9 * ANSWER_S) is None
@@ -57,7 +57,7 @@ def test_a_goal_that_is_never_answered_is_asked_for_anew_and_its_late_answer_say
     assert goals.answered(2, True, 1.5 * ANSWER_S) == 0.0
 
 
-def test_whoever_comes_after_one_that_is_gone_gets_the_goal_though_the_position_stays() -> None:
+def test_a_new_server_gets_the_goal_though_the_position_stays() -> None:
     goals = Goals()
     goals.want(0.04, 0.0)
     goals.lost()  # before it has answered
@@ -67,7 +67,7 @@ def test_whoever_comes_after_one_that_is_gone_gets_the_goal_though_the_position_
     assert goals.want(0.04, 0.3) == 0.04
 
 
-def test_a_cancel_request_is_sent_once_until_it_fails_and_a_bounded_number_of_times() -> None:
+def test_a_cancel_request_is_sent_again_only_on_failure_and_boundedly() -> None:
     cancel = Cancel()
     assert (cancel.wanted, cancel.due(0.0)) == (False, False)
     cancel.want(1.0)

@@ -37,7 +37,7 @@ def test_braking_goes_on_through_a_new_start() -> None:
     assert not robot.guard.moving
 
 
-def test_a_robot_whose_action_is_withheld_is_braked_until_an_action_is_let_through() -> None:
+def test_a_withheld_action_brakes_the_robot_until_one_is_let_through() -> None:
     robot = Robot("velocities", {"velocity": 1.0, "acceleration": 1.0})
     full_speed(robot)
     sent = []
@@ -55,7 +55,7 @@ def test_a_robot_whose_action_is_withheld_is_braked_until_an_action_is_let_throu
     assert robot.act(0.05) == pytest.approx(0.05)
 
 
-def test_a_robot_that_is_stopped_while_its_actions_are_withheld_says_that_it_is() -> None:
+def test_a_robot_stopped_while_its_actions_are_withheld_says_so() -> None:
     robot = Robot("positions", {})
     robot.act(0.0)
     robot.press(False)
@@ -75,7 +75,7 @@ def test_an_action_ends_a_hold_and_takes_its_speed_over() -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(st.data(), st.sampled_from([None, 0.5, 5.0, 40.0, 1000.0]))
-def test_motion_begins_where_it_is_measured_only_once_no_command_has_moved_the_robot_for_a_while(
+def test_motion_begins_where_it_is_measured_only_after_a_while_at_rest(
     data: st.DataObject, acceleration: float | None
 ) -> None:
     """Nor is the command that comes to rest one: a position is at rest where it repeats the one before."""
@@ -158,7 +158,7 @@ def test_who_enables_must_go_on_doing_so_where_that_is_required() -> None:
     assert robot.guard.enabled(robot.now_s)
 
 
-def test_a_position_far_outside_moves_nothing_but_one_just_outside_comes_back() -> None:
+def test_a_position_far_outside_moves_nothing_one_just_outside_returns() -> None:
     robot = Robot("positions", {"position_low": -1.0, "position_high": 1.0, "velocity": 1.0})
     assert robot.act(0.0, measured=1e5) is None
     assert robot.act(0.0, measured=1.1) == pytest.approx(1.05)
@@ -177,7 +177,7 @@ def test_halt_stops_at_once() -> None:
     assert not robot.guard.moving
 
 
-def test_halt_stops_where_the_robot_was_commanded_not_where_it_was_measured_long_ago() -> None:
+def test_halt_stops_where_commanded_not_where_measured_long_ago() -> None:
     robot = Robot("positions", {"velocity": 1.0, "acceleration": 0.2})
     for _ in range(80):
         robot.act(9.0, measured=0.0)

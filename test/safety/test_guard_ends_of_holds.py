@@ -141,7 +141,7 @@ def test_a_position_that_no_robot_has_is_not_taken_for_an_unknown_one(measured: 
     assert robot.guard.interventions == (Intervention.POSITION,)
 
 
-def test_a_robot_outside_of_its_positions_is_led_inwards_no_further_than_a_step() -> None:
+def test_a_robot_outside_its_positions_is_led_inwards_by_at_most_a_step() -> None:
     robot = Robot("positions", {"position_low": -1.0, "position_high": 1.0, "max_step": 0.05})
     assert robot.act(0.0, measured=1.15) == pytest.approx(1.1)
 
@@ -177,9 +177,7 @@ HOLD_EVENTS = st.lists(
 
 @settings(max_examples=500)
 @given(HOLD_EVENTS, st.sampled_from([math.inf, 4.0]))
-def test_no_command_that_ends_a_hold_lies_further_than_a_step_from_the_robot(
-    events: Any, acceleration: float
-) -> None:
+def test_no_command_that_ends_a_hold_is_over_a_step_from_the_robot(events: Any, acceleration: float) -> None:
     limit = {"position_low": LOW, "position_high": HIGH, "velocity": SPEED, "max_step": STEP}
     robot = Robot("positions", {**limit, "acceleration": acceleration})
     position, held = robot.act(0.0, measured=0.0) or 0.0, False

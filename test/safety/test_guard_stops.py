@@ -32,9 +32,7 @@ def test_a_stop_by_the_service_stays_while_the_topic_goes_on_saying_true(require
 
 @pytest.mark.parametrize("required", [True, False])
 @pytest.mark.parametrize("let_go", ["silent", "false"])
-def test_after_a_stop_by_the_service_the_topic_must_let_go_before_it_enables(
-    required: bool, let_go: str
-) -> None:
+def test_after_a_stop_by_service_the_topic_must_let_go_before_it_enables(required: bool, let_go: str) -> None:
     robot = Robot("positions", {}, require_enable=required, enable_timeout_s=0.2)
     stream(robot, 3)
     robot.permission.set_enabled(False)

@@ -141,7 +141,7 @@ def test_the_following_error_is_a_share_of_the_step_by_default(
 @pytest.mark.parametrize(
     "value", [math.nan, -1.0, -math.inf, True, "fast", None, [1.0], 1e10, 10**400, {"a": 1}]
 )
-def test_a_value_that_is_no_limit_is_named_with_file_field_and_what_is_allowed(
+def test_a_bad_limit_is_named_with_file_field_and_what_is_allowed(
     tmp_path: Path, field: str, value: Any
 ) -> None:
     path = written(tmp_path, {"limits": {"elbow": {**ELBOW, field: value}}})

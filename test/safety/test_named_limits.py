@@ -32,7 +32,7 @@ def limits(tmp_path: Path, field: str, text: str, required: bool = True) -> Limi
         ("velocities", "{default: {position: [-.inf, 1], velocity: 1}}", "position"),
     ],
 )
-def test_a_limit_that_cannot_hold_for_want_of_a_measured_position_is_named_with_its_joint(
+def test_a_limit_that_needs_a_measured_position_is_named_with_its_joint(
     tmp_path: Path, field: str, text: str, limit: str
 ) -> None:
     words = (
@@ -44,9 +44,7 @@ def test_a_limit_that_cannot_hold_for_want_of_a_measured_position_is_named_with_
 
 
 @pytest.mark.parametrize("text", [f"{{default: {{{ENDS}}}}}", f"{{elbow: {{{ENDS}}}, gripper: {{{ENDS}}}}}"])
-def test_a_measured_joint_that_is_commanded_by_positions_needs_a_largest_step(
-    tmp_path: Path, text: str
-) -> None:
+def test_a_measured_joint_commanded_by_positions_needs_a_largest_step(tmp_path: Path, text: str) -> None:
     with pytest.raises(ValueError, match=r"elbow\.max_step: missing, must be there .* or \.inf for none"):
         limits(tmp_path, "positions", text)
     assert limits(tmp_path, "positions", text, required=False).names == NAMES
@@ -94,7 +92,7 @@ def test_limits_that_are_not_there_are_told_by_their_name() -> None:
         ("arm", "positions", (0, 1), ""),
     ],
 )
-def test_a_robot_without_limits_and_one_that_may_leap_at_first_are_warned_of(
+def test_a_robot_without_limits_or_that_may_leap_at_first_gets_a_warning(
     name: str, field: str, places: tuple[int | None, ...], words: str
 ) -> None:
     warning = limits_warning(name, Commanded.alike(NAMES, field), MeasuredPositions(NAMES, places))

@@ -68,7 +68,7 @@ def test_after_the_start_a_deadman_that_is_pressed_already_enables_nothing() -> 
     assert not permission.needs_press
 
 
-def test_a_node_that_receives_its_first_message_late_still_needs_a_fresh_press() -> None:
+def test_a_node_whose_first_message_is_late_still_needs_a_fresh_press() -> None:
     permission = required()
     Publisher(permission, sequence=3).say(True, 60.0)
     assert not permission.enabled(60.0)
@@ -76,7 +76,7 @@ def test_a_node_that_receives_its_first_message_late_still_needs_a_fresh_press()
 
 @pytest.mark.parametrize("ahead", [1, 20, 80, 500])
 @pytest.mark.parametrize("lost", [0, 40])
-def test_a_stop_outlasts_a_deadman_that_comes_to_the_count_of_its_publisher(ahead: int, lost: int) -> None:
+def test_a_stop_outlasts_a_deadman_that_joins_the_count_of_its_publisher(ahead: int, lost: int) -> None:
     """The publisher that stopped the robot is gone, so only one is left on the topic."""
     permission = required()
     button, deadman = Publisher(permission, ahead, publishers=2), Publisher(permission, publishers=2)
@@ -109,7 +109,7 @@ def test_a_false_lasts_until_the_same_publisher_says_true() -> None:
     assert permission.enabled(20.2)
 
 
-def test_where_publishers_cannot_be_distinguished_only_the_service_ends_a_stop() -> None:
+def test_of_indistinct_publishers_only_the_service_ends_a_stop() -> None:
     permission = required()
     for value in (True, False, True, False, True):
         permission.receive(Press(value, 10.0, 0.0, None, 2), 10.0)
@@ -160,9 +160,7 @@ def test_a_stop_outlasts_another_configuration() -> None:
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(1, 3 * AMBIGUOUS), st.integers(1, 3)), max_size=80))
-def test_after_a_false_no_message_of_another_publisher_enables(
-    messages: list[tuple[bool, int, int]],
-) -> None:
+def test_after_a_false_no_message_of_another_publisher_enables(messages: list[tuple[bool, int, int]]) -> None:
     """The publisher that stopped the robot has a count of its own, and says nothing more."""
     permission = required()
     button = Publisher(permission, sequence=10_000, publishers=4)
@@ -175,7 +173,7 @@ def test_after_a_false_no_message_of_another_publisher_enables(
 
 
 @pytest.mark.parametrize("why", ["stop", "alarm", "another deadman"])
-def test_the_first_true_of_a_new_publisher_ends_no_stop_no_alarm_and_joins_no_deadman(why: str) -> None:
+def test_a_new_publishers_first_true_ends_no_stop_and_joins_no_deadman(why: str) -> None:
     permission = required()
     if why == "another deadman":
         Publisher(permission, sequence=700).say(True, 9.9)  # it was pressed before the node started

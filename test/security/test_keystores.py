@@ -90,9 +90,7 @@ def test_nobody_else_may_read_keys(keystore: Keystore, tmp_path: Path) -> None:
     assert not [path for path in made if path.stat().st_mode & 0o077]
 
 
-def test_of_a_keystore_that_all_could_enter_nobody_else_reads_a_key_any_more(
-    keystore: Keystore, tmp_path: Path
-) -> None:
+def test_a_keystore_once_open_to_all_lets_nobody_else_read_a_key(keystore: Keystore, tmp_path: Path) -> None:
     keystore.make(["r1"])
     for folder in (tmp_path / "keys", tmp_path / "keys/private"):  # as `ros2 security` makes them
         folder.chmod(0o755)

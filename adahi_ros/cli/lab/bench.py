@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`adahi bench`: what hybrid inference costs, most of it across an emulated wireless link."""
+"""`adahi lab bench`: what hybrid inference costs, most of it across an emulated wireless link."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def latency(
     seed: options.Seed = 0,
     json_file: options.JsonFile = None,
 ) -> None:
-    """Measure latency, throughput and bytes of every method, with an emulated link between two processes."""
+    """Measure latency, throughput and bytes of every method across an emulated link."""
     from adahi_ros.lab.bench.loop_latency import RATE, ROUNDS, measure_latency
     from adahi_ros.lab.methods.methods import parse_methods
     from adahi_ros.lab.reporting.wireless import draw_latency, latency_table
@@ -80,7 +80,7 @@ def plans(
     seed: options.Seed = 1,
     json_file: options.JsonFile = None,
 ) -> None:
-    """Measure plans: success and calls across links and slow targets, and their cost on the robot.
+    """Measure plans: success and requests across links and slow targets, and the cost on the robot.
 
     It also measures a corrector trained on recordings only, and thresholds learned online.
     With ten episodes over DDS the ball takes about 20 minutes.
@@ -148,7 +148,7 @@ def peers(
     seed: options.Seed = 0,
     json_file: options.JsonFile = None,
 ) -> None:
-    """Compare adahi_ros with openpi, LeRobot and Flask: one model, the same drafts, no gate.
+    """Compare our client with those of openpi, LeRobot and Flask: one model, the same drafts.
 
     With 200 calls all of them take eight minutes. The first run installs each system's packages
     in its own folder below ~/.cache/adahi_ros. A system that cannot be installed is skipped, with the reason.
@@ -186,7 +186,7 @@ def dds(
     seed: options.Seed = 0,
     json_file: options.JsonFile = None,
 ) -> None:
-    """Compare DDS defaults with config/dds: clean, 1 % and 5 % loss, bursts; 1 kB and 100 kB."""
+    """Measure service calls with DDS's defaults and with config/dds, across lossy links."""
     from adahi_ros.lab.bench.dds_settings import SIZES, compare_dds
     from adahi_ros.lab.reporting.wireless import dds_table
 
@@ -208,7 +208,7 @@ def cameras(
     seed: options.Seed = 0,
     json_file: options.JsonFile = None,
 ) -> None:
-    """Compare camera inputs of the target by success and bytes: features, JPEGs, raw frames, none.
+    """Compare what the target may see of cameras: features, JPEGs, raw frames, nothing.
 
     In process, with the real messages, but without DDS and without a link.
     """
@@ -235,7 +235,7 @@ def soak(
     seed: options.Seed = 0,
     json_file: options.JsonFile = None,
 ) -> None:
-    """Run robot, draft policy and verifier for long across a bad link; fails if anything is lost."""
+    """Run robot, policy and verifier for long across a bad link; fails if a step is lost."""
     from adahi_ros.lab.bench.soak import soak as run_soak
     from adahi_ros.lab.link.link_profile import profile_named
     from adahi_ros.lab.reporting.load_tables import soak_table
@@ -262,7 +262,7 @@ def compute(
     backend: options.Backend = "onnxruntime",
     json_file: options.JsonFile = None,
 ) -> None:
-    """Measure a control step of draft, corrector and targets: weights, and time on this machine."""
+    """Measure a step of draft, corrector and targets: weights, and time on this machine."""
     from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
     from adahi_ros.lab.evaluation.step_costs import step_costs
     from adahi_ros.lab.reporting.tables import step_cost_table
@@ -314,7 +314,7 @@ def fleet(
     seed: options.Seed = 0,
     json_file: options.JsonFile = None,
 ) -> None:
-    """Load a verifier as a fleet does, with a burst at the start; report which robots get plans in time."""
+    """Send requests as a fleet does, and count the robots that get plans in time."""
     from adahi_ros.lab.bench.fleet_bench import ENGINES, OPENPI, PARTS, Serving, measure_fleet
     from adahi_ros.lab.peers.environments import EnvironmentMissingError
     from adahi_ros.lab.reporting.load_tables import fleet_table

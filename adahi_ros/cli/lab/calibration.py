@@ -85,7 +85,7 @@ def calibrate(
     overwrite: options.Overwrite = False,
     json_file: options.JsonFile = None,
 ) -> None:
-    """Measure how well deviation predicts rejection; write thresholds as a ROS parameter file."""
+    """Find each gate's threshold for a request rate, and write a ROS parameter file."""
     from adahi_ros.lab.calibration.bag_calibration import calibrate_bags
     from adahi_ros.lab.calibration.calibrate import Wanted, node_parameters
     from adahi_ros.lab.calibration.calibrate import calibrate as run

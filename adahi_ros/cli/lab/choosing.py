@@ -30,7 +30,7 @@ def choose(
     seed: options.Seed = 0,
     json_file: options.JsonFile = None,
 ) -> None:
-    """Recommend a method and a plan length: run the candidates, and take the one with the fewest requests."""
+    """Recommend a method and a plan length: run candidates, and take the one with the fewest requests."""
     from adahi_ros.lab.evaluation.choice import chosen
     from adahi_ros.lab.evaluation.episodes import evaluation_episodes
     from adahi_ros.lab.evaluation.evaluate import Comparison, evaluate_methods

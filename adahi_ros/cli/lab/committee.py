@@ -38,7 +38,7 @@ def committee(
     demonstrations: DemonstrationsFile = None,
     overwrite: options.Overwrite = False,
 ) -> None:
-    """Train several specialised drafts on a target's tokenizer; the robot learns which one fits."""
+    """Train several specialised drafts on the tokenizer of a target; the robot learns which one fits."""
     import torch
 
     from adahi_ros.core.schema import checked

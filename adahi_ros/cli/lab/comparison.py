@@ -117,7 +117,7 @@ def compare(
     seed: options.Seed = 0,
     json_file: options.JsonFile = None,
 ) -> None:
-    """Compare methods on each task: success, cost, and whether chance explains the difference."""
+    """Compare methods on several tasks: success, cost, and a random gate at the same rate."""
     from adahi_ros.lab.evaluation.comparison import entries, measure, random_baseline, standings
     from adahi_ros.lab.evaluation.episodes import evaluation_episodes
     from adahi_ros.lab.methods.methods import METHODS, for_task, parse_methods
@@ -170,7 +170,7 @@ def curve(
     seed: options.Seed = 0,
     json_file: options.JsonFile = None,
 ) -> None:
-    """Draw success and calls of methods against delay, jitter, loss or outages of the link, in process.
+    """Draw success and requests against delay, jitter, loss or outages of the link, in process.
 
     Time is counted in control steps. A robot that waits is held. A robot with plans requests the next plan
     ahead, and is held when its plan ends. A lost request is sent again.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`adahi data simulate`, `adahi dataset` and `adahi lab index`: what policies learn from."""
+"""`adahi data simulate`, `adahi data from-bag` and `adahi lab index`: what policies learn from."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def index(
     seed: options.Seed = 0,
     json_file: options.JsonFile = None,
 ) -> None:
-    """Make an index of demonstrations or bags, for the proposers 'retrieval' and 'mixture'."""
+    """Index demonstrations or bags for the proposers 'retrieval' and 'mixture'."""
     from adahi_ros.lab.evaluation.loaded_policies import RETRIEVAL
     from adahi_ros.lab.tasks.demonstrations import NOISE, told_to_robots
     from adahi_ros.lab.training.retrieval_index import make_index, save_index
@@ -82,7 +82,7 @@ def demos(
     seed: options.Seed = 0,
     json_file: options.JsonFile = None,
 ) -> None:
-    """Record the scripted expert, or convert human demonstrations."""
+    """Record demonstrations of the simulated expert, or convert human ones."""
     from adahi_ros.lab.tasks.minari_demonstrations import load_minari
 
     options.tried("--out", out)
@@ -112,7 +112,7 @@ def from_bag(
         bool, Option("--overwrite", help="Replace the dataset that is in --out already.")
     ] = False,
 ) -> None:
-    """Make observations and actions of bags as the robot's node does, for 'adahi train policy --data'."""
+    """Make a dataset from bags, with the observations that the robot's node would have."""
     from adahi_ros.bags.bag_dataset import PICTURE, TRAJECTORIES, read_dataset
     from adahi_ros.contract.parsing import load_contract
     from adahi_ros.lab.reporting.bag_tables import dataset_table

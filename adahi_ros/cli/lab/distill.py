@@ -62,7 +62,7 @@ def distill(
     overwrite: options.Overwrite = False,
     json_file: options.JsonFile = None,
 ) -> None:
-    """Train a corrector, and a draft, on a robot's bags only: no simulation, with any policy recorded.
+    """Train a corrector, and a draft, from a robot's bags and a target's plans.
 
     The target plans once for every recorded observation. A stopped run continues where it stopped.
     Bags of failed episodes are equally useful.

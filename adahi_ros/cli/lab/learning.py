@@ -212,7 +212,7 @@ def learn(
     overwrite: options.Overwrite = False,
     json_file: options.JsonFile = None,
 ) -> None:
-    """Learn between episodes, in simulation: run, learn from the target's corrections, and repeat."""
+    """Learn between simulated episodes from what the target corrected."""
     import torch
 
     from adahi_ros.gates.parameter_file import load_calibration

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`adahi import vqbet` and `adahi data from-lerobot`, `to-lerobot`: LeRobot's policies and datasets."""
+"""`adahi import`, `adahi data from-lerobot` and `adahi data to-lerobot`: policies and datasets of LeRobot."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def policy(
         Path | None, Option(help="Encoder to write. Default: encoder in the same folder.")
     ] = None,
 ) -> None:
-    """Import a VQ-BeT as the target: its folder, its action tokenizer, and its camera's encoder."""
+    """Import a VQ-BeT of LeRobot as the target, with its action tokenizer and its camera's encoder."""
     from adahi_ros.policies.lerobot.lerobot_encoder import load_encoder
     from adahi_ros.policies.lerobot.lerobot_vqbet import LeRobotPolicy, lerobot_tokenizer
     from adahi_ros.policies.vqbet.vqbet_checkpoint import save_tokenizer
@@ -28,6 +28,7 @@ def policy(
 
     if (out / "target").exists():
         raise ValueError(f"out: {out / 'target'} is there already, must be a folder without one")
+    _check_vqbet(folder)
     tokenizer, network = lerobot_tokenizer(folder), load_encoder(folder)  # refuse before anything is written
     path = options.tried("--encoder", encoder if encoder is not None else out / "encoder")
     training = {"command": command_line()}
@@ -39,6 +40,25 @@ def policy(
     say(f"tokenizer: {out}, fingerprint {decoder.fingerprint}\nencoder: {path}, {network.features} features")
 
 
+def _check_vqbet(folder: Path) -> None:
+    """Refuse what only LeRobot itself can run.
+
+    Raises:
+        ValueError: another policy, such as an ACT; says how to run that.
+    """
+    from adahi_ros.core.files import read_json
+    from adahi_ros.policies.lerobot.lerobot_checkpoint import VQBET
+    from adahi_ros.policies.lerobot.lerobot_files import CONFIG
+
+    path = folder / CONFIG
+    kind = read_json(path).get("type") if path.is_file() else VQBET  # a missing file has its own error
+    if isinstance(kind, str) and kind != VQBET:
+        raise ValueError(
+            f"{path}: type: {kind!r}, must be {VQBET!r}; other policies run without an import, by a target "
+            "file with 'kind: lerobot': see docs/how_to/run_lerobot.md"
+        )
+
+
 def dataset(
     folder: Annotated[Path, Argument(help="A LeRobotDataset of format 3.")],
     task: Annotated[str, Option(help="Robot type of the matching contract.")],
@@ -48,7 +68,7 @@ def dataset(
         Option(help="Features of an observation, in this order. Default: those of the state."),
     ] = None,
 ) -> None:
-    """Import a dataset as training data."""
+    """Convert a LeRobotDataset into training data."""
     import warnings
 
     from adahi_ros.bags.bag_dataset import TRAJECTORIES
@@ -81,7 +101,7 @@ def export(
         str | None, Option(help="Task description, one sentence. Default: the task's name.")
     ] = None,
 ) -> None:
-    """Write recorded episodes as a LeRobotDataset of format 3, to train LeRobot's policies on."""
+    """Write recorded episodes as a LeRobotDataset of format 3, to train LeRobot's policies."""
     from adahi_ros.bags.bag_dataset import CONTRACT, TRAJECTORIES
     from adahi_ros.contract.parsing import load_contract
     from adahi_ros.core.trajectories import Trajectories

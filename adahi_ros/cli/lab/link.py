@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`adahi lab link`: a wireless link between two emulated hosts on this machine."""
+"""`adahi lab link`: a wireless link between two hosts that live on this machine."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def change(
     reorder: Share = None,
     cut: Annotated[float | None, options.number("Outage of this many seconds; 0 ends it.", 0)] = None,
 ) -> None:
-    """Change a running link; without options, show its settings and counters."""
+    """Change a running link; without options, show its state and traffic."""
     from adahi_ros.lab.link.emulator import command_link
     from adahi_ros.lab.link.link_commands import CONTROL
 
@@ -85,7 +85,7 @@ def check(
     seed: options.Seed = 0,
     json_file: options.JsonFile = None,
 ) -> None:
-    """Measure an emulated link with real packets: requested values, and those that this machine reaches."""
+    """Measure an emulated link with real packets: the profile, and what this machine makes of it."""
     from adahi_ros.lab.link.emulator import emulated_link
     from adahi_ros.lab.link.link_measurement import measure_link
 
@@ -102,7 +102,7 @@ def check(
 
 
 def listing() -> None:
-    """List the shipped profiles."""
+    """List the shipped link profiles."""
     from rich.table import Table
 
     from adahi_ros.lab.link.link_profile import profile_named, shipped_profiles

@@ -12,7 +12,7 @@ from adahi_ros.cli.terminal import console, say, write_json
 
 
 def methods(json_file: options.JsonFile = None) -> None:
-    """List implemented methods of papers: how to run each, when to use it, and its cost."""
+    """List the methods of papers: how to run each, when to use it, and its cost."""
     from adahi_ros.lab.papers.literature import LITERATURE, known_methods
 
     known = known_methods()

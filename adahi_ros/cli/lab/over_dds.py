@@ -70,7 +70,7 @@ def demo(
     seed: options.Seed = 0,
     json_file: options.JsonFile = None,
 ) -> None:
-    """Run robot, draft policy and target verifier as three processes over DDS."""
+    """Run a simulated robot, its policy and the verifier as three processes over DDS."""
     from adahi_ros.lab.evaluation.episodes import evaluation_episodes
     from adahi_ros.lab.evaluation.evaluate import Comparison, Run, expert_error, held_out
     from adahi_ros.lab.evaluation.loaded_policies import Bench, PolicyFiles

@@ -127,7 +127,7 @@ def table(
     backend: options.Backend = "onnxruntime",
     seed: options.Seed = 0,
 ) -> None:
-    """Measure the paper's Table I on all tasks, and print our results beside it; or the methods of papers."""
+    """Measure the paper's Table I on all tasks, or a table of the methods of papers."""
     from adahi_ros.lab.evaluation.episodes import evaluation_episodes
     from adahi_ros.lab.evaluation.evaluate import evaluate_methods
     from adahi_ros.lab.methods.methods import METHODS
@@ -203,7 +203,7 @@ def figures(
     backend: options.Backend = "onnxruntime",
     seed: options.Seed = 0,
 ) -> None:
-    """Draw the paper's Figures 2 and 4, success against transmission rate with its area, and traces."""
+    """Draw the paper's Figures 2 and 4, success against request rate, and traces."""
     from adahi_ros.lab.evaluation.episodes import evaluation_episodes
     from adahi_ros.lab.evaluation.tradeoffs import episodes_run, measure_tradeoffs, tradeoff_figures
     from adahi_ros.lab.link.link_profile import load_profile

@@ -76,7 +76,7 @@ def replay(
     seed: options.Seed = 0,
     json_file: options.JsonFile = None,
 ) -> None:
-    """Compute what each method would have done, and its cost, at recorded observations, without a robot."""
+    """Show what each method would have done, and its cost, at recorded observations."""
     from adahi_ros.bags.bag_files import closed, files_of
     from adahi_ros.contract.parsing import load_contract
     from adahi_ros.lab.calibration.replay import calibration_of, load_pair

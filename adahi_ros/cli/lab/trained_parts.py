@@ -31,7 +31,7 @@ def train_acceptance(
     seed: options.Seed = 0,
     json_file: options.JsonFile = None,
 ) -> None:
-    """Train the head of the rule 'semantic' on forked simulated worlds: which mismatches matter?"""
+    """Train the rule 'semantic' on forks of simulated worlds: which mismatches matter?"""
     from adahi_ros.acceptance.semantic import save_semantic_head
     from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
     from adahi_ros.lab.training.train_semantic import lessons, train_semantic_head
@@ -75,7 +75,7 @@ def train_gate(
     seed: options.Seed = 0,
     json_file: options.JsonFile = None,
 ) -> None:
-    """Train the gate 'learned' on rollouts or bags with random requests: what harm does skipping one do?"""
+    """Train the gate 'learned' on rollouts or bags: what harm does a missing request do?"""
     from adahi_ros.gates.learned import SIGNS, save_harm_model
     from adahi_ros.lab.calibration.replay import check_sizes
     from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
@@ -115,7 +115,7 @@ def train_encoder(
     overwrite: options.Overwrite = False,
     json_file: options.JsonFile = None,
 ) -> None:
-    """Record images of the expert's episodes and learn object positions. A stopped run continues."""
+    """Train the encoder of a simulated camera. A stopped run continues."""
     from adahi_ros.lab.tasks.camera import make_view
     from adahi_ros.lab.tasks.frames import record_frames
     from adahi_ros.lab.training import encoder_training

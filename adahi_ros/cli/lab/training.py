@@ -62,7 +62,7 @@ def train(
         int, Option(min=1, max=10_000_000, help="Largest number of corrections; more are subsampled.")
     ] = 20_000,
 ) -> None:
-    """Train tokenizer, draft and target. A stopped run continues where it stopped.
+    """Train tokenizer, draft and target. A stopped run continues.
 
     --from-corrections trains only the draft further; the options after it apply only to that.
     """

@@ -41,7 +41,7 @@ def tune(
     seed: options.Seed = 0,
     json_file: options.JsonFile = None,
 ) -> None:
-    """Search recipes, methods and thresholds; workers may stop, and more may join with the same command."""
+    """Search recipes, methods and thresholds; workers may stop, and others may join."""
     from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
     from adahi_ros.lab.reporting.tuning_table import tuning_table
     from adahi_ros.lab.tuning.search_space import load_space

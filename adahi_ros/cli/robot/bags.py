@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`adahi record` and `adahi bag repair`: a robot's bags."""
+"""`adahi record` and `adahi bag`: bags of a robot."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def record(
     storage: Annotated[str, Option(help="Format of the bag: mcap or sqlite3.")] = "mcap",
     sim_time: Annotated[bool, Option("--use-sim-time", help="Use the time of /clock.")] = False,
 ) -> None:
-    """Record a robot's observations and actions, and the draft policy's messages, into a rosbag2."""
+    """Record a robot's observations, actions and status into a rosbag2."""
     from adahi_ros.bags.bag_writer import STORAGES
     from adahi_ros.bags.definitions import BagError
     from adahi_ros.contract.parsing import load_contract
@@ -61,7 +61,7 @@ def recover_bag(
     bag: Annotated[Path, Argument(help="Bag: a folder, or a single .mcap or .db3 file.")],
     out: Annotated[Path, Option(help="Bag to write: a new folder.")],
 ) -> None:
-    """Write a complete bag from the readable part of a bag that was cut off."""
+    """Write a whole bag from the readable part of a damaged one."""
     from adahi_ros.bags.recovery import recover
 
     with console.status("reading"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`adahi fleet`: the verifier of a fleet, its policies on Ray Serve."""
+"""`adahi serve fleet`: the verifier of a fleet, its policies on Ray Serve."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def up(
         Argument(help="The fleet's YAML file, here or in the package's config/fleets."),
     ],
 ) -> None:
-    """Start a verifier, the replicas of its policies and, where the file names none, Ray; until Ctrl-C.
+    """Start a verifier and the replicas of its policies on Ray Serve, until Ctrl-C.
 
     Parts that die are restarted. All of them stop with this command.
     """

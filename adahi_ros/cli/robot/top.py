@@ -43,7 +43,7 @@ def top(
         bool, Option("--json", help="Print the figures as JSON, a line every second.")
     ] = False,
 ) -> None:
-    """Watch the running robots: rate, transmission, fallbacks, latency, link, safety. Ctrl-C stops.
+    """Watch running robots: rate, requests, fallbacks, latency, link, safety. Ctrl-C ends it.
 
     Without a terminal it behaves as with --once; the exit status is 1 if there is no robot.
     """

@@ -26,8 +26,8 @@ ON_ROBOT: dict[str, tuple[str, ...]] = {
 MISSING = {
     PLANS: "there is no target that plans beside these policies; train one with a recipe such as "
     "config/recipes/ball-plans.yaml",
-    CORRECTOR: "no corrector beside these policies; 'adahi train policy' makes one by a recipe such as "
-    "config/recipes/ball-plans.yaml",
+    CORRECTOR: "there is no corrector beside these policies; 'adahi train policy' makes one by a recipe such "
+    "as config/recipes/ball-plans.yaml",
     RETRIEVAL: "there is no index of demonstrations beside these policies; 'adahi lab index TASK' makes one",
     DISTILLED: "no checkpoint 'distilled' beside these policies' plans; 'adahi train policy TASK --only "
     "distilled' makes one by a recipe such as config/recipes/ball-plans.yaml",

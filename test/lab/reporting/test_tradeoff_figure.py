@@ -5,7 +5,6 @@ import math
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -127,8 +126,8 @@ def test_latency_measured_over_dds_takes_the_place_of_the_simulated(
     monkeypatch.setattr("adahi_ros.lab.evaluation.tradeoffs.sweep", lambda *arguments, **options: found.sweep)
     monkeypatch.setattr(latency, "REPETITIONS", 3)
     spread = {"mean": 77.0, "p50": 77.0, "p95": 77.0, "p99": 77.0}
-    figures: dict[str, Any] = evaluate_methods(comparison, ["uncertainty"], EPISODES)["uncertainty"]
-    figures = {**figures, "per_action_latency_ms": spread, "throughput_per_s": [12.0, 13.0]}
+    evaluated = evaluate_methods(comparison, ["uncertainty"], EPISODES)["uncertainty"]
+    figures = {**evaluated, "per_action_latency_ms": spread, "throughput_per_s": [12.0, 13.0]}
     measured = dict.fromkeys(("adahi", "uncertainty"), figures)
     both = tradeoffs.measure_tradeoffs(comparison, LINK, EPISODES, 1, measured)
     assert both.latency["adahi"] == both.latency["uncertainty"] == measured["adahi"]

@@ -34,6 +34,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory, demonstrations: Callable[[i
     return folder
 
 
+def load(path: Path, backend: str = "torch") -> FlowPolicy:
+    policy = load_policy(path, backend)
+    assert isinstance(policy, FlowPolicy)
+    return policy
+
+
 def seen(policy: FlowPolicy, batch: int = BATCH) -> tuple[Observations, np.ndarray]:
     """Return observations and draws, always the same."""
     draw, signature = np.random.default_rng(5), policy.signature
@@ -47,8 +53,7 @@ def seen(policy: FlowPolicy, batch: int = BATCH) -> tuple[Observations, np.ndarr
 def test_torch_and_onnx_make_the_same_plans(folder: Path, name: str, goal_dim: int) -> None:
     plans = {}
     for backend in ("torch", "onnxruntime"):
-        policy = load_policy(folder / name, backend)
-        assert isinstance(policy, FlowPolicy)
+        policy = load(folder / name, backend)
         assert policy.draws == HORIZON * 2
         for batch in (1, BATCH):
             proposal = policy.propose(*seen(policy, batch))
@@ -60,7 +65,7 @@ def test_torch_and_onnx_make_the_same_plans(folder: Path, name: str, goal_dim: i
 
 
 def test_the_signature_is_that_of_the_data(folder: Path) -> None:
-    policy, untold = (load_policy(folder / name, "torch") for name in ("told", "untold"))
+    policy, untold = (load(folder / name) for name in ("told", "untold"))
     signature = policy.signature
     assert (signature.history, signature.horizon, signature.action_dim) == (WINDOW, HORIZON, 2)
     assert signature.features == (Feature(OBSERVATION, 6),)
@@ -71,7 +76,7 @@ def test_the_signature_is_that_of_the_data(folder: Path) -> None:
 
 
 def test_the_same_draws_make_the_same_plan_and_others_another(folder: Path) -> None:
-    policy = load_policy(folder / "told", "torch")
+    policy = load(folder / "told")
     observations, draws = seen(policy)
     first = policy.propose(observations, draws).actions
     np.testing.assert_array_equal(policy.propose(observations, draws).actions, first)
@@ -80,7 +85,7 @@ def test_the_same_draws_make_the_same_plan_and_others_another(folder: Path) -> N
 
 
 def test_plans_of_less_noise_are_nearer_to_one_another(folder: Path) -> None:
-    policy = load_policy(folder / "told", "torch")
+    policy = load(folder / "told")
     observations, _ = seen(policy, 1)
     draws = np.random.default_rng(2).random((200, policy.draws))
     repeated = observations.rows(np.zeros(200, dtype=int))
@@ -103,7 +108,7 @@ def committed_to(policy: FlowPolicy, steps: int) -> np.ndarray:
 @pytest.mark.parametrize("backend", ["torch", "onnxruntime"])
 @pytest.mark.parametrize("name", ["told", "untold"])
 def test_a_plan_begins_with_what_a_robot_has_committed_to(folder: Path, name: str, backend: str) -> None:
-    policy = load_policy(folder / name, backend)
+    policy = load(folder / name, backend)
     free = policy.propose(*seen(policy)).actions
     for steps in range(HORIZON + 1):
         committed = committed_to(policy, steps)
@@ -116,7 +121,7 @@ def test_a_plan_begins_with_what_a_robot_has_committed_to(folder: Path, name: st
 
 
 def test_torch_and_onnx_go_on_alike_from_what_is_committed(folder: Path) -> None:
-    policies = [load_policy(folder / "told", backend) for backend in ("torch", "onnxruntime")]
+    policies = [load(folder / "told", backend) for backend in ("torch", "onnxruntime")]
     sampling = Sampling(committed=committed_to(policies[0], 2))
     torches, onnxes = (policy.propose(*seen(policy), sampling).actions for policy in policies)
     np.testing.assert_allclose(torches, onnxes, atol=1e-4 * policies[0].action_scale.max())
@@ -137,79 +142,6 @@ def test_the_ends_of_the_draws_are_finite_too(draw: float) -> None:
     assert np.abs(values).max() < 9.0
 
 
-def two_ways() -> Trajectories:
-    """Episodes that say nothing of themselves, whose actions are all +1 or all -1, with equal odds."""
-    episodes, steps = 32, 6
-    ways = np.where(np.arange(episodes) % 2, 1.0, -1.0).astype(np.float32)
-    return Trajectories(
-        "toy",
-        np.zeros((episodes * steps, 1), np.float32),
-        np.repeat(ways, steps)[:, None],
-        np.zeros((episodes, 0), np.float32),
-        np.arange(steps, episodes * steps + 1, steps),
-    )
-
-
-def test_of_two_ways_a_plan_goes_one_from_beginning_to_end(tmp_path: Path) -> None:
-    """Codes that are drawn apart from one another would mix them."""
-    size = {**SIZE, "horizon": 4, "head_width": 32, "steps": 8}
-    network, losses = train_flow(two_ways(), 1, size, FitConfig(250, 128, 5e-3), Run(4))
-    assert np.mean(losses[-20:]) < 0.5 * np.mean(losses[:5])
-    save_flow(tmp_path, "target", network, {})
-    policy = load_policy(tmp_path / "target", "torch")
-    draws = np.random.default_rng(1).random((400, policy.draws))
-    plans = policy.propose(policy.signature.nothing(400), draws).actions[..., 0]
-    coherent = (plans > 0.0).all(axis=1) | (plans < 0.0).all(axis=1)
-    assert coherent.mean() > 0.97  # signs drawn apart would agree in one of eight
-    assert 0.35 < (plans[coherent, 0] > 0.0).mean() < 0.65
-    assert np.median(np.abs(np.abs(plans) - 1.0)) < 0.2
-
-
-def test_a_plan_goes_on_the_way_that_a_robot_has_committed_to(tmp_path: Path) -> None:
-    size = {**SIZE, "horizon": 4, "head_width": 32, "steps": 8}
-    network, _ = train_flow(two_ways(), 1, size, FitConfig(250, 128, 5e-3), Run(4))
-    save_flow(tmp_path, "target", network, {})
-    policy = load_policy(tmp_path / "target", "torch")
-    draws = np.random.default_rng(1).random((400, policy.draws))
-    for way in (-1.0, 1.0):
-        agreed = []
-        for steps in (1, 2, 3):
-            sampling = Sampling(committed=np.full((400, steps, 1), way, np.float32))
-            plans = policy.propose(policy.signature.nothing(400), draws, sampling).actions
-            agreed.append((np.sign(plans[:, steps:]) == way).mean())
-        assert 0.6 < agreed[0] < agreed[1] < agreed[2]  # with nothing committed, half of them
-        assert agreed[1] > 0.8
-        assert agreed[2] > 0.95
-
-
-def test_training_is_decided_by_its_seed_and_leaves_torchs_generator_alone() -> None:
-    before, fit = torch.random.get_rng_state(), FitConfig(3, 16, warmup=0)
-    size = {**SIZE, "horizon": 2}
-    (one, losses), (same, again), (other, _) = (
-        train_flow(two_ways(), 1, size, fit, Run(seed)) for seed in (1, 1, 2)
-    )
-    assert torch.equal(torch.random.get_rng_state(), before)
-    assert losses == again
-    for name, value in one.state_dict().items():
-        assert torch.equal(same.state_dict()[name], value), name
-    assert not torch.equal(other.position, one.position)
-
-
-def test_a_run_of_other_sizes_or_data_is_not_resumed(tmp_path: Path) -> None:
-    fit, run = FitConfig(2, 16, warmup=0), Run(1, tmp_path / "state.safetensors")
-    size, data = {**SIZE, "horizon": 2}, two_ways()
-    _, losses = train_flow(data, 1, size, fit, run)
-    assert train_flow(data, 1, size, fit, run)[1] == losses
-    other = Trajectories("toy", data.observations, data.actions[::-1].copy(), data.goals, data.ends)
-    for changed in (
-        lambda: train_flow(data, 1, {**size, "head_width": 8}, fit, run),
-        lambda: train_flow(data, 2, size, fit, run),
-        lambda: train_flow(other, 1, size, fit, run),
-    ):
-        with pytest.raises(ValueError, match="from a run with other settings or data"):
-            changed()
-
-
 def test_a_policy_comes_back_as_it_was_saved(folder: Path, tmp_path: Path) -> None:
     first = load_flow(folder / "told")
     network = load_network(first)
@@ -223,7 +155,7 @@ def test_a_policy_comes_back_as_it_was_saved(folder: Path, tmp_path: Path) -> No
 
 
 def test_what_is_far_from_every_demonstration_is_no_action(folder: Path) -> None:
-    policy, checkpoint = load_policy(folder / "told", "torch"), load_flow(folder / "told")
+    policy, checkpoint = load(folder / "told"), load_flow(folder / "told")
     highest = checkpoint.action_high + RANGE_MARGIN * checkpoint.action_scale
     actions = np.zeros((4, HORIZON, 2), np.float32)
     actions[1, 2, 1], actions[2, 0, 0], actions[3, 1, 0] = 0.99 * highest[1], np.nan, 1.01 * highest[0]

@@ -20,8 +20,9 @@ ENDS = np.array([4, 7, 12])
 @pytest.fixture
 def data() -> Trajectories:
     draw = np.random.default_rng(0)
-    numbers = [draw.normal(size=shape).astype(np.float32) for shape in ((12, 5), (12, 1), (3, 2))]
-    return Trajectories("arm", *numbers, ENDS)
+    shapes = ((12, 5), (12, 1), (3, 2))
+    observations, actions, goals = (draw.normal(size=shape).astype(np.float32) for shape in shapes)
+    return Trajectories("arm", observations, actions, goals, ENDS)
 
 
 def columns(folder: Path, part: str) -> dict[str, list[Any]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 import shutil
 import sys
 from collections.abc import Callable
@@ -30,6 +29,7 @@ from adahi_ros.policies.vqbet.vqbet_checkpoint import load_decoder, save_policy,
 from adahi_ros.vision.encoder import Encoder
 from adahi_ros.vision.encoder_export import save_encoder
 from benchmarks.lerobot_conformance import BACKBONE, LIMIT, SMALL, VARIANTS, completed, frames
+from test.policies.damage import edit_in
 
 DATA = Path(__file__).parents[2] / "data/lerobot"
 CODES = SMALL["vqvae_n_embed"]
@@ -55,12 +55,6 @@ def answers(folder: Path) -> dict[str, np.ndarray]:
 
 def predict(policy: Any, states: np.ndarray, features: np.ndarray) -> Any:
     return policy.predict(np.concatenate([states, features], axis=-1), np.zeros((len(states), 0), np.float32))
-
-
-def edit(path: Path, change: Callable[[Any], object]) -> None:
-    value = json.loads(path.read_text())
-    change(value)
-    path.write_text(json.dumps(value))
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -99,7 +93,7 @@ def test_the_encoder_is_written_and_runs_as_every_other(whole: Callable[[str], P
     folder = whole("parallel")
     theirs = answers(folder)
     network = load_encoder(folder)
-    save_encoder(tmp_path / "eye", network, network.config, {"from": folder.name})  # type: ignore[arg-type]
+    save_encoder(tmp_path / "eye", network, network.config, {"from": folder.name})
     encoder = Encoder.load(tmp_path / "eye")
     images = frames(len(theirs["features"]))
     assert encoder.image_size == images.shape[1:3]
@@ -190,7 +184,7 @@ def test_a_draft_is_trained_on_the_tokenizer_of_a_lerobot_target(variant: str, t
 
 def test_a_policy_speaks_the_tokenizer_beside_it_to_the_bit(parallel: Path) -> None:
     tokenizer = lerobot_tokenizer(parallel)
-    tokenizer.decoder[0].weight += 1e-7  # as if made by another machine's arithmetic
+    tokenizer.decoder[0].get_parameter("weight").add_(1e-7)  # as if made by another machine's arithmetic
     save_tokenizer(parallel.parent, tokenizer, {})
     beside = load_decoder(parallel.parent).fingerprint
     assert beside != LeRobotPolicy(DATA / "parallel").decoder.fingerprint
@@ -199,7 +193,7 @@ def test_a_policy_speaks_the_tokenizer_beside_it_to_the_bit(parallel: Path) -> N
 
 def test_a_tokenizer_of_another_policy_beside_it_is_refused(parallel: Path) -> None:
     for other in (lerobot_tokenizer(DATA / "sequential"), lerobot_tokenizer(parallel)):
-        other.decoder[4].bias += 0.01
+        other.decoder[4].get_parameter("bias").add_(0.01)
         save_tokenizer(parallel.parent, other, {})
         with pytest.raises(
             CheckpointError, match=r"tokenizer\.safetensors: fingerprint .*: not the tokenizer"
@@ -209,7 +203,7 @@ def test_a_tokenizer_of_another_policy_beside_it_is_refused(parallel: Path) -> N
 
 @pytest.mark.parametrize("mode", RANGES)
 def test_ranges_are_scaled_to_minus_one_and_one(mode: str, parallel: Path) -> None:
-    edit(
+    edit_in(
         parallel / PREPROCESSOR,
         lambda pipeline: pipeline["steps"][3]["config"]["norm_map"].update(STATE=mode),
     )

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 import torch
 
-from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.vqbet import vqbet_export
 from adahi_ros.policies.vqbet.growth import grow, grown_policies
 from adahi_ros.policies.vqbet.vqbet_checkpoint import load_checkpoint
 from adahi_ros.policies.vqbet.vqbet_network import VQBeT
 from adahi_ros.policies.vqbet.vqbet_torch import load_network
+from test.policies.conftest import load_codes
 
 PARAMETERS = 20_000
 OUTGOING = ("code_head.2.weight", "offset_head.2.weight")
@@ -89,11 +89,11 @@ def test_grown_policies_run_in_the_place_of_those_they_came_from(
         request.getfixturevalue("unexported")
     grown = grown_policies(checkpoints, PARAMETERS)
     assert cache in grown.parents
-    draft, target = load_policy(grown / "draft", backend), load_policy(grown / "target", backend)
+    draft, target = load_codes(grown / "draft", backend), load_codes(grown / "target", backend)
     assert draft.digest == load_checkpoint(checkpoints / "draft").digest()
     assert target.decoder.fingerprint == draft.decoder.fingerprint
     assert target.signature.parameters >= PARAMETERS
-    expected = load_policy(checkpoints / "target", backend).predict(*inputs(9))
+    expected = load_codes(checkpoints / "target", backend).predict(*inputs(9))
     got = target.predict(*inputs(9))
     for name in ("logits", "offsets"):
         np.testing.assert_allclose(getattr(got, name), getattr(expected, name), rtol=0, atol=1e-5)

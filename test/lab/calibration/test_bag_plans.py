@@ -148,7 +148,7 @@ def test_a_target_reads_of_a_bag_what_it_reads_of_the_robot_to_the_bit(
     assert {one.images["observation.images.wrist"].shape for one in live} == {(1, 3, 12, 12, 3)}
 
 
-def test_where_the_robot_is_told_something_else_an_episode_ends_and_untold_steps_are_left_out(
+def test_another_instruction_ends_an_episode_steps_without_are_left_out(
     dataset: BagDataset, bags: list[Path], contract: Contract
 ) -> None:
     lengths = np.diff(dataset.trajectories.ends, prepend=0).tolist()
@@ -254,7 +254,7 @@ def test_damaged_plans_are_named(dataset: BagDataset, asked: Asked, tmp_path: Pa
     plan_bags(Seeing(Path()), dataset, asked, tmp_path)
     (file,) = tmp_path.glob("planned/*/000000000.safetensors")
     file.write_bytes(file.read_bytes()[:100])
-    with pytest.raises(ValueError, match=r"000000000.safetensors: not stored plans .*delete it to plan anew"):
+    with pytest.raises(ValueError, match=r"000000000.safetensors: not stored plans .*delete it to plan"):
         plan_bags(Seeing(Path()), dataset, asked, tmp_path)
 
 

@@ -18,7 +18,7 @@ from adahi_ros.core.proposal import ActionRange
 from adahi_ros.core.signature import OBSERVATION, Feature, Observations, Signature
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.lab.training import corrector_training
-from adahi_ros.policies.corrector.corrector_checkpoint import load_corrector
+from adahi_ros.policies.corrector.corrector_checkpoint import CorrectorCheckpoint, load_corrector
 from adahi_ros.policies.direct import DirectPolicy
 from adahi_ros.policies.registry import POLICIES
 from test.bags import conftest as toy
@@ -61,7 +61,7 @@ def test_a_corrector_comes_of_bags_alone(
     bag: Path, options: list[Any], folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     figures = folder / "figures.json"
-    words = ["distill", bag, *options, "--seed", 5, "--held-out", 0.25, "--json", figures]
+    words = ["train", "corrector", bag, *options, "--seed", 5, "--held-out", 0.25, "--json", figures]
     monkeypatch.setattr("sys.argv", ["adahi", *map(str, words)])
     said = run(*words)
     checkpoint = load_corrector(folder / "corrector")
@@ -83,7 +83,7 @@ def test_a_corrector_comes_of_bags_alone(
     assert "3 episodes held out: plans are" in said
 
 
-def test_what_is_whole_of_a_bag_that_was_cut_off_is_learnt_from_where_asked(
+def test_the_whole_part_of_a_cut_bag_is_learnt_from_where_requested(
     bag: Path, options: list[Any], folder: Path, tmp_path: Path, fails: Callable[..., str]
 ) -> None:
     half = Path(shutil.copytree(bag, tmp_path / "half"))
@@ -188,7 +188,7 @@ def test_a_target_that_is_not_ours_gives_a_robot_all_that_it_needs(
     def unsure(read: np.ndarray) -> tuple[np.ndarray, np.ndarray]:  # of old plans
         return np.zeros((len(read), 2), np.float32), read[:, -1]
 
-    monkeypatch.setattr("adahi_ros.policies.corrector.corrector._exported", lambda checkpoint: unsure)
+    monkeypatch.setattr(CorrectorCheckpoint, "on_onnx", lambda checkpoint: unsure)
     bag, params, figures = in_bag(messages(3)), tmp_path / "arm.yaml", tmp_path / "figures.json"
     words = ["distill", bag, *seeing_options, "--draft", "--params", params, "--json", figures]
     words += ["--instruction", "wave", "--jpeg-quality", 60]
@@ -216,7 +216,7 @@ def test_a_target_that_is_not_ours_gives_a_robot_all_that_it_needs(
     assert verifier == {"checkpoint": str(tmp_path / "target.yaml"), "rule": "replace"}
 
 
-def test_what_a_robot_is_told_is_calibrated_on_bags_that_nothing_was_learned_from(
+def test_calibration_takes_bags_that_training_left_out(
     in_bag: Callable[..., Path],
     seeing_options: list[Any],
     tmp_path: Path,
@@ -226,7 +226,7 @@ def test_what_a_robot_is_told_is_calibrated_on_bags_that_nothing_was_learned_fro
     def by_age(read: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return np.zeros((len(read), 2), np.float32), read[:, -1]
 
-    monkeypatch.setattr("adahi_ros.policies.corrector.corrector._exported", lambda checkpoint: by_age)
+    monkeypatch.setattr(CorrectorCheckpoint, "on_onnx", lambda checkpoint: by_age)
     monkeypatch.setattr("adahi_ros.lab.evaluation.step_latency.REPETITIONS", 3)
     monkeypatch.setattr("adahi_ros.lab.reporting.replay_figure.draw_replay", lambda *arguments: None)
     params, final, figures = (tmp_path / name for name in ("arm.yaml", "final.yaml", "figures.json"))
@@ -263,7 +263,7 @@ def test_what_a_robot_is_told_is_calibrated_on_bags_that_nothing_was_learned_fro
     assert "must be left out where no bag is given" in fails("calibrate", "ball", "--params", params)
 
 
-def test_a_target_that_is_not_to_be_had_ends_it_and_the_same_command_goes_on(
+def test_an_unavailable_target_ends_it_and_the_same_command_resumes(
     in_bag: Callable[..., Path],
     seeing_options: list[Any],
     tmp_path: Path,
@@ -313,7 +313,7 @@ class Still(DirectPolicy):
         return observations.features[OBSERVATION][:, -1:, :2]
 
 
-def test_a_target_that_reads_images_is_calibrated_with_and_replayed_by_what_it_said(
+def test_a_target_that_reads_images_is_calibrated_by_its_recorded_plans(
     in_bag: Callable[..., Path],
     seeing_options: list[Any],
     tmp_path: Path,

@@ -150,7 +150,7 @@ def test_a_bag_that_begins_late_lacks_what_came_before(
     assert len(found) == 7
 
 
-def test_a_node_that_begins_within_an_episode_has_not_read_what_the_bag_has(
+def test_a_node_started_within_an_episode_has_not_read_what_the_bag_has(
     steps: list[StepRecord], written: Any, contract: Contract, signature: Signature
 ) -> None:
     episode = [replace(step, step=step.step - EVERY) for step in steps[EVERY:] if not step.episode]

@@ -172,7 +172,7 @@ def test_policies_of_other_sizes_than_the_contracts_are_told(
     assert said == "observation: the contract's has 6 entries, the policies' 59; must agree"
 
 
-def test_of_a_bag_that_was_cut_off_every_verb_says_what_can_be_done_and_does_it(
+def test_every_verb_says_what_can_be_done_with_a_cut_bag_and_does_it(
     bag: Path,
     params: Path,
     contract_file: Path,

@@ -199,7 +199,7 @@ def test_who_lacks_plans_is_told_before_anything_runs(
     for name in ("plan_2", "corrector_2"):
         with pytest.raises(ValueError, match=f"^{name}: there is no target that plans beside these policies"):
             replay(data, alone, calibration, LINK, 5, pytest.fail, ["adahi", name])
-    with pytest.raises(ValueError, match=r"^corrector_2: no corrector beside these policies"):
+    with pytest.raises(ValueError, match=r"^corrector_2: there is no corrector beside these policies"):
         replay(data, policies, calibration, LINK, 5, pytest.fail, ["adahi", "corrector_2"])
     with pytest.raises(ValueError, match=r"^plan_9: the target plans only 8 actions"):
         replay(data, policies, calibration, LINK, 5, pytest.fail, ["plan_9"])

@@ -28,7 +28,7 @@ def written(path: Path, **parameters: Any) -> Path:
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-def test_what_is_shipped_says_what_its_robot_observes_and_by_which_policies(name: str) -> None:
+def test_shipped_files_say_what_the_robot_observes_and_by_which_policies(name: str) -> None:
     told = RobotFile.read(asset(f"config/{name}"))
     task = Path(name).stem
     draft = load_policy(told.draft, "onnxruntime")

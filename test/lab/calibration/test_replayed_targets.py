@@ -33,7 +33,7 @@ class Counting(DirectPolicy):
         return np.repeat(observations.features[OBSERVATION][:, -1:, :2], self.signature.horizon, axis=1)
 
 
-def test_what_a_file_describes_is_asked_once_for_each_step_however_often_it_is_run(
+def test_a_described_target_plans_each_step_once_over_many_runs(
     bag: Path, contract: Contract, contract_file: Path, tmp_path: Path
 ) -> None:
     draft, target = Counting(1), Counting(3)
