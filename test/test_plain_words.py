@@ -1,0 +1,36 @@
+"""tools/plain_english.py finds refused words and long sentences; the parts that are clean stay clean."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+CLEAN = (
+    *("acceptance", "bags", "cli", "contract", "core", "gates", "policies"),
+    *("proposers", "protocol", "safety", "security", "vision"),
+)
+
+
+def checked(*paths: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, ROOT / "tools/plain_english.py", *paths]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_a_planted_word_and_a_long_sentence_are_found(tmp_path: Path) -> None:
+    page, module = tmp_path / "page.md", tmp_path / "module.py"
+    page.write_text(f"Short.\n\n{'word ' * 36}end.\n\nIt is told. <!-- plain: ok -->\n")
+    module.write_text('"""The robot is told what to do."""\ntold = 1\nA = "nobody"  # Trained anew.\n')
+    found = checked(page, module)
+    assert found.returncode == 1
+    assert found.stdout.splitlines() == [
+        f"{page}:3: 37 words, must be at most 35: split the sentence",
+        f"{module}:1: told, better: receive",
+        f"{module}:3: anew, better: again",
+    ]
+
+
+def test_the_parts_that_are_clean_stay_clean() -> None:
+    found = checked(*(ROOT / "adahi_ros" / name for name in CLEAN))
+    assert (found.returncode, found.stdout.strip()) == (0, "")
