@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares a corrector trained only on recordings with that of simulation, for robots without a simulation."""
+"""Compares a corrector trained only on recordings with that of simulation."""
 
 from __future__ import annotations
 

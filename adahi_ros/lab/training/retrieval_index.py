@@ -133,7 +133,7 @@ def _centred(index: Index, asked: np.ndarray) -> np.ndarray:
 def _with_boundary(
     index: Index, asked: np.ndarray, squared: np.ndarray, observed: int
 ) -> tuple[Index, np.ndarray]:
-    """Return the index with HeiSD's metric in the units of its demonstrations, and the metric of the queried rows.
+    """Return the index with HeiSD's metric in its demonstrations' units, and the metric of the queried rows.
 
     The boundary best separates the better half of the retrieved plans (Youden's index).
     """
