@@ -106,7 +106,7 @@ def load_logs(path: Path) -> list[EpisodeLog]:
 
 
 class Link(Protocol):
-    """The interface of the link at whose end a world runs."""
+    """The interface of a world's link."""
 
     def carried(self) -> tuple[int, int] | None:
         """Return its traffic so far in bytes, up and down; None without a link."""
@@ -120,7 +120,7 @@ class RecordedTask(CommandedTask):
 
     Args:
         arguments: as `CommandedTask`.
-        link: at whose end it runs.
+        link: of the world.
         outage_s: duration of one cut per episode, at a step that depends on seed and episode; 0 for none.
         clock: seconds.
 
@@ -209,7 +209,7 @@ class RealTimeWorld:
     Args:
         drive: the client's task.
         signature: of the target.
-        link: at whose end it runs.
+        link: of the world.
         clock: seconds.
     """
 

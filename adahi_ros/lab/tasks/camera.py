@@ -249,7 +249,7 @@ KitchenCameraExpert = partial(CameraExpert, "kitchen")
 
 
 class SeenTask(WatchedTask):
-    """A task whose goal only the camera shows, and whose images only the target gets. Implements `Task`.
+    """A task with a goal that only the camera shows, for the target only. Implements `Task`.
 
     Args:
         name: of the task.

@@ -19,7 +19,7 @@ class Motion(NamedTuple):
     Attributes:
         action: (A,).
         late_s: age of the newest command if that is too old and the robot is held; else None.
-        velocities: (A,) of the trajectory controller's set point; None without such a controller.
+        velocities: (A,) of the trajectory controller's set point; None without a controller.
     """
 
     action: np.ndarray

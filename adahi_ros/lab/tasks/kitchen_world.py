@@ -180,7 +180,7 @@ def velocity_names(model: mujoco.MjModel) -> tuple[str, ...]:
 
 
 def _entry_names(model: mujoco.MjModel, free: list[str], other: str) -> tuple[str, ...]:
-    """Name the entries of every joint, of free joints and of others, which turn or slide."""
+    """Name the entries of every joint: free, hinge or slide joints."""
     names: list[str] = []
     for joint, kind in zip(joint_names(model), model.jnt_type, strict=True):
         unit = "rad" if kind == mujoco.mjtJoint.mjJNT_HINGE else "m"

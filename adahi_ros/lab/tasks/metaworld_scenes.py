@@ -54,7 +54,7 @@ class Span(Schema):
 
 @dataclass(frozen=True)
 class Delivery(Schema):
-    """Done where a point is within `within_m` of a mark, whose place is drawn from a box."""
+    """Done where a point is within `within_m` of a mark at a place drawn from a box."""
 
     point: Point
     mark: Box

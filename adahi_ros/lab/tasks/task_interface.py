@@ -35,7 +35,7 @@ class TaskSpec:
         subtask_names: the P parts that make a success together, at least one.
         command_field: type of an action for a controller: `positions`, `velocities`, `accelerations` or
             `effort` of a `trajectory_msgs/JointTrajectoryPoint`.
-        command_names: names of the A commanded entries in such a message; empty for the joints.
+        command_names: names of the A commanded entries in this message; empty for the joints.
         goal_for_target: only the target gets the goal; no policy on the robot may read it.
         images_for_target: only the target gets a camera's images; they are no part of the observation. The
             task then has `image_features`, (E, F) float32, a verifier's features of them.

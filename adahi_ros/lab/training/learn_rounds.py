@@ -142,7 +142,7 @@ class Learner(ABC, Generic[N, R]):
         return weights | {name: torch.from_numpy(each) for name, each in kept.items()}
 
     def restore(self, state: dict[str, Tensor], last: Figures) -> None:
-        """Restore such a state, and the figures of the last round.
+        """Restore a state and the figures of the last round.
 
         Raises:
             KeyError, RuntimeError: parts are missing, or do not match.

@@ -84,13 +84,13 @@ def _led_to(
     world, seen, draws = forked(world), copy.deepcopy(seen), copy.deepcopy(draws)
     world.step(action)
     for _ in range(ahead - 1):
-        observations = seen.push(_told(world))
+        observations = seen.push(_visible(world))
         uniforms = draws.next()[:, : target.draws]
         world.step(target.propose(observations, uniforms).actions[:, 0])
     return np.asarray(world.observation, dtype=np.float64)
 
 
-def _told(world: World) -> dict[str, np.ndarray]:
+def _visible(world: World) -> dict[str, np.ndarray]:
     return {OBSERVATION: world.observation, GOAL: world.goal, **for_target(world)}
 
 
@@ -112,10 +112,12 @@ def mismatches_of(
     observed = []
     step = 0
     while not world.done.all():
-        active, told, uniforms = ~world.done, _told(world), draws.next()
+        active, visible, uniforms = ~world.done, _visible(world), draws.next()
         observed.append(np.asarray(world.observation, np.float64)[active])
-        ours = draft.propose(draft_seen.push(told), uniforms[:, :books], Sampling(temperature, sendable=True))
-        observations = seen.push(told)
+        ours = draft.propose(
+            draft_seen.push(visible), uniforms[:, :books], Sampling(temperature, sendable=True)
+        )
+        observations = seen.push(visible)
         theirs = target.propose(observations, uniforms[:, books : 2 * books])
         assert ours.distribution is not None
         assert theirs.distribution is not None
@@ -154,10 +156,10 @@ def lessons(
     jobs: list[Job[tuple[Mismatches, np.ndarray]]] = [
         (mismatches_of, (task, files, temperature, seed, part)) for part in parts
     ]
-    told = run_jobs(jobs, workers)
-    scale = np.concatenate([observed for _, observed in told]).std(axis=0)
+    results = run_jobs(jobs, workers)
+    scale = np.concatenate([observed for _, observed in results]).std(axis=0)
     scale = np.where(scale > 0.0, scale, 1.0)
-    joined = Mismatches.joined([part for part, _ in told])
+    joined = Mismatches.joined([part for part, _ in results])
     led = {name: np.sqrt(((getattr(joined, name) / scale) ** 2).mean(axis=1)) for name in ("kept", "redrawn")}
     return replace(joined, **led)
 
