@@ -22,8 +22,8 @@ class Refusal(NamedTuple):
     Attributes:
         why: for people.
         retry_after_s: when to send the next request.
-        told: the robot got this refusal before, and did not wait. It gets no further reply: replies to a
-            flood would delay the other robots.
+        told: the robot got this refusal before, and did not wait. It gets no further reply, because replies
+            to a flood would delay the other robots.
     """
 
     why: str
@@ -84,7 +84,7 @@ class Admission:
         return Refusal(f"the queue is full: {waiting} requests wait", retry_s)
 
     def late(self, waiting: int) -> Refusal:
-        """Refuse a request whose reply was needed before its turn came."""
+        """Refuse a request that is past its deadline."""
         retry_s = min(RETRY_MOST_S, max(FIRST_GUESS_S, waiting * self._each_s / 2))
         return Refusal("its reply was needed before its turn came", retry_s)
 

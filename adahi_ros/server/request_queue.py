@@ -154,7 +154,7 @@ class RequestQueue(Generic[T]):
         return self._without([turn for _, turn in places[:most]])
 
     def take_late(self, now_s: float) -> list[Turn[T]]:
-        """Take the requests whose replies were needed before now."""
+        """Take the requests with a deadline before now."""
         return self._without([turn for turn in self if turn.due_s <= now_s])
 
     def _without(self, taken: list[Turn[T]]) -> list[Turn[T]]:
@@ -169,5 +169,5 @@ class RequestQueue(Generic[T]):
 
 
 def _of_one_episode(one: Request, other: Request) -> bool:
-    """Whether two requests are of one session and episode; the order of others is unknown."""
+    """Whether two requests have one session and episode; otherwise their order is unknown."""
     return (one.session, one.episode) == (other.session, other.episode)

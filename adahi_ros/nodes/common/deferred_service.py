@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A service whose replies are sent later, each to the header of its request."""
+"""A service that sends replies later, each to the header of its request."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Limits the delay by unreachable clients: rmw_fastrtps blocks each reply to such a client for 0.1 s."""
+"""Limits the delay by unreachable clients: rmw_fastrtps blocks each reply to one for 0.1 s."""
 
 from __future__ import annotations
 

@@ -13,9 +13,7 @@ from launch.logging import get_logger
 
 from adahi_ros.policies.backends import DESCRIBED
 
-ENCLAVE = (
-    "SROS 2 enclave of the nodes, such as /adahi/r1, whose keys they have if ROS_SECURITY_ENABLE is true"
-)
+ENCLAVE = "SROS 2 enclave of the nodes, such as /adahi/r1; they use its keys if ROS_SECURITY_ENABLE is true"
 
 
 def check_file(context: LaunchContext, argument: str, hint: str = "") -> None:
@@ -32,7 +30,7 @@ def check_file(context: LaunchContext, argument: str, hint: str = "") -> None:
 def checkpoint_of(context: LaunchContext, argument: str) -> str:
     """Return the value of a node's parameter `checkpoint`, with a relative path made absolute.
 
-    A value without such a file stays as it is: it names a shipped checkpoint, or is empty.
+    A value that is no existing path stays as it is: it names a shipped checkpoint, or is empty.
 
     Raises:
         ValueError: it is a YAML file that does not exist.

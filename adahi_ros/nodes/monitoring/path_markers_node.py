@@ -80,7 +80,7 @@ class PathMarkersParameters:
         "base_link", "Frame of the markers; with a robot description, one of its links above tip_link"
     )
     robot_description: str = parameter("", "URDF of the arm, as text or file; empty for none", optional=True)
-    tip_link: str = parameter("", "Link whose path is drawn; needs robot_description", optional=True)
+    tip_link: str = parameter("", "Link that the path follows; needs robot_description", optional=True)
     command: CommandParameters = group(CommandParameters)
     point_of_action: PointOfAction = group(PointOfAction)
     path_steps: int = parameter(400, "Largest number of steps that are drawn", 2, 100000)

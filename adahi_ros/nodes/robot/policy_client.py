@@ -56,7 +56,7 @@ class PolicyNode:
         given_up: when it is done, all calls end, except `deactivate`.
 
     Args:
-        node: the policy runner's, whose executor runs the coroutines.
+        node: the policy runner's; its executor runs the coroutines.
         name: see above.
     """
 

@@ -2,7 +2,7 @@
 """Schedules the requests of a verifier's services: it takes all waiting requests before it serves the next.
 
 If a client's reader does not match, for example because of its reliability, rmw_fastrtps blocks each reply to
-it for 0.1 s (`max_blocking_time`). This cannot be detected in advance, so the log names such a client.
+it for 0.1 s (`max_blocking_time`). This cannot be detected in advance, so the log names the client.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class BatchParameters:
     )
     late: str = parameter(
         "answer",
-        "What happens to a request whose deadline is over. answer: a robot without a plan may still "
+        "What happens to a request after its deadline. answer: a robot without a plan may still "
         "use the reply; refuse: STATUS_BUSY, without computing",
         choices=LATE,
     )

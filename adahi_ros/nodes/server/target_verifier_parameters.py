@@ -42,7 +42,7 @@ class CacheParameters:
 
     robots: int = parameter(
         ROBOTS_KEPT,
-        "Robots whose last four windows are kept, so that they send only new observations; more "
+        "Number of robots with four cached windows, so that they send only new observations; more "
         "robots send whole windows",
         1,
         65536,

@@ -50,7 +50,7 @@ class _Connection:
 
 
 class RayVerifier:
-    """A `Verifier` whose target is on Ray Serve.
+    """A `Verifier` with its target on Ray Serve.
 
     Args:
         policies: of the fleet.
