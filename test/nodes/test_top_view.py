@@ -105,7 +105,7 @@ def test_one_robot_is_shown_in_detail_on_one_screen(width: int) -> None:
     text = "\n".join(lines)
     assert len(lines) <= 24
     assert max(map(len, lines)) <= width
-    for words in ("r1", "last message 0.0 s", "WARN input ignored", "20.0", "61%", "24130", "rtt 5.1 ± 0.4 ms"):
+    for words in ("r1", "message 0.0 s", "WARN input ignored", "20.0", "61%", "24130", "rtt 5.1 ± 0.4 ms"):
         assert words in text
     for words in ("threshold 0.88", "12.1/18.3", "goodput 12.1 kB/s", "velocity 7", *REASONS):
         assert words in text
