@@ -85,13 +85,13 @@ def generate_launch_description() -> LaunchDescription:
         DeclareLaunchArgument(
             "run_policy",
             default_value="false",
-            description="Start the policy runner, too, and leave it to goals of its ROS action run_policy to "
-            "configure and activate the policy",
+            description="Also start the policy runner. Then goals of its ROS action run_policy configure and "
+            "activate the policy",
         ),
         DeclareLaunchArgument(
             "runner_params_file",
             default_value="",
-            description="ROS parameter file of the policy runner; where it is empty, its defaults",
+            description="ROS parameter file of the policy runner; empty for its defaults",
         ),
         DeclareLaunchArgument(
             "autostart",

@@ -66,7 +66,7 @@ def generate_launch_description() -> LaunchDescription:
         DeclareLaunchArgument(
             "target",
             default_value="",
-            description="What is served: a YAML file of a policy of others, or a checkpoint by path or name; "
+            description="The policy: a target file (YAML), or a checkpoint by path or name; "
             "where it is empty, verifier_params_file says it",
         ),
         DeclareLaunchArgument(

@@ -64,6 +64,9 @@ def _parts(contract: Contract) -> Iterator[str]:
         yield f"  observed {_topic(channel)}"
     for sink in action.sinks:
         yield f"  {sink.key} {sink.channel.topic}: {sink.channel.kind}"
+    for monitor in contract.driver:
+        running = ", ".join(map(str, monitor.running))
+        yield f"  driver {monitor.topic}: {monitor.type}, {monitor.field} must be {running}"
 
 
 def _size(contract: Contract) -> str:
@@ -80,6 +83,8 @@ def _size(contract: Contract) -> str:
     if not cameras:
         return f"{numbers} numbers, no camera"
     told = f"{numbers} numbers, {cameras} camera{'s' if cameras > 1 else ''}"
+    if contract.images_for_target and not contract.encoder:
+        return f"{told} for the target alone"
     try:
         encoder = Encoder.load(named(contract.encoder, ENCODERS))
     except CheckpointError as error:  # the contract may well come first

@@ -159,7 +159,7 @@ class TargetVerifierNode(ManagedNode):
         )
 
     def _away(self, why: str) -> None:
-        self.get_logger().warning(f"the target is not to be had yet, and is asked again by requests: {why}")
+        self.get_logger().warning(f"target unavailable, the next request tries again: {why}")
 
     def _describe(
         self, request: DescribeTarget.Request, response: DescribeTarget.Response
