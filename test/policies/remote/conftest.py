@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-
-LIMIT_S = 20.0
-LOOK_S = 0.005
+from adahi_ros.policies.remote.remote import PolicyServer
 
 
 class Clock:
@@ -19,9 +15,6 @@ class Clock:
         return self.now_s
 
 
-def wait_for(done: Callable[[], bool]) -> None:
-    """Wait until something is so that the other thread of a connection finds out."""
-    deadline_s = time.monotonic() + LIMIT_S
-    while not done():
-        assert time.monotonic() < deadline_s
-        time.sleep(LOOK_S)
+def connected(server: PolicyServer) -> bool:
+    link = server._link
+    return link is not None and link.alive()

@@ -20,7 +20,7 @@ zmq = pytest.importorskip("zmq", reason=REASON)
 from adahi_ros.core.signature import Observations  # noqa: E402
 from adahi_ros.policies.interface import TargetUnavailableError, fingerprint_of  # noqa: E402
 from adahi_ros.policies.remote.groot import GrootTarget  # noqa: E402
-from test.policies.remote.conftest import Clock, wait_for  # noqa: E402
+from test.policies.remote.conftest import Clock, connected  # noqa: E402
 from test.policies.remote.groot_server import (  # noqa: E402
     PROMPT,
     PolicyServer,
@@ -33,6 +33,7 @@ from test.policies.remote.groot_server import (  # noqa: E402
     packed,
     unpacked,
 )
+from test.waiting import wait_for  # noqa: E402
 
 STATE = np.arange(12, dtype=np.float32).reshape(2, 2, 3) / 10
 PICTURES = np.arange(2 * 2 * 4 * 6 * 3, dtype=np.uint32).reshape(2, 2, 4, 6, 3).astype(np.uint8)
@@ -60,11 +61,6 @@ def served() -> Iterator[PolicyServer]:
 
 def target_of(url: str, clock: Callable[[], float] = time.monotonic, **changes: Any) -> GrootTarget:
     return GrootTarget(Path(), clock, **{**FILE, "url": url, **changes})
-
-
-def connected(target: GrootTarget) -> bool:
-    link = target._server._link
-    return link is not None and link.alive()
 
 
 def asked(target: GrootTarget) -> np.ndarray:
@@ -209,9 +205,7 @@ def test_a_server_that_does_this_is_unavailable_until_it_does_not(
     np.testing.assert_array_equal(asked(target), EXPECTED)
 
 
-def test_a_stalled_server_times_out_and_its_late_answer_is_dropped(
-    served: PolicyServer,
-) -> None:
+def test_a_stalled_server_times_out_and_its_late_answer_is_dropped(served: PolicyServer) -> None:
     clock = Clock()
     target = target_of(served.url, clock, timeout_s=0.8)
     asked(target)
@@ -263,7 +257,7 @@ def test_a_server_that_starts_late_or_anew_is_found_by_itself(served: PolicyServ
     clock.now_s += 1.0
     asked(target)
     served.stop()
-    wait_for(lambda: not connected(target))
+    wait_for(lambda: not connected(target._server))
     served.start()  # while nobody asked
     np.testing.assert_array_equal(asked(target), EXPECTED)
 

@@ -11,8 +11,8 @@ from adahi_ros.protocol.records import Reason
 from adahi_ros.protocol.request import RequestFault
 from adahi_ros.robot.hedged_transport import FIRST_NAMED_S, QUIET_S, REFRESH_S
 from adahi_ros.robot.session import DESCRIBE_RETRY_S, VerifierState
-from test.robot.conftest import WEIGHTS
 from test.robot.hedging.conftest import HedgedRobot, MakeHedged, requests_to
+from test.robot.simulated import WEIGHTS
 
 
 def test_a_backup_of_another_policy_is_refused_by_name_and_not_asked(make_hedged: MakeHedged) -> None:
@@ -119,9 +119,7 @@ def test_a_request_says_the_same_of_the_link_to_each_verifier(make_hedged: MakeH
     assert told[0] == 0.0 < min(told[1:])
 
 
-def test_that_a_verifier_is_gone_or_back_is_logged_once_each(
-    robot: HedgedRobot,
-) -> None:
+def test_that_a_verifier_is_gone_or_back_is_logged_once_each(robot: HedgedRobot) -> None:
     robot.backup_link.present = False
     robot.pass_time(2 * QUIET_S)
     assert robot.texts == ["verifier backup is gone"]

@@ -1,0 +1,121 @@
+"""`adahi contract`: a contract to start from, and names of joints that no robot has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+from adahi_ros.bags.bag_writer import BagWriter
+from adahi_ros.bags.definitions import types_of
+from adahi_ros.cli.lab.task_contract import ARMS
+from adahi_ros.contract.parsing import load_contract
+from adahi_ros.core.assets import asset
+from test.cli.conftest import Fails, Run
+
+URDF = """<robot name="arm"><joint name="shoulder_pan" type="revolute"><limit lower="-1" upper="1"
+velocity="1" effort="1"/></joint></robot>"""
+
+
+@pytest.mark.parametrize("arm", ARMS)
+def test_an_arms_contract_is_written_with_its_comments(
+    arm: str, tmp_path: Path, run: Run, fails: Fails, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run("contract", "write", arm)
+    written = tmp_path / f"{arm}.yaml"
+    first, text = written.read_text().split("\n", 1)
+    assert first.startswith("# Written by: ")
+    assert text == asset(f"config/contracts/{arm}.yaml").read_text()
+    assert load_contract(str(written)).robot_type == load_contract(arm).robot_type
+    written.write_text("mine")
+    assert fails("contract", "write", arm).startswith(f"adahi: --out: {arm}.yaml, exists; ")
+    assert written.read_text() == "mine"
+    run("contract", "write", arm, "--overwrite")
+    assert load_contract(str(written)).robot_type == load_contract(arm).robot_type
+
+
+def test_each_shipped_contract_is_of_an_arm_or_of_a_task(run: Run, fails: Fails) -> None:
+    from adahi_ros.lab.tasks import TASKS
+
+    shipped = {path.stem for path in asset("config/contracts").glob("*.yaml")}
+    assert shipped - set(ARMS) <= set(TASKS) | {"inverted_pendulum"}
+    said = fails("contract", "write", "so100")
+    assert said.endswith(f"or an arm: {', '.join(ARMS)} (did you mean 'so101'?)\n")
+    assert "expected one of ball, " in said
+
+
+def arm(tmp_path: Path, old: str = "", new: str = "", **more: Any) -> Path:
+    """Write the so101's contract, changed."""
+    text = asset("config/contracts/so101.yaml").read_text().replace(old, new)
+    path = tmp_path / "arm.yaml"
+    path.write_text(yaml.safe_dump(yaml.safe_load(text) | more))
+    return path
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in asset("config/contracts").glob("*.yaml")))
+def test_no_shipped_contract_has_a_joint_that_its_robot_lacks(name: str, run: Run) -> None:
+    assert "warning" not in run("contract", "check", name).output
+
+
+@pytest.mark.parametrize("path", ["positions.elbow_flex", "position.elbow_flex"])
+def test_a_misspelt_joint_is_warned_of_without_a_bag(path: str, tmp_path: Path, run: Run) -> None:
+    said = run("contract", "check", arm(tmp_path, path, path.replace("flex", "flx"))).output
+    assert "joints: 6 of 7 are in limits/so101.yaml\n" in said
+    assert "  warning: 'elbow_flx' is not in limits/so101.yaml (did you mean 'elbow_flex'?)\n" in said
+
+
+def test_the_joints_are_compared_with_the_files_that_are_given(tmp_path: Path, run: Run) -> None:
+    path, urdf = arm(tmp_path, robot_type="mine"), tmp_path / "arm.urdf"
+    urdf.write_text(URDF)
+    assert "joints: compared with no robot; --limits FILE names" in run("contract", "check", path).output
+    said = run("contract", "check", path, "--limits", urdf).output
+    assert said.count("warning: ") == 5  # all but the shoulder's pan
+    both = run("contract", "check", path, "--limits", urdf, "--limits", asset("config/limits/so101.yaml"))
+    assert "joints: 6 of 6 are in " in both.output
+
+
+def test_images_for_the_target_need_no_encoder(tmp_path: Path, run: Run) -> None:
+    camera = {
+        "channel": {"topic": "front/image_raw", "type": "sensor_msgs/msg/Image"},
+        "apply": [{"resize": [96, 96]}],
+    }
+    observed = yaml.safe_load(asset("config/contracts/so101.yaml").read_text())["observations"]
+    seeing = observed | {"observation.images.front": camera}
+    path = arm(tmp_path, observations=seeing, images_for_target=True)
+    said = run("contract", "check", path).output
+    assert "observation: 6 numbers, 1 camera for the target alone\n" in said
+    assert "encoder" not in said
+
+
+def test_a_bag_is_counted_though_goals_of_a_ros_action_are_in_none(tmp_path: Path, run: Run) -> None:
+    arm, observed, moved = load_contract("so101"), "/joint_states", "/arm_controller/joint_trajectory"
+    kinds = {observed: "sensor_msgs/msg/JointState", moved: "trajectory_msgs/msg/JointTrajectory"}
+    types = types_of(kinds.values())
+    state, trajectory, point, header, time, duration = (
+        types.types[name]
+        for name in (
+            *kinds.values(),
+            "trajectory_msgs/msg/JointTrajectoryPoint",
+            "std_msgs/msg/Header",
+            "builtin_interfaces/msg/Time",
+            "builtin_interfaces/msg/Duration",
+        )
+    )
+    writer = BagWriter(tmp_path / "bag")
+    names, zeros, none = list(arm.joint_names), np.zeros(6), np.zeros(0)
+    for topic, kind in kinds.items():
+        writer.add(topic, kind)
+    for step in range(5):
+        now_ns = 10**10 + 40_000_000 * step
+        stamp = header(time(*divmod(now_ns, 10**9)), "")
+        goal = trajectory(stamp, names[:5], [point(zeros[:5], none, none, none, duration(0, 0))])
+        for topic, message in ((observed, state(stamp, names, zeros, none, none)), (moved, goal)):
+            writer.write(topic, types.serialize_cdr(message, kinds[topic]), now_ns)
+    writer.close()
+    said = run("contract", "check", "so101", "--bag", tmp_path / "bag").output
+    assert f"{tmp_path / 'bag'}: 5 observations, 5 actions\n" in said
+    assert "action.gripper: goals of a ROS action are in no bag, and are not counted\n" in said
