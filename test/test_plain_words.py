@@ -14,7 +14,7 @@ CLEAN = (
 
 
 def checked(*paths: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, ROOT / "tools/plain_english.py", *paths]
+    command = [sys.executable, str(ROOT / "tools/plain_english.py"), *map(str, paths)]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 

@@ -68,7 +68,7 @@ def faults(path: Path) -> Iterator[str]:
 
 def main(names: list[str]) -> int:
     """Print the faults of files and folders; return 1 where there are any."""
-    found = []
+    found: list[str] = []
     for each in [Path(name) for name in names] or [ROOT / name for name in CHECKED]:
         for path in [each] if each.is_file() else sorted(each.rglob("*")):
             if path.suffix in SUFFIXES and "research" not in path.parts:
