@@ -44,6 +44,9 @@ def check(
             found = survey_bag(bag, read, namespace, say if incomplete else None)
         for line in _found(bag, found):
             say(line)
+        for sink in read.action.sinks:
+            if sink.is_ros_action:
+                say(f"  {sink.key}: goals of a ROS action are in no bag, and are not counted")
 
 
 def _parts(contract: Contract) -> Iterator[str]:
@@ -71,6 +74,9 @@ def _parts(contract: Contract) -> Iterator[str]:
         yield f"  observed {_topic(channel)}"
     for sink in action.sinks:
         yield f"  {sink.key} {sink.channel.topic}: {sink.channel.kind}"
+    for monitor in contract.driver:
+        running = ", ".join(map(str, monitor.running))
+        yield f"  driver {monitor.topic}: {monitor.type}, {monitor.field} must be {running}"
 
 
 def _joints(contract: Contract, files: Sequence[Path]) -> Iterator[str]:
