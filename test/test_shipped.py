@@ -119,6 +119,4 @@ def test_the_recipe_is_what_the_policies_were_made_by(task: str) -> None:
 def test_the_recipe_of_plans_is_what_target_and_corrector_were_made_by(task: str) -> None:
     recipe = f"config/recipes/{task}-{PLANS}.yaml"
     out = f"checkpoints/{task}/{PLANS}"
-    check_notes(
-        asset(out), load_recipe(asset(recipe)), f"adahi train {task} --recipe {recipe} --out {out}"
-    )
+    check_notes(asset(out), load_recipe(asset(recipe)), f"adahi train {task} --recipe {recipe} --out {out}")
