@@ -95,12 +95,14 @@ def survey_bag(
 ) -> BagSurvey:
     """Count what a bag has for a contract; no encoder is needed. For `on_loss` see `read_bag`.
 
+    Goals of ROS actions are in no bag, and are not counted.
+
     Raises:
         BagError: the bag cannot be used.
     """
     tally = Tally()
     nothing = np.zeros((len(contract.cameras), 1), dtype=np.float32)
-    passed = _Pass(contract, lambda images: nothing, tally)
+    passed = _Pass(contract, lambda images: nothing, tally, whole_actions=False)
     for received in read_bag(path, topics_of(contract), namespace=namespace, on_loss=on_loss):
         passed.take(received)
     return tally.survey()
@@ -237,7 +239,12 @@ class _Pass:
     """One bag, message by message."""
 
     def __init__(
-        self, contract: Contract, encode: Encode | None, tally: Tally, told: str | None = None
+        self,
+        contract: Contract,
+        encode: Encode | None,
+        tally: Tally,
+        told: str | None = None,
+        whole_actions: bool = True,
     ) -> None:
         self._contract = contract
         self._instructed = told is not None
@@ -246,12 +253,12 @@ class _Pass:
         self._tally = tally
         self._assembler = ObservationAssembler(contract, encode, tally.miss)
         unrecorded = [sink.key for sink in contract.action.sinks if sink.is_ros_action]
-        if unrecorded:
+        if unrecorded and whole_actions:
             raise BagError(
-                f"contract: {', '.join(unrecorded)}, goals of a ROS action are in no bag; for a dataset it "
-                "must name the topic on which the same was said"
+                f"contract: {', '.join(unrecorded)}, goals of a ROS action are in no bag; for a dataset the "
+                "contract must name a topic with the same command"
             )
-        acted = [sink.source for sink in contract.action.sinks]
+        acted = [sink.source for sink in contract.action.sinks if not sink.is_ros_action]
         self._acted = [(source, source.reader()) for source in acted]
         sources = (*contract.numbers, *(() if contract.goal is None else (contract.goal,)), *acted)
         self._readers: dict[str, list[FieldReader]] = defaultdict(list)

@@ -44,6 +44,9 @@ def check(
             found = survey_bag(bag, read, namespace, say if incomplete else None)
         for line in _found(bag, found):
             say(line)
+        for sink in read.action.sinks:
+            if sink.is_ros_action:
+                say(f"  {sink.key}: goals of a ROS action are in no bag, and are not counted")
 
 
 def _parts(contract: Contract) -> Iterator[str]:

@@ -51,7 +51,7 @@ class DriverMonitor:
         opened.callback(self._close)
         kinds = [message_type(monitor.type) for monitor in monitors]
         for index, (monitor, kind) in enumerate(zip(monitors, kinds, strict=True)):
-            called = partial(self._heard, index, monitor.field)
+            called = partial(self._received, index, monitor.field)
             subscription = node.create_subscription(kind, monitor.topic, called, _qos(monitor))
             opened.callback(node.destroy_subscription, subscription)
         if monitors:
@@ -61,7 +61,7 @@ class DriverMonitor:
     def _close(self) -> None:
         self._closed = True
 
-    def _heard(self, index: int, field: str, message: Any) -> None:
+    def _received(self, index: int, field: str, message: Any) -> None:
         if self._closed:  # the events executor queued this message before the subscription was destroyed
             return
         self._state.seen(index, _value(message, field), time.monotonic())
