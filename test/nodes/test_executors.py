@@ -32,7 +32,7 @@ class Stage:
         self.node = node
         self.executor: Executor = executor_of(node)
 
-    def spin_until(self, done: Callable[[], bool]) -> None:
+    def spin_until(self, done: Callable[[], object]) -> None:
         for _ in range(SPINS):
             if done():
                 return
@@ -129,12 +129,12 @@ def end_before(stage: Stage, event: Callable[[], object] | None, end: Callable[[
 
 def test_a_timer_that_was_destroyed_calls_no_more(stage: Stage) -> None:
     for _ in range(10):
-        calls: list[int] = []
+        calls: list[str] = []
         opened = ExitStack()
-        steady_timer(stage.node, 0.02, lambda calls=calls: calls.append(1), opened)
-        stage.spin_until(lambda calls=calls: bool(calls))
+        steady_timer(stage.node, 0.02, partial(calls.append, "called"), opened)
+        stage.spin_until(partial(len, calls))
 
-        def end(calls: list[int] = calls, opened: ExitStack = opened) -> None:
+        def end(calls: list[str] = calls, opened: ExitStack = opened) -> None:
             opened.close()
             calls.clear()
 
