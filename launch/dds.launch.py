@@ -49,13 +49,13 @@ def generate_launch_description() -> LaunchDescription:
                 "dds",
                 default_value="default",
                 description="default leaves the environment alone; wireless sets the profiles in config/dds; "
-                "or the path of an XML file of one's own",
+                "or the path of your own XML file",
             ),
             DeclareLaunchArgument(
                 "peers",
                 default_value="",
-                description="Addresses of the hosts at the other end, with ; between them: "
-                "found without multicast",
+                description="Addresses of the machines at the other end, with ; between them; "
+                "discovery then needs no multicast",
             ),
             OpaqueFunction(function=set_environment),
         ]

@@ -25,25 +25,25 @@ from adahi_ros.nodes.launching.exits import (
 
 OF_THE_ROBOT = {  # arguments that are left to params_file where they are empty
     "draft_checkpoint": ("checkpoint", str, "DIRECTORY/NAME of the draft policy's checkpoint"),
-    "contract": ("contract", str, "Name or YAML file of what observation and action are made of"),
+    "contract": ("contract", str, "Contract: a shipped name, or a YAML file"),
     "command_interface": ("command_interface", str, "Message type of command: what the controller takes"),
-    "command_frame_id": ("command.frame_id", str, "Of a twist: the frame that it is expressed in"),
+    "command_frame_id": ("command.frame_id", str, "Frame of a twist"),
     "command_lockstep": (
         "command.lockstep",
         bool,
         "Commands carry the stamp of their observation, for a simulator in lockstep; never with a controller",
     ),
-    "safety_limits": ("safety.limits", str, "Name or file of the limits that no command may leave, or none"),
-    "require_limits": ("safety.require_limits", bool, "Refuse to be configured where nobody named limits"),
-    "hold_after_s": ("safety.hold_after_s", float, "Without an observation for so long, the robot is held"),
-    "require_enable": ("safety.require_enable", bool, "Move only while enable, or ~/set_enabled, says so"),
+    "safety_limits": ("safety.limits", str, "Limits of all commands: a shipped name, a file, or none"),
+    "require_limits": ("safety.require_limits", bool, "Refuse to start without limits"),
+    "hold_after_s": ("safety.hold_after_s", float, "s without an observation after which the robot is held"),
+    "require_enable": ("safety.require_enable", bool, "Move only while enable, or ~/set_enabled, allows it"),
     "fallback": ("fallback", str, "Without the target's reply: draft acts alone, hold after a few steps"),
     "fallback_limit": (
         "fallback_limit",
         int,
         "Steps in a row that the draft may act alone, for fallback:=hold",
     ),
-    "hedge": ("verification.hedge", str, "Of backup_verifiers, when they are asked, too: late, at_once, off"),
+    "hedge": ("verification.hedge", str, "When requests also go to backup_verifiers: late, at_once, off"),
     "vision": ("verification.vision", str, "What the target sees of camera images: features, jpeg, none"),
 }
 
@@ -52,13 +52,13 @@ def generate_launch_description() -> LaunchDescription:
     arguments = [
         DeclareLaunchArgument("namespace", default_value="", description="Namespace of the robot"),
         DeclareLaunchArgument(
-            "task", default_value="ball", description="Whose shipped files are the defaults"
+            "task", default_value="ball", description="Shipped task whose files are the defaults"
         ),
         DeclareLaunchArgument(
             "method",
             default_value="adahi",
             choices=["adahi", "best"],
-            description="Whose shipped parameter files: adahi, the paper's; best, plans as we recommend them",
+            description="Shipped parameter files: adahi, the paper's; best, plans as we recommend them",
         ),
         DeclareLaunchArgument(
             "params_file",
@@ -73,14 +73,14 @@ def generate_launch_description() -> LaunchDescription:
         ),
         *(
             DeclareLaunchArgument(
-                name, default_value="", description=f"{about}; where it is empty, params_file says it"
+                name, default_value="", description=f"{about}; if it is empty, params_file says it"
             )
             for name, (_, _, about) in OF_THE_ROBOT.items()
         ),
         DeclareLaunchArgument(
             "robot_id",
             default_value="robot",
-            description="Names the robot's stream of random draws at the verifier; each robot its own",
+            description="Name of the robot at the verifier; each robot needs its own",
         ),
         DeclareLaunchArgument(
             "run_policy",
@@ -91,7 +91,7 @@ def generate_launch_description() -> LaunchDescription:
         DeclareLaunchArgument(
             "runner_params_file",
             default_value="",
-            description="ROS parameter file of the policy runner; where it is empty, its defaults",
+            description="ROS parameter file of the policy runner; if it is empty, its defaults",
         ),
         DeclareLaunchArgument(
             "autostart",
@@ -109,7 +109,7 @@ def generate_launch_description() -> LaunchDescription:
             "backup_verifiers",
             default_value="",
             description="Namespaces of further verifiers of the same target, such as /server_2, with ; "
-            "between them; where it is empty, params_file says it",
+            "between them; if it is empty, params_file says it",
         ),
         DeclareLaunchArgument("use_sim_time", default_value="false", description="Take the time from /clock"),
         DeclareLaunchArgument("enclave", default_value="/", description=ENCLAVE),

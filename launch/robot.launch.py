@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The draft policy on a robot, real or simulated: what it hears and says goes by that robot's topic names."""
+"""The draft policy on a robot, real or simulated: its topics have the names that the robot uses."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from adahi_ros.nodes.launching.arguments import with_arguments_checked
 
 TOPICS = {  # the node's name for each: argument, description
     "joint_states": ("joint_states", "the robot's joint_state_broadcaster"),
-    "task_state": ("task_state", "what watches the task"),
+    "task_state": ("task_state", "the state of the task, from what watches it"),
     "camera/image_raw": ("camera", "the camera's images"),
     "command": ("command", "the controller's input, such as /joint_trajectory_controller/joint_trajectory"),
-    "enable": ("enable", "who allows the robot to move (std_msgs/Bool), again and again"),
+    "enable": ("enable", "the deadman, published again and again (std_msgs/Bool)"),
 }
 
 
@@ -31,19 +31,19 @@ def generate_launch_description() -> LaunchDescription:
         DeclareLaunchArgument(
             "require_enable",
             default_value="true",
-            description="Move only while enable, or ~/set_enabled, says so; false for none that is real",
+            description="Move only while enable, or ~/set_enabled, allows it; false only in simulation",
         ),
         DeclareLaunchArgument(
             "require_limits",
             default_value="true",
-            description="Refuse to be configured where neither safety_limits nor params_file names limits; "
+            description="Refuse to start without limits in safety_limits or params_file; "
             "safety_limits:=none says that there are none",
         ),
         DeclareLaunchArgument(
             "fallback",
             default_value="hold",
-            description="Without the target's reply: hold executes fallback_limit drafts in a row, then "
-            "holds the robot until one is verified; draft goes on, and drafts alone seldom get anywhere",
+            description="Without the target's reply: hold executes at most fallback_limit drafts in a row, "
+            "then holds the robot until a reply comes; draft goes on with drafts alone, which rarely succeed",
         ),
     ]
     params_file = DeclareLaunchArgument(  # no default: a shipped task's is for another robot

@@ -42,13 +42,13 @@ def generate_launch_description() -> LaunchDescription:
             "namespace", default_value="", description="Namespace of the node; that of the robot"
         ),
         DeclareLaunchArgument(
-            "task", default_value="ball", description="Whose shipped files are the defaults"
+            "task", default_value="ball", description="Shipped task whose files are the defaults"
         ),
         DeclareLaunchArgument(
             "method",
             default_value="adahi",
             choices=["adahi", "best"],
-            description="Whose shipped parameter files: adahi, the paper's; best, plans as we recommend them",
+            description="Shipped parameter files: adahi, the paper's; best, plans as we recommend them",
         ),
         DeclareLaunchArgument(
             "verifier_params_file",
@@ -60,14 +60,13 @@ def generate_launch_description() -> LaunchDescription:
                 ),
                 ".yaml",
             ],
-            description="ROS parameter file of the verifier: on what, by which rule, which target; "
-            "without one, the task's",
+            description="ROS parameter file of the verifier: device, rule, target; by default the task's",
         ),
         DeclareLaunchArgument(
             "target",
             default_value="",
-            description="What is served: a YAML file of a policy of others, or a checkpoint by path or name; "
-            "where it is empty, verifier_params_file says it",
+            description="The policy: a target file (YAML) of a third-party policy, or a checkpoint by path "
+            "or name; if it is empty, verifier_params_file names it",
         ),
         DeclareLaunchArgument(
             "verifier_namespace",
@@ -78,9 +77,9 @@ def generate_launch_description() -> LaunchDescription:
         DeclareLaunchArgument(
             "robots",
             default_value="",
-            description="Names (robot_id) of the robots that may ask, as r1,r2: each by services of its own "
-            "below verifier_namespace, such as /r1/verify_draft, so that its replies go to it alone; where "
-            "it is empty, verifier_params_file says it",
+            description="Names (robot_id) of the robots that may send requests, as r1,r2. Each has its own "
+            "services below verifier_namespace, such as /r1/verify_draft, so that only it gets its replies. "
+            "If this is empty, verifier_params_file names them",
         ),
         DeclareLaunchArgument(
             "autostart",

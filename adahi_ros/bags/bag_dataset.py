@@ -93,7 +93,10 @@ def encoder_of(contract: Contract) -> Encode | None:
 def survey_bag(
     path: Path, contract: Contract, namespace: str = "", on_loss: OnLoss | None = None
 ) -> BagSurvey:
-    """Count what a bag has for a contract; no encoder is needed. For `on_loss` see `read_bag`.
+    """Count what a bag has for a contract; no encoder is needed.
+
+    Actions may be missing, as before the first motion. Goals of ROS actions are not counted. For `on_loss`
+    see `read_bag`.
 
     Raises:
         BagError: the bag cannot be used.
@@ -101,7 +104,8 @@ def survey_bag(
     tally = Tally()
     nothing = np.zeros((len(contract.cameras), 1), dtype=np.float32)
     passed = _Pass(contract, lambda images: nothing, tally)
-    for received in read_bag(path, topics_of(contract), namespace=namespace, on_loss=on_loss):
+    observed = {topic: channel.kind for topic, channel in contract.channels.items()}
+    for received in read_bag(path, observed, topics_of(contract), namespace, on_loss):
         passed.take(received)
     return tally.survey()
 
@@ -128,8 +132,15 @@ def read_dataset(
             are left out, and an episode ends where it is told something else. None where it is told nothing.
 
     Raises:
-        BagError: a bag cannot be used, or there is not one step with its action in all of them.
+        BagError: a bag cannot be used, or there is not one step with its action in all of them. Or an action
+            goes to a ROS action: bags cannot contain its goals.
     """
+    unrecorded = [sink.key for sink in contract.action.sinks if sink.is_ros_action]
+    if unrecorded:
+        raise BagError(
+            f"contract: {', '.join(unrecorded)}, goals of a ROS action are in no bag; for a dataset it "
+            "must name the topic on which the same was said"
+        )
     encode = encoder_of(contract)
     tally = Tally()
     episodes: list[list[_Step]] = []
@@ -245,13 +256,7 @@ class _Pass:
         self._instructions: list[str] = []  # one of each observation
         self._tally = tally
         self._assembler = ObservationAssembler(contract, encode, tally.miss)
-        unrecorded = [sink.key for sink in contract.action.sinks if sink.is_ros_action]
-        if unrecorded:
-            raise BagError(
-                f"contract: {', '.join(unrecorded)}, goals of a ROS action are in no bag; for a dataset it "
-                "must name the topic on which the same was said"
-            )
-        acted = [sink.source for sink in contract.action.sinks]
+        acted = [sink.source for sink in contract.action.sinks if not sink.is_ros_action]
         self._acted = [(source, source.reader()) for source in acted]
         sources = (*contract.numbers, *(() if contract.goal is None else (contract.goal,)), *acted)
         self._readers: dict[str, list[FieldReader]] = defaultdict(list)

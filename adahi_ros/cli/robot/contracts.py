@@ -37,6 +37,9 @@ def check(
             found = survey_bag(bag, read, namespace, say if incomplete else None)
         for line in _found(bag, found):
             say(line)
+    goals = [sink.key for sink in read.action.sinks if sink.is_ros_action]
+    if bags and goals:
+        say(f"{', '.join(goals)}: not counted, because bags cannot contain goals of ROS actions")
 
 
 def _parts(contract: Contract) -> Iterator[str]:
@@ -80,6 +83,8 @@ def _size(contract: Contract) -> str:
     if not cameras:
         return f"{numbers} numbers, no camera"
     told = f"{numbers} numbers, {cameras} camera{'s' if cameras > 1 else ''}"
+    if contract.images_for_target and not contract.encoder:
+        return f"{told}, whose images only the target reads"
     try:
         encoder = Encoder.load(named(contract.encoder, ENCODERS))
     except CheckpointError as error:  # the contract may well come first
