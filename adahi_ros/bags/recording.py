@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -24,6 +25,8 @@ from adahi_ros.contract.contract import Channel, Contract
 from adahi_ros.contract.fields import NANOSECONDS
 
 MOMENT_S = 1.0  # a clock that goes back further has begun anew
+AHEAD_S = 60.0  # a stamp that lies further in the future is of another clock
+STAMP = struct.Struct("<iI"), struct.Struct(">iI")  # s and ns of a header, which follow the four bytes of CDR
 
 
 class Listening(NamedTuple):
@@ -57,6 +60,15 @@ def recorded_kinds(contract: Contract) -> Kinds:
     return {**DRAFT_STATUS, **BESIDE_A_RUN, **DIAGNOSTICS, **INSTRUCTION, **topics_of(contract)}
 
 
+def stamp_of(data: bytes | memoryview) -> int | None:
+    """Return the stamp, ns, of a message in CDR that begins with a header; None where it is too short."""
+    order = STAMP[data[1:2] == b"\0"]
+    if len(data) < 4 + order.size:
+        return None
+    seconds, nanoseconds = order.unpack_from(data, 4)
+    return seconds * NANOSECONDS + nanoseconds
+
+
 class Recording:
     """A bag, from the first publisher to the last word about it.
 
@@ -77,6 +89,8 @@ class Recording:
         self._kinds = recorded_kinds(contract)
         self._names = names
         self._needed = {topic: names[topic] for topic in topics_of(contract)}
+        self._stamped = {each.channel.topic for each in contract.observed if each.align.timeline == "header"}
+        self._ahead_s: dict[str, float] = {}
         self._bag = bag
         self._subscribed: dict[str, Listening] = {}
         self._strangers: defaultdict[str, set[str]] = defaultdict(set)
@@ -128,6 +142,9 @@ class Recording:
         else:
             with self._noting_faults():
                 self._bag.write(self._names[topic], data, now_ns)
+            stamp_ns = stamp_of(data) if topic in self._stamped else None
+            if stamp_ns is not None:
+                self._ahead_s[topic] = (stamp_ns - now_ns) / NANOSECONDS
         return f"the clock went back by {back_s:.1f} s: the bag ends where it did" if begun_anew else ""
 
     def flush(self) -> None:
@@ -159,6 +176,18 @@ class Recording:
         return f"{passed_s:.0f} s: {counts or 'nobody publishes any of the topics'}"
 
     @property
+    def other_clock(self) -> str:
+        """Warn where the newest observations have stamps far in the future: no reader can use them."""
+        ahead_s = {topic: by_s for topic, by_s in self._ahead_s.items() if by_s > AHEAD_S}
+        if not ahead_s:
+            return ""
+        return (
+            f"{', '.join(ahead_s)}: stamps lie {max(ahead_s.values()):.0f} s in the future, so no "
+            "observation can be used; record with --use-sim-time only where something publishes /clock, "
+            "and synchronise the clocks of the machines"
+        )
+
+    @property
     def summary(self) -> str:
         """What is in the bag, once that is closed; nothing where it could not be written."""
         counts = self._bag.counts
@@ -177,6 +206,8 @@ class Recording:
             found.append(f"{path}: nothing came of the contract; expected somebody to publish {names}")
         elif missing:
             found.append(f"{path}: nothing came on {', '.join(missing)}")
+        if self.other_clock:
+            found.append(f"{path}: {self.other_clock}")
         if self._left_out:
             found.append(
                 f"{path}: ends where the clock began anew; {self._left_out} messages that came later are not "

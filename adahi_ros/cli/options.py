@@ -37,7 +37,7 @@ def recorded(dataset: Path, task: str) -> Trajectories:
     if not (dataset / TRAJECTORIES).is_file():
         raise ValueError(
             f"--data: {dataset}, has no {TRAJECTORIES}; make it with 'adahi data from-bag' or "
-            "'adahi lerobot import'"
+            "'adahi data from-lerobot'"
         )
     data = Trajectories.load(dataset / TRAJECTORIES)
     if task != data.task:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from adahi_ros.contract.fields import FieldReader, check_finite
+from adahi_ros.contract.fields import NAMED, FieldReader, check_finite
 from adahi_ros.contract.monitors import Monitor
 from adahi_ros.contract.operators import Operator
 
@@ -133,6 +133,13 @@ class Sink:
     @property
     def channel(self) -> Channel:
         return self.source.channel
+
+    @property
+    def joint_names(self) -> tuple[str, ...]:
+        """The joints of its entries; empty where neither its fields nor `names` name them."""
+        if self.names or not (self.is_ros_action or self.channel.kind in NAMED):
+            return self.names
+        return tuple(path.partition(".")[2] for path in self.source.select)
 
     @property
     def is_ros_action(self) -> bool:
@@ -270,6 +277,18 @@ class Contract:
         for source in self.numbers:
             entries[source.key] = (*entries.get(source.key, ()), *source.select)
         return entries
+
+    @property
+    def commanded_names(self) -> tuple[str, ...]:
+        """The joints that are commanded, where the contract names them."""
+        return tuple(name for sink in self.action.sinks for name in sink.joint_names)
+
+    @property
+    def joint_names(self) -> tuple[str, ...]:
+        """The joints that are observed or commanded by name, each once."""
+        observed = (each.select for each in self.numbers if each.channel.kind in NAMED)
+        names = (path.partition(".")[2] for select in observed for path in select)
+        return tuple(dict.fromkeys((*names, *self.commanded_names)))
 
     @property
     def goal_dim(self) -> int:

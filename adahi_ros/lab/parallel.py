@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs on all cores, in processes of their own."""
+"""Runs jobs on all cores, each in a separate process."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def run_jobs(
 ) -> list[T]:
     """Run jobs; return their results in the order of the jobs.
 
-    Arguments and errors as `ended_jobs`, and `on_done`, told the index of each job that has ended.
+    Arguments and errors as of `ended_jobs`. `on_done` is called with the index of each job that has ended.
     """
     results: dict[int, T] = {}
     with closing(ended_jobs(jobs, workers)) as ended:
@@ -41,10 +41,10 @@ def run_jobs(
 
 
 def ended_jobs(jobs: Sequence[Job[T]], workers: int) -> Generator[tuple[int, T], None, None]:
-    """Run jobs; yield the index and the result of each as it ends. To be closed by who does not exhaust it.
+    """Run jobs; yield the index and the result of each as it ends. Close it unless you exhaust it.
 
-    What a job returns must not depend on where it runs: then nothing depends on the number of workers.
-    However it ends, by Ctrl-C and SIGTERM too, no process is left behind and nobody waits for jobs at work.
+    A job's result must not depend on its process, so that results do not depend on the number of workers.
+    At the end, also by Ctrl-C or SIGTERM, no process is left behind; running jobs are not awaited.
 
     Args:
         jobs: functions with their arguments; both must pickle.
@@ -87,9 +87,9 @@ def _ended(pool: ProcessPoolExecutor, jobs: Sequence[Job[T]]) -> Iterator[tuple[
 
 
 def run_alike(function: Callable[..., None], arguments: tuple[Any, ...], workers: int) -> list[int]:
-    """Run the same function in processes of their own until all have ended; return how each did.
+    """Run the same function in separate processes until all have ended; return their exit codes.
 
-    One that is killed is let go: the others go on. However this ends, none is left behind.
+    If one is killed, the others continue. None is left behind.
 
     Args:
         function: what to run; it and its arguments must pickle.
@@ -120,7 +120,7 @@ def run_alike(function: Callable[..., None], arguments: tuple[Any, ...], workers
 
 
 def _run_beside(pipe: Connection, function: Callable[..., None], arguments: tuple[Any, ...]) -> None:
-    """Run a function that ends with the process that began it, which closes the pipe then."""
+    """Run a function that ends with its parent process, which closes the pipe then."""
     os.environ["OMP_NUM_THREADS"] = "1"
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's reaches all, but only the first is to act
 
@@ -144,14 +144,14 @@ def _work(function: Callable[..., T], *arguments: Any) -> T:
 
 
 def _begin(pipe: Connection) -> None:
-    """Set a worker up: one core, and an end in the midst of a job when the other end of the pipe closes."""
+    """Set up a worker: one core; it ends, also during a job, when the other end of the pipe closes."""
     os.environ["OMP_NUM_THREADS"] = "1"
     _between_jobs.acquire()
     parent = multiprocessing.parent_process()
 
     def end() -> None:
         pipe.poll(None)
-        # Half a result would have the pool wait for the other half for ever.
+        # With half a result, the pool would wait forever for the other half.
         while not _between_jobs.acquire(timeout=0.1) and parent is not None and parent.is_alive():
             pass
         os._exit(1)

@@ -76,6 +76,20 @@ def load_limits(
         raise ValueError(f"{path}: {error}") from None
 
 
+def joints_of(path: Path) -> frozenset[str]:
+    """Return the names that a file of limits, or a URDF, has; none where its `default` serves any name.
+
+    Raises:
+        FileNotFoundError: no such file.
+        ValueError: as `load_limits`.
+    """
+    try:
+        limits = _read(path)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+    return frozenset() if DEFAULT in limits else frozenset(limits)
+
+
 def _named(names: Sequence[str], limits: dict[str, dict[str, float]]) -> dict[str, dict[str, float]]:
     missing = [name for name in names if name not in limits]
     if missing and DEFAULT not in limits:

@@ -97,9 +97,7 @@ def test_rejection_probability_is_the_share_of_uniforms_that_reject(
 
 
 @given(distributions(2))
-def test_the_rejection_probability_is_the_distance_of_the_distributions(
-    pair: list[np.ndarray],
-) -> None:
+def test_the_rejection_probability_is_the_distance_of_the_distributions(pair: list[np.ndarray]) -> None:
     p, q = pair
     every_code = np.arange(len(p))
     rejected = rejection_probability(np.tile(p, (len(p), 1)), np.tile(q, (len(p), 1)), every_code)

@@ -128,6 +128,35 @@ def test_a_recording_of_nothing_of_the_contract_has_failed(recording: Recording,
     assert recording.exit_code == 1
 
 
+def stamped(at_s: int, order: str = "little") -> bytes:
+    """Begin a message in CDR with a header of this time."""
+    begins = bytes([0, order == "little", 0, 0])
+    return begins + at_s.to_bytes(4, order) + (0).to_bytes(4, order)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("order", ["little", "big"])
+def test_stamps_far_in_the_future_are_warned_of(recording: Recording, bag: BagWriter, order: str) -> None:
+    """As where a recorder uses simulated time that nothing publishes: its clock stands at 0."""
+    heard(recording)
+    assert recording.other_clock == ""
+    recording.write("task_state", stamped(1_800_000_000, order), 10 * S)
+    recording.write("command", stamped(1_900_000_000, order), 10 * S)  # no observation
+    assert recording.other_clock.startswith("task_state: stamps lie 1799999990 s in the future")
+    assert "--use-sim-time only where something publishes /clock" in recording.other_clock
+    recording.close()
+    assert recording.warnings == [f"{bag.path}: {recording.other_clock}"]
+    assert recording.exit_code == 0
+
+
+def test_a_clock_that_starts_late_is_not_warned_of_for_ever(recording: Recording) -> None:
+    heard(recording)
+    recording.write("task_state", stamped(100), 10 * S)
+    assert recording.other_clock
+    recording.write("task_state", stamped(101), 101 * S)
+    recording.write("joint_states", stamped(20), 101 * S)  # old, which readers refuse by themselves
+    assert recording.other_clock == ""
+
+
 def test_a_clock_that_goes_back_by_a_moment_goes_on(recording: Recording, bag: BagWriter) -> None:
     heard(recording)
     newest_ns = bag.newest_ns

@@ -13,6 +13,9 @@ from typer.testing import CliRunner, Result
 from adahi_ros import cli
 from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.policies.backends import load_policy
+from test.bags.conftest import bag, contract, contract_file, contract_values, in_bag, lines
+
+__all__ = ["bag", "contract", "contract_file", "contract_values", "in_bag", "lines"]
 
 Run = Callable[..., Result]
 Fails = Callable[..., str]

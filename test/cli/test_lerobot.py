@@ -16,7 +16,8 @@ from adahi_ros.vision.encoder import Encoder
 from benchmarks.lerobot_conformance import completed
 from test.cli.conftest import Fails, Run
 
-DATA = Path(__file__).parents[1] / "data" / "lerobot"
+ROOT = Path(__file__).parents[2]
+DATA = ROOT / "test" / "data" / "lerobot"
 
 
 def test_a_policy_becomes_target_tokenizer_and_encoder(tmp_path: Path, run: Run, fails: Fails) -> None:
@@ -29,6 +30,17 @@ def test_a_policy_becomes_target_tokenizer_and_encoder(tmp_path: Path, run: Run,
     assert policy.signature.codes is not None
     assert policy.signature.codes.fingerprint in result.output
     assert "is there already" in fails("lerobot", "policy", folder, "--out", out)
+
+
+def test_an_act_is_not_imported_but_run_by_lerobot(tmp_path: Path, fails: Fails) -> None:
+    (tmp_path / "config.json").write_text('{"type": "act", "chunk_size": 100}')
+    said = fails("import", "vqbet", tmp_path, "--out", tmp_path / "arm")
+    assert said == (
+        f"adahi: {tmp_path / 'config.json'}: type: 'act', must be 'vqbet'; other policies run without an "
+        "import, by a target file with 'kind: lerobot': see docs/how_to/run_lerobot.md\n"
+    )
+    assert (ROOT / "docs/how_to/run_lerobot.md").is_file()
+    assert not (tmp_path / "arm").exists()
 
 
 def test_a_dataset_becomes_training_data(tmp_path: Path, run: Run) -> None:

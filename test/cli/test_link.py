@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from adahi_ros import cli
 from adahi_ros.lab.link.emulator import unavailable
 from adahi_ros.lab.link.namespaces import processes_in
 from test.cli.conftest import Fails, Run
+from test.waiting import wait_for
 
 needs_a_link = pytest.mark.skipif(unavailable() is not None, reason=str(unavailable()))
 
@@ -111,20 +111,13 @@ def command_of(process: int) -> bytes:
     return Path(f"/proc/{process}/cmdline").read_bytes()
 
 
-def wait_until(done: Callable[[], bool]) -> None:
-    deadline_s = time.monotonic() + DEADLINE_S
-    while not done():
-        assert time.monotonic() < deadline_s
-        time.sleep(1e-3)
-
-
 @needs_a_link
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_everything_at_both_ends(number: int, link_run: LinkRun) -> None:
     process, sleepers = link_run
     process.send_signal(number)
     assert process.wait(DEADLINE_S) == 128 + number
-    wait_until(lambda: not any(map(os.path.exists, sleepers)))
+    wait_for(lambda: not any(map(os.path.exists, sleepers)), DEADLINE_S)
 
 
 @needs_a_link
@@ -134,7 +127,7 @@ def test_nothing_is_left_in_the_networks_of_a_link_that_was_killed(link_run: Lin
     assert len(set(networks)) == 2
     assert all(map(processes_in, networks))
     process.kill()
-    wait_until(lambda: not any(map(processes_in, networks)))
+    wait_for(lambda: not any(map(processes_in, networks)), DEADLINE_S)
 
 
 @needs_a_link
@@ -144,10 +137,10 @@ def test_everything_ends_though_the_process_between_the_ends_was_killed(link_run
     inside = set().union(*map(processes_in, networks))
     (between,) = (each for each in inside if b"forwarder" in command_of(each))
     os.kill(between, signal.SIGKILL)
-    wait_until(lambda: not any(between in processes_in(network) for network in networks))
+    wait_for(lambda: not any(between in processes_in(network) for network in networks), DEADLINE_S)
     process.send_signal(signal.SIGTERM)
     assert process.wait(DEADLINE_S) == 128 + signal.SIGTERM
-    wait_until(lambda: not any(map(processes_in, networks)))
+    wait_for(lambda: not any(map(processes_in, networks)), DEADLINE_S)
 
 
 @needs_a_link

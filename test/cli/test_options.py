@@ -1,8 +1,9 @@
-"""Numbers that no verb can work with are refused as the command line is read."""
+"""Numbers that no verb can work with are refused as the command line is read; texts name verbs that exist."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,6 +15,7 @@ from typer.models import OptionInfo
 
 from adahi_ros.cli import app
 from adahi_ros.cli.options import recipe_file
+from adahi_ros.cli.verbs import GROUPS, VERBS
 from adahi_ros.core.assets import asset
 from test.cli.conftest import Fails
 
@@ -91,3 +93,19 @@ def test_a_recipe_is_that_which_is_given_or_the_first_that_is_shipped(tmp_path: 
         recipe_file(tmp_path / "nowhere.yaml", "ball")
     with pytest.raises(ValueError, match="must be given: no recipe for 'nobody' is shipped"):
         recipe_file(None, "nobody-committee", "nobody")
+
+
+VERB = re.compile(r"[`'\"]adahi ((?:[a-z][a-z-]*)(?: [a-z][a-z-]*)*)")
+
+
+@pytest.mark.parametrize("folder", ["adahi_ros", "launch", "tools", "benchmarks", "config"])
+def test_messages_and_docstrings_name_verbs_that_exist(folder: str) -> None:
+    known = {*VERBS.shipped, *GROUPS}
+    files = [path for path in asset(folder).rglob("*") if path.suffix in (".py", ".yaml", ".xml", ".j2")]
+    wrong = {
+        f"{path.name}: {words}"
+        for path in files
+        for words in VERB.findall(path.read_text())
+        if not any(words == verb or words.startswith(f"{verb} ") for verb in known)
+    }
+    assert not wrong

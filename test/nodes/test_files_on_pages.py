@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -13,6 +11,7 @@ import yaml
 pytest.importorskip("rclpy")
 pytest.importorskip("torch")
 
+from adahi_ros.core.parameter_sections import parameters_for
 from adahi_ros.core.schema import checked
 from adahi_ros.lab.link.link_profile import load_profile
 from adahi_ros.nodes.common.parameters import filled, rows
@@ -32,20 +31,12 @@ BLOCKS = [
 ]
 
 
-def flat(values: dict[str, Any], within: str = "") -> Iterator[tuple[str, Any]]:
-    for name, value in values.items():
-        if isinstance(value, dict):
-            yield from flat(value, f"{within}{name}.")
-        else:
-            yield f"{within}{name}", value
-
-
 @pytest.mark.parametrize("block", BLOCKS)
 def test_a_file_on_a_page_is_accepted(block: str, tmp_path: Path) -> None:
     values = yaml.safe_load(block)
     if block.startswith("/**"):
         for section, content in values.items():
-            given = dict(flat(content["ros__parameters"]))
+            given = parameters_for({"/**": content}, "/node")
             kinds = [kind for name, kind in NODES.items() if section in (f"/**/{name}", "/**:", "/**")]
             accepted = [kind for kind in kinds if given.keys() <= {row.name for row in rows(kind)}]
             assert accepted

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -13,6 +11,7 @@ import yaml
 pytest.importorskip("rclpy")
 
 from adahi_ros.contract.parsing import load_contract
+from adahi_ros.core.parameter_sections import parameters_for
 from adahi_ros.nodes.common.parameters import filled
 from adahi_ros.nodes.robot.draft_policy_parameters import DraftPolicyParameters
 from adahi_ros.nodes.robot.draft_policy_parts import controller_of, policy_and_contract
@@ -21,14 +20,6 @@ from adahi_ros.safety.named_limits import limits_path
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/how_to/run_lerobot.md").read_text()
 CONTRACT, TARGET, SERVER, PARAMETERS = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
-
-
-def flat(values: dict[str, Any], within: str = "") -> Iterator[tuple[str, Any]]:
-    for name, value in values.items():
-        if isinstance(value, dict):
-            yield from flat(value, f"{within}{name}.")
-        else:
-            yield f"{within}{name}", value
 
 
 @pytest.fixture
@@ -50,8 +41,8 @@ def test_both_ends_send_requests_alike() -> None:
 
 
 def test_the_parameters_make_a_robot_that_is_held_until_a_plan_comes(contract: str) -> None:
-    (given,) = yaml.safe_load(PARAMETERS).values()
-    values = filled(DraftPolicyParameters, {**dict(flat(given["ros__parameters"])), "contract": contract})
+    given = parameters_for(yaml.safe_load(PARAMETERS), "/draft_policy")
+    values = filled(DraftPolicyParameters, {**given, "contract": contract})
     policy, read = policy_and_contract(values)
     assert controller_of(values, policy).config.trigger.name == "age"
     names = [path.partition(".")[2] for path in read.action.select]

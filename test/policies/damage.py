@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,13 @@ from safetensors.numpy import load_file, save_file
 
 def edit(path: Path, **changes: Any) -> None:
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def edit_in(path: Path, change: Callable[[Any], object]) -> None:
+    """Change what a file of JSON holds, in place."""
+    value = json.loads(path.read_text())
+    change(value)
+    path.write_text(json.dumps(value))
 
 
 def resize(path: Path, **changes: Any) -> None:

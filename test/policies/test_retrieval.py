@@ -11,33 +11,11 @@ from safetensors.numpy import load_file, save_file
 
 from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.lab.training.retrieval_index import make_index, save_index
 from adahi_ros.policies.backends import load_policy
-from adahi_ros.policies.retrieval import Index, Kinematics, Retrieval, load_retrieval
+from adahi_ros.policies.retrieval import Kinematics, Retrieval, load_retrieval
+from test.policies.walks import STEPS, T, recorded, saved
 
-EPISODES, STEPS, T = 12, 20, 6
 NO_DRAWS = np.zeros((1, 0))
-
-
-def recorded(seed: int = 0, goals: int = 1) -> Trajectories:
-    """Walk about; what is done is a smooth function of where, but in the upper half, a toss-up there."""
-    draw = np.random.default_rng(seed)
-    observations = draw.uniform(-1.0, 1.0, size=(EPISODES, STEPS, 3)).astype(np.float32)
-    actions = observations[..., :2] * np.array([1.0, 10.0], np.float32)
-    sign = draw.choice([-1.0, 1.0], size=(EPISODES, 1, 1))
-    actions = np.where(observations[..., :1] > 0.0, sign * np.array([3.0, 30.0], np.float32), actions)
-    ends = STEPS * np.arange(1, EPISODES + 1)
-    goal = draw.normal(size=(EPISODES, goals)).astype(np.float32)
-    return Trajectories(
-        "walk", observations.reshape(-1, 3), actions.reshape(-1, 2).astype(np.float32), goal, ends
-    )
-
-
-def saved(folder: Path, data: Trajectories, most_bytes: int = 2**20) -> Path:
-    index, _ = make_index(data, 1, neighbours=4, most_bytes=most_bytes)
-    sizes = {"observation_dim": 3, "goal_dim": data.goals.shape[1], "horizon": T, "neighbours": 4}
-    save_index(folder, "retrieval", index, sizes, {})
-    return folder / "retrieval"
 
 
 def asked(policy: Retrieval, data: Trajectories, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -96,26 +74,6 @@ def test_neighbours_are_of_different_episodes_and_may_be_asked_for_but_one(tmp_p
     assert not (index.last[without] == index.last[:30, None]).any()
 
 
-def test_an_index_takes_no_more_than_it_may(tmp_path: Path) -> None:
-    data = recorded()
-    whole, part = (load_retrieval(saved(tmp_path, data, most)) for most in (2**20, 5600))
-    sizes = [
-        sum(getattr(each.index, name).nbytes for name in ("keys", "actions", "last"))
-        for each in (whole, part)
-    ]
-    assert sizes[1] <= 5600 < sizes[0]
-    assert len(part.index.keys) % STEPS == 0
-    with pytest.raises(ValueError, match=r"^episodes: 0 of 12 fit, must be at least 8"):
-        make_index(data, 1, neighbours=4, most_bytes=100)
-
-
-def test_the_same_seed_makes_the_same_index(tmp_path: Path) -> None:
-    one, other = (make_index(recorded(), 3, 4, 5600) for _ in range(2))
-    assert one[1] == other[1]
-    for name, values in vars(one[0]).items():
-        np.testing.assert_array_equal(values, getattr(other[0], name))
-
-
 def test_fast_and_straight_motion_counts_more_than_slow_or_bent() -> None:
     rule = Kinematics(np.zeros(2), np.array([14.0, 3.5]), np.zeros(1))
     there = np.linspace(0.0, 14.0, 15)
@@ -162,11 +120,3 @@ def test_another_checkpoint_is_no_index(tmp_path: Path) -> None:
     json.write_text(json.read_text().replace('"retrieval"', '"corrector"'))
     with pytest.raises(CheckpointError, match=r"kind: 'corrector', must be 'retrieval'"):
         load_retrieval(path)
-
-
-def test_indices_are_made_of_what_they_say() -> None:
-    index, figures = make_index(recorded(), 1, 4, 2**20)
-    assert isinstance(index, Index)
-    assert figures["steps"] == EPISODES * STEPS
-    assert figures["error"] > 0.0
-    assert index.keys.dtype == np.float32

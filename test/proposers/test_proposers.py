@@ -342,9 +342,7 @@ class Nosy(Gate):
 
 
 @pytest.mark.parametrize("told", [True, False])
-def test_a_goal_that_the_policy_is_not_told_reaches_nobody_on_the_robot(
-    told: bool,
-) -> None:
+def test_a_goal_that_the_policy_is_not_told_reaches_nobody_on_the_robot(told: bool) -> None:
     nosy = Nosy()
     done = []
     for goal in (-1.0, 1000.0):

@@ -322,9 +322,7 @@ def test_a_false_holds_at_once_until_a_true(by: str) -> None:
 
 
 @pytest.mark.parametrize("cause", ["silence", "driver"])
-def test_an_observation_that_may_not_move_the_arm_brakes_it_at_once(
-    cause: str,
-) -> None:
+def test_an_observation_that_may_not_move_the_arm_brakes_it_at_once(cause: str) -> None:
     """The looks come just before the observations, and the permission ends just after a look."""
     robot = Robot({**WIDE, "velocity": 2.0, "acceleration": 8.0}, require_enable=True, timeout_s=0.2).start()
     robot.press(True)

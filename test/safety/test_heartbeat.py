@@ -43,9 +43,7 @@ def test_heartbeats_of_an_earlier_activation_do_not_count(heartbeat: Heartbeat) 
     assert silence(heartbeat, 110.0, 100.2) is None
 
 
-def test_a_heartbeat_just_before_activation_counts_and_an_older_does_not(
-    heartbeat: Heartbeat,
-) -> None:
+def test_a_heartbeat_just_before_activation_counts_and_an_older_does_not(heartbeat: Heartbeat) -> None:
     heartbeat.end()
     heartbeat.received(0.0, 100.1)
     heartbeat.begin(100.2)

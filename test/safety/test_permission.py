@@ -160,9 +160,7 @@ def test_a_stop_outlasts_another_configuration() -> None:
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(1, 3 * AMBIGUOUS), st.integers(1, 3)), max_size=80))
-def test_after_a_false_no_message_of_another_publisher_enables(
-    messages: list[tuple[bool, int, int]],
-) -> None:
+def test_after_a_false_no_message_of_another_publisher_enables(messages: list[tuple[bool, int, int]]) -> None:
     """The publisher that stopped the robot has a count of its own, and says nothing more."""
     permission = required()
     button = Publisher(permission, sequence=10_000, publishers=4)

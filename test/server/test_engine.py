@@ -186,9 +186,7 @@ def counting(target: Recalling) -> list[int]:
     return noted(target, lambda observations, draws, sampling: len(draws))
 
 
-def test_by_link_a_draft_stands_where_the_round_trip_is_long(
-    tmp_path: Path,
-) -> None:
+def test_by_link_a_draft_stands_where_the_round_trip_is_long(tmp_path: Path) -> None:
     target = Recalling(2)
     asked = counting(target)
     by_link = semantic(tmp_path, patience_ms=100.0)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import socket
-import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,19 +13,12 @@ from adahi_ros.contract.plain import plain_values
 from adahi_ros.lab.tasks import make
 
 REASON = "pip install -r requirements/remote_targets.txt"
-msgpack = pytest.importorskip("msgpack", reason=REASON)
-server = pytest.importorskip("websockets.sync.server", reason=REASON)
+pytest.importorskip("msgpack", reason=REASON)
+pytest.importorskip("websockets.sync.server", reason=REASON)
 
+from test.policies.remote.openpi_server import PolicyServer, Serving  # noqa: E402
 
-def read(message: bytes) -> Any:
-    """Read a message as openpi's server does."""
-
-    def array(said: dict[Any, Any]) -> Any:
-        if b"__ndarray__" not in said:
-            return said
-        return np.frombuffer(said[b"data"], said[b"dtype"]).reshape(said[b"shape"])
-
-    return msgpack.unpackb(message, object_hook=array)
+__all__ = ["PolicyServer", "camera_contract", "served", "target_file"]
 
 
 def camera_contract(rows: int, columns: int) -> dict[str, Any]:
@@ -57,45 +48,10 @@ def target_file(port: int, horizon: int, rows: int, columns: int) -> dict[str, A
     }
 
 
-class PolicyServer:
-    """A policy behind openpi's protocol on this machine.
-
-    Args:
-        plan_of: from what is observed, by the policy's names, to a plan (T, A) float32.
-    """
-
-    def __init__(self, plan_of: Callable[[dict[str, Any]], np.ndarray]) -> None:
-        self._plan_of = plan_of
-        self.heard: list[dict[str, Any]] = []
-        self.port = 0
-        self._connections: list[Any] = []
-
-    def start(self) -> None:
-        self._server = server.serve(self._converse, "127.0.0.1", self.port, compression=None)
-        self.port = self._server.socket.getsockname()[1]
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-
-    def stop(self) -> None:
-        self._server.shutdown()
-        for each in self._connections:
-            with contextlib.suppress(OSError):  # it is closed
-                each.socket.shutdown(socket.SHUT_RDWR)
-        self._connections.clear()
-
-    def _converse(self, connection: Any) -> None:
-        self._connections.append(connection)
-        connection.send(msgpack.packb({}))
-        for message in connection:
-            self.heard.append(read(message))
-            plan = self._plan_of(self.heard[-1])
-            said = {b"__ndarray__": True, b"data": plan.tobytes(), b"dtype": "<f4", b"shape": plan.shape}
-            connection.send(msgpack.packb({"actions": said}))
-
-
 @contextlib.contextmanager
 def served(plan_of: Callable[[dict[str, Any]], np.ndarray]) -> Iterator[PolicyServer]:
-    """Serve a policy for a while."""
-    policy = PolicyServer(plan_of)
+    """Serve for a while what makes a plan (T, A) float32 of an observation by the policy's names."""
+    policy = PolicyServer(Serving(lambda observation: {"actions": plan_of(observation)}))
     policy.start()
     yield policy
     policy.stop()

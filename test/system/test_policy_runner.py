@@ -261,10 +261,7 @@ def test_a_dead_verifier_ends_it(client: Client) -> None:
     assert (result.error_code, result.held) == (Result.NO_VERIFIER, True)
 
 
-def test_a_node_that_refuses_its_verifier_ends_it(
-    client: Client,
-    exported: Path,
-) -> None:
+def test_a_node_that_refuses_its_verifier_ends_it(client: Client, exported: Path) -> None:
     description = describe_policy(exported / "draft")
     description.tokenizer_fingerprint = 1
     client.kill_verifier()

@@ -73,9 +73,7 @@ def test_what_runs_is_what_torch_made(saved: Path) -> None:
     np.testing.assert_allclose(found, expected, rtol=2e-3, atol=2e-3)
 
 
-def test_normalised_maps_are_exported_as_they_are_at_any_scale(
-    tmp_path: Path,
-) -> None:
+def test_normalised_maps_are_exported_as_they_are_at_any_scale(tmp_path: Path) -> None:
     settings = {**config("keypoints"), "normalised": True}
     torch.manual_seed(0)
     network = make_network(settings).eval()
@@ -310,7 +308,7 @@ def test_the_shipped_encoders_are_what_their_recipes_make() -> None:
     for path in sorted(asset("config/encoders").glob("*.yaml")):
         made = json.loads(asset(f"checkpoints/encoders/{path.stem}.json").read_text())
         wanted = load_encoder_recipe(path)
-        assert made["training"]["command"] == f"adahi train encoder {path.stem}"
+        assert made["training"]["command"] == f"adahi encoder train {path.stem}"  # its name up to 0.2
         assert made["training"]["seed"] == wanted.seed
         assert made["training"]["steps"] == (wanted.fit.steps if wanted.fit else 0)
         assert {"architecture": wanted.architecture, **wanted.size}.items() <= made["config"].items()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`adahi bench`: what hybrid inference costs, most of it across an emulated wireless link."""
+"""`adahi lab bench`: what hybrid inference costs, most of it across an emulated wireless link."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`adahi data simulate`, `adahi dataset` and `adahi lab index`: what policies learn from."""
+"""`adahi data simulate`, `adahi data from-bag` and `adahi lab index`: what policies learn from."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`adahi lerobot`: policies and datasets of LeRobot, made ours."""
+"""`adahi import`, `adahi data from-lerobot` and `adahi data to-lerobot`: policies and datasets of LeRobot."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ def policy(
 
     if (out / "target").exists():
         raise ValueError(f"out: {out / 'target'} is there already, must be a folder without one")
+    _check_vqbet(folder)
     tokenizer, network = lerobot_tokenizer(folder), load_encoder(folder)  # refuse before anything is written
     path = options.tried("--encoder", encoder if encoder is not None else out / "encoder")
     training = {"command": command_line()}
@@ -37,6 +38,25 @@ def policy(
     signature = LeRobotPolicy(out / "target").signature
     say(f"target: {out / 'target'}, backend lerobot, {signature.parameters:,} parameters")
     say(f"tokenizer: {out}, fingerprint {decoder.fingerprint}\nencoder: {path}, {network.features} features")
+
+
+def _check_vqbet(folder: Path) -> None:
+    """Refuse what only LeRobot itself can run.
+
+    Raises:
+        ValueError: another policy, such as an ACT; says how to run that.
+    """
+    from adahi_ros.core.files import read_json
+    from adahi_ros.policies.lerobot.lerobot_checkpoint import VQBET
+    from adahi_ros.policies.lerobot.lerobot_files import CONFIG
+
+    path = folder / CONFIG
+    kind = read_json(path).get("type") if path.is_file() else VQBET  # a missing file has its own error
+    if isinstance(kind, str) and kind != VQBET:
+        raise ValueError(
+            f"{path}: type: {kind!r}, must be {VQBET!r}; other policies run without an import, by a target "
+            "file with 'kind: lerobot': see docs/how_to/run_lerobot.md"
+        )
 
 
 def dataset(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`adahi link`: a wireless link between two hosts that live on this machine."""
+"""`adahi lab link`: a wireless link between two hosts that live on this machine."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`adahi record`, `adahi bag` and `adahi dataset`: a robot's bags as data."""
+"""`adahi record` and `adahi bag`: bags of a robot."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,6 +22,13 @@ def check(
     bags: Annotated[
         list[Path] | None, Option("--bag", help="Count what this bag has for it; may be given several times.")
     ] = None,
+    limits: Annotated[
+        list[Path] | None,
+        Option(
+            help="Warn of joints that are not in this file of limits or URDF; may be given several times. "
+            "Default: the shipped limits of the robot type."
+        ),
+    ] = None,
     namespace: options.Namespace = "",
     incomplete: options.Incomplete = False,
 ) -> None:
@@ -30,7 +37,7 @@ def check(
     from adahi_ros.contract.parsing import load_contract
 
     read = load_contract(contract)
-    for line in _parts(read):
+    for line in (*_parts(read), *_joints(read, limits or ())):
         say(line)
     for bag in bags or ():
         with console.status(f"reading {bag}"):
@@ -69,6 +76,30 @@ def _parts(contract: Contract) -> Iterator[str]:
         yield f"  {sink.key} {sink.channel.topic}: {sink.channel.kind}"
 
 
+def _joints(contract: Contract, files: Sequence[Path]) -> Iterator[str]:
+    """Compare the names of joints with those of the robot: a misspelt one makes no observation."""
+    from adahi_ros.core.texts import nearest
+    from adahi_ros.safety.limits_file import joints_of
+    from adahi_ros.safety.named_limits import limits_of_task, limits_path
+
+    shipped = limits_of_task(contract.robot_type)
+    paths = list(files) or ([limits_path(shipped)] if shipped else [])
+    known = frozenset[str]().union(*map(joints_of, paths))
+    names = contract.joint_names
+    if names and not paths:
+        yield "joints: compared with no robot; --limits FILE names its limits or its URDF"
+    elif names and known:
+        places = ", ".join("/".join(path.parts[-2:]) for path in paths)
+        wrong = [name for name in names if name not in known]
+        yield f"joints: {len(names) - len(wrong)} of {len(names)} are in {places}"
+        for name in wrong:
+            near = nearest(name, known)
+            if near or name in contract.commanded_names:
+                yield f"  warning: {name!r} is not in {places}{near}"
+            else:  # a joint without a motor, such as a pendulum's, has no limits
+                yield f"  {name!r} is only observed, and is not in {places}"
+
+
 def _size(contract: Contract) -> str:
     """Say how many numbers an observation has; with cameras that is the encoder's matter too.
 
@@ -82,18 +113,19 @@ def _size(contract: Contract) -> str:
     numbers, cameras = contract.number_dim, len(contract.cameras)
     if not cameras:
         return f"{numbers} numbers, no camera"
-    told = f"{numbers} numbers, {cameras} camera{'s' if cameras > 1 else ''}"
-    if contract.images_for_target and not contract.encoder:
-        return f"{told}, whose images only the target reads"
+    counted = f"{numbers} numbers, {cameras} camera{'s' if cameras > 1 else ''}"
+    if contract.images_for_target:
+        counted += " for the target alone"
+        if not contract.encoder:  # the target reads them
+            return counted
+        counted += ","
     try:
         encoder = Encoder.load(named(contract.encoder, ENCODERS))
     except CheckpointError as error:  # the contract may well come first
-        return f"{told} of an encoder that is missing ({error})"
+        return f"{counted} of an encoder that is missing ({error})"
     contract.check_image_size(encoder.image_size)
     whole = numbers + cameras * encoder.features
-    if contract.images_for_target:
-        told = f"{told} for the target alone,"
-    return f"{told} of {encoder.features} features (encoder {contract.encoder}): {whole} in all"
+    return f"{counted} of {encoder.features} features (encoder {contract.encoder}): {whole} in all"
 
 
 def _topic(channel: Channel) -> str:

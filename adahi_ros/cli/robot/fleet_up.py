@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`adahi fleet`: the verifier of a fleet, its policies on Ray Serve."""
+"""`adahi serve fleet`: the verifier of a fleet, its policies on Ray Serve."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures of calls across a link, and of a fleet that asks."""
+"""Figures of calls across a link, and of a fleet that sends requests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from adahi_ros.lab.figures import Figures
 
-STARVED_MOST = 0.01  # of a robot's periods, where it is served in time
+STARVED_MOST = 0.01  # share of a robot's periods without a plan; above it, it is not served in time
 
 
 def fleet_figures(records: Sequence[Figures], seconds: float) -> dict[str, Any]:
@@ -56,7 +56,7 @@ PERCENTILES = {"p50": 50, "p95": 95, "p99": 99}
 
 
 def distribution(values: Sequence[float]) -> dict[str, float] | None:
-    """Return mean, p50, p95, p99 and maximum; None of nothing."""
+    """Return mean, p50, p95, p99 and maximum; None without samples."""
     if not len(values):
         return None
     found = {name: float(np.percentile(values, at)) for name, at in PERCENTILES.items()}

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the target should see of cameras: bytes of a verification against success.
+"""Compares ways to send camera images to the target: bytes of a verification against success.
 
-Episodes run in process, but between draft and target is what runs on the air: the robot's view of its
-window, the update of what the verifier has, the serialized messages, the verifier's windows and its encoder.
-Only DDS is left out.
+Episodes run in one process. Draft and target still exchange what a network would carry: window updates
+and serialized messages. The verifier keeps its windows and runs its encoder. Only DDS is left out.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ T = TypeVar("T")
 
 
 class Frames(Jpegs):
-    """The images as they are, in the place of JPEGs: what no node offers, to compare with."""
+    """Uncompressed images instead of JPEGs, as a reference; no node offers this."""
 
     def _compress(self, image: np.ndarray) -> bytes:
         return image.tobytes()
@@ -70,7 +69,7 @@ class ReceivedFrames:
 
 @dataclass(frozen=True)
 class VisionSetting:
-    """What the target is shown of cameras, by the parameters of the robot's node.
+    """How camera images are sent to the target, by the parameters of the robot's node.
 
     Attributes:
         vision: `verification.vision`, or raw.
@@ -109,7 +108,7 @@ class Played(Logged):
     """E episodes of one method and view.
 
     Attributes:
-        log: step by step. As a robot knows it: `accepted` is False where the target was not asked.
+        log: step by step, as a robot knows it: `accepted` is False without a request.
         success: (E,) bool.
         request_bytes: of each verification, serialized.
         response_bytes: of each reply.
@@ -145,7 +144,7 @@ def measure_cameras(
         methods: names of what robots can do.
         seed: of the world's and the policies' draws.
         workers: processes.
-        on_done: told a view and how many more episodes have been played with it.
+        on_done: called with a view and the number of its episodes that have just ended.
 
     Returns:
         `views`: by view and method, the figures of `view_figures`; `image_ms`: by view, those of
@@ -192,10 +191,10 @@ def measure_cameras(
 
 
 def camera_task(task: str) -> CameraTask:
-    """Make a task that a camera looks at.
+    """Make a task with a camera.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the task has no camera.
     """
     world = make(task)
     if not isinstance(world, CameraTask):
@@ -204,7 +203,7 @@ def camera_task(task: str) -> CameraTask:
 
 
 def play(comparison: Comparison, method: str, view: str, episodes: Sequence[int]) -> Played:
-    """Run episodes with one method, the target seeing what one view shows."""
+    """Run episodes with one method and one view for the target."""
     world, bench, way = camera_task(comparison.task), comparison.bench(), gated(method)
     controller = Controller(bench.policies.draft, way.config(bench.calibration))
     verifier = TargetVerifier(bench.policies.target, way.acceptance)
@@ -237,7 +236,7 @@ def play(comparison: Comparison, method: str, view: str, episodes: Sequence[int]
         action = controller.finish(step, verdict, asked)
         controller.executed(action)
         world.step(action)
-        refused = np.zeros_like(active)  # it would have been an error
+        refused = np.zeros_like(active)  # a refusal would have raised an error
         rows.append((active, asked, step.deviation, step.score, accepted, step.intended, action, refused))
     return Played(
         Log(*(np.stack(column) for column in zip(*rows, strict=True))),
@@ -299,7 +298,7 @@ def image_times(view: str, encoder: Encoder, images: np.ndarray, length: int) ->
         length: H.
 
     Returns:
-        `robot`, to make of it what is sent; `verifier`, to make features of that.
+        `robot`, to encode the image; `verifier`, to compute its features.
     """
     received = VISION_SETTINGS[view].images(encoder)
     if received is None:

@@ -30,7 +30,7 @@ def compare_dds(
     Args:
         sizes: of requests in bytes, and how many calls, by name.
         seed: of the links' draws.
-        on_trial: told what begins to be measured.
+        on_trial: called with the name of each measurement before it starts.
 
     Returns:
         By setting, size and link: `call_figures`.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a long run must not show: memory that grows, and commands that are late."""
+"""Faults that a long run reveals: growing memory and late commands."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def memory_of(samples: Sequence[int]) -> Memory:
 
 
 def late_commands(latencies_ms: np.ndarray, limit_ms: float) -> list[str]:
-    """Return what is wrong with latencies (T,): nothing, or how many are above the limit."""
+    """Return a fault if any of the latencies (T,) exceeds the limit."""
     late = int((latencies_ms > limit_ms).sum())
     return [f"{late} commands later than {limit_ms:.0f} ms"] if late else []
 
 
 def grown(memory: Mapping[str, Memory]) -> list[str]:
-    """Return a fault for every process, by name, whose memory has grown by `LARGEST_GROWTH` or more."""
+    """Return a fault for every process, by name, with a memory growth of `LARGEST_GROWTH` or more."""
     return [
         f"{name}: resident memory grew by {each.growth:.2%} ({each.first_bytes} to {each.last_bytes} bytes)"
         for name, each in memory.items()
@@ -50,7 +50,7 @@ def grown(memory: Mapping[str, Memory]) -> list[str]:
 
 
 class MemoryWatch:
-    """Looks at a process's memory now and then, in a thread of its own, as long as its block lasts.
+    """Samples a process's memory in a separate thread while the `with` block runs.
 
     Args:
         pid: of the process.
@@ -76,7 +76,7 @@ class MemoryWatch:
             self._bytes += [1024 * int(line.split()[1]) for line in lines if line.startswith("VmRSS")]
 
     def figures(self) -> dict[str, float] | None:
-        """Return what it was at both ends of the run, and its growth; None of a run too short to tell."""
+        """Return memory at both ends of the run, and its growth; None if the run was too short."""
         if not self._bytes:
             return None
         memory = memory_of(self._bytes)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A verifier under the load of a fleet: who gets plans in time, and what that costs.
+"""A verifier under the load of a fleet: how many robots get plans in time, and at what cost.
 
-A server as openpi has it may be in the verifier's place: it differs in its messages alone. A part of the
-verifier may be killed meanwhile: a replica, all of Ray, or the front.
+An openpi server may replace the verifier; only its messages differ. A run may kill a part of the verifier:
+a replica, all of Ray, or the front.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ from adahi_ros.nodes.launching.child_processes import DdsRunError, NodeProcess, 
 from adahi_ros.nodes.launching.fleet import SERVING, RunningFleet, fleet_up
 
 PARTS = ("replica", "head", "front")
-BACK = "Ray is back"  # which the verifier says once its policies are there again
+BACK = "Ray is back"  # the verifier logs this when its policies are available again
 SERVER = "adahi_ros.lab.peers.openpi_loop"
 OPENPI_FLEET, FLEET = "adahi_ros.lab.nodes.openpi_fleet", "adahi_ros.lab.nodes.fleet_robots"
 
 
 def measure_openpi(checkpoint: str, asked: Mapping[str, Any], added_compute_s: float = 0.0) -> Figures:
-    """Let a fleet ask openpi's server; return `fleet_figures`, and `memory`.
+    """Let a fleet send requests to openpi's server; return `fleet_figures`, and `memory`.
 
     Args:
         checkpoint: of the target.
-        asked: arguments of `nodes.measuring.openpi_fleet.run_robots`, but those of the server.
+        asked: arguments of `nodes.measuring.openpi_fleet.run_robots`, except those of the server.
         added_compute_s: that every plan takes longer.
 
     Raises:
         DdsRunError: a process ended early.
-        EnvironmentMissingError: openpi's packages cannot be had here.
+        EnvironmentMissingError: openpi's packages cannot be installed here.
     """
     variables = environments.variables(environments.environment("openpi_websocket"))
     target = str(asset(f"checkpoints/{checkpoint}.json").with_suffix(""))
@@ -113,8 +113,8 @@ def _records(
 GRACE_S = 3.0
 GLANCE_S = 0.02
 ENGINES: Mapping[str, Mapping[str, Any]] = {"one_by_one": {"batch.size": 1}, "batched": {}, "ray": {}}
-"""By name, what the verifier is told."""
-OPENPI = "openpi"  # a server as openpi has it, in the verifier's place
+"""Parameters of the verifier, by the engine's name."""
+OPENPI = "openpi"  # openpi's server instead of the verifier
 RULE = "replace"
 
 
@@ -126,9 +126,9 @@ class Serving:
         checkpoint: of the target.
         replicas: of it, with the engine ray.
         added_compute_s: see the parameter of the verifier's node.
-        batch: requests that are verified at once, but one by one.
-        kill: of `PARTS`; with the engine ray, this is killed. Empty for none.
-        at_s: so long after the robots have begun.
+        batch: requests in a batch, except with the engine one_by_one.
+        kill: one of `PARTS`, killed with the engine ray. Empty for none.
+        at_s: time of the kill in seconds after the robots have started.
     """
 
     checkpoint: str
@@ -150,22 +150,22 @@ def measure_fleet(
     seed: int = 0,
     say: Callable[[str], None] = lambda line: None,
 ) -> dict[str, Figures]:
-    """Let a fleet ask a verifier of each kind; return the figures by its name.
+    """Let a fleet send requests to each kind of verifier; return the figures by its name.
 
     Args:
         serving: how the verifier serves.
         engines: keys of `ENGINES`, or `OPENPI`.
-        robots: how many, each of which has a plan, goes by it, and asks for the next.
+        robots: how many; each executes its plan and requests the next.
         rate_hz: of their control.
         seconds: how long.
-        every: control steps by one plan before another is asked for; 0 for half of it.
-        flood_hz: requests per second of another robot, that asks too often.
+        every: control steps of one plan before the next request; 0 for half of the plan.
+        flood_hz: requests per second of another robot, which sends too many.
         seed: of what robots observe.
-        say: told what begins.
+        say: called with a description of each run before it starts.
 
     Raises:
         DdsRunError: a process ended early.
-        EnvironmentMissingError: openpi's packages cannot be had here.
+        EnvironmentMissingError: openpi's packages cannot be installed here.
     """
     found = {}
     for engine in engines:
@@ -193,7 +193,7 @@ def _measure(serving: Serving, engine: str, asked: Mapping[str, Any]) -> Figures
         ExitStack() as running,
     ):
         environment = {**os.environ, **run_environment(domain)}
-        if asked["flood_hz"]:  # in a process that yields to the others: it stands for another machine
+        if asked["flood_hz"]:  # in a low-priority process, because it stands for another machine
             beside = Path(scratch) / "flood"
             beside.mkdir()
             flood = ["nice", "-n", "19", *_program(FLEET, {**asked, "robots": 0}, beside)]
@@ -221,9 +221,9 @@ def _killed(process: subprocess.Popen[bytes]) -> None:
 def _verifier(
     serving: Serving, engine: str, domain: int, scratch: Path
 ) -> Iterator[tuple[NodeProcess, Callable[[], None], RunningFleet | None]]:
-    """Yield a verifier's process, what looks after it, and its fleet where it has one."""
+    """Yield a verifier's process, the check of it, and its fleet where it has one."""
     if engine != "ray":
-        told = {
+        values = {
             "checkpoint": serving.checkpoint,
             "rule": RULE,
             "batch.size": serving.batch,
@@ -231,7 +231,9 @@ def _verifier(
         }
         with node_processes(run_environment(domain)) as processes:
             yield (
-                processes.start("target_verifier_node", {**told, "added_compute_s": serving.added_compute_s}),
+                processes.start(
+                    "target_verifier_node", {**values, "added_compute_s": serving.added_compute_s}
+                ),
                 processes.check,
                 None,
             )
@@ -263,7 +265,7 @@ class Fault:
     """Kills a part of a fleet's verifier, and notes when it is back. All times are `time.monotonic`'s.
 
     Args:
-        fleet: whose.
+        fleet: to which the part belongs.
         part: of `PARTS`.
         at_s: when.
     """
@@ -276,7 +278,7 @@ class Fault:
         self._killed_s = self._back_s = np.inf
 
     def look(self) -> None:
-        """Kill it where it is time; note whether it is back."""
+        """Kill the part when it is time; note whether it is back."""
         now_s = time.monotonic()
         if now_s >= self._at_s and self._killed_s == np.inf:
             self._kill()
@@ -306,15 +308,15 @@ class Fault:
         return verifier.exit_code is None and SERVING in verifier.output
 
     def figures(self, records: Sequence[Figures]) -> Figures:
-        """Return what robots noticed.
+        """Return how the kill affected the robots.
 
         Args:
             records: of the robots, `FleetRecord`s as mappings.
 
         Returns:
-            `part`; `back_s`: so long after that it was there again, a replica as a process; `gap_s`: the
-            longest time after it without a reply to any robot; `resumed_s`: from when it was back to the next
-            reply. None where that did not happen.
+            `part`; `back_s`: time from the kill until the part (of a replica: its process) was back; `gap_s`:
+            longest time after the kill without a reply to any robot; `resumed_s`: from the part's return to
+            the next reply. None where that did not happen.
         """
         replied = np.sort(np.concatenate([np.array(record["replied_s"]) for record in records]))
         before, after = replied[replied < self._killed_s], replied[replied >= self._killed_s]

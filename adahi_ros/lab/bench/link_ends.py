@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs at the two ends of an emulated link, for as long as something is measured.
 
-Among them the nodes of a `Stage`: a robot that writes all down, its draft policy, verifiers.
+The nodes of a `Stage` are among them: a recording robot, its draft policy, and verifiers.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Stage:
     Attributes:
         link: that is up.
         processes: the nodes.
-        log: what the robot has written down.
+        log: the robot's log.
     """
 
     def __init__(self, link: EmulatedLink, processes: NodeProcesses, folder: Path) -> None:
@@ -64,27 +64,27 @@ class Stage:
         return verifier
 
     def wait(self, done: Callable[[], bool], what: str, deadline_s: float = DEADLINE_S) -> None:
-        """Read the log until something is so.
+        """Read the log until a condition holds.
 
         Raises:
-            DdsRunError: a node has ended that nobody ended.
-            TimeoutError: it is not so by the deadline; shows what every node said last.
+            DdsRunError: a node has ended unexpectedly.
+            TimeoutError: the condition does not hold by the deadline; shows each node's last output.
         """
         end_s = time.monotonic() + deadline_s
         while not done():
             self.processes.check()
             if time.monotonic() > end_s:
-                said = [str(process.fault("still runs")) for process in self.processes.all]
-                raise TimeoutError("\n".join([f"{what}: not within {deadline_s:g} s", *said]))
+                faults = [str(process.fault("still runs")) for process in self.processes.all]
+                raise TimeoutError("\n".join([f"{what}: not within {deadline_s:g} s", *faults]))
             time.sleep(LOOK_S)
             self.log.read()
 
 
 @contextmanager
 def stage_across(link: EmulatedLink) -> Iterator[Stage]:
-    """Yield a stage; whatever runs on it is ended afterwards.
+    """Yield a stage; end everything that runs on it afterwards.
 
-    Fast DDS takes the shipped settings for wireless links, at both ends.
+    Fast DDS uses the shipped settings for wireless links at both ends.
     """
     with exclusive_domain() as domain, tempfile.TemporaryDirectory(prefix="adahi_stage_") as folder:
         environment = {**link_environment(domain), "OMP_NUM_THREADS": "1", **dds_environment("wireless")}
@@ -98,7 +98,7 @@ DDS = {"default": None, "wireless": "config/dds/fastdds_wireless.xml"}
 
 
 def dds_environment(dds: str) -> dict[str, str]:
-    """Return the variables by which Fast DDS takes a shipped profile, a key of `DDS`."""
+    """Return the environment variables that make Fast DDS use a shipped profile, a key of `DDS`."""
     if dds not in DDS:
         raise ValueError(f"dds: {dds!r}, must be one of {', '.join(DDS)}")
     file = DDS[dds]
@@ -106,16 +106,15 @@ def dds_environment(dds: str) -> dict[str, str]:
 
 
 def environment(link: EmulatedLink, extra: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables of a program at either end: a core each is all that it may use."""
+    """Return the variables that limit a program at either end to one core."""
     return {**os.environ, **environment_of(link), "OMP_NUM_THREADS": "1", **extra}
 
 
 def cores_of_ends() -> tuple[set[int], set[int]]:
     """Return the cores of the robot's end, one half of this machine's or more, and those of the server's.
 
-    Two machines share neither a core nor its caches. What is between them, the link's process, goes with the
-    server: it works when a packet comes, and the robot's is the end where the time is taken. Where there is
-    one core, it is everybody's.
+    Two machines share neither a core nor its caches. The link's process uses the server's cores, because
+    times are measured at the robot's end. On a machine with one core, both ends share it.
     """
     usable = sorted(os.sched_getaffinity(0))
     half = (len(usable) + 1) // 2
@@ -130,7 +129,7 @@ def serving(
     ready: str,
     cores: set[int] | None = None,
 ) -> Iterator[None]:
-    """Run a Python program at the server's end, from when it has printed a line with `ready` in it.
+    """Run a Python program at the server's end; begin the block when a printed line contains `ready`.
 
     Args:
         link: that is up.
@@ -140,7 +139,7 @@ def serving(
         cores: that it may use; None for all.
 
     Raises:
-        RuntimeError: it ends before that, or is not ready in time; shows what it said last.
+        RuntimeError: it ends before that, or is not ready in time; shows its last output.
     """
     with tempfile.NamedTemporaryFile("w") as log:
         printed = Path(log.name)
@@ -169,16 +168,16 @@ def serving(
 def run_at_robot(
     link: EmulatedLink, command: Sequence[str], variables: Mapping[str, str], cores: set[int] | None = None
 ) -> None:
-    """Run a Python program at the robot's end to its end.
+    """Run a Python program at the robot's end until it exits.
 
     Args:
         link: that is up.
         command: after the interpreter.
         variables: added to the environment.
-        cores: that it may use; None for all, as a program needs that starts others at the server's end.
+        cores: that it may use; None for all, for programs that start others at the server's end.
 
     Raises:
-        RuntimeError: it fails; shows what it said last.
+        RuntimeError: it fails; shows its last output.
     """
     with tempfile.NamedTemporaryFile("w") as log:
         done = subprocess.run(

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every method costs across an emulated link: the latency of each action, the bytes that crossed.
+"""Costs of every method across an emulated link: the latency of each action and the bytes sent.
 
-The target of single actions is the trained one, grown until a server's compute shows
-(`policies/vqbet/growth.py`); it decides as it did. That of plans is the trained one as it is. The robot
-drafts, requests and acts in real processes. The world waits for it. Where a method goes on during a request,
-the world runs by the clock, for all methods.
+The target of single actions is the trained one, enlarged until its compute matters
+(`policies/vqbet/growth.py`); its decisions do not change. The target of plans is not enlarged. The robot
+drafts, requests and acts in real processes, and the world waits for it. If one method continues during a
+request, the world runs in real time for all methods.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ from adahi_ros.policies.vqbet.vqbet_checkpoint import load_checkpoint
 from adahi_ros.protocol.records import Crossed, RunRecord
 
 METHODS = ("adahi", "hybrid", "draft", "target", "random")
-RATE = 0.56  # at 0.6 an action costs 0.6 of hybrid's round trips, and the draft on top
+RATE = 0.56  # at 0.6 an action costs 0.6 of hybrid's round trips, plus the draft
 PARAMETERS = 5_000_000
 ROUNDS = 4
-DEADLINE_S = 10.0  # every reply is waited for: its latency is what is measured
-DEADLINE_SHARE = 0.9  # of a control period, where the world runs by the clock
+DEADLINE_S = 10.0  # long, because the latency of every reply is measured
+DEADLINE_SHARE = 0.9  # of a control period, where the world runs in real time
 PINGS = 300
 BACKEND = "onnxruntime"
 SLOWEST_PERCENTILE = 2.5
@@ -85,15 +85,15 @@ def measure_latency(
         task: one with shipped policies.
         episodes: per method, the same ones for each.
         methods: names of what robots can do.
-        rate: of transmission, that ADAHI's gate is set to, and the random gate's.
-        parameters: that the target is grown to.
-        rounds: in which the methods take turns, so that what else the machine does meets all of them; no
-            more than there are episodes.
+        rate: transmission rate of ADAHI's gate and of the random gate.
+        parameters: of the enlarged target.
+        rounds: in which the methods take turns, so that other load on the machine affects all alike; at most
+            as many as episodes.
         seed: of the world's, the policies' and the link's draws.
         workers: processes to calibrate in.
-        added_compute_s: that every reply of the target takes longer.
-        say: told what is prepared.
-        on_run: told each time what method has done how many more episodes.
+        added_compute_s: added to every reply of the target.
+        say: called with a description of each preparation.
+        on_run: called with a method and the number of its episodes that have just ended.
 
     Raises:
         LinkUnavailable: this machine refuses an emulated link.
@@ -162,13 +162,13 @@ def measure_latency(
 def grown_calibration(
     task: str, grown: Path, rate: float, seed: int, workers: int, say: Callable[[str], None]
 ) -> Calibration:
-    """Return the calibration of a task's grown policies: that of the trained ones, which decide the same.
+    """Return the calibration of a task's enlarged policies: that of the trained ones, which decide the same.
 
-    The threshold of ADAHI's gate is searched as `calibrate` does it, once for a rate and seed, and then kept
-    beside the grown policies.
+    The threshold of ADAHI's gate is searched as in `calibrate`, once per rate and seed, and kept beside the
+    enlarged policies.
 
     Raises:
-        ValueError: the shipped calibration is of other policies.
+        ValueError: the shipped calibration belongs to other policies.
     """
     trained = Comparison.shipped(task, seed)
     shipped = trained.calibration
@@ -199,7 +199,7 @@ def grown_calibration(
 
 
 def in_rounds(episodes: range, rounds: int) -> list[range]:
-    """Split consecutive episodes into so many parts, as equal as can be."""
+    """Split consecutive episodes into parts of nearly equal size."""
     bounds = np.linspace(episodes.start, episodes.stop, rounds + 1).round().astype(int).tolist()
     return [range(start, stop) for start, stop in pairwise(bounds)]
 
@@ -213,7 +213,7 @@ def _run(
     episodes: range,
     lockstep: bool,
 ) -> RunRecord:
-    """Run episodes in processes of their own: those of DDS stay at the end where they first were."""
+    """Run episodes in a new process, because a DDS participant stays in its first network namespace."""
     with tempfile.TemporaryDirectory(prefix="adahi_latency_") as scratch:
         asked, record = (Path(scratch) / name for name in ("asked.json", "record.json"))
         arguments = {
@@ -231,7 +231,7 @@ def _run(
 
 
 def joined(runs: Sequence[RunRecord]) -> RunRecord:
-    """Return runs one after the other as one."""
+    """Return several runs joined into one."""
     crossed = [run.crossed for run in runs if run.crossed is not None]
     return RunRecord(
         tuple(step for run in runs for step in run.steps),
@@ -254,7 +254,7 @@ def latency_figures(run: RunRecord, rate_hz: float) -> Figures:
         rate_hz: of the control steps.
 
     Returns:
-        Those of `run_figures` that a link decides. `actions_per_s` is the inverse of the mean latency,
+        Those of `run_figures` that depend on a link. `actions_per_s` is the inverse of the mean latency,
         `throughput_per_s_p2_5` the 2.5th percentile over windows; `verify_rtt_ms` (the target's compute
         within it) and `target_compute_ms` are medians.
     """
@@ -290,7 +290,7 @@ def ratios(adahi: Figures, hybrid: Figures) -> dict[str, float | None]:
     return {"latency": share(*latency), **{name: share(adahi[name], hybrid[name]) for name in names}}
 
 
-CONDITIONS = {  # link's profile, and how much longer the target takes, s
+CONDITIONS = {  # the link's profile, and the added compute of the target, s
     "the paper's link": ("wifi_ac", 0.0),
     "target 150 ms slower": ("wifi_ac", 0.15),
     "5 % of packets lost": ("wifi_ac_loss_5", 0.0),
@@ -301,9 +301,9 @@ CONDITIONS = {  # link's profile, and how much longer the target takes, s
 def measure_conditions(
     task: str, episodes: int, methods: Sequence[str], seed: int, workers: int, say: Callable[[str], None]
 ) -> dict[str, Figures]:
-    """Run methods over DDS by the clock under each of `CONDITIONS`; return the figures of each.
+    """Run methods over DDS in real time under each of `CONDITIONS`; return the figures of each.
 
-    Arguments and errors as `measure_latency`, whose figures these are.
+    Arguments, errors and figures as of `measure_latency`.
     """
     found = {}
     for name, (profile, added_compute_s) in CONDITIONS.items():

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ways to ask a remote policy for every action, side by side: one link, one model, the same drafts.
+"""Compares ways to query a remote policy for every action: one link, one model, the same drafts.
 
-The ways are the programs in `wireless/peers`, each with packages of its own, and ours over DDS. All are asked
-the same, and do the same for it (`lab/peers/driving.py`).
+They are the programs in `wireless/peers`, each with its own packages, and ours over DDS. All get the same
+requests and compute the same replies (`lab/peers/driving.py`).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ TIMEOUT_S = 10.0  # long enough to see how long a lost packet takes
 IMPATIENT_S = 0.2  # through an outage: as a control loop would
 OUTAGE_S = 0.5
 PINGS = 200
-TURNS = 3  # but of the outage, so that what else the machine does meets all peers
+TURNS = 3  # except of the outage; other load on the machine then affects all peers alike
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Trial:
 
 
 def program(name: str) -> list[str]:
-    """Return what the interpreter is given to run a peer."""
+    """Return the interpreter's arguments to run a peer."""
     room = "lab.nodes" if name == OURS else "lab.peers"
     return ["-m", f"adahi_ros.{room}.{name}"]
 
@@ -75,13 +75,13 @@ def compare_peers(
 
     Args:
         profile: of the link.
-        task: whose observations are asked about, with what its draft policy drafts.
+        task: its observations and the drafts of its draft policy are sent.
         target: the target policy that all serve, as DIRECTORY/NAME.
         calls: per peer and condition.
         names: of the peers.
         seed: of the link's draws.
-        on_trial: told what begins to be measured.
-        on_skip: told which peer cannot run here, and why.
+        on_trial: called with a description of each measurement before it starts.
+        on_skip: called with each peer that cannot run here, and why.
 
     Returns:
         `link_rtt_ms`, of small packets in the same run, and `peers`: for each its calls on the clean link
@@ -135,7 +135,7 @@ def _figures(records: Mapping[str, Sequence[Figures]], link_ms: float) -> Figure
 
 
 def _beyond_ms(record: Figures, link_ms: float) -> list[float]:
-    """Return of each call what is neither the link's time nor the server's compute."""
+    """Return each call's time less the link's time and the server's compute."""
     calls = record["calls"][WARM_UP:]
     return [call["ms"] - call["compute_ms"] - link_ms for call in calls if call["ok"]]
 

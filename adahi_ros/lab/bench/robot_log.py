@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `recording_robot_node` wrote down, and whether all of it is as it must be."""
+"""Reads and checks the log of `recording_robot_node`."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from adahi_ros.protocol.records import Reason, StepRecord
 from adahi_ros.robot.controller import Controller
 from adahi_ros.server.verifier import TargetVerifier, VerificationRequest, verification_uniforms
 
-SILENCE = 30  # observations: a draft policy that has sent a command, and then none for so many, has stopped
-CLOCKS = 1e-3  # share by which timers and the clock of the records may differ
+SILENCE = 30  # observations without a command after which a draft policy counts as stopped
+CLOCKS = 1e-3  # relative difference allowed between timers and the clock of the records
 SHOWN_FAULTS = 5
 
 
@@ -47,12 +47,12 @@ class Command:
 
 
 class RobotLog:
-    """The log of a robot that still runs, or has ended.
+    """The log of a robot that runs or has ended.
 
     Attributes:
         shown: observations, in order.
         told: commands, in the order of their arrival.
-        records: what the draft policy said of its steps, in order.
+        records: the draft policy's records of its steps, in order.
     """
 
     def __init__(self, path: Path) -> None:
@@ -63,7 +63,7 @@ class RobotLog:
         self._read_bytes = 0
 
     def read(self) -> None:
-        """Take in the lines that have been written since."""
+        """Read the lines written since the last call."""
         if not self._path.exists():
             return
         with self._path.open("rb") as file:
@@ -81,11 +81,11 @@ class RobotLog:
                 self.records.append(StepRecord.of(values))
 
     def since(self, at_s: float) -> LogPart:
-        """Return what came of the observations from some time on."""
+        """Return the part of the log that belongs to observations from some time on."""
         stamps = {shown.stamp_ns for shown in self.shown if shown.at_s >= at_s}
         return LogPart(
             [shown for shown in self.shown if shown.stamp_ns in stamps],
-            [told for told in self.told if told.stamp_ns in stamps],
+            [command for command in self.told if command.stamp_ns in stamps],
             [record for record in self.records if record.stamp_ns in stamps],
         )
 
@@ -101,21 +101,21 @@ class LogPart:
     def latencies_s(self) -> np.ndarray:
         """Return how long after its observation each command came."""
         shown_s = {shown.stamp_ns: shown.at_s for shown in self.shown}
-        return np.array([told.at_s - shown_s[told.stamp_ns] for told in self.told])
+        return np.array([command.at_s - shown_s[command.stamp_ns] for command in self.told])
 
     def reasons(self) -> Counter[Reason]:
         """Count the steps by reason."""
         return Counter(record.reason for record in self.records)
 
     def unverified(self) -> int | None:
-        """Count the observations before the first that the target had a say in; None where there is none."""
+        """Count the observations before the first verified one; None without one."""
         verified = {record.stamp_ns for record in self.records if record.verified}
         numbers = (number for number, shown in enumerate(self.shown) if shown.stamp_ns in verified)
         return next(numbers, None)
 
 
 def _runs(records: Sequence[StepRecord]) -> list[list[StepRecord]]:
-    """Split records where the draft policy has been started anew: it counts from one again."""
+    """Split records where the draft policy was restarted: its count begins at one again."""
     runs: list[list[StepRecord]] = []
     for record in records:
         if sum(record.reason_counts) == 1 or not runs:
@@ -130,26 +130,26 @@ def never(shown: Shown) -> bool:
 
 
 def unaccounted(log: RobotLog, excused: Callable[[Shown], bool] = never) -> list[str]:
-    """Return what is wrong with the account of a robot's steps; nothing where all is right.
+    """Return the faults in the log of a robot's steps; empty where there are none.
 
-    Every observation between the first and the last that a run of the draft policy has commanded must have
-    one command and one record that tells of it; only the last one of an episode may have been dropped for
-    the first one of the next. Commands must come in the order of their observations. What was executed
-    without a verification must be the draft, and the counts by reason must go up by that of every step.
+    Between the first and the last commanded observation of a run, each must have one command and one record.
+    Only an episode's last observation may be dropped for the next episode's first. Commands must come in the
+    order of their observations. An action executed without a verification must be the draft. The counts by
+    reason must increase by each step's reason.
 
     Args:
         log: of a robot.
-        excused: says of an observation without command and record whether that is as it should be.
+        excused: returns whether an observation may lack a command and a record.
     """
     faults = []
     index = {shown.stamp_ns: number for number, shown in enumerate(log.shown)}
-    commands, told = Counter(each.stamp_ns for each in log.told), {each.stamp_ns: each for each in log.told}
+    commands, last = Counter(each.stamp_ns for each in log.told), {each.stamp_ns: each for each in log.told}
     for run in _runs(log.records):
         records = {record.stamp_ns: record for record in run}
         if len(records) != len(run):
             faults.append(f"{len(run) - len(records)} observations have more than one record")
-        # At first nobody may hear the commands yet; at the end one may still be under way.
-        commanded = [index[record.stamp_ns] for record in run if record.stamp_ns in told]
+        # The first commands may come before discovery; the last one may still be in transit.
+        commanded = [index[record.stamp_ns] for record in run if record.stamp_ns in last]
         for number in range(min(commanded, default=0), max(commanded, default=-1) + 1):
             shown, after = log.shown[number], log.shown[min(number + 1, len(log.shown) - 1)]
             without = shown.stamp_ns not in records
@@ -160,8 +160,8 @@ def unaccounted(log: RobotLog, excused: Callable[[Shown], bool] = never) -> list
                 faults.append(f"{_name(shown)}: a command, but no record")
         faults += _wrong_counts(run)
     for record in log.records:
-        faults += _wrong_record(record, told.get(record.stamp_ns))
-    commanded = [index[stamp_ns] for stamp_ns in told if stamp_ns in index]
+        faults += _wrong_record(record, last.get(record.stamp_ns))
+    commanded = [index[stamp_ns] for stamp_ns in last if stamp_ns in index]
     for earlier, later in pairwise(commanded):
         if later < earlier:
             faults.append(f"{_name(log.shown[later])}: its command came after that of a newer observation")
@@ -172,10 +172,10 @@ def unaccounted(log: RobotLog, excused: Callable[[Shown], bool] = never) -> list
 
 
 def mistimed(records: Sequence[StepRecord], deadline_s: float) -> list[str]:
-    """Return what is wrong with how long steps waited, by the draft policy's own clock.
+    """Return faults in the waiting times of steps, by the draft policy's clock.
 
-    However busy the machine: who has not asked does not wait; a reply comes before its command; and a
-    request is given up no sooner than at the deadline, unless a newer observation comes first.
+    On any busy machine: a step without a request does not wait; a reply comes before its command; a request
+    is abandoned at the deadline at the earliest, or when a newer observation arrives.
 
     Args:
         records: of steps.
@@ -209,10 +209,10 @@ def _wrong_counts(run: Sequence[StepRecord]) -> list[str]:
     return []
 
 
-def _wrong_record(record: StepRecord, told: Command | None) -> list[str]:
+def _wrong_record(record: StepRecord, command: Command | None) -> list[str]:
     where = f"episode {record.episode}, step {record.step}"
-    if told is not None and tuple(np.asarray(told.action, np.float32).tolist()) != record.action:
-        return [f"{where}: commanded {told.action}, recorded {record.action}"]
+    if command is not None and tuple(np.asarray(command.action, np.float32).tolist()) != record.action:
+        return [f"{where}: commanded {command.action}, recorded {record.action}"]
     if not record.verified and record.action != record.draft_action:
         return [f"{where}: neither verified nor the draft"]
     if record.verified and (record.reason is not Reason.NONE or not record.transmitted):
@@ -221,7 +221,7 @@ def _wrong_record(record: StepRecord, told: Command | None) -> list[str]:
 
 
 class Replay:
-    """The same steps again, in this process: draft and target are calls, and nothing is lost.
+    """Repeats the same steps in this process: draft and target are function calls, and nothing is lost.
 
     Args:
         draft: the robot's policy.
@@ -242,10 +242,9 @@ class Replay:
         self._robot_id = robot_id
 
     def differences(self, log: RobotLog) -> list[str]:
-        """Return where the robot did not do what it must have done, bit for bit.
+        """Return where the robot's log is not bit-identical to the expected one.
 
-        Which drafts the target was heard about is taken from the log; what was drafted, which
-        of them were to be asked about, and what the target said are not.
+        The log decides which drafts got a reply. Drafts, requests and replies are computed again.
         """
         shown = {each.stamp_ns: each for each in log.shown}
         found = []
@@ -284,6 +283,6 @@ class Replay:
 
 
 def shortened(faults: Sequence[str]) -> list[str]:
-    """Return the first few, and how many more there are."""
+    """Return the first few faults, and the number of further ones."""
     more = len(faults) - SHOWN_FAULTS
     return [*faults[:SHOWN_FAULTS], *([f"and {more} more"] if more > 0 else [])]

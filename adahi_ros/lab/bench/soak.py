@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A long run across a link with bursts and outages: nothing late, nothing lost, nothing that grows."""
+"""A long run across a link with bursts and outages: no late or lost command, no growing memory."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from adahi_ros.nodes.launching.child_processes import NodeProcess
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.protocol.records import Reason
 
-LATE_S = 0.25  # beyond the deadline, and beyond what processes wait for a processor
+LATE_S = 0.25  # beyond the deadline and the processes' wait for a processor
 DEADLINE_SHARE = 0.75  # of a control period
 START_S = 60.0
 SAMPLE_S = 0.5
@@ -42,15 +42,15 @@ class SoakResult:
         deadline_s: for the target's reply.
         profile: of the link, as a file has it.
         observations: shown by the robot.
-        steps: that a command came of.
-        verified: of them, those that the target had a say in.
-        skipped: of them, those that the gate did not ask about.
+        steps: with a command.
+        verified: of them, those with a reply of the target.
+        skipped: of them, those without a request.
         fallbacks: of them, drafts executed without the target's reply, by reason.
         command_ms: from an observation to its command, by percentile.
         memory: by process.
-        waited_s: longest wait for a processor in one sample period, by process: commands that are late by no
-            more than these were late because the machine was busy. 0 where the kernel does not count it.
-        faults: why the soak has failed; empty where it has passed.
+        waited_s: longest wait for a processor in one sample period, by process. It explains commands that are
+            late by no more than that. 0 where the kernel does not count it.
+        faults: why the soak failed; empty if it passed.
     """
 
     minutes: float
@@ -79,9 +79,9 @@ class SoakResult:
 
 
 def soak_profile() -> LinkProfile:
-    """Return the paper's link with bursts of losses; every minute nothing gets through for 0.3, 1 and 6 s.
+    """Return the paper's link with bursts of losses; every minute it is cut for 0.3, 1 and 6 s.
 
-    The last is longer than the lease by which the two ends know each other.
+    The last outage is longer than the discovery lease of the two ends.
     """
     out = {"loss": 1.0}
     states = ({"for_s": 15.0}, {"for_s": 0.3, **out}, {"for_s": 15.0}, {"for_s": 1.0, **out})
@@ -103,9 +103,9 @@ def soak(
         minutes: how long, from the first verified step.
         rate_hz: observations per second.
         profile: of the link; None for `soak_profile`.
-        checkpoints: a folder with `draft` and `target` for ball balancing; None for those that are shipped.
+        checkpoints: a folder with `draft` and `target` for ball balancing; None for the shipped ones.
         seed: of all draws.
-        on_progress: told every few seconds which share of the time is over, and how it goes.
+        on_progress: called every few seconds with the elapsed share of the time, and the state.
 
     Raises:
         LinkUnavailable: this machine refuses to emulate a link.
@@ -205,14 +205,14 @@ def _watch(
 
 
 def resident_bytes(pid: int) -> int:
-    """Return the resident memory of a process, counted page by page: the kernel's own sum is a rough one."""
+    """Return the resident memory of a process, counted page by page: the kernel's sum is only approximate."""
     with open(f"/proc/{pid}/smaps_rollup") as file:
         (line,) = (line for line in file if line.startswith("Rss:"))
     return 1024 * int(line.split()[1])
 
 
 def waited_s(pid: int) -> float:
-    """Return for how long the first thread of a process, which works, has been ready and did not run."""
+    """Return how long the first thread of a process, the working one, has waited for a processor."""
     try:
         return 1e-9 * int(Path(f"/proc/{pid}/schedstat").read_text().split()[1])
     except FileNotFoundError:  # a kernel without CONFIG_SCHED_INFO

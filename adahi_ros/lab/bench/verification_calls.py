@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Verifications by a session to which nothing is lost and no time passes: for measures of what is sent."""
+"""Verifications by a session without loss or delay, to measure message sizes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from adahi_ros.robot.session import WATCH_PERIOD_S, VerifierSession, VerifierSta
 from adahi_ros.robot.steps import Outcome
 from adahi_ros.robot.transport import Transport
 
-NOW_S = WATCH_PERIOD_S  # when a session that was started at 0 looks for its verifier; no time passes
+NOW_S = WATCH_PERIOD_S  # when a session started at 0 looks for its verifier; no time passes
 
 
 class VerificationCalls:
@@ -25,11 +25,11 @@ class VerificationCalls:
         response_bytes: size of each reply.
 
     Args:
-        transport: whose replies are there as soon as something is sent.
-        wants: what the verifier must fit.
+        transport: has the reply as soon as a request is sent.
+        wants: requirements on the verifier.
 
     Raises:
-        ValueError: it does not fit; names the first thing.
+        ValueError: the verifier does not fit; names the first difference.
     """
 
     def __init__(self, transport: Transport, wants: Wants) -> None:
@@ -43,7 +43,7 @@ class VerificationCalls:
             raise ValueError(self._session.trouble)
 
     def ask(self, draft: Proposal, window: WireWindow, episode: int, step: int) -> Verdict:
-        """Return the verdict on one draft (M = 1), of whose observations only this window is sent.
+        """Return the verdict on one draft (M = 1); only this window of its observations is sent.
 
         Raises:
             RuntimeError: there is none; names the reason.

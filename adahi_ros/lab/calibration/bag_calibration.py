@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calibrating a robot's gates on its bags, and what its parameter file is to say then."""
+"""Calibrates a robot's gates on its bags, and returns the values of its parameter file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SEARCHED = tuple(gate for gate in OF_PLANS if gate not in ("learned", "online"))
 
 
 class Calibrated(NamedTuple):
-    """What came of bags.
+    """The result of a calibration on bags.
 
     Attributes:
         found: thresholds of the gates.
@@ -45,26 +45,26 @@ def calibrate_bags(
     on_steps: Callable[[int], None] = lambda steps: None,
     say: Callable[[str], None] = lambda line: None,
 ) -> Calibrated:
-    """Calibrate every gate of a robot in open loop, on what it has observed.
+    """Calibrate every gate of a robot in open loop, on its recorded observations.
 
-    Where the robot's file says that it executes plans, its own gate is among them.
+    If the robot executes plans, its own gate is among them.
 
     Args:
-        robot: which, by its parameters.
-        bags: of it.
+        robot: its parameters.
+        bags: of the robot.
         namespace: of its topics.
         backend: of the policies.
-        wanted: what is to be reached. The usual rate of a robot that executes plans is the one at which
-            half of each plan is executed; the usual temperature is that of the robot's file.
+        wanted: the goal of the calibration. By default, a robot that executes plans executes half of each
+            plan; the default temperature is that of the robot's file.
         seed: of all draws.
         on_loss: see `read_bag`.
-        on_steps: receives how many more steps a target has planned for.
-        say: receives what is being done.
+        on_steps: called with the number of steps that a target has just planned.
+        say: called with a description of each stage.
 
     Raises:
         BagError: a bag cannot be used.
-        TargetUnavailableError: the target is not to be had now.
-        ValueError: something does not fit; names it.
+        TargetUnavailableError: the target is not available now.
+        ValueError: parts do not match; names them.
     """
     by_plans, (draft, target), plans = robot.by_plans, robot.policies, robot.plans
     say("reading")
@@ -92,7 +92,7 @@ def calibrate_bags(
 
 
 def _of_file(robot: RobotFile) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the parameters of robot and verifier beside what is calibrated."""
+    """Return the parameters of robot and verifier that are not calibrated."""
     limits = limits_of_task(robot.robot_type)
     replaced = ("calibration.", "deviation.", *(() if robot.by_plans is not None else ("gate.",)))
     kept = {name: value for name, value in robot.robot.items() if not name.startswith(replaced)}

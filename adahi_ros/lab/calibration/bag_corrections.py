@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Corrections from bags of runs: of which steps it is sure what the draft read, and what came back.
+"""Corrections from bags of runs: the steps for which both the draft's input and the reply are certain.
 
-Nothing is recorded for this alone: `draft_status` says of each step what was drafted, accepted and commanded,
-and the topics of the contract what was observed. The action that was commanded is the reply only of a robot
-that waits for replies, and only where the safety envelope let it through; what is not sure is left out, and
-counted.
+No extra recording is needed. `draft_status` has the drafted, accepted and commanded action of each step; the
+topics of the contract have the observations. The commanded action equals the reply only if the robot waits
+for replies and the safety envelope did not change it. Uncertain steps are left out and counted.
 """
 
 from __future__ import annotations
@@ -44,11 +43,11 @@ SAFETY_STATE = {"safety_state": BESIDE_A_RUN["safety_state"]}
 
 @dataclass
 class _Told:
-    """What a bag's `draft_status` says, by the stamp of the observation.
+    """The steps in a bag's `draft_status`, by the stamp of the observation.
 
     Attributes:
         steps: by stamp; the last of each.
-        intervened: stamps of steps that the envelope may have had a say in.
+        intervened: stamps of steps that the envelope may have changed.
     """
 
     steps: dict[int, StepRecord] = field(default_factory=dict)
@@ -67,15 +66,15 @@ def read_corrections(
 
     Args:
         paths: of the bags.
-        contract: what observations and actions are made of.
-        signature: of the draft, which may be a later one than that of the runs.
-        sound: says which of actions (B, 1, A) the draft's codes may mean, (B,) bool.
+        contract: defines observations and actions.
+        signature: of the draft, which may be newer than that of the runs.
+        sound: returns (B,) bool, which of the actions (B, 1, A) the draft's codes can express.
         namespace: of the robot.
         on_loss: see `read_bag`.
 
     Raises:
-        BagError: a bag cannot be used, has no `draft_status`, or not one reply can be used.
-        ValueError: the bags are of a robot of other sizes than the draft.
+        BagError: a bag cannot be used, has no `draft_status`, or has no usable reply.
+        ValueError: the sizes of the robot in the bags differ from those of the draft.
     """
     dataset = read_dataset(paths, contract, namespace, keep_failures=True, on_loss=on_loss)
     run = dataset.trajectories
@@ -130,12 +129,12 @@ def read_corrections(
 def _told(path: Path, namespace: str, on_loss: OnLoss | None) -> _Told:
     """Read a bag's `draft_status`.
 
-    The envelope's word and the step's come on two topics, in any order: where its counters rise between two
-    steps, it may have been either.
+    Envelope state and steps arrive on two topics, in any order. Where the counters rise between two steps,
+    the envelope may have changed either.
     """
     told, risen, last = _Told(), False, None
     counts: tuple[int, ...] = ()
-    quiet = None if on_loss is None else (lambda loss: None)  # the dataset has told it
+    quiet = None if on_loss is None else (lambda loss: None)  # the dataset has reported the loss
     for received in read_bag(path, DRAFT_STATUS, SAFETY_STATE, namespace, quiet):
         if received.topic == "safety_state":
             now = tuple(map(int, received.message.counts))
@@ -156,7 +155,7 @@ def _told(path: Path, namespace: str, on_loss: OnLoss | None) -> _Told:
 
 
 def _fault(step: StepRecord, codes: int, action_dim: int) -> str | None:
-    """Return why a reply of a step is none to learn from, a key of `WHY`; None where it is one."""
+    """Return why a step's reply is unusable, a key of `WHY`; None if it is usable."""
     if not step.transmitted or step.requests_pending or step.planned:
         return "ahead"
     drafted = len(step.draft_action) == action_dim and np.isfinite(step.draft_action).all()
@@ -173,7 +172,7 @@ def _begins(run: Trajectories) -> np.ndarray:
 
 
 def _whole(steps: Sequence[StepRecord | None], row: int, begin: int, length: int) -> bool:
-    """Whether the robot's node read just what a window of the recorded observations has."""
+    """Whether the robot's node read exactly a window of the recorded observations."""
     here = steps[row]
     assert here is not None
     if here.step < length - 1 and row - here.step != begin:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a target plans at every step of a robot's bags: it is asked once, whatever is learned of it."""
+"""A target's plans at every step of a robot's bags. They are requested once and stored."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from adahi_ros.lab.calibration.target_inputs import (
 from adahi_ros.lab.calibration.target_plans import TEACHER, Planned, fresh_plans
 from adahi_ros.policies.interface import Policy
 
-STORED = 64  # steps in a file, but where a run ends before
+STORED = 64  # steps in a file, fewer where a run ends earlier
 FOLDER = "planned"
 
 
@@ -34,18 +34,18 @@ def plan_bags(
     folder: Path,
     on_steps: Callable[[int], None] = lambda steps: None,
 ) -> Planned:
-    """Return what a target plans at every step of a dataset; what was planned before is not asked again.
+    """Return a target's plans at every step of a dataset; stored plans are not requested again.
 
     Args:
         target: plans.
         dataset: of the bags, by the contract.
-        asked: how.
-        folder: keeps the plans, at once and for the next time.
-        on_steps: told how many more steps are planned for.
+        asked: how the target is asked.
+        folder: stores the plans as they arrive, also for later calls.
+        on_steps: called with the number of steps that have just been planned.
 
     Raises:
-        TargetUnavailableError: it is not to be had; what it has planned until then is kept.
-        ValueError: the target does not fit, or plans of another shape than it says.
+        TargetUnavailableError: the target is not available; plans made so far are kept.
+        ValueError: the target does not fit, or its plans have another shape than its signature.
     """
     signature = target.signature
     encoder = verifiers_encoder(asked.contract, signature)
@@ -82,12 +82,12 @@ def plan_bags(
 
 
 def side_by_side(each: Sequence[Observations]) -> Observations:
-    """Return what several robots have seen as one; the same parts of each."""
+    """Return the observations of several robots joined into one; all have the same parts."""
     first = each[0]
     return Observations(
         {name: np.concatenate([one.features[name] for one in each]) for name in first.features},
         {name: np.concatenate([one.conditions[name] for one in each]) for name in first.conditions},
-        tuple(told for one in each for told in one.instructions),
+        tuple(instruction for one in each for instruction in one.instructions),
         {name: np.concatenate([one.images[name] for one in each]) for name in first.images},
     )
 
@@ -120,6 +120,6 @@ def _batches(inputs: Iterator[Observations], size: int) -> Iterator[list[Observa
 
 
 def _digest(dataset: BagDataset) -> str:
-    """Name the steps of a dataset, and what the target is told at each."""
-    told = "\0".join(dataset.instructions).encode()
-    return hashlib.blake2b(dataset.places.tobytes() + told, digest_size=16).hexdigest()
+    """Name the steps of a dataset and the instruction at each."""
+    instructions = "\0".join(dataset.instructions).encode()
+    return hashlib.blake2b(dataset.places.tobytes() + instructions, digest_size=16).hexdigest()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A robot's run from a bag: what the draft policy said of each step, the link, and the safety envelope."""
+"""A robot's run from a bag: the draft policy's status of each step, the link, and the safety envelope."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ INTERVENTIONS = tuple(each.name.lower() for each in Intervention)
 
 @dataclass(frozen=True)
 class LinkSample:
-    """How the link was at a time; fields as in `LinkState.msg`, `time_s` since the bag's first status."""
+    """State of the link at a time; fields as in `LinkState.msg`, `time_s` since the bag's first status."""
 
     time_s: float
     rtt_ms: float
@@ -37,15 +37,15 @@ class LinkSample:
 
 @dataclass(frozen=True)
 class BagRun:
-    """What a bag tells of a run.
+    """A run as read from a bag.
 
     Attributes:
-        steps: as the draft policy told them.
-        times_s: (T,) of the observations that they belong to, since the first.
-        episodes: how they ended, where somebody judged that.
+        steps: as in the draft policy's status.
+        times_s: (T,) of their observations, since the first.
+        episodes: how they ended, where that was recorded.
         link: samples of the link's state.
         interventions: of the safety envelope, by kind.
-        loss: what was left out of a bag that was cut off; see `read_bag`.
+        loss: what was left out of a truncated bag; see `read_bag`.
     """
 
     steps: tuple[StepRecord, ...]
@@ -57,10 +57,10 @@ class BagRun:
 
 
 def step_record(message: Any, path: Path, number: int) -> StepRecord:
-    """Return a control step, the one of this number, of a DraftStatus message of a bag.
+    """Return the control step with this number from a DraftStatus message of a bag.
 
     Raises:
-        BagError: it is none.
+        BagError: the message is no valid step.
     """
     try:
         return StepRecord.told(message, stamp_ns(message.header.stamp))
@@ -85,8 +85,8 @@ def read_run(path: Path, namespace: str = "", on_loss: OnLoss | None = None) -> 
         if on_loss is not None:
             on_loss(loss)
 
-    told = None if on_loss is None else lost
-    for received in read_bag(path, DRAFT_STATUS, BESIDE_A_RUN, namespace, told):
+    report = None if on_loss is None else lost
+    for received in read_bag(path, DRAFT_STATUS, BESIDE_A_RUN, namespace, report):
         message = received.message
         if received.topic == "draft_status":
             steps.append(step_record(message, path, len(steps)))
@@ -108,11 +108,11 @@ def read_run(path: Path, namespace: str = "", on_loss: OnLoss | None = None) -> 
 
 
 def _since_activations(counts: Sequence[Counter[str]]) -> Counter[str]:
-    """Add up counters that begin anew whenever the node is activated."""
+    """Add up counters that restart at zero whenever the node is activated."""
     total: Counter[str] = Counter()
     for before, now in zip([Counter[str](), *counts], counts, strict=False):
-        anew = any(now[name] < before[name] for name in INTERVENTIONS)
-        total.update(now if anew else now - before)
+        restarted = any(now[name] < before[name] for name in INTERVENTIONS)
+        total.update(now if restarted else now - before)
     return +total
 
 
@@ -155,7 +155,7 @@ def bag_run_figures(run: BagRun) -> dict[str, Any]:
 
 
 def _plan_figures(steps: Sequence[StepRecord]) -> dict[str, Any] | None:
-    """Return the figures of the plan that was gone by; None where there never was one.
+    """Return the figures of the executed plan; None if there never was one.
 
     `age` is in control steps, `correction` in action units (see `StepRecord`), `expected_error` in action
     scales.

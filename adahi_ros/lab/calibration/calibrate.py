@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`adahi thresholds`: measure how deviation tells rejection, and set every gate to one rate."""
+"""`adahi thresholds`: measure how deviation predicts rejection, and set every gate to one rate."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from adahi_ros.safety.named_limits import limits_of_task
 
 EPISODES = 200
 RATE = 0.6
-SMOOTHINGS = (0.1, 0.2, 0.3, 0.5, 0.8, 1.0)  # at 1 the average is the last action alone
+SMOOTHINGS = (0.1, 0.2, 0.3, 0.5, 0.8, 1.0)  # at 1 the average is the last action
 FOLDS = 5
 Variant = tuple[float, str]
-RANDOM = "random"  # the gate whose threshold follows from the rate; those of the others must be searched
-OF_PLANS = (  # say nothing of drafts
+RANDOM = "random"  # its threshold follows from the rate; other gates need a search
+OF_PLANS = (  # do not judge drafts
     "age",
     "expected_error",
     "plan_deviation",
@@ -46,13 +46,13 @@ OF_PLANS = (  # say nothing of drafts
     "adaptive_age",
     "online",
 )
-COARSE = ("sampled_uncertainty",)  # of few values, so of few rates: only where it is asked for
-WITHOUT_CODES: Variant = (0.5, "std")  # the deviation, where there are no rejections to choose it by
+COARSE = ("sampled_uncertainty",)  # of few values, so of few rates: only on request
+WITHOUT_CODES: Variant = (0.5, "std")  # the deviation, if there are no rejections to choose it by
 Say = Callable[[str], None]
 
 
 def deviations(log: Log, scale: np.ndarray, smoothing: float, normalization: str) -> np.ndarray:
-    """Compute what the deviations (T, E) of a logged run would have been with other settings."""
+    """Compute the deviations (T, E) of a logged run with other settings."""
     tracker = DeviationTracker(scale, smoothing, normalization)
     rows = []
     for draft, executed in zip(log.draft_action, log.action, strict=True):
@@ -73,7 +73,7 @@ def rank_correlation(log: Log, values: np.ndarray, episodes: np.ndarray) -> floa
     Args:
         log: of hybrid inference.
         values: the deviations.
-        episodes: columns that count.
+        episodes: columns to use.
 
     Returns:
         0 where all, or none, are rejected.
@@ -97,8 +97,8 @@ def best_variant(log: Log, scale: np.ndarray, variants: Iterable[Variant]) -> tu
         variants: pairs of smoothing and normalization.
 
     Returns:
-        The choice on all episodes; and what such a choice is worth: the mean correlation on each of
-        `FOLDS` folds of what ranked best on the others; None where episodes are fewer.
+        The choice on all episodes; and its cross-validated score: the mean correlation on each of `FOLDS`
+        folds of the best choice on the remaining folds; None where episodes are fewer.
     """
     values = {variant: deviations(log, scale, *variant) for variant in variants}
     episodes = np.arange(log.active.shape[1])
@@ -128,7 +128,7 @@ def _figures(
         "actions": curve.actions,
         **_measured(rates),
         "rank_correlation": round(curve.rank_correlation, 4),
-        # A parameter file has no null: where there is no such figure, it is left out.
+        # A parameter file has no null: missing figures are left out.
         **({} if held_out is None else {"rank_correlation_held_out": round(held_out, 4)}),
         "rejection_rate": [round(float(r), 4) for r in 1.0 - log.accepted[log.active].mean(axis=0)],
         "rejection_at_threshold": round(float(curve.best.rejection(np.array(threshold)).clip(0.0, 1.0)), 4),
@@ -148,7 +148,7 @@ def _figures(
 
 
 def methods_to_calibrate(policies: Policies) -> list[str]:
-    """Return methods with every gate that any rate can be had of; of codes only where they are shared."""
+    """Return methods with every gate that reaches any rate; gates of codes only where codes are shared."""
     gates = [gate for gate in GATES if gate not in (*OF_PLANS, *COARSE)]
     if policies.share_codes:
         return [*METHODS, *(f"{gate}:speculative" for gate in gates)]
@@ -156,7 +156,7 @@ def methods_to_calibrate(policies: Policies) -> list[str]:
 
 
 def searched_gates(names: Iterable[str] = METHODS) -> dict[str, str]:
-    """Return the gates whose threshold must be searched, each with the first of these methods that has it."""
+    """Return the gates that need a threshold search, each with the first of these methods that has it."""
     methods: dict[str, str] = {}
     for method, gate in gates_of_methods(names).items():
         if gate != RANDOM:
@@ -175,7 +175,7 @@ def node_parameters(task: str, draft: str) -> dict[str, Any]:
     spec = made.spec
     limits = limits_of_task(spec.name)
     safety = {"safety": {"limits": limits}} if limits else {}
-    if has_camera(made) or spec.goal_for_target:  # of what the draft does not read, a contract tells
+    if has_camera(made) or spec.goal_for_target:  # a contract describes what the draft does not read
         return {"checkpoint": draft, "contract": spec.name, **safety}
     return {
         "checkpoint": draft,
@@ -188,16 +188,16 @@ def node_parameters(task: str, draft: str) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a calibration must reach, and how the action deviation is measured.
+    """The goal of a calibration, and how the action deviation is measured.
 
     Attributes:
         rate: transmission rate; None for the usual one.
-        smoothing: of the deviation's average; None takes what ranks rejections best.
-        normalization: of the deviation; None takes what ranks rejections best.
+        smoothing: of the deviation's average; None chooses the value that ranks rejections best.
+        normalization: of the deviation; None chooses the value that ranks rejections best.
         draft_temperature: at which the draft samples; None for 1.
-        rejection: a rejection probability to set the deviation's threshold at, by the better fit, instead of
-            at the rate; the other gates then get the rate that this one has.
-        methods: whose gates; None takes every gate that there is.
+        rejection: rejection probability, by the better fit, that sets the deviation's threshold instead of
+            the rate; the resulting rate then applies to all other gates.
+        methods: gates of these methods; None for every gate.
     """
 
     rate: float | None = None
@@ -215,7 +215,7 @@ class Wanted:
         rate: float | None = None,
         draft_temperature: float | None = None,
     ) -> Wanted:
-        """Return the settings of a calibration, with a rate or a temperature of one's own where given."""
+        """Return the settings of a calibration, with another rate or temperature where given."""
         rate = made.transmission_rate if rate is None else rate
         temperature = made.draft_temperature if draft_temperature is None else draft_temperature
         return cls(rate, made.smoothing, made.normalization, temperature, methods=methods)
@@ -241,11 +241,11 @@ def calibrate(
     Args:
         task: registry name.
         files: draft and target.
-        wanted: what is to be reached.
-        seed: of the calibration episodes, which are of numbers that no evaluation uses.
+        wanted: the goal of the calibration.
+        seed: of the calibration episodes; no evaluation uses their numbers.
         episodes: how many.
         workers: processes.
-        say: receives what is being done.
+        say: called with a description of each stage.
 
     Raises:
         ValueError: names the field, the value and what was allowed.
@@ -265,11 +265,10 @@ def calibrate_recorded(
 ) -> Calibration:
     """Calibrate the gates in open loop, on recorded observations.
 
-    The deviation is of each draft from what hybrid inference itself would have executed, not from the
-    recorded actions: on the robot the average is of its own actions, drawn by policies, and these
-    scatter more than those of whoever was recorded.
+    The deviation compares each draft with the actions that hybrid inference would have executed, not with the
+    recorded actions. On the robot, policies draw these actions, and they scatter more than recorded ones.
 
-    Arguments beside the policies and the recording as `calibrate`.
+    Other arguments as of `calibrate`.
     """
 
     def run(calibration: Calibration, method: str) -> Log:
@@ -282,14 +281,14 @@ def calibrate_recorded(
 def _calibrate(
     run: Callable[[Calibration, str], Log], policies: Policies, name: str, wanted: Wanted, say: Say
 ) -> Calibration:
-    """Calibrate the gates on whatever a method can be run on: see `calibrate`, also for the errors.
+    """Calibrate the gates with any way to run a method: see `calibrate`, also for the errors.
 
     Args:
         run: runs a key of `METHODS` with a calibration.
         policies: draft and target.
         name: of the task, or the kind of robot.
-        wanted: what is to be reached.
-        say: receives what is being done.
+        wanted: the goal of the calibration.
+        say: called with a description of each stage.
     """
     rejection, rate = wanted.rejection, RATE if wanted.rate is None else wanted.rate
     if rejection is None and not 0.0 < rate < 1.0:

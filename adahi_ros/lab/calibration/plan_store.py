@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plans of a target on disk, as far as they have been made: a run that was stopped goes on where it was."""
+"""Plans of a target on disk; a stopped run continues where it ended."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ PLANS = "plans"
 
 
 class PlanStore:
-    """Plans (T, S, H, A) float32 in the order of the steps that they are for, in files of some steps each.
+    """Plans (T, S, H, A) float32 in the order of their steps, several steps in each file.
 
     Args:
-        folder: where stores are.
-        question: all that the plans depend on; another question has another store.
+        folder: folder of all stores.
+        question: everything that the plans depend on; another question has another store.
         shape: S, H and A.
 
     Raises:
@@ -45,11 +45,11 @@ class PlanStore:
         self._count = sum(len(part) for part in self._parts())
 
     def __len__(self) -> int:
-        """Return T, the steps that there are plans for."""
+        """Return T, the number of steps with stored plans."""
         return self._count
 
     def append(self, plans: np.ndarray) -> None:
-        """Keep the plans (N, S, H, A) of the next N steps."""
+        """Store the plans (N, S, H, A) of the next N steps."""
         if not (self.folder / QUESTION).exists():
             save_json(self.folder / QUESTION, self._question)  # for people
         with replacing(self.folder / f"{len(self):09d}.safetensors") as partial:
@@ -79,15 +79,15 @@ class PlanStore:
             if plans.dtype != np.float32 or plans.shape[1:] != self._shape or not len(plans):
                 raise ValueError(f"{plans.dtype} {plans.shape}, must be float32 (N, {self._shape})")
         except (SafetensorError, OSError, KeyError, ValueError) as error:
-            raise ValueError(f"{path}: not stored plans ({error}); delete it to plan anew") from None
+            raise ValueError(f"{path}: not stored plans ({error}); delete it to plan again") from None
         return plans
 
 
 def digest_of_bags(paths: Sequence[Path]) -> list[str]:
-    """Return what names the messages of each bag, whatever it is called.
+    """Return what identifies the messages of each bag, independent of its name.
 
     Raises:
-        BagError: there is none.
+        BagError: there is no bag.
     """
     return [_digest(files_of(bag)) for bag in paths]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recorded episodes in the place of a task: what would have been done, step by step."""
+"""Recorded episodes instead of a task, to run methods on them step by step."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from adahi_ros.core.trajectories import Trajectories
 
 
 class RecordedWorld:
-    """A `World` that shows the recorded observations whatever is done.
+    """A `World` that shows the recorded observations and ignores actions.
 
     Args:
         trajectories: E recorded episodes; all are shown side by side.
@@ -44,12 +44,12 @@ class RecordedWorld:
 
     @property
     def image_features(self) -> np.ndarray:
-        """(E, F) float32, of the images that the target alone saw."""
+        """(E, F) float32, of the images that only the target saw."""
         return self._trajectories.image_features[self._rows()]
 
     @property
     def action(self) -> np.ndarray:
-        """(E, A) float32, what was done at that observation."""
+        """(E, A) float32, the recorded action at that observation."""
         return self._trajectories.actions[self._rows()]
 
     @property

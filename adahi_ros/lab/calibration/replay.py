@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A bag without its robot: what methods would have done at the recorded observations, and at what cost."""
+"""Runs methods on the recorded observations of a bag, and measures their actions and costs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ REPLAYED = ("adahi", "hybrid", "draft", "target", "random", "uncertainty")
 
 @dataclass(frozen=True)
 class Replay:
-    """What became of E recorded episodes with each method, in open loop.
+    """The results of each method on E recorded episodes, in open loop.
 
     Attributes:
         recorded: the episodes.
@@ -50,7 +50,7 @@ def load_pair(draft: Path, target: Path, backend: str) -> Policies:
     """Load a draft and its target, each FOLDER/NAME.
 
     Raises:
-        ValueError: one cannot be loaded, or they do not belong together.
+        ValueError: one cannot be loaded, or they do not match.
     """
     return Policies(load_policy(draft.expanduser(), backend), load_policy(target.expanduser(), backend))
 
@@ -58,10 +58,10 @@ def load_pair(draft: Path, target: Path, backend: str) -> Policies:
 def calibration_of(
     found: Calibration | None, robot_type: str, policies: Policies, names: Sequence[str]
 ) -> Calibration:
-    """Return a calibration of these policies for these methods: an empty one where they need no threshold.
+    """Return a calibration of these policies for these methods; empty if they need no threshold.
 
     Raises:
-        ValueError: it is of others, or there is none, and a method needs a threshold.
+        ValueError: it belongs to other policies, or is missing and a method needs a threshold.
     """
     needed = [name for name in gates_of_methods(names) if not METHODS[name].by_plans]
     if needed and found is None:
@@ -73,10 +73,10 @@ def calibration_of(
 
 
 def check_sizes(signature: Signature, recorded: Trajectories) -> None:
-    """Check that policies with a signature are of the sizes of what was recorded; one may be told no goal.
+    """Check that a signature matches the sizes of a recording; the goal may be missing.
 
     Raises:
-        ValueError: they are not; names what differs.
+        ValueError: a size differs; names it.
     """
     for name, wanted, found in (
         ("observation", recorded.observations.shape[1], signature.observation_dim),
@@ -102,9 +102,9 @@ def replay(
 ) -> Replay:
     """Run methods over recorded observations.
 
-    Latency is a model: the compute measured here and now, and a round trip drawn from the link's profile
-    where the gate would have asked. No reply is late in it but those that a method says are, for which nobody
-    waits; and none is lost.
+    Latency is a model: the compute measured on this machine, plus a round trip from the link's profile for
+    each request. No reply is lost. Replies are late only where a method declares them so;
+    no robot waits for these.
 
     Args:
         recorded: what was observed and done.
@@ -112,13 +112,13 @@ def replay(
         calibration: of the gates, on these policies.
         link: between robot and server.
         seed: of every draw.
-        on_method: told each method before it is run.
+        on_method: called with each method before it runs.
         names: of the methods, as `METHODS` knows them.
-        best: what `best` is among them; None for what is recommended for the task.
-        costs_of: makes of what a step costs with these policies what it really does.
+        best: the method that `best` stands for; None for the task's recommendation.
+        costs_of: corrects the measured costs of a step with these policies.
 
     Raises:
-        ValueError: the policies are of other sizes, a gate was not calibrated, or a method lacks a policy.
+        ValueError: the policies have other sizes, a gate is not calibrated, or a method lacks a policy.
     """
     check_sizes(policies.draft.signature, recorded)
     bench = Bench(recorded.task, policies, calibration)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What methods are run on at the observations of bags, also for targets that read more than a dataset keeps.
+"""Prepares bags and policies for runs of methods, also for targets that read more than a dataset keeps.
 
 Recorded trajectories have no images, instructions or features by name, and requests to a server are slow.
-So `adahi train corrector` requests each step once, and this target gives the replies again.
+So `adahi train corrector` requests each step once, and this target replays the replies.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ KEPT = (OBSERVATION, GOAL, IMAGE_FEATURES)
 
 
 def reads_more(signature: Signature) -> bool:
-    """Whether a target reads what recorded trajectories do not keep."""
+    """Whether a target reads inputs that recorded trajectories do not keep."""
     named = {each.name for each in (*signature.features, *signature.conditions)}
     return bool(signature.images) or signature.instruction or not named <= set(KEPT)
 
@@ -39,24 +39,22 @@ def reads_more(signature: Signature) -> bool:
 def asked_once(target: Path, signature: Signature) -> bool:
     """Whether a target is asked once, and its answers replayed.
 
-    What a YAML file describes may be behind a server, or slow; but what speaks in codes is asked about these.
+    A target described by a YAML file may be remote or slow. A target with codes must verify the codes.
     """
     described = description_of(target).is_file() and signature.codes is None
     return described or reads_more(signature)
 
 
 def told(instruction: str, signature: Signature) -> str | None:
-    """Return what a target is told until a bag says otherwise; None where it is told nothing.
+    """Return the target's instruction until a bag has another; None if it takes none.
 
     Raises:
-        ValueError: something is to be said to a target that is told nothing.
+        ValueError: an instruction is given to a target that takes none.
     """
     if signature.instruction:
         return instruction
     if instruction:
-        raise ValueError(
-            f"--instruction: {instruction!r}, must be left out: the target is told nothing in a sentence"
-        )
+        raise ValueError(f"--instruction: {instruction!r}, must be left out: the target takes no instruction")
     return None
 
 
@@ -72,17 +70,17 @@ def asked_of(
 ) -> Asked:
     """Return how a target is asked at the steps of bags.
 
-    What a YAML file says of a target makes its plans what they are: the target's own digest may not know it.
+    The plans depend on the target's YAML file, which its digest may not cover.
 
     Args:
         bags: of the robot.
-        contract: what its observations are made of.
-        said_in: file that says so.
+        contract: defines its observations.
+        said_in: file of the contract.
         namespace: of the robot.
         target: where the policy is described.
         policy: the target.
         backend: that it runs on.
-        **how: further fields of `Asked`.
+        **how: other fields of `Asked`.
     """
     described = description_of(target)
     origin = {
@@ -99,13 +97,13 @@ def _digest(path: Path) -> str:
 
 
 class Observed(NamedTuple):
-    """Bags, and what is run on them.
+    """Bags, and the policies to run on them.
 
     Attributes:
         recorded: the steps.
-        policies: of which the target may be in the place of one that was asked.
-        bags: what a dataset's summary says of each.
-        costs_of: makes of what a step costs with these policies what it really does.
+        policies: the target may replay the replies of another one.
+        bags: the dataset's summary of each.
+        costs_of: corrects the measured costs of a step with these policies.
     """
 
     recorded: Trajectories
@@ -125,23 +123,23 @@ def observed(
     on_loss: OnLoss | None = None,
     on_steps: Callable[[int], None] = lambda steps: None,
 ) -> Observed:
-    """Read bags, and have a target say what it plans there, where it must be asked.
+    """Read bags; request the target's plans at their steps where needed.
 
     Args:
         pair: draft and target.
         asked: how the target is asked.
-        instruction: what it is told until a bag says otherwise.
+        instruction: of the target until a bag has another.
         folder: keeps its answers, below `planned`.
-        once: see `asked_once`; it is then the target that plans, too.
-        plans: a target that plans, and the corrector of its plans, where there are any.
+        once: see `asked_once`; the target then also plans.
+        plans: a target that plans and the corrector of its plans, where given.
         keep_failures: see `read_dataset`.
         on_loss: likewise.
-        on_steps: told how many more steps are planned for.
+        on_steps: called with the number of steps that have just been planned.
 
     Raises:
         BagError: a bag cannot be used.
-        TargetUnavailableError: the target is not to be had now.
-        ValueError: something does not fit; names it.
+        TargetUnavailableError: the target is not available now.
+        ValueError: parts do not match; names them.
     """
     target = pair.target
     words = told(instruction, target.signature)
@@ -153,13 +151,13 @@ def observed(
     if not once:
         return Observed(dataset.trajectories, replace(pair, plans=planner, corrector=corrector), bags)
     planned = plan_bags(target, dataset, asked, folder, on_steps)
-    said = RecordedTarget(planned, target.digest)
-    policies = Policies(pair.draft, said, said, corrector)
+    replayed = RecordedTarget(planned, target.digest)
+    policies = Policies(pair.draft, replayed, replayed, corrector)
     return Observed(numbered(planned), policies, bags, _costs(pair, asked, dataset))
 
 
 def _costs(pair: Policies, asked: Asked, dataset: BagDataset) -> Callable[[Costs], Costs]:
-    """Return what puts a request to the target itself into costs: measured where it is wanted."""
+    """Return a function that adds the measured cost of a request to the target, where wanted."""
 
     def costs_of(costs: Costs) -> Costs:
         return replace(costs, target_ms=target_ms(), request_bytes=request_bytes())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A robot's parameter file, read without ROS: what its node observes, by which policies, and when it asks."""
+"""A robot's parameter file, read without ROS: its node's observations, policies and gate."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from adahi_ros.robot.compatibility import contract_of_joints
 from adahi_ros.vision.interface import QUALITIES, QUALITY
 
 ROBOT, VERIFIER = "draft_policy", "target_verifier"
-# As the node has them where the file says nothing; test/nodes holds that against the node.
+# The node's defaults; a test in test/nodes compares them with the node.
 DEFAULTS: Mapping[str, Any] = {
     "contract": "",
     "joint_names": ("plate_roll_joint", "plate_pitch_joint"),
@@ -48,13 +48,13 @@ KINDS = {str: "a string", int: "an integer", float: "a number"}
 
 @dataclass(frozen=True)
 class RobotFile:
-    """What a parameter file says of the robot's node, and of the verifier that it asks.
+    """The parameters of the robot's node and of its verifier, from a file.
 
     Attributes:
         path: of the file.
         robot, verifier: their parameters, by full name.
-        chosen: the target that a user gives beside the file; None for that of the file.
-        said: what a user says to the target; '' for what the file says.
+        chosen: the target that a user selects; None for that of the file.
+        said: the user's instruction for the target; '' for that of the file.
     """
 
     path: Path
@@ -65,7 +65,7 @@ class RobotFile:
 
     @classmethod
     def absent(cls) -> RobotFile:
-        """Return what stands in for a file where there is none."""
+        """Return a replacement for a missing file."""
         return cls(Path("--params"), {}, {})
 
     @classmethod
@@ -73,7 +73,7 @@ class RobotFile:
         """Read a file.
 
         Raises:
-            ValueError: it is none, or has no section for the robot's node.
+            ValueError: it is no parameter file, or has no section for the robot's node.
         """
         try:
             content = read_yaml(path)
@@ -84,14 +84,14 @@ class RobotFile:
         if not robot:
             there = ", ".join(section_names(content)) or "no section"
             raise ValueError(f"{path}: has {there}, must have parameters of {inside}/{ROBOT}, or of /**")
-        if verifier.get("checkpoint") == robot.get("checkpoint"):  # said to all nodes
+        if verifier.get("checkpoint") == robot.get("checkpoint"):  # given for all nodes
             verifier.pop("checkpoint", None)
         return cls(path, robot, verifier)
 
     def with_options(
         self, contract: str | None, draft: Path | None, target: Path | None, instruction: str
     ) -> RobotFile:
-        """Return it with what a user gives beside the file, which counts instead of what the file says."""
+        """Return it with the user's values, which override those of the file."""
         given = {}
         if contract is not None:
             is_file = Path(contract).suffix in (".yaml", ".yml")
@@ -104,7 +104,7 @@ class RobotFile:
         return replace(self, robot={**self.robot, **given}, chosen=chosen, said=instruction)
 
     def _value(self, name: str) -> Any:
-        """Return a parameter of the robot; raises ValueError where it is of another type than the node's."""
+        """Return a parameter of the robot; raises ValueError where its type differs from the node's."""
         value, usual = self.robot.get(name, DEFAULTS[name]), DEFAULTS[name]
         kind = type(usual)
         if kind is tuple:
@@ -117,25 +117,25 @@ class RobotFile:
 
     @property
     def contract(self) -> Contract | None:
-        """The contract that it names; None where joints and a task's state are observed.
+        """The contract named in the file; None where joints and a task's state are observed.
 
         Raises:
-            ValueError: there is none of that name, or it says nothing that can be used.
+            ValueError: there is none of that name, or it is invalid.
         """
         name = self._value("contract")
         return load_contract(name) if name else None
 
     @property
     def said_in(self) -> Path:
-        """The file that says what is observed: that of the contract that it names, or itself."""
+        """The file that defines the observations: that of the named contract, or itself."""
         name = self._value("contract")
         return contract_path(name) if name else self.path
 
     def contract_of(self, signature: Signature) -> Contract:
-        """Return the contract that it names, else that of the names of joints for a draft of this signature.
+        """Return the named contract, or else one from the joint names for a draft of this signature.
 
         Raises:
-            ValueError: they do not fit.
+            ValueError: joint names and signature do not match.
         """
         if self.contract is not None:
             return self.contract
@@ -155,14 +155,14 @@ class RobotFile:
 
     @property
     def robot_type(self) -> str:
-        """That of the contract, else what it was calibrated for, else the folder of its draft."""
+        """The name in the contract, else that in the calibration, else the folder of its draft."""
         if self.contract is not None:
             return self.contract.robot_type
         return str(self.robot.get("calibration.task", self.draft.parent.name))
 
     @property
     def calibrated(self) -> bool:
-        """Whether it is a file of `adahi thresholds`, which has the thresholds of every gate."""
+        """Whether it is a file of `adahi thresholds`, with the thresholds of every gate."""
         return "calibration.task" in self.robot
 
     @property
@@ -181,7 +181,7 @@ class RobotFile:
 
     @property
     def jpeg(self) -> Jpeg:
-        """How images are compressed that are sent to the target."""
+        """How images for the target are compressed."""
         quality, budget = (self._value(f"verification.jpeg_{name}") for name in Jpeg._fields)
         low, high = QUALITIES
         if not low <= quality <= high:
@@ -191,12 +191,12 @@ class RobotFile:
 
     @property
     def draft_temperature(self) -> float:
-        """At which the draft samples."""
+        """The temperature at which the draft samples."""
         return float(self._value("draft_temperature"))
 
     @property
     def instruction(self) -> str:
-        """What a target that is told in a sentence is told, until the topic `instruction` says otherwise."""
+        """The instruction of a target that takes one, until the topic `instruction` has another."""
         return str(self._value("instruction"))
 
     @property
@@ -205,10 +205,10 @@ class RobotFile:
 
     @property
     def by_plans(self) -> Recommendation | None:
-        """How it goes by a target's plans; None where it does not.
+        """How it executes a target's plans; None where it does not.
 
         Raises:
-            ValueError: what it says of that cannot be used.
+            ValueError: these parameters are invalid.
         """
         if not self._executes_plans:
             return None
@@ -223,7 +223,7 @@ class RobotFile:
 
     @property
     def plans(self) -> tuple[Path | None, Path | None]:
-        """The target that plans and the corrector of its plans, where they are named."""
+        """The target that plans and the corrector of its plans, where named."""
         if not self._executes_plans:
             return None, None
         corrector = self._value("corrector")
@@ -231,13 +231,13 @@ class RobotFile:
 
     @property
     def target(self) -> Path | None:
-        """The target that the verifier has, where it is named."""
+        """The verifier's target, where named."""
         target = self.verifier.get("checkpoint")
         return named(target, CHECKPOINTS) if type(target) is str and target else None
 
     @property
     def policies(self) -> tuple[Path, Path]:
-        """Draft and target: the target that a user gives, else that beside the draft, else the verifier's."""
+        """Draft and target: the user's target, else the one beside the draft, else the verifier's."""
         draft = self.draft
         beside = draft.with_name("target")
         return draft, self.chosen or (beside if self.target is None or is_policy(beside) else self.target)
@@ -255,24 +255,24 @@ class RobotFile:
         on_loss: OnLoss | None = None,
         on_steps: Callable[[int], None] = lambda steps: None,
     ) -> Observed:
-        """Read bags of the robot, and have its target say what it plans there, where it must be asked.
+        """Read bags of the robot; request its target's plans at their steps where needed.
 
         Args:
             pair: the loaded `policies`.
-            bags: of it.
+            bags: of the robot.
             namespace: of its topics.
             backend: of the policies.
             seed: of all draws.
-            plans: see `replayed_targets.observed`; likewise the further ones.
-            folder: keeps the answers of a target that is asked; None for that of the draft.
-            keep_failures: whether episodes that failed count.
-            on_loss: receives what a bag that was cut off lacks.
-            on_steps: receives how many more steps are planned for.
+            plans: see `replayed_targets.observed`.
+            folder: stores the target's replies; None for the draft's folder.
+            keep_failures: whether failed episodes count.
+            on_loss: called with what a truncated bag lacks.
+            on_steps: called with the number of steps that have just been planned.
 
         Raises:
             BagError: a bag cannot be used.
-            TargetUnavailableError: the target is not to be had now.
-            ValueError: something does not fit; names it.
+            TargetUnavailableError: the target is not available now.
+            ValueError: parts do not match; names them.
         """
         draft, target = self.policies
         contract, wants = self.contract_of(pair.draft.signature), pair.target.signature
@@ -281,7 +281,7 @@ class RobotFile:
             seed=seed,
             jpeg=self.jpeg,
         )
-        # Only a user's own sentence is a mistake where the target takes none.
+        # Only an instruction from the user is an error if the target takes none.
         words = self.said or (self.instruction if wants.instruction else "")
         answers, once = folder or draft.parent, asked_once(target, wants)
         return observed(pair, asked, words, answers, once, plans, keep_failures, on_loss, on_steps)

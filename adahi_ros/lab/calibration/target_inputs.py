@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a target reads of a robot, from what the robot observed: sent and received as over the air.
+"""Computes a target's inputs from a robot's observations, as sent and received over the network.
 
-No shorter way from a bag to a target gives the same bits: images are made smaller before they are compressed,
-and larger after.
+Only the full path gives bit-identical inputs: images are scaled down before compression, and up after it.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ class Jpeg(NamedTuple):
 
     Attributes:
         quality: at most.
-        budget_bytes: of an image, which gets a lower quality where it would be larger; 0 for no budget.
+        budget_bytes: upper limit of an image, reached by a lower quality; 0 for none.
     """
 
     quality: int = QUALITY
@@ -66,8 +65,8 @@ class Asked:
         contract: what its observations are made of.
         namespace: of the robot.
         name: of the target, for people.
-        origin: all that makes the plans what they are beside these bags: contract, target and its settings.
-        samples: S, plans at each step, of a target that draws; else it is one.
+        origin: everything the plans depend on except the bags: contract, target and its settings.
+        samples: S, plans at each step; 1 for a target without draws.
         seed: of the draws.
         jpeg: of images that are sent.
         batch: observations that the target gets at once.
@@ -85,16 +84,16 @@ class Asked:
 
 
 class TargetInputs:
-    """Makes of a robot's observations what its target would get to read.
+    """Turns a robot's observations into the inputs of its target.
 
     Args:
         contract: of the robot.
         signature: the target's.
-        encoder: the verifier's, of images for a target that reads what it makes of them; None without.
+        encoder: the verifier's, for a target that reads image features; None without.
         jpeg: of images that are sent.
 
     Attributes:
-        sent_bytes: of the observation that was read last, as it is sent.
+        sent_bytes: size of the observation that was read last, as it is sent.
     """
 
     def __init__(
@@ -114,7 +113,7 @@ class TargetInputs:
         self.sent_bytes = 0
 
     def add(self, observation: Observation) -> None:
-        """Take the newest observation, as the robot's loop does; one that is repeated says nothing new."""
+        """Take the newest observation, as the robot's loop does; a repeated one is ignored."""
         before, self._last = self._last, observation.key
         if before == self._last:
             return
@@ -124,10 +123,10 @@ class TargetInputs:
         self._view.add(observed, observation.images)
 
     def read(self, instruction: str = "") -> Observations:
-        """Return what is read now, of one robot.
+        """Return the current inputs of one robot.
 
         Args:
-            instruction: that it is told, where it is told any.
+            instruction: for a target that takes one.
 
         Raises:
             RequestError: a verifier would refuse it.
@@ -150,7 +149,7 @@ class TargetInputs:
 
 
 def verifiers_encoder(contract: Contract, signature: Signature) -> Encoder | None:
-    """Return the encoder of images that the robot sends to a target which reads what that makes of them.
+    """Return the verifier's encoder of the images, for a target that reads their features.
 
     Raises:
         ValueError: it cannot be loaded.
@@ -161,7 +160,7 @@ def verifiers_encoder(contract: Contract, signature: Signature) -> Encoder | Non
 
 
 def check_target(contract: Contract, name: str, signature: Signature, encoder: Encoder | None) -> None:
-    """Check that a target fits a robot, as the robot does before it asks.
+    """Check that a target fits a robot, as the robot does before its first request.
 
     Args:
         contract: of the robot.
@@ -170,7 +169,7 @@ def check_target(contract: Contract, name: str, signature: Signature, encoder: E
         encoder: see `verifiers_encoder`.
 
     Raises:
-        ValueError: it does not; names it, and what differs.
+        ValueError: it does not fit; names the target and what differs.
     """
     size, images = contract.number_dim, 0
     if encoder is not None:
@@ -186,7 +185,7 @@ def check_target(contract: Contract, name: str, signature: Signature, encoder: E
 def read_inputs(
     asked: Asked, dataset: BagDataset, signature: Signature, encoder: Encoder | None, first: int = 0
 ) -> Iterator[Observations]:
-    """Yield what a target reads at each step of a dataset, of one robot; few images are kept at a time.
+    """Yield a target's inputs at each step of a dataset, of one robot; few images are in memory at a time.
 
     Args:
         asked: how the target is asked.
@@ -196,8 +195,8 @@ def read_inputs(
         first: step to begin with.
 
     Raises:
-        BagError: a bag cannot be read any more.
-        RequestError: a verifier would refuse what was observed.
+        BagError: a bag is no longer readable.
+        RequestError: a verifier would refuse an observation.
     """
     instructions, step = dataset.instructions, first
     for bag, path in enumerate(asked.bags):
@@ -219,23 +218,23 @@ def read_inputs(
 def mean_request_bytes(
     asked: Asked, dataset: BagDataset, signature: Signature, encoder: Encoder | None
 ) -> int:
-    """Return how large an observation is as it is sent, in the mean over the first; see `read_inputs`."""
+    """Return the mean size of the first observations as they are sent; see `read_inputs`."""
     inputs = TargetInputs(asked.contract, signature, encoder, asked.jpeg)
-    told = dataset.instructions[0] if dataset.instructions else ""
+    instruction = dataset.instructions[0] if dataset.instructions else ""
     sizes = []
-    for observation in islice(_observations(asked.bags[0], asked, bool(told)), MEASURED):
+    for observation in islice(_observations(asked.bags[0], asked, bool(instruction)), MEASURED):
         inputs.add(observation)
-        inputs.read(told)
+        inputs.read(instruction)
         sizes.append(inputs.sent_bytes)
-    return round(sum(sizes) / len(sizes)) + len(told)
+    return round(sum(sizes) / len(sizes)) + len(instruction)
 
 
 def _observations(path: Path, asked: Asked, instructed: bool) -> Iterator[Observation]:
-    """Yield the observations of a bag, the very ones that `read_dataset` makes."""
+    """Yield the observations of a bag, identical to those of `read_dataset`."""
     contract, namespace = asked.contract, asked.namespace
     encode = None if contract.images_for_target else encoder_of(contract)
     assembler = ObservationAssembler(contract, encode)
-    # Of a bag that was cut off, the dataset has told already, or it was refused.
+    # The dataset has already reported or refused a truncated bag.
     for received in read_bag(path, topics_of(contract), beside(instructed), namespace, lambda loss: None):
         if received.topic in contract.channels:
             try:

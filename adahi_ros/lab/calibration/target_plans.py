@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a target plans at every recorded step, for those who learn from it.
+"""A target's plans at every recorded step, as training data.
 
-A target that was asked before then takes the place of one that cannot be asked of what a recording has.
+A target that needs more than a recording has is replaced by its stored plans.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from adahi_ros.policies.networks.step_dataset import Moments
 
 
 class RecordedTarget(DirectPolicy):
-    """Says of each recorded step what a target has planned for it.
+    """Returns a target's stored plans for recorded steps.
 
-    It is told which step it is, in the place of what the target alone sees: see `numbered`.
+    Its input is the step's number instead of what only the target sees: see `numbered`.
 
     Args:
-        planned: what was planned.
-        digest: of the target that has planned it.
+        planned: the stored plans.
+        digest: of the target that made them.
     """
 
     def __init__(self, planned: Planned, digest: str) -> None:
@@ -57,7 +57,7 @@ class RecordedTarget(DirectPolicy):
 
 
 def numbered(planned: Planned) -> Trajectories:
-    """Return the recorded steps with their numbers as what the target alone sees."""
+    """Return the recorded steps, with their numbers as the target's separate input."""
     numbers = np.arange(len(planned.plans), dtype=np.float32)  # exact up to 2^24
     return replace(planned.data, image_features=numbers[:, None])
 
@@ -68,13 +68,13 @@ TEACHER = "teacher"  # the stream of the plans' draws
 
 @dataclass(frozen=True)
 class Planned:
-    """Recorded episodes, and what a target plans at every step of them.
+    """Recorded episodes, and a target's plans at every step.
 
     Attributes:
         data: N steps.
         plans: (N, S, T, A) float32, S of each step.
         action_scale: (A,) float32, the unit of actions.
-        left_out: steps that the target plans nothing sound for.
+        left_out: steps without a sound plan of the target.
     """
 
     data: Trajectories
@@ -89,7 +89,7 @@ class Planned:
 
     @property
     def action_range(self) -> tuple[np.ndarray, np.ndarray]:
-        """(A,) and (A,) float32, the least and the greatest action that was done or is planned."""
+        """(A,) and (A,) float32, the smallest and the largest recorded or planned action."""
         actions = self.data.actions, self.plans.reshape(-1, self.plans.shape[3])
         low = np.minimum(*(each.min(axis=0) for each in actions))
         high = np.maximum(*(each.max(axis=0) for each in actions))
@@ -105,7 +105,7 @@ class Planned:
             plans: (N, S, T, A).
 
         Raises:
-            ValueError: it has none at all; says what is wrong with the first.
+            ValueError: there are none; names the fault of the first.
         """
         flat = plans.reshape(-1, *plans.shape[2:])
         kept: np.ndarray = np.all(target.sound(flat).reshape(len(plans), -1), axis=1)
@@ -116,7 +116,7 @@ class Planned:
 
 
 def unit_of_actions(target: Policy, data: Trajectories) -> np.ndarray:
-    """Return the target's scale of actions (A,), or that of what was done, where the target says but ones."""
+    """Return the target's scale of actions (A,), or that of the recorded actions if it is all ones."""
     scale: np.ndarray = target.action_scale
     return Moments.of(data.actions).scale if (scale == 1.0).all() else scale
 
@@ -137,14 +137,14 @@ def plan_recorded(
     seed: int,
     on_episodes: Callable[[int], None] = lambda episodes: None,
 ) -> Planned:
-    """Return what a target of features plans at recorded steps.
+    """Return the plans of a target of features at recorded steps.
 
     Args:
-        target: makes the plans, by what was observed alone.
-        data: what was observed.
+        target: makes the plans, from observations only.
+        data: the observations.
         samples: S, plans at every step.
-        seed: of all draws; those of an episode are by its number.
-        on_episodes: called with how many more episodes are done.
+        seed: of all draws; those of an episode depend on its number.
+        on_episodes: called with the number of episodes that have just been done.
     """
     parts: list[np.ndarray] = []
     for start in range(0, len(data), BATCH):

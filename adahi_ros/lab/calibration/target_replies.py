@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When a robot that corrects plans is to ask for the next one, by what its corrector says of itself."""
+"""Sets when a robot requests the next plan, by the corrector's own error estimate."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from adahi_ros.policies.absent import AbsentPolicy
 from adahi_ros.policies.corrector.corrector import Corrector
 
 GATE = "expected_error"
-PLANS_USED = 0.5  # of a plan's actions, in the mean
+PLANS_USED = 0.5  # of a plan's actions, on average
 
 
 class Asking(NamedTuple):
@@ -22,7 +22,7 @@ class Asking(NamedTuple):
 
     Attributes:
         threshold: of the gate `GATE`.
-        rate: of steps that ask, at recorded observations.
+        rate: share of recorded observations with a request.
     """
 
     threshold: float
@@ -30,22 +30,22 @@ class Asking(NamedTuple):
 
 
 def asking_rate(horizon: int) -> float:
-    """Return the share of steps that ask where half of each plan of so many actions is gone by."""
+    """Return the share of steps with a request if half of each plan of so many actions is executed."""
     return 1.0 / max(2.0, PLANS_USED * horizon)
 
 
 def ask_by_expected_error(
     planned: Planned, corrector: Corrector, digest: str, episodes: Sequence[int], seed: int
 ) -> Asking:
-    """Return at which expected error to ask, so that half of each plan is gone by, in the mean.
+    """Return the expected error at which to request, so that on average half of each plan is executed.
 
-    In open loop: at recorded observations, whatever is done.
+    In open loop, at recorded observations.
 
     Args:
-        planned: what was recorded, and what the target plans there.
+        planned: the recording and the target's plans.
         corrector: of its plans.
         digest: of the target.
-        episodes: numbers of those to measure on; best those that nothing was trained on.
+        episodes: numbers of those to measure on, preferably not used in training.
         seed: of all draws.
     """
     target, recorded = RecordedTarget(planned, digest), numbered(planned).episodes(episodes)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Thresholds that a calibration lacks: searched where a method needs one, and kept, for it takes minutes."""
+"""Thresholds that a calibration lacks: searched on demand and stored, because a search takes minutes."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ SEED = "seed"  # of the episodes on which they were searched
 
 
 class Thresholds:
-    """Those of a task's calibration, and those that were searched for the same rate.
+    """Thresholds of a task's calibration, and those searched for the same rate.
 
     Args:
-        folder: in which they are kept, TASK.yaml, as a calibration; it need not be there. What is of other
-            policies, of another rate or seed is replaced.
-        comparison: on what, with the calibration.
+        folder: stores them as a calibration, TASK.yaml; it need not exist. Thresholds of other policies,
+            another rate or seed are replaced.
+        comparison: task and policies, with the calibration.
         workers: processes to search in.
-        say: told what is searched.
+        say: called with a description of each search.
         command: that is noted in the file.
 
     Raises:
@@ -43,7 +43,7 @@ class Thresholds:
         kept = load_calibration(self._path) if self._path.exists() else None
         if kept is None or self._as_kept(kept.thresholds) != kept:
             kept = comparison.calibration
-        # Those that were calibrated count: a file may be older than they are.
+        # Calibrated thresholds take precedence: the file may be older.
         self._thresholds = {**kept.thresholds, **comparison.calibration.thresholds}
 
     def _as_kept(self, thresholds: dict[str, float]) -> Calibration:
@@ -52,7 +52,7 @@ class Thresholds:
         )
 
     def missing(self, names: Sequence[str]) -> list[str]:
-        """Return those of some methods whose threshold must be searched."""
+        """Return the methods that need a threshold search."""
         return [name for name, gate in gates_of_methods(names).items() if gate not in self._thresholds]
 
     def complete(self, names: Sequence[str]) -> Comparison:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which of measured methods to use: as good as the best, with the fewest requests."""
+"""Chooses among measured methods: as good as the best, with the fewest requests."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Choice:
-    """What is recommended.
+    """The recommended method.
 
     Attributes:
         name: of the method.
-        as_good: methods whose success is within chance of the best one's, in the order of their requests.
-        sentence: for people, with figures and intervals.
+        as_good: methods with a success within chance of the best one's, ordered by their requests.
+        sentence: text with figures and intervals.
     """
 
     name: str

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where methods stand: a row for each on each task, and one for a random gate at the same rate.
+"""Compares methods: a row for each on each task, and one for a random gate at the same rate.
 
-A row is written as soon as it is measured, and is not measured again while all that decides it is the same.
+A row is written as soon as it is measured. It is measured again only if its inputs change.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ class Entry(Run):
 
     Attributes:
         name: of the method, as it was given.
-        kind: `ITSELF`, or `BASELINE` for a random gate in its gate's place.
+        kind: `ITSELF`, or `BASELINE` with a random gate instead of its gate.
     """
 
     name: str
     kind: str
 
     def key(self, bench: Bench) -> Figures:
-        """Return all that decides what will be measured, as plain JSON."""
+        """Return everything the measurement depends on, as plain JSON."""
         policies, calibration = bench.policies, bench.calibration
         method = self.method.on(self.comparison.task)
         gate, threshold = method.threshold(bench)
@@ -94,13 +94,13 @@ def _content(method: Method) -> str | None:
 
 
 class Rows:
-    """Rows in a file of JSON, which is whole at any time.
+    """Rows in a file of JSON, which is complete at any time.
 
     Args:
-        path: of the file; it need not be there.
+        path: of the file; it need not exist.
 
     Raises:
-        ValueError: it is something else.
+        ValueError: the file has no rows.
     """
 
     def __init__(self, path: Path) -> None:
@@ -120,9 +120,9 @@ class Rows:
         return next((row for row in self._rows if row["key"] == key), None)
 
     def add(self, row: Figures) -> None:
-        """Take in a row, in the place of those of that method that another key had, and write the file.
+        """Add a row, replace the method's rows with another key, and write the file.
 
-        What another run has written meanwhile is kept.
+        Rows that another run has written meanwhile are kept.
         """
         same = ("task", "method", "kind", "episodes", "seed", "link")
         about = [row["key"].get(name) for name in same]
@@ -135,7 +135,7 @@ class Rows:
 
 
 def _whole(row: Figures) -> Figures:
-    """Return a row that has all that is gone by; raises `KeyError`, `TypeError` or `ValueError`."""
+    """Return a row with all required fields; raises `KeyError`, `TypeError` or `ValueError`."""
     missing = [name for name in GONE_BY if name not in row]
     if missing:
         raise KeyError(*missing)
@@ -152,7 +152,7 @@ def _whole(row: Figures) -> Figures:
 def entries(
     comparison: Comparison, names: Sequence[str], episodes: Sequence[int]
 ) -> tuple[list[Entry], dict[str, str]]:
-    """Return what is to be measured of methods, and why some cannot run on this task, by name."""
+    """Return the entries to measure, and by name why some methods cannot run on this task."""
     bench, found, skipped = comparison.bench(), [], {}
     for name in names:
         try:
@@ -165,14 +165,14 @@ def entries(
 
 
 def random_baseline(entry: Entry, figures: Figures) -> Entry | None:
-    """Return a method with a random gate in its gate's place, that asks as often.
+    """Return a method with a random gate of the same rate instead of its gate.
 
     Args:
         entry: the method.
         figures: of it.
 
     Returns:
-        None where it asks always, never, or nobody knows how it would be.
+        None where it requests always or never, or its behaviour is unknown.
     """
     rate = figures["transmission_rate"]
     method = entry.method.on(entry.comparison.task)
@@ -191,16 +191,16 @@ def random_baseline(entry: Entry, figures: Figures) -> Entry | None:
 
 
 def chance_between_plans(rate: float, steps: float, horizon: int, late: int = 0) -> float:
-    """Return the chance to ask at a step, so that a robot on plans asks at this rate in all.
+    """Return the probability of a request per step that gives a robot with plans this overall rate.
 
-    It asks at its first step, and where its plan is over. Between, with chance p at each step but those at
-    which it waits, requests lie w + (1 - (1 - p)^(T - w)) / p steps apart on average.
+    It requests at its first step, and where its plan ends. Between, it requests with probability p at each
+    step, except while it waits. On average requests are w + (1 - (1 - p)^(T - w)) / p steps apart.
 
     Args:
         rate: requests per step.
         steps: of an episode, on average.
         horizon: T, actions of a plan.
-        late: control steps after which a reply is there, w + 1 where it is not there at once.
+        late: control steps until a reply arrives; w + 1 unless it arrives at once.
     """
     waits = max(0, late - 1)
     apart = (steps - 1.0) / max(rate * steps - 1.0, 1e-9)
@@ -209,7 +209,7 @@ def chance_between_plans(rate: float, steps: float, horizon: int, late: int = 0)
         return waits - math.expm1((horizon - waits) * math.log1p(-chance)) / chance - apart
 
     least, most = 1e-9, 1.0 - 1e-9
-    if beyond(least) <= 0.0:  # it asks more seldom than its plans end
+    if beyond(least) <= 0.0:  # it requests less often than its plans end
         return 0.0
     return 1.0 if beyond(most) >= 0.0 else float(brentq(beyond, least, most))
 
@@ -220,13 +220,13 @@ def measure(
     workers: int,
     on_row: Callable[[Entry, bool], None] = lambda entry, measured: None,
 ) -> list[Figures]:
-    """Return the rows of some entries; measure those that are not there.
+    """Return the rows of some entries; measure the missing ones.
 
     Args:
-        wanted: what is measured.
-        rows: that are there, and are added to.
+        wanted: entries to measure.
+        rows: existing ones; new ones are added.
         workers: processes.
-        on_row: told each entry as its row is there, and whether it was measured now.
+        on_row: called with each entry when its row is ready, and whether it was measured now.
     """
     keys = [entry.key(entry.comparison.bench()) for entry in wanted]
     missing = []
@@ -257,11 +257,11 @@ def _figures(entry: Entry, outcome: Outcome) -> Figures:
 
 
 def standings(found: Sequence[Figures], baselines: Sequence[Figures]) -> dict[str, Figures]:
-    """Return figures by method, with how each compares with the target and with a random gate.
+    """Return figures by method, each compared with the target and with a random gate.
 
     Args:
         found: rows of the methods themselves, on one task.
-        baselines: rows of random gates in their gates' places.
+        baselines: rows with random gates instead of their gates.
     """
     by_chance = {row["key"]["method"]: row for row in baselines}
     success = {row["key"]["method"]: np.array(row["success"], dtype=bool) for row in found}

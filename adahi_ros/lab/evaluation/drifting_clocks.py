@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Simulated drifts: whether a threshold that is learned online holds what it promises."""
+"""Simulated drifts: tests whether a threshold learned online keeps its bound."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DRIFTS = 100
 TOLERANCE = 0.5
 BOUND = 0.1
 RATE = 0.1
-FOLLOWED = "age"  # the gate whose score drifts here: it says what it is given
+FOLLOWED = "age"  # the gate with a drifting score: it returns its input
 BOUND_STEPS = 4000
 RATE_STEPS = 1500
 RATE_PACE = 0.05
@@ -23,7 +23,7 @@ RATE_PACE = 0.05
 
 @dataclass(frozen=True)
 class Drifted:
-    """What became of T steps of `DRIFTS` robots.
+    """Results of T steps of `DRIFTS` robots.
 
     Attributes:
         asked, wrong: (T, DRIFTS) bool.
@@ -36,13 +36,13 @@ class Drifted:
 
     @property
     def missed(self) -> np.ndarray:
-        """(DRIFTS,), the share of steps that went wrong unasked."""
+        """(DRIFTS,), the share of wrong steps without a request."""
         share: np.ndarray = (self.wrong & ~self.asked).mean(axis=0)
         return share
 
 
 def scored(step: int, scores: np.ndarray, uniforms: np.ndarray) -> GateContext:
-    """Return what a gate on `FOLLOWED` reads of robots with these scores (B,) and draws (B,)."""
+    """Return the inputs of a gate on `FOLLOWED` for robots with these scores (B,) and draws (B,)."""
     robots = len(uniforms)
     nothing, one = np.zeros(robots), np.zeros((robots, 1))
     course = PlanContext(one, one, one[:, None], np.ones(robots, np.int64))
@@ -52,16 +52,16 @@ def scored(step: int, scores: np.ndarray, uniforms: np.ndarray) -> GateContext:
 
 
 def drift(gate: OnlineGate, steps: int, seed: int = 0, useless: bool = False) -> Drifted:
-    """Run a gate while draft, task and link change, each at a moment of its own in every drift.
+    """Run a gate while draft, task and link change, each at its own time in every drift.
 
-    The draft's errors grow or shrink; with another task the score has other units, and tells less or more;
-    with another link more robots are without a plan, and replies come up to three steps later.
+    The draft's errors grow or shrink. Another task changes the score's units and predictive power.
+    With another link more robots lack a plan, and replies come up to three steps later.
 
     Args:
         gate: on `FOLLOWED`.
         steps: T.
-        seed: of all that is drawn.
-        useless: the score tells nothing of what goes wrong.
+        seed: of all draws.
+        useless: the score does not predict errors.
     """
     draw, who = np.random.default_rng(seed), np.arange(DRIFTS)
     changes = draw.integers(steps, size=(3, DRIFTS))
@@ -89,7 +89,7 @@ def drift(gate: OnlineGate, steps: int, seed: int = 0, useless: bool = False) ->
 
 
 def drift_of_bound(seed: int = 0) -> Drifted:
-    """Run the gate that bounds what goes wrong unasked by `BOUND`."""
+    """Run the gate that bounds wrong steps without a request by `BOUND`."""
     return drift(OnlineGate(FOLLOWED, error_share=BOUND, tolerance=TOLERANCE), BOUND_STEPS, seed)
 
 
@@ -99,7 +99,7 @@ def drift_of_rate(seed: int = 2) -> Drifted:
 
 
 def guarantee(bound: Drifted, rate: Drifted) -> dict[str, float]:
-    """Return in how many drifts `BOUND` held, and how far from `RATE` the rate was at most.
+    """Return in how many drifts `BOUND` held, and the largest distance of the rate from `RATE`.
 
     Args:
         bound: of `drift_of_bound`.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which episodes are for what. Episodes are told by seed and number; numbers keep apart what must not meet.
+"""Numbers of the episodes for each purpose. Seed and number identify an episode; no two purposes share one.
 
-Demonstrations have the numbers from 0, of their recipe's seed.
+Demonstrations have the numbers from 0, with their recipe's seed.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ CALIBRATION = 1_000_000
 EVALUATION = 2_000_000
 LESSONS = 3_000_000
 TUNING = 4_000_000
-HELD_OUT_SEED_OFFSET = 7_000_000  # the expert's own, to compare actions with: numbers from 0 of another seed
+HELD_OUT_SEED_OFFSET = 7_000_000  # of the expert's episodes for action errors: numbers from 0 of another seed
 
 
 def calibration_episodes(count: int) -> range:
@@ -24,7 +24,7 @@ def evaluation_episodes(count: int) -> range:
 
 
 def lesson_episodes(count: int, before: int) -> range:
-    """Return the numbers of so many episodes to learn from, after those before."""
+    """Return the numbers of so many training episodes, after earlier ones."""
     return range(LESSONS + before, LESSONS + before + count)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plays methods on the episodes of a task, in process and on all cores; figures of their outcomes."""
+"""Runs methods on the episodes of a task, in process and on all cores; returns figures."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ from adahi_ros.lab.parallel import Job, ended_jobs, run_jobs
 from adahi_ros.lab.tasks import goal_is_for_target, make
 from adahi_ros.lab.tasks.demonstrations import collect_parallel
 
-BATCH = 100  # episodes side by side; fixed, because a network may round another batch otherwise
+BATCH = 100  # episodes side by side; fixed, because a network's rounding may depend on the batch size
 HELD_OUT_EPISODES = 50
-TARGET = "target"  # whom methods are compared with unless told
+TARGET = "target"  # default reference of the comparison
 Progress = Callable[[str, int], None]
 
 
 @dataclass(frozen=True)
 class Outcome(Logged):
-    """What became of E episodes with one method.
+    """Results of E episodes with one method.
 
     Attributes:
         log: step by step.
         success: (E,) bool.
         completed: (E, P) bool, sub-tasks that were completed at some time.
-        fulfilled: (E, P) bool, sub-tasks that were as they should be at the end.
+        fulfilled: (E, P) bool, sub-tasks that were fulfilled at the end.
     """
 
     success: np.ndarray
@@ -56,7 +56,7 @@ class Outcome(Logged):
 
 @dataclass(frozen=True)
 class Comparison:
-    """What is compared, and on what; pickles, so that workers can be told.
+    """Task, policies and calibration of a comparison; picklable, to send it to workers.
 
     Attributes:
         task: registry name.
@@ -77,7 +77,7 @@ class Comparison:
         """Return a comparison on the shipped policies and calibration of a task.
 
         Raises:
-            ValueError: there are none, or they do not fit each other.
+            ValueError: there are none, or they do not match.
         """
         name = make(task).spec.name
         files = PolicyFiles(asset(f"checkpoints/{name}"), backend)
@@ -86,10 +86,10 @@ class Comparison:
         return cls(task, files, calibration, seed)
 
     def bench(self) -> Bench:
-        """Load what methods run on.
+        """Load task, policies and calibration.
 
         Raises:
-            ValueError: something cannot be loaded, or reads on the robot what is for the target alone.
+            ValueError: something cannot be loaded, or the robot reads an input that is for the target only.
         """
         policies = self.files.load()
         if goal_is_for_target(self.task):
@@ -104,8 +104,8 @@ class Run:
     """One method on some episodes; pickles.
 
     Attributes:
-        method: that is run.
-        comparison: on what.
+        method: to run.
+        comparison: task and policies.
         episodes: their numbers.
     """
 
@@ -132,7 +132,7 @@ def played(
     """Play runs; yield the index and the outcome of each as it ends.
 
     Args:
-        runs: what is played.
+        runs: to play.
         workers: processes; the outcomes do not depend on their number.
         on_part: receives the index of a run and how many of its episodes have just ended.
     """
@@ -162,8 +162,8 @@ def expert_error(run: Run, expert: Trajectories) -> float:
     """Return the mean squared error of a run's method, in action scales, on an expert's observations.
 
     Args:
-        run: its method, and on what.
-        expert: what was observed and done, in place of the run's episodes.
+        run: its method, task and policies.
+        expert: recorded observations and actions, instead of the run's episodes.
     """
     bench = run.comparison.bench()
     log = run.method.run(bench, RecordedWorld(expert), run.comparison.seed, range(len(expert)))
@@ -188,7 +188,7 @@ def play_all(
     """Run every method on the same episodes.
 
     Args:
-        comparison: what on what.
+        comparison: task and policies.
         names: keys of `METHODS`.
         episodes: their numbers.
         workers: processes.
@@ -218,7 +218,7 @@ def outcome_figures(outcome: Outcome) -> Figures:
 
 
 def reference_among(names: Sequence[str], wanted: str | None = None) -> str:
-    """Return the method that others are compared with: the wanted one, else the target, else the first.
+    """Return the reference method: the wanted one, else the target, else the first.
 
     Raises:
         ValueError: the wanted one is not among them.
@@ -229,7 +229,7 @@ def reference_among(names: Sequence[str], wanted: str | None = None) -> str:
 
 
 def paired_with(success: np.ndarray, name: str, others: np.ndarray) -> Figures:
-    """Return how a method compares with another, of that name, by success (E,) in the same episodes."""
+    """Compare a method with the named reference by success (E,) in the same episodes."""
     return {"method": name, **mcnemar(success, others)._asdict()}
 
 
@@ -247,11 +247,11 @@ def evaluate_methods(
     """
     reference = reference_among(names, against)
     bench = comparison.bench()
-    # Each is made once, so that a file which changes meanwhile is an error.
+    # Each is made once, so that a changed file is an error.
     runs = {name: Run(METHODS[name], comparison, episodes) for name in names}
     thresholds = {
         name: run.method.threshold(bench) for name, run in runs.items()
-    }  # an error before hours of work
+    }  # raises errors before hours of work
     expert = held_out(comparison.task, comparison.seed, workers)
     outcomes = play_runs(runs, workers, on_done)
     errors = run_jobs([(expert_error, (run, expert)) for run in runs.values()], workers)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What robots have asked for in a rollout, and when the replies are there."""
+"""Pending requests of robots in a rollout, and when their replies arrive."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from adahi_ros.robot.prefetch import is_due
 
 
 class Arrived(NamedTuple):
-    """What has come for the present step, and for which robots (B,), by mask."""
+    """Replies for the present step, and the mask (B,) of their robots."""
 
     verdict: Verdict | None
     rows: np.ndarray
@@ -24,13 +24,13 @@ class Arrived(NamedTuple):
 
 @dataclass(frozen=True)
 class _Reply:
-    """To requests of one step, for some of B robots.
+    """Replies to requests of one step, for some of B robots.
 
     Attributes:
         requested_at: that step.
-        due: (B,) steps at which it is there, or given up.
+        due: (B,) steps at which it arrives, or the request is abandoned.
         lost: (B,) bool.
-        rows: (B,) bool, for whom.
+        rows: (B,) bool, the robots.
         verdict: for them.
     """
 
@@ -42,19 +42,19 @@ class _Reply:
 
 
 class InFlight:
-    """Replies that take control steps; a robot has one request under way at most.
+    """Replies that take control steps; a robot has at most one pending request.
 
-    Who goes on by plans goes on by the plan that there is. Across a link it asks, as the robot's node does
-    (`robot/prefetch.py`), where its gate says so or the plan is not longer than a reply usually takes. Who
-    drafts waits: it is held from the step that asked, executes the reply for one control period once it is
-    there, and drafts anew after that; of what is lost it hears nothing, gives up, and asks with a new draft.
-    Either begins an episode with its first reply: until then the world rests, too.
+    A robot with plans continues with its current plan. Across a link it requests as the robot's node does
+    (`robot/prefetch.py`): if its gate says so, or if the plan is not longer than a usual reply time.
+    A robot with drafts is held from the request on. It executes the reply for one control period, then drafts
+    again. If the reply is lost, it times out and requests with a new draft. In both cases robot and world
+    rest until the episode's first reply.
 
     Args:
         controller: gets the replies.
         batch: B.
         late: control steps from request to reply, at least; 0 for within the step.
-        course: of the link; None for none.
+        course: of the link; None without a link.
     """
 
     def __init__(self, controller: Controller, batch: int, late: int, course: LinkCourse | None) -> None:
@@ -64,24 +64,24 @@ class InFlight:
         self._waits = course is not None and controller.drafts
         self._usual = late if course is None else max(late, course.link.usual)
         self._replies: list[_Reply] = []
-        self._come: list[Arrived] = []  # for who drafts, at the present step
+        self._come: list[Arrived] = []  # replies to drafts at the present step
         self._waiting = np.zeros(batch, dtype=bool)
-        self._owed = np.zeros(batch, dtype=bool)  # who drafts, asked, and has heard nothing
+        self._owed = np.zeros(batch, dtype=bool)  # robots with drafts that wait for a reply
         self._plan = Plan(batch, controller.policy.signature.action_dim)
 
     @property
     def held(self) -> np.ndarray:
-        """Who is held at the present step, (B,) bool, because it waits for what is said to its draft."""
+        """Robots held at the present step, (B,) bool, because they wait for the reply to their draft."""
         return self._waiting & self._waits
 
     def committed(self, step: Step, rows: np.ndarray) -> np.ndarray | None:
-        """Return what some robots, by mask, execute before a reply is there; see `Sampling`."""
+        """Return the actions that some robots, by mask, execute before a reply arrives; see `Sampling`."""
         if not self._usual or self._waits:
             return None
         return self._plan.coming(step.index, self._usual)[rows]
 
     def arrive(self, step: int) -> None:
-        """Hand over what is due at a step; steps in order."""
+        """Deliver the replies due at a step; call with steps in order."""
         self._come = []
         for reply in self._replies:
             ended = reply.rows & (reply.due == step)
@@ -101,10 +101,10 @@ class InFlight:
         self._take_in(verdict, requested_at, np.flatnonzero(rows), sound)
 
     def asks(self, step: Step) -> np.ndarray:
-        """Return who asks at a step, (B,) bool: who would, and does not wait for a reply already."""
+        """Return the robots that send a request at a step, (B,) bool: those that wait for none."""
         if self._waits:
             wanted = (step.transmit | (step.sound & self._owed)) & ~self._waiting
-        else:  # without a link, the gate alone says when
+        else:  # without a link, only the gate decides
             left = np.where(step.sound & (self._course is not None), step.plan_left, np.inf)
             wanted = np.asarray(is_due(step.transmit, left, self._usual, self._waiting))
         for _, rows in self._come:
@@ -112,7 +112,7 @@ class InFlight:
         return wanted
 
     def send(self, transmit: np.ndarray, verdict: Verdict | None, step: Step) -> Arrived:
-        """Send for some robots, by mask, what is replied to them; return what is there for this step."""
+        """Send the replies for some robots, by mask; return those that arrive in this step."""
         come = list(self._come)
         if verdict is not None and not self._usual and self._course is None:
             return Arrived(verdict, transmit)
@@ -138,7 +138,7 @@ class InFlight:
         return np.maximum(taken, self._late), lost
 
     def _begins(self, step: Step) -> np.ndarray:
-        """Return who (B,) has yet to hear its first reply, and rests until then, and its world with it."""
+        """Return the robots (B,) without a first reply; they and their worlds rest until it arrives."""
         if self._waits:
             return np.full(len(self._waiting), step.index == 0)
         idle: np.ndarray = np.isnan(step.intended).any(axis=1)
@@ -150,12 +150,12 @@ class InFlight:
         self._take_in(come.verdict, step, np.flatnonzero(come.rows), sound)
 
     def _take_in(self, verdict: Verdict, requested_at: int, who: np.ndarray, sound: np.ndarray) -> None:
-        """Remember what robots, by index, go on by, where it is sound."""
+        """Store the plans of robots, by index, where they are sound."""
         self._plan.splice(verdict.actions[sound], requested_at, requested_at, who[sound])
 
 
 def _joined(come: list[Arrived], batch: int) -> Arrived:
-    """Join what has come for different robots of so many."""
+    """Join the replies for different robots of so many."""
     rows = np.zeros(batch, dtype=bool)
     for each in come:
         rows |= each.rows

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Success and calls of methods against what the link is like, in process and in control steps."""
+"""Success and calls of methods against properties of the link, in process and in control steps."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ AGAINST: Mapping[str, tuple[float, ...]] = {
     "loss": (0.0, 0.05, 0.1, 0.2, 0.3, 0.5),
     "outage": (0.0, 2.0, 5.0, 10.0, 20.0, 40.0),
 }
-"""Fields of a `StepLink`, each with the values that it is given unless told otherwise."""
+"""Fields of a `StepLink`, each with its default values."""
 WHOLE = ("delay", "jitter")  # control steps
 
 
 def links(against: str, link: StepLink, values: Sequence[float] | None = None) -> list[StepLink]:
-    """Return links that differ in one thing.
+    """Return links that differ in one field.
 
     Args:
         against: a key of `AGAINST`.
-        link: what they are like but for that.
-        values: of it; None for those there.
+        link: their other fields.
+        values: of the field; None for its default ones.
 
     Raises:
         ValueError: names the field, the value and what was allowed.
@@ -60,12 +60,12 @@ def curves(
         across: the links.
         names: keys of `METHODS`.
         episodes: their numbers.
-        rows: that are there, and are added to.
+        rows: existing ones; new ones are added.
         workers: processes.
         on_row: see `measure`.
 
     Returns:
-        By method its rows, in the order of the links; and why some methods cannot run, by name.
+        By method its rows, in the order of the links; and by name why some methods cannot run.
     """
     wanted: list[Entry] = []
     for link in across:

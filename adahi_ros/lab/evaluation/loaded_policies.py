@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What methods are compared on: a task, its policies, a calibration."""
+"""Loads what a comparison of methods needs: a task, its policies, a calibration."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ PLANS = "plans"  # folder beside draft and target: a target that plans, and the 
 
 @dataclass(frozen=True)
 class Policies:
-    """A draft and a target; on one tokenizer, where both have any.
+    """A draft and a target; with the same tokenizer, if both have one.
 
     Attributes:
         draft, target: the two.
         plans: a target that plans, where there is one.
         corrector: of its plans, where there is one.
-        distilled: a policy for the robot that does what that target does on average, where there is one.
+        distilled: a policy for the robot with that target's average actions, where there is one.
         retrieval: of demonstrations, on the robot, where there is an index.
 
     Raises:
-        ValueError: they do not belong together; names what differs.
+        ValueError: they do not match; names what differs.
     """
 
     draft: Policy
@@ -66,17 +66,17 @@ class Policies:
         theirs = _sizes(other.signature)
         for name, wanted in _sizes(self.target.signature).items():
             found = theirs[name]
-            untold = name in ("image_dim", "goal_dim") and found == 0  # these may be for the target alone
+            untold = name in ("image_dim", "goal_dim") and found == 0  # these may be for the target only
             if found != wanted and not (untold and kind != "plans"):
                 raise ValueError(
                     f"{name}: that of {kind} is {found}, the target's {wanted}; must be the same"
                 )
 
     def check_goal_is_for_target(self) -> None:
-        """Check that nothing that acts on the robot reads a goal.
+        """Check that no policy on the robot reads a goal.
 
         Raises:
-            ValueError: something does; names it.
+            ValueError: one does; names it.
         """
         for name in ON_ROBOT:
             actor = getattr(self, name)
@@ -85,12 +85,12 @@ class Policies:
 
     @property
     def share_codes(self) -> bool:
-        """Whether codes of the draft mean actions to the target."""
+        """Whether the target understands the draft's codes."""
         return codes_differ(self.draft.signature, self.target.signature) is None
 
 
 def _sizes(signature: Signature) -> dict[str, int]:
-    """Return the sizes of what a robot observes, of images that it only sends, of its goal and its action."""
+    """Return the sizes of a robot's observation, of images it only sends, of its goal and its action."""
     return {
         "observation_dim": signature.observation_dim - signature.image_dim,
         "image_dim": signature.image_dim,
@@ -100,7 +100,7 @@ def _sizes(signature: Signature) -> dict[str, int]:
 
 
 def _reads_differently(draft: Signature, target: Signature) -> str | None:
-    """Name the first feature that has another size to one than to the other; one alone may read it."""
+    """Name the first feature with different sizes in the two; a feature may be in one only."""
     sizes = {each.name: each.size for each in (*draft.features, *draft.conditions)}
     for each in (*target.features, *target.conditions):
         fault = difference(each.name, sizes.get(each.name, each.size), each.size)
@@ -111,7 +111,7 @@ def _reads_differently(draft: Signature, target: Signature) -> str | None:
 
 @dataclass(frozen=True)
 class PolicyFiles:
-    """Where policies come from: what a worker process is told instead of the policies themselves.
+    """Where policies are loaded from; sent to worker processes instead of the policies.
 
     Attributes:
         folder: of the checkpoints.
@@ -140,7 +140,7 @@ def _load(files: PolicyFiles, newest_ns: int) -> Policies:
 
 
 def plans_in(folder: Path) -> tuple[Path | None, Path | None]:
-    """Return the target that plans and the corrector of its plans in a folder; None for what is not there."""
+    """Return the target that plans and the corrector of its plans in a folder; None for a missing one."""
     target, corrector = folder / "target", folder / "corrector"
     return target if is_policy(target) else None, corrector if is_policy(corrector) else None
 
@@ -160,7 +160,7 @@ def load_plans(
 
 
 def load_distilled(folder: Path, backend: str) -> Policy | None:
-    """Load what was distilled from a target that plans from their folder, where it is there.
+    """Load the policy distilled from a target that plans from their folder, if it exists.
 
     Raises:
         ValueError: it cannot be loaded.
@@ -173,7 +173,7 @@ def check_fits(calibration: Calibration, task: str, policies: Policies) -> None:
     """Check that a calibration was made for a task, by its spec's name, and for these policies.
 
     Raises:
-        ValueError: it was not.
+        ValueError: it was made for others.
     """
     made_for = (calibration.task, calibration.draft, calibration.target)
     if made_for != (task, policies.draft.digest, policies.target.digest):
@@ -191,8 +191,8 @@ class Bench:
         task: what `make` takes.
         policies: draft and target.
         calibration: thresholds of the gates.
-        across: the link between robot and target; None where replies are there within the step, or as late
-            as a method says.
+        across: the link between robot and target; None where replies arrive within the step, or as late as a
+            method says.
     """
 
     task: str

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a method demands: policies, weights on the robot, bytes on the air."""
+"""Requirements of a method: policies, weights on the robot, bytes sent."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from adahi_ros.lab.tasks.task_interface import TaskSpec
 from adahi_ros.protocol.window import reply_bytes, request_bytes
 
 NAMES = {PLANS: "target that plans", RETRIEVAL: "demonstrations"}
-"""What people call fields of `Policies`; the others have the field's name."""
+"""Display names of fields of `Policies`; the others have the field's name."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Demands:
     """What a method demands.
 
     Attributes:
-        needs: policies and the like, for people.
+        needs: policies and other inputs, as text.
         weights: of the policies on the robot; None where unknown.
         target: what the requested policy reads and proposes; None where none is requested, or unknown.
         codes: whether requests hold codes of the draft.
@@ -40,13 +40,13 @@ class Demands:
 
 
 def demands(method: Method, bench: Bench) -> Demands:
-    """Return what a method demands that can run on a bench."""
+    """Return the requirements of a method that can run on a bench."""
     method, policies = method.on(bench.task), bench.policies
     needs = method.needs
     asked = next((kind for kind in (TARGET, PLANS) if kind in needs), None)
     on_robot = [kind for kind in needs if kind not in (TARGET, PLANS, RETRIEVAL)]
     names = [NAMES.get(kind, kind) for kind in needs]
-    names += ["what no robot knows"] * (method.gate in ORACLES) + ["a file of one's own"] * bool(method.own)
+    names += ["what no robot knows"] * (method.gate in ORACLES) + ["your own file"] * bool(method.own)
     return Demands(
         tuple(names),
         None
@@ -60,11 +60,11 @@ def demands(method: Method, bench: Bench) -> Demands:
 
 
 def traffic(log: Log, needed: Demands, spec: TaskSpec) -> tuple[float, float] | None:
-    """Return the mean bytes of an episode's requests, and of their replies; None where nobody knows.
+    """Return the mean bytes of an episode's requests and of their replies; None where unknown.
 
-    Serialized messages of one robot, as its node sends them: of the window what the verifier has not seen, of
-    a camera its features. DDS, UDP and the link add to each; nothing is lost and nothing is sent again. Where
-    images are sent, nobody knows: how long a JPEG is depends on what it shows.
+    Serialized messages of one robot, as its node sends them: new parts of the window, a camera's features.
+    DDS, UDP and the link add to each; nothing is lost or sent again. With images, sizes are unknown, because
+    the size of a JPEG depends on its content.
     """
     sent = log.transmitted & log.active
     episodes = sent.shape[1]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The figures of the paper's section IV, from logs, and what chance leaves of them."""
+"""The figures of the paper's section IV, from logs, with confidence intervals and tests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scipy.stats import binomtest
 from adahi_ros.core.trajectories import Trajectories
 
 Z95 = 1.959963984540054
-LEVEL = 0.05  # probability of a difference by chance, below which one is told
+LEVEL = 0.05  # a difference with a smaller probability by chance is significant
 
 
 def wilson_interval(successes: int, trials: int) -> tuple[float, float]:
@@ -21,7 +21,7 @@ def wilson_interval(successes: int, trials: int) -> tuple[float, float]:
     spread = Z95**2 / trials
     centre = (share + spread / 2) / (1 + spread)
     half = Z95 / (1 + spread) * math.sqrt(share * (1 - share) / trials + spread / (4 * trials))
-    # At the ends the bounds are 0 and 1 exactly; rounding would leave the share outside its own interval.
+    # At the ends the bounds are exactly 0 and 1; rounding could exclude the share itself.
     low = 0.0 if successes == 0 else max(0.0, centre - half)
     high = 1.0 if successes == trials else min(1.0, centre + half)
     return low, high
@@ -50,9 +50,9 @@ class Paired(NamedTuple):
 def mcnemar(this: np.ndarray, other: np.ndarray) -> Paired:
     """Compare two methods by their success (E,) bool in the same episodes; McNemar's exact test, two-sided.
 
-    Only the episodes tell in which one alone succeeds: were the methods as good as one another, each would in
-    half of those (McNemar, 1947). This finds smaller differences than two intervals that must not overlap,
-    for an episode that is easy or hard is so to both.
+    Only episodes in which exactly one succeeds count: equally good methods would each win half of them
+    (McNemar, 1947). This finds smaller differences than two non-overlapping intervals, because easy and hard
+    episodes are the same for both.
     """
     only_this, only_other = int((this & ~other).sum()), int((other & ~this).sum())
     apart = only_this + only_other
@@ -73,7 +73,7 @@ def true_skip_ratio(transmitted: np.ndarray, accepted: np.ndarray, active: np.nd
         active: (T, E) bool.
 
     Returns:
-        None where nothing was skipped, or nothing drafted (N is 0).
+        None if no step was skipped, or without drafts (N is 0).
     """
     skipped = active & ~transmitted
     if accepted.shape[-1] == 0 or not skipped.any():
@@ -92,7 +92,7 @@ def squared_error(
         active: (T, E) bool.
         scale: (A,).
     """
-    # Transposed, so that the active entries come episode by episode as the recording has them.
+    # Transposed: active entries in the recording's order, episode by episode.
     executed = actions.transpose(1, 0, 2)[active.T]
     return float((((executed - trajectories.actions) / scale) ** 2).mean())
 
@@ -100,10 +100,9 @@ def squared_error(
 def area_under(rates: np.ndarray, success: np.ndarray, low: float, high: float) -> float:
     """Return the mean success over transmission rates from low to high: the area under a curve, by its width.
 
-    The curve is of straight lines through the measured points as they are, sorted by rate; those of one rate
-    count by their mean. Nothing is smoothed and no point is left out because another one is better at fewer
-    transmissions. Beyond its first and its last point a curve is as high as there: who was not measured at
-    lower rates gets what he has at his lowest.
+    The curve consists of straight lines through the measured points, sorted by rate; points of one rate are
+    averaged. It is not smoothed, and dominated points stay in. Beyond its first and last point the curve is
+    constant: below its lowest measured rate, a method keeps the success measured there.
 
     Args:
         rates: (P,) of the points, in any order.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Repeats a run over DDS in process, to learn what the robot could not know."""
+"""Repeats a run over DDS in process, to compute what the robot could not know."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from adahi_ros.protocol.records import RunRecord
 
 
 def repeated_true_skip_ratio(run: RunRecord, bench: Bench, method: Method, seed: int) -> float | None:
-    """Return the TSR of a run: what the target would have said of each skipped draft.
+    """Return the TSR of a run: the target's verdicts on skipped drafts.
 
-    Same seeds, same rollout: the run is repeated with a verifier at hand. It must come out the same,
-    action for action, which it does unless replies were late.
+    The run is repeated in process with the same seeds and a verifier. All actions must be identical, which
+    holds unless replies were late.
 
     Returns:
         None where nothing was skipped, or the run cannot be repeated.

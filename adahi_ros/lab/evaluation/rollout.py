@@ -15,11 +15,11 @@ from adahi_ros.lab.evaluation.step_link import Across, LinkCourse
 from adahi_ros.robot.controller import Controller
 from adahi_ros.server.verifier import TargetVerifier, VerificationDraws, VerificationRequest
 
-ROBOT_ID = "robot"  # names the verifier's draws, which are those that a robot's node of this name gets
+ROBOT_ID = "robot"  # names the verifier's draws: those of a robot's node with this name
 
 
 class World(Protocol):
-    """What a rollout needs of a task, or of a recording that stands in for one."""
+    """The interface of a task, or of a recording instead of one, for rollouts."""
 
     def reset(self, seed: int, episodes: Sequence[int]) -> None:
         """Start the episodes with these numbers."""
@@ -41,7 +41,7 @@ class World(Protocol):
 
 
 def for_target(world: World) -> dict[str, np.ndarray]:
-    """Return what the target sees of a world beside what robots observe, by name: (E, size)."""
+    """Return the target's extra inputs from a world, by name: (E, size)."""
     if not hasattr(type(world), IMAGE_FEATURES):
         return {}
     features: np.ndarray = world.image_features  # type: ignore[attr-defined]
@@ -57,14 +57,14 @@ class Log:
         transmitted: (T, E) bool.
         deviation: (T, E) float64.
         score: (T, E) float64, the gate's.
-        accepted: (T, E, N) bool, whether the target keeps each drafted code. Of skipped steps too:
-            the evaluation asks the target about every draft, the robot only hears of what it sent.
-            N is 0 where nothing is drafted.
-        draft_action: (T, E, A) float32, what the draft alone would have executed.
+        accepted: (T, E, N) bool, whether the target keeps each drafted code. Also of skipped steps: the
+        evaluation verifies every draft, the robot only gets replies to its requests. N is 0 without
+        drafts.
+        draft_action: (T, E, A) float32, the action of the draft alone.
         action: (T, E, A) float32, executed.
-        refused: (T, E) bool, a policy proposed no action there: not finite, or out of its decoder's range.
-            Of a reply, the draft was executed, or the plan before gone on with; of a draft, or where there
-            is neither, what had been executed last (nothing, at the start).
+        refused: (T, E) bool, a policy's proposal was invalid: not finite, or outside its decoder's range.
+            Instead of an invalid reply the robot executes the draft or the current plan. Instead of an
+            invalid draft it repeats the last action (none, at the start).
     """
 
     active: np.ndarray
@@ -97,7 +97,7 @@ L = TypeVar("L", bound="Logged")
 
 @dataclass(frozen=True)
 class Logged:
-    """A log of E episodes, and beside it arrays that go on where other episodes are joined.
+    """A log of E episodes, and arrays that are joined with those of other episodes.
 
     Attributes:
         log: step by step.
@@ -127,7 +127,7 @@ def rollout(
 ) -> Log:
     """Run episodes to their end.
 
-    What is no action is refused as a robot refuses it, and ends nothing.
+    Invalid actions are refused as on a robot, and do not end the episode.
 
     Args:
         world: is reset, and left at the end of the episodes.
@@ -136,11 +136,11 @@ def rollout(
         seed: of the world's, the controller's and the verifier's draws.
         episodes: their numbers.
         on_step: called after each step.
-        late: control steps after which a reply is there; meanwhile the robot goes on by its plan, which the
-            request tells, or, where that is over, repeats its last action, and asks nothing more. One that
-            has had no plan yet rests, and its world with it, until it has one.
-        across: a link to the target, on which replies are later than that or lost, see `InFlight`; who has
-            nothing to execute there is held. None for none.
+        late: control steps until a reply arrives. Meanwhile the robot executes its plan, which the request
+            contains; after the plan's end it repeats its last action. It sends no further request. Before
+            its first plan, robot and world rest.
+        across: a link to the target with later or lost replies, see `InFlight`; a robot with nothing to
+            execute is held. None without a link.
     """
     numbers = list(episodes)
     world.reset(seed, numbers)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures of runs over DDS, from what the draft policy node said about each step."""
+"""Figures of runs over DDS, from the draft policy node's status of each step."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from adahi_ros.protocol.records import Crossed, RunRecord
 
 
 def spread(values: ArrayLike) -> dict[str, float] | None:
-    """Return mean, p50, p95 and p99 of what is finite, or None of nothing."""
+    """Return mean, p50, p95 and p99 of finite values, or None without any."""
     finite = np.asarray(values, dtype=np.float64)
     finite = finite[np.isfinite(finite)]
     if not len(finite):
@@ -30,7 +30,7 @@ def _mean(values: Sequence[float]) -> float | None:
 
 
 def _per_action(crossed: Crossed | None, name: str) -> float | None:
-    """Return bytes per step of what crossed a link; None without a link, or where there was but one step."""
+    """Return bytes per step that crossed a link; None without a link, or with only one step."""
     return getattr(crossed, name) / crossed.steps if crossed is not None and crossed.steps else None
 
 
@@ -43,10 +43,10 @@ def _throughput(run: RunRecord, window: int) -> list[float]:
 
 
 def missed_periods(run: RunRecord, period_s: float) -> int:
-    """Return in how many control periods there was no command to their observation.
+    """Return the number of control periods without a command to their observation.
 
-    One that came after the period, one that was withheld, and one that was never given, for the robot was
-    busy with another observation. Where the world waits for commands, those that it had to wait for.
+    This counts commands that were late, withheld, or missing because the robot processed another observation.
+    Where the world waits for commands, it counts those that it waited for.
     """
     in_time = {
         (step.episode, step.step) for step in run.steps if step.action and step.total_ms <= 1e3 * period_s
@@ -59,7 +59,7 @@ def run_figures(run: RunRecord, rate_hz: float) -> Figures:
 
     Args:
         run: what happened.
-        rate_hz: of the control steps; throughput is taken over a second's worth of them.
+        rate_hz: of the control steps; throughput is measured over one second.
     """
     rows, outcomes = run.steps, run.episodes
     successes = sum(outcome.success for outcome in outcomes)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a control step costs of each policy: weights, and time for one robot on this machine.
+"""Costs of each policy's control step: weights, and time for one robot on this machine.
 
-On the robot are the draft, and the corrector with all that it looks up; targets are at the server.
+The draft and the corrector with its index run on the robot; targets run on the server.
 """
 
 from __future__ import annotations
@@ -22,14 +22,12 @@ from adahi_ros.proposers.interface import Proposer, ProposerContext
 from adahi_ros.proposers.plan import CorrectorProposer
 from adahi_ros.robot.controller import LONGEST_MEMORY
 
-BLOCK = (
-    50  # steps in a row; a robot runs one policy, so each is timed warm, and short turns share out the noise
-)
+BLOCK = 50  # steps in a row: each policy is timed warm, as on a robot, and short turns spread the noise
 
 
 @dataclass(frozen=True)
 class StepCost:
-    """What one step costs.
+    """Costs of one step.
 
     Attributes:
         parameters: number of trainable weights.
@@ -42,7 +40,7 @@ class StepCost:
 
 
 def step_costs(policies: Policies, repetitions: int) -> dict[str, StepCost]:
-    """Measure the policies that there are, by name, in turns.
+    """Measure the available policies, by name, in turns.
 
     Args:
         policies: at least draft and target.
@@ -80,11 +78,11 @@ def _asked(target: Policy) -> Callable[[], object]:
 
 
 def _proposing(proposer: Proposer, actor: Actor, horizon: int) -> Callable[[], object]:
-    """Return a step of a robot amid an episode: its memory is full, and its plan half done.
+    """Return a step of a robot within an episode: its memory is full, and its plan half executed.
 
     Args:
-        proposer: that is asked.
-        actor: that it is made of.
+        proposer: to call.
+        actor: its policy.
         horizon: actions of a plan.
     """
     signature = actor.signature

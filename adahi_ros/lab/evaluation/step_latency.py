@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a logged run would have cost on a link: latency of every action, simulated.
+"""Simulates the latency of every action of a logged run on a link.
 
-Nothing waits here. The compute is measured on this machine, the link is drawn from its profile, and
-each action costs what its method did: a draft, and where the gate transmitted, a round trip with the
-target's compute in it. Over DDS the same is measured, not simulated (`adahi demo`).
+The compute is measured on this machine, and the link is drawn from its profile. Each action costs a draft
+and, if the gate transmitted, a round trip with the target's compute. `adahi demo` measures the same over DDS.
 """
 
 from __future__ import annotations
@@ -25,17 +24,17 @@ from adahi_ros.policies.interface import Policy
 
 REPETITIONS = 200
 REPETITIONS_OF_SLOW = 10
-HALF_UNIT = 2.0**-54  # keeps a draw of 0 off minus infinity
+HALF_UNIT = 2.0**-54  # a draw of 0 would give minus infinity
 
 
 @dataclass(frozen=True)
 class Costs:
-    """What one step costs on this machine.
+    """Costs of one step on this machine.
 
     Attributes:
-        draft_ms: median of one prediction on the robot: of the draft, or of who corrects a plan.
+        draft_ms: median of one prediction on the robot: of the draft, or of the corrector.
         target_ms: median of one prediction of the target.
-        request_bytes: what the verifier has not seen: an observation, codes and probabilities.
+        request_bytes: the new parts: an observation, codes and probabilities.
         response_bytes: codes, verdicts and offset.
     """
 
@@ -55,7 +54,7 @@ def _median_ms(call: Callable[[], object], repetitions: int = 0) -> float:
 
 
 def measure_costs(draft: Policy, target: Policy) -> Costs:
-    """Measure what one robot's step costs."""
+    """Measure the costs of one robot's step."""
     signature = draft.signature
     codes = signature.codes
     drafted = 0 if codes is None else 2 * codes.codebooks * (1 + codes.codebook_size)
@@ -69,13 +68,13 @@ def measure_costs(draft: Policy, target: Policy) -> Costs:
 
 
 def target_ms_of(target: Policy) -> float:
-    """Measure one prediction of a target that may be slow, or behind a server."""
-    _propose(target)  # the first may be what compiles
+    """Measure one prediction of a target that may be slow or remote."""
+    _propose(target)  # the first call may compile
     return _median_ms(lambda: _propose(target), REPETITIONS_OF_SLOW)
 
 
 def measure_plan_costs(policies: Policies) -> dict[str, Costs]:
-    """Measure what one robot's step costs that goes by plans, by proposer.
+    """Measure the costs of one step of a robot with plans, by proposer.
 
     Args:
         policies: with a target that plans.
@@ -123,8 +122,8 @@ def simulated_latency(
 def throughput(latency_ms: np.ndarray, active: np.ndarray, window: int) -> np.ndarray:
     """Return actions per second over windows of so many actions in a row, back to back.
 
-    The paper does not say over what its throughput is taken; a second's worth of control steps tells
-    a method that now and then transmits for long from one that spreads it.
+    The paper does not define its window. One second of control steps distinguishes methods that transmit in
+    bursts from methods that spread transmissions.
 
     Args:
         latency_ms: (T, E).

@@ -16,14 +16,14 @@ LONGEST = 10_000  # control steps
 
 @dataclass(frozen=True)
 class StepLink:
-    """What lies between robot and target.
+    """The link between robot and target.
 
     Attributes:
         delay: control steps from a request to its reply, at least.
-        jitter: further ones, drawn uniformly from 0 to this.
+        jitter: additional ones, drawn uniformly from 0 to this.
         loss: probability that a round trip is lost.
-        outage: mean length of an outage, in control steps; 0 for none. Lost is what is sent, or would be
-            there, in the midst of one.
+        outage: mean length of an outage, in control steps; 0 for none. A round trip is lost if
+            it begins or ends within one.
         between: mean length from the end of an outage to the next. Both are geometric: the link is a Markov
             chain of two states (Gilbert, 1960), and an episode begins with a link that is up.
 
@@ -51,18 +51,18 @@ class StepLink:
 
     @property
     def usual(self) -> int:
-        """By how many control steps a reply is there that is not lost."""
+        """Most control steps until a reply that is not lost arrives."""
         return self.delay + self.jitter
 
     @property
     def timeout(self) -> int:
-        """Control steps after which a robot gives a request up."""
+        """Control steps after which a robot abandons a request."""
         return self.usual + 1
 
 
 @dataclass(frozen=True)
 class Across:
-    """A link, and what a robot does on its side of it that has nothing to execute.
+    """A link, and how a robot with nothing to execute is held.
 
     Attributes:
         link: between robot and target.
@@ -73,17 +73,17 @@ class Across:
     field: str
 
     def hold(self, executed: np.ndarray) -> np.ndarray:
-        """Return what holds robots that have executed actions (B, A), as the node's envelope does."""
+        """Return the actions that hold robots after actions (B, A), as the node's envelope does."""
         return executed if self.field == "positions" else np.zeros_like(executed)
 
 
 class LinkCourse:
-    """How a link is in E episodes, side by side.
+    """States of a link in E episodes, side by side.
 
-    Every draw is addressed by seed, episode and the step of the request.
+    Every draw depends on seed, episode and the step of the request.
 
     Args:
-        link: what it is like.
+        link: its properties.
         seed: of the draws.
         episodes: their numbers.
     """
@@ -95,10 +95,10 @@ class LinkCourse:
         self._down: list[np.ndarray] = []  # (E,) bool, of each step
 
     def round_trip(self, step: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return what becomes of requests of a control step.
+        """Return the fate of requests of a control step.
 
         Returns:
-            (E,) control steps until the reply is there or, of those that are lost, the request is given up;
+            (E,) control steps until the reply arrives or, if it is lost, the request is abandoned;
             and (E,) bool, which are lost.
         """
         self._reach(step)
@@ -117,7 +117,7 @@ class LinkCourse:
             self._down.append(self._next(turn))
 
     def _next(self, turn: np.ndarray) -> np.ndarray:
-        """Return who is down (E,) after the step before, by draws (E,)."""
+        """Return which links are down (E,) after the last step, by draws (E,)."""
         if not self.link.outage or not self._down:
             return np.zeros(len(turn), dtype=bool)
         down = self._down[-1]

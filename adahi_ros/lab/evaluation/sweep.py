@@ -36,12 +36,12 @@ class Point:
 
 @dataclass(frozen=True)
 class Area:
-    """What is under a curve of success against transmission rate.
+    """The area under a curve of success against transmission rate.
 
     Attributes:
         area: mean success over the rates `COUNTED`; see `area_under`.
-        rates: the lowest and the highest that was measured: beyond them the curve is taken to go on level.
-        points: so many.
+        rates: the lowest and the highest measured one; beyond them the curve is constant.
+        points: their number.
     """
 
     area: float
@@ -50,7 +50,7 @@ class Area:
 
 
 def fixed_methods(policies: Policies) -> tuple[str, ...]:
-    """Return the methods whose rate no threshold decides: the draft, and plans of every period."""
+    """Return the methods with a rate that needs no threshold: the draft, and plans of every period."""
     if policies.plans is None:
         return ("draft",)
     kinds = ("plan",) if policies.corrector is None else ("plan", "corrector")
@@ -59,7 +59,7 @@ def fixed_methods(policies: Policies) -> tuple[str, ...]:
 
 
 def curve_of(method: str) -> str:
-    """Return the curve that a point belongs to: its method, or of plans those of every period, plan_K."""
+    """Return the curve of a point: its method, or plan_K for plans of all periods."""
     return re.sub(r"^(plan|corrector)_\d+$", r"\1_K", method)
 
 
@@ -79,9 +79,9 @@ def areas(points: Sequence[Point]) -> dict[str, Area]:
 
 
 def _next_threshold(outcome: Outcome, rate: float) -> float:
-    """Return the quantile of a run's scores that would let a share of them through.
+    """Return the quantile of a run's scores that lets a given share of them through.
 
-    0 where no score is finite: what is let through is then the same at any threshold.
+    0 where no score is finite: the threshold then has no effect.
     """
     scores = outcome.log.score[outcome.log.active]
     known = scores[np.isfinite(scores)]
@@ -102,17 +102,17 @@ def sweep(
 ) -> list[Point]:
     """Run every gate at falling rates on the same episodes.
 
-    The threshold of each rate is the quantile of the scores at the rate before it. What a gate lets
-    through changes the scores, so the rate that results is near the wanted one, and is measured.
+    The threshold of each rate is the quantile of the scores at the rate before it. Requests change the
+    scores, so the resulting rate only approximates the wanted one; it is measured.
 
     Args:
-        comparison: what on what; its thresholds are not used.
+        comparison: task and policies; its thresholds are not used.
         episodes: their numbers.
         workers: processes.
         rates: wanted transmission rates, falling, the first one 1.
-        fixed: methods with a rate of their own, run once.
-        on_done: told a method and how many of its episodes have just ended.
-        swept: the methods whose rates are wanted, each with its gate.
+        fixed: methods with a fixed rate, run once.
+        on_done: called with a method and the number of its episodes that have just ended.
+        swept: the methods to run at these rates, each with its gate.
     """
 
     def run(wanted: Mapping[str, Comparison]) -> dict[str, Outcome]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The contract of a simulated task's robot, which is that of the same robot in the flesh."""
+"""The contract of a simulated task's robot, the same as for the real robot."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from adahi_ros.lab.tasks.task_interface import Task, has_camera
 
 
 def contract_values(task: Task) -> dict[str, Any]:
-    """Return what the YAML file of a task's contract says.
+    """Return the content of a task's contract file.
 
     Args:
-        task: simulated; one with a camera has the shipped encoder of what is looked at.
+        task: simulated; with a camera, the contract uses the shipped encoder of the observed task.
     """
     spec = task.spec
     values = plain_values(

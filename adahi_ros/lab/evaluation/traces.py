@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One episode as its gate saw it."""
+"""Traces of single episodes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Trace:
 
     Attributes:
         time_s: (T,).
-        deviation: (T,), infinite where there was no past.
+        deviation: (T,), infinite without a past.
         transmitted: (T,) bool.
         verified: (T,) bool, the reply came in time.
         accepted: (T,) bool, every code was kept.
@@ -32,7 +32,7 @@ class Trace:
 
     @classmethod
     def of(cls, log: Log, episode: int, rate_hz: float, threshold: float | None) -> Trace:
-        """Take one column of a log in which every reply came."""
+        """Take one column of a log without lost replies."""
         length = int(log.active[:, episode].sum())
         sent = log.transmitted[:length, episode]
         return cls(

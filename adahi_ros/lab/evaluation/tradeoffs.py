@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What transmissions buy: the runs behind the paper's figures."""
+"""The benefit of transmissions: the runs behind the paper's figures."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Progress = Callable[[str, int], None]
 
 @dataclass(frozen=True)
 class Tradeoffs:
-    """What was found on one task.
+    """Results on one task.
 
     Attributes:
         latency: figures by method, with `per_action_latency_ms`.
@@ -61,8 +61,8 @@ def measure_tradeoffs(
         link: on which latency is simulated.
         episodes: of each method and of each point of success against transmission rate.
         workers: processes.
-        over_dds: figures of `adahi demo`, by method; they take the place of the simulated latency.
-        on_done: told a method and how many of its episodes have just ended.
+        over_dds: figures of `adahi demo`, by method, instead of the simulated latency.
+        on_done: called with a method and the number of its episodes that have just ended.
     """
     policies = comparison.files.load()
     outcomes = play_all(comparison, LATENCY_METHODS, episodes, workers, on_done)

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A wireless link: what it is like, and an emulator of two hosts on this machine."""
+"""A wireless link: its profile, and an emulator of two hosts on this machine."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One direction of a link in simulated time: what becomes of each packet."""
+"""One direction of a link in simulated time: loss and arrival time of each packet."""
 
 from __future__ import annotations
 
@@ -9,19 +9,17 @@ from statistics import NormalDist
 from adahi_ros.core.randomness import EpisodeStreams
 from adahi_ros.lab.link.link_profile import LinkProfile
 
-SMALL_BYTES = 98  # the frame of an echo request as `ping` sends it: what a round-trip time is measured with
-HALF_UNIT = 2.0**-54  # keeps a draw of 0 off minus infinity
+SMALL_BYTES = 98  # frame of an echo request of `ping`, which measures round-trip times
+HALF_UNIT = 2.0**-54  # a draw of 0 would give minus infinity
 _NORMAL = NormalDist()
 
 
 class Channel:
     """A queue, a transmitter, and the air.
 
-    A packet waits for those before it, is sent at the link's rate, may be lost on the air, and arrives
-    after a Gaussian delay, never before those that were sent before it. Two such directions, each with
-    half of the round trip's mean and of its variance, make the round trip of the profile.
-
-    A packet's draws depend on the seed and its number alone, whatever became of those before it.
+    A packet waits for earlier ones, is sent at the link's rate, may be lost, and arrives after a Gaussian
+    delay, never before an earlier packet. Each direction has half of the round trip's mean and variance, so
+    that both together match the profile. A packet's draws depend only on the seed and its number.
 
     Args:
         profile: of the link.
@@ -39,7 +37,7 @@ class Channel:
         self.change(profile)
 
     def change(self, profile: LinkProfile) -> None:
-        """Replace the profile; what is on its way stays on its way."""
+        """Replace the profile; packets in transit are unaffected."""
         self._profile = profile
         self._state, self._state_until_s = profile, -math.inf
 
@@ -48,10 +46,10 @@ class Channel:
         self._cut_until_s = until_s
 
     def arrivals(self, now_s: float, size_bytes: int) -> list[float]:
-        """Return when a packet that is sent now arrives, s: never, once, or twice.
+        """Return the arrival times of a packet sent now, s: none, one, or two.
 
         Args:
-            now_s: since the link's start; an earlier time than in the call before counts as that.
+            now_s: since the link's start; a time before the last call's is replaced by that.
             size_bytes: of the packet.
         """
         alone, turn, in_burst, delay, twice, overtakes = self._draws.next()[0].tolist()
@@ -84,7 +82,7 @@ class Channel:
         return self._state
 
     def _burst(self, state: LinkProfile, turn: float, in_burst: float) -> bool:
-        """Let the link turn bad or good; return whether it is so bad as to lose this packet."""
+        """Update the link's bad or good state; return whether this packet is lost."""
         if state.burst is None:
             self._bad = False
             return False

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An emulated link between a robot and a server that are two network namespaces of this machine.
+"""Emulates a link between a robot and a server, two network namespaces of this machine.
 
 A robot may have a link to each of several servers.
 """
@@ -26,10 +26,10 @@ from adahi_ros.lab.link.namespaces import ROBOT, LinkUnavailable, processes_in, 
 
 logger = logging.getLogger(__name__)
 CONTROL = "control"
-END_S = 15.0  # the link's process may have to end others
+END_S = 15.0  # the link's process may have to end other processes
 REPLY_S = 5.0
 MESSAGE_BYTES = 1 << 16
-# Whoever enters a mount namespace is at its root; the second shell goes back to where it was.
+# Entering a mount namespace changes to its root; the second shell restores the working directory.
 ENTER = """exec nsenter {namespaces} -- sh -c 'cd "$0" && exec "$@"' "$PWD" "$@"
 """
 
@@ -42,7 +42,7 @@ class LinkEnd:
         address: its IPv4 address, which only the two ends know.
         net: file of its network namespace, in /proc of the link's process.
         network: inode of that namespace.
-        prefix: what goes before a command to run it there; the process stays the same.
+        prefix: put it before a command to run that there, in the same process.
     """
 
     address: str
@@ -51,19 +51,19 @@ class LinkEnd:
     prefix: tuple[str, ...]
 
     def processes(self) -> set[int]:
-        """Return the ids of the processes that run there; the link's own is none of them."""
+        """Return the ids of the processes that run there, without the link's process."""
         return processes_in(self.network) - {int(self.net.parts[2])}
 
 
 @dataclass(frozen=True)
 class Counts:
-    """What one direction has carried, in Ethernet frames.
+    """Traffic of one direction, in Ethernet frames.
 
     Attributes:
-        packets: that were sent.
+        packets: sent.
         bytes: in them.
-        delivered: how many arrived; duplicates count.
-        dropped: how many did not.
+        delivered: packets that arrived, with duplicates.
+        dropped: packets that did not arrive.
     """
 
     packets: int
@@ -74,7 +74,7 @@ class Counts:
 
 @dataclass(frozen=True)
 class Traffic:
-    """What the link has carried: `up` from robot to server, `down` from server to robot."""
+    """Traffic of the link: `up` from robot to server, `down` from server to robot."""
 
     up: Counts
     down: Counts
@@ -87,7 +87,7 @@ class EmulatedLink:
         robot: the end with the robot.
         server: the end with the server.
         control: path of the socket that takes commands (`command_link`).
-        real_time: whether the link's process has real-time priority; without, its delays spread more.
+        real_time: whether the link's process has real-time priority; without it, delays vary more.
 
     Args:
         robot, server, control, real_time: as above.
@@ -104,7 +104,7 @@ class EmulatedLink:
         self._server = {"server": number}
 
     def change(self, **fields: object) -> None:
-        """Replace fields of the profile from now on; a field that a state has is the state's.
+        """Replace fields of the profile from now on; fields of a state take precedence.
 
         Raises:
             ValueError: as `LinkProfile`.
@@ -112,22 +112,22 @@ class EmulatedLink:
         command_link(self.control, {**self._server, "change": fields})
 
     def cut(self, for_s: float) -> None:
-        """Let nothing through from now on, for so long; 0 ends such a cut."""
+        """Cut the link for this many seconds; 0 ends a cut."""
         command_link(self.control, {**self._server, "cut_s": for_s})
 
     def traffic(self) -> Traffic:
-        """Return what it has carried so far."""
+        """Return its traffic so far."""
         reply = command_link(self.control, self._server)
         return Traffic(Counts(**reply["up"]), Counts(**reply["down"]))
 
 
 def command_link(control: Path, command: Mapping[str, object]) -> dict[str, Any]:
-    """Have a link that is up do something; return what it has carried, and its profile.
+    """Send a command to a running link; return its traffic and its profile.
 
     Args:
         control: path of its socket.
-        command: `change`, a mapping of the profile's fields; `cut_s`, for how long; both or none; where
-            there are several servers, `server`, the number of the one whose link is meant, from 0.
+        command: `change`, a mapping of the profile's fields; `cut_s`, the duration of a cut; both or none.
+            With several servers, `server` is the number of the link's server, from 0.
 
     Raises:
         ValueError: a value is not allowed.
@@ -150,10 +150,10 @@ def command_link(control: Path, command: Mapping[str, object]) -> dict[str, Any]
 
 
 def on_cores(cores: Collection[int] | None) -> list[str]:
-    """Return what goes before a command to run it on these cores of the machine; nothing for None.
+    """Return the prefix that runs a command on these cores of the machine; empty for None.
 
     Raises:
-        LinkUnavailable: there is no program for it.
+        LinkUnavailable: the program taskset is missing.
     """
     if cores is None:
         return []
@@ -166,17 +166,17 @@ def on_cores(cores: Collection[int] | None) -> list[str]:
 def emulated_link(
     profile: LinkProfile, seed: int = 0, cores: Collection[int] | None = None
 ) -> Iterator[EmulatedLink]:
-    """Yield a link that is up. It ends with the block, or with this process, however that ends.
+    """Yield a running link. It ends with the block or with this process.
 
-    Whatever runs at its ends then is ended with it.
+    All processes at its ends are ended with it.
 
     Args:
-        profile: what it is like.
+        profile: of the link.
         seed: of every draw.
         cores: of this machine, that the link's process may use; None for all.
 
     Raises:
-        LinkUnavailable: this machine refuses; says what is needed.
+        LinkUnavailable: this machine refuses; names what is needed.
     """
     with emulated_links([profile], seed, cores) as (link,):
         yield link
@@ -186,15 +186,15 @@ def emulated_link(
 def emulated_links(
     profiles: Sequence[LinkProfile], seed: int = 0, cores: Collection[int] | None = None
 ) -> Iterator[list[EmulatedLink]]:
-    """Yield links from one robot to a server each, of which none hears another; else as `emulated_link`.
+    """Yield links from one robot to several isolated servers; otherwise as `emulated_link`.
 
     Args:
-        profiles: what each is like; at least one.
+        profiles: of each link; at least one.
         seed: of every draw.
         cores: of this machine, that the links' process may use; None for all.
 
     Raises:
-        LinkUnavailable: this machine refuses; says what is needed.
+        LinkUnavailable: this machine refuses; names what is needed.
     """
     interpreter = [*on_cores(cores), sys.executable]
     folder = Path(tempfile.mkdtemp(prefix="adahi_link_"))
@@ -203,8 +203,8 @@ def emulated_links(
         [*interpreter, "-m", "adahi_ros.lab.link.forwarder", *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # one that has threads cannot change namespaces
-        start_new_session=True,  # Ctrl-C is not for it
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # a process with threads cannot change namespaces
+        start_new_session=True,  # Ctrl-C must not reach it
     )
     assert process.stdin is not None
     assert process.stdout is not None
@@ -221,11 +221,11 @@ def emulated_links(
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _links(said: bytes, pid: int, folder: Path) -> list[EmulatedLink]:
-    """Make out what the links' process said when they were up."""
-    if not said:
+def _links(message: bytes, pid: int, folder: Path) -> list[EmulatedLink]:
+    """Parse the message of the links' process that they are up."""
+    if not message:
         raise LinkUnavailable("the link's process has ended; what it printed says why")
-    ready = json.loads(said)
+    ready = json.loads(message)
     if "error" in ready:
         raise LinkUnavailable(ready["error"])
     if not ready["real_time"]:

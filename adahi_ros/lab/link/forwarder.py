@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The process that is the link: it makes the hosts, and carries frames between the robot and each server.
 
-`adahi_ros.lab.link.emulator` starts it. It ends when its standard input does, as it does however its
-parent ends; and the hosts with it, and whoever runs there.
+`adahi_ros.lab.link.emulator` starts it. It ends when its standard input closes, which also happens when its
+parent ends. The hosts and all processes on them end with it.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from adahi_ros.lab.link.link_profile import AtLeastZero, LinkProfile
 
 FRAME_BYTES = 2048
 FOR_ALL = 1  # bit of a frame's first byte: multicast
-BATCH = 16  # frames read in a row, before those that are due must be written
+BATCH = 16  # frames read in a row before due ones are written
 MESSAGE_BYTES = 1 << 16
 PRIORITY = 50
-AWAKE_S = 3e-4  # before a frame is due: whoever sleeps wakes up late
+AWAKE_S = 3e-4  # before a frame is due: sleeping processes wake up late
 LATENESS_S, SMOOTHING = 1e-4, 0.1
-END_S = 1.0  # for those who have been told already that their parent is gone
+END_S = 1.0  # for processes that were already signalled that their parent is gone
 
 
 class Line:
-    """Carries frames one way, to the host of an address and what is for all."""
+    """Carries frames one way: those to a host's address, and multicast."""
 
     def __init__(self, sink: int, address: str, channel: Channel) -> None:
         self.channel = channel
@@ -57,7 +57,7 @@ class Line:
         return self._under_way[0][0] if self._under_way else math.inf
 
     def take(self, frame: bytes, sent_s: float) -> None:
-        """Take a frame that was sent, if it is for this line's end."""
+        """Take a sent frame if it is for this line's end."""
         if not frame[0] & FOR_ALL and frame[: len(self._address)] != self._address:
             return
         counts = self.counts
@@ -80,7 +80,7 @@ class Line:
 
 
 class Way:
-    """The two lines between the robot and one server, which has a number."""
+    """The two lines between the robot and one numbered server."""
 
     def __init__(
         self, profile: LinkProfile, seed: int, number: int, robot: namespaces.Host, server: namespaces.Host
@@ -93,7 +93,7 @@ class Way:
 
 
 class Link:
-    """The robot's ways to its servers, and whoever may change them while they work."""
+    """The robot's lines to its servers, and the control socket that changes them."""
 
     def __init__(
         self,
@@ -117,11 +117,11 @@ class Link:
         return time.monotonic() - self._started_s
 
     def _sent_s(self) -> float:
-        """Return when a frame was sent that is there now: before this process woke up for it."""
+        """Return the send time of a frame that is ready now: before this process woke up for it."""
         return self.clock() - self._lateness_s
 
     def obey(self, command: dict[str, Any]) -> dict[str, Any]:
-        """Do what a command says; return the reply. It is about the first server, or that of its number.
+        """Execute a command; return the reply. It concerns the first server, or that of its number.
 
         Raises:
             ValueError: it cannot be done.
@@ -137,11 +137,11 @@ class Link:
         return {"up": way.up.counts, "down": way.down.counts, "profile": way.profile.values()}
 
     def _read(self, source: int) -> None:
-        """Take what a host has sent."""
+        """Read the frames sent by a host."""
         for _ in range(BATCH):
             try:
                 frame = os.read(source, FRAME_BYTES)
-            except OSError:  # no more, or somebody has brought the interface down
+            except OSError:  # no more, or the interface is down
                 return
             for line in self._from[source]:
                 line.take(frame, self._sent_s())
@@ -175,7 +175,7 @@ class Link:
                 line.release(self.clock())
 
     def _wait(self, descriptors: Iterable[int]) -> list[int]:
-        """Wait until some can be read, or a frame is almost due; return those."""
+        """Wait until hosts are readable or a frame is almost due; return the readable ones."""
         wake_s = min(line.due_s for line in self._lines) - AWAKE_S
         wait_s = max(0.0, wake_s - self.clock())
         ready = select.select(descriptors, (), (), None if wait_s == math.inf else wait_s)[0]
@@ -192,7 +192,7 @@ class Link:
 
 
 def take_priority() -> bool:
-    """Have this process run whenever it has something to do; return whether that is allowed."""
+    """Request real-time priority for this process; return whether that is allowed."""
     gc.freeze()
     gc.disable()  # nothing here has cycles
     try:
@@ -203,13 +203,13 @@ def take_priority() -> bool:
 
 
 def leave(number: int = 0, frame: FrameType | None = None) -> None:
-    """End this process, once: SIGTERM may come beside the end of the standard input."""
+    """End this process once: SIGTERM and the end of the standard input may both occur."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     sys.exit()
 
 
 def end_inhabitants(*hosts: namespaces.Host) -> None:
-    """End whoever still runs on the hosts: nobody else may be left to do it."""
+    """End all processes on the hosts: the parent may no longer exist."""
     networks = [os.fstat(host.net).st_ino for host in hosts]
     ours = {os.getpid(), os.getppid()}
 
@@ -221,7 +221,7 @@ def end_inhabitants(*hosts: namespaces.Host) -> None:
 
 
 def main() -> None:
-    """Be a link: `forwarder SOCKET PROFILES SEED`, of each server one in JSON; say in JSON when it is up."""
+    """Run a link: `forwarder SOCKET PROFILES SEED`, one JSON profile per server; print JSON when it is up."""
     path, seed = Path(sys.argv[1]), int(sys.argv[3])
     profiles = [checked(LinkProfile, values) for values in json.loads(sys.argv[2])]
     signal.signal(signal.SIGTERM, leave)
@@ -248,7 +248,7 @@ def main() -> None:
     except namespaces.LinkUnavailable as refused:
         print(json.dumps({"error": str(refused)}), flush=True)
     finally:
-        shutil.rmtree(path.parent, ignore_errors=True)  # whoever started this may have been killed
+        shutil.rmtree(path.parent, ignore_errors=True)  # the parent may have been killed
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commands that run at the ends of a link, and end with it."""
+"""Runs commands at the ends of a link; they end with it."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ END_S = 1.0
 
 
 class CommandedLink:
-    """The emulated link that this process is at an end of; without one, nothing."""
+    """The emulated link at whose end this process runs; without one, all calls do nothing."""
 
     def __init__(self) -> None:
         control = os.environ.get(CONTROL)
         self._control = Path(control) if control else None
 
     def carried(self) -> tuple[int, int] | None:
-        """Return the bytes that have crossed it so far, up and down; None without a link."""
+        """Return its traffic so far in bytes, up and down; None without a link."""
         if self._control is None:
             return None
         now = command_link(self._control, {})
         return now["up"]["bytes"], now["down"]["bytes"]
 
     def cut(self, for_s: float) -> None:
-        """Let nothing through from now on, for so long."""
+        """Cut the link for this many seconds."""
         if self._control is not None:
             command_link(self._control, {"cut_s": for_s})
 
 
 def environment_of(link: EmulatedLink) -> dict[str, str]:
-    """Return the variables by which a command finds the other end, the link itself, and other ROS nodes."""
+    """Return the variables with which a command finds the other end, the link, and ROS nodes."""
     return {
         SERVER_PREFIX: shlex.join(link.server.prefix),
         CONTROL: str(link.control),
@@ -49,9 +49,9 @@ def environment_of(link: EmulatedLink) -> dict[str, str]:
 
 
 def run_commands(link: EmulatedLink, robot: Sequence[str], server: Sequence[str] = ()) -> int:
-    """Run a command at the robot's end, and another at the server's for that time.
+    """Run a command at the robot's end, and meanwhile another at the server's end.
 
-    Whatever still runs at either end afterwards is ended, also after Ctrl-C and SIGTERM.
+    All processes at both ends are ended afterwards, also after Ctrl-C and SIGTERM.
 
     Returns:
         The exit status of the robot's command, as shells count it.
@@ -69,7 +69,7 @@ def run_commands(link: EmulatedLink, robot: Sequence[str], server: Sequence[str]
                 started.append(_start(link.server, server, environment))
             started.append(_start(link.robot, robot, environment))
             status = started[-1].wait()
-        except KeyboardInterrupt:  # a terminal has told the commands too, which may have something to finish
+        except KeyboardInterrupt:  # the terminal has signalled the commands too; let them finish
             gone(running, END_S)
             raise
         finally:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures a link with real packets: what it does against what its profile says.
+"""Measures a link with real packets, to compare it with its profile.
 
-As a program, it is one of the parties that run at the link's ends.
+As a program, it is one of the parties at the link's ends.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from adahi_ros.lab.link.link_profile import LinkProfile
 PORT = 7007
 PING_BYTES, DATAGRAM_BYTES, HEADER_BYTES = 56, 1400, 42  # Ethernet, IPv4 and UDP headers
 PAUSE_S, QUIET_S, LOST_S, START_S = 2e-3, 0.5, 0.5, 10.0
-OVERLOAD = 1.1  # of the rate: what is offered to see what gets through
+OVERLOAD = 1.1  # offered traffic as a multiple of the link's rate
 PRIORITY = 10  # below the link itself
 PERCENTILES = (50, 90, 99)
 
 
 def measure_link(link: EmulatedLink, profile: LinkProfile, pings: int, seconds: float) -> dict[str, Any]:
-    """Return what a link does.
+    """Return the measured properties of a link.
 
     Args:
-        link: that is up, and not in use.
-        profile: what it is to be like.
+        link: running and idle.
+        profile: of the link.
         pings: round trips.
         seconds: that each stream lasts.
 
     Returns:
         Round trips in ms (`rtt_mean_ms`, `rtt_jitter_ms`, `rtt_percentiles_ms`), the shares of small
-        packets lost (`loss`), and what gets through in Mbit/s: `udp_mbit_s`, whole frames while more is
-        offered than the link carries, and `tcp_mbit_s`, payload. The last three by direction.
+        packets lost (`loss`), and throughput in Mbit/s: `udp_mbit_s`, whole frames under overload, and
+        `tcp_mbit_s`, payload. The last three by direction.
     """
     before = link.traffic()
     trips = round_trips_ms(link, profile, pings)
@@ -64,7 +64,7 @@ def measure_link(link: EmulatedLink, profile: LinkProfile, pings: int, seconds: 
 
 
 def round_trips_ms(link: EmulatedLink, profile: LinkProfile, pings: int) -> np.ndarray:
-    """Return the round-trip times of small packets, ms, without those that were lost; one after the other.
+    """Return the round-trip times of small packets in order, ms, without lost ones.
 
     Arguments as of `measure_link`.
     """
@@ -78,9 +78,9 @@ def _lost(before: Counts, after: Counts) -> float:
 
 
 def _stream(source: LinkEnd, sink: LinkEnd, kind: str, seconds: float, rate_mbit_s: float) -> float:
-    with _party(sink, "receive", kind) as said:
+    with _party(sink, "receive", kind) as output:
         _run(source, "send", kind, sink.address, str(seconds), str(OVERLOAD * rate_mbit_s))
-        return float(said.readline())
+        return float(output.readline())
 
 
 def _command(end: LinkEnd, *arguments: str) -> Sequence[str]:
@@ -94,7 +94,7 @@ def _run(end: LinkEnd, *arguments: str) -> Any:
 
 @contextmanager
 def _party(end: LinkEnd, *arguments: str) -> Iterator[IO[str]]:
-    """Run one at an end that others talk to; yield what it says after it is ready."""
+    """Run a receiving party at an end; yield its output after it is ready."""
     process = subprocess.Popen(_command(end, *arguments), stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:

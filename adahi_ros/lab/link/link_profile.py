@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a link is like, as a YAML file."""
+"""Profiles of links, as YAML files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from adahi_ros.core.yaml_files import read_yaml
 
 SHIPPED = "config/links"
 LIKE = "like"
-LARGEST = 1e15  # of anything: what is computed from it is finite, too
+LARGEST = 1e15  # of any value, so that results stay finite
 AtLeastZero = Annotated[float, within(0.0, LARGEST)]
 Positive = Annotated[float, above(0.0, LARGEST)]
 Share = Annotated[float, within(0.0, 1.0)]
@@ -25,7 +25,7 @@ Share = Annotated[float, within(0.0, 1.0)]
 
 @dataclass(frozen=True)
 class Burst(Schema):
-    """Losses in bursts, by the Gilbert-Elliott model: from packet to packet the link may turn bad, or good.
+    """Losses in bursts, by the Gilbert-Elliott model: after each packet the link may turn bad or good.
 
     Attributes:
         to_bad: probability that a good link is bad for the next packet.
@@ -40,7 +40,7 @@ class Burst(Schema):
 
 @dataclass(frozen=True)
 class Outage(Schema):
-    """A time in which nothing gets through: from `at_s` after the link's start, for `for_s`."""
+    """A cut of the link: from `at_s` after the link's start, for `for_s`."""
 
     at_s: AtLeastZero
     for_s: Positive
@@ -48,20 +48,19 @@ class Outage(Schema):
 
 @dataclass(frozen=True)
 class LinkProfile(Schema):
-    """A link between a robot and a server; everything holds for each way by itself.
+    """A link between a robot and a server; all values are per direction.
 
     Attributes:
         rtt_mean_ms: mean round-trip time of a small packet.
         rtt_jitter_ms: its standard deviation.
-        rate_mbit_s: what it carries, each way.
-        loss: share of packets that are lost, one by one.
-        burst: losses in bursts, beside those.
+        rate_mbit_s: its rate in each direction.
+        loss: share of packets lost independently.
+        burst: additional losses in bursts.
         duplicate: share of packets that arrive twice.
-        reorder: share of packets that overtake all that are on their way.
-        queue_bytes: what may wait to be sent; what comes on top is dropped.
-        outages: times in which nothing gets through.
-        states: what the link is like one after the other, for ever: mappings with `for_s` and the
-            fields that are different then.
+        reorder: share of packets that overtake all packets in transit.
+        queue_bytes: size of the send queue; further packets are dropped.
+        outages: cuts of the link.
+        states: states in turn, repeated forever: mappings with `for_s` and the fields that differ.
 
     Raises:
         ValueError: names the field, the value and what was allowed.
@@ -95,11 +94,11 @@ class LinkProfile(Schema):
         return made
 
     def transfer_ms(self, size_bytes: float) -> float:
-        """Return how long so many bytes take at the link's rate."""
+        """Return the transmission time of so many bytes at the link's rate."""
         return size_bytes * 8e-3 / self.rate_mbit_s
 
     def mean_loss(self) -> float:
-        """Return the share of packets that is lost in the long run, each way, outages and states aside."""
+        """Return the average share of lost packets in each direction, without outages and states."""
         if self.burst is None:
             return self.loss
         leaving = self.burst.to_bad + self.burst.to_good
@@ -107,11 +106,11 @@ class LinkProfile(Schema):
         return 1 - (1 - self.loss) * (1 - bad * self.burst.loss_in_bad)
 
     def is_out(self, time_s: float) -> bool:
-        """Return whether there is an outage so long after the link's start."""
+        """Return whether there is an outage at this time after the link's start."""
         return any(each.at_s <= time_s < each.at_s + each.for_s for each in self.outages)
 
     def state_at(self, time_s: float) -> tuple[LinkProfile, float]:
-        """Return what the link is like so long after its start, and until when, s."""
+        """Return the link's properties at this time after its start, and until when they hold, s."""
         if not self.states:
             return self, math.inf
         phase_s = time_s % sum(state["for_s"] for state in self.states)
@@ -125,7 +124,7 @@ class LinkProfile(Schema):
         """Return a profile with some fields replaced.
 
         Raises:
-            ValueError: as the profile, or there is no such field.
+            ValueError: as the profile, or a field is unknown.
         """
         made: LinkProfile = checked(LinkProfile, {**self.values(), **values})
         return made
@@ -136,10 +135,10 @@ class LinkProfile(Schema):
 
 
 def profile_path(name: str) -> Path:
-    """Return the file of a shipped profile by its name; what ends in .yaml is the path of another.
+    """Return the file of a shipped profile by its name; a name that ends in .yaml is a path.
 
     Raises:
-        ValueError: there is no such file, or no such profile is shipped; lists those that are.
+        ValueError: there is no such file or shipped profile; lists the shipped ones.
     """
     if name.endswith(".yaml"):
         path = Path(name).expanduser()
@@ -158,11 +157,11 @@ def shipped_profiles() -> list[str]:
 
 
 def load_profile(path: Path) -> LinkProfile:
-    """Read a profile. The key `like` names another one, whose fields hold where this one has none.
+    """Read a profile. The key `like` names another one that supplies missing fields.
 
     Raises:
         FileNotFoundError: no such file.
-        ValueError: it is none; names file and field.
+        ValueError: the profile is invalid; names file and field.
     """
     try:
         profile: LinkProfile = checked(LinkProfile, _read(path, ()))
@@ -172,7 +171,7 @@ def load_profile(path: Path) -> LinkProfile:
 
 
 def _read(path: Path, before: tuple[Path, ...]) -> Any:
-    """Return what a file says, on top of what it is like."""
+    """Return a file's fields, completed from the profile in `like`."""
     values = read_yaml(path)
     if not isinstance(values, dict) or LIKE not in values:
         return values
@@ -188,6 +187,6 @@ def profile_named(name: str) -> LinkProfile:
     """Read a shipped profile by its name, or any by its path.
 
     Raises:
-        ValueError: there is no such profile, or it is none.
+        ValueError: there is no such profile, or it is invalid.
     """
     return load_profile(profile_path(name))

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts on this machine: network and mount namespaces by system calls, which vanish with their process.
+"""Hosts on this machine: network and mount namespaces, made by system calls, that end with their process.
 
-As a program, it makes two hosts, or says in a line why that cannot be done here.
-
-It also finds the processes that run in a network, and ends them.
+As a program, it makes two hosts, or prints why that is impossible here. It also finds and ends the processes
+in a network.
 """
 
 from __future__ import annotations
@@ -36,13 +35,13 @@ def processes_in(network: int) -> set[int]:
         try:
             if os.stat(folder / "ns/net").st_ino == network:
                 found.add(int(folder.name))
-        except OSError:  # ended meanwhile, or none of ours
+        except OSError:  # has ended, or belongs to another user
             continue
     return found
 
 
 def gone(find: Find, within_s: float) -> bool:
-    """Wait until there are no such processes any more; return whether that came to pass."""
+    """Wait until no such process is left; return whether that happened in time."""
     deadline_s = time.monotonic() + within_s
     while find():
         if time.monotonic() > deadline_s:
@@ -52,7 +51,7 @@ def gone(find: Find, within_s: float) -> bool:
 
 
 def end_all(find: Find) -> None:
-    """Ask processes to end; kill whoever does not, and whoever comes meanwhile."""
+    """End processes with SIGTERM; kill the remaining ones and new ones."""
     _send(find(), signal.SIGTERM)
     if not gone(find, END_S):
 
@@ -86,7 +85,7 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 class LinkUnavailable(RuntimeError):  # noqa: N818
-    """This machine refuses what an emulated link needs; the message says what."""
+    """This machine refuses what an emulated link needs; the message names it."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +95,7 @@ class Host:
     Attributes:
         net: its network namespace.
         mount: its mount namespace.
-        wire: reading gives a frame that the host has sent, writing one receives it there.
+        wire: reading gives a frame sent by the host, writing one delivers it there.
     """
 
     net: int
@@ -116,7 +115,7 @@ def server_address(number: int) -> str:
 
 
 def make_hosts(servers: int = 1) -> list[Host]:
-    """Make the robot and servers; the calling process is left in the last one's namespaces.
+    """Make the robot and servers; the calling process stays in the last one's namespaces.
 
     Raises:
         LinkUnavailable: the machine refuses.
@@ -142,9 +141,9 @@ def _host(address: str, peers: Sequence[str]) -> Host:
         _become_root_of_user_namespace()
         _call("unshare", CLONE_NEWNET | CLONE_NEWNS)
     _call("mount", None, b"/", None, _MS_REC | _MS_PRIVATE, None)
-    # Shared memory must not cross: DDS would take it for a way between the two.
+    # Separate shared memory: otherwise DDS would use it between the two.
     _call("mount", b"tmpfs", b"/dev/shm", b"tmpfs", _MS_NOSUID | _MS_NODEV, b"mode=1777")
-    for which in ("all", "default"):  # nothing but what is sent on purpose is to be counted
+    for which in ("all", "default"):  # count only intended traffic
         with suppress(OSError):
             Path(f"/proc/sys/net/ipv6/conf/{which}/disable_ipv6").write_text("1")
     wire = _wire()
@@ -174,7 +173,7 @@ def _wire() -> int:
 
 
 def _wire_of_veth() -> int:
-    """Do without /dev/net/tun: a pair of interfaces, one read and written by a raw socket."""
+    """Make a pair of interfaces without /dev/net/tun; a raw socket reads and writes one of them."""
     if shutil.which("ip") is None:
         raise LinkUnavailable("an emulated link needs /dev/net/tun, or the program ip (iproute2)")
     made = subprocess.run(
@@ -190,7 +189,7 @@ def _wire_of_veth() -> int:
     raw.bind((WIRE, _ETH_P_ALL))
     raw.setsockopt(_SOL_PACKET, _PACKET_IGNORE_OUTGOING, 1)
     raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
-    for command in _ETHTOOL_OFF:  # frames are to be whole, and no longer than the MTU
+    for command in _ETHTOOL_OFF:  # frames must be complete and no longer than the MTU
         value = ctypes.create_string_buffer(struct.pack("II", command, 0))
         fcntl.ioctl(raw, _SIOCETHTOOL, _request(INTERFACE, struct.pack("P", ctypes.addressof(value))))
     return raw.detach()
@@ -199,8 +198,8 @@ def _wire_of_veth() -> int:
 def _configure(control: socket.socket, address: str, peers: Sequence[str]) -> None:
     """Give the interface its address and routes, and bring it up.
 
-    The peers' hardware addresses are entered by hand: looking for one would cost a round trip at first,
-    and seconds where the request is lost.
+    The peers' hardware addresses are fixed entries: ARP would cost a first round trip, or seconds if the
+    request is lost.
     """
     fcntl.ioctl(control, _SIOCSIFHWADDR, _request(INTERFACE, _hardware(address)))
     fcntl.ioctl(control, _SIOCSIFADDR, _request(INTERFACE, _internet(address)))

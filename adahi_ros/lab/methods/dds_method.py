@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a method is over DDS: parameters of the robot's and of the verifier's node."""
+"""A method over DDS: parameters of the robot's and of the verifier's node."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def node_parameters(
         task: what `make` takes.
         files: draft and target, and a target that plans.
         calibration: thresholds of the gates.
-        deadline_s: for a reply that is waited for.
+        deadline_s: for a reply that the robot waits for.
 
     Raises:
         ValueError: no robot can run it, or its gate was not calibrated.
@@ -63,7 +63,7 @@ def node_parameters(
 
 
 def goes_ahead(name: str, task: str) -> bool:
-    """Return whether a method waits for no reply, so that its world must run by the clock.
+    """Return whether a method never waits for a reply, so that its world must run in real time.
 
     Raises:
         ValueError: no robot can run it.

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Methods of one's own: FILE.py:CLASS, a gate or a proposer in a file that belongs to no package.
+"""User-defined methods: FILE.py:CLASS, a gate or a proposer in a file outside any package.
 
-A file is run as it is first needed, not as its name is read. What is wrong with it, or with what its class
-returns, is a `ValueError` that names both.
+A file is run when first needed, not when its name is read. Faults of the file or of its class's results
+raise a `ValueError` that names both.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ FILE_GRAMMAR = "FILE.py:CLASS of a gate or a proposer of your own, with a thresh
 
 @dataclass(frozen=True)
 class FileClass:
-    """A class in a file: completes a method, and is its gate or its proposer.
+    """A class in a file: completes a method as its gate or its proposer.
 
     Attributes:
         name: of the method, as it was given.
         path: of the file.
         class_name: in it.
-        digest: names the content of the file; None where it cannot be read. Wherever the file is run, by
-            whatever process, its content must have this digest: all episodes are of one method.
+        digest: names the content of the file; None where it cannot be read. Every process checks this
+            digest when it runs the file, so that all episodes use one method.
     """
 
     name: str
@@ -66,7 +66,7 @@ class FileClass:
                 f"{name}: has {'both' if proposes else 'neither'} of score and propose; must have one: "
                 "a gate scores, a proposer proposes"
             )
-        # Its own role has its name, whatever attribute of that role it may have.
+        # Its own role has its name, also if the class sets an attribute for that role.
         proposer = made.__name__ if proposes else made.proposer
         gate = made.gate if proposes else made.__name__
         if proposes:
@@ -128,7 +128,7 @@ def is_file_method(name: str) -> bool:
 
 
 def file_method(name: str) -> Method | None:
-    """Return the method of a name; None where it is none of these: see `FILE_GRAMMAR`.
+    """Return the method of a name; None for other names: see `FILE_GRAMMAR`.
 
     Raises:
         ValueError: the number is not finite, or too long.
@@ -143,13 +143,13 @@ def file_method(name: str) -> Method | None:
     try:
         digest = _digest(read_bytes(Path(path)))
     except (OSError, ValueError):
-        digest = None  # the error is reported where the file is run
+        digest = None  # running the file reports the error
     label = class_name if at is None else f"{class_name}@{at:g}"
     return Method(name, label, at=at, source=FileClass(name, Path(path), class_name, digest))
 
 
 class ByDefault:
-    """The attributes of a class in a file that it does not set itself; see `Method`."""
+    """Defaults for attributes of a class in a file; see `Method`."""
 
     proposer: Any = DRAFT
     gate: Any = "always"
@@ -159,16 +159,16 @@ class ByDefault:
 
 
 def _completed(made: type) -> type[ByDefault]:
-    """Return a class of a file as the gate or proposer that it is, with defaults for what it leaves out."""
+    """Return a class of a file as gate or proposer, with defaults for missing attributes."""
     kinds = [kind for method, kind in (("propose", Proposer), ("score", Gate)) if method in dir(made)]
     return type(made.__name__, (made, *kinds, ByDefault), {"__doc__": made.__doc__})
 
 
 class CheckedGate(Gate):
-    """A gate whose scores are looked at before anybody goes by them.
+    """A gate that checks the scores of another gate.
 
     Args:
-        gate: of somebody who may be wrong.
+        gate: user code that may be wrong.
         name: of the method.
     """
 
@@ -181,7 +181,7 @@ class CheckedGate(Gate):
         """See `Gate`.
 
         Raises:
-            ValueError: there is not one number for each robot, or the gate raises anything.
+            ValueError: there is not one number for each robot, or the gate raises an exception.
         """
         robots = len(context.uniforms)
         shown = read_only(context)
@@ -210,10 +210,10 @@ class CheckedGate(Gate):
 
 
 class CheckedProposer(Proposer):
-    """A proposer whose proposals are looked at before anybody executes them.
+    """A proposer that checks the proposals of another proposer.
 
     Args:
-        proposer: of somebody who may be wrong.
+        proposer: user code that may be wrong.
         name: of the method.
         action_dim: A.
         rule: that judges its proposals, a key of `ACCEPTANCES`.
@@ -230,8 +230,8 @@ class CheckedProposer(Proposer):
         """See `Proposer`.
 
         Raises:
-            ValueError: it is no proposal for these robots, or none that the rule can judge, or the proposer
-                raises anything.
+            ValueError: it is no proposal for these robots, the rule cannot verify it, or the proposer raises
+                an exception.
         """
         proposal = _asked(self._name, "propose", lambda: self._proposer.propose(context))
         if proposal is None and self.needs_plan:
@@ -247,14 +247,14 @@ class CheckedProposer(Proposer):
                 f"{self._name}: propose: actions of shape {shape}, must be ({robots}, T, {self._action_dim})"
             )
         if ACCEPTANCES[self._rule].needs_codes and proposal.distribution is None:
-            raise ValueError(f"{self._name}: propose: no distribution, which the rule {self._rule} goes by")
+            raise ValueError(f"{self._name}: propose: no distribution, which the rule {self._rule} needs")
         return replace(proposal, actions=actions.astype(np.float32, copy=False))
 
 
 def read_only(value: Any) -> Any:
-    """Return a value with all arrays in dataclasses and mappings as views that nobody can write to.
+    """Return a value with read-only views of all arrays in dataclasses and mappings.
 
-    What a gate is shown is what the robot goes on with: written to, its draft would be another.
+    The robot executes the same arrays: a gate that wrote to them would change its draft.
     """
     if isinstance(value, np.ndarray):
         view = value.view()
@@ -268,14 +268,14 @@ def read_only(value: Any) -> Any:
 
 
 def _asked(name: str, what: str, ask: Callable[[], T]) -> T:
-    """Return what a stranger's code returns.
+    """Return the result of user code.
 
     Raises:
-        ValueError: it raises anything; names the method, and the line that was run of its file.
+        ValueError: the code raises an exception; names the method and the line of its file.
     """
     try:
         return ask()
-    except Exception as error:  # a stranger's code may raise anything
+    except Exception as error:  # user code may raise anything
         frames = [each for each in extract_tb(error.__traceback__) if each.filename != __file__]
         where = "".join(f" ({Path(each.filename).name}, line {each.lineno})" for each in frames[:1])
         raise ValueError(f"{name}: {what}: {type(error).__name__}: {error}{where}") from error
@@ -330,12 +330,11 @@ def _module(path: Path, content: bytes) -> ModuleType:
     name = f"{path.stem}_{_digest(str(path).encode() + content)}"
     module = ModuleType(name)
     module.__file__ = str(path)
-    sys.modules[name] = module  # where dataclasses look their module up
+    sys.modules[name] = module  # dataclasses look up their module here
     try:
-        # An import would keep the compiled code, also for a file that was changed within a second and is as
-        # long as before.
+        # An import would keep the compiled code even after a change within a second that keeps the length.
         exec(compile(content, str(path), "exec", dont_inherit=True), vars(module))
-    except Exception as error:  # a stranger's file may raise anything as it is run
+    except Exception as error:  # user code may raise anything
         del sys.modules[name]
         raise ValueError(f"{path}: cannot be run ({type(error).__name__}: {error})") from error
     return module

@@ -64,9 +64,9 @@ class Method:
     """One way to share the work between robot and server.
 
     Attributes:
-        name: as people give it; also the key of its threshold in a calibration, see `calibrated`.
+        name: as given; also the key of its threshold in a calibration, see `calibrated`.
         label: for tables and pictures.
-        about: one line for people.
+        about: one-line description.
         proposer: a key of `PROPOSERS`, or `DISTILLED`.
         gate: a key of `GATES` or `ORACLES`.
         gate_arguments: of the gate, by name.
@@ -144,7 +144,7 @@ class Method:
         if self._on_robot != (DRAFT,):
             return (TARGET if self.horizon is None else PLANS, *self._on_robot)
         if (self.gate, self.acceptance, self.own) == ("always", "replace", None):
-            return (TARGET,)  # what was drafted changes nothing
+            return (TARGET,)  # its drafts have no effect
         if self.gate == "never":
             return (DRAFT,)
         return (DRAFT, TARGET if self.horizon is None else PLANS)
@@ -241,7 +241,7 @@ class Method:
         Raises:
             ValueError: a policy is missing, or they do not fit.
         """
-        if self.proposer == DISTILLED:  # requests nothing: the target itself need not run
+        if self.proposer == DISTILLED:  # sends no requests: the target need not run
             distilled = policy_of(policies, DISTILLED, self.name)
             return distilled, distilled, self.acceptance
         planned = self.by_plans or self.horizon is not None

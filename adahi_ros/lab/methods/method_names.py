@@ -31,9 +31,9 @@ from adahi_ros.proposers.registry import PROPOSERS
 from adahi_ros.robot.loop import WAIT_POLICIES
 from adahi_ros.server.verifier import AGREEMENTS
 
-COOL = 0.3  # a temperature at which the draft hardly ever makes a wild error
+COOL = 0.3  # a temperature at which the draft rarely makes large errors
 LONGEST = 32  # characters of a number
-SHOWN = 100  # characters of a name that is refused
+SHOWN = 100  # characters of a refused name in its error
 LONGEST_DELAY, LONGEST_HORIZON = 99, 9999  # control steps
 ONLINE = "online"  # a gate that learns its threshold itself
 
@@ -136,11 +136,11 @@ ORACLE_GRAMMAR = (
 
 
 def parsed(name: str) -> Method | None:
-    """Return the method that a name means; None where it is no such name.
+    """Return the method that a name means; None for other names.
 
     Raises:
-        ValueError: a number in it is not finite or too long, an argument is there twice, or is none that the
-            method takes.
+        ValueError: a number in it is not finite or too long, an argument is given twice, or is unknown to
+            the method.
     """
     alias = ALIASES.get(name)
     for pattern, rewritten in FORMER:
@@ -182,7 +182,7 @@ def _declared(name: str, alias: Alias) -> Method | None:
 
 
 def _without_acceptance(text: str) -> tuple[str, str, str]:
-    """Split the rule off, and its arguments; a file's path in an argument may have slashes, too."""
+    """Split off the rule and its arguments; a file's path in an argument may contain slashes."""
     for start in (each.start() for each in re.finditer("/", text)):
         found = ACCEPTANCE.match(text, start)
         if found is not None and (found[1] in ACCEPTANCES or found[1] == BY_TARGET):
@@ -220,7 +220,7 @@ def _options(name: str, proposer: str, given: Mapping[str, Any], by_plans: bool)
 
 
 def printed(method: Method) -> str:
-    """Return a complete method's name by the grammar, without aliases; of a user's class its own name."""
+    """Return a complete method's name by the grammar, without aliases; for a user's class, its own name."""
     if method.own is not None:
         return method.name
     options = {
@@ -248,7 +248,7 @@ def _shown(name: str) -> str:
 
 
 def named_number(method: str, field: str, text: str) -> float | None:
-    """Return the number that a text in a method's name says; None where it is no number.
+    """Return the number in a text of a method's name; None where it is no number.
 
     Raises:
         ValueError: it is infinite, not a number to IEEE 754, or too long; names method, field and text.
@@ -264,10 +264,10 @@ def named_number(method: str, field: str, text: str) -> float | None:
 
 
 def named_arguments(method: str, given: str) -> dict[str, float | str]:
-    """Return what :NAME=VALUE in a method's name say, once or several times, as numbers where they are any.
+    """Return the arguments :NAME=VALUE in a method's name, as numbers where possible.
 
     Raises:
-        ValueError: a number is not finite or too long, or an argument is there twice.
+        ValueError: a number is not finite or too long, or an argument is given twice.
     """
     pairs = [each.split("=") for each in given.split(":")[1:]]
     arguments: dict[str, float | str] = {}

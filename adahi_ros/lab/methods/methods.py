@@ -17,7 +17,7 @@ from adahi_ros.lab.methods.method import Method
 from adahi_ros.lab.methods.method_names import GRAMMAR, ORACLE_GRAMMAR, SHOWN, parsed
 from adahi_ros.lab.methods.recommended import BEST
 
-PLANS = (2, 4, 8)  # steps; of plans that need no entry, these are compared by default
+PLANS = (2, 4, 8)  # steps; periods of plans that are compared by default
 COMPARED = (
     *("adahi", "hybrid", "draft", "target", "random", "uncertainty", "random_cool", "oracle", "distilled"),
     "best",
@@ -27,14 +27,14 @@ DRAFTLESS = ("target",)  # the robot drafts at every step of the others
 
 
 class Methods(dict[str, Method]):
-    """By name: those of `COMPARED` as entries, and any other that a name means."""
+    """Methods by name: `COMPARED` as entries, and any other valid name."""
 
     def __missing__(self, name: str) -> Method:
         """Return the method that a name means.
 
         Raises:
-            KeyError: it is no such name.
-            ValueError: it is one, but for a number or an argument in it.
+            KeyError: the name is unknown.
+            ValueError: a number or an argument in the name is wrong.
         """
         method = BEST if name == BEST.name else file_method(name) or parsed(name)
         if method is None:
@@ -42,7 +42,7 @@ class Methods(dict[str, Method]):
         return method
 
     def __contains__(self, name: object) -> bool:
-        """Whether `[name]` returns one; raises as it does, but for KeyError."""
+        """Whether `[name]` returns one; raises as it does, except KeyError."""
         try:
             return bool(self[str(name)])
         except KeyError:
@@ -84,7 +84,7 @@ def parse_methods(text: str, on_air: bool = False, own: bool = False) -> list[st
             f"or {GRAMMAR}" + f", or {ORACLE_GRAMMAR}" * (not on_air) + f", or {FILE_GRAMMAR}" * own
         )
     for name in filter(is_file_method, names):
-        METHODS[name].on()  # says what is wrong with it
+        METHODS[name].on()  # raises its fault
     return names
 
 
@@ -100,17 +100,17 @@ def for_task(text: str, task: str, folder: Path) -> str:
 
 
 def on_every_task(plans: bool) -> list[str]:
-    """Return the names in `METHODS` that every task has: without what is recommended, or was distilled.
+    """Return the names in `METHODS` that every task has: without recommended or distilled ones.
 
     Args:
-        plans: each has a target that plans, too.
+        plans: each also has a target that plans.
     """
     special = (BEST.name, "distilled")
     return [name for name in METHODS if name not in special and (plans or not METHODS[name].by_plans)]
 
 
 RULE_TOLD = signature(semantic_arguments).parameters.keys()
-"""Arguments of a rule that the verifier's node has parameters for."""
+"""Arguments of a rule that are parameters of the verifier's node."""
 
 
 def runs_on_robot(method: Method) -> bool:
@@ -120,7 +120,7 @@ def runs_on_robot(method: Method) -> bool:
     if method.gate not in GATES:
         return False
     if method.by_plans:
-        # Of a gate's arguments, a robot's node has a parameter for its file alone.
+        # Of a gate's arguments, only its file is a parameter of the robot's node.
         in_process = method.blend != LATEST or method.delay > 0
         return not in_process and method.gate_arguments.keys() <= {"file"}
     drafts = method.proposer == DRAFT and not method.gate_arguments

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gates that no robot can have: they know what the target would do. They measure how much a gate can gain.
+"""Gates that no robot can have: they know the target's actions. They measure how much a gate can gain.
 
-They know nothing of what follows the present step. So `OracleGate` is no upper bound: on the swarm ADAHI's
-gate succeeds more often at the same rate.
+They know nothing of later steps. So `OracleGate` is no upper bound: on the swarm ADAHI's gate succeeds more
+often at the same rate.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class OracleGate(_Informed):
 
 
 class HarmGate(_Informed):
-    """Scores, in action scales, the distance of the intended action from the nearest of new target samples.
+    """Scores the distance of the intended action from the nearest of new target samples, in action scales.
 
     Args:
         target: is sampled.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What we recommend for a task, named `best`: config/best/TASK.yaml, which the nodes read, too."""
+"""The recommendation for a task, named `best`: config/best/TASK.yaml, which the nodes also read."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ ROBOT = "/**/draft_policy"
 
 @dataclass(frozen=True)
 class Recommendation:
-    """How a robot is to go on by the target's plans.
+    """How a robot executes the target's plans.
 
     Attributes:
         proposer: a key of `PROPOSERS`.
         wait_policy: one of `WAIT_POLICIES`.
         gate: name of the gate, a key of `GATES`.
-        threshold: of it.
+        threshold: of the gate.
     """
 
     proposer: str
@@ -48,7 +48,7 @@ class Recommendation:
 
     @property
     def name(self) -> str:
-        """What a calibration calls the method, whose threshold is to be searched."""
+        """The method's name in a calibration, which searches its threshold."""
         return f"{self.proposer}:{self.gate}"
 
     def method(self, best: Method) -> Method:
@@ -87,7 +87,7 @@ def default_methods(task: str, checkpoints: Path) -> str:
 
     Args:
         task: what `make` takes.
-        checkpoints: folder; one without plans can do nothing that is recommended.
+        checkpoints: folder; without plans, recommended methods cannot run.
     """
     if with_best("", task, checkpoints):
         return "best,adahi,plan_8,hybrid"
@@ -107,23 +107,23 @@ def has_plans(checkpoints: Path) -> bool:
 
 @lru_cache(maxsize=8)
 def recommended(task: str) -> Recommendation:
-    """Return what is recommended for a task.
+    """Return the recommendation for a task.
 
     Args:
         task: what `make` takes.
 
     Raises:
-        ValueError: nothing is, or the file says nothing that can be used; names file and field.
+        ValueError: there is none, or the file is invalid; names file and field.
     """
     relative = _relative(task)
     if not shipped(relative):
         raise ValueError(f"best: nothing is recommended for the task {task!r}; there is no {relative}")
     path = asset(relative)
     try:
-        told: Mapping[str, Any] = read_yaml(path)[ROBOT]["ros__parameters"]
-        gate = told["gate"]
+        parameters: Mapping[str, Any] = read_yaml(path)[ROBOT]["ros__parameters"]
+        gate = parameters["gate"]
         return Recommendation(
-            told["proposer"], told["wait_policy"], str(gate["name"]), float(gate["threshold"])
+            parameters["proposer"], parameters["wait_policy"], str(gate["name"]), float(gate["threshold"])
         )
     except (KeyError, TypeError) as error:
         raise ValueError(f"{path}: {ROBOT}.ros__parameters: lacks {error}") from None

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes that stand in for a robot."""
+"""Nodes that replace a robot."""

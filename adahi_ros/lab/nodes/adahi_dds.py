@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ours: asks a target verifier node about every draft, over DDS.
+"""Our peer: asks a target verifier node about every draft, over DDS.
 
-Of a window it sends what is new, as the robot does. The server is the node itself; address and port mean
-nothing to DDS, which finds it. See `lab/peers/driving.py` for how to run it.
+It sends the new part of a window, as the robot does. The server is the node itself; DDS discovers it and
+ignores address and port. See `lab/peers/driving.py` for how to run it.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from adahi_ros.protocol.window import WireWindow
 from adahi_ros.robot.session import VerifierSession, VerifierState
 from adahi_ros.robot.steps import Outcome
 
-LOOK_S = 0.1  # at the deadline, at least so often
+LOOK_S = 0.1  # longest interval between two checks of the deadline
 
 
 class NoReplyError(Exception):
-    """No verifier to ask, or no reply by the deadline."""
+    """No verifier, or no reply by the deadline."""
 
 
 class DdsClient(Client):
-    """Asks as the draft policy node does."""
+    """Sends requests as the draft policy node does."""
 
     failures = (NoReplyError,)
 
@@ -60,7 +60,7 @@ class DdsClient(Client):
         self._due.set(self._session.next_due_s)
 
     def connect(self) -> None:
-        """Wait for a verifier; as long as one call may take."""
+        """Wait for a verifier, at most for the timeout of one call."""
         give_up = time.monotonic() + self._timeout_s
         while self._session.link is not VerifierState.READY:
             if time.monotonic() > give_up:
@@ -92,7 +92,7 @@ class DdsClient(Client):
             self._executor.spin_once(left_s)
 
     def close(self) -> None:
-        """Keep what DDS knows: it comes back by itself."""
+        """Keep the DDS participant: it reconnects by itself."""
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Our closed loop: the simulator's node by the clock, the draft policy's node, a verifier across the link.
+"""Our closed loop: the simulator's node in real time, the draft policy's node, a verifier across the link.
 
 As a program, at the robot's end,
 
     python -m adahi_ros.lab.nodes.adahi_loop ASKED.json LOGS.json
 
-runs the episodes of a `Drive`, of whose settings `draft` has the parameters of the draft policy's node, and
-writes their logs. The verifier is another process at the server's end.
+runs the episodes of a `Drive` and writes their logs. `draft` in its settings has the parameters of the
+draft policy's node. The verifier is another process at the server's end.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from adahi_ros.lab.peers.closed_loop import MAX_COMMAND_AGE_S, Drive, EpisodeLog
 from adahi_ros.nodes.common.spin import freeze_garbage
 from adahi_ros.nodes.launching.child_processes import NodeProcesses, node_processes
 
-DOMAIN = 0  # the link's namespaces keep others out
+DOMAIN = 0  # the link's namespaces isolate it
 LOOK_S = 0.5
 
 
@@ -56,7 +56,7 @@ def drive(asked: Drive) -> list[EpisodeLog]:
 
 
 def _simulate(asked: Drive, draft: dict[str, object], processes: NodeProcesses) -> list[EpisodeLog]:
-    told = {
+    parameters = {
         "task": asked.task,
         "seed": asked.seed,
         "first_episode": asked.first_episode,
@@ -77,7 +77,7 @@ def _simulate(asked: Drive, draft: dict[str, object], processes: NodeProcesses) 
     def count(message: DraftStatus) -> None:
         calls[message.episode_id] += message.transmitted
 
-    overrides = [Parameter(name, value=value) for name, value in told.items()]
+    overrides = [Parameter(name, value=value) for name, value in parameters.items()]
     node = RobotSimulatorNode(commanded, parameter_overrides=overrides, use_global_arguments=False)
     node.create_subscription(DraftStatus, "draft_status", count, QoSProfile(depth=STATUSES_KEPT))
     executor = SingleThreadedExecutor()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a simulated robot is commanded on several topics, put together."""
+"""Joins the commands of a simulated robot from several topics."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ from adahi_ros.nodes.common.parameters import ParameterError
 from adahi_ros.nodes.common.qos import command_qos, message_type
 
 Input = tuple[str, Commanded, MessageSink]
-"""A topic, what is commanded there, and what reads its messages."""
+"""A topic, the entries commanded there, and the reader of its messages."""
 
 Stamped = tuple[np.ndarray, int | None]
-"""An action (A,), and the stamp in ns of its observation: 0 where it has none, None where it cannot tell."""
+"""An action (A,), and the stamp in ns of its observation: 0 where it has none, None where it is unknown."""
 
 
 def check_takes(
     action: Action, parts: Sequence[Commanded], names: Sequence[str], field: str, kinds: Sequence[str]
 ) -> None:
-    """Check that a robot with these entries takes what an action commands.
+    """Check that a robot with these entries accepts the commands of an action.
 
     Args:
         action: of the contract.
         parts: of its sinks.
         names: of the robot's entries.
-        field: what they are.
-        kinds: of messages that it takes.
+        field: of the command message for these entries.
+        kinds: of messages that the robot accepts.
 
     Raises:
-        ValueError: it does not; names the contract, its value and what is allowed.
+        ValueError: it does not accept them; names the contract, its value and what is allowed.
     """
-    told = [name for part in parts for name in part.names]
-    if sorted(told) != sorted(names):
-        raise ValueError(f"contract: commands {told}, must be {list(names)}")
+    commanded = [name for part in parts for name in part.names]
+    if sorted(commanded) != sorted(names):
+        raise ValueError(f"contract: commands {commanded}, must be {list(names)}")
     for sink, part in zip(action.sinks, parts, strict=True):
         if sink.channel.kind not in kinds or part.field != field:
             raise ValueError(
@@ -54,10 +54,10 @@ def check_takes(
 
 
 class Joined:
-    """Puts whole actions together of what comes by several sinks.
+    """Joins the commands of several sinks to whole actions.
 
-    An action is of the newest of each sink, and belongs to the oldest observation that one of them belongs
-    to. There is none until each has had one.
+    An action has the newest command of each sink, and the oldest of their observation stamps. There is none
+    until each sink has had a command.
 
     Args:
         parts: of the sinks.
@@ -70,12 +70,12 @@ class Joined:
         self._newest: dict[int, tuple[np.ndarray, int | None]] = {}
 
     def add(self, sink: int, values: np.ndarray, stamp_ns: int | None) -> Stamped | None:
-        """Take what a sink commands; return an action (A,) and its stamp, None where there is none yet.
+        """Take the command of a sink; return an action (A,) and its stamp, or None if there is none yet.
 
         Args:
             sink: its number.
             values: (D,) in the order of its part.
-            stamp_ns: of the observation that it belongs to; 0 where that is none, None where it cannot tell.
+            stamp_ns: of its observation; 0 where it has none, None where it is unknown.
         """
         self._newest[sink] = values, stamp_ns
         if len(self._newest) < len(self._places):
@@ -88,15 +88,15 @@ class Joined:
 
 
 class CommandInputs:
-    """Subscribes to the topics of a robot's commands, and hands on whole actions; see `Joined`.
+    """Subscribes to the topics of a robot's commands, and forwards whole actions; see `Joined`.
 
     Args:
         node: gets the subscriptions.
-        inputs: that all entries of an action are on, each on one.
+        inputs: with all entries of an action, each on one.
         names: of these entries, in an action's order.
-        on_action: gets an action (A,); its stamp in ns, 0 where it has none, None where its kind cannot have
-            one; velocities (A,) at its positions, NaN where there are none; and in how many seconds it is to
-            be reached, None where it does not say.
+        on_action: gets an action (A,); its stamp in ns, 0 where it has none, None where its kind has none;
+            velocities (A,) at its positions, NaN where there are none; and its time from start in seconds,
+            None where it has none.
         on_fault: gets the reason why a message was ignored.
     """
 
@@ -138,7 +138,7 @@ class CommandInputs:
 
 
 def inputs_of(contract: str, spec: TaskSpec, frame_id: str) -> list[Input]:
-    """Return where a task is commanded by a contract.
+    """Return the command topics of a task's contract.
 
     Args:
         contract: name or file.
@@ -146,8 +146,8 @@ def inputs_of(contract: str, spec: TaskSpec, frame_id: str) -> list[Input]:
         frame_id: of a twist.
 
     Raises:
-        ParameterError: the contract's actions are not this task's, or nobody here takes them; names the
-            parameter, its value and what is allowed.
+        ParameterError: the contract's actions are not this task's, or the simulator cannot read them; names
+            the parameter, its value and what is allowed.
     """
     try:
         action = load_contract(contract).action

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Robot simulator, draft policy and target verifier as three processes over DDS, watched from here.
+"""Runs robot simulator, draft policy and target verifier as three processes over DDS, and observes them.
 
-Inside `adahi lab link run` the verifier is at the other end of the emulated link, and what crosses it is
-counted. As a program: python -m adahi_ros.lab.nodes.dds_run ASKED.json RECORD.json, where the first
-file has the arguments of `run_over_dds`, and the second is written: a `RunRecord`.
+Inside `adahi lab link run` the verifier is at the other end of the emulated link, and the link's traffic is
+counted. As a program: python -m adahi_ros.lab.nodes.dds_run ASKED.json RECORD.json. The first file has the
+arguments of `run_over_dds`; the program writes a `RunRecord` to the second.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def run_over_dds(
     domain: int | None = None,
     bag: Path | None = None,
 ) -> RunRecord:
-    """Run episodes over DDS, in a domain that no other run on this machine has.
+    """Run episodes over DDS, in a domain that no other run on this machine uses.
 
     Args:
         task: a key of `adahi_ros.lab.tasks.TASKS`.
@@ -59,10 +59,10 @@ def run_over_dds(
         lockstep: the world waits for every command; else it runs in real time.
         on_status: called with every control step.
         domain: ROS domain that the caller holds, by `exclusive_domain`; None takes one for this run.
-        bag: to record what happens into; None records nothing.
+        bag: records the run; None records nothing.
 
     Raises:
-        DdsRunError: a node ended early, could not be configured, or nothing happened for long.
+        DdsRunError: a node ended early, could not be configured, or made no progress.
     """
     if len(episodes) == 0 or episodes.step != 1:
         raise ValueError(f"episodes: {episodes}, must be one or more consecutive numbers")
@@ -70,14 +70,14 @@ def run_over_dds(
         "seed": seed,
         **observed(task),
         "verifier_wait_s": CONFIGURE_S,
-        # In lockstep the world waits, however long a step takes, for the command to its present state.
+        # In lockstep the world waits for the command to its current state, however long a step takes.
         **({"safety.hold_after_s": LONGEST_STEP_S, "command.lockstep": True} if lockstep else {}),
         **draft_parameters,
     }
     verifier = {
         "seed": seed,
         **encoder_parameters(make(task).spec.name),
-        # A robot that acts as fast as replies come is no flood: it would be told BUSY on a fast machine.
+        # In lockstep a robot acts as fast as replies arrive; a quota would refuse it (BUSY).
         **({"batch.quota_hz": 0.0} if lockstep else {}),
         **verifier_parameters,
     }
@@ -118,16 +118,16 @@ def run_over_dds(
 
 
 def contract_of(task: str, draft_parameters: Mapping[str, object]) -> str:
-    """Return the contract that a robot of a run has: its parameter, else the one of the task's name."""
+    """Return the contract of a run's robot: its parameter, else the one with the task's name."""
     return str(draft_parameters.get("contract") or make(task).spec.name)
 
 
 def observed(task: str) -> dict[str, object]:
-    """Return the draft policy's parameters that say what it observes and commands, and within what limits."""
+    """Return the draft policy's parameters for its observations, commands and limits."""
     made = make(task)
     spec = made.spec
     safety = {"safety.limits": limits_of_task(spec.name)}
-    if has_camera(made) or spec.goal_for_target:  # of what the draft does not read, a contract tells
+    if has_camera(made) or spec.goal_for_target:  # a contract describes what the draft does not read
         return {"contract": spec.name, **safety}
     return {
         **safety,
@@ -141,9 +141,9 @@ def observed(task: str) -> dict[str, object]:
 class _Collector:
     """Collects every step and every episode of a run.
 
-    Of the steps nothing is kept for who subscribes late. So make this before the first client of the draft
-    policy's services: DDS announces what a process opens in order, so a node that has sent a reply to that
-    client knows of this subscription, too.
+    Late subscribers get no earlier steps. So make this before the first client of the draft policy's
+    services: DDS announces a process's endpoints in order, so a node that replies to that client also knows
+    this subscription.
     """
 
     def __init__(self, node: Node, on_status: Callable[[StepRecord], None]) -> None:
@@ -159,12 +159,12 @@ class _Collector:
         node.create_subscription(EpisodeResult, "episode_result", self._add_episode, kept)
 
     def connected(self, recorders: int) -> bool:
-        """Whether both topics have their publisher, and so many recorders subscribe the status."""
+        """Whether both topics have their publisher, and this many recorders subscribe the status."""
         published = all(self._node.count_publishers(topic) for topic in ("draft_status", "episode_result"))
         return published and self._node.count_subscribers("draft_status") > recorders
 
     def crossed(self) -> Crossed | None:
-        """Return what has crossed the link since the end of the first step; None without a link."""
+        """Return the link's traffic since the end of the first step; None without a link."""
         carried = self._link.carried()
         if carried is None or self._carried is None:
             return None
@@ -184,7 +184,7 @@ class _Collector:
 def _watch(
     observer: Observer, collector: _Collector, processes: NodeProcesses, episodes: int, lockstep: bool
 ) -> None:
-    """Spin until every episode is over and, in lockstep, every step's status is there."""
+    """Spin until every episode is over and, in lockstep, every step's status has arrived."""
 
     def complete() -> bool:
         if len(collector.episodes) < episodes:
@@ -202,7 +202,7 @@ def _watch(
 
 
 def main() -> None:
-    """Run what a file asks for, and write what came of it."""
+    """Run the episodes of a file, and write their record."""
     asked, record = map(Path, sys.argv[1:])
     arguments = json.loads(asked.read_text())
     arguments["episodes"] = range(*arguments["episodes"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where nodes of a run meet: a DDS domain of their own, on this machine or across an emulated link."""
+"""The separate DDS domain of a run's nodes, on this machine or across an emulated link."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from adahi_ros.lab.link.link_commands import SERVER_PREFIX
 def exclusive_domain() -> Iterator[int]:
     """Hold a ROS domain that no other holder on this machine has.
 
-    The lock goes with the process, however it ends.
+    The lock ends with the process.
 
     Raises:
         RuntimeError: all are held.
@@ -34,7 +34,7 @@ def exclusive_domain() -> Iterator[int]:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 continue
-            os.utime(path)  # so that the newest is known
+            os.utime(path)  # to know the newest
             yield domain
             return
     raise RuntimeError(f"ROS_DOMAIN_ID: {DOMAINS[0]} to {DOMAINS[-1]} are all held by other runs")
@@ -43,19 +43,19 @@ def exclusive_domain() -> Iterator[int]:
 def loopback_environment(domain: int) -> dict[str, str]:
     """Return the variables that keep a process in a domain and on this machine."""
     variables = {"ROS_DOMAIN_ID": str(domain), "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST"}
-    if os.environ.get("ROS_DISTRO") == "humble":  # knows only the older variable
+    if os.environ.get("ROS_DISTRO") == "humble":  # supports only the older variable
         variables["ROS_LOCALHOST_ONLY"] = "1"
     return variables
 
 
 def link_environment(domain: int) -> dict[str, str]:
     """Return the variables that keep a process in a domain and on its emulated link."""
-    # The link's namespaces have no way out, so the whole of them is the run's.
+    # The link's namespaces are isolated, so a whole subnet belongs to the run.
     return {"ROS_DOMAIN_ID": str(domain), "ROS_AUTOMATIC_DISCOVERY_RANGE": "SUBNET"}
 
 
 def server_prefix() -> tuple[str, ...]:
-    """Return the command prefix that puts a process at the server's end of `adahi lab link run`, or ()."""
+    """Return the command prefix that runs a process at the server's end of `adahi lab link run`, or ()."""
     return tuple(shlex.split(os.environ.get(SERVER_PREFIX, "")))
 
 

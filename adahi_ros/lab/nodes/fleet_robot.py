@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A robot of a fleet that is there to ask: plans, gate and requests as those of a real one, without a world.
+"""A robot of a fleet that loads a verifier: plans, gate and requests as of a real robot, without a world.
 
-It makes control steps by the clock, has a plan or is starved, and asks ahead through the session and the
-requests of the control loop. What it observes is a walk of its own.
+It makes control steps in real time, with a plan or without one (starved), and prefetches through the session
+and the requests of the control loop. Its observations are a random walk.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ STRIDE = 0.02  # of the walk, per step and number
 
 @dataclass
 class FleetRecord:
-    """What became of one robot.
+    """The record of one robot.
 
     Attributes:
-        steps: control steps since a verifier was first there.
-        starved: of them, those without a plan; those before the first plan could be there are not counted.
+        steps: control steps since a verifier was first available.
+        starved: of them, those without a plan, after the time in which a first plan could arrive.
         requests: sent.
         replies: in time.
         rtt_ms: of each reply.
-        replied_s: when each came, by the machine's clock that only goes forward.
+        replied_s: when each came, by the machine's monotonic clock.
         plan_ages: of each step, in steps.
-        reasons: how often a request came to nothing, by why: `overtaken` by the reply to a later one,
-            `under_way` at the end, or a `Reason`. With the replies these are all requests.
+        reasons: counts of requests without a usable reply, by cause: `overtaken` by a later one's reply,
+            `under_way` at the end, or a `Reason`. Together with the replies these are all requests.
         bytes_up, bytes_down: serialized requests and replies.
     """
 
@@ -55,7 +55,7 @@ class FleetRecord:
     bytes_down: int = 0
 
     def plain(self) -> dict[str, object]:
-        """Return it as `json` takes it."""
+        """Return it as JSON data."""
         return {**vars(self), "reasons": dict(self.reasons)}
 
 
@@ -65,8 +65,8 @@ class FleetRobot:
     Args:
         session: with the verifier.
         period_s: of the control.
-        every: asks for another plan after so many steps by one.
-        grace_s: after its first step, in which it need not have a plan.
+        every: requests the next plan after so many steps of one.
+        grace_s: time after its first step in which it may lack a plan.
         seed: of its walk.
     """
 
@@ -86,12 +86,12 @@ class FleetRobot:
         self._asked: dict[int, PendingRequest] = {}
 
     def poll(self, now_s: float) -> None:
-        """Take in what has come."""
+        """Process the replies that have arrived."""
         self._now_s = now_s
         self._session.poll(now_s)
 
     def step(self, now_s: float) -> None:
-        """Make a control step: by the plan, where there is one; and ask for another, where it is time."""
+        """Make a control step, with the plan if there is one; request the next plan if it is time."""
         self.poll(now_s)
         ready = self._session.link is VerifierState.READY
         if not ready and self._step < 0:
@@ -122,19 +122,19 @@ class FleetRobot:
         draft = Proposal(np.zeros((1, committed, signature.action_dim), np.float32))
         window = WireWindow.of(self._window, self._goal)
         needed_in_s = self._ahead.needed_in_s(left)
-        told = "go on" if signature.instruction else ""
+        instruction = "go on" if signature.instruction else ""
         trip_ms = reported_round_trip_ms(self._session.rtt_ms)
-        request = Request.of(draft, 0, self._step, window, committed, told, needed_in_s, trip_ms)
+        request = Request.of(draft, 0, self._step, window, committed, instruction, needed_in_s, trip_ms)
         self.record.requests += 1
         self._asked[self._step] = self._ahead.submit(request, self._step, now_s)
 
     def end(self) -> FleetRecord:
-        """Account for the requests that are under way; return what became of it."""
+        """Count the pending requests; return the record."""
         self._account("under_way", list(self._asked))
         return self.record
 
     def _account(self, reason: str, steps: Sequence[int]) -> None:
-        """Take note of requests that come to nothing."""
+        """Count requests without a usable reply."""
         for step in steps:
             self.record.bytes_up += self._asked.pop(step).request_bytes
             self.record.reasons[reason] += 1
@@ -155,7 +155,7 @@ class FleetRobot:
 class FleetClock:
     """When each robot of a fleet makes its next step: at even phases.
 
-    Without a plan all ask as soon as they can, so there is a burst at the start all the same.
+    Without a plan all robots request at once, so the start is still a burst.
 
     Args:
         fleet: robots.
@@ -171,11 +171,11 @@ class FleetClock:
 
     @property
     def next_s(self) -> float:
-        """When the next step of any is due; infinite where there is no robot."""
+        """When the next step of any robot is due; infinite without robots."""
         return self._due[0][0] if self._due else np.inf
 
     def go_on(self, now_s: float) -> None:
-        """Make the steps that are due."""
+        """Make the due steps."""
         while self.next_s <= now_s:
             at_s, robot = self._due[0]
             self._fleet[robot].step(now_s)
@@ -183,6 +183,6 @@ class FleetClock:
 
 
 def fleet_wants(signature: Signature) -> Wants:
-    """Return what a robot wants of a target that is made for all it observes."""
+    """Return a robot's requirements for a target that reads all its observations."""
     offered = {each.name: each.size for each in (*signature.features, *signature.conditions)}
     return Wants(signature, Offer(offered, instruction=True))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many robots in one process, which ask a verifier by the clock; see `fleet_robot.py`.
+"""Many robots in one process, which send requests to a verifier in real time; see `fleet_robot.py`.
 
-As a program: python -m adahi_ros.lab.nodes.fleet_robots ASKED.json RECORDS.json, where the first file
-has the arguments of `run_robots`, and the second is written: one `FleetRecord` for each robot.
+As a program: python -m adahi_ros.lab.nodes.fleet_robots ASKED.json RECORDS.json. The first file has the
+arguments of `run_robots`; the program writes one `FleetRecord` for each robot to the second.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from adahi_ros.protocol.request import Sender
 from adahi_ros.robot.session import VerifierSession
 
 DISCOVERY_S = 30.0
-CATCH_UP_S = 0.1  # of a flood, that is sent later than it was due
-FLOOD = "flood"  # name of the robot that asks too often
+CATCH_UP_S = 0.1  # of a flood, which may send requests this much late
+FLOOD = "flood"  # name of the robot that sends too many requests
 
 
 def run_robots(
     robots: int, rate_hz: float, seconds: float, every: int, grace_s: float, seed: int, flood_hz: float = 0.0
 ) -> list[dict[str, object]]:
-    """Let robots ask for so long; return their records.
+    """Let robots send requests for a time; return their records.
 
     Args:
-        robots: how many; may be none, beside a flood.
+        robots: how many; may be 0 with a flood.
         rate_hz: of their control.
         seconds: how long.
         every: see `FleetRobot`; 0 for half of the target's plan.
         grace_s: see `FleetRobot`.
-        seed: of their walks; in which order they step is random, too.
-        flood_hz: of the requests of another robot, which waits for no reply.
+        seed: of their walks and of the order of their steps.
+        flood_hz: rate of the requests of another robot, which waits for no reply.
 
     Raises:
         TimeoutError: there is no verifier.
@@ -80,7 +80,7 @@ def run_robots(
 
 
 class _Flood:
-    """A robot that asks far too often: about a new step each time, whole windows."""
+    """A robot that sends far too many requests, each for a new step with a whole window."""
 
     def __init__(
         self, clients: VerifierClients, seed: int, signature: Signature, rate_hz: float, begun_s: float
@@ -99,7 +99,7 @@ class _Flood:
         )
 
     def go_on(self, now_s: float) -> None:
-        """Send what is due."""
+        """Send the due requests."""
         self.due_s = max(self.due_s, now_s - CATCH_UP_S)
         while self.due_s <= now_s:
             self.due_s += self._period_s
@@ -109,7 +109,7 @@ class _Flood:
 
 
 def _signature(clients: VerifierClients, executor: Executor) -> Signature:
-    """Ask what the target is."""
+    """Request the target's description."""
     limit_s = time.monotonic() + DISCOVERY_S
     while not clients.present:
         executor.spin_once(0.1)

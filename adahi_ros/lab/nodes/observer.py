@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A place in a domain from which to watch and steer nodes; every wait has a deadline."""
+"""A node to observe and control other nodes; every wait has a deadline."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from adahi_ros.lab.nodes.domain import run_environment
 POLL_S = 0.1
 SHUTDOWN_S = 1.0
 RESEND_S = 5.0
-TRANSITIONS = {  # with the state that each leads to
+TRANSITIONS = {  # with their target states
     "configure": (Transition.TRANSITION_CONFIGURE, "inactive"),
     "activate": (Transition.TRANSITION_ACTIVATE, "active"),
     "deactivate": (Transition.TRANSITION_DEACTIVATE, "inactive"),
@@ -32,7 +32,7 @@ TRANSITIONS = {  # with the state that each leads to
 
 
 class Observer:
-    """This process's place in a domain, for as long as its block lasts: waits, with a deadline, for nodes.
+    """This process's node in a domain while the `with` block runs; waits for nodes with a deadline.
 
     Args:
         domain: ROS domain.
@@ -63,16 +63,16 @@ class Observer:
     def wait_until(
         self, done: Callable[[], bool], deadline_s: float, what: str, check: Callable[[], None] = lambda: None
     ) -> None:
-        """Spin until something is so.
+        """Spin until a condition holds.
 
         Args:
-            done: asked after every event.
+            done: checked after every event.
             deadline_s: from now.
-            what: is waited for, for the error.
+            what: name of the condition, for the error.
             check: called as often as `done`; may raise.
 
         Raises:
-            TimeoutError: it is not so by the deadline.
+            TimeoutError: the condition does not hold by the deadline.
         """
         end = time.monotonic() + deadline_s
         while not done():
@@ -86,11 +86,11 @@ class Observer:
     ) -> Any:
         """Call a service and return its response.
 
-        The request is sent again where no reply comes: DDS may have found the way to the service
-        but not yet the way back. So this is for services that may be asked twice.
+        The request is sent again if no reply comes: DDS may have discovered the service's reader but not yet
+        its writer. So use this only for services that may be called twice.
 
         Raises:
-            TimeoutError: it is not there, or does not reply, by the deadline.
+            TimeoutError: it is missing or does not reply by the deadline.
         """
         name = client.srv_name
         self.wait_until(client.service_is_ready, deadline_s, f"service {name}", check)
@@ -114,10 +114,10 @@ class Observer:
     def change_state(
         self, name: str, label: str, deadline_s: float, check: Callable[[], None] = lambda: None
     ) -> bool:
-        """Let a lifecycle node make a transition; return whether it is where that leads to.
+        """Let a lifecycle node make a transition; return whether it reached the target state.
 
         Raises:
-            TimeoutError: it is not there, or does not reply, by the deadline.
+            TimeoutError: it is missing or does not reply by the deadline.
         """
         transition, goal = TRANSITIONS[label]
         request = ChangeState.Request(transition=Transition(id=transition))
@@ -128,7 +128,7 @@ class Observer:
         """Return the state of a lifecycle node.
 
         Raises:
-            TimeoutError: it is not there, or does not reply, by the deadline.
+            TimeoutError: it is missing or does not reply by the deadline.
         """
         client = self._client(GetState, f"{name}/get_state")
         return str(self.call(client, GetState.Request(), deadline_s, check).current_state.label)
@@ -141,7 +141,7 @@ class Observer:
 
 @contextmanager
 def _variables(values: Mapping[str, str]) -> Iterator[None]:
-    """Set environment variables for a while."""
+    """Set environment variables within the `with` block."""
     before = {name: os.environ.get(name) for name in values}
     os.environ.update(values)
     try:

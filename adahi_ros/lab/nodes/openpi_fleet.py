@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The same fleet, asking a server as openpi has it: of `fleet_robot.py`, by its messages over websockets.
+"""The fleet of `fleet_robot.py` with openpi's server, by openpi's messages over websockets.
 
     python -m adahi_ros.lab.nodes.openpi_fleet ASKED.json RECORDS.json
 
 with openpi's packages on PYTHONPATH (`lab/peers/environments.py`). The first file has the arguments of
-`run_robots`; the second is written, as `fleet_robots.py` does. Plans, asking ahead and what is late are
-those of our robots, so that the servers alone differ: `peers/openpi_loop.py` has openpi's own client.
+`run_robots`; the second is written as by `fleet_robots.py`. Plans, prefetching and lateness are those of our
+robots, so that only the servers differ. `peers/openpi_loop.py` has openpi's own client.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from adahi_ros.robot.transport import Sent, Transport
 
 
 class OpenpiTransport(Transport):
-    """One robot's `Transport` by a connection of its own, whose replies come in the order of its requests.
+    """One robot's `Transport` with a separate connection; replies come in the order of requests.
 
     Attributes:
         on_arrival: called when there is something to poll.
@@ -62,7 +62,7 @@ class OpenpiTransport(Transport):
         return not self._receiving.done()
 
     def submit(self, request: Request, update: WireWindow) -> Sent:
-        """See `Transport`; the window goes whole, for the server keeps none."""
+        """See `Transport`; sends the whole window, because the server keeps none."""
         window = np.frombuffer(request.window.rows.numbers, np.float32).reshape(self._signature.history, -1)
         goal = np.frombuffer(request.window.goal, np.float32)
         sent, message = next(self._ids), self._packer.pack({"window": window, "goal": goal})
@@ -73,7 +73,7 @@ class OpenpiTransport(Transport):
         return Sent(sent, len(message))
 
     def describe(self) -> int:
-        """See `Transport`; what openpi's server says of itself is what whoever started it put there."""
+        """See `Transport`; openpi's server has no description, so the caller's settings replace it."""
         sent = next(self._ids)
         self._arrived.append(Described(sent, Description("openpi", "replace", self._signature)))
         return sent
@@ -84,7 +84,7 @@ class OpenpiTransport(Transport):
         return arrived
 
     def cancel(self, sent: int) -> None:
-        """See `Transport`; the server computes it all the same."""
+        """See `Transport`; the server still computes it."""
 
     async def _receive(self) -> None:
         async for message in self._connection:
@@ -114,12 +114,12 @@ async def run_robots(
     grace_s: float,
     seed: int,
 ) -> list[dict[str, object]]:
-    """Let robots ask for so long; return their records.
+    """Let robots send requests for a time; return their records.
 
     Args:
         address: of the server.
         port: of the server.
-        target: DIRECTORY/NAME of the policy that it has.
+        target: DIRECTORY/NAME of the server's policy.
         robots: how many.
         rate_hz: of their control.
         seconds: how long.

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A robot for tests: publishes observations at a steady rate, and logs them and the commands it receives.
 
-Publishes `joint_states` (sensor_msgs/JointState) and `task_state` (adahi_msgs/TaskState), smooth motions that
-depend on seed, episode and step. Subscribes `command` (trajectory_msgs/JointTrajectory) and `draft_status`
-(adahi_msgs/DraftStatus). Configures and activates the node `draft_policy` whenever that is silent.
+Publishes `joint_states` (sensor_msgs/JointState) and `task_state` (adahi_msgs/TaskState), with smooth motions
+that depend on seed, episode and step. Subscribes `command` (trajectory_msgs/JointTrajectory) and
+`draft_status` (adahi_msgs/DraftStatus). Configures and activates the node `draft_policy` while it is silent.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from adahi_ros.nodes.common.messages import from_stamp, from_status, to_joint_st
 from adahi_ros.nodes.common.parameters import Parameters, parameter
 from adahi_ros.nodes.common.spin import run
 
-DEPTH = 1000  # what is written down must not be lost here
-SILENT_S = 1.0  # then the draft policy is configured and activated
+DEPTH = 1000  # avoids losses before the log
+SILENT_S = 1.0  # silence after which the draft policy is configured and activated
 CLOCK_HZ = 100.0
 
 
 @dataclass(frozen=True)
 class RecordingRobotParameters:
-    """What the node is told."""
+    """Parameters of the node."""
 
     log: str = parameter("robot.jsonl", "File to write, one JSON object per line")
     seed: int = parameter(0, "Seed of the motions", 0, LARGEST_INTEGER)
@@ -82,8 +82,8 @@ class RecordingRobotNode(Node):
         self._state_out = self.create_publisher(TaskState, "task_state", deep)
         self.create_subscription(JointTrajectory, "command", self._on_command, deep)
         self.create_subscription(DraftStatus, "draft_status", self._on_status, deep)
-        # DDS announces what a process opens in order: a draft policy that replies to this client knows of the
-        # subscriptions above, and no step of it goes unheard.
+        # DDS announces a process's endpoints in order: a draft policy that replies to this client knows the
+        # subscriptions above, so none of its steps is lost.
         self._change_state = self.create_client(ChangeState, "draft_policy/change_state")
         steady = Clock(clock_type=ClockType.STEADY_TIME)
         self.create_timer(1.0 / values.rate_hz, self._show, clock=steady)
@@ -131,7 +131,7 @@ class RecordingRobotNode(Node):
         self._write("record", asdict(from_status(message)))
 
     def _look_after_draft(self) -> None:
-        """Ask for both transitions in turn; one that the present state does not have is refused."""
+        """Request both transitions in turn; the node refuses those its state does not allow."""
         while self._asked:
             self._change_state.remove_pending_request(self._asked.pop())
         if time.monotonic() - self._heard < SILENT_S or not self._change_state.service_is_ready():

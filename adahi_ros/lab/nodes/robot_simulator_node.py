@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The robot's stand-in: a simulated task behind the topics of a robot.
+"""Simulates a robot: a task behind the topics of a robot.
 
 Publishes `joint_states` (sensor_msgs/JointState), `task_state` (adahi_msgs/TaskState),
 `episode_result` (adahi_msgs/EpisodeResult) and, if the task has a camera, `camera/image_raw`
 (sensor_msgs/Image). Subscribes `command`, with the type of `command_interface`, or the action topics of a
-`contract`. In lockstep the world waits for the command to its state. In real time it does so only at the
-start of an episode, and moves positions with a model of joint_trajectory_controller, whose set points are
-on `controller_reference` (sensor_msgs/JointState). With `demonstrate` the task's expert acts, and `command`
-is published for a recorder.
+`contract`. In lockstep the world waits for the command to its state. In real time it waits only at the
+start of an episode, and moves positions with a model of joint_trajectory_controller, which publishes its set
+points on `controller_reference` (sensor_msgs/JointState). With `demonstrate` the task's expert acts, and
+`command` is published for a recorder.
 """
 
 from __future__ import annotations
@@ -49,16 +49,16 @@ from adahi_ros.nodes.common.throttled_log import ThrottledLog
 from adahi_ros.protocol.records import EpisodeRecord
 
 RESULTS_KEPT = 1000
-STREAMED_KEPT = 1000  # of a demonstration, for a recorder that DDS has not introduced on its side yet
-LAST_WORDS_S = 5.0  # DDS announces a node anew every 3 s where its first words were lost
-RECORDED_S = 10.0  # DDS sends again what a recorder lacks, and learns that only every few seconds
+STREAMED_KEPT = 1000  # of a demonstration, for a recorder that DDS has not discovered yet
+LAST_WORDS_S = 5.0  # DDS repeats a lost announcement of a node every 3 s
+RECORDED_S = 10.0  # DDS resends what a recorder lacks, but detects that only every few seconds
 POLL_PERIOD_S = 0.05
 WARNING_PERIOD_S = 1.0
 
 
 @dataclass(frozen=True)
 class RobotSimulatorParameters:
-    """What the node is told."""
+    """Parameters of the node."""
 
     task: str = parameter("ball", f"What is simulated: {', '.join(sorted(TASKS))}, or a YAML file of another")
     seed: int = parameter(0, "Seed of the world's random draws", 0, LARGEST_INTEGER)
@@ -70,7 +70,7 @@ class RobotSimulatorParameters:
     twist: TwistSink = group(TwistSink, "command")
     contract: str = parameter(
         "",
-        "Contract whose action topics are subscribed; '' for the topic command only",
+        "Contract; its action topics are subscribed; '' for the topic command only",
         optional=True,
     )
     lockstep: bool = parameter(
@@ -116,7 +116,7 @@ class RobotSimulatorNode(Node):
     """See the module.
 
     Args:
-        commanded: makes what commands move, a `CommandedTask`, of the arguments of that.
+        commanded: makes the `CommandedTask`, with its arguments.
         options: as `Node`.
 
     Raises:
@@ -184,7 +184,7 @@ class RobotSimulatorNode(Node):
             self._begin()
 
     def _stream(self, kind: type, topic: str) -> Any:
-        """Open a publisher of what a recording is made of: sensor data, but reliable in a demonstration."""
+        """Open a publisher of recorded topics: sensor data, but reliable in a demonstration."""
         shown = self._values.demonstrate
         qos = QoSProfile(depth=STREAMED_KEPT) if shown else copy(qos_profile_sensor_data)
         publisher = self.create_publisher(
@@ -211,7 +211,7 @@ class RobotSimulatorNode(Node):
         self._poll(there, self._values.subscribers_wait_s, begin)
 
     def _poll(self, done: Callable[[], bool], limit_s: float, then: Callable[[], None]) -> None:
-        """Look again and again whether something is so; go on when it is, or at the limit."""
+        """Check a condition repeatedly; continue when it holds, or at the limit."""
         deadline = time.monotonic() + limit_s
 
         def look() -> None:
@@ -243,20 +243,20 @@ class RobotSimulatorNode(Node):
         return self.get_clock().now().nanoseconds if self._clock_out is None else self._time_ns
 
     def _pass_time(self) -> None:
-        """Let a control period go by on the clock that is ours, if one is."""
+        """Advance the simulator's own clock by a control period, if it has one."""
         if self._clock_out is not None:
             self._time_ns += round(self._period_s * NANOSECONDS)
             self._clock_out.publish(ClockMessage(clock=messages.to_stamp(self._time_ns)))
 
     def _publish_state(self) -> None:
-        """Publish the current state; stamped anew where it is published again."""
+        """Publish the current state; a repeated state gets a new stamp."""
         now = self._now()
         task, spec, robot = self._task, self._task.spec, self._robot
         if self._image_out is not None:
             self._image_out.publish(messages.to_image(task.images[0], now))  # type: ignore[attr-defined]
-        # Where a camera takes its place, whoever wants to know the state has to look.
-        told = self._image_out is None or spec.images_for_target
-        state = task.state[0] if told else np.zeros(0)
+        # If a camera replaces the state, the state is empty.
+        with_state = self._image_out is None or spec.images_for_target
+        state = task.state[0] if with_state else np.zeros(0)
         self._joints_out.publish(
             messages.to_joint_state(spec.joint_names, task.joint_positions[0], task.joint_velocities[0], now)
         )
@@ -333,10 +333,10 @@ class RobotSimulatorNode(Node):
             )
 
     def _say_goodbye(self) -> None:
-        """Stay until somebody has the results, or nobody seems to want them.
+        """Stay until a subscriber has the results, or there is none.
 
-        Who has not subscribed to them since the first state will not: to stay would only have the robot's
-        node miss its observations, and warn.
+        Subscribers are expected from the first state on. Waiting longer would only cause the robot's node to
+        miss its observations and warn.
         """
         self.destroy_timer(self._timer)
         successes, steps = sum(each.success for each in self._over), sum(each.steps for each in self._over)

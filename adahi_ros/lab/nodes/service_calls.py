@@ -4,9 +4,9 @@
     python -m adahi_ros.lab.nodes.service_calls serve
     python -m adahi_ros.lab.nodes.service_calls drive --size_bytes 1000 --calls 300 --out FILE.json
 
-One call a control period, the next not before the last is replied to or given up: as a robot asks that
-waits for each action. `adahi lab bench dds` runs both at the ends of an emulated link, with DDS settings
-from the environment.
+One call per control period, after the reply or the timeout of the last: as a robot that waits for each
+action. `adahi lab bench dds` runs both at the ends of an emulated link, with DDS settings from the
+environment.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from adahi_ros.nodes.common.executors import executor_of
 
 SERVICE = "verify_draft"
 WAIT_S = 60.0
-LOOK_S = 0.1  # for a signal, at least so often
+LOOK_S = 0.1  # longest interval between two checks for a signal
 WARM_UP = 20  # calls that are not recorded
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -37,7 +37,7 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 @app.command()
 def serve() -> None:
-    """Reply until SIGTERM; `ready` on standard output says that it listens."""
+    """Reply until SIGTERM; prints `ready` when it listens."""
     rclpy.init()
     node = Node("service_calls_server")
 
@@ -63,10 +63,8 @@ def drive(
     calls: Annotated[int, typer.Option(min=1)],
     out: Annotated[Path, typer.Option(help="JSON file to write.")],
     period_s: Annotated[float, typer.Option("--period_s", min=0.0, help="Control period.")] = 0.05,
-    timeout_s: Annotated[
-        float, typer.Option("--timeout_s", min=1e-3, help="When a call is given up.")
-    ] = 10.0,
-    limit_s: Annotated[float, typer.Option("--limit_s", help="Stop early after so long.")] = 60.0,
+    timeout_s: Annotated[float, typer.Option("--timeout_s", min=1e-3, help="Timeout of a call.")] = 10.0,
+    limit_s: Annotated[float, typer.Option("--limit_s", help="Stop early after this time.")] = 60.0,
 ) -> None:
     """Call and record what each call took."""
     rclpy.init()

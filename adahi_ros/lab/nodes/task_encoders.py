@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which verifiers need an encoder unless told otherwise: those of robots that send images and encode none."""
+"""The verifiers that need an encoder by default: those of robots that send images."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from adahi_ros.core.assets import shipped
 
 
 def encoder_parameters(task: str) -> dict[str, str]:
-    """Return the verifier's parameters that say what encodes the images of a task's robots; none for most.
+    """Return the verifier's parameters for the encoder of a task's images; empty for most tasks.
 
     Raises:
-        ContractError: the shipped contract of that name cannot be used.
+        ContractError: the shipped contract of that name is invalid.
     """
-    if not shipped(f"{SHIPPED}/{task}.yaml"):  # of a world that somebody described, which has no camera
+    if not shipped(f"{SHIPPED}/{task}.yaml"):  # a task from a file has no camera
         return {}
     contract = load_contract(task)
     return {"encoder": contract.encoder} if contract.images_for_target else {}

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Claims and tables of published papers, held against this package."""
+"""Claims and tables of published papers, compared with this package."""

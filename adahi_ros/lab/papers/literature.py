@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which papers' methods are here: where each is, how it is run, when to use it, and what it costs.
+"""The implemented methods of papers: their files, options, uses and costs.
 
 literature.yaml lists them; `adahi methods` prints the list, and `adahi lab table --literature` measures it.
 """
@@ -16,13 +16,13 @@ from adahi_ros.core.schema import Listed, Schema, load
 
 @dataclass(frozen=True)
 class Line(Schema):
-    """A line of the table: a method, and of which policies.
+    """A line of the table: a method and its policies.
 
     Attributes:
         name: in the table.
-        method: as `parse_methods` takes it, with what `for_task` puts in the place of a task.
-        backend: of its policies; empty for that of all others.
-        checkpoints: their folder, below the package's files, likewise; empty for the task's.
+        method: as `parse_methods` takes it, with the placeholders of `for_task`.
+        backend: of its policies; empty for the default.
+        checkpoints: their folder, below the package's files; empty for the task's.
     """
 
     name: str
@@ -32,7 +32,7 @@ class Line(Schema):
 
     @property
     def key(self) -> str:
-        """What is different from line to line: the method, and the options that it takes beside it."""
+        """What differs between lines: the method and its options."""
         backend = f" --backend {self.backend}" if self.backend else ""
         return f"{self.method}{backend}" + (f" --checkpoints {self.checkpoints}" if self.checkpoints else "")
 
@@ -42,16 +42,16 @@ class PaperMethod(Schema):
     """A method of a paper.
 
     Attributes:
-        name: that the paper gives it, or what people call it.
-        paper: who, and where it is found.
-        file: of the package, that has it.
+        name: in the paper, or its usual name.
+        paper: authors and source.
+        file: of the package.
         idea: in a line.
-        use: when, by our figures.
+        use: when to use it, by our figures.
         cost: of a step on the robot; three figures are those of ball, Meta-World and kitchen, by
             benchmarks/method_cost.py.
-        lines: of the table; none where it does not change what is done in a world without a link or a camera.
+        lines: of the table; none where it has no effect in a world without a link or a camera.
         option: by which it is used, where there are no lines.
-        why: there are no lines.
+        why: reason why there are no lines.
     """
 
     name: str
@@ -66,18 +66,18 @@ class PaperMethod(Schema):
 
     @property
     def run(self) -> str:
-        """The options of `adahi evaluate TASK`, or what it is instead, by which it is run."""
+        """The options of `adahi evaluate TASK` that run it, or another command."""
         ways = ", ".join(f"--methods {line.key}" for line in self.lines)
         return self.option or ways.replace("switched/{task}", "switched/TASK")
 
 
 @dataclass(frozen=True)
 class _Literature(Schema):
-    """What literature.yaml says.
+    """The content of literature.yaml.
 
     Attributes:
         methods: of papers, in the order of the docs.
-        beside: the methods that they are compared with, in the same table.
+        beside: reference methods in the same table.
     """
 
     methods: Listed[PaperMethod]
@@ -89,14 +89,14 @@ LITERATURE = _LISTED.methods
 
 
 ADDED: Registry[PaperMethod] = Registry("adahi_ros.literature", {})
-"""Methods that other packages add."""
+"""Methods from other packages."""
 
 
 def known_methods() -> tuple[PaperMethod, ...]:
     """Return the methods of papers, those of other packages last.
 
     Raises:
-        RegistryError: one of another package cannot be imported.
+        RegistryError: a method of another package cannot be imported.
     """
     return (*LITERATURE, *ADDED.values())
 

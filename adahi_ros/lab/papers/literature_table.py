@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The methods of papers in one table: what each line does on each task, on the same episodes."""
+"""The methods of papers in one table: the results of each line on each task, on the same episodes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from adahi_ros.lab.papers.literature import Line
 def line_entries(
     lines: Sequence[Line], comparison: Comparison, episodes: Sequence[int], thresholds: Thresholds
 ) -> tuple[list[Entry], dict[str, str]]:
-    """Return what is to be measured of lines on a task, and why some cannot be, by key.
+    """Return the entries to measure for lines on a task, and by key why some cannot be measured.
 
     Args:
         lines: of the table.
@@ -38,7 +38,7 @@ def line_entries(
 def searched_last(
     lines: Sequence[Line], comparison: Comparison, thresholds: Thresholds
 ) -> tuple[list[Line], list[Line]]:
-    """Return lines that can be measured at once, and those of which a threshold is to be searched first."""
+    """Return lines that can be measured at once, and those that first need a threshold search."""
     name, folder = comparison.calibration.task, comparison.files.folder
     last = [line for line in lines if thresholds.missing([for_task(line.method, name, folder)])]
     return [line for line in lines if line not in last], last

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the method claims, checked against measured figures."""
+"""Checks the paper's claims against measured figures."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Claim:
     """One claim on one task.
 
     Attributes:
-        text: what is claimed.
-        measured: what was found.
-        holds: whether it does.
+        text: the claim.
+        measured: the figures.
+        holds: whether the claim holds.
     """
 
     text: str
@@ -65,7 +65,7 @@ def check_claims(methods: Mapping[str, Figures]) -> list[Claim]:
 
 
 def better_than_adahi(methods: Mapping[str, Figures]) -> list[str]:
-    """Name the methods that transmit no more than ADAHI, by a hundredth, and succeed at least as often."""
+    """Name the methods that transmit at most 0.01 more than ADAHI and succeed at least as often."""
     if "adahi" not in methods:
         return []
     ours = methods["adahi"]

@@ -136,6 +136,8 @@ class BagRecorderNode(Node):
 
     def _say(self) -> None:
         self.get_logger().info(self._recording.progress(time.monotonic() - self._started))
+        if self._recording.other_clock:
+            self.get_logger().warning(self._recording.other_clock)
 
     def hear(self, number: int, frame: object) -> None:
         """Note a signal."""

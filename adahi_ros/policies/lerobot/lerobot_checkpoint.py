@@ -34,6 +34,7 @@ from adahi_ros.policies.networks.network_checkpoint import Length, Size
 from adahi_ros.policies.vqbet.code_policy import MAX_COMBINATIONS
 
 WEIGHTS = "model.safetensors"
+VQBET = "vqbet"
 MODEL = "vqbet."
 STATE = "observation.state"
 VQ = "action_head.vqvae_model"
@@ -54,7 +55,7 @@ class _Feature(LeRobotSchema):
 class LeRobotConfig(LeRobotSchema):
     """What matters here of LeRobot's `VQBeTConfig`."""
 
-    type: Annotated[str, one_of(("vqbet",))]
+    type: Annotated[str, one_of((VQBET,))]
     n_obs_steps: Length
     action_chunk_size: Size
     spatial_softmax_num_keypoints: Size

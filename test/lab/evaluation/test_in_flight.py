@@ -178,9 +178,7 @@ def test_what_is_lost_is_given_up_and_asked_for_anew(losing: Callable[[int], Non
     assert max(proposed) < DRAFTED
 
 
-def test_who_drafts_asks_again_of_what_was_lost_whatever_its_gate_says(
-    losing: Callable[[int], None],
-) -> None:
+def test_who_drafts_asks_again_of_what_was_lost_whatever_its_gate_says(losing: Callable[[int], None]) -> None:
     losing(2)
 
     class OnlyThen(Gate):

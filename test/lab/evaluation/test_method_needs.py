@@ -80,8 +80,8 @@ def test_of_what_is_somebodys_own_only_he_knows_the_weights(bench: Bench, tmp_pa
         "class Own:\n    def propose(self, context): ...\n"
     )
     gate, own = (demands(METHODS[f"{path}:{name}"], bench) for name in ("Gate", "Own"))
-    assert (gate.needs, gate.weights) == (("target that plans", "a file of one's own"), 0)
-    assert (own.needs, own.weights) == (("draft", "target", "a file of one's own"), None)
+    assert (gate.needs, gate.weights) == (("target that plans", "your own file"), 0)
+    assert (own.needs, own.weights) == (("draft", "target", "your own file"), None)
 
 
 def log_of(transmitted: list[list[int]]) -> Log:

@@ -33,13 +33,7 @@ def recording(observations: np.ndarray) -> Trajectories:
     )
 
 
-def plan_rollout(
-    world: World,
-    target: CodePolicy,
-    executed: int,
-    seed: int,
-    episodes: Sequence[int],
-) -> Log:
+def plan_rollout(world: World, target: CodePolicy, executed: int, seed: int, episodes: Sequence[int]) -> Log:
     controller = Controller(target, ControllerConfig(ThresholdedGate("age", executed - 1)), "plan")
     verifier = TargetVerifier(target, "replace", sendable=True)
     return rollout(world, controller, verifier, seed, episodes)

@@ -259,7 +259,7 @@ class Own:
         (PROPOSING, "Proposal(np.zeros((3, 0, 2)))", "actions of shape (3, 0, 2), must be (3, T, 2)"),
         (PROPOSING, "Proposal(np.full((3, 1, 2), None))", "actions of object, must be numbers"),
         (PROPOSING, "Proposal(np.full((3, 1, 2), 'a'))", "actions of <U1, must be numbers"),
-        (PROPOSING, "Proposal(np.zeros((3, 1, 2)))", "no distribution, which the rule speculative goes by"),
+        (PROPOSING, "Proposal(np.zeros((3, 1, 2)))", "no distribution, which the rule speculative needs"),
     ],
 )
 def test_what_is_returned_and_is_no_score_or_proposal_is_named(

@@ -36,9 +36,7 @@ def test_the_robot_observes_the_watched_world_without_its_goal(world: BallSeen) 
     assert (world.spec.goal_dim, world.spec.observation_dim) == (0, 6)
 
 
-def test_observations_follow_actions_whatever_the_picture_shows(
-    world: BallSeen,
-) -> None:
+def test_observations_follow_actions_whatever_the_picture_shows(world: BallSeen) -> None:
     observed, pictures = [], []
     for turn in (1.0, -1.0):
         world.reset(2, EPISODES)

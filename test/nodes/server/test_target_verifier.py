@@ -137,9 +137,7 @@ def test_old_replies_are_forgotten(served: tuple[Ask, Counting]) -> None:
     assert policy.proposals == before + 1
 
 
-def test_robots_without_room_ask_once_and_get_the_same_replies(
-    served: tuple[Ask, Counting],
-) -> None:
+def test_robots_without_room_ask_once_and_get_the_same_replies(served: tuple[Ask, Counting]) -> None:
     ask, _ = served
     rows, goal = (
         np.random.default_rng(0).normal(size=(6, 6)).astype(np.float32),

@@ -62,9 +62,7 @@ def test_each_client_has_a_guid_whatever_name_it_uses(ends: list[Observer]) -> N
     assert Clients().client_of(object()) is None
 
 
-def test_a_client_that_no_reply_reaches_blocks_once_under_all_its_names(
-    ends: list[Observer],
-) -> None:
+def test_a_client_that_no_reply_reaches_blocks_once_under_all_its_names(ends: list[Observer]) -> None:
     server, robot = ends
     service = server.node.create_service(
         VerifyDraft, "verify_draft", lambda request, response: response, qos_profile=verify_qos("best_effort")

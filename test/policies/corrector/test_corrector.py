@@ -1,4 +1,4 @@
-"""What a corrector reads, what it is trained for, and what its files say."""
+"""What a corrector reads, its loss, and what its files say."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ from adahi_ros.policies.corrector.corrector_features import (
     features,
 )
 from adahi_ros.policies.corrector.corrector_network import (
-    LOG_VARIANCE,
     corrector_loss,
     weights_count,
 )
@@ -107,17 +106,6 @@ def test_a_plan_shorter_than_what_is_read_ahead_is_read_to_its_end(
     np.testing.assert_allclose(planned, np.repeat(planned[:, :1], len(AHEAD) + 2, axis=1), rtol=1e-6)
 
 
-def test_from_one_episode_to_the_next_is_no_change(demonstrations: Callable[[int], Trajectories]) -> None:
-    data = demonstrations(G)
-    apart = data.observations.copy()
-    apart[data.ends[0] :] += 100.0
-    moved = replace(data, observations=apart)
-    one, other = scales_of(data, True), scales_of(moved, True)
-    smallest = 1e-3 * (other.observation_scale - one.observation_scale)
-    np.testing.assert_allclose(other.change_scale - smallest, one.change_scale, rtol=1e-3)
-    assert len(scales_of(data, with_goal=False).goal_mean) == 0
-
-
 @pytest.mark.parametrize("spread", [0.1, 1.0, 3.0])
 def test_the_loss_prefers_the_variance_that_there_is(spread: float) -> None:
     wanted = spread * torch.randn(4000, 1, generator=torch.Generator().manual_seed(1))
@@ -146,50 +134,6 @@ def test_the_larger_beta_the_more_counts_what_is_hard_to_foresee(beta: float, ti
     assert correction.grad is not None
     sure, unsure = (-correction.grad[:, 0] - 0.25).tolist()  # without the share of the mean absolute error
     assert unsure == pytest.approx(times * sure)
-
-
-def test_training_is_told_how_much_counts_what_is_hard_to_foresee() -> None:
-    draw = np.random.default_rng(6)
-    read, wanted = (
-        draw.normal(size=(300, 3)).astype(np.float32),
-        draw.normal(size=(300, 1)).astype(np.float32),
-    )
-    losses = [
-        train_corrector(read, wanted, 4, FitConfig(20, 32, 1e-2), Run(1), beta)[1] for beta in (0.0, 1.0)
-    ]
-    assert losses[0] != losses[1]
-
-
-def test_training_finds_the_correction_and_where_it_is_unsure() -> None:
-    draw = np.random.default_rng(4)
-    read = draw.normal(size=(1000, 3)).astype(np.float32)
-    noise = np.where(read[:, :1] > 0.0, 1.0, 0.05) * draw.normal(size=(1000, 1))
-    wanted = (read[:, 1:2] + noise).astype(np.float32)
-    network, _ = train_corrector(read, wanted, 16, FitConfig(200, 128, 1e-2), Run(2))
-    correction, log_variance = running(network)(read)
-    calm = read[:, 0] < -0.3
-    assert np.abs(correction - read[:, 1:2])[calm].mean() < 0.15
-    assert np.median(log_variance[read[:, 0] > 0.3]) > np.median(log_variance[calm]) + 2.0
-    assert ((log_variance >= LOG_VARIANCE[0]) & (log_variance <= LOG_VARIANCE[1])).all()
-
-
-def test_the_seed_decides_and_a_run_of_other_examples_is_not_resumed(tmp_path: Path) -> None:
-    draw, fit = np.random.default_rng(4), FitConfig(3, 16, warmup=0)
-    read, wanted = (draw.normal(size=(50, each)).astype(np.float32) for each in (4, 2))
-    run = Run(1, tmp_path / "state.safetensors")
-    network, losses = train_corrector(read, wanted, 8, fit, run)
-    again, same = train_corrector(read, wanted, 8, fit, Run(1))
-    assert same == losses
-    for name, value in network.state_dict().items():
-        assert torch.equal(again.state_dict()[name], value), name
-    assert train_corrector(read, wanted, 8, fit, run)[1] == losses
-    for changed in (
-        lambda: train_corrector(read, -wanted, 8, fit, run),
-        lambda: train_corrector(read[::-1].copy(), wanted, 8, fit, run),
-        lambda: train_corrector(read, wanted, 4, fit, run),
-    ):
-        with pytest.raises(ValueError, match="from a run with other settings or data"):
-            changed()
 
 
 def test_a_corrector_comes_back_as_it_was_saved(folder: Path, scales: FeatureScales, tmp_path: Path) -> None:

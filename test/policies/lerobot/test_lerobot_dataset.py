@@ -15,6 +15,7 @@ import pytest
 
 from adahi_ros.policies.lerobot import lerobot_dataset as lerobot_dataset
 from adahi_ros.policies.lerobot.lerobot_dataset import load_dataset
+from test.policies.damage import edit_in
 
 DATA = Path(__file__).parents[2] / "data/lerobot/dataset"
 LEFT_OUT = "left out of the observations: observation.images.top"
@@ -31,12 +32,6 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*left out of the observations")
 def folder(tmp_path: Path) -> Path:
     """A dataset of LeRobot's, to be changed."""
     return Path(shutil.copytree(DATA, tmp_path / "dataset"))
-
-
-def edit(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
-    info = json.loads(path.read_text())
-    change(info)
-    path.write_text(json.dumps(info))
 
 
 def rewrite(path: Path, name: str, change: Callable[[list[Any]], object]) -> None:
@@ -87,7 +82,7 @@ def test_the_observations_may_be_chosen_and_ordered() -> None:
 
 @needs_pyarrow
 def test_a_feature_of_one_entry_is_a_column_of_numbers(folder: Path) -> None:
-    edit(folder / "meta/info.json", lambda info: info["features"]["action"].update(shape=[1]))
+    edit_in(folder / "meta/info.json", lambda info: info["features"]["action"].update(shape=[1]))
     for path in folder.glob("data/*/*.parquet"):
         rewrite(path, "action", lambda rows: rows.__setitem__(slice(None), [row[0] for row in rows]))
     expected = load_dataset(DATA, "drawn").actions[:, :1]
@@ -119,7 +114,7 @@ def test_a_feature_of_one_entry_is_a_column_of_numbers(folder: Path) -> None:
 def test_what_info_json_must_say(
     folder: Path, change: Callable[[dict[str, Any]], object], message: str
 ) -> None:
-    edit(folder / "meta/info.json", change)
+    edit_in(folder / "meta/info.json", change)
     with pytest.raises(ValueError, match=rf"meta/info\.json: {message}"):
         load_dataset(folder, "drawn")
 
@@ -176,7 +171,7 @@ def test_damage_is_named(
 
 @needs_pyarrow
 def test_a_file_that_is_not_parquet_or_lacks_a_column_is_named(folder: Path) -> None:
-    edit(
+    edit_in(
         folder / "meta/info.json",
         lambda info: info["features"].update({"observation.state": {"dtype": "float32", "shape": [5]}}),
     )
@@ -188,7 +183,7 @@ def test_a_file_that_is_not_parquet_or_lacks_a_column_is_named(folder: Path) -> 
         "action": {"dtype": "float32", "shape": [3]},
         "observation.effort": {"dtype": "float32", "shape": [2]},
     }
-    edit(folder / "meta/info.json", lambda info: info.update(features=features))
+    edit_in(folder / "meta/info.json", lambda info: info.update(features=features))
     with pytest.raises(
         ValueError, match=r"file-000\.parquet: observation\.effort: missing, must be a column"
     ):

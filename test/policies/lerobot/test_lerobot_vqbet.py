@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 import shutil
 import sys
 from collections.abc import Callable
@@ -30,6 +29,7 @@ from adahi_ros.policies.vqbet.vqbet_checkpoint import load_decoder, save_policy,
 from adahi_ros.vision.encoder import Encoder
 from adahi_ros.vision.encoder_export import save_encoder
 from benchmarks.lerobot_conformance import BACKBONE, LIMIT, SMALL, VARIANTS, completed, frames
+from test.policies.damage import edit_in
 
 DATA = Path(__file__).parents[2] / "data/lerobot"
 CODES = SMALL["vqvae_n_embed"]
@@ -55,12 +55,6 @@ def answers(folder: Path) -> dict[str, np.ndarray]:
 
 def predict(policy: Any, states: np.ndarray, features: np.ndarray) -> Any:
     return policy.predict(np.concatenate([states, features], axis=-1), np.zeros((len(states), 0), np.float32))
-
-
-def edit(path: Path, change: Callable[[Any], object]) -> None:
-    value = json.loads(path.read_text())
-    change(value)
-    path.write_text(json.dumps(value))
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -209,7 +203,7 @@ def test_a_tokenizer_of_another_policy_beside_it_is_refused(parallel: Path) -> N
 
 @pytest.mark.parametrize("mode", RANGES)
 def test_ranges_are_scaled_to_minus_one_and_one(mode: str, parallel: Path) -> None:
-    edit(
+    edit_in(
         parallel / PREPROCESSOR,
         lambda pipeline: pipeline["steps"][3]["config"]["norm_map"].update(STATE=mode),
     )

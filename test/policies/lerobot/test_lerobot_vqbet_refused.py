@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,15 +15,10 @@ from adahi_ros.policies.lerobot import lerobot_checkpoint, lerobot_encoder
 from adahi_ros.policies.lerobot.lerobot_checkpoint import read_checkpoint
 from adahi_ros.policies.lerobot.lerobot_encoder import load_encoder
 from adahi_ros.policies.lerobot.lerobot_vqbet import LeRobotPolicy
+from test.policies.damage import edit_in
 
 PREPROCESSOR = "policy_preprocessor.json"
 SCALING_FILE = "policy_preprocessor_step_3_normalizer_processor.safetensors"
-
-
-def edit(path: Path, change: Callable[[Any], object]) -> None:
-    value = json.loads(path.read_text())
-    change(value)
-    path.write_text(json.dumps(value))
 
 
 def _more_features(config: dict[str, Any]) -> None:
@@ -64,7 +58,7 @@ def _setting(name: str, value: Any) -> Callable[[dict[str, Any]], None]:
 def test_a_config_that_it_cannot_be_is_refused(
     parallel: Path, change: Callable[[dict[str, Any]], None], message: str
 ) -> None:
-    edit(parallel / "config.json", change)
+    edit_in(parallel / "config.json", change)
     with pytest.raises(CheckpointError, match=rf"config\.json: .*{message}"):
         LeRobotPolicy(parallel)
 
@@ -98,7 +92,7 @@ def test_sizes_are_compared_with_the_weights_before_any_is_read(
     message: str,
 ) -> None:
     monkeypatch.setattr(lerobot_checkpoint, "load_file", None)
-    edit(parallel / "config.json", change)
+    edit_in(parallel / "config.json", change)
     with pytest.raises(CheckpointError, match=rf"(config\.json|model\.safetensors): .*{message}"):
         read_checkpoint(parallel)
 
@@ -107,8 +101,8 @@ def test_the_encoder_is_compared_with_its_weights_before_it_is_made(
     parallel: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lerobot_encoder, "resnet_layers", None)
-    edit(parallel / "config.json", _setting("crop_shape", None))
-    edit(parallel / "config.json", _feature("input_features", "observation.images.top", [3, 4000, 4000]))
+    edit_in(parallel / "config.json", _setting("crop_shape", None))
+    edit_in(parallel / "config.json", _feature("input_features", "observation.images.top", [3, 4000, 4000]))
     with pytest.raises(
         CheckpointError, match=r"rgb_encoder: pool.pos_grid: of shape \(4, 2\), must be \(15625, 2"
     ):
@@ -171,7 +165,7 @@ def _normalizer(name: str, value: Any) -> Callable[[dict[str, Any]], None]:
 def test_scaling_that_is_not_known_is_refused(
     parallel: Path, change: Callable[[dict[str, Any]], None], message: str
 ) -> None:
-    edit(parallel / PREPROCESSOR, change)
+    edit_in(parallel / PREPROCESSOR, change)
     with pytest.raises(CheckpointError, match=rf"policy_preprocessor\.json: {message}"):
         LeRobotPolicy(parallel)
 
@@ -204,9 +198,9 @@ def test_files_that_are_missing_or_damaged_are_named(parallel: Path, name: str) 
 def test_an_encoder_that_it_cannot_be_is_refused(parallel: Path) -> None:
     with pytest.raises(CheckpointError, match=r"model\.safetensors: rgb_encoder: .*backbone\.0\.weight"):
         load_encoder(parallel)  # its ResNet is not there
-    edit(parallel / "config.json", _setting("crop_shape", [70, 30]))
+    edit_in(parallel / "config.json", _setting("crop_shape", [70, 30]))
     with pytest.raises(CheckpointError, match=r"rgb_encoder: .*pool\.pos_grid"):
         load_encoder(parallel)
-    edit(parallel / "config.json", _setting("vision_backbone", "resnet50"))
+    edit_in(parallel / "config.json", _setting("vision_backbone", "resnet50"))
     with pytest.raises(CheckpointError, match="vision_backbone: 'resnet50', must be of resnet18, resnet34"):
         load_encoder(parallel)

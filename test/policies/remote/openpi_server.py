@@ -68,23 +68,23 @@ class Serving:
 class PolicyServer:
     """See the module."""
 
-    def __init__(self) -> None:
-        self.does = Serving()
+    def __init__(self, does: Serving | None = None) -> None:
+        self.does = does or Serving()
+        self.port = 0
         self.heard: list[dict[str, Any]] = []
         self.headers: list[Any] = []
         self._server: Any = None
         self._connections: list[Any] = []
-        self._port = 0
 
     @property
     def url(self) -> str:
-        return f"ws://127.0.0.1:{self._port}"
+        return f"ws://127.0.0.1:{self.port}"
 
     def start(self) -> None:
         self._server = server.serve(
-            self._converse, "127.0.0.1", self._port, compression=None, process_request=self._request
+            self._converse, "127.0.0.1", self.port, compression=None, process_request=self._request
         )
-        self._port = self._server.socket.getsockname()[1]
+        self.port = self._server.socket.getsockname()[1]
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     def stop(self) -> None:

@@ -20,7 +20,7 @@ zmq = pytest.importorskip("zmq", reason=REASON)
 from adahi_ros.core.signature import Observations  # noqa: E402
 from adahi_ros.policies.interface import TargetUnavailableError, fingerprint_of  # noqa: E402
 from adahi_ros.policies.remote.groot import GrootTarget  # noqa: E402
-from test.policies.remote.conftest import Clock, wait_for  # noqa: E402
+from test.policies.remote.conftest import Clock  # noqa: E402
 from test.policies.remote.groot_server import (  # noqa: E402
     PROMPT,
     PolicyServer,
@@ -33,6 +33,7 @@ from test.policies.remote.groot_server import (  # noqa: E402
     packed,
     unpacked,
 )
+from test.waiting import wait_for  # noqa: E402
 
 STATE = np.arange(12, dtype=np.float32).reshape(2, 2, 3) / 10
 PICTURES = np.arange(2 * 2 * 4 * 6 * 3, dtype=np.uint32).reshape(2, 2, 4, 6, 3).astype(np.uint8)
@@ -209,9 +210,7 @@ def test_a_server_that_does_this_is_unavailable_until_it_does_not(
     np.testing.assert_array_equal(asked(target), EXPECTED)
 
 
-def test_a_stalled_server_times_out_and_its_late_answer_is_dropped(
-    served: PolicyServer,
-) -> None:
+def test_a_stalled_server_times_out_and_its_late_answer_is_dropped(served: PolicyServer) -> None:
     clock = Clock()
     target = target_of(served.url, clock, timeout_s=0.8)
     asked(target)

@@ -22,8 +22,9 @@ server = pytest.importorskip("websockets.sync.server", reason=REASON)
 from adahi_ros.core.signature import Observations  # noqa: E402
 from adahi_ros.policies.interface import TargetUnavailableError, fingerprint_of  # noqa: E402
 from adahi_ros.policies.remote.openpi import OpenPiTarget  # noqa: E402
-from test.policies.remote.conftest import Clock, wait_for  # noqa: E402
+from test.policies.remote.conftest import Clock  # noqa: E402
 from test.policies.remote.openpi_server import PolicyServer, Serving, packed  # noqa: E402
+from test.waiting import wait_for  # noqa: E402
 
 STATE = np.array([[[0.1, 0.2, 0.3]], [[0.4, 0.5, 0.6]]], np.float32)
 PICTURES = np.arange(2 * 4 * 6 * 3, dtype=np.uint8).reshape(2, 1, 4, 6, 3)
@@ -157,9 +158,7 @@ def test_a_server_that_does_this_is_unavailable_until_it_does_not(
     assert len(served.headers) == 2  # what the first connection still says, nobody hears
 
 
-def test_a_stalled_server_times_out_and_its_late_answer_is_dropped(
-    served: PolicyServer,
-) -> None:
+def test_a_stalled_server_times_out_and_its_late_answer_is_dropped(served: PolicyServer) -> None:
     clock = Clock()
     target = target_of(served.url, clock, timeout_s=1.0)
     assert asked(target, 1).shape == (1, 4, 2)

@@ -119,9 +119,7 @@ def test_a_request_says_the_same_of_the_link_to_each_verifier(make_hedged: MakeH
     assert told[0] == 0.0 < min(told[1:])
 
 
-def test_that_a_verifier_is_gone_or_back_is_logged_once_each(
-    robot: HedgedRobot,
-) -> None:
+def test_that_a_verifier_is_gone_or_back_is_logged_once_each(robot: HedgedRobot) -> None:
     robot.backup_link.present = False
     robot.pass_time(2 * QUIET_S)
     assert robot.texts == ["verifier backup is gone"]

@@ -33,9 +33,7 @@ def test_a_reply_that_is_not_late_has_no_hedge(robot: HedgedRobot) -> None:
     assert (requests_to(robot.link), requests_to(robot.backup_link)) == (40, 0)
 
 
-def test_another_verifier_is_asked_once_a_reply_is_later_than_usual(
-    robot: HedgedRobot,
-) -> None:
+def test_another_verifier_is_asked_once_a_reply_is_later_than_usual(robot: HedgedRobot) -> None:
     robot.steps(ENOUGH)
     late_s = 2 * QUICK[0]
     robot.verifier.replies = False
@@ -243,9 +241,7 @@ def sent_again(robot: HedgedRobot) -> None:
     assert requests_to(robot.link) > ENOUGH + 1
 
 
-def test_a_copy_that_finds_it_busy_does_not_hide_the_reply_to_another(
-    robot: HedgedRobot,
-) -> None:
+def test_a_copy_that_finds_it_busy_does_not_hide_the_reply_to_another(robot: HedgedRobot) -> None:
     sent_again(robot)
     assert robot.records[-1].verified
     assert robot.records[-1].verify_ms == pytest.approx(300.0)

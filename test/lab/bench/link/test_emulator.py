@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -27,6 +27,7 @@ from adahi_ros.lab.link.emulator import (
 )
 from adahi_ros.lab.link.link_profile import LinkProfile
 from adahi_ros.lab.link.namespaces import LinkUnavailable
+from test.waiting import wait_for
 
 pytestmark = pytest.mark.skipif(unavailable() is not None, reason=str(unavailable()))
 
@@ -78,13 +79,6 @@ def sockets(link: EmulatedLink) -> Iterator[tuple[socket.socket, socket.socket]]
 Sockets = tuple[socket.socket, socket.socket]
 
 
-def wait_until(done: Callable[[], bool]) -> None:
-    deadline_s = time.monotonic() + DEADLINE_S
-    while not done():
-        assert time.monotonic() < deadline_s
-        time.sleep(1e-3)
-
-
 def test_packets_cross_both_ways_and_take_their_time(link: EmulatedLink, sockets: Sockets) -> None:
     link.change(rtt_mean_ms=40.0)
     robot, server = sockets
@@ -114,7 +108,7 @@ def test_a_cut_stops_everything_until_it_ends(link: EmulatedLink, sockets: Socke
     link.cut(1000)
     for _ in range(3):
         robot.send(b"lost")
-    wait_until(lambda: link.traffic().up.dropped == 3)
+    wait_for(lambda: link.traffic().up.dropped == 3)
     link.cut(0)
     robot.send(b"through")
     assert server.recv(100) == b"through"
@@ -126,7 +120,7 @@ def test_a_link_changes_while_it_is_up(link: EmulatedLink, sockets: Sockets) -> 
     robot, server = sockets
     link.change(loss=1.0)
     robot.send(b"lost")
-    wait_until(lambda: link.traffic().up.dropped == 1)
+    wait_for(lambda: link.traffic().up.dropped == 1)
     link.change(loss=0.0, duplicate=1.0)
     robot.send(b"twice")
     assert [server.recv(100), server.recv(100)] == [b"twice", b"twice"]
@@ -169,7 +163,7 @@ def test_a_command_at_an_end_is_where_it_was_and_hands_its_status_on(
         )
         assert (ended.stdout, ended.returncode) == (f"{tmp_path}\ntwo  words\n", 7), ended.stderr
     with subprocess.Popen([*link.robot.prefix, "sleep", "1000"]) as process:
-        wait_until(lambda: link.robot.processes() == {process.pid})
+        wait_for(lambda: link.robot.processes() == {process.pid})
         assert link.server.processes() == set()
         process.kill()
 
@@ -207,7 +201,7 @@ def test_a_link_ends_with_the_process_that_made_it(number: int) -> None:
         net, control = map(Path, parent.stdout.readline().split())
         assert net.exists()
         parent.send_signal(number)
-        wait_until(lambda: not os.path.exists(net) and not control.parent.exists())
+        wait_for(lambda: not os.path.exists(net) and not control.parent.exists())
 
 
 def test_a_machine_that_lacks_something_is_told_what(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

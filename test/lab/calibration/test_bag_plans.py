@@ -254,7 +254,7 @@ def test_damaged_plans_are_named(dataset: BagDataset, asked: Asked, tmp_path: Pa
     plan_bags(Seeing(Path()), dataset, asked, tmp_path)
     (file,) = tmp_path.glob("planned/*/000000000.safetensors")
     file.write_bytes(file.read_bytes()[:100])
-    with pytest.raises(ValueError, match=r"000000000.safetensors: not stored plans .*delete it to plan anew"):
+    with pytest.raises(ValueError, match=r"000000000.safetensors: not stored plans .*delete it to plan"):
         plan_bags(Seeing(Path()), dataset, asked, tmp_path)
 
 

@@ -18,7 +18,7 @@ from adahi_ros.core.proposal import ActionRange
 from adahi_ros.core.signature import OBSERVATION, Feature, Observations, Signature
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.lab.training import corrector_training
-from adahi_ros.policies.corrector.corrector_checkpoint import load_corrector
+from adahi_ros.policies.corrector.corrector_checkpoint import CorrectorCheckpoint, load_corrector
 from adahi_ros.policies.direct import DirectPolicy
 from adahi_ros.policies.registry import POLICIES
 from test.bags import conftest as toy
@@ -61,7 +61,7 @@ def test_a_corrector_comes_of_bags_alone(
     bag: Path, options: list[Any], folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     figures = folder / "figures.json"
-    words = ["distill", bag, *options, "--seed", 5, "--held-out", 0.25, "--json", figures]
+    words = ["train", "corrector", bag, *options, "--seed", 5, "--held-out", 0.25, "--json", figures]
     monkeypatch.setattr("sys.argv", ["adahi", *map(str, words)])
     said = run(*words)
     checkpoint = load_corrector(folder / "corrector")
@@ -188,7 +188,7 @@ def test_a_target_that_is_not_ours_gives_a_robot_all_that_it_needs(
     def unsure(read: np.ndarray) -> tuple[np.ndarray, np.ndarray]:  # of old plans
         return np.zeros((len(read), 2), np.float32), read[:, -1]
 
-    monkeypatch.setattr("adahi_ros.policies.corrector.corrector._exported", lambda checkpoint: unsure)
+    monkeypatch.setattr(CorrectorCheckpoint, "on_onnx", lambda checkpoint: unsure)
     bag, params, figures = in_bag(messages(3)), tmp_path / "arm.yaml", tmp_path / "figures.json"
     words = ["distill", bag, *seeing_options, "--draft", "--params", params, "--json", figures]
     words += ["--instruction", "wave", "--jpeg-quality", 60]
@@ -226,7 +226,7 @@ def test_calibration_takes_bags_that_training_left_out(
     def by_age(read: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return np.zeros((len(read), 2), np.float32), read[:, -1]
 
-    monkeypatch.setattr("adahi_ros.policies.corrector.corrector._exported", lambda checkpoint: by_age)
+    monkeypatch.setattr(CorrectorCheckpoint, "on_onnx", lambda checkpoint: by_age)
     monkeypatch.setattr("adahi_ros.lab.evaluation.step_latency.REPETITIONS", 3)
     monkeypatch.setattr("adahi_ros.lab.reporting.replay_figure.draw_replay", lambda *arguments: None)
     params, final, figures = (tmp_path / name for name in ("arm.yaml", "final.yaml", "figures.json"))

@@ -314,9 +314,6 @@ def test_cameras_are_checked_against_their_encoder(
     ):
         path.write_text(yaml.safe_dump(with_camera(contract_values, encoder, size, size)))
         assert words in run("contract", "check", path)
-    for_target = with_camera(contract_values, "ball", 480, 640)
-    path.write_text(yaml.safe_dump({**for_target, "images_for_target": True, "encoder": ""}))
-    assert "2 numbers, 1 camera, whose images only the target reads" in run("contract", "check", path)
     path.write_text(yaml.safe_dump(with_camera(contract_values, "ball", 96, 96)))
     assert fails("contract", "check", path).startswith(
         "contract of 'toy': observation.images.camera.apply.resize: [96, 96], must be [64, 64]"

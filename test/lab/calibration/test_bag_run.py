@@ -75,9 +75,7 @@ def test_the_steps_come_back(run_bag: Path, step_record: Callable[..., StepRecor
     assert [each.success for each in run.episodes] == [True, False]
 
 
-def test_a_step_is_read_as_the_node_reads_its_own(
-    step_record: Callable[..., StepRecord],
-) -> None:
+def test_a_step_is_read_as_the_node_reads_its_own(step_record: Callable[..., StepRecord]) -> None:
     pytest.importorskip("rclpy")
     from adahi_ros.nodes.common.messages import from_status, to_status
 

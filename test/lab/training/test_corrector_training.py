@@ -1,0 +1,71 @@
+"""A corrector learns corrections and how unsure it is, by its seed alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from adahi_ros.core.trajectories import Trajectories
+from adahi_ros.lab.training.corrector_training import running, scales_of, train_corrector
+from adahi_ros.lab.training.fitting import FitConfig, Run
+from adahi_ros.policies.corrector.corrector_network import LOG_VARIANCE
+
+
+def test_from_one_episode_to_the_next_is_no_change(demonstrations: Callable[[int], Trajectories]) -> None:
+    data = demonstrations(2)
+    apart = data.observations.copy()
+    apart[data.ends[0] :] += 100.0
+    moved = replace(data, observations=apart)
+    one, other = scales_of(data, True), scales_of(moved, True)
+    smallest = 1e-3 * (other.observation_scale - one.observation_scale)
+    np.testing.assert_allclose(other.change_scale - smallest, one.change_scale, rtol=1e-3)
+    assert len(scales_of(data, with_goal=False).goal_mean) == 0
+
+
+def test_training_is_told_how_much_counts_what_is_hard_to_foresee() -> None:
+    draw = np.random.default_rng(6)
+    read, wanted = (
+        draw.normal(size=(300, 3)).astype(np.float32),
+        draw.normal(size=(300, 1)).astype(np.float32),
+    )
+    losses = [
+        train_corrector(read, wanted, 4, FitConfig(20, 32, 1e-2), Run(1), beta)[1] for beta in (0.0, 1.0)
+    ]
+    assert losses[0] != losses[1]
+
+
+def test_training_finds_the_correction_and_where_it_is_unsure() -> None:
+    draw = np.random.default_rng(4)
+    read = draw.normal(size=(1000, 3)).astype(np.float32)
+    noise = np.where(read[:, :1] > 0.0, 1.0, 0.05) * draw.normal(size=(1000, 1))
+    wanted = (read[:, 1:2] + noise).astype(np.float32)
+    network, _ = train_corrector(read, wanted, 16, FitConfig(200, 128, 1e-2), Run(2))
+    correction, log_variance = running(network)(read)
+    calm = read[:, 0] < -0.3
+    assert np.abs(correction - read[:, 1:2])[calm].mean() < 0.15
+    assert np.median(log_variance[read[:, 0] > 0.3]) > np.median(log_variance[calm]) + 2.0
+    assert ((log_variance >= LOG_VARIANCE[0]) & (log_variance <= LOG_VARIANCE[1])).all()
+
+
+def test_the_seed_decides_and_a_run_of_other_examples_is_not_resumed(tmp_path: Path) -> None:
+    draw, fit = np.random.default_rng(4), FitConfig(3, 16, warmup=0)
+    read, wanted = (draw.normal(size=(50, each)).astype(np.float32) for each in (4, 2))
+    run = Run(1, tmp_path / "state.safetensors")
+    network, losses = train_corrector(read, wanted, 8, fit, run)
+    again, same = train_corrector(read, wanted, 8, fit, Run(1))
+    assert same == losses
+    for name, value in network.state_dict().items():
+        assert torch.equal(again.state_dict()[name], value), name
+    assert train_corrector(read, wanted, 8, fit, run)[1] == losses
+    for changed in (
+        lambda: train_corrector(read, -wanted, 8, fit, run),
+        lambda: train_corrector(read[::-1].copy(), wanted, 8, fit, run),
+        lambda: train_corrector(read, wanted, 4, fit, run),
+    ):
+        with pytest.raises(ValueError, match="from a run with other settings or data"):
+            changed()

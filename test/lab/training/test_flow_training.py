@@ -1,0 +1,93 @@
+"""A flow learns plans that hang together, by its seed alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from adahi_ros.core.trajectories import Trajectories
+from adahi_ros.lab.training.fitting import FitConfig, Run
+from adahi_ros.lab.training.flow_training import train_flow
+from adahi_ros.policies.backends import load_policy
+from adahi_ros.policies.flow.flow_torch import save_flow
+from adahi_ros.policies.interface import Policy, Sampling
+
+SIZE = {"width": 8, "layers": 1, "heads": 2, "head_width": 16, "head_layers": 1, "steps": 2}
+
+
+def two_ways() -> Trajectories:
+    """Episodes that say nothing of themselves, whose actions are all +1 or all -1, with equal odds."""
+    episodes, steps = 32, 6
+    ways = np.where(np.arange(episodes) % 2, 1.0, -1.0).astype(np.float32)
+    return Trajectories(
+        "toy",
+        np.zeros((episodes * steps, 1), np.float32),
+        np.repeat(ways, steps)[:, None],
+        np.zeros((episodes, 0), np.float32),
+        np.arange(steps, episodes * steps + 1, steps),
+    )
+
+
+@pytest.fixture(scope="module")
+def policy(tmp_path_factory: pytest.TempPathFactory) -> Policy:
+    """Trained on two ways."""
+    size = {**SIZE, "horizon": 4, "head_width": 32, "steps": 8}
+    network, losses = train_flow(two_ways(), 1, size, FitConfig(250, 128, 5e-3), Run(4))
+    assert np.mean(losses[-20:]) < 0.5 * np.mean(losses[:5])
+    folder = tmp_path_factory.mktemp("two_ways")
+    save_flow(folder, "target", network, {})
+    return load_policy(folder / "target", "torch")
+
+
+def test_of_two_ways_a_plan_goes_one_from_beginning_to_end(policy: Policy) -> None:
+    """Codes that are drawn apart from one another would mix them."""
+    draws = np.random.default_rng(1).random((400, policy.draws))
+    plans = policy.propose(policy.signature.nothing(400), draws).actions[..., 0]
+    coherent = (plans > 0.0).all(axis=1) | (plans < 0.0).all(axis=1)
+    assert coherent.mean() > 0.97  # signs drawn apart would agree in one of eight
+    assert 0.35 < (plans[coherent, 0] > 0.0).mean() < 0.65
+    assert np.median(np.abs(np.abs(plans) - 1.0)) < 0.2
+
+
+def test_a_plan_goes_on_the_way_that_a_robot_has_committed_to(policy: Policy) -> None:
+    draws = np.random.default_rng(1).random((400, policy.draws))
+    for way in (-1.0, 1.0):
+        agreed = []
+        for steps in (1, 2, 3):
+            sampling = Sampling(committed=np.full((400, steps, 1), way, np.float32))
+            plans = policy.propose(policy.signature.nothing(400), draws, sampling).actions
+            agreed.append((np.sign(plans[:, steps:]) == way).mean())
+        assert 0.6 < agreed[0] < agreed[1] < agreed[2]  # with nothing committed, half of them
+        assert agreed[1] > 0.8
+        assert agreed[2] > 0.95
+
+
+def test_training_is_decided_by_its_seed_and_leaves_torchs_generator_alone() -> None:
+    before, fit = torch.random.get_rng_state(), FitConfig(3, 16, warmup=0)
+    size = {**SIZE, "horizon": 2}
+    (one, losses), (same, again), (other, _) = (
+        train_flow(two_ways(), 1, size, fit, Run(seed)) for seed in (1, 1, 2)
+    )
+    assert torch.equal(torch.random.get_rng_state(), before)
+    assert losses == again
+    for name, value in one.state_dict().items():
+        assert torch.equal(same.state_dict()[name], value), name
+    assert not torch.equal(other.position, one.position)
+
+
+def test_a_run_of_other_sizes_or_data_is_not_resumed(tmp_path: Path) -> None:
+    fit, run = FitConfig(2, 16, warmup=0), Run(1, tmp_path / "state.safetensors")
+    size, data = {**SIZE, "horizon": 2}, two_ways()
+    _, losses = train_flow(data, 1, size, fit, run)
+    assert train_flow(data, 1, size, fit, run)[1] == losses
+    other = Trajectories("toy", data.observations, data.actions[::-1].copy(), data.goals, data.ends)
+    for changed in (
+        lambda: train_flow(data, 1, {**size, "head_width": 8}, fit, run),
+        lambda: train_flow(data, 2, size, fit, run),
+        lambda: train_flow(other, 1, size, fit, run),
+    ):
+        with pytest.raises(ValueError, match="from a run with other settings or data"):
+            changed()
