@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether the switch of bits knows when eight do: against one that is thrown as often, at random.
+"""Compares the switch of bit widths with a random switch of the same rate.
 
     .venv/bin/python benchmarks/bit_switch.py [TASK] [--episodes N] [--methods M,M,...] [--json FILE]
 
-Draft and target are those of config/switched/TASK. First how far actions of eight bits are from those of 32,
-where the switch says coarse and where it says fine, at what is observed while the target acts: if it knew
-anything, they would be nearer where it says coarse. Then success with that switch, and with one that says
-coarse at random, in as large a share of the steps.
+Draft and target are those of config/switched/TASK. The first table has the distances of actions with eight
+and with 32 bits in episodes of the target, for coarse and for fine steps. A useful switch has smaller
+distances in coarse steps. The second table has the success with that switch, and with a random one of the
+same share.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ COMPARED = ("draft", "target")
 
 
 class AtRandom(SwitchedPolicy):
-    """Says coarse at random, at a share of the proposals."""
+    """Chooses coarse at random, for a share of the proposals."""
 
     def throw(self, share: float, seed: int) -> AtRandom:
-        """Set the share, and begin its draws."""
+        """Set the share and start the draws."""
         self._share, self._random = share, np.random.default_rng(seed)
         return self
 
@@ -55,23 +55,25 @@ class AtRandom(SwitchedPolicy):
 
 def networks(task: str, name: str) -> tuple[Policy, Policy]:
     """Return the networks of a policy of config/switched/, of 32 bits and of eight."""
-    checkpoint = asset("checkpoints") / _told(task, name)["checkpoint"]
+    checkpoint = asset("checkpoints") / _settings(task, name)["checkpoint"]
     return load_policy(checkpoint, "onnxruntime"), load_policy(checkpoint, "int8")
 
 
 def switched(task: str, name: str, pair: tuple[Policy, Policy], kind: type[SwitchedPolicy]) -> SwitchedPolicy:
     """Return the policy of config/switched/, or one with another switch."""
-    told = _told(task, name)
-    weights = asset(f"checkpoints/{told['checkpoint']}.safetensors")
-    return kind(*pair, read_tensors(weights)["observation_scale"], told["coarse_above"], told["fine_below"])
+    settings = _settings(task, name)
+    weights = asset(f"checkpoints/{settings['checkpoint']}.safetensors")
+    return kind(
+        *pair, read_tensors(weights)["observation_scale"], settings["coarse_above"], settings["fine_below"]
+    )
 
 
-def _told(task: str, name: str) -> dict[str, Any]:
+def _settings(task: str, name: str) -> dict[str, Any]:
     return read_yaml(asset(f"config/switched/{task}/{name}.yaml"))
 
 
 def apart(pair: tuple[Policy, Policy], read: list[Observations], seed: int) -> np.ndarray:
-    """Return how far actions of the same codes are at some observations (N,), in action scales."""
+    """Return the distances of actions with the same codes at some observations (N,), in action scales."""
     distances = []
     for row, each in enumerate(read):
         draws = np.random.default_rng([seed, row]).random((1, pair[0].draws))
@@ -83,7 +85,7 @@ def apart(pair: tuple[Policy, Policy], read: list[Observations], seed: int) -> n
 
 def main(
     task: Annotated[str, typer.Argument(help="One of config/switched.")] = "ball",
-    episodes: Annotated[int, typer.Option(min=1, help="Of which success is told.")] = 100,
+    episodes: Annotated[int, typer.Option(min=1, help="For the success.")] = 100,
     methods: Annotated[str, typer.Option(help="Separated by commas; of single actions.")] = "target,adahi",
     seed: Annotated[int, typer.Option(min=0, help="Seed of every random draw.")] = 11,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the figures to this file.")] = None,
@@ -106,9 +108,9 @@ def main(
         at_random[name] = switched(task, name, pair, AtRandom).throw(share, seed)
         distances = apart(pair, read, seed)
         parts = distances[coarse], distances[~coarse]
-        told = [float(of(part)) for part in parts for of in (np.mean, np.median)]
-        figures["apart"][name] = {"share": share, "coarse": told[:2], "fine": told[2:]}
-        table.add_row(name, *map(number, (share, *told)))
+        distance = [float(of(part)) for part in parts for of in (np.mean, np.median)]
+        figures["apart"][name] = {"share": share, "coarse": distance[:2], "fine": distance[2:]}
+        table.add_row(name, *map(number, (share, *distance)))
     Console().print(table)
     table = narrow_table(
         f"{task}, {episodes} episodes, seed {seed}", ("method", "switch"), ("success", "95 %", "TR", "p")

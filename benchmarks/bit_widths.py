@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What eight bits in the place of 32 cost and save: bytes, time, and how far proposals are apart.
+"""Costs and savings of eight instead of 32 bits: bytes, time, and distances of proposals.
 
     .venv/bin/python benchmarks/bit_widths.py [TASK] [--episodes N] [--json FILE]
 
 At the observations of episodes in which the target acts. Times are medians of one robot's proposal, taken in
-turns, one thread. Prints the speeds that `config/switched/` is made by, too.
+turns, one thread. Also prints the speeds for `config/switched/`.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from adahi_ros.robot.controller import Controller
 from adahi_ros.server.verifier import TargetVerifier
 
 COMPARED = ("draft", "target", "plans/target")
-TUNED = (0.5, 0.4)  # quantiles of the speed: coarse above the one, fine below the other
+TUNED = (0.5, 0.4)  # quantiles of the speed: coarse above the first, fine below the second
 
 
 @dataclass
 class _Watched:
-    """A world that keeps what robots observe in it."""
+    """A world that records the robots' observations."""
 
     world: object
     seen: list[dict[str, np.ndarray]]
@@ -56,7 +56,7 @@ class _Watched:
 
 
 def observed(task: str, target: Policy, draft: Policy, seed: int, episodes: int) -> list[dict]:
-    """Return what is observed, step by step, while the target acts."""
+    """Return the observations, step by step, while the target acts."""
     world = _Watched(make(task), [])
     controller = Controller(draft, ControllerConfig(ThresholdedGate("always")))
     rollout(world, controller, TargetVerifier(target, "replace"), seed, range(episodes))
@@ -64,12 +64,12 @@ def observed(task: str, target: Policy, draft: Policy, seed: int, episodes: int)
 
 
 def windows(policy: Policy, seen: list[dict]) -> list[Observations]:
-    """Return what a policy reads at each step of each episode."""
+    """Return a policy's inputs at each step of each episode."""
     history = History(policy.signature, len(seen[0]["active"]))
     read = []
     for step in seen:
-        told = {name: values for name, values in step.items() if name != "active"}
-        together = history.push(told)
+        observed = {name: values for name, values in step.items() if name != "active"}
+        together = history.push(observed)
         read += [together.rows(np.array([row])) for row in np.flatnonzero(step["active"])]
     return read
 

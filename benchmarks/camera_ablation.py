@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a camera is worth to who reads it: the same episodes with its features, and with what says nothing.
+"""The benefit of a camera: the same episodes with its features, and with uninformative ones.
 
     .venv/bin/python benchmarks/camera_ablation.py kitchen_camera --episodes 100 --json FILE
 
 The features of every frame are replaced by their mean over the episodes with the camera, or by those of
-another episode's frame at the same step. All else stays, joint positions among it.
+another episode's frame at the same step. Everything else is unchanged, including joint positions.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from adahi_ros.lab.tasks import make
 from adahi_ros.lab.tasks.camera import WatchedTask
 from adahi_ros.vision.encoder import Encoder
 
-STILL = 0.02  # a feature with a smaller standard deviation is as good as constant: keypoints are from -1 to 1
+STILL = 0.02  # a feature with a smaller standard deviation counts as constant: keypoints are from -1 to 1
 
 
 class Ablated:
-    """An encoder, and what is done to the features (B, F) of a step's frames after it; keeps all of them."""
+    """An encoder with a transformation of the features (B, F) of a step's frames; records all features."""
 
     def __init__(self, encoder: Encoder, after: Callable[[np.ndarray], np.ndarray]) -> None:
         self.features, self.image_size = encoder.features, encoder.image_size
@@ -46,10 +46,10 @@ class Ablated:
 
 
 def ablated(task: str, methods: list[str], episodes: int, seed: int) -> dict[str, Any]:
-    """Return the success of methods with and without what a camera shows, and how its features vary.
+    """Return the success of methods with and without a camera's features, and the features' variation.
 
     Raises:
-        ValueError: no camera looks at the task.
+        ValueError: the task has no camera.
     """
     files = PolicyFiles(asset(f"checkpoints/{task}"), "onnxruntime")
     bench = Comparison(task, files, load_calibration(asset(f"config/{task}.yaml")), seed).bench()
@@ -81,18 +81,18 @@ def ablated(task: str, methods: list[str], episodes: int, seed: int) -> dict[str
 
 
 def main() -> None:
-    """Print and write what is asked for."""
+    """Print and write the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("task")
     parser.add_argument("--methods", default="target")
     parser.add_argument("--episodes", type=int, default=100)
     parser.add_argument("--seed", type=int, default=11)
     parser.add_argument("--json", type=Path)
-    told = parser.parse_args()
-    figures = ablated(told.task, parse_methods(told.methods), told.episodes, told.seed)
+    arguments = parser.parse_args()
+    figures = ablated(arguments.task, parse_methods(arguments.methods), arguments.episodes, arguments.seed)
     print(f"{figures['moving']} of {figures['features']} features move by more than {STILL}")
-    if told.json:
-        told.json.write_text(json.dumps(figures, indent=2) + "\n")
+    if arguments.json:
+        arguments.json.write_text(json.dumps(figures, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The same policy asked through openpi's client, LeRobot's and ours, each driving a world by the clock.
+"""Compares openpi's client, LeRobot's and ours with the same policy, each in a world in real time.
 
     .venv/bin/python benchmarks/clients.py [TASK] [--clients A,B] [--conditions A,B] [--episodes N]
 
 The target's plans are served at one end of an emulated link of the paper's figures; at the other a simulated
-robot moves at its control rate, whether a command comes or not. A client is one of
+robot moves at its control rate, with or without a command. A client is one of
 
     openpi:H         openpi's `Runtime` with `ActionChunkBroker`: asks after every H actions, and waits; with
                      openpi:H:runtime by the clock of that, else a step for each observation
@@ -117,17 +117,17 @@ PORT = 9123
 PROFILE = "wifi_ac"
 WIDTH = 132
 CLIENTS = "openpi:8,openpi:4,lerobot:0.5:weighted_average,lerobot:0.75:latest_only,ours:plan_4,ours:best"
-PEERS = {"openpi": "openpi_websocket", "lerobot": "lerobot_grpc"}  # with whose packages each runs
+PEERS = {"openpi": "openpi_websocket", "lerobot": "lerobot_grpc"}  # the packages of each
 
 
 @dataclass(frozen=True)
 class Condition:
-    """What the link and the target are like.
+    """Properties of the link and the target.
 
     Attributes:
         loss: share of packets.
-        outage_s: for how long the link is cut once an episode.
-        added_compute_s: that every plan takes longer.
+        outage_s: duration of one cut of the link per episode.
+        added_compute_s: added to the time of every plan.
     """
 
     loss: float = 0.0
@@ -156,7 +156,7 @@ class Client:
     """A way to drive the robot.
 
     Attributes:
-        name: as the command line has it.
+        name: on the command line.
         kind: openpi, lerobot or ours.
         settings: of a peer, or the method of ours.
     """
@@ -167,7 +167,7 @@ class Client:
 
     @classmethod
     def of(cls, name: str, task: str) -> Client:
-        """Make out a client by its name.
+        """Parse the name of a client.
 
         Raises:
             ValueError: there is no such client.
@@ -181,8 +181,8 @@ class Client:
                 return cls(name, kind, {"action_horizon": int(horizon), **own})
             if kind == "lerobot":
                 threshold, _, aggregate = rest.partition(":")
-                told = {"chunk_size_threshold": float(threshold), "aggregate_fn_name": aggregate}
-                return cls(name, kind, {**told, "fps": rate_hz})
+                options = {"chunk_size_threshold": float(threshold), "aggregate_fn_name": aggregate}
+                return cls(name, kind, {**options, "fps": rate_hz})
         except ValueError:
             pass
         if kind == "ours" and goes_ahead(rest, task):
@@ -200,33 +200,37 @@ def run(
     """
     link.change(loss=condition.loss)
     start = _ours if client.kind == "ours" else _peer
-    told, out = scratch / "asked.json", scratch / "logs.json"
-    server, program, variables = start(link, client, asked, condition, told)
+    drive_file, out = scratch / "asked.json", scratch / "logs.json"
+    server, program, variables = start(link, client, asked, condition, drive_file)
     with server:
-        run_at_robot(link, [*program, str(told), str(out)], variables)
+        run_at_robot(link, [*program, str(drive_file), str(out)], variables)
     return load_logs(out)[1:]
 
 
 Started = tuple[AbstractContextManager[None], list[str], dict[str, str]]
 
 
-def _peer(link: EmulatedLink, client: Client, asked: Drive, condition: Condition, told: Path) -> Started:
+def _peer(
+    link: EmulatedLink, client: Client, asked: Drive, condition: Condition, drive_file: Path
+) -> Started:
     variables = environments.variables(environments.environment(PEERS[client.kind]))
     module = ["-m", f"adahi_ros.lab.peers.{client.kind}_loop"]
     settings = {**client.settings, "added_compute_s": condition.added_compute_s}
-    replace(asked, settings=settings, address=link.server.address, port=PORT).save(told)
-    server = serving(link, [*module, "serve", str(told)], variables, "ready")
+    replace(asked, settings=settings, address=link.server.address, port=PORT).save(drive_file)
+    server = serving(link, [*module, "serve", str(drive_file)], variables, "ready")
     return server, [*module, "drive"], dict(variables)
 
 
-def _ours(link: EmulatedLink, client: Client, asked: Drive, condition: Condition, told: Path) -> Started:
+def _ours(
+    link: EmulatedLink, client: Client, asked: Drive, condition: Condition, drive_file: Path
+) -> Started:
     spec = make(asked.task).spec
     files = PolicyFiles(asset(f"checkpoints/{spec.name}"), BACKEND)
     calibration = load_calibration(asset(f"config/{spec.name}.yaml"))
     method, period_s = client.settings["method"], 1.0 / spec.control_rate_hz
     draft, target = node_parameters(method, asked.task, files, calibration, period_s)
-    replace(asked, settings={"draft": draft}).save(told)
-    parameters = told.with_suffix(".yaml")
+    replace(asked, settings={"draft": draft}).save(drive_file)
+    parameters = drive_file.with_suffix(".yaml")
     values = {**target, "seed": asked.seed, "added_compute_s": condition.added_compute_s}
     parameters.write_text(yaml.safe_dump({"/**": {"ros__parameters": values}}))
     verifier = ["-m", "adahi_ros.nodes.server.target_verifier_node"]
@@ -279,7 +283,7 @@ def compare(
 
 
 def table(task: str, found: dict[str, dict[str, dict[str, Any]]]) -> Table:
-    """Return the figures of `compare` for people."""
+    """Return the figures of `compare` as a table."""
     episodes = next(iter(next(iter(found.values())).values()))["episodes"]
     headings = [
         "success",
@@ -349,9 +353,9 @@ def main(
 
         found = compare(task, chosen, names, episodes, rounds, seed, on_run)
     Console(width=WIDTH).print(table(task, found))
-    told = {name: asdict(CONDITIONS[name]) for name in names}
+    conditions = {name: asdict(CONDITIONS[name]) for name in names}
     command = " ".join(["benchmarks/clients.py", *sys.argv[1:]])
-    write_json(json_file, {"command": command, "task": task, "conditions": told, "figures": found})
+    write_json(json_file, {"command": command, "task": task, "conditions": conditions, "figures": found})
 
 
 if __name__ == "__main__":

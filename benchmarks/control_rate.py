@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a control step costs the robot's node in processor time, and so which rate one core holds.
+"""Processor time of a control step of the robot's node, and so the highest rate on one core.
 
     .venv/bin/python benchmarks/control_rate.py [--other DIRECTORY --python FILE] [--json FILE]
 

@@ -3,9 +3,9 @@
 
     .venv/bin/python benchmarks/deviation_variants.py [TASK] [--episodes N] [--json FILE]
 
-For each normalisation, each average (of what was executed, or of what was drafted) and each smoothing
-factor: Spearman's correlation of the deviation with the rejection of the primary code over single
-actions, and R2 of both fits over twenty equal-count bins.
+For each normalisation, each average (of executed or of drafted actions) and each smoothing factor: Spearman's
+correlation of the deviation with the rejection of the primary code over single actions, and R2 of both fits
+over twenty equal-count bins.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a network on the robot would do alone, were it only trained for longer.
+"""Tests whether a network on the robot succeeds alone after longer training.
 
     .venv/bin/python benchmarks/distilled_training.py [TASK] [--rounds N] [--episodes N] [--json FILE]
 
-Trains what `distilled` of the task's recipe says, round after round of its own rollouts; after each round it
-prints in how many evaluation episodes that succeeds alone, beside rollouts and steps so far.
+Trains by `distilled` of the task's recipe, in rounds of its own rollouts. After each round it prints the
+success alone in evaluation episodes, with rollouts and steps so far.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from adahi_ros.lab.training.train_corrector import train_in_simulation
 def alone(
     task: str, policies: Policies, calibration: Calibration, folder: Path, seed: int, count: int
 ) -> dict[str, Any]:
-    """Return how often the checkpoint in a folder succeeds alone in so many evaluation episodes."""
+    """Return the success rate of the checkpoint in a folder, alone, in so many evaluation episodes."""
     bench = Bench(task, replace(policies, distilled=load_distilled(folder, "onnxruntime")), calibration)
     world = make(task)
     METHODS[DISTILLED].run(bench, world, seed, evaluation_episodes(count))
@@ -54,7 +54,7 @@ def curve(
     seed: int,
     count: int,
 ) -> list[dict[str, Any]]:
-    """Train by a recipe; return what came of each round.
+    """Train by a recipe; return the results of each round.
 
     Args:
         task: what `make` takes.
@@ -106,7 +106,7 @@ def main(
     torch.set_num_threads(1)
     whole = load_recipe(asset(f"config/recipes/{task}-plans.yaml"))
     if whole.distilled is None:
-        raise ValueError(f"task: {task!r}, must be one whose recipe has a part 'distilled'")
+        raise ValueError(f"task: {task!r}, must have a recipe with a part 'distilled'")
     recipe = whole.distilled if rounds is None else replace(whole.distilled, rounds=rounds)
     asked = whole.demonstrations
     data = collect_parallel(task, demos, asked.seed, asked.action_noise, 1).trajectories

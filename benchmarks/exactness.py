@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far what comes back from the verifier is from the target's distribution, behind each gate.
+"""The distance of the verifier's replies from the target's distribution, behind each gate.
 
     .venv/bin/python benchmarks/exactness.py [TASK] [--episodes N] [--json FILE]
 
-At every observation of hybrid inference behind a gate, by all combinations of codes and not by sampling:
-total variation from the target's distribution of codes, of what comes back when the gate asks (the mean and
-the 95th percentile over requests), of what is executed, asked or not, and of what is drafted.
+Computes total variations from the target's distribution of codes at every observation of hybrid inference
+behind a gate, over all combinations of codes, without sampling. It has them for replies (the mean and the
+95th percentile over requests), for executed actions, with or without a request, and for drafts.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from adahi_ros.protocol.request import sent_codes
 from adahi_ros.robot.controller import Controller
 from adahi_ros.server.verifier import TargetVerifier
 
-UNIFORMS = 10  # evenly spaced, in the place of a drawn one
+UNIFORMS = 10  # evenly spaced, instead of a drawn one
 
 
 @dataclass(frozen=True)
@@ -46,11 +46,11 @@ class Exactness:
     """Total variations from the target's distribution of codes, at S observations.
 
     Attributes:
-        asked: (S,), the probability that the gate asks.
-        returned: (S,), of what comes back when it asks; 0 where it never does.
-        executed: (S,), of what is executed, asked or not.
-        drafted: (S,), of what is drafted.
-        rounded: (S,), from the draft's own distribution: what 16-bit counts change of it.
+        asked: (S,), the probability of a request.
+        returned: (S,), of replies; 0 where there is never a request.
+        executed: (S,), of executed actions, with or without a request.
+        drafted: (S,), of drafts.
+        rounded: (S,), the change of the draft's own distribution by 16-bit counts.
     """
 
     asked: np.ndarray
@@ -75,7 +75,7 @@ class Exactness:
 
 
 class _Watched(Gate):
-    """A gate that keeps what it was asked about."""
+    """A gate that records its inputs."""
 
     def __init__(self, trigger: ThresholdedGate) -> None:
         self.seen: list[GateContext] = []
@@ -96,7 +96,7 @@ def measure_exactness(
     Args:
         bench: the task and its policies.
         trigger: the gate that decides, and its threshold.
-        config: of the controller, but for the trigger.
+        config: of the controller, except the trigger.
         seed: of the rollouts' draws.
         episodes: their numbers.
     """
@@ -129,7 +129,7 @@ def measure_exactness(
 
 
 def _distribution(policy: Policy, observations: Observations, temperature: float = 1.0) -> CodeDistribution:
-    """Return the distribution of a policy's codes; which of them are drawn does not matter."""
+    """Return the distribution of a policy's codes; the drawn codes have no effect."""
     robots = len(next(iter(observations.features.values())))
     proposal = policy.propose(observations, np.zeros((robots, policy.draws)), Sampling(temperature))
     assert proposal.distribution is not None
@@ -137,7 +137,7 @@ def _distribution(policy: Policy, observations: Observations, temperature: float
 
 
 def _counts(known: GateContext) -> np.ndarray:
-    """Return the distributions (E, N, K) that drafts were drawn from, as they are sent."""
+    """Return the distributions (E, N, K) of drafts, as they are sent."""
     assert known.proposal is not None
     assert known.proposal.distribution is not None
     assert known.proposal.distribution.counts is not None
@@ -162,16 +162,16 @@ def joint(distributions: np.ndarray) -> np.ndarray:
 def asking(
     policy: Policy, trigger: ThresholdedGate, past: DeviationTracker, known: GateContext
 ) -> np.ndarray:
-    """Return how likely a gate asks for each combination of codes that may be drawn.
+    """Return the probability of a request for each combination of codes.
 
     Args:
         policy: the draft policy.
         trigger: that decides.
-        past: the average of what was executed.
-        known: of E robots, with the codes that were in fact drawn.
+        past: the average of executed actions.
+        known: of E robots, with the drawn codes.
 
     Returns:
-        (E, K ** N), in the order of `joint`. Only a gate's own draws make it anything else than 0 or 1.
+        (E, K ** N), in the order of `joint`. 0 or 1, except with a gate's own draws.
     """
     counts = _counts(known)
     robots, books, size = counts.shape
@@ -199,15 +199,15 @@ def asking(
 
 
 def returned(counts: np.ndarray, q: np.ndarray, sent: np.ndarray) -> np.ndarray:
-    """Return what the verifier makes of drafts by speculative sampling.
+    """Return the distribution of the verifier's replies by speculative sampling.
 
     Args:
         counts: (E, N, K) uint16, the distributions that come with the codes.
         q: (E, N, K), the target's.
-        sent: (E, K ** N), how likely each combination of codes is drawn and sent.
+        sent: (E, K ** N), the probability that each combination of codes is drawn and sent.
 
     Returns:
-        (E, K ** N), how likely each is sent for and comes back; sums to what `sent` sums to.
+        (E, K ** N), the probability of each combination in a reply; has the sum of `sent`.
     """
     p = np.divide(counts, UNITS, dtype=np.float32)  # as the verifier reads them
     robots, books, size = p.shape
@@ -224,11 +224,11 @@ def returned(counts: np.ndarray, q: np.ndarray, sent: np.ndarray) -> np.ndarray:
 
 
 COMPARED = ("always", "random", "deviation", "uncertainty", "never")
-ROUNDING = 1e-6  # what is smaller is shown as a power of ten
+ROUNDING = 1e-6  # smaller values are shown as a power of ten
 
 
 def shown(distance: float | None) -> str:
-    """Write a distance; one of rounding is not to look like none."""
+    """Format a distance; one of rounding must not look like 0."""
     return f"{distance:.0e}" if distance is not None and 0.0 < distance < ROUNDING else number(distance)
 
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A robot with two verifiers, across an emulated link to each, of which the first may be worse.
+"""A robot with two verifiers, each across an emulated link; the first link may be worse.
 
     .venv/bin/python benchmarks/hedged.py compare [--episodes N] [--json FILE]
 
-Ball balancing in real time, 20 Hz. Either every draft is sent, and the command waits for the reply for up to
-45 ms (`wait`); or only where the gate says so, for up to 30 ms (`gated`, the node's defaults); or the robot
-goes on by the target's plans, and no command waits (`ahead`, as we recommend it). The other verifier is
-across the paper's link always. Asserts nothing. Needs what `adahi lab link run` needs.
+Ball balancing in real time, 20 Hz. With `wait` every draft is sent, and the command waits for the reply for
+up to 45 ms. With `gated`, the node's defaults, the gate decides, and the command waits for up to 30 ms. With
+`ahead`, our recommendation, the robot executes the target's plans and no command waits. The link of the other
+verifier is always the paper's. Asserts nothing. Needs what `adahi lab link run` needs.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 @app.command()
 def drive(asked: Path, record: Path) -> None:
-    """Run episodes, at the robot's end; write what came of them, and what its node says of the verifiers."""
+    """Run episodes at the robot's end; write their record, and the node's diagnostics of the verifiers."""
     arguments = json.loads(asked.read_text())
     arguments["episodes"] = range(*arguments["episodes"])
     observer = Observer(arguments["domain"], "hedged")
@@ -134,11 +134,11 @@ def figures(run: RunRecord, told: dict[str, str], carried: Sequence[Traffic]) ->
     """Return the figures of a run.
 
     Returns:
-        `success`, of `episodes`; `rtt_ms`, of replies in time; `alone`, share of the steps that had to do
-        without the target's reply or plan, and `reasons`; `requests`; `hedged`, the share of these that
-        another verifier was asked, too; `by_backup`, of the answers; bytes of requests a step; what the node
-        says of each verifier; what each link carried from the robot. An episode's first steps, when there can
-        be no plan yet, are left out.
+        `success`, of `episodes`; `rtt_ms`, of replies in time; `alone`, share of the steps without the
+        target's reply or plan, and `reasons`; `requests`; `hedged`, the share of these also sent to another
+        verifier; `by_backup`, of the answers; bytes of requests per step; the node's diagnostics of each
+        verifier; each link's traffic from the robot. An episode's first steps, before any plan is possible,
+        are left out.
     """
     steps = [each for each in run.steps if each.step >= BEGINNING]
     replies = [each.verify_ms for each in steps if each.verified]
@@ -178,7 +178,7 @@ def compare(
     seed: Annotated[int, typer.Option(min=0, help="Seed of every random draw.")] = 0,
     json_file: Annotated[Path | None, typer.Option("--json", help="File to write.")] = None,
 ) -> None:
-    """Compare one verifier with two, asked one by one, hedged and at once; print a table for each way."""
+    """Compare one verifier with two, asked in turn, hedged and at once; print a table for each way."""
     found: dict[str, Any] = {}
     console = Console()
     with tempfile.TemporaryDirectory(prefix="adahi_hedged_") as scratch:
@@ -194,7 +194,7 @@ def compare(
 
 
 def table(way: str, found: dict[str, Any]) -> Table:
-    """Return the figures of a way for people."""
+    """Return the figures of a way as a table."""
     headings = ["success", "p50\nms", "p95", "p99", "alone", "hedged", "by the\nother", "bytes\na step"]
     made = narrow_table(f"{way}: first verifier and how two are asked", ["first", "asked"], headings)
     for first, by_verifiers in found.items():

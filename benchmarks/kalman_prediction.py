@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How well a Kalman filter of past actions predicts the next one of demonstrations, beside the last action.
+"""Compares a Kalman filter of past actions with the last action as predictions of demonstrations.
 
     .venv/bin/python benchmarks/kalman_prediction.py [--tasks T,T,...] [--episodes N] [--json FILE]
 
-Root mean square, in action scales: at a constant velocity of actions, and where half of a change is kept;
-each at the ratio of its noises, of several, that is best on these very demonstrations.
+Root mean square, in action scales: with a constant velocity of actions, and with half of a change kept. Each
+uses the best of several noise ratios on the same demonstrations.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def root_mean_square(errors: np.ndarray, there: np.ndarray) -> float:
 
 
 def filtered(actions: np.ndarray, there: np.ndarray, kept: float, drive: float) -> float:
-    """Return how far off a filter is."""
+    """Return the error of a filter."""
     motion = VelocityFilter(*actions.shape[1:], kept, drive, 1.0)
     errors = np.zeros_like(actions)
     for step, (now, which) in enumerate(zip(actions, there, strict=True)):
@@ -61,7 +61,7 @@ def main(
     seed: Annotated[int, typer.Option(min=0, help="Seed of every random draw.")] = 0,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the figures to this file.")] = None,
 ) -> None:
-    """Print how far off each prediction is."""
+    """Print the error of each prediction."""
     found: dict[str, dict[str, float]] = {}
     table = narrow_table(
         "next action, root mean square in action scales", ("task",), ("last action", *KEPT, "steps")

@@ -15,7 +15,7 @@ TIGHTER = (1.0, 0.1, 0.3)  # tolerance, least, most
 
 
 class NothingRepaired(RectifiedProposer):
-    """What is rejected is verified."""
+    """Rejected actions are verified."""
 
     gate, threshold = "expected_error", 0.0
 

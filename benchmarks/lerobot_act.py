@@ -8,8 +8,8 @@
 exports the demonstrations as a LeRobotDataset, lets LeRobot's trainer train an ACT, and runs the same
 episodes twice: by LeRobot's loop of `select_action`, and by plans that the target of the kind `lerobot` makes
 at our verifier, a new one whenever one is over. Prints both success rates; fails where they differ by more
-than `WITHIN`. What is there already is not made again. The trainer is LeRobot's, but its items are held in
-memory: reading each from its file takes longer than what the network does with it.
+than `WITHIN`. Existing files are kept. The trainer is LeRobot's, but its items are in memory, because
+reading each from its file takes longer than the network's computation.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ SMALL = {
 
 
 def description(folder: Path, task: str) -> dict[str, Any]:
-    """Return what the target's YAML file says of a policy that was trained on what `save_dataset` wrote."""
+    """Return the target's YAML content for a policy trained on the data of `save_dataset`."""
     spec = make(task).spec
     joints = len(spec.joint_names)
     parts = {STATE: joints, ENVIRONMENT: spec.observation_dim - joints}
@@ -71,7 +71,7 @@ def train(dataset: Path, out: Path, chunk: int, steps: int, batch: int, seed: in
     from lerobot.scripts import lerobot_train
 
     class InMemory(LeRobotDataset):
-        """The same items, of tensors that were read once."""
+        """The same items, from tensors that were read once."""
 
         def load_items(self) -> None:
             rows = self.hf_dataset.with_format("numpy")[:]
@@ -160,7 +160,7 @@ def main(
     seed: Annotated[int, typer.Option(help="Of the episodes that are evaluated.")] = 11,
 ) -> None:
     """Train an ACT by LeRobot on our demonstrations; compare LeRobot's evaluation with ours."""
-    os.environ.setdefault("HF_HUB_OFFLINE", "1")  # nothing is asked of LeRobot's server
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")  # no access to LeRobot's server
     import_lerobot()
     dataset, trained = work / "dataset", work / "training"
     data = Trajectories.load(work / "demos.safetensors")

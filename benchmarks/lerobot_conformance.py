@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What we make of LeRobot's files, beside what LeRobot makes of them.
+"""Compares our readers of LeRobot's files with LeRobot.
 
     export PYTHONPATH=$(.venv/bin/python -m adahi_ros.lab.peers.environments lerobot_grpc)
     .venv/bin/python benchmarks/lerobot_conformance.py [--write test/data/lerobot]
 
-LeRobot itself writes a small dataset and two VQ-BeTs with drawn weights, and runs them. Prints how far our
-readers are from it; fails where that is further than `LIMIT`. With --write, LeRobot's files and answers
-become the fixture of the tests, which need no LeRobot. The weights of the ResNet are left out there: they
-are large, and drawn again from their names.
+LeRobot itself writes a small dataset and two VQ-BeTs with drawn weights, and runs them. Prints the
+differences of our readers; fails above `LIMIT`. With --write, LeRobot's files and answers become the fixture
+of the tests, which need no LeRobot. The weights of the ResNet are left out there: they are large, and drawn
+again from their names.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from safetensors.torch import load_file, save_file
 
 LIMIT = 1e-4
 CAMERA = "observation.images.top"
-FRAME = (70, 53)  # rows, columns; odd what the crop leaves over
+FRAME = (70, 53)  # rows, columns; the crop leaves an odd rest
 WINDOWS = 4
 STEPS = 3  # H
 LENGTHS = (7, 5, 8)  # steps of the dataset's episodes
@@ -52,7 +52,7 @@ SMALL = {
 }
 ALL_MEAN_STD = dict.fromkeys(("VISUAL", "STATE", "ACTION"), "MEAN_STD")
 VARIANTS: dict[str, dict[str, Any]] = {
-    "parallel": {"crop_shape": (64, 48)},  # LeRobot's defaults but for the sizes
+    "parallel": {"crop_shape": (64, 48)},  # LeRobot's defaults except the sizes
     "sequential": {
         "sequentially_select": True,
         "bet_softmax_temperature": 0.5,
@@ -74,7 +74,7 @@ def weight(name: str, shape: tuple[int, ...]) -> torch.Tensor:
     if name.endswith("running_var"):
         values = np.exp(0.1 * values)
     elif len(shape) <= 1:
-        shown = name.endswith(("weight", "rgb_encoder.out.bias"))  # of a norm; and above what a ReLU hides
+        shown = name.endswith(("weight", "rgb_encoder.out.bias"))  # of a norm; positive, for the ReLU
         values = float(shown) + 0.1 * values
     elif "embed" not in name and "action_token" not in name:
         values *= 1.5 / np.sqrt(np.prod(shape[1:]))
@@ -102,9 +102,7 @@ def import_torchvision() -> None:
     """Import what LeRobot needs, also where that was built for another torch than this one."""
     try:
         import torchvision  # noqa: F401
-    except (
-        RuntimeError
-    ):  # built for CUDA, beside a torch that is not: it misses these two, which nobody calls
+    except RuntimeError:  # built for CUDA, with a CPU torch: it lacks these two unused operators
         for operator in ("nms", "qnms"):
             torch.library.define(
                 f"torchvision::{operator}", "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
@@ -191,7 +189,7 @@ def write_policy(folder: Path, variant: str, stats: Any, chunks: np.ndarray) -> 
 
 def normalized(before: Any, chunks: np.ndarray) -> torch.Tensor:
     """Return chunks (C, W, A) of actions as LeRobot scales them."""
-    observation = torch.zeros(1, 4)  # without one it scales no actions
+    observation = torch.zeros(1, 4)  # it scales actions only with an observation
     scaled: torch.Tensor = before({"observation.state": observation, "action": torch.from_numpy(chunks)})[
         "action"
     ]
@@ -338,7 +336,7 @@ def main(
     write: Annotated[Path | None, typer.Option(help="Folder to make the tests' fixture in.")] = None,
 ) -> None:
     """Compare our readers of LeRobot's files with LeRobot."""
-    os.environ.setdefault("HF_HUB_OFFLINE", "1")  # nothing is asked of LeRobot's server
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")  # no access to LeRobot's server
     torch.set_num_threads(1)
     import_torchvision()
     found: dict[str, float] = {}
@@ -354,9 +352,9 @@ def main(
             for name, distance in distances(folder, states, images, chunks, theirs).items():
                 found[f"{variant}: {name}"] = distance
             without_backbone(folder)
-            told = {name: value.contiguous() for name, value in theirs.items()}
-            told |= {"states": torch.from_numpy(states), "chunks": torch.from_numpy(chunks)}
-            save_file(told, folder / "answers.safetensors")
+            answers = {name: value.contiguous() for name, value in theirs.items()}
+            answers |= {"states": torch.from_numpy(states), "chunks": torch.from_numpy(chunks)}
+            save_file(answers, folder / "answers.safetensors")
         if write is not None:
             shutil.copytree(made, write, dirs_exist_ok=True)
     for name, distance in found.items():
@@ -364,7 +362,7 @@ def main(
     worst = max(distance for name, distance in found.items() if not name.endswith(SENT))
     if worst >= LIMIT:
         raise SystemExit(f"error: {worst:.2g} from LeRobot, must be below {LIMIT:g}")
-    print(f"largest difference from LeRobot, but for float16: {worst:.2g}, must be below {LIMIT:g}")
+    print(f"largest difference from LeRobot, except float16: {worst:.2g}, must be below {LIMIT:g}")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the target of the kind `lerobot` plans, beside what LeRobot plans of the same policy and observations.
+"""Compares plans of the target of kind `lerobot` with LeRobot's, for the same policy and observations.
 
     export PYTHONPATH=$PWD:$(.venv/bin/python -m adahi_ros.lab.peers.environments lerobot_grpc)
     .venv/bin/python benchmarks/lerobot_target_conformance.py [--only act] [--only diffusion]
@@ -9,8 +9,8 @@ observation, by `select_action` where the policy remembers observations, else by
 Prints the largest difference of our plans, for robots side by side, in units of the action; fails where one
 is not below `LIMIT`.
 
-SmolVLA needs more packages, as `lerobot[smolvla]` has them; nothing is asked of a server, for its language
-model and tokenizer are made here, of drawn weights and a few words:
+SmolVLA needs more packages, as `lerobot[smolvla]` has them; no server is needed, because its language
+model and tokenizer are made here, from drawn weights and a few words:
 
     pip install --no-deps --target PACKAGES transformers==4.57.1 tokenizers==0.22.1 regex num2words docopt
     export PYTHONPATH=$PYTHONPATH:PACKAGES
@@ -167,12 +167,12 @@ def write_policy(folder: Path, kind: str, made: Path) -> None:
         part.save_pretrained(folder)
 
 
-def observed(states: tuple[str, ...], history: int, told: bool) -> Observations:
+def observed(states: tuple[str, ...], history: int, instructed: bool) -> Observations:
     """Draw what some robots observe."""
     draw = np.random.default_rng(1)
     features = {name: draw.normal(size=(ROBOTS, history, SIZES[name])).astype(np.float32) for name in states}
     frames = draw.integers(0, 256, (ROBOTS, history, *FRAME, 3), dtype=np.uint8)
-    return Observations(features, {}, SENTENCES if told else (), {CAMERA: frames})
+    return Observations(features, {}, SENTENCES if instructed else (), {CAMERA: frames})
 
 
 def answer(
@@ -199,7 +199,7 @@ def answer(
         if committed is not None:
             batch["action"] = torch.from_numpy(committed[None])
         batch = before(batch)
-        if kind == "diffusion" and step < steps - 1:  # it plans at its first step; that is not compared
+        if kind == "diffusion" and step < steps - 1:  # it plans at its first step, which is not compared
             policy.select_action(batch)
             policy._queues["action"].clear()
     known = batch.pop("action")
@@ -219,7 +219,7 @@ def answer(
 
 
 def distances(folder: Path, kind: str) -> dict[str, float]:
-    """Return how far our plans are from LeRobot's, the largest difference."""
+    """Return the largest difference of our plans from LeRobot's."""
     (folder.parent / f"{kind}.yaml").write_text(f"kind: lerobot\nfolder: {folder.name}\ndevice: cpu\n")
     target = load_policy(folder.parent / f"{kind}.yaml", "torch")
     signature = target.signature
@@ -236,7 +236,7 @@ def distances(folder: Path, kind: str) -> dict[str, float]:
             [answer(folder, kind, seen, row, draws[row, 0], committed[row]) for row in range(ROBOTS)]
         )
         found["plans from what is committed"] = float(np.abs(guided - theirs).max())
-        assert np.abs(guided - ours).max() > 100 * LIMIT  # else it would say nothing
+        assert np.abs(guided - ours).max() > 100 * LIMIT  # otherwise the comparison is meaningless
     return found
 
 
@@ -244,7 +244,7 @@ def main(
     only: Annotated[list[str] | None, typer.Option(help="Types. Default: all that can be run here.")] = None,
 ) -> None:
     """Compare our target's plans with LeRobot's."""
-    os.environ.setdefault("HF_HUB_OFFLINE", "1")  # nothing is asked of LeRobot's server
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")  # no access to LeRobot's server
     torch.set_num_threads(1)
     import_lerobot()
     kinds = only or [*SMALL][: None if importlib.util.find_spec("transformers") else -1]

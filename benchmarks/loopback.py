@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A domain on the loopback interface alone, by UDP, and what is to be seen of it there; needs root.
+"""A domain on the loopback interface alone, by UDP, and its visible traffic; needs root.
 
 For `benchmarks.security` and `benchmarks.security_cost`.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a control step costs on the robot by each method, and a verification at the verifier.
+"""Costs of a control step on the robot for each method, and of a verification at the verifier.
 
     OPENBLAS_NUM_THREADS=1 .venv/bin/python benchmarks/method_cost.py TASK
         [--methods M,M,...] [--checkpoints FOLDER] [--json FILE]

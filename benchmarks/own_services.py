@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a fleet's replies cost where all robots share the verifier's service, and where each has its own.
+"""Costs of a fleet's replies if all robots share the verifier's service, and if each has its own.
 
     .venv/bin/python benchmarks/own_services.py compare --robots 1,4,16 [--json FILE]
 
-The reader of every client of a ROS service receives all replies of that service, and leaves aside what it did
-not ask for (github.com/ros2/rmw_fastrtps/issues/559). Robots are participants of their own here, at one end
-of an emulated link, in one process; the verifier is at the other. Counted is what the interface of the
-robots' end received. Prints figures; asserts nothing.
+The reader of every client of a ROS service receives all replies of that service, and ignores other clients'
+replies (github.com/ros2/rmw_fastrtps/issues/559). Robots are participants of their own here, at one end of an
+emulated link, in one process; the verifier is at the other. Counted is what the interface of the robots' end
+received. Prints figures; asserts nothing.
 """
 
 from __future__ import annotations
@@ -151,13 +151,13 @@ def compare(
 
 
 def _measure(checkpoint: str, robots: int, own: bool, rate_hz: float, seconds: float) -> dict[str, Any]:
-    told: dict[str, Any] = {"checkpoint": checkpoint, "rule": "replace"}
+    parameters: dict[str, Any] = {"checkpoint": checkpoint, "rule": "replace"}
     if own:
-        told["robots"] = [f"r{number}" for number in range(robots)]
+        parameters["robots"] = [f"r{number}" for number in range(robots)]
     with emulated_link(profile_named(LINK), 0) as link, exclusive_domain() as domain:
         environment = {**link_environment(domain), **dds_environment("wireless")}
         with node_processes(environment) as processes:
-            processes.start("target_verifier_node", told, link.server.prefix)
+            processes.start("target_verifier_node", parameters, link.server.prefix)
             asked = map(str, (domain, robots, own, rate_hz, seconds))
             driven = subprocess.run(
                 [*link.robot.prefix, sys.executable, __file__, "drive", *asked],

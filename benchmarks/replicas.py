@@ -5,7 +5,8 @@
 
 On this machine, without robots and DDS. The target is a flow policy of the kitchen's sizes and that width,
 its weights random, on torch with one thread for each replica; or, with --added-compute, the shipped one that
-takes so much longer, as on a GPU of its own: then no core is busy. Prints robots per second; asserts nothing.
+takes longer by this time, as on a separate GPU: then no core is busy. Prints robots per second; asserts
+nothing.
 """
 
 from __future__ import annotations

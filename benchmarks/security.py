@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who is kept out by SROS 2, shown with strangers that try to come in.
+"""Tests which unauthorised participants SROS 2 keeps out.
 
     python -m benchmarks.security trial [--unchecked FOLDER] [--json FILE]
 
@@ -155,12 +155,12 @@ def answers(node: Node, robot: str, seconds: float) -> dict[str, Any]:
 
 def listens(node: Node, robot: str, seconds: float) -> dict[str, Any]:
     """Hear what a robot says of itself."""
-    heard: list[str] = []
+    robot_ids: list[str] = []
     node.create_subscription(
-        DraftStatus, f"/{robot}/draft_status", lambda said: heard.append(said.robot_id), LISTENING
+        DraftStatus, f"/{robot}/draft_status", lambda status: robot_ids.append(status.robot_id), LISTENING
     )
     _spin(node, seconds)
-    return {"heard": len(heard)}
+    return {"heard": len(robot_ids)}
 
 
 def _spin(node: Node, seconds: float) -> None:
@@ -255,7 +255,7 @@ def tried(
         domain: of ROS.
         server: variables of the verifier's process.
         robot: of the robot's.
-        strangers: by their part.
+        strangers: unauthorised participants by their part.
         named: the robot.
     """
     with watched(domain, MARK) as wire, verifier(server, named):
@@ -282,7 +282,7 @@ def trial(
     ] = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="File to write what was found to.")] = None,
 ) -> None:
-    """Have strangers try to ask, to answer and to listen, without security and with it."""
+    """Let unauthorised participants request, reply and listen, with and without security."""
     with stage() as (domain, folder):
         keystore, machines = make_keys(folder / "ours", ["r1", "r2"])
         _, others = make_keys(folder / "others", ["r1", "r2"])

@@ -75,7 +75,7 @@ def uploads(log: Log, target: Signature, spec: TaskSpec) -> tuple[Uploads, Uploa
     gaps = [np.diff(np.flatnonzero(column), prepend=-target.history) for column in sent.T]
     rows = np.minimum(np.concatenate(gaps), target.history)
     rejected = (~log.accepted).sum(axis=-1).T[sent.T]
-    told = reply_bytes(target.horizon * target.action_dim, books)
+    reply = reply_bytes(target.horizon * target.action_dim, books)
 
     def request(rows: int, codes: int, counts: int) -> int:
         numbers = len(spec.joint_names) + len(spec.state_names)
@@ -87,8 +87,8 @@ def uploads(log: Log, target: Signature, spec: TaskSpec) -> tuple[Uploads, Uploa
     brief = np.array([request(int(each), books, books) for each in rows])
     more = np.array([request(0, books, int(each) * size) if each else 0 for each in rejected])
     asked = rejected > 0
-    once = Uploads(np.ones(len(rows)), whole, np.full(len(rows), told))
-    return once, Uploads(1 + asked, brief + more, told + asked * reply_bytes(0, books))
+    once = Uploads(np.ones(len(rows)), whole, np.full(len(rows), reply))
+    return once, Uploads(1 + asked, brief + more, reply + asked * reply_bytes(0, books))
 
 
 def accepted_length(log: Log) -> float:
@@ -133,8 +133,8 @@ class ByLink:
         """Run episodes."""
         bench, world, seed = self.comparison.bench(), make(self.comparison.task), self.comparison.seed
         controller = Controller(bench.policies.draft, bench.calibration.controller("always"))
-        told = {"file": self.head, "patience_ms": self.patience_ms}
-        verifier = ToldOfLink(bench.policies.target, "semantic", arguments=told)
+        arguments = {"file": self.head, "patience_ms": self.patience_ms}
+        verifier = ToldOfLink(bench.policies.target, "semantic", arguments=arguments)
         verifier.link, verifier.streams = self.link, EpisodeStreams(seed, "link", list(episodes), 1)
         log = rollout(world, controller, verifier, seed, episodes)
         return Outcome(log, world.success, world.completed, world.fulfilled)
@@ -160,7 +160,7 @@ def main(
     task: Annotated[str, typer.Argument(help="One with shipped policies.")],
     head: Annotated[Path, typer.Argument(help="Of 'adahi train rule TASK'.")],
     methods: Annotated[str, typer.Option(help="Separated by commas.")] = ",".join((*TOLD, *OTHERS)),
-    links: Annotated[str, typer.Option(help="That waiting is told for.")] = "wifi_good,5g,wifi_bad",
+    links: Annotated[str, typer.Option(help="Links of the printed waiting times.")] = "wifi_good,5g,wifi_bad",
     patience_ms: Annotated[float, typer.Option(help="See the rule.")] = 50.0,
     episodes: Annotated[int, typer.Option(min=1, help="Of each method.")] = 100,
     workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 2,

@@ -69,7 +69,7 @@ def timed(encoder: Encoder | CachedEncoder, film: np.ndarray) -> tuple[list[floa
 def main(
     task: Annotated[str, typer.Argument(help="One with a camera.")] = "ball_camera",
     episodes: Annotated[int, typer.Option(min=1, help="For success.")] = 100,
-    timed_episodes: Annotated[int, typer.Option(min=1, help="Whose frames are timed.")] = 5,
+    timed_episodes: Annotated[int, typer.Option(min=1, help="Episodes with timed frames.")] = 5,
     seed: Annotated[int, typer.Option(min=0, help="Seed of every random draw.")] = 11,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the figures to this file.")] = None,
 ) -> None:

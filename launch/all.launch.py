@@ -18,8 +18,8 @@ JOBS = ("verifier", "draft", "simulation")
 def generate_launch_description() -> LaunchDescription:
     files = [str(Path(__file__).with_name(f"{job}.launch.py")) for job in JOBS]
     entities = [e for file in files for e in get_launch_description_from_python_launch_file(file).entities]
-    # Files are checked before the first node starts; the nodes are in groups. Where an action raises,
-    # launch ends and leaves behind a process that it was just starting.
+    # Check files before the first node starts, in a group: if an action raises, launch ends, but a process
+    # that is just starting keeps running.
     nodes = [entity for entity in entities if isinstance(entity, GroupAction)]
     before = [each for each in entities if not isinstance(each, (GroupAction, ArgumentsCheck))]
     lockstep = LaunchConfiguration("lockstep", default="false")
@@ -28,14 +28,14 @@ def generate_launch_description() -> LaunchDescription:
             DeclareLaunchArgument(
                 "hold_after_s",
                 default_value=PythonExpression(["'60.0' if '", lockstep, "'.lower() == 'true' else ''"]),
-                description="Without an observation for so long, the robot is held; where it is empty, "
-                "params_file says it. In lockstep 60: the world waits, however long a step takes",
+                description="Hold the robot after this time without an observation, s; '' for the value in "
+                "params_file. In lockstep 60, because the simulator waits for each step",
             ),
             DeclareLaunchArgument(
                 "command_lockstep",
                 default_value=PythonExpression(["'true' if '", lockstep, "'.lower() == 'true' else ''"]),
-                description="Commands carry the stamp of their observation; where it is empty, params_file "
-                "says it. In lockstep true: the simulator waits for the command to each state",
+                description="Commands carry the stamp of their observation; '' for the value in params_file. "
+                "In lockstep true, because the simulator waits for the command to each state",
             ),
             *before,
             *nodes,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How nodes speak DDS across a wireless link: sets the environment of what is started after it."""
+"""Configures DDS for a wireless link: sets environment variables for the nodes that start after it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def set_environment(context: LaunchContext) -> list[SetEnvironmentVariable]:
     if dds != "default":
         fast, cyclone = profiles_of(dds)
         variables["FASTRTPS_DEFAULT_PROFILES_FILE"] = str(fast)
-        variables["FASTDDS_DEFAULT_PROFILES_FILE"] = str(fast)  # its name since Fast DDS 3
+        variables["FASTDDS_DEFAULT_PROFILES_FILE"] = str(fast)  # name of the variable since Fast DDS 3
         variables["CYCLONEDDS_URI"] = cyclone.as_uri()
     if peers:
         variables["ROS_STATIC_PEERS"] = peers
@@ -48,14 +48,14 @@ def generate_launch_description() -> LaunchDescription:
             DeclareLaunchArgument(
                 "dds",
                 default_value="default",
-                description="default leaves the environment alone; wireless sets the profiles in config/dds; "
-                "or the path of your own XML file",
+                description="DDS profile. default: unchanged environment; wireless: the profiles in "
+                "config/dds; or the path of your own XML file",
             ),
             DeclareLaunchArgument(
                 "peers",
                 default_value="",
-                description="Addresses of the machines at the other end, with ; between them; "
-                "discovery then needs no multicast",
+                description="Addresses of hosts at the other end, separated by ;, for discovery without "
+                "multicast",
             ),
             OpaqueFunction(function=set_environment),
         ]

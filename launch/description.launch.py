@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a robot looks like: robot_state_publisher with a URDF, and RViz with this package's view of it."""
+"""Shows a robot: robot_state_publisher with a URDF, and RViz with this package's configuration."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ CONFIG = Path(__file__).absolute().parents[1] / "config"
 
 
 def root_link(urdf: Path) -> str:
-    """Return the link that hangs on no other: the frame in which the robot stands still.
+    """Return the root link: the fixed frame of the robot.
 
     Raises:
-        ValueError: the file is no URDF of one robot; the message names the argument.
+        ValueError: the file is not a URDF of one robot; the message names the argument.
     """
     try:
         robot = ElementTree.parse(urdf).getroot()
@@ -78,18 +78,18 @@ def generate_launch_description() -> LaunchDescription:
             "robot_state_publisher",
             default_value="auto",
             choices=["auto", "true", "false"],
-            description="Publish /tf and robot_description; auto: where robot_state_publisher is installed",
+            description="Publish /tf and robot_description; auto: if robot_state_publisher is installed",
         ),
         DeclareLaunchArgument(
             "rviz",
             default_value="false",
             choices=["auto", "true", "false"],
-            description="Start RViz; auto: where rviz2 is installed",
+            description="Start RViz; auto: if rviz2 is installed",
         ),
         DeclareLaunchArgument(
             "rviz_config",
             default_value=str(CONFIG / "rviz" / "adahi.rviz"),
-            description="File of RViz's displays; the fixed frame is the robot's first link",
+            description="File of RViz's displays; the fixed frame is the robot's root link",
         ),
         DeclareLaunchArgument("namespace", default_value="", description="Namespace of the robot"),
         DeclareLaunchArgument("use_sim_time", default_value="false", description="Take the time from /clock"),

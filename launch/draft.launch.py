@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The draft policy node of one robot, configured and activated; a real one's by `robot.launch.py`."""
+"""Starts the draft policy node of one robot; use `robot.launch.py` for a real robot."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ from adahi_ros.nodes.launching.exits import (
     leave_interrupts_to_launch,
 )
 
-OF_THE_ROBOT = {  # arguments that are left to params_file where they are empty
+OF_THE_ROBOT = {  # arguments; '' keeps the value in params_file
     "draft_checkpoint": ("checkpoint", str, "DIRECTORY/NAME of the draft policy's checkpoint"),
-    "contract": ("contract", str, "Contract: a shipped name, or a YAML file"),
-    "command_interface": ("command_interface", str, "Message type of command: what the controller takes"),
+    "contract": ("contract", str, "Name or YAML file of the contract: observation and action"),
+    "command_interface": ("command_interface", str, "Message type of command, as the controller needs it"),
     "command_frame_id": ("command.frame_id", str, "Frame of a twist"),
     "command_lockstep": (
         "command.lockstep",
         bool,
         "Commands carry the stamp of their observation, for a simulator in lockstep; never with a controller",
     ),
-    "safety_limits": ("safety.limits", str, "Limits of all commands: a shipped name, a file, or none"),
-    "require_limits": ("safety.require_limits", bool, "Refuse to start without limits"),
-    "hold_after_s": ("safety.hold_after_s", float, "s without an observation after which the robot is held"),
-    "require_enable": ("safety.require_enable", bool, "Move only while enable, or ~/set_enabled, allows it"),
-    "fallback": ("fallback", str, "Without the target's reply: draft acts alone, hold after a few steps"),
+    "safety_limits": ("safety.limits", str, "Name or file of the limits that no command may leave, or none"),
+    "require_limits": ("safety.require_limits", bool, "Refuse to be configured without limits"),
+    "hold_after_s": ("safety.hold_after_s", float, "Hold the robot after this time without an observation"),
+    "require_enable": ("safety.require_enable", bool, "Move only while enable or ~/set_enabled allows it"),
+    "fallback": ("fallback", str, "Without the target's reply: draft acts alone, or hold after a few steps"),
     "fallback_limit": (
         "fallback_limit",
         int,
-        "Steps in a row that the draft may act alone, for fallback:=hold",
+        "With fallback:=hold, how many steps in a row the draft may act alone",
     ),
-    "hedge": ("verification.hedge", str, "When requests also go to backup_verifiers: late, at_once, off"),
+    "hedge": ("verification.hedge", str, "When backup_verifiers also get requests: late, at_once, off"),
     "vision": ("verification.vision", str, "What the target sees of camera images: features, jpeg, none"),
 }
 
@@ -52,13 +52,14 @@ def generate_launch_description() -> LaunchDescription:
     arguments = [
         DeclareLaunchArgument("namespace", default_value="", description="Namespace of the robot"),
         DeclareLaunchArgument(
-            "task", default_value="ball", description="Shipped task whose files are the defaults"
+            "task", default_value="ball", description="Task; its shipped files are the defaults"
         ),
         DeclareLaunchArgument(
             "method",
             default_value="adahi",
             choices=["adahi", "best"],
-            description="Shipped parameter files: adahi, the paper's; best, plans as we recommend them",
+            description="Shipped parameter files to use: adahi, the paper's; best, the recommended ones "
+            "with plans",
         ),
         DeclareLaunchArgument(
             "params_file",
@@ -73,43 +74,44 @@ def generate_launch_description() -> LaunchDescription:
         ),
         *(
             DeclareLaunchArgument(
-                name, default_value="", description=f"{about}; if it is empty, params_file says it"
+                name, default_value="", description=f"{about}; '' for the value in params_file"
             )
             for name, (_, _, about) in OF_THE_ROBOT.items()
         ),
         DeclareLaunchArgument(
             "robot_id",
             default_value="robot",
-            description="Name of the robot at the verifier; each robot needs its own",
+            description="Name of this robot at the verifier; its random draws depend on it, so each robot "
+            "needs its own",
         ),
         DeclareLaunchArgument(
             "run_policy",
             default_value="false",
-            description="Start the policy runner, too, and leave it to goals of its ROS action run_policy to "
-            "configure and activate the policy",
+            description="Also start the policy runner; goals of its ROS action run_policy then configure and "
+            "activate the policy",
         ),
         DeclareLaunchArgument(
             "runner_params_file",
             default_value="",
-            description="ROS parameter file of the policy runner; if it is empty, its defaults",
+            description="ROS parameter file of the policy runner; '' for its defaults",
         ),
         DeclareLaunchArgument(
             "autostart",
             default_value="true",
-            description="Configure and activate the node when it starts; else 'ros2 lifecycle set' does",
+            description="Configure and activate the node when it starts; if false, use 'ros2 lifecycle set'",
         ),
         DeclareLaunchArgument("respawn", default_value="false", description=RESPAWN),
         DeclareLaunchArgument(
             "verifier_namespace",
             default_value="",
-            description="Namespace of the verifier's services, such as /server where robots share it; "
-            "empty for the node's own",
+            description="Namespace of the verifier's services, such as /server for several robots; '' for "
+            "the node's own",
         ),
         DeclareLaunchArgument(
             "backup_verifiers",
             default_value="",
-            description="Namespaces of further verifiers of the same target, such as /server_2, with ; "
-            "between them; if it is empty, params_file says it",
+            description="Namespaces of more verifiers of the same target, such as /server_2, separated by ;; "
+            "'' for the value in params_file",
         ),
         DeclareLaunchArgument("use_sim_time", default_value="false", description="Take the time from /clock"),
         DeclareLaunchArgument("enclave", default_value="/", description=ENCLAVE),
@@ -127,7 +129,7 @@ def generate_launch_description() -> LaunchDescription:
 
 def check_params_file(context: LaunchContext) -> None:
     task = LaunchConfiguration("task").perform(context)
-    check_file(context, "params_file", f"; draft.launch.py without it takes that of the task {task!r}")
+    check_file(context, "params_file", f"; without it, draft.launch.py uses that of the task {task!r}")
     if LaunchConfiguration("runner_params_file").perform(context):
         check_file(context, "runner_params_file")
 

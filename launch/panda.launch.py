@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A simulated Panda in a kitchen, with the topics that a real one has: `robot.launch.py` drives either."""
+"""Simulates a Panda in a kitchen, with the topics of a real one, so that `robot.launch.py` fits both."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from launch_ros.actions import SetRemap
 from adahi_ros.nodes.launching.arguments import with_arguments_checked
 
 URDF = Path(__file__).absolute().parents[1] / "config" / "urdf" / "panda_kitchen.urdf"
-INPUTS = {  # of what takes each kind of command on a real one
+INPUTS = {  # input topic of a real robot's controller, by command interface
     "joint_trajectory": "joint_trajectory_controller/joint_trajectory",
     "forward_command": "forward_velocity_controller/commands",
     "joint_jog": "servo_node/delta_joint_cmds",
@@ -23,7 +23,7 @@ INPUTS = {  # of what takes each kind of command on a real one
 
 def generate_launch_description() -> LaunchDescription:
     arguments = [
-        DeclareLaunchArgument("task", default_value="kitchen", description="What the Panda is to do"),
+        DeclareLaunchArgument("task", default_value="kitchen", description="Task of the Panda"),
         DeclareLaunchArgument(
             "command_interface",
             default_value="joint_trajectory",
@@ -34,7 +34,7 @@ def generate_launch_description() -> LaunchDescription:
         DeclareLaunchArgument(
             "command",
             default_value=PythonExpression([f"{INPUTS}['", LaunchConfiguration("command_interface"), "']"]),
-            description="Topic: input of the controller that is stood in for; the interface's",
+            description="Topic: input of the simulated controller; the default depends on command_interface",
         ),
         DeclareLaunchArgument("camera", default_value="camera/image_raw", description="Topic: its camera"),
         DeclareLaunchArgument(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Panda of ros2_control's mock hardware, with the controllers and the topics that franka_ros2 has."""
+"""Starts a Panda with ros2_control's mock hardware, and the controllers and topics of franka_ros2."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CONTROLLERS = (
     "panda_gripper",
 )
 PARTS = ("send_goal", "cancel_goal", "get_result", "feedback", "status")  # of a ROS action
-TOPICS = {  # of ros2_control: of franka_ros2
+TOPICS = {  # ros2_control's name: franka_ros2's name
     "joint_states": "franka/joint_states",
     "panda_gripper_state_broadcaster/joint_states": "panda_gripper/joint_states",
     **{
@@ -45,12 +45,12 @@ def generate_launch_description() -> LaunchDescription:
             default_value=str(CONFIG / "controllers" / "panda.yaml"),
             description="Parameter file of controller_manager and its controllers",
         ),
-        # Not auto: controller_manager has the robot's hardware from robot_description.
+        # Not auto: controller_manager reads the hardware from robot_description.
         DeclareLaunchArgument(
             "robot_state_publisher",
             default_value="true",
             choices=["true", "false"],
-            description="Publish /tf and robot_description; false where another launch file does",
+            description="Publish /tf and robot_description; false if another launch file does",
         ),
         DeclareLaunchArgument("log_level", default_value="info", description="debug, info, warn, error"),
     ]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The draft policy on a robot, real or simulated: its topics have the names that the robot uses."""
+"""Starts the draft policy on a robot, real or simulated, with the robot's topic names."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from launch_ros.actions import SetRemap
 
 from adahi_ros.nodes.launching.arguments import with_arguments_checked
 
-TOPICS = {  # the node's name for each: argument, description
+TOPICS = {  # the node's topic: argument, description
     "joint_states": ("joint_states", "the robot's joint_state_broadcaster"),
-    "task_state": ("task_state", "the state of the task, from what watches it"),
+    "task_state": ("task_state", "state of the task"),
     "camera/image_raw": ("camera", "the camera's images"),
     "command": ("command", "the controller's input, such as /joint_trajectory_controller/joint_trajectory"),
-    "enable": ("enable", "the deadman, published again and again (std_msgs/Bool)"),
+    "enable": ("enable", "the operator's permission to move (std_msgs/Bool), repeated"),
 }
 
 
@@ -31,22 +31,22 @@ def generate_launch_description() -> LaunchDescription:
         DeclareLaunchArgument(
             "require_enable",
             default_value="true",
-            description="Move only while enable, or ~/set_enabled, allows it; false only in simulation",
+            description="Move only while enable or ~/set_enabled allows it; false only for simulated robots",
         ),
         DeclareLaunchArgument(
             "require_limits",
             default_value="true",
-            description="Refuse to start without limits in safety_limits or params_file; "
-            "safety_limits:=none says that there are none",
+            description="Refuse to be configured if neither safety_limits nor params_file names limits; "
+            "safety_limits:=none for no limits",
         ),
         DeclareLaunchArgument(
             "fallback",
             default_value="hold",
-            description="Without the target's reply: hold executes at most fallback_limit drafts in a row, "
-            "then holds the robot until a reply comes; draft goes on with drafts alone, which rarely succeed",
+            description="Without the target's reply: hold executes fallback_limit drafts in a row, then "
+            "holds the robot until one is verified; draft executes all drafts, which rarely succeed alone",
         ),
     ]
-    params_file = DeclareLaunchArgument(  # no default: a shipped task's is for another robot
+    params_file = DeclareLaunchArgument(  # no default: shipped files are for other robots
         "params_file", description="ROS parameter file of this robot, such as `adahi thresholds` writes"
     )
     remaps = [

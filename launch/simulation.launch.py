@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The robot simulator node; what was launched with it ends when its episodes are over."""
+"""Starts the robot simulator node; the whole launch ends when its episodes are over."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from adahi_ros.nodes.launching.exits import ENDS_WITH_LAUNCH, fail_with_it, leav
 
 
 def end_with_it(event: ProcessExited, context: LaunchContext) -> Shutdown | None:
-    """Shut down once the episodes are over; not again where that is why the simulator ended."""
+    """Shut down when the episodes are over, unless the launch is shutting down already."""
     fail_with_it(event, context)
     return None if context.is_shutdown else Shutdown(reason="the simulation is over")
 
@@ -35,47 +35,47 @@ def generate_launch_description() -> LaunchDescription:
         DeclareLaunchArgument(
             "task",
             default_value="ball",
-            description="What is simulated: ball, swarm, metaworld or another, or a YAML file of one",
+            description="Task to simulate: ball, swarm, metaworld or another one, or a YAML file",
         ),
-        DeclareLaunchArgument("seed", default_value="0", description="Seed of the world's draws"),
+        DeclareLaunchArgument("seed", default_value="0", description="Seed of the simulator's random draws"),
         DeclareLaunchArgument(
-            "episodes", default_value="0", description="How many to run before it ends; 0 for no end"
+            "episodes", default_value="0", description="Number of episodes before it ends; 0 for no end"
         ),
         DeclareLaunchArgument(
             "lockstep",
             default_value="false",
-            description="Wait for the command to every state, and so run as fast as the policy",
+            description="Wait for the command to every state: run as fast as the policy",
         ),
         DeclareLaunchArgument(
             "command_interface",
             default_value="",
-            description="Message type of command: joint_trajectory where it is empty; or forward_command, "
-            "joint_jog, twist",
+            description="Message type of command: joint_trajectory, forward_command, joint_jog or twist; '' "
+            "for joint_trajectory",
         ),
         DeclareLaunchArgument(
             "contract",
             default_value="",
-            description="Name or file of the contract whose actions are taken, on its topics; '' for command",
+            description="Name or file of a contract: take actions on its topics; '' for the topic command",
         ),
         DeclareLaunchArgument(
             "demonstrate",
             default_value="false",
-            description="The task's expert acts, and publishes command as a teleoperator would",
+            description="Let the task's expert act, and publish command as a teleoperator would",
         ),
         DeclareLaunchArgument(
             "action_noise",
             default_value="0.1",
-            description="Of a demonstration, executed and not published: share of half the range",
+            description="Noise in a demonstration, executed but not published: share of half the range",
         ),
         DeclareLaunchArgument(
             "speed",
             default_value="1.0",
-            description="Simulated seconds per second; if not 1, the simulator publishes /clock",
+            description="Simulated seconds per second; other than 1, the simulator publishes /clock",
         ),
         DeclareLaunchArgument(
             "wait_for_subscribers",
             default_value="0",
-            description="Of each topic that a recording needs, before the first state",
+            description="Wait for this number of subscribers to each recorded topic before the first state",
         ),
         DeclareLaunchArgument("use_sim_time", default_value="false", description="Take the time from /clock"),
         DeclareLaunchArgument("enclave", default_value="/", description=ENCLAVE),

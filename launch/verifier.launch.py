@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The target verifier node, on the machine that has the larger policy."""
+"""Starts the target verifier node, on the machine with the target policy."""
 
 from __future__ import annotations
 
@@ -39,16 +39,17 @@ def generate_launch_description() -> LaunchDescription:
     method = LaunchConfiguration("method")
     arguments = [
         DeclareLaunchArgument(
-            "namespace", default_value="", description="Namespace of the node; that of the robot"
+            "namespace", default_value="", description="Namespace of the node, such as the robot's"
         ),
         DeclareLaunchArgument(
-            "task", default_value="ball", description="Shipped task whose files are the defaults"
+            "task", default_value="ball", description="Task; its shipped files are the defaults"
         ),
         DeclareLaunchArgument(
             "method",
             default_value="adahi",
             choices=["adahi", "best"],
-            description="Shipped parameter files: adahi, the paper's; best, plans as we recommend them",
+            description="Shipped parameter files to use: adahi, the paper's; best, the recommended ones "
+            "with plans",
         ),
         DeclareLaunchArgument(
             "verifier_params_file",
@@ -60,31 +61,32 @@ def generate_launch_description() -> LaunchDescription:
                 ),
                 ".yaml",
             ],
-            description="ROS parameter file of the verifier: device, rule, target; by default the task's",
+            description="ROS parameter file of the verifier: target, rule and device; the default target is "
+            "the task's",
         ),
         DeclareLaunchArgument(
             "target",
             default_value="",
-            description="The policy: a target file (YAML) of a third-party policy, or a checkpoint by path "
-            "or name; if it is empty, verifier_params_file names it",
+            description="Target to serve: a YAML file of a third-party policy, or a checkpoint by path or "
+            "name; '' for the value in verifier_params_file",
         ),
         DeclareLaunchArgument(
             "verifier_namespace",
             default_value="",
-            description="Namespace of the verifier's services, such as /server where robots share it; "
-            "empty for the node's own",
+            description="Namespace of the verifier's services, such as /server for several robots; '' for "
+            "the node's own",
         ),
         DeclareLaunchArgument(
             "robots",
             default_value="",
-            description="Names (robot_id) of the robots that may send requests, as r1,r2. Each has its own "
-            "services below verifier_namespace, such as /r1/verify_draft, so that only it gets its replies. "
-            "If this is empty, verifier_params_file names them",
+            description="Names (robot_id) of the robots that may send requests, as r1,r2. Each gets its own "
+            "services below verifier_namespace, such as /r1/verify_draft, and only its own replies; '' for "
+            "the value in verifier_params_file",
         ),
         DeclareLaunchArgument(
             "autostart",
             default_value="true",
-            description="Configure and activate the node when it starts; else 'ros2 lifecycle set' does",
+            description="Configure and activate the node when it starts; if false, use 'ros2 lifecycle set'",
         ),
         DeclareLaunchArgument("respawn", default_value="false", description=RESPAWN),
         DeclareLaunchArgument("use_sim_time", default_value="false", description="Take the time from /clock"),
@@ -136,7 +138,7 @@ def start(context: LaunchContext) -> list[Node]:
             *("--ros-args", "--log-level", LaunchConfiguration("log_level")),
             *("--enclave", LaunchConfiguration("enclave")),
         ],
-        # `adahi lab link run` sets it, so that of all jobs this one runs at the server's end of the link.
+        # `adahi lab link run` sets it, so that this job runs at the server's end of the link.
         prefix=EnvironmentVariable(
             "ADAHI_SERVER_PREFIX", default_value=LaunchConfiguration("launch-prefix", default="")
         ),

@@ -344,7 +344,7 @@ def test_the_nodes_take_them_and_refuse_what_is_broken(outside: Path) -> None:
     finally:
         shutil.rmtree(outside / "torn-1.0.dist-info")  # of the folder that all tests here share
     told = "adahi_ros.gates: 'torn' of torn: no_such_module:Gate cannot be imported"
-    assert re.search(rf"\[ERROR\].*: {told} .*; goes on with the gate before", said)
+    assert re.search(rf"\[ERROR\].*: {told} .*; keeps the former gate", said)
     assert re.search(rf"\[ERROR\].*: cannot be configured: {told}", said)
 
 

@@ -95,15 +95,15 @@ def survey_bag(
 ) -> BagSurvey:
     """Count what a bag has for a contract; no encoder is needed.
 
-    Actions may be missing, as before the first motion. Goals of ROS actions are not counted. For `on_loss`
-    see `read_bag`.
+    Actions may be missing, as before the first motion. Goals of ROS actions are in no bag, and are not
+    counted. For `on_loss` see `read_bag`.
 
     Raises:
         BagError: the bag cannot be used.
     """
     tally = Tally()
     nothing = np.zeros((len(contract.cameras), 1), dtype=np.float32)
-    passed = _Pass(contract, lambda images: nothing, tally)
+    passed = _Pass(contract, lambda images: nothing, tally, whole_actions=False)
     observed = {topic: channel.kind for topic, channel in contract.channels.items()}
     for received in read_bag(path, observed, topics_of(contract), namespace, on_loss):
         passed.take(received)
@@ -135,12 +135,6 @@ def read_dataset(
         BagError: a bag cannot be used, or there is not one step with its action in all of them. Or an action
             goes to a ROS action: bags cannot contain its goals.
     """
-    unrecorded = [sink.key for sink in contract.action.sinks if sink.is_ros_action]
-    if unrecorded:
-        raise BagError(
-            f"contract: {', '.join(unrecorded)}, goals of a ROS action are in no bag; for a dataset it "
-            "must name the topic on which the same was said"
-        )
     encode = encoder_of(contract)
     tally = Tally()
     episodes: list[list[_Step]] = []
@@ -248,7 +242,12 @@ class _Pass:
     """One bag, message by message."""
 
     def __init__(
-        self, contract: Contract, encode: Encode | None, tally: Tally, told: str | None = None
+        self,
+        contract: Contract,
+        encode: Encode | None,
+        tally: Tally,
+        told: str | None = None,
+        whole_actions: bool = True,
     ) -> None:
         self._contract = contract
         self._instructed = told is not None
@@ -256,6 +255,12 @@ class _Pass:
         self._instructions: list[str] = []  # one of each observation
         self._tally = tally
         self._assembler = ObservationAssembler(contract, encode, tally.miss)
+        unrecorded = [sink.key for sink in contract.action.sinks if sink.is_ros_action]
+        if unrecorded and whole_actions:
+            raise BagError(
+                f"contract: {', '.join(unrecorded)}, goals of a ROS action are in no bag; for a dataset the "
+                "contract must name a topic with the same command"
+            )
         acted = [sink.source for sink in contract.action.sinks if not sink.is_ros_action]
         self._acted = [(source, source.reader()) for source in acted]
         sources = (*contract.numbers, *(() if contract.goal is None else (contract.goal,)), *acted)

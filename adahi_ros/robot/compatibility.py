@@ -49,7 +49,7 @@ def contract_of_joints(
     """Return a contract of joints and a task state, with the policy's sizes.
 
     Args:
-        observed: joints whose positions are the leading entries of an observation; may be empty.
+        observed: joints; their positions are the leading entries of an observation. May be empty.
         commanded: joint of each entry of an action; empty for the observed joints.
         command_field: field of a trajectory point that the action fills.
         rate_hz: control steps per second.

@@ -144,7 +144,7 @@ class HedgedTransport(Transport):
         self._open = [asked for asked in self._open if asked.ids]
 
     def poll(self) -> list[Reply | Described | Sent]:
-        """Return what has arrived since the last call, and hedge requests whose reply is late."""
+        """Return what has arrived since the last call, and hedge requests with a late reply."""
         now_s = self._clock()
         for end in self._ends:
             for received in end.transport.poll():

@@ -232,7 +232,7 @@ class Totals:
     Attributes:
         steps: finished steps.
         transmitted: steps with a request.
-        verified: steps whose reply was executed.
+        verified: steps that executed their reply.
         coded: verified steps with codes of a draft.
         kept: coded steps that kept every drafted code.
         repeated: commands sent again for a repeated observation.

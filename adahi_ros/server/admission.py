@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which requests are let in: so many of each robot, and of all together no more than can be served."""
+"""Decides which requests are accepted: by a quota per robot, and by the server's capacity."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from collections import OrderedDict
 from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
-BURST_S = 0.5  # of a quota, that may come at once
-ROBOTS_KEPT = 4096  # whose quota is counted; beyond that the one that was heard longest ago is forgotten
-SMOOTHING = 0.1  # of how long a request takes
-FIRST_GUESS_S = 0.01  # likewise, before the first
+BURST_S = 0.5  # this much of the quota may arrive at once
+ROBOTS_KEPT = 4096  # robots with a counted quota; beyond that the least recent is dropped
+SMOOTHING = 0.1  # weight of the newest time per request
+FIRST_GUESS_S = 0.01  # time per request before the first
 RETRY_MOST_S = 2.0
-RECENT_S = 1.0  # over which the computing that a sender used is forgotten
+RECENT_S = 1.0  # time constant of a sender's used computing time
 
 
 class Refusal(NamedTuple):
-    """Why a request is not let in.
+    """Why a request is not accepted.
 
     Attributes:
         why: for people.
-        retry_after_s: when to ask again.
-        told: the robot has been told, and asks again before that. There is no reply: those to a flood would
-            cost the other robots what the quota is to keep from them.
+        retry_after_s: when to send the next request.
+        told: the robot got this refusal before, and did not wait. It gets no further reply, because replies
+            to a flood would delay the other robots.
     """
 
     why: str
@@ -32,7 +32,7 @@ class Refusal(NamedTuple):
 
 
 class Admission:
-    """Keeps a token bucket for each robot's name and for each sender, and knows how fast requests are served.
+    """Keeps a token bucket for each robot's name and each sender, and measures the time per request.
 
     Args:
         quota_hz: requests per second of one robot, and of one sender; 0 for any number.
@@ -41,18 +41,18 @@ class Admission:
     def __init__(self, quota_hz: float) -> None:
         self._quota_hz = quota_hz
         self._burst = max(1.0, BURST_S * quota_hz)
-        # Tokens, when they were so many, and until when the robot was told to wait.
+        # Tokens, when they were counted, and until when the robot should wait.
         self._buckets: OrderedDict[Hashable, tuple[float, float, float]] = OrderedDict()
-        self._used: OrderedDict[Hashable, tuple[float, float]] = OrderedDict()  # seconds, and as of when
+        self._used: OrderedDict[Hashable, tuple[float, float]] = OrderedDict()  # seconds, and when counted
         self._each_s = FIRST_GUESS_S
 
     def over_quota(self, robot_id: str, now_s: float, sender: Hashable = None) -> Refusal | None:
-        """Count a request; refuse it where its robot, or its sender, has sent too many before.
+        """Count a request; refuse it if its robot or its sender has sent too many.
 
         Args:
             robot_id: name of the robot, which the sender chooses.
-            now_s: of a clock that only goes forward.
-            sender: the client, which the middleware knows; None or the name where it does not.
+            now_s: monotonic time.
+            sender: the client as the middleware identifies it; None or the name if it does not.
         """
         if not self._quota_hz:
             return None
@@ -65,9 +65,9 @@ class Admission:
         """Count a request of a robot or a sender."""
         tokens, since_s, until_s = self._buckets.get(key, (self._burst, now_s, now_s))
         tokens = min(self._burst, tokens + self._quota_hz * (now_s - since_s))
-        refused, told = tokens < 1.0, now_s < until_s
+        refused, warned = tokens < 1.0, now_s < until_s
         retry_s = (1.0 - tokens) / self._quota_hz
-        if refused and not told:
+        if refused and not warned:
             until_s = now_s + retry_s
         self._buckets[key] = (tokens if refused else tokens - 1.0), now_s, until_s
         self._buckets.move_to_end(key)
@@ -75,26 +75,26 @@ class Admission:
             self._buckets.popitem(last=False)
         if not refused:
             return None
-        why = f"{kind}: more requests than the {self._quota_hz:g} per second that each may send"
-        return Refusal(why, retry_s, told)
+        why = f"{kind}: too many requests, must be at most {self._quota_hz:g} per second"
+        return Refusal(why, retry_s, warned)
 
     def full(self, waiting: int) -> Refusal:
-        """Refuse a request because so many wait: it may come again when half of them have been served."""
+        """Refuse a request because the queue is full; it may be sent again when half of it is served."""
         retry_s = min(RETRY_MOST_S, waiting * self._each_s / 2)
-        return Refusal(f"{waiting} requests wait, as many as may", retry_s)
+        return Refusal(f"the queue is full: {waiting} requests wait", retry_s)
 
     def late(self, waiting: int) -> Refusal:
-        """Refuse a request whose reply was needed before its turn came."""
+        """Refuse a request that is past its deadline."""
         retry_s = min(RETRY_MOST_S, max(FIRST_GUESS_S, waiting * self._each_s / 2))
         return Refusal("its reply was needed before its turn came", retry_s)
 
     def served(self, senders: Sequence[Hashable], took_s: float, now_s: float) -> None:
-        """Take note of how long requests took that were served together.
+        """Count how long a batch of requests took.
 
         Args:
             senders: of each request.
-            took_s: all of them together.
-            now_s: of a clock that only goes forward.
+            took_s: for the whole batch.
+            now_s: monotonic time.
         """
         each_s = took_s / len(senders)
         self._each_s += SMOOTHING * (each_s - self._each_s)

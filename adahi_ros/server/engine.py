@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a verifier replies to robots that ask one policy over the network: the drafts of many at once."""
+"""Checks the requests to one policy, verifies them in batches, and makes the replies."""
 
 from __future__ import annotations
 
@@ -43,17 +43,17 @@ A = TypeVar("A")
 B = TypeVar("B")
 
 NO_IMAGES: Mapping[str, np.ndarray] = {}
-REPLIES_KEPT = 256  # of all robots together: a request comes again within milliseconds, or never
+REPLIES_KEPT = 256  # of all robots: a request is repeated within milliseconds, or never
 
 
 class _Asked(NamedTuple):
     """A request with its window.
 
     Attributes:
-        key: the same of one that is repeated, and of no other.
+        key: identical only for copies of one request.
         request: as it was sent.
-        window: the whole of it.
-        ahead: how many control steps after its own the reply begins.
+        window: the completed window.
+        ahead: how many control steps after the request's step the reply begins.
     """
 
     key: Hashable
@@ -66,7 +66,7 @@ class _Checked(NamedTuple):
     """A request that can be verified.
 
     Attributes:
-        asked: as it came.
+        asked: as it arrived.
         request: checked.
         draws: (1, N, 2).
     """
@@ -82,10 +82,10 @@ class Batch:
 
     Attributes:
         engine: verifies them.
-        requests: these.
-        asked: of each, the request with its window, or what is wrong with it.
-        verdicts: those that are known so far, by the keys of requests.
-        awaited: the others, those that are verified together with their future verdicts.
+        requests: of the batch.
+        asked: for each, the request with its window, or its error.
+        verdicts: known so far, by the keys of requests.
+        awaited: the other requests, grouped as they are verified, with their futures.
     """
 
     engine: Engine
@@ -100,24 +100,24 @@ class Batch:
         return all(verdicts.done() for _, verdicts in self.awaited)
 
     def when_done(self, call: Callable[[], object]) -> None:
-        """Have a function called, by any thread, each time that more verdicts are known."""
+        """Call a function, in any thread, whenever more verdicts are known."""
         for _, verdicts in self.awaited:
             if not verdicts.done():
                 verdicts.add_done_callback(lambda _: call())
 
 
 class Engine:
-    """Completes windows, checks drafts and verifies them; a request that is repeated gets the same reply.
+    """Completes windows, checks drafts and verifies them; a repeated request gets the same reply.
 
     Attributes:
-        at_once: how many batches are verified side by side.
+        at_once: number of batches that are verified in parallel.
 
     Args:
-        verifier: decides.
+        verifier: of the drafts.
         seed: of its draws.
-        images: makes features of the images that robots send; None where they may send none.
-        robots: whose last windows there is room for.
-        max_age_s: a robot that has sent nothing for so long gives up its room.
+        images: makes features of the images that robots send; None if they may not send any.
+        robots: number of robots with cached windows.
+        max_age_s: a robot without a request for this time leaves the cache.
     """
 
     def __init__(
@@ -141,7 +141,7 @@ class Engine:
 
         Args:
             request: unchecked.
-            now_s: of a clock that only goes forward.
+            now_s: monotonic time.
 
         Raises:
             RequestError: the request is refused.
@@ -153,14 +153,14 @@ class Engine:
         return replied
 
     def begin(self, requests: Sequence[Request], until_s: float = math.inf) -> Batch:
-        """Complete and check requests, and have them verified; raises nothing.
+        """Complete and check requests, and start verifying them; raises nothing.
 
-        Those that are alike in what they send are verified together. The result of one does not depend on
-        the others, except for the rounding of the policy's arithmetic.
+        Requests with the same parts are verified together. Each result is independent of the others, except
+        for rounding.
 
         Args:
             requests: unchecked.
-            until_s: when their replies are of no use any more, by the clock of the verifier.
+            until_s: when their replies become useless, by the verifier's clock.
         """
         asked = [_result_or_error(self._complete, request) for request in requests]
         verdicts: dict[Hashable, Verdict | Exception] = {}
@@ -187,11 +187,11 @@ class Engine:
         return Batch(self, requests, asked, verdicts, awaited)
 
     def finish(self, batch: Batch, now_s: float) -> list[Reply | Exception]:
-        """Return a reply to each request of a batch, or why it has none; waits for verdicts, raises nothing.
+        """Wait for a batch; return the reply or the error of each request. Raises nothing.
 
         Args:
-            batch: returned by `begin`, once.
-            now_s: of a clock that only goes forward.
+            batch: from `begin`, once.
+            now_s: monotonic time.
         """
         for checked, verdicts in batch.awaited:
             for each, verdict in zip(checked, _each_of(verdicts, len(checked)), strict=True):
@@ -203,10 +203,10 @@ class Engine:
         ]
 
     def _remember(self, checked: _Checked, verdict: Verdict) -> Verdict:
-        """Return what a reply says of a verdict; keep it: draws are addressed, a repetition gets the same.
+        """Return the part of a verdict that goes into the reply, and keep it for copies of the request.
 
-        A reply leaves out the actions that the robot knows: those before the reply begins, and those of its
-        own draft where all of that is accepted.
+        A reply leaves out the actions that the robot knows: those before the reply begins, and those of a
+        completely accepted draft.
         """
         skipped = checked.asked.ahead
         if self._terms.acceptance.keeps_drafts and verdict.accepted.all():
@@ -227,7 +227,7 @@ class Engine:
         return Reply(OK, "", *about, accepted, verdict.actions.ravel(), window_kept=kept)
 
     def _complete(self, request: Request) -> _Asked:
-        """Check what a request is about, and complete its window."""
+        """Check a request's sizes, and complete its window."""
         if request.fault is not None:
             raise request.fault
         check_round_trip(request.round_trip_ms)
@@ -279,7 +279,7 @@ class Engine:
 
 
 def _each_of(verdicts: Future[Verdicts], count: int) -> Verdicts:
-    """Return so many verdicts, also of a verifier that breaks its promise."""
+    """Return `count` verdicts, or errors if the verifier fails."""
     try:
         each = verdicts.result()
         if len(each) != count:
@@ -290,11 +290,11 @@ def _each_of(verdicts: Future[Verdicts], count: int) -> Verdicts:
 
 
 def _result_or_error(read: Callable[[A], B], what: A) -> B | Exception:
-    """Return what is made of one request, or what is wrong with it, which does not concern the others."""
+    """Call a function with one request; return its result or its error, so that the others continue."""
     try:
         return read(what)
     except Exception as error:  # noqa: BLE001
-        return error.with_traceback(None)  # which would keep the request in memory
+        return error.with_traceback(None)  # a traceback would keep the request in memory
 
 
 def check_request(
@@ -310,22 +310,22 @@ def check_request(
     images: Mapping[str, np.ndarray] = NO_IMAGES,
     round_trip_ms: float = UNKNOWN_MS,
 ) -> VerificationRequest:
-    """Make one robot's request of a window and flat arrays, or refuse it.
+    """Make one robot's request from a window and flat arrays, or refuse it.
 
     Args:
         signature: the target's.
-        rule: by which its proposals meet drafts.
-        window: (H, O) float32, finite: what `WindowCache.complete` made of what was sent.
+        rule: of acceptance.
+        window: (H, O) float32, finite, from `WindowCache.complete`.
         goal: (G,), the conditions.
-        codes: (N,) integers; empty where there are none.
+        codes: (N,) integers; may be empty.
         counts: (N * K,) integers, the draft's probabilities as `distribution.counted` rounds them; empty
             without codes.
-        actions: (T * A,) of the draft; empty where they were not sent, or there are none.
-        instruction: in a sentence.
-        ahead: how many control steps after its own the reply begins; what was sent of the draft for these,
-            the robot has committed to.
-        images: by name, (H, rows, columns, 3) uint8, those that the target reads as they are.
-        round_trip_ms: what one takes now, or `UNKNOWN_MS`; one that `check_round_trip` lets pass.
+        actions: (T * A,) of the draft; may be empty.
+        instruction: a sentence.
+        ahead: how many control steps after the request's step the reply begins; the robot has committed to
+            the draft's actions for these steps.
+        images: by name, (H, rows, columns, 3) uint8, that the target reads as raw images.
+        round_trip_ms: current round trip, or `UNKNOWN_MS`; checked by `check_round_trip`.
 
     Raises:
         RequestError: wrong size, not finite, a code out of range or never drafted, or not distributions.
@@ -336,7 +336,7 @@ def check_request(
     observations = signature.observations(window[None], goal[None].astype(np.float32))
     if signature.instruction:
         if not instruction.strip():
-            what = "instruction: empty, must say what to do: the target is told in a sentence"
+            what = "instruction: empty, must say what to do: the target reads an instruction"
             raise RequestError(RequestFault.NO_INSTRUCTION, what)
         observations = replace(observations, instructions=(instruction,))
     if signature.images:
@@ -350,7 +350,7 @@ def check_request(
 def _checked_draft(
     signature: Signature, rule: Acceptance, codes: np.ndarray, counts: np.ndarray, actions: np.ndarray
 ) -> Proposal:
-    """Return a draft of flat arrays: actions (1, T, A) float32, T is 0 where none were sent."""
+    """Return a draft from flat arrays: actions (1, T, A) float32; T is 0 without actions."""
     size = signature.action_dim
     if actions.size % size:
         raise RequestError(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A choice among plans: agreement with what a robot does meanwhile, for any target that draws."""
+"""Chooses, of several drawn plans, the one nearest to the actions that a robot executes meanwhile."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling
 
 
 class NearestPlan(Policy):
-    """A `Policy` whose proposals are the nearest of N to what the robots have committed to.
+    """A `Policy` that proposes, of N plans, the one nearest to the committed actions.
 
-    The backward coherence of bidirectional decoding (Liu et al., arXiv 2408.17355), over the committed
-    actions alone. A robot that has committed to nothing gets the first of its N. No distribution comes with
-    a proposal that was chosen.
+    This is the backward coherence of bidirectional decoding (Liu et al., arXiv 2408.17355), over the
+    committed actions only. A robot without committed actions gets the first plan. Proposals have no
+    distribution.
 
     Args:
         policy: draws.

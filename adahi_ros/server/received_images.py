@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the verifier makes of images that robots send: pictures, or features by an encoder."""
+"""Images that robots send, checked and decoded: as pictures, or as features by an encoder."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ HEADER_BYTES = 4096  # of a JPEG, beside its pixels
 
 
 class ReceivedImages:
-    """Makes features of images of strangers; an `ImageEncoder` of `WindowCache`.
+    """Makes features of untrusted images; an `ImageEncoder` of `WindowCache`.
 
     Attributes:
-        features: of each image.
+        features: number per image.
         fingerprint: the encoder's.
     """
 
@@ -35,7 +35,7 @@ class ReceivedImages:
         """Return the features (features,) float32 of an image.
 
         Raises:
-            ImageError: it is no JPEG, damaged, too long, or not of the encoder's size.
+            ImageError: it is not a JPEG, damaged, too long, or not of the encoder's size.
         """
         rows, columns = self._encoder.image_size
         size = _size(jpeg, rows, columns)
@@ -46,14 +46,14 @@ class ReceivedImages:
 
 
 def pictures(inputs: Sequence[ImageInput], jpegs: Sequence[bytes]) -> dict[str, np.ndarray]:
-    """Return what a target reads of the images of strangers: by name, (H, rows, columns, 3) uint8.
+    """Decode untrusted images for a target: by name, (H, rows, columns, 3) uint8.
 
     Args:
-        inputs: C, what it reads.
+        inputs: C images that the target reads.
         jpegs: H x C, those of the oldest observation first.
 
     Raises:
-        RequestError: one is no JPEG, damaged, too long, or larger than what is read; names it.
+        RequestError: one is not a JPEG, damaged, too long, or larger than the target reads; names it.
     """
     read: dict[str, np.ndarray] = {}
     for place, wanted in enumerate(inputs):
@@ -75,16 +75,16 @@ def _picture(index: int, jpeg: bytes, wanted: ImageInput) -> np.ndarray:
 
 
 def _size(jpeg: bytes, rows: int, columns: int) -> tuple[int, int]:
-    """Return the rows and columns that a JPEG says it has, before any of its pixels is made.
+    """Return the rows and columns in a JPEG's header, without decoding its pixels.
 
-    They may be very many, or be made very many times: each scan of a JPEG goes over all of them.
+    An attacker may send very many pixels, or very many scans, each of which covers all pixels.
 
     Raises:
-        ImageError: it is none, or longer than the pixels that it may have.
+        ImageError: it is not a JPEG, or longer than the raw pixels.
     """
     most = 3 * rows * columns + HEADER_BYTES
     if len(jpeg) > most:
-        raise ImageError(f"data: {len(jpeg)} bytes, must be at most {most}, no more than the pixels are")
+        raise ImageError(f"data: {len(jpeg)} bytes, must be at most {most}, the size of the raw pixels")
     try:
         with Image.open(io.BytesIO(jpeg), formats=("JPEG",)) as picture:
             return picture.height, picture.width

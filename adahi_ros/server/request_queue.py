@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests that wait for their turn: who needs the reply first is served first, each robot once in a batch.
+"""The queue of requests: earliest deadline first, each robot at most once in a batch.
 
-The order is that of the times by which replies are needed (earliest deadline first: Liu and Layland, 1973).
-A robot that has asked about a later step has no use for a reply about an earlier one: its command went out
-without it, or the plan that it would bring is overtaken by the newer one. What is overtaken is dropped before
-it is verified, as PipeInfer drops speculative runs that are void (Butler et al., arXiv 2407.11798).
+The order is earliest deadline first (Liu and Layland, 1973). A request for a later step makes a robot's
+earlier requests useless. These are dropped before they are verified, as PipeInfer drops void speculative runs
+(Butler et al., arXiv 2407.11798).
 
-Where more wait than a batch takes, clients share it: the first of each client comes before the second of any.
-Otherwise clients with many names would fill the queue of a slow target, and each of the others would wait.
+If more requests wait than fit in a batch, clients share it: the first request of each client comes before the
+second of any. Otherwise a client with many names could fill the queue of a slow target.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ from adahi_ros.protocol.request import Request
 
 T = TypeVar("T")
 
-WAITING_MOST = 256  # requests of all robots together
-WAITING_PER_ROBOT = 4  # likewise; of its episodes, and copies of one request
-WAITING_BYTES = 2**28  # likewise; of their images, which may be large
-UNSAID_S = 1.0  # by when a reply is needed where the robot does not say
-SOONEST_S, LATEST_S = 0.01, 5.0  # whatever a robot says
+WAITING_MOST = 256  # requests of all robots
+WAITING_PER_ROBOT = 4  # requests of one robot: of several episodes, and copies of one request
+WAITING_BYTES = 2**28  # images of all waiting requests
+UNSAID_S = 1.0  # deadline of a request that has none
+SOONEST_S, LATEST_S = 0.01, 5.0  # bounds of the deadline in a request
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,10 +33,10 @@ class Turn(Generic[T]):
     """A request that waits.
 
     Attributes:
-        request: itself.
-        sender: of the request, as who serves it knows it.
-        came_s: when it was taken.
-        client: that sent it; None where it is unknown.
+        request: the request.
+        sender: where its reply goes, in the form that the caller uses.
+        came_s: when it arrived.
+        client: that sent it; None if unknown.
         due_s: when its reply is needed.
     """
 
@@ -49,24 +48,24 @@ class Turn(Generic[T]):
 
     @property
     def image_bytes(self) -> int:
-        """What its images take."""
+        """Size of its images."""
         return sum(map(len, self.request.window.rows.images))
 
     def due(self, unsaid_s: float = UNSAID_S, used_s: float = 0.0) -> Turn[T]:
-        """Return it with the time by which its reply is needed.
+        """Return it with its deadline.
 
-        Its sender cannot claim to need the reply sooner than in `used_s`, its recent computing time.
+        The deadline is at least `used_s` away, the recent computing time of its client.
         """
         within_s = min(LATEST_S, max(used_s, needed_in_s(self.request, unsaid_s)))
         return replace(self, due_s=self.came_s + within_s)
 
 
 def needed_in_s(request: Request, unsaid_s: float = UNSAID_S) -> float:
-    """Return how soon a reply is needed, within what is sensible.
+    """Return how soon a reply is needed, within `SOONEST_S` and `LATEST_S`.
 
     Args:
-        request: its.
-        unsaid_s: where it does not say.
+        request: the request.
+        unsaid_s: deadline of a request that has none.
     """
     return min(max(request.needed_in_s or unsaid_s, SOONEST_S), LATEST_S)
 
@@ -75,8 +74,8 @@ class RequestQueue(Generic[T]):
     """Requests in the order in which they are served.
 
     Args:
-        most: how many may wait in all.
-        per_robot: how many of one robot; its next one takes the place of its oldest.
+        most: largest number of waiting requests.
+        per_robot: largest number of one robot; a further one replaces its oldest.
     """
 
     def __init__(self, most: int = WAITING_MOST, per_robot: int = WAITING_PER_ROBOT) -> None:
@@ -94,20 +93,20 @@ class RequestQueue(Generic[T]):
 
     @property
     def oldest_s(self) -> float:
-        """When the one came that waits longest; infinite where none waits."""
+        """Arrival of the request that waits longest; infinite if none waits."""
         return min((turns[0].came_s for turns in self._turns.values()), default=float("inf"))
 
     def has_room(self, robot_id: str, image_bytes: int = 0) -> bool:
-        """Whether another request of a robot may wait; a small one may that takes the place of its own."""
+        """Whether another request of a robot may wait; one without images may replace the robot's own."""
         if image_bytes and image_bytes + sum(each.image_bytes for each in self) > WAITING_BYTES:
             return False
         return self._count < self._most or robot_id in self._turns
 
     def displace(self, client: Hashable) -> Turn[T] | None:
-        """Take a request out for one of this client: the last due of the client that has the most.
+        """Remove a request to make room for this client: the last due of the client with the most.
 
         Returns:
-            None where no other client has at least two more than this one.
+            None if no other client has at least two more than this one.
         """
         counts = Counter(turn.client for turn in self)
         ((most, count),) = counts.most_common(1) or [(client, 0)]
@@ -117,10 +116,10 @@ class RequestQueue(Generic[T]):
         return self._without([last])[0]
 
     def add(self, turn: Turn[T]) -> list[Turn[T]]:
-        """Have a request wait; return those that are overtaken by that, or it itself where it is.
+        """Add a request; return those that it overtakes, or itself if a later one waits already.
 
-        It is due when those are that it overtakes: who asks often waits no longer. One that comes again
-        overtakes nothing: the robot waits for the reply to any of its copies.
+        It inherits the deadlines of those that it overtakes, so that frequent requests do not delay a robot.
+        A copy overtakes nothing: the robot waits for the reply to any copy.
         """
         request = turn.request
         turns = self._turns.get(request.robot_id, [])
@@ -137,11 +136,11 @@ class RequestQueue(Generic[T]):
         return overtaken
 
     def take(self, most: int, held: Callable[[Request], bool] = lambda request: False) -> list[Turn[T]]:
-        """Take the requests whose turn it is: those that are needed first, of each robot one.
+        """Take the next requests: earliest deadline first, one of each robot.
 
         Args:
-            most: of so many robots.
-            held: whether a request must wait on, whatever its turn.
+            most: largest number of requests.
+            held: whether a request must keep waiting.
         """
         free = [[each for each in turns if not held(each.request)] for turns in self._turns.values()]
         first = [min(turns, key=lambda turn: turn.due_s) for turns in free if turns]
@@ -151,11 +150,11 @@ class RequestQueue(Generic[T]):
             client = turn.request.robot_id if turn.client is None else turn.client
             places.append((of_client[client], turn))
             of_client[client] += 1
-        places.sort(key=lambda place: place[0])  # stable: of each place the first due comes first
+        places.sort(key=lambda place: place[0])  # stable: keeps the order of deadlines
         return self._without([turn for _, turn in places[:most]])
 
     def take_late(self, now_s: float) -> list[Turn[T]]:
-        """Take the requests whose replies were needed before now."""
+        """Take the requests with a deadline before now."""
         return self._without([turn for turn in self if turn.due_s <= now_s])
 
     def _without(self, taken: list[Turn[T]]) -> list[Turn[T]]:
@@ -170,5 +169,5 @@ class RequestQueue(Generic[T]):
 
 
 def _of_one_episode(one: Request, other: Request) -> bool:
-    """Whether one start of one robot asks, and about one episode: of others nobody knows which is newer."""
+    """Whether two requests have one session and episode; otherwise their order is unknown."""
     return (one.session, one.episode) == (other.session, other.episode)

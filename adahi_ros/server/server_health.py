@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a verifier says of itself."""
+"""A verifier's counts and diagnostics."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ import numpy as np
 from adahi_ros.core.health_level import Health, Level
 
 PERCENTILES = (50, 95)
-RECENT = 1000  # replies that are OK, of which it is remembered how long they took
+RECENT = 1000  # batches in the percentiles of compute times
 
 
 @dataclass
 class Counts:
-    """What a verifier has done so far.
+    """Counts of a verifier.
 
     Attributes:
         replies: by the name of their status.
-        refused: those that somebody should look into.
-        compute_ms: spent on requests that were verified or refused, in all.
-        recent_ms: of each of the last batches.
-        unheard: those that could not reach who had asked.
-        batches: in which these were served.
-        served: how many these were.
+        refused: refused requests that need attention.
+        compute_ms: total time of all batches.
+        recent_ms: time of each of the last batches.
+        unheard: replies that could not reach their client.
+        batches: number of batches.
+        served: number of requests in these.
     """
 
     replies: Counter[str] = field(default_factory=Counter)
@@ -40,7 +40,7 @@ class Counts:
 
 
 class HealthWatch:
-    """Tells from one report to the next how a verifier does. All counts begin at 0."""
+    """Compares a verifier's counts from one report to the next. All counts begin at 0."""
 
     def __init__(self) -> None:
         self._refused = self._unheard = 0
@@ -53,22 +53,22 @@ class HealthWatch:
         waiting_most: int = 0,
         machine: Mapping[str, object] = MappingProxyType({}),
     ) -> Health:
-        """Return how it does.
+        """Return the verifier's health.
 
         Args:
             counts: so far.
-            shared: names that robots share at present, and how often a session of each has come back.
-            serving: robots can ask it.
-            waiting_most: so many requests waited at once for their turn, at most, since the report before.
-            machine: what is told of the machine, by name.
+            shared: names that robots share now, and how often a session of each has come back.
+            serving: the node is active.
+            waiting_most: longest queue since the last report.
+            machine: figures of the machine, by name.
         """
         news, self._refused = counts.refused - self._refused, counts.refused
         unheard, self._unheard = counts.unheard - self._unheard, counts.unheard
-        troubles = [] if serving else ["inactive, serves nobody"]
+        troubles = [] if serving else ["inactive, serves no robots"]
         if news:
             troubles.append(f"{news} requests refused")
         if unheard:
-            troubles.append(f"{unheard} replies reached nobody: a client of another reliability")
+            troubles.append(f"{unheard} replies reached no client: a client has another reliability")
         if shared:
             name = max(shared, key=lambda name: shared[name])
             troubles.append(f"two robots are named {name!r}: sessions have come back {shared[name]} times")
@@ -83,12 +83,12 @@ class HealthWatch:
             "unheard": counts.unheard,
             **machine,
         }
-        worried = news or unheard or shared  # not where it is inactive: somebody has made it so on purpose
+        worried = news or unheard or shared  # inactive is no warning: it is on purpose
         level = Level.WARN if worried else Level.OK
         return Health(level, "; ".join(troubles) or "serving", values)
 
 
 def _percentiles(compute_ms: Sequence[float]) -> dict[str, str]:
-    """Return what half of the last replies took at most, and 95 in 100."""
+    """Return the percentiles of the last batches' times."""
     found = np.percentile(compute_ms, PERCENTILES) if compute_ms else [np.nan] * len(PERCENTILES)
     return {f"compute_ms_p{which}": f"{value:.3f}" for which, value in zip(PERCENTILES, found, strict=True)}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One request in, one reply out, whatever the request is."""
+"""Replies to every request, valid or not; names of targets, and names that robots share."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ from adahi_ros.server.server_health import Counts
 TARGETS_MOST = 64
 """Of one verifier, as in `DescribeTarget.srv`."""
 NAMES_KEPT = 1024
-SESSIONS_KEPT = 8  # of a name, beside the newest
-LATE_S = 1.0  # a request of a session that is over may come so late
-MAX_AGE_S = 3600.0  # a session that comes back after so long is taken for a new one
-SHARED_S = 10.0  # a name is said to be shared for so long
+SESSIONS_KEPT = 8  # of a name, besides the newest
+LATE_S = 1.0  # a late request of a former session arrives within this time
+MAX_AGE_S = 3600.0  # a session that returns after this time counts as new
+SHARED_S = 10.0  # how long a name is reported as shared
 
 
-def target_name(told: str, checkpoint: str) -> str:
-    """Return the name of a target: what it was told to be, or its checkpoint, of a long path two parts.
+def target_name(configured: str, checkpoint: str) -> str:
+    """Return the configured name of a target, or else its checkpoint: the last two parts of a long path.
 
-    Of a shipped one it is all of the name: those that plan are called alike at the end, `TASK/plans/target`.
+    A shipped checkpoint keeps its whole name, because many end alike: `TASK/plans/target`.
 
     Raises:
-        ValueError: it is longer than a request may say.
+        ValueError: it is longer than the field of a request.
     """
     path = Path(checkpoint)
     parts = path.parts[-2:] if path.is_absolute() or len(checkpoint) > NAME_LENGTH else path.parts
-    name = told or "/".join(parts)
+    name = configured or "/".join(parts)
     if len(name) > NAME_LENGTH:
         raise ValueError(f"target: {name!r}, must have at most {NAME_LENGTH} characters")
     return name
@@ -52,11 +52,11 @@ def target_name(told: str, checkpoint: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class ServedTarget:
-    """A policy that robots may ask.
+    """A policy that replies to robots.
 
     Attributes:
         engine: replies.
-        description: says what it is, and by which name.
+        description: of the target, with its name.
         device: where it computes.
     """
 
@@ -66,10 +66,10 @@ class ServedTarget:
 
 
 class ServedTargets:
-    """By name; the first is asked where a request names none.
+    """The served targets by name; the first is the default.
 
     Args:
-        first: there is always one.
+        first: the default target, which cannot be removed.
     """
 
     def __init__(self, first: ServedTarget) -> None:
@@ -77,14 +77,14 @@ class ServedTargets:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of all, the first one first."""
+        """Names of all targets, the default first."""
         return tuple(self._by_name)
 
     def named(self, name: str) -> ServedTarget:
-        """Return the one that a request names.
+        """Return the target that a request names.
 
         Raises:
-            RequestError: none is called so.
+            RequestError: there is no target of this name.
         """
         if not name:
             return next(iter(self._by_name.values()))
@@ -95,12 +95,12 @@ class ServedTargets:
         return found
 
     def put(self, target: ServedTarget) -> None:
-        """Serve a target from now on, in place of the one of its name where there is one.
+        """Serve a target from now on; it replaces a target of the same name.
 
-        Robots that know what that one is do not ask again: another must be alike.
+        The replacement must read and propose the same, because robots do not request the description again.
 
         Raises:
-            ValueError: it reads or proposes something else than the one of its name, or there are too many.
+            ValueError: it reads or proposes something else, or there are too many targets.
         """
         name = target.description.target
         before = self._by_name.get(name)
@@ -113,26 +113,26 @@ class ServedTargets:
         self._by_name[name] = target
 
     def remove(self, name: str) -> None:
-        """Serve a target no more.
+        """Stop serving a target.
 
         Raises:
-            ValueError: none is called so, or it is the first: a robot that names none has been told what that
-                is, and would go on by the plans of another.
+            ValueError: there is no target of this name, or it is the default: robots that name none would
+                execute the plans of another target.
         """
         if name not in self._by_name:
             raise ValueError(f"target: {name!r}, must be one of {', '.join(map(repr, self._by_name))}")
         if name == self.names[0]:
-            raise ValueError(f"target: {name!r}, is what robots get that name none, and stays")
+            raise ValueError(f"target: {name!r}, is the default target, must be another one")
         del self._by_name[name]
 
 
 class Served(NamedTuple):
-    """What became of a request.
+    """A reply, and what to log.
 
     Attributes:
-        reply: to be sent.
-        refusal: that the request was refused, and why, for the log; empty where there is nothing to say.
-        shared: that two robots have one name, likewise.
+        reply: to send.
+        refusal: log text of a refused request; may be empty.
+        shared: log text that two robots have one name; may be empty.
     """
 
     reply: Reply
@@ -142,12 +142,12 @@ class Served(NamedTuple):
 
 @dataclass
 class _Name:
-    """What is known of a name.
+    """Sessions of a robot's name.
 
     Attributes:
-        session: the present one.
-        superseded: those before it, and when each was superseded; that of the longest ago first.
-        returns: how often one of those came back.
+        session: the current one.
+        superseded: former sessions and when each was superseded, oldest first.
+        returns: how often a former session came back.
         returned_s: when one did last.
     """
 
@@ -158,24 +158,23 @@ class _Name:
 
 
 class Sessions:
-    """Finds out whether two robots use one name; remembers the sessions of the names that asked last.
+    """Detects two robots with one name, from the sessions of recent names.
 
-    Each start of a robot's node is a session. A robot that is restarted changes from one session to the next,
-    and the one before never comes back. Of two robots of one name each supersedes the other, again and again.
-    Nothing else depends on sessions: content names the windows, so both robots get the right replies, but
-    their draws are not independent.
+    Each start of a robot's node is a session. After a restart the former session never comes back. Two robots
+    with one name supersede each other again and again. Both get the right replies, because windows are
+    identified by content, but their random draws are not independent.
     """
 
     def __init__(self) -> None:
         self._names: OrderedDict[str, _Name] = OrderedDict()
 
     def heard(self, robot_id: str, session_id: int, now_s: float) -> bool:
-        """Take note of a request; return whether it tells that two robots have this name.
+        """Count a request; return whether it shows that two robots have this name.
 
         Args:
             robot_id: the name.
             session_id: of the request.
-            now_s: of a clock that only goes forward.
+            now_s: monotonic time.
         """
         name = self._names.setdefault(robot_id, _Name(session_id, OrderedDict()))
         self._names.move_to_end(robot_id)
@@ -196,7 +195,7 @@ class Sessions:
         return True
 
     def shared(self, now_s: float) -> dict[str, int]:
-        """Return the names that robots share at present, and how often a session of each has come back."""
+        """Return the names that robots share now, and how often a session of each has come back."""
         return {
             robot_id: name.returns
             for robot_id, name in self._names.items()
@@ -221,11 +220,11 @@ class VerificationService:
         self._in_flight: list[Batch] = []
 
     def replies(self, requests: Sequence[Request], now_s: float) -> list[Served]:
-        """Return the replies to requests that are served together, once they are known; raises nothing.
+        """Return the replies to requests that are served together; blocks, and raises nothing.
 
         Args:
             requests: unchecked.
-            now_s: of a clock that only goes forward.
+            now_s: monotonic time.
         """
         found: dict[int, Served] = {}
         for places, batch in self.begin(requests):
@@ -233,14 +232,14 @@ class VerificationService:
         return [found[place] for place in range(len(requests))]
 
     def begin(self, requests: Sequence[Request], until_s: float = math.inf) -> list[tuple[list[int], Batch]]:
-        """Have requests verified that were taken together, those to one target together; raises nothing.
+        """Start verifying requests, one batch per target; raises nothing.
 
         Args:
             requests: unchecked.
             until_s: see `Engine.begin`.
 
         Returns:
-            Of each target that is asked the places of its requests among these, and its batch.
+            For each target the indices of its requests, and its batch.
         """
         of_engine: dict[Engine, tuple[list[int], list[Request]]] = {}
         for place, request in enumerate(requests):
@@ -258,11 +257,11 @@ class VerificationService:
         return begun
 
     def finish(self, batch: Batch, now_s: float) -> list[Served]:
-        """Return the replies to a batch in flight, or wait until they are known; raises nothing.
+        """Wait for the replies to a batch, and return them; raises nothing.
 
         Args:
-            batch: returned by `begin`, once.
-            now_s: of a clock that only goes forward.
+            batch: from `begin`, once.
+            now_s: monotonic time.
         """
         self._in_flight.remove(batch)
         replies = batch.engine.finish(batch, now_s)
@@ -276,10 +275,10 @@ class VerificationService:
         self._in_flight.remove(batch)
 
     def held(self) -> Callable[[Request], bool]:
-        """Return a function that says of a request whether it must wait for batches in flight.
+        """Return a function that decides whether a request must wait for batches in flight.
 
-        It must where its target has as many as it verifies side by side, and where it is a copy of a request
-        in one of them: it gets the same reply, once that is known.
+        It must if its target is computing as many batches as it can, or if it is a copy of a request in one
+        of them: a copy gets the same reply.
         """
         batches = Counter(batch.engine for batch in self._in_flight)
         engines = {name: self.targets.named(name).engine for name in ("", *self.targets.names)}
@@ -291,7 +290,7 @@ class VerificationService:
         if isinstance(replied, Reply):
             self.counts.replies[STATUS_NAMES[replied.status]] += 1
             shared = self._sessions.heard(request.robot_id, request.session, now_s)
-            what = f"robot_id: {request.robot_id!r}, two robots ask by this name, must be another for each"
+            what = f"robot_id: {request.robot_id!r}, two robots use this name, must be unique for each robot"
             return Served(replied, shared=what if shared else "")
         status, message = INTERNAL_ERROR, f"{type(replied).__name__}: {replied}"
         if isinstance(replied, RequestError):
@@ -302,7 +301,7 @@ class VerificationService:
                 return Served(self.busy(request, Refusal(message, replied.retry_after_s)))
         reply = self._refused(request, status, message)
         if status in (RequestFault.WINDOW_UNKNOWN, RequestFault.SUPERSEDED):
-            return Served(reply)  # no fault: the whole window, or a later request, is on its way
+            return Served(reply)  # no fault: the whole window, or a later request, follows
         self.counts.refused += 1
         robot = shortened(request.robot_id, NAME_LENGTH)
         where = f"episode {request.episode}, step {request.step}"
@@ -314,11 +313,11 @@ class VerificationService:
         return self._refused(request, int(RequestFault.SUPERSEDED), message)
 
     def busy(self, request: Request, refusal: Refusal) -> Reply:
-        """Return the reply to a request that is not let in."""
+        """Return the reply to a request that is not accepted now."""
         return self._refused(request, int(RequestFault.BUSY), refusal.why, refusal.retry_after_s)
 
     def dismissed(self, request: Request) -> Reply:
-        """Return the reply to a request that waits when the service ends."""
+        """Return the reply to a request that still waits when the service ends."""
         message = "the verifier was deactivated before the turn of this request"
         return self._refused(request, INTERNAL_ERROR, message)
 
@@ -327,31 +326,31 @@ class VerificationService:
         return Reply(status, shortened(message), *request.about, retry_after_s=retry_after_s)
 
     def spent(self, requests: int, took_s: float) -> None:
-        """Take note of how long requests took that were served together."""
+        """Count how long a batch of requests took."""
         self.counts.batches += 1
         self.counts.served += requests
         self.counts.compute_ms += 1e3 * took_s
         self.counts.recent_ms.append(1e3 * took_s)
 
     def unheard(self, request: Request, reliability: str) -> str:
-        """Count a reply that cannot reach who asked; return what is to be said of him.
+        """Count a reply that cannot reach its client; return the text for the log.
 
         Args:
-            request: of the request.
+            request: that it replies to.
             reliability: of the service.
         """
         self.counts.unheard += 1
         robot = shortened(request.robot_id, NAME_LENGTH)
         return (
-            f"no reply reaches {robot!r}, and others wait for 0.1 s each time: unless it has just come or "
-            f"gone, the reliability of its client must be {reliability}"
+            f"no reply reaches {robot!r}, and each one delays other robots by 0.1 s: unless its client has "
+            f"just started or ended, its reliability must be {reliability}"
         )
 
     def shared_names(self, now_s: float) -> Mapping[str, int]:
-        """Return the names that robots share at present, and how often a session of each has come back."""
+        """See `Sessions.shared`."""
         return self._sessions.shared(now_s)
 
 
 def _alike(request: Request) -> tuple[str, int, tuple[int, int, int]]:
-    """Return what is the same of copies of a request, and of no others."""
+    """Return what only copies of one request have in common."""
     return request.robot_id, request.session, request.about

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The target's side of one batch: drafts to verify, what the target proposes, and the rule's verdict."""
+"""Verifies a batch of drafts: the target's proposals, and the rule's verdicts."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from adahi_ros.policies.interface import (
 )
 from adahi_ros.protocol.request import PARTS_MOST, RequestError, RequestFault, sent_codes
 
-SAMPLES = 8  # plans of which the agreement `choose` takes one
+SAMPLES = 8  # plans that the agreement `choose` draws
 AGREEMENTS = {
     "none": "it plans from the observation alone",
     "continue": "it continues the actions that a robot has committed to; only flow policies can",
     "choose": "it sends the plan, of several, that is nearest to the actions that a robot has committed to",
 }
-"""What becomes of actions that a robot executes whatever is replied, because they come before a reply can."""
+"""How plans agree with committed actions, which a robot executes before the reply arrives."""
 
 
 @dataclass(frozen=True)
@@ -40,10 +40,10 @@ class VerificationRequest:
 
     Attributes:
         observations: of M robots, as the target reads them.
-        draft: what they would do, as it was sent; what the rule does not need may be missing.
-        committed: (M, d, A) float32, what of it they execute whatever is replied; see `Sampling`.
-        round_trip_ms: (M,), what one takes now without the verifier's share, NaN of robots of which nobody
-            knows; None where nobody knows of any.
+        draft: the proposals as they were sent; parts that the rule does not need may be missing.
+        committed: (M, d, A) float32, actions that they execute before the reply; see `Sampling`.
+        round_trip_ms: (M,), current round trip without the verifier's compute; NaN if unknown, None if
+            unknown for all.
     """
 
     observations: Observations
@@ -65,12 +65,12 @@ class VerificationRequest:
 
 
 def kind_of(request: VerificationRequest) -> Hashable:
-    """Return what is the same of requests that `joined` can join: which parts of a draft they have."""
+    """Return what requests must have in common for `joined`: which parts of a draft they have."""
     return request.draft.actions.shape[1], request.draft.distribution is None
 
 
 def joined(requests: Sequence[VerificationRequest]) -> VerificationRequest:
-    """Return requests, all of a kind, as one of all their robots, in their order."""
+    """Join requests of one kind into one of all their robots, in order."""
     if len(requests) == 1:
         return requests[0]
     seen, drafts = [each.observations for each in requests], [each.draft for each in requests]
@@ -97,7 +97,7 @@ def _by_name(parts: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]
 
 
 def _committed(requests: Sequence[VerificationRequest]) -> np.ndarray | None:
-    """Return what robots have committed to, (M, d, A), NaN behind the end of who has to less."""
+    """Return the committed actions (M, d, A), NaN after the end of shorter ones."""
     known = [each.committed for each in requests if each.committed is not None]
     if not known:
         return None
@@ -112,7 +112,7 @@ def _committed(requests: Sequence[VerificationRequest]) -> np.ndarray | None:
 
 
 def _round_trips(requests: Sequence[VerificationRequest]) -> np.ndarray | None:
-    """Return what a round trip of each robot takes, (M,) ms, NaN where it is unknown; None where all are."""
+    """Return each robot's round trip (M,), ms; NaN if unknown, None if all are unknown."""
     each_ms = [
         np.full(len(each.draft.actions), np.nan) if each.round_trip_ms is None else each.round_trip_ms
         for each in requests
@@ -121,16 +121,16 @@ def _round_trips(requests: Sequence[VerificationRequest]) -> np.ndarray | None:
 
 
 Verdicts = list[Verdict | Exception]
-"""Of each robot of a batch its verdict (M = 1), or what keeps it from having one."""
+"""For each robot of a batch its verdict (M = 1), or the error."""
 
 
 @dataclass(frozen=True)
 class Terms:
-    """What others must know of a verifier.
+    """Public properties of a verifier.
 
     Attributes:
         signature: what the target reads and proposes.
-        draws: how many uniform draws a verdict takes.
+        draws: number of uniform draws per verdict.
         rule: a key of `ACCEPTANCES`.
         acceptance: that rule.
         fingerprint: of the target's configuration and weights, see `fingerprint_of`.
@@ -147,34 +147,34 @@ class Verifier(Protocol):
     """Verifies drafts, here or elsewhere.
 
     Attributes:
-        terms: what it verifies, and how.
-        at_once: how many batches it verifies side by side.
+        terms: its target and rule.
+        at_once: number of batches that it verifies in parallel.
     """
 
     terms: Terms
     at_once: int
 
     def submit(self, request: VerificationRequest, draws: np.ndarray, until_s: float) -> Future[Verdicts]:
-        """Have M drafts verified with uniform draws (M, draws, 2); raises nothing.
+        """Start verifying M drafts with uniform draws (M, draws, 2); raises nothing.
 
         Args:
             request: of M robots.
-            draws: of each.
-            until_s: when the verdicts are of no use any more; by its own clock.
+            draws: of each robot.
+            until_s: when the verdicts become useless, by the verifier's clock.
 
         Returns:
-            What `TargetVerifier.verify_each` does; never an error.
+            A future of what `TargetVerifier.verify_each` returns; it holds no exception.
         """
 
 
 class TargetVerifier:
-    """Verifies drafts by a target policy.
+    """Verifies drafts with a target policy.
 
-    What it returns by an exact rule is distributed as the target's own proposals where it gets every draft,
-    or a share of them that does not depend on what was drawn; see `Gate.blind`.
+    With an exact rule, the results have the distribution of the target's own proposals, if it gets every
+    draft, or a share that does not depend on the draws; see `Gate.blind`.
 
     Attributes:
-        policy: the target, or what is made of it.
+        policy: the target, or its wrapper.
         terms, at_once: see `Verifier`.
 
     Args:
@@ -183,8 +183,8 @@ class TargetVerifier:
         temperature: of the target's distributions, above zero.
         sendable: see `Sampling`.
         agreement: a key of `AGREEMENTS`.
-        samples: of how many plans to choose one.
-        distance: of a rule that takes one: how far apart actions may be, in action scales of the policy.
+        samples: number of plans that `choose` draws.
+        distance: for a rule with a distance: largest difference of actions, in action scales of the policy.
         arguments: of the rule, by name.
 
     Raises:
@@ -209,7 +209,7 @@ class TargetVerifier:
             raise ValueError(f"agreement: {agreement!r}, must be one of {', '.join(AGREEMENTS)}")
         if agreement == "choose" and ACCEPTANCES[rule].needs_codes:
             raise ValueError(
-                f"agreement: 'choose', must be another with the rule {rule!r}, which is about codes"
+                f"agreement: 'choose', must be another one with the rule {rule!r}, which needs codes"
             )
         self.policy = policy
         if agreement == "choose":
@@ -227,7 +227,7 @@ class TargetVerifier:
         self._agrees = agreement != "none"
 
     def submit(self, request: VerificationRequest, draws: np.ndarray, until_s: float) -> Future[Verdicts]:
-        """See `Verifier`; it is done when this returns."""
+        """See `Verifier`; the returned future is done."""
         verdicts: Future[Verdicts] = Future()
         verdicts.set_result(self.verify_each(request, draws))
         return verdicts
@@ -236,8 +236,8 @@ class TargetVerifier:
         """Verify M drafts with uniform draws (M, policy.draws, 2).
 
         Raises:
-            RequestError: the target makes nothing finite of an observation.
-            ValueError: what came out is no verdict of the target's sizes.
+            RequestError: the target's prediction is not finite.
+            ValueError: the verdict does not have the target's sizes.
         """
         verdict = self._checked(self.verdict(request, draws), len(draws))
         if not np.isfinite(verdict.actions).all():
@@ -248,12 +248,12 @@ class TargetVerifier:
         """Verify M drafts with uniform draws (M, policy.draws, 2); raises nothing.
 
         Returns:
-            Of each the verdict (M = 1), or what keeps it from having one. Where the policy raises for what
-            one has sent, the others are asked about without it.
+            For each robot the verdict (M = 1), or the error. If the policy raises for one robot's request,
+            the others are verified without it.
         """
         try:
             verdict = self._checked(self.verdict(request, draws), len(draws))
-        except Exception as error:  # noqa: BLE001  a policy of another package may raise what it likes
+        except Exception as error:  # noqa: BLE001  a policy of another package may raise anything
             if isinstance(error, TargetUnavailableError) and not isinstance(error, TooManyAtOnceError):
                 return [error.with_traceback(None)] * len(draws)
             if len(draws) == 1:
@@ -265,15 +265,15 @@ class TargetVerifier:
         return [one if sound else self._not_finite(request) for one, sound in zip(each, finite, strict=True)]
 
     def _not_finite(self, request: VerificationRequest) -> RequestError:
-        told = self._agrees and request.committed is not None
+        reads_draft = self._agrees and request.committed is not None
         return RequestError(
             RequestFault.NOT_FINITE,
-            f"observation_window{' or draft_actions' if told else ''}: so far from the task's that the "
-            "target's prediction is not finite",
+            f"observation_window{' or draft_actions' if reads_draft else ''}: so far from the task's that "
+            "the target's prediction is not finite",
         )
 
     def verdict(self, request: VerificationRequest, draws: np.ndarray) -> Verdict:
-        """Verify M drafts; no numbers where the target makes nothing finite of an observation."""
+        """Verify M drafts; the result may not be finite."""
         sampling = self._sampling
         if self._agrees and request.committed is not None:
             sampling = replace(sampling, committed=request.committed)
@@ -281,18 +281,18 @@ class TargetVerifier:
         return self.acceptance.verify(request.draft, proposal, draws, request.round_trip_ms)
 
     def _checked(self, verdict: Verdict, robots: int) -> Verdict:
-        """Return a verdict as what it should be: policy and rule may be another package's."""
+        """Check a verdict's shapes and types: policy and rule may be another package's."""
         signature, needs_codes = self.policy.signature, self.acceptance.needs_codes
-        with np.errstate(over="ignore"):  # infinite, then; that is told apart
+        with np.errstate(over="ignore"):  # the caller checks for infinite values
             actions = np.asarray(verdict.actions, dtype=np.float32)
         accepted = np.asarray(verdict.accepted, dtype=bool)
         expected = robots, signature.horizon, signature.action_dim
         if actions.shape != expected:
             raise ValueError(f"actions: of shape {actions.shape}, must be {expected}, the target's")
         parts = accepted.shape[-1] if accepted.ndim == 2 else 0
-        told = signature.codes.codebooks if needs_codes and signature.codes is not None else parts
-        if accepted.shape != (robots, told) or told > PARTS_MOST:
-            allowed = told if needs_codes else f"at most {PARTS_MOST}"
+        wanted = signature.codes.codebooks if needs_codes and signature.codes is not None else parts
+        if accepted.shape != (robots, wanted) or wanted > PARTS_MOST:
+            allowed = wanted if needs_codes else f"at most {PARTS_MOST}"
             raise ValueError(f"accepted: of shape {accepted.shape}, must be ({robots}, N), N {allowed}")
         return Verdict(actions, accepted)
 
@@ -309,7 +309,7 @@ def verification_uniforms(seed: int, robot_id: str, episode: int, step: int, cou
 
 
 class VerificationDraws:
-    """`verification_uniforms` for E episodes side by side, steps in order."""
+    """`verification_uniforms` for E episodes in parallel, step by step."""
 
     def __init__(self, seed: int, robot_id: str, episodes: list[int], count: int) -> None:
         self._streams = EpisodeStreams(seed, verification_stream(robot_id), episodes, 2 * count)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verifier's side of window updates: the windows that they continue."""
+"""The verifier's side of window updates: the base windows."""
 
 from __future__ import annotations
 
@@ -20,39 +20,39 @@ from adahi_ros.protocol.window import (
     window_digest,
 )
 
-ROBOTS_KEPT = 1024  # of them the windows, unless told otherwise
-MAX_AGE_S = 60.0  # likewise
-WINDOWS_KEPT = 4  # per robot: replies that come too late leave the robot with an older base
-IMAGES_KEPT_BYTES = 2**29  # of all robots together, as JPEG; counted anew in each window
+ROBOTS_KEPT = 1024  # default number of robots with cached windows
+MAX_AGE_S = 60.0  # default time after which a silent robot leaves the cache
+WINDOWS_KEPT = 4  # per robot: after a lost reply the robot uses an older base
+IMAGES_KEPT_BYTES = 2**29  # JPEGs of all robots; one in several windows counts several times
 
 
 class ImageEncoder(Protocol):
-    """Makes features of an image as it is sent.
+    """Makes features of a received image.
 
     Attributes:
-        features: how many.
+        features: number per image.
     """
 
     features: int
 
     def encode(self, jpeg: bytes) -> np.ndarray:
-        """Return the features (features,) float32 of an image, the same whatever came before.
+        """Return the features (features,) float32 of an image; they depend on the image alone.
 
         Raises:
-            ValueError: it is no JPEG of the right size; names the field of the image, such as "data".
+            ValueError: it is not a JPEG of the right size; names the field of the image, such as "data".
         """
 
 
 class KnownWindow(NamedTuple):
-    """A window as the verifier has it.
+    """A window that the verifier has.
 
     Attributes:
-        digest: of all that follows, as it was sent.
-        rows: H digests, one of each observation.
-        numbers: S, how many numbers an observation begins with.
+        digest: of the sent observations and the goal.
+        rows: H digests, one per observation.
+        numbers: S, the leading entries of an observation that are no image features.
         values: (H, O) float32, finite.
         goal: (G,) float32, unchecked.
-        images: H x C JPEGs, unchecked, of a target that reads images as they are; else none.
+        images: H x C JPEGs, unchecked, for a target that reads raw images; else empty.
     """
 
     digest: int
@@ -64,33 +64,32 @@ class KnownWindow(NamedTuple):
 
     @property
     def image_bytes(self) -> int:
-        """What its images take."""
+        """Size of its images."""
         return sum(map(len, self.images))
 
 
 @dataclass
 class _Robot:
-    """The last windows of a robot, the newest last, and when it was heard."""
+    """The last windows of a robot, the newest last, and the time of its last request."""
 
     windows: OrderedDict[int, KnownWindow]
-    heard_s: float
+    active_s: float
 
 
 class WindowCache:
-    """The verifier's side: the last windows of each robot.
+    """The last windows of each robot.
 
-    A robot keeps its place for as long as it is heard, so that neither one robot too many nor a flood of new
-    names takes it. Whoever finds none sends whole windows; so does who finds none for his images.
+    An active robot keeps its place, so that further robots or a flood of new names cannot take it. Robots
+    without a place, or without room for their images, send whole windows.
 
     Args:
         window_length: H.
         observation_dim: O.
-        encoder: of the images that robots send; None where they may not.
-        robots: for how many there is room.
-        max_age_s: a robot that was not heard for so long loses its place.
-        pictures: C, images of an observation that are kept as they are; where there are any, no number of
-            an observation is a feature of one.
-        images_bytes: for how many of these there is room.
+        encoder: of the images that robots send; None if they may not send any.
+        robots: largest number of robots.
+        max_age_s: a robot without a request for this time loses its place.
+        pictures: C, raw images per observation; if above 0, observations have no image features.
+        images_bytes: largest size of all raw images.
     """
 
     def __init__(
@@ -111,14 +110,14 @@ class WindowCache:
         self._encoder = encoder
         self._room = robots
         self._max_age_s = max_age_s
-        self._robots: OrderedDict[str, _Robot] = OrderedDict()  # the one that was heard last is the last
+        self._robots: OrderedDict[str, _Robot] = OrderedDict()  # least recently active first
 
     def complete(self, robot_id: str, update: WireWindow) -> KnownWindow:
-        """Return the window that an update of a robot says.
+        """Return the whole window of an update.
 
         Raises:
-            RequestError: the base is not here, or what was sent does not fit it, is not finite or is no
-                image.
+            RequestError: the base is unknown, the update does not fit it or is not finite, or an image is
+                invalid.
         """
         windows = self._robots[robot_id].windows if robot_id in self._robots else {}
         sent, goal = update.rows, update.goal
@@ -153,21 +152,21 @@ class WindowCache:
         return KnownWindow(digest, rows, numbers, values, np.frombuffer(goal, dtype=np.float32), images)
 
     def keep(self, robot_id: str, window: KnownWindow, now_s: float) -> bool:
-        """Remember a window that was replied about; return whether there is room for it.
+        """Keep the window of an answered request; return whether there is room for it.
 
         Args:
-            robot_id: whose.
-            window: made by `complete`.
-            now_s: of a clock that only goes forward.
+            robot_id: of the robot.
+            window: from `complete`.
+            now_s: monotonic time.
         """
-        while self._robots and now_s - next(iter(self._robots.values())).heard_s > self._max_age_s:
+        while self._robots and now_s - next(iter(self._robots.values())).active_s > self._max_age_s:
             for gone in self._robots.popitem(last=False)[1].windows.values():
                 self._images_bytes -= gone.image_bytes
         if robot_id not in self._robots and len(self._robots) >= self._room:
             return False
         robot = self._robots.setdefault(robot_id, _Robot(OrderedDict(), now_s))
         self._robots.move_to_end(robot_id)
-        robot.heard_s = now_s
+        robot.active_s = now_s
         if window.digest not in robot.windows:
             robot.windows[window.digest] = window
             self._images_bytes += window.image_bytes
@@ -179,12 +178,12 @@ class WindowCache:
     def _known(self, windows: Mapping[int, KnownWindow], base: int) -> KnownWindow:
         if base not in windows:
             raise RequestError(
-                RequestFault.WINDOW_UNKNOWN, f"base_window: {base:#x}, is not here; send the whole window"
+                RequestFault.WINDOW_UNKNOWN, f"base_window: {base:#x}, is unknown; send the whole window"
             )
         return windows[base]
 
     def _numbers(self, sent: WireRows) -> int:
-        """Return S, as a whole window shows it."""
+        """Return S of a whole window."""
         size, most = len(sent.numbers) // NUMBER_BYTES, self._length * self._dim
         if self._pictures:
             return self._dim
@@ -195,7 +194,7 @@ class WindowCache:
         return size // self._length
 
     def _count(self, sent: WireRows, numbers: int) -> int:
-        """Return R, as what follows a base shows it."""
+        """Return R of an update."""
         for field, size, per_row in self._sizes(sent, numbers):
             if size:
                 if not per_row or size % per_row or size >= per_row * self._length:
@@ -210,7 +209,7 @@ class WindowCache:
         if self._encoder is None:
             raise _wrong_shape(f"images: {len(sent.images)}, must be none: this verifier has no encoder")
         if sent.features:
-            raise _wrong_shape(f"images: {len(sent.images)} beside features, must be the one or the other")
+            raise _wrong_shape(f"images: {len(sent.images)} and features, must be only one of them")
 
     def _check_sizes(self, sent: WireRows, count: int, numbers: int) -> None:
         needed = ("observation_window", "images") if self._pictures else ("observation_window",)
@@ -221,7 +220,7 @@ class WindowCache:
                 )
 
     def _sizes(self, sent: WireRows, numbers: int) -> tuple[tuple[str, int, int], ...]:
-        """Return field, entries that were sent, and how many make an observation."""
+        """Return field, number of sent entries, and entries per observation."""
         features = self._dim - numbers
         each = 0 if self._encoder is None else self._encoder.features
         cameras = self._pictures or (features // each if each and features % each == 0 else 0)
@@ -238,7 +237,7 @@ class WindowCache:
         rows: tuple[bytes, ...],
         windows: Mapping[int, KnownWindow],
     ) -> None:
-        """Make the features (R, F) of images, but of none that the robot has sent before."""
+        """Make the features (R, F) of images; reuse those of images that the robot has sent before."""
         assert self._encoder is not None
         width = features.shape[1]
         had = {

@@ -1,4 +1,4 @@
-"""A gate and a proposer of one's own, for `adahi evaluate TASK --method FILE.py:CLASS`."""
+"""A gate and a proposer of your own, for `adahi evaluate TASK --method FILE.py:CLASS`."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from adahi_ros.proposers.interface import ProposerContext
 
 
 class Moved:
-    """Asks where what is observed has moved far since the plan was asked for."""
+    """Sends a request where the observation has moved far since the plan was requested."""
 
-    proposer = "plan"  # of PROPOSERS; "draft" unless told
-    threshold = 0.04  # asks above it; searched for the calibration's rate unless told
+    proposer = "plan"  # of PROPOSERS; "draft" by default
+    threshold = 0.04  # above it, send a request; by default searched for the rate of the calibration
 
     def score(self, context: GateContext) -> np.ndarray:
         now = context.observed["observation"]  # (B, O), of B robots side by side
-        if context.begins:  # an episode: what was kept is of another
+        if context.begins:  # a new episode
             self._then = self._last = now
         self._then = np.where(context.age[:, None] == 1, self._last, self._then)
         self._last = now
@@ -26,10 +26,10 @@ class Moved:
 
 
 class Fading:
-    """Goes on by the target's plan, the slower the older it is; asks for a new one every eight steps."""
+    """Executes the target's plan, slower as it gets older; requests a new one every eight steps."""
 
-    needs_plan = True  # else it drafts, and is made of the draft policy
-    gate = "age"  # of GATES; "always" unless told
+    needs_plan = True  # by default it drafts, and is made from the draft policy
+    gate = "age"  # of GATES; "always" by default
     threshold = 7.0
 
     def __init__(self, actor: Actor) -> None:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 
+from adahi_ros.bags.bag_writer import BagWriter
+from adahi_ros.bags.definitions import types_of
 from adahi_ros.cli.lab.task_contract import ARMS
 from adahi_ros.contract.parsing import load_contract
 from adahi_ros.core.assets import asset
@@ -86,3 +89,33 @@ def test_images_for_the_target_need_no_encoder(tmp_path: Path, run: Run) -> None
     said = run("contract", "check", path).output
     assert "observation: 6 numbers, 1 camera for the target alone\n" in said
     assert "encoder" not in said
+
+
+def test_a_bag_is_counted_though_goals_of_a_ros_action_are_in_none(tmp_path: Path, run: Run) -> None:
+    arm, observed, moved = load_contract("so101"), "/joint_states", "/arm_controller/joint_trajectory"
+    kinds = {observed: "sensor_msgs/msg/JointState", moved: "trajectory_msgs/msg/JointTrajectory"}
+    types = types_of(kinds.values())
+    state, trajectory, point, header, time, duration = (
+        types.types[name]
+        for name in (
+            *kinds.values(),
+            "trajectory_msgs/msg/JointTrajectoryPoint",
+            "std_msgs/msg/Header",
+            "builtin_interfaces/msg/Time",
+            "builtin_interfaces/msg/Duration",
+        )
+    )
+    writer = BagWriter(tmp_path / "bag")
+    names, zeros, none = list(arm.joint_names), np.zeros(6), np.zeros(0)
+    for topic, kind in kinds.items():
+        writer.add(topic, kind)
+    for step in range(5):
+        now_ns = 10**10 + 40_000_000 * step
+        stamp = header(time(*divmod(now_ns, 10**9)), "")
+        goal = trajectory(stamp, names[:5], [point(zeros[:5], none, none, none, duration(0, 0))])
+        for topic, message in ((observed, state(stamp, names, zeros, none, none)), (moved, goal)):
+            writer.write(topic, types.serialize_cdr(message, kinds[topic]), now_ns)
+    writer.close()
+    said = run("contract", "check", "so101", "--bag", tmp_path / "bag").output
+    assert f"{tmp_path / 'bag'}: 5 observations, 5 actions\n" in said
+    assert "action.gripper: goals of a ROS action are in no bag, and are not counted\n" in said

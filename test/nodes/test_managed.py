@@ -122,4 +122,4 @@ def test_without_bondpy_a_node_is_active_without_a_bond_and_says_so_once(
     for _ in range(2):
         assert node.trigger_activate() is TransitionCallbackReturn.SUCCESS
         node.trigger_deactivate()
-    assert capfd.readouterr().err.count("no bond with a lifecycle manager: bondpy is not there") == 1
+    assert capfd.readouterr().err.count("no bond with a lifecycle manager: bondpy is not installed") == 1

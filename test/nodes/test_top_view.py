@@ -105,7 +105,7 @@ def test_one_robot_is_shown_in_detail_on_one_screen(width: int) -> None:
     text = "\n".join(lines)
     assert len(lines) <= 24
     assert max(map(len, lines)) <= width
-    for words in ("r1", "heard 0.0 s", "WARN input ignored", "20.0", "61%", "24130", "rtt 5.1 ± 0.4 ms"):
+    for words in ("r1", "message 0.0 s", "WARN input ignored", "20.0", "61%", "24130", "rtt 5.1 ± 0.4 ms"):
         assert words in text
     for words in ("threshold 0.88", "12.1/18.3", "goodput 12.1 kB/s", "velocity 7", *REASONS):
         assert words in text
@@ -120,7 +120,7 @@ def test_a_plan_is_told_in_detail_on_the_same_screen(width: int) -> None:
     text = "\n".join(lines)
     assert len(lines) <= 24
     assert max(map(len, lines)) <= width
-    for words in ("proposer corrector", "plan 3 steps old, 13 left", "requests under way 1"):
+    for words in ("proposer corrector", "plan 3 steps old, 13 left", "requests pending 1"):
         assert words in text
     assert "expected error 0.214   correction 0.0312" in text
     without = {**PLAN, "age": None, "left": 0, "expected_error": None, "correction": None}
@@ -141,7 +141,7 @@ def test_the_plan_has_a_column_where_a_robot_goes_by_one() -> None:
 
 def test_what_was_not_heard_is_told_and_breaks_nothing() -> None:
     text = "\n".join(shown([SILENT]))
-    for words in ("heard never", "link: not heard", "safety: not heard"):
+    for words in ("last message never", "link: no message", "safety: no message"):
         assert words in text
     assert len(shown([SILENT, SILENT])) == 4
     assert shown([]) == ["no robot in domain 7 yet"]

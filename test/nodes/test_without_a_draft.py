@@ -72,6 +72,6 @@ def test_a_corrector_of_another_robot_is_refused(contract: str, tmp_path: Path) 
 
 def test_who_drafts_needs_a_draft(contract: str) -> None:
     with pytest.raises(
-        ParameterError, match=r"^checkpoint: '', must name a policy, but for a proposer of plan"
+        ParameterError, match=r"^checkpoint: '', must name a policy; it may be empty only with a contract and"
     ):
         policy_and_contract(DraftPolicyParameters(checkpoint="", contract=contract))

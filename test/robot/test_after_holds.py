@@ -14,7 +14,8 @@ from adahi_ros.safety.envelope import Envelope
 from adahi_ros.safety.guard import Guard, GuardConfig
 from adahi_ros.safety.limits import Limits
 from adahi_ros.safety.permission import Permission
-from test.robot.conftest import PERIOD_S, Robot, SimulatedLink, planned
+from test.robot.conftest import PERIOD_S, Robot
+from test.robot.simulated import SimulatedLink, planned
 
 HORIZON = 8
 

@@ -14,7 +14,8 @@ from adahi_ros.protocol.records import Reason
 from adahi_ros.protocol.request import RequestFault
 from adahi_ros.robot.prefetch import UNDER_WAY_MOST
 from adahi_ros.robot.session import VerifierState
-from test.robot.conftest import PERIOD_S, Fate, MakeRobot, Robot, planned
+from test.robot.conftest import PERIOD_S, Fate, MakeRobot, Robot
+from test.robot.simulated import planned
 
 HORIZON = 8
 

@@ -135,7 +135,7 @@ def test_a_robot_whose_name_is_refused_is_told_so_once_an_activation(
     now_s = robot.link.now_s
     for _ in range(2):
         condition.begin(now_s)
-        robot.session.misnamed = "robot_id: 'x', must be 'arm', whose service this is"
+        robot.session.misnamed = "robot_id: 'x', must be 'arm' on this service"
         news = condition.news(robot.session, robot.loop, now_s)
         assert news is not None
         assert (news.level, news.refuses) == (Level.WARN, False)

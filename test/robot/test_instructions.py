@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from adahi_ros.protocol.records import Reason
-from test.robot.conftest import PERIOD_S, MakeRobot, Robot, planned
+from test.robot.conftest import PERIOD_S, MakeRobot, Robot
+from test.robot.simulated import planned
 
 HORIZON = 8
 

@@ -9,7 +9,8 @@ from hypothesis.stateful import initialize, invariant, run_state_machine_as_test
 from adahi_ros.protocol.description import LONGEST_HISTORY
 from adahi_ros.protocol.records import NO_PLAN
 from adahi_ros.robot.prefetch import UNDER_WAY_MOST
-from test.robot.conftest import Fate, MakeRobot, planned
+from test.robot.conftest import Fate, MakeRobot
+from test.robot.simulated import planned
 from test.robot.test_interleavings import IN_TIME, MOSTLY, Interleavings
 
 HORIZON = 8

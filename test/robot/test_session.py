@@ -63,7 +63,7 @@ def test_a_verifier_whose_description_cannot_be_read_differs_from_none(make_robo
 
 
 def test_a_refusal_of_the_robots_name_is_kept_until_the_next_start(robot: Robot) -> None:
-    said = "robot_id: 'robot', must be 'arm', whose service this is"
+    said = "robot_id: 'robot', must be 'arm' on this service"
     robot.verifier.changes = {"status": int(RequestFault.UNKNOWN_ROBOT), "message": said, "actions": ()}
     robot.walk(range(3), PERIOD_S)
     assert robot.session.misnamed == said

@@ -28,8 +28,8 @@ def test_a_verifier_that_nobody_has_asked_serves() -> None:
 @pytest.mark.parametrize(
     ("counts", "shared", "serving", "level", "message"),
     [
-        (Counts(), {}, False, Level.OK, "inactive, serves nobody"),
-        (Counts(refused=2), {}, False, Level.WARN, "inactive, serves nobody; 2 requests refused"),
+        (Counts(), {}, False, Level.OK, "inactive, serves no robots"),
+        (Counts(refused=2), {}, False, Level.WARN, "inactive, serves no robots; 2 requests refused"),
         (
             Counts(refused=3),
             {"arm": 1},

@@ -48,7 +48,7 @@ def test_one_is_served_no_more_but_who_names_none_goes_on_with_the_first() -> No
     targets.remove("leg")
     with pytest.raises(ValueError, match=r"^target: 'leg', must be one of 'arm'$"):
         targets.remove("leg")
-    with pytest.raises(ValueError, match=r"^target: 'arm', is what robots get that name none, and stays$"):
+    with pytest.raises(ValueError, match=r"^target: 'arm', is the default target, must be another one$"):
         targets.remove("arm")
     assert targets.named("").description.target == "arm"
 

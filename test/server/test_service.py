@@ -148,7 +148,7 @@ def test_two_robots_of_one_name_are_served_alike_and_it_is_said(
     one, other = serve(service, good), serve(service, replace(good, session=2))
     assert (one.shared, other.shared, service.shared_names(NOW_S)) == ("", "", {})  # one that restarted
     back = serve(service, good, later_s)
-    assert back.shared == "robot_id: 'arm', two robots ask by this name, must be another for each"
+    assert back.shared == "robot_id: 'arm', two robots use this name, must be unique for each robot"
     assert service.shared_names(later_s) == {"arm": 1}
     assert service.shared_names(later_s + 60.0) == {}
     for served in (other, back):

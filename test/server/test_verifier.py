@@ -186,7 +186,7 @@ def test_wrong_settings_are_refused(fixed_policy: Callable[..., Policy]) -> None
             TargetVerifier(policy, temperature=temperature)
     with pytest.raises(ValueError, match="agreement: 'guess', must be one of none, continue, choose"):
         TargetVerifier(policy, "replace", agreement="guess")
-    with pytest.raises(ValueError, match="agreement: 'choose', must be another with the rule 'speculative'"):
+    with pytest.raises(ValueError, match="agreement: 'choose', must be another one with the rule"):
         TargetVerifier(policy, agreement="choose")
     policy.signature = replace(policy.signature, codes=None)
     with pytest.raises(ValueError, match="rule: 'speculative', must be by_target, replace, or another"):

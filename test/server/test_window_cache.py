@@ -263,7 +263,7 @@ WHOLE_REFUSED = {
     ),
     "images and features": (
         WireRows(numbers(H * S), halves(H * F), (IMAGE,) * CAMERAS * H),
-        "images: 8 beside features",
+        "images: 8 and features",
     ),
     "an image too few": (
         WireRows(numbers(H * S), b"", (IMAGE,) * (CAMERAS * H - 1)),
@@ -383,7 +383,7 @@ def test_images_of_all_robots_together_are_bounded() -> None:
     assert kept("arm", 6)
     assert kept("arm", 6)  # again, which takes no more
     base = cache.complete("third", pictured(0)).digest
-    with pytest.raises(RequestError, match="is not here"):
+    with pytest.raises(RequestError, match="is unknown"):
         cache.complete("third", WireWindow(base, WireRows(b""), b""))
     assert all(kept("third", step, 61.0) for step in range(5))  # the others are silent for too long
     assert kept("arm", 0, 61.0)

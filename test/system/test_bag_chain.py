@@ -305,5 +305,5 @@ def test_what_somebody_publishes_with_another_type_is_told(
     told = "/other/command: somebody publishes std_msgs/msg/String, expected trajectory_msgs/msg/JointTraj"
     stage.wait(lambda: told in recorder.said(), "warning")
     recorder.process.send_signal(signal.SIGINT)
-    assert "/other/command: somebody publishes it, recording" not in recorder.ended(1)
+    assert "/other/command: found a publisher, recording" not in recorder.ended(1)
     stage.node.destroy_publisher(out)

@@ -87,7 +87,7 @@ def test_every_parameter_is_described(stage: Stage, process: NodeProcess) -> Non
 
 def test_a_node_starts_by_itself_where_it_is_to(stage: Stage, exported: Path) -> None:
     process = stage.start("draft_policy_node", autostart=True, checkpoint=str(exported / "draft"))
-    stage.wait(lambda: "active; looks for a verifier" in process.output, "activation")
+    stage.wait(lambda: "active; waits up to" in process.output, "activation")
     assert "unconfigured" not in process.output
     stage.processes.kill(process)
 
@@ -130,7 +130,7 @@ def test_a_robot_that_counts_episodes_has_new_draws_when_reconfigured(
     process = stage.start("draft_policy_node", checkpoint=checkpoint, contract=str(contract), seed=7)
 
     def counted_from() -> list[int]:
-        pattern = r"counts episodes from (\d+); with first_episode=\1 and seed=7"
+        pattern = r"counts episodes from (\d+); first_episode=\1 and seed=7"
         return [int(number) for number in re.findall(pattern, process.output)]
 
     for times in (1, 2):

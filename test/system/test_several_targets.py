@@ -47,7 +47,7 @@ def test_another_policy_is_served_by_its_name_until_it_is_not(server: Server, ex
     assert server.describe("spare").parameters == server.describe("arm").parameters > 0
     unknown = server.describe("leg")
     assert (unknown.target, list(unknown.targets)) == ("", ["arm", "spare"])
-    assert server.unload("arm").message == "target: 'arm', is what robots get that name none, and stays"
+    assert server.unload("arm").message == "target: 'arm', is the default target, must be another one"
     assert server.unload("spare").message == "served now: 'arm'"
     assert list(server.describe("spare").targets) == ["arm"]
 

@@ -90,7 +90,7 @@ def test_a_backup_of_the_same_sizes_with_other_weights_is_not_asked(
     ("backups", "says"),
     [
         (["not a name"], "verification.backups: 'not a name', must be a namespace"),
-        (["b", "/b"], "verification.backups: '/b', must not be that of another: /b/verify_draft"),
+        (["b", "/b"], "verification.backups: '/b', must differ from the others: /b/verify_draft"),
     ],
 )
 def test_backups_that_cannot_be_are_refused_by_name(

@@ -173,5 +173,5 @@ def test_parts_are_made_once(path: Path, tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_robots_node_gets_one_that_has_seen_nothing(path: Path) -> None:
     cached = cached_encoder_from(str(path))
     assert (cached.frames, cached.looks) == (0, 0)
-    with pytest.raises(ParameterError, match=r"encoder_cache: of '.*missing', cannot be had"):
+    with pytest.raises(ParameterError, match=r"encoder_cache: of '.*missing', cannot be loaded"):
         cached_encoder_from(str(path.with_name("missing")))

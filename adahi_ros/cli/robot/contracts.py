@@ -44,9 +44,9 @@ def check(
             found = survey_bag(bag, read, namespace, say if incomplete else None)
         for line in _found(bag, found):
             say(line)
-    goals = [sink.key for sink in read.action.sinks if sink.is_ros_action]
-    if bags and goals:
-        say(f"{', '.join(goals)}: not counted, because bags cannot contain goals of ROS actions")
+        for sink in read.action.sinks:
+            if sink.is_ros_action:
+                say(f"  {sink.key}: goals of a ROS action are in no bag, and are not counted")
 
 
 def _parts(contract: Contract) -> Iterator[str]:

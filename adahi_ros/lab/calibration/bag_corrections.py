@@ -42,7 +42,7 @@ SAFETY_STATE = {"safety_state": BESIDE_A_RUN["safety_state"]}
 
 
 @dataclass
-class _Told:
+class _Statuses:
     """The steps in a bag's `draft_status`, by the stamp of the observation.
 
     Attributes:
@@ -79,7 +79,7 @@ def read_corrections(
     dataset = read_dataset(paths, contract, namespace, keep_failures=True, on_loss=on_loss)
     run = dataset.trajectories
     check_sizes(signature, run)
-    told = [_told(path, namespace, on_loss) for path in paths]
+    statuses = [_read_statuses(path, namespace, on_loss) for path in paths]
     if signature.goal_dim == 0:
         run = run.without_goals()
     rows = {
@@ -88,8 +88,8 @@ def read_corrections(
     }
     steps: list[StepRecord | None] = [None] * len(run.observations)
     left_out: Counter[str] = Counter()
-    for bag, said in enumerate(told):
-        for stamp, record in said.steps.items():
+    for bag, status in enumerate(statuses):
+        for stamp, record in status.steps.items():
             row = rows.get((bag, stamp))
             if row is not None:
                 steps[row] = record
@@ -105,7 +105,7 @@ def read_corrections(
         if step is None or not step.verified:
             continue
         why = _fault(step, codes, run.actions.shape[1])
-        if step.stamp_ns in told[dataset.places[row, 0]].intervened:
+        if step.stamp_ns in statuses[dataset.places[row, 0]].intervened:
             why = why or "intervened"
         if not _whole(steps, row, begins[row], signature.history):
             why = why or "broken_window"
@@ -126,13 +126,13 @@ def read_corrections(
     return Corrections.of_steps(run, replies, drafted, accepted, signature.history, dict(left_out))
 
 
-def _told(path: Path, namespace: str, on_loss: OnLoss | None) -> _Told:
+def _read_statuses(path: Path, namespace: str, on_loss: OnLoss | None) -> _Statuses:
     """Read a bag's `draft_status`.
 
     Envelope state and steps arrive on two topics, in any order. Where the counters rise between two steps,
     the envelope may have changed either.
     """
-    told, risen, last = _Told(), False, None
+    statuses, risen, last = _Statuses(), False, None
     counts: tuple[int, ...] = ()
     quiet = None if on_loss is None else (lambda loss: None)  # the dataset has reported the loss
     for received in read_bag(path, DRAFT_STATUS, SAFETY_STATE, namespace, quiet):
@@ -143,15 +143,15 @@ def _told(path: Path, namespace: str, on_loss: OnLoss | None) -> _Told:
             )
             counts = now
             if risen and last is not None:
-                told.intervened.add(last)
+                statuses.intervened.add(last)
             continue
-        step = step_record(received.message, path, len(told.steps))
+        step = step_record(received.message, path, len(statuses.steps))
         last = step.stamp_ns
-        told.steps[last] = step
+        statuses.steps[last] = step
         if risen:
-            told.intervened.add(last)
+            statuses.intervened.add(last)
         risen = False
-    return told
+    return statuses
 
 
 def _fault(step: StepRecord, codes: int, action_dim: int) -> str | None:

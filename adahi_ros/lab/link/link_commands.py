@@ -20,7 +20,7 @@ END_S = 1.0
 
 
 class CommandedLink:
-    """The emulated link at whose end this process runs; without one, all calls do nothing."""
+    """The emulated link of this process; without one, all calls do nothing."""
 
     def __init__(self) -> None:
         control = os.environ.get(CONTROL)

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ways to ask a remote policy for every action, to compare ours with; each runs in processes of its own."""
+"""Other ways to query a remote policy for every action, for comparison; each runs in separate processes."""

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A simulated world that goes by the clock at the robot's end, whoever drives it, and what it writes down.
+"""A simulated world in real time at the robot's end, with any client, and its logs.
 
 The rules are those of `robot_simulator_node` (`CommandedTask`): an episode begins with its first command;
 then every control period executes the newest command, and holds the robot still where that is older than
-`MAX_COMMAND_AGE_S`. Clients that are ROS nodes drive that node, others the `RealTimeWorld` here; both write
-an `EpisodeLog` per episode, so that what is compared is counted in one place.
+`MAX_COMMAND_AGE_S`. Clients that are ROS nodes drive that node, others the `RealTimeWorld` here. Both write
+an `EpisodeLog` per episode, so one place counts what is compared.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ CUT_STEPS = (5, 30)  # an outage begins in one of these
 
 @dataclass(frozen=True)
 class Drive:
-    """What a client at the robot's end is to do; a JSON file has it.
+    """The task of a client at the robot's end, stored as JSON.
 
     Attributes:
         task: of the world, a key of `adahi_ros.lab.tasks.TASKS`.
-        target: DIRECTORY/NAME of the target policy, of which a client takes the signature.
-        seed: of the world's draws, and of when a link is cut.
+        target: DIRECTORY/NAME of the target policy; clients read its signature.
+        seed: of the world's draws, and of the times of cuts.
         first_episode: number of the first.
         episodes: how many, one after the other.
-        outage_s: for how long the link is cut once an episode; 0 for never.
+        outage_s: duration of one cut of the link per episode; 0 for none.
         address, port: of the server; ROS nodes find theirs by themselves.
         settings: of the client.
     """
@@ -67,17 +67,17 @@ class Drive:
 
 @dataclass
 class EpisodeLog:
-    """What one episode came to.
+    """The log of one episode.
 
     Attributes:
         episode: its number.
         success: whether it met its criterion.
-        start_s: from its beginning to its first command.
+        start_s: time from its beginning to its first command.
         joints: (n, J) measured positions of the joints at the beginning of each control period.
-        moved: of each period, whether a new command had come since the last.
+        moved: for each period, whether a new command has come since the last.
         still: periods in which the newest command was too old, and the robot was held still.
-        calls: plans that were asked for.
-        bytes_up, bytes_down: that crossed the link, whole Ethernet frames; 0 without a link.
+        calls: requested plans.
+        bytes_up, bytes_down: traffic of the link, whole Ethernet frames; 0 without a link.
         asked_speed, asked_acceleration: the largest that commands asked of a trajectory controller, in units
             of the joints per s and s^2; 0 where no positions are commanded.
     """
@@ -106,27 +106,27 @@ def load_logs(path: Path) -> list[EpisodeLog]:
 
 
 class Link(Protocol):
-    """What a world knows of the link that it is at an end of."""
+    """The interface of a world's link."""
 
     def carried(self) -> tuple[int, int] | None:
-        """Return the bytes that have crossed it so far, up and down; None without a link."""
+        """Return its traffic so far in bytes, up and down; None without a link."""
 
     def cut(self, for_s: float) -> None:
-        """Let nothing through from now on, for so long."""
+        """Cut the link for this many seconds."""
 
 
 class RecordedTask(CommandedTask):
-    """A task moved by commands in real time that writes down what came of them, and cuts the link when due.
+    """A task moved by commands in real time; it logs the results, and cuts the link when due.
 
     Args:
         arguments: as `CommandedTask`.
-        link: that it is at an end of.
-        outage_s: for how long to cut that once an episode, at a step that seed and episode tell; 0 for never.
+        link: of the world.
+        outage_s: duration of one cut per episode, at a step that depends on seed and episode; 0 for none.
         clock: seconds.
 
     Attributes:
-        logs: of the episodes that are over.
-        log: of the present one.
+        logs: of the finished episodes.
+        log: of the current one.
     """
 
     def __init__(
@@ -168,7 +168,7 @@ class RecordedTask(CommandedTask):
         return moves
 
     def motion(self, now_ns: int) -> Motion | None:
-        """See `CommandedTask`; to be asked once a control period."""
+        """See `CommandedTask`; call once per control period."""
         motion = super().motion(now_ns)
         self.log.still += motion is not None and motion.late_s is not None
         return motion
@@ -204,12 +204,12 @@ class RecordedTask(CommandedTask):
 
 
 class RealTimeWorld:
-    """A recorded task that a thread moves by the clock; commands count from when they come.
+    """A logged task that a thread moves in real time; a command's age starts at its arrival.
 
     Args:
-        drive: what is to be done.
-        signature: of the target, that is asked about windows of observations.
-        link: that it is at an end of.
+        drive: the client's task.
+        signature: of the target.
+        link: of the world.
         clock: seconds.
     """
 
@@ -223,7 +223,7 @@ class RealTimeWorld:
         self._drive, self._signature, self._link, self._clock = drive, signature, link, clock
         self.period_s = 1.0 / make(drive.task).spec.control_rate_hz
         self._lock = threading.Condition()
-        self._new = False  # what is shown has not been observed yet
+        self._new = False  # the current observation has not been read yet
         self._world: RecordedTask | None = None
         self._first = threading.Event()
         self.over = threading.Event()
@@ -231,16 +231,16 @@ class RealTimeWorld:
 
     @property
     def logs(self) -> list[EpisodeLog]:
-        """Of the episodes that are over."""
+        """Logs of the finished episodes."""
         return [] if self._world is None else self._world.logs
 
     @property
     def left(self) -> int:
-        """How many episodes are still to be begun."""
+        """The number of episodes not begun yet."""
         return self._drive.episodes - len(self.logs) - (not self.over.is_set())
 
     def begin(self) -> None:
-        """Begin the next episode; its time goes from its first command on."""
+        """Begin the next episode; its time starts at its first command."""
         drive = self._drive
         with self._lock:
             now_ns = self._now_ns()
@@ -269,10 +269,10 @@ class RealTimeWorld:
         self._lock.notify_all()
 
     def observe(self, wait: bool = False) -> tuple[np.ndarray, np.ndarray]:
-        """Return what the target is asked about now: a window (H, O) and a goal (G,).
+        """Return the target's current inputs: a window (H, O) and a goal (G,).
 
         Args:
-            wait: for one that has not been observed yet, or the episode's end.
+            wait: for a new observation or the episode's end.
         """
         with self._lock:
             while wait and not self._new and not self.over.is_set():
@@ -281,20 +281,20 @@ class RealTimeWorld:
             return self._signature.window(self._seen)[0], self._signature.condition(self._seen)[0]
 
     def command(self, action: np.ndarray) -> None:
-        """Have an action (A,) executed from the next control period on."""
+        """Execute an action (A,) from the next control period on."""
         with self._lock:
             if self._world is not None and not self.over.is_set():
                 self._world.take(action, None, self._now_ns())
                 self._first.set()
 
     def count_call(self) -> None:
-        """Note that a plan was asked for."""
+        """Count the request of a plan."""
         with self._lock:
             if self._world is not None:
                 self._world.log.calls += 1
 
     def tick(self) -> bool:
-        """Let a control period go by, if the first command has come; return whether the episode goes on."""
+        """Advance by a control period if the first command has come; return whether the episode continues."""
         with self._lock:
             assert self._world is not None
             motion = self._world.motion(self._now_ns())
@@ -308,10 +308,10 @@ class RealTimeWorld:
             return True
 
     def run(self, sleep: Callable[[float], None] = time.sleep) -> None:
-        """Move the episode that has begun to its end, from its first command on.
+        """Run the current episode to its end, from its first command on.
 
-        From that one on commands of a client with a clock of its own come amid the periods, where they are
-        neither early nor late if its clock is no worse.
+        Commands of a client with a separate clock then arrive in the middle of periods, which tolerates
+        drift.
         """
         self._first.wait()
         sleep(self.period_s / 2.0)
@@ -321,7 +321,7 @@ class RealTimeWorld:
             sleep(max(0.0, due_s - self._clock()))
 
     def start(self) -> threading.Thread:
-        """Begin an episode, and let a thread move it."""
+        """Begin an episode, and run it in a thread."""
         self.begin()
         thread = threading.Thread(target=self.run, daemon=True)
         thread.start()

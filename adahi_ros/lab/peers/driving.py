@@ -1,21 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the peers share: the command line, the control loop, what it reads and writes.
+"""Shared by the peers: the command line, the control loop, its inputs and outputs.
 
-A peer is a way to ask a remote policy for every action. Each is one program, beside this file or, for ours,
-`lab/nodes/adahi_dds.py`, run with its packages (`environments.py`) on PYTHONPATH:
+A peer is a way to query a remote policy for every action. Each is one program beside this file, or ours,
+`lab/nodes/adahi_dds.py`. It runs with its packages (`environments.py`) on PYTHONPATH:
 
     python -m MODULE serve --address A --port P --checkpoint DIR/target
     python -m MODULE drive --address A --port P --checkpoint DIR/draft --observations FILE.safetensors \
         --calls N --out FILE.json
 
-and consists of a class that is a `Server`, one that is a `Client`, and a call of `peer`; what it installs
-is a file in config/peers.
+and consists of a `Server` class, a `Client` class, and a call of `peer`; a file in config/peers lists its
+packages.
 
-The terms are the same for all. A call is the request of one step, from a draft in hand to an action in
-hand: every peer is handed the same window, goal and draft, made beforehand, and sends all of it; every
-server verifies the draft (`DraftVerifier`, or ours in its node) and replies actions, what was accepted and
-its compute; every client makes an array of the actions, which is checked. What differs is how that is
-written, and how it travels.
+The conditions are the same for all. A call is the request of one step, from the draft to the action. Every
+peer gets the same precomputed window, goal and draft, and sends all of them. Every server verifies the draft
+(`DraftVerifier`, or ours in its node) and replies with actions, accepted codes and its compute time. Every
+client makes an array of the actions, which is checked. Only encoding and transport differ.
 """
 
 from __future__ import annotations
@@ -49,13 +48,13 @@ PAUSE_S = 0.1
 
 @dataclass(frozen=True)
 class Observations:
-    """What N control steps of one robot have to say to a remote policy.
+    """The inputs of a remote policy at N control steps of one robot.
 
     Attributes:
         windows: (N, H, O) float32.
         goals: (N, G) float32.
         codes: (N, codebooks) int64, drafted.
-        counts: (N, codebooks, K) uint16, the distributions that they were sampled from (`counted`).
+        counts: (N, codebooks, K) uint16, the distributions of the samples (`counted`).
     """
 
     windows: np.ndarray
@@ -69,10 +68,10 @@ class Observations:
 
     @classmethod
     def load(cls, path: Path, calls: int) -> Observations:
-        """Read what `save` wrote, the first steps of it.
+        """Read the first steps that `save` wrote.
 
         Raises:
-            ValueError: no such file, or not so many steps in it.
+            ValueError: no such file, or too few steps in it.
         """
         try:
             whole = cls(**load_file(path))
@@ -89,9 +88,9 @@ class Call:
 
     Attributes:
         start_s: when the robot had its window and its draft, on this machine's monotonic clock.
-        ms: from then until the robot had its action, checked, or gave up.
-        compute_ms: what the server took by its own account, from a request that its library has read to the
-            reply that the library is handed; None without a reply.
+        ms: from then until the robot had its checked action, or the timeout.
+        compute_ms: as measured by the server, from the decoded request to the reply before encoding; None
+            without a reply.
         ok: whether there was a reply.
     """
 
@@ -102,17 +101,17 @@ class Call:
 
 
 class Server(Protocol):
-    """Replies with the target policy that it is made with."""
+    """Replies with its target policy."""
 
     def serve(self, address: str, port: int, ready: Callable[[], None]) -> None:
-        """Listen, call `ready`, reply for ever."""
+        """Listen, call `ready`, reply forever."""
 
 
 class Client(ABC):
-    """Asks a server, one request at a time.
+    """Sends requests to a server, one at a time.
 
     Attributes:
-        failures: what `connect` and `ask` raise where the server or the link fails them.
+        failures: exceptions of `connect` and `ask` for failures of the server or the link.
     """
 
     failures: tuple[type[Exception], ...]
@@ -135,12 +134,12 @@ class Client(ABC):
         """
 
     def rest(self, duration_s: float) -> None:
-        """Wait for the next control period, as a robot's program does with this client."""
+        """Wait for the next control period as a robot's program does with this client."""
         time.sleep(duration_s)
 
     @abstractmethod
     def close(self) -> None:
-        """Drop the connection, if there is one, without waiting for the server."""
+        """Close any connection without waiting for the server."""
 
 
 MakeServer = Callable[[Policy], Server]
@@ -148,7 +147,7 @@ MakeClient = Callable[[str, int, float, Policy], Client]
 
 
 class DraftVerifier:
-    """Verifies drafts by the target policy, and checks them before, as the verifier's node does."""
+    """Checks drafts and verifies them with the target policy, as the verifier's node does."""
 
     def __init__(self, policy: Policy) -> None:
         self.signature = policy.signature
@@ -157,7 +156,7 @@ class DraftVerifier:
         self._draws_shape = (1, policy.draws, 2)
 
     def verify(self, window: np.ndarray, goal: np.ndarray, codes: np.ndarray, counts: np.ndarray) -> Verdict:
-        """Return the verdict (M = 1) on what `Client.ask` was handed; integers may be of any type.
+        """Return the verdict (M = 1) on the arguments of `Client.ask`; integers may be of any type.
 
         Raises:
             RequestError: the request is refused.
@@ -175,17 +174,17 @@ def drive(
     clock: Callable[[], float] = time.monotonic,
     before: Callable[[int], None] = lambda index: None,
 ) -> list[Call]:
-    """Ask about every window in order, one a control period; a reply that is late delays what follows.
+    """Ask about every window in order, one per control period; a late reply delays the next calls.
 
-    A call that fails is recorded, and the next one connects anew, in its own time.
+    A failed call is recorded; the next one reconnects within its own time.
 
     Args:
         client: already connected.
         observations: of N steps.
         period_s: between the starts of two calls, at least.
-        check: raises ValueError at chunks (1, W, A) that are no reply; in the time of the call.
+        check: raises ValueError at invalid chunks (1, W, A); counts as part of the call.
         clock: seconds.
-        before: called before each call with how many there have been.
+        before: called before each call with the number of earlier ones.
 
     Raises:
         ValueError: from `check`.
@@ -219,10 +218,10 @@ def connect_first(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Connect, again and again for a while: routes and radios take their time to come up.
+    """Connect, with retries for a while: routes and radios need time to come up.
 
     Raises:
-        TimeoutError: it cannot be done.
+        TimeoutError: no connection.
     """
     give_up = clock() + FIRST_CONNECTION_S
     while True:
@@ -236,7 +235,7 @@ def connect_first(
 
 
 class LinkWatch:
-    """The emulated link that the driver runs on, if it does: cuts it, and counts what crosses it."""
+    """The emulated link of the driver, if any: cuts it, and counts its traffic."""
 
     def __init__(self, cut_at: int, cut_s: float) -> None:
         self._link = CommandedLink()
@@ -245,7 +244,7 @@ class LinkWatch:
         self._cut: float | None = None
 
     def before(self, index: int) -> None:
-        """Do what is due before a call."""
+        """Cut the link if it is due before this call."""
         if index == 0:
             self._first = self._link.carried()
         if index == self._cut_at and self._first is not None:
@@ -253,7 +252,7 @@ class LinkWatch:
             self._cut = time.monotonic()
 
     def record(self) -> dict[str, Any]:
-        """Return when it was cut, on the clock of the calls, and the bytes that crossed since the first."""
+        """Return the time of the cut, on the clock of the calls, and the bytes since the first call."""
         now = self._link.carried()
         if now is None or self._first is None:
             return {}
@@ -262,7 +261,7 @@ class LinkWatch:
 
 
 def _loaded(checkpoint: Path) -> Policy:
-    """Load a policy and let it propose once, for the first time takes longer."""
+    """Load a policy and let it propose once, because the first time takes longer."""
     try:
         policy = load_policy(checkpoint, BACKEND)
     except CheckpointError as error:
@@ -272,13 +271,13 @@ def _loaded(checkpoint: Path) -> Policy:
 
 
 def freeze_garbage() -> None:
-    """Do at every end as our nodes do: the collector looks at what is here now no more."""
+    """Freeze the garbage collector's current objects, as our nodes do."""
     gc.collect()
     gc.freeze()
 
 
 def peer(name: str, make_server: MakeServer | None, make_client: MakeClient) -> None:
-    """Run a peer's command line; without a server where that is a program of its own."""
+    """Run a peer's command line; without a server if that is a separate program."""
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
     if make_server is not None:
@@ -289,7 +288,7 @@ def peer(name: str, make_server: MakeServer | None, make_client: MakeClient) -> 
             port: Annotated[int, typer.Option(min=1, max=65535)],
             checkpoint: Annotated[Path, typer.Option(help="DIR/NAME of the target policy.")],
         ) -> None:
-            """Reply until SIGTERM; `ready` on standard output says that it listens."""
+            """Reply until SIGTERM; prints `ready` when it listens."""
             server = make_server(_loaded(checkpoint))
             freeze_garbage()
             server.serve(address, port, lambda: print("ready", flush=True))
@@ -305,15 +304,13 @@ def peer(name: str, make_server: MakeServer | None, make_client: MakeClient) -> 
         calls: Annotated[int, typer.Option(min=1, help="How many windows to ask about.")],
         out: Annotated[Path, typer.Option(help="JSON file to write.")],
         period_s: Annotated[float, typer.Option("--period_s", min=0.0, help="Control period.")] = 0.05,
-        timeout_s: Annotated[
-            float, typer.Option("--timeout_s", min=1e-3, help="When a call is given up.")
-        ] = 1.0,
+        timeout_s: Annotated[float, typer.Option("--timeout_s", min=1e-3, help="Timeout of a call.")] = 1.0,
         cut_at: Annotated[
             int, typer.Option("--cut_at", help="Cut the emulated link before this call; -1 for never.")
         ] = -1,
         cut_s: Annotated[float, typer.Option("--cut_s", min=0.0, help="For so long.")] = 0.5,
     ) -> None:
-        """Ask about one window a control period and record what each call took."""
+        """Ask about one window per control period and record the time of each call."""
         try:
             asked = Observations.load(observations, calls)
         except ValueError as error:

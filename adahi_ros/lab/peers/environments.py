@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The peers' packages: each peer has a folder of its own in the user's cache, never in .venv.
+"""The peers' packages: each peer has a separate folder in the user's cache, never in .venv.
 
     export PYTHONPATH=$(.venv/bin/python -m adahi_ros.lab.peers.environments NAME)
     .venv/bin/python -m adahi_ros.lab.peers.NAME --help
 
-config/peers names every package of a peer with its version, beside those that this project has anyway,
-numpy and torch among them. Nothing is installed that is not named there.
+config/peers lists every package of a peer with its version, except those of this project, such as numpy and
+torch. No other package is installed.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ PEERS = {file.stem: _packages(file) for file in sorted(asset("config/peers").glo
 
 
 class EnvironmentMissingError(RuntimeError):
-    """A peer that cannot run here; the message says why."""
+    """A peer cannot run here; the message names the reason."""
 
 
 def folder(name: str) -> Path:
-    """Return where a peer's packages are, or would be.
+    """Return the folder of a peer's packages; it need not exist.
 
     Raises:
         ValueError: no such peer.
@@ -60,11 +60,11 @@ def variables(packages: Path) -> dict[str, str]:
 
 
 def environment(name: str) -> Path:
-    """Return the folder of a peer's packages, for PYTHONPATH, and install them where that has not been done.
+    """Return the folder of a peer's packages, for PYTHONPATH; install them if missing.
 
     Raises:
         ValueError: no such peer.
-        EnvironmentMissingError: they cannot be had here, or do not work beside this project's.
+        EnvironmentMissingError: they cannot be installed here, or conflict with this project's.
     """
     packages = folder(name)
     if packages.is_dir():
@@ -91,7 +91,7 @@ def _run(trouble: str, command: list[str], env: dict[str, str]) -> None:
     """Run a command.
 
     Raises:
-        EnvironmentMissingError: it fails; the message is the trouble and the last that it said.
+        EnvironmentMissingError: it fails; the message has the reason and its last output.
     """
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     if done.returncode != 0:
@@ -100,7 +100,7 @@ def _run(trouble: str, command: list[str], env: dict[str, str]) -> None:
 
 
 def main(name: Annotated[str, typer.Argument(help="The peer.")]) -> None:
-    """Print the folder of a peer's packages; install them first where that has not been done."""
+    """Print the folder of a peer's packages; install them if missing."""
     try:
         print(environment(name))
     except (ValueError, EnvironmentMissingError) as error:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Flask and JSON over HTTP, as in the ADAHI paper: the draft is posted, the target verifies it.
 
-A Flask application on the server that `app.run(threaded=True)` starts, and a `requests.Session`. That
-server closes the connection after every reply, so every step opens one; `flask_waitress.py` keeps it.
+A Flask application on the server of `app.run(threaded=True)`, and a `requests.Session`. That server closes
+the connection after every reply, so every step opens a new one; `flask_waitress.py` keeps it.
 See `driving.py` for how to run it.
 """
 
@@ -32,7 +32,7 @@ class JsonServer:
 
     def serve(self, address: str, port: int, ready: Callable[[], None]) -> None:
         """See `Server.serve`."""
-        logging.getLogger("werkzeug").setLevel(logging.ERROR)  # else a line for every step
+        logging.getLogger("werkzeug").setLevel(logging.ERROR)  # avoids a line per step
         server = make_server(address, port, self.app, threaded=True)
         ready()
         server.serve_forever()
@@ -61,7 +61,7 @@ class JsonClient(Client):
         self._session = requests.Session()
 
     def connect(self) -> None:
-        """Start a session; its connection is made by the first request."""
+        """Start a session; the first request connects."""
         self._session = requests.Session()
 
     def ask(
@@ -76,8 +76,8 @@ class JsonClient(Client):
         }
         response = self._session.post(self._url, json=request, timeout=self._timeout_s)
         response.raise_for_status()
-        said = response.json()
-        return np.array(said["actions"], np.float32), said["compute_ms"]
+        reply = response.json()
+        return np.array(reply["actions"], np.float32), reply["compute_ms"]
 
     def close(self) -> None:
         """See `Client.close`."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""As `flask_json.py`, behind a production server, which keeps the connection from step to step."""
+"""As `flask_json.py`, with a production server, which keeps the connection between steps."""
 
 from __future__ import annotations
 

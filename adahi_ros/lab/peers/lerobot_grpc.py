@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """LeRobot's asynchronous inference: pickled observations over gRPC; the draft is part of the observation.
 
-The server is LeRobot's own `PolicyServer` with its queue and its filter of observations, behind its own
-gRPC service; only the policy that it loads is ours. The client does what LeRobot's `RobotClient` does,
-without a robot: one thread holds `GetActions` open while the control loop sends observations.
+The server is LeRobot's own `PolicyServer` with its queue and its filter of observations, behind its own gRPC
+service; only the loaded policy is ours. The client does what LeRobot's `RobotClient` does, without a robot:
+one thread holds `GetActions` open while the control loop sends observations.
 
-Where there is a choice, it is the faster one. Window, goal and draft travel as one array, of float32 as
-LeRobot's observations are (it has no other, and holds a draft's integers exactly), not as a number per
-joint and name. Chunks have one action, so its queue is empty whenever an observation is sent, which
-therefore `must_go` past the filter. The server is told not to stretch inference to 1/30 s, as it does
-by default. See `driving.py` for how to run it.
+Where LeRobot offers options, we take the faster one. Window, goal and draft travel as one float32 array,
+LeRobot's only type, which holds a draft's integers exactly, and not as one number per joint and name. Chunks
+have one action, so the queue is empty at each observation, which therefore passes the filter (`must_go`). A
+setting keeps the server from stretching inference to 1/30 s, its default. See `driving.py` for how to run it.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ import_lerobot()
 
 from lerobot.async_inference import helpers  # noqa: E402
 
-helpers.get_logger.__defaults__ = (False,)  # no logs/ in the folder that this happens to be run in
+helpers.get_logger.__defaults__ = (False,)  # no logs/ in the working directory
 
 from lerobot.async_inference import policy_server  # noqa: E402
 from lerobot.async_inference.configs import PolicyServerConfig  # noqa: E402
@@ -53,11 +52,11 @@ from lerobot.async_inference.helpers import (  # noqa: E402
 from lerobot.transport import services_pb2, services_pb2_grpc  # noqa: E402
 from lerobot.transport.utils import grpc_channel_options, send_bytes_in_chunks  # noqa: E402
 
-logging.disable(logging.INFO)  # else several lines for every step
+logging.disable(logging.INFO)  # avoids several lines per step
 
 
 class InTheirPlace:
-    """Our target in the place of one of LeRobot's policies."""
+    """Our target instead of one of LeRobot's policies."""
 
     config = SimpleNamespace(image_features={})
 
@@ -74,7 +73,7 @@ def serve_plans(
     config: PolicyServerConfig,
     ready: Callable[[], None],
 ) -> None:
-    """Have a server of LeRobot's kind load our policy, listen, call `ready`, and reply for ever."""
+    """Let a LeRobot server load our policy, listen, call `ready`, and reply forever."""
     policy_server.get_policy_class = lambda name: policy
     policy_server.make_pre_post_processors = lambda *_, **__: (lambda x: x, lambda x: x)  # it has its own
     server = grpc.server(futures.ThreadPoolExecutor(max_workers=WORKERS))
@@ -86,7 +85,7 @@ def serve_plans(
 
 
 class LeRobotPolicy(InTheirPlace):
-    """Verifies the drafts that are part of the observations."""
+    """Verifies the drafts in the observations."""
 
     def __init__(self, policy: Policy) -> None:
         self._verifier = DraftVerifier(policy)
@@ -108,7 +107,7 @@ class LeRobotPolicy(InTheirPlace):
 
 
 class TimingPolicyServer(policy_server.PolicyServer):
-    """LeRobot's, which says beside the first action what was accepted and how long the policy took."""
+    """LeRobot's server; adds the accepted codes and the policy's time to the first action."""
 
     def _predict_action_chunk(self, observation: TimedObservation) -> list[TimedAction]:
         actions: list[TimedAction] = super()._predict_action_chunk(observation)
@@ -130,14 +129,14 @@ class GrpcServer:
 
 
 def _sizes(signature: Signature) -> tuple[int, int, int, int]:
-    """Return how many numbers of an observation are the window's, goal's, codes' and their distributions'."""
-    assert signature.codes is not None  # a draft could not be verified else
+    """Return the sizes of window, goal, codes and their distributions in an observation."""
+    assert signature.codes is not None  # needed to verify drafts
     books, size = signature.codes.codebooks, signature.codes.codebook_size
     return signature.history * signature.observation_dim, signature.goal_dim, books, books * size
 
 
 def _features(signature: Signature) -> dict[str, Any]:
-    """Return what LeRobot calls the features of an observation: of all its numbers, in one array."""
+    """Return LeRobot's features of an observation: all its numbers in one array."""
     shape = (sum(_sizes(signature)),)
     return {"observation.state": {"dtype": "float32", "shape": shape, "names": [OBSERVATION]}}
 
@@ -172,7 +171,7 @@ class GrpcClient(Client):
         with contextlib.suppress(grpc.RpcError, ValueError):  # ValueError: the channel is closed
             while True:
                 reply = stub.GetActions(services_pb2.Empty())
-                if reply.data:  # empty where no observation came for a while
+                if reply.data:  # empty without an observation for a while
                     received.put(pickle.loads(reply.data))  # noqa: S301 LeRobot's way
 
     def ask(

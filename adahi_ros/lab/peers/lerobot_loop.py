@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """LeRobot's asynchronous inference in a closed loop: its own `RobotClient` and `PolicyServer`.
 
-Both are LeRobot's code; only the robot is a simulated one, and the policy that the server loads is ours. Of
-`settings`, `chunk_size_threshold` and `aggregate_fn_name` go to the client's configuration. An episode is a
-client's life, from its handshake, which is not in the episode's time, to its stop.
+Both are LeRobot's code; only the robot is simulated, and the loaded policy is ours. `chunk_size_threshold`
+and `aggregate_fn_name` of `settings` go to the client's configuration. Each episode has a new client, from
+its handshake, which is not in the episode's time, to its stop.
 
-Where there is a choice, it is the better one: the server is told not to stretch inference to 1/30 s, as it
-does by default; and numbers are in thousandths, as LeRobot's are in degrees or percent, for its server drops
-observations that are nearer than 1 to the last it planned from. See `plan_server.py` for how to run it.
+Where LeRobot offers options, we take the better one. A setting keeps the server from stretching inference to
+1/30 s, its default. Numbers are in thousandths, because the server drops observations that are nearer than 1
+to the last one it planned from; LeRobot's own are in degrees or percent. See `plan_server.py` for how to run
+it.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ PER_UNIT = 1000.0
 
 
 class LeRobotPlanner(InTheirPlace):
-    """Plans by our target in the place of one of LeRobot's policies."""
+    """Makes plans with our target instead of one of LeRobot's policies."""
 
     def __init__(self, planner: Planner) -> None:
         self._planner = planner
@@ -45,7 +46,7 @@ class LeRobotPlanner(InTheirPlace):
 
 
 class WorldRobot:
-    """The world, as LeRobot's client wants a robot."""
+    """The world with LeRobot's interface of a robot."""
 
     def __init__(self, world: RealTimeWorld, observed: int, action_dim: int) -> None:
         self._world = world
@@ -90,7 +91,7 @@ def _episode(asked: Drive, world: RealTimeWorld, horizon: int) -> None:
     settings = asked.settings
     client = robot_client.RobotClient(
         RobotClientConfig(
-            policy_type="act",  # one of those that the server knows; what it loads is ours
+            policy_type="act",  # one that the server knows; it loads ours
             pretrained_name_or_path="target",
             robot=None,
             actions_per_chunk=horizon,
@@ -106,7 +107,7 @@ def _episode(asked: Drive, world: RealTimeWorld, horizon: int) -> None:
 
     def counted(request: Any) -> Any:
         reply = replied(request)
-        if reply.data:  # empty where no observation came for a while
+        if reply.data:  # empty without an observation for a while
             world.count_call()
         return reply
 

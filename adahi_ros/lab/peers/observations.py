@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The windows that all peers are asked about: those of the draft policy at work.
+"""The windows that all peers send: those of running episodes with the draft policy.
 
 python -m adahi_ros.lab.peers.observations [TASK] [--calls N] [--seed S] --out FILE.safetensors
 """
@@ -40,7 +40,7 @@ def write_observations(task: str, calls: int, out: Path, seed: int = 0) -> None:
     world = make(task)
     controller = Controller(draft, ControllerConfig(ThresholdedGate("never")))
     steps: list[Step] = []
-    for episode in evaluation_episodes(calls):  # each lasts a step at least
+    for episode in evaluation_episodes(calls):  # each lasts at least a step
         world.reset(seed, [episode])
         controller.reset(seed, [episode])
         while not world.done.all() and len(steps) < calls:

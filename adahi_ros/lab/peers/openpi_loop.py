@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""openpi's closed loop, as its examples have it: `Runtime`, `ActionChunkBroker`, `WebsocketClientPolicy`.
+"""openpi's closed loop, as in its examples: `Runtime`, `ActionChunkBroker`, `WebsocketClientPolicy`.
 
-The robot asks when its chunk is over, and waits for the reply; `action_horizon` of `settings` says after how
-many actions. All of the client is openpi's own; the server is that of `openpi_websocket.py`. The pace is that
-of the observations, a step for each. With `max_hz` of `settings` the runtime goes by its own clock, which
-runs slow: what it sleeps too long is not made up for. See `plan_server.py` for how to run it.
+The robot requests when its chunk ends, after `action_horizon` (in `settings`) actions, and waits for the
+reply. The client is entirely openpi's; the server is that of `openpi_websocket.py`. Each observation triggers
+a step. With `max_hz` of `settings` the runtime uses its own clock, which runs slow, because it does not
+compensate for oversleeping. See `plan_server.py` for how to run it.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from adahi_ros.lab.peers.plan_server import Planner, program
 
 
 class WorldEnvironment(Environment):
-    """The world, as openpi's runtime wants one."""
+    """The world with the interface of openpi's runtime."""
 
     def __init__(self, world: RealTimeWorld, wait: bool) -> None:
         self._world, self._wait = world, wait
 
     def reset(self) -> None:
-        """Begin an episode; the runtime does so once more after the last, to move the robot home."""
+        """Begin an episode; the runtime also calls it after the last one, to move the robot home."""
         if self._world.left:
             self._world.start()
 
@@ -47,7 +47,7 @@ class WorldEnvironment(Environment):
 
 
 class CountedPolicy(BasePolicy):
-    """A policy whose calls the world is told of."""
+    """A policy that reports its calls to the world."""
 
     def __init__(self, policy: BasePolicy, world: RealTimeWorld) -> None:
         self._policy, self._world = policy, world

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""openpi's way: numpy arrays in msgpack over a websocket; the draft is part of the observation.
+"""openpi's protocol: numpy arrays in msgpack over a websocket; the draft is part of the observation.
 
 The client is openpi's own, `openpi_client.WebsocketClientPolicy`. Its server is not published as a
-package; the one here speaks the same protocol with the same libraries: metadata to whoever connects,
-then for each observation a dictionary of `actions` and `server_timing`, neither compressed nor
-limited in size. See `driving.py` for how to run it.
+package; the one here speaks the same protocol with the same libraries: metadata on connection,
+    then for each observation a dictionary of `actions` and `server_timing`, without compression or size
+    limit. See `driving.py` for how to run it.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from adahi_ros.policies.interface import Policy
 
 
 class WebsocketServer:
-    """Replies to each observation that comes.
+    """Replies to each observation.
 
     Args:
-        reply: returns what is said to an observation.
+        reply: returns the reply to an observation.
     """
 
     def __init__(self, reply: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
@@ -71,7 +71,7 @@ def verifying_server(policy: Policy) -> WebsocketServer:
 
 
 class ImpatientPolicy(WebsocketClientPolicy):
-    """openpi's client, which else waits for ever for a reply and ten seconds for a connection."""
+    """openpi's client with timeouts; by default it waits forever for a reply, and 10 s for a connection."""
 
     def __init__(self, address: str, port: int, timeout_s: float) -> None:
         self._timeout_s = timeout_s

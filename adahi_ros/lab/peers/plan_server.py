@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the peers' servers and drivers of plans share: the target, and the command line.
+"""Shared by the peers' servers and drivers of plans: the target and the command line.
 
     python -m MODULE serve ASKED.json             prints `ready`, and replies until SIGTERM
     python -m MODULE drive ASKED.json LOGS.json    runs the episodes of a `Drive`, and writes their logs
 
-Of the file, a server takes address, port, target, seed and, of `settings`, `added_compute_s`.
+A server reads address, port, target, seed and `settings.added_compute_s` from the file.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from adahi_ros.policies.slowed import SlowedPolicy
 
 
 class Planner:
-    """Makes plans by the target policy.
+    """Makes plans with the target policy.
 
     Args:
         target: DIRECTORY/NAME.
         seed: of its draws.
-        added_compute_s: that every plan takes longer.
+        added_compute_s: added to the time of every plan.
     """
 
     def __init__(self, target: str, seed: int, added_compute_s: float = 0.0) -> None:
@@ -61,7 +61,7 @@ def program(
     """Run a peer's command line.
 
     Args:
-        serve: listens, calls what it is handed last, and replies for ever.
+        serve: listens, calls its last argument, and replies forever.
         drive: runs all episodes of a world.
     """
     command, asked = sys.argv[1], Drive.load(Path(sys.argv[2]))

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shows what was measured: tables, pictures, the report."""
+"""Shows measurements: tables, pictures, the report."""

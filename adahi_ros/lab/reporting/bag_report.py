@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`adahi report BAG`: one HTML file of a robot's runs, interactive and without a network."""
+"""`adahi report BAG`: one interactive HTML file of a robot's runs that needs no network."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class ReportedRun:
 
 @dataclass(frozen=True)
 class _Shown:
-    """What the template needs of a run."""
+    """A run's values for the template."""
 
     number: int
     name: str
@@ -70,8 +70,8 @@ def reported(name: str, run: BagRun, observed: Observed, period_s: float | None 
 
     Args:
         name: of the bag.
-        run: what it holds of steps.
-        observed: what it holds beside.
+        run: its steps.
+        observed: its other data.
         period_s: of the control loop; None takes the median between observations.
     """
     parts = activations(run, observed)
@@ -88,11 +88,11 @@ def write_bag_report(
     """Write the page.
 
     Args:
-        runs: to show, the first two beside each other.
+        runs: to show, the first two side by side.
         title: of the page.
-        command: that makes this, for people.
+        command: that made the page, as text.
         path: of the file to write.
-        configuration: texts of files by their names, shown folded.
+        configuration: contents of files by name, shown folded.
 
     Raises:
         ValueError: there are more runs than a page can show.
@@ -128,7 +128,7 @@ def _text(name: str) -> str:
 
 
 def _data(runs: Sequence[ReportedRun]) -> str:
-    """Return what the page's script needs beside the figures, as JSON that may stand in a script element."""
+    """Return other data of the page's script as JSON that is safe in a script element."""
     found = [
         {
             "name": each.name,

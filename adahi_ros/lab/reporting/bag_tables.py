@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of what bags hold, eighty columns wide at the most."""
+"""Tables of the contents of bags, at most eighty columns wide."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from adahi_ros.lab.reporting.tables import narrow_table, number
 
 
 def dataset_table(dataset: BagDataset) -> Table:
-    """Return what came on each topic, and what was left out."""
+    """Return the messages of each topic, and what was left out."""
     summary = dataset.summary
     counts = {**summary["left_out"], **summary["episodes_ended_by"]}
-    told = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts.items() if count)
+    excluded = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts.items() if count)
     table = narrow_table(
         f"{summary['robot_type']}: {summary['episodes']} episodes, {summary['steps']} steps",
         ("topic",),
         ("messages", "rate\nHz", "largest\ngap s", "age\np50 ms", "age\np95 ms", "age\nmax ms"),
-        caption=f"left out or cut: {told or 'nothing'}",
+        caption=f"left out or cut: {excluded or 'nothing'}",
     )
     for topic, figures in summary["topics"].items():
         ages = figures["age_ms"] or {}
@@ -37,9 +37,9 @@ def dataset_table(dataset: BagDataset) -> Table:
 
 
 def replay_table(replay: Replay, title: str) -> Table:
-    """Return what each method would have done and cost.
+    """Return the results and costs of each method.
 
-    Where plans are gone by, the number of calls is in the place of the deviation, which is of drafts.
+    Methods with plans have the number of calls instead of the deviation, which needs drafts.
     """
     by_plans = any(METHODS[name].by_plans for name in replay.figures)
     table = narrow_table(

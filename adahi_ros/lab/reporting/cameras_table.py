@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the target should see of cameras, as `lab/bench/cameras.py` measured it: a table, and a picture."""
+"""Compares ways to send camera images, as measured by `lab/bench/cameras.py`: a table and a picture."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MARKERS = "osv^D*PX"  # of the views, in their order
 
 
 def cameras_table(figures: Figures) -> Table:
-    """Return success, rates, bytes and times of each view and method, eighty columns wide at the most.
+    """Return success, rates, bytes and times of each view and method, at most eighty columns wide.
 
     Args:
         figures: of `wireless.cameras.measure_cameras`.
@@ -55,7 +55,7 @@ def _notes(figures: Figures) -> Iterator[str]:
 
 
 def _label(view: str) -> str:
-    """Name a view for people: jpeg_50 is of that quality, jpeg_800_bytes within that budget."""
+    """Return the display name of a view: jpeg_50 has that quality, jpeg_800_bytes that budget."""
     kind, _, rest = view.partition("_")
     if kind != "jpeg":
         return {"raw": "raw frames", "none": "nothing"}.get(view, view)

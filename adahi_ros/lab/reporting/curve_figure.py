@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Success and calls against something that is changed step by step, or from round to round of learning."""
+"""Success and calls against a varied property, or against rounds of learning."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from adahi_ros.lab.reporting.style import curve_looks, draw_success, figure, sav
 from adahi_ros.lab.reporting.tables import narrow_table, number
 
 Curves = Mapping[str, Sequence[Figures]]
-"""By method, figures in the order of what they are against."""
+"""By method, figures in the order of the varied property."""
 AXES = {
     "delay": "delay (control steps)",
     "jitter": "jitter, at most (control steps)",
@@ -46,7 +46,7 @@ def draw_curves(curves: Mapping[str, Curves], values: Sequence[float], against: 
 
 
 def learning_table(figures: Figures) -> Table:
-    """Return a row of every round: success and calls an episode of each look, and what of an update stood."""
+    """Return a row per round: success and calls per episode of each look, and the applied share."""
     looks = list(figures["rounds"][0]["looks"])
     caption = "success, and calls an episode; learned: share of the update that was taken"
     title = f"{figures['task']}, {figures['how']['rounds']} rounds"
@@ -54,9 +54,9 @@ def learning_table(figures: Figures) -> Table:
     for each in figures["rounds"]:
         found = [each["looks"][name] for name in looks]
         cells = [f"{number(one['success_rate'])} ({one['calls_per_episode']:.1f})" for one in found]
-        told = each.get("update", {})
-        share = f"{told['share']:.3g}" if told else ""
-        table.add_row(str(each["round"]), *cells, str(told.get("new", "")), share)
+        update = each.get("update", {})
+        share = f"{update['share']:.3g}" if update else ""
+        table.add_row(str(each["round"]), *cells, str(update.get("new", "")), share)
     return table
 
 

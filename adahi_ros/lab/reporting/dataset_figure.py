@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is in a dataset from bags: observations, actions, and how evenly the messages came."""
+"""The contents of a dataset from bags: observations, actions, and intervals between messages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from adahi_ros.bags.bag_dataset import BagDataset
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.lab.reporting.style import figure, save, share_below, titled
 
-ENTRIES_SHOWN = 12  # of an observation: more lines than these nobody can tell apart
+ENTRIES_SHOWN = 12  # of an observation: more lines are indistinguishable
 SHORTEST_S = 1e-4  # shown; simulated time stands still between ticks
 
 

@@ -49,13 +49,13 @@ def literature_markdown(lines: Sequence[Line], tasks: Mapping[str, ByLine]) -> s
         row = [line.name, f"`{line.key}`"]
         for figures in tasks.values():
             values = figures.get(line.key)
-            row += ["", "", ""] if values is None else _told(values)
+            row += ["", "", ""] if values is None else _formatted(values)
         rows.append(row)
     first, *others = (f"| {' | '.join(row)} |\n" for row in (heads, *rows))
     return "".join((first, f"|{'---|' * len(heads)}\n", *others))
 
 
-def _told(values: Figures) -> list[str]:
+def _formatted(values: Figures) -> list[str]:
     low, high = values["success_ci95"]
     pair = values["against"]
     return [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What happens, while it happens: a run over DDS in the terminal."""
+"""Live view of a run over DDS in the terminal."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ REFRESH_HZ = 8
 
 
 def verdict(step: StepRecord) -> Text:
-    """Say what became of a draft."""
+    """Describe the result of a draft."""
     if step.reason:
         return Text(f"fallback: {step.reason.name.lower().replace('_', ' ')}", style="bold red")
     if not step.transmitted:
@@ -42,7 +42,7 @@ class LiveView:
     """Shows the newest steps of one method's run. Use as a context manager.
 
     Args:
-        console: where to show it; where that is no terminal, nothing moves.
+        console: where to show it; updates need a terminal.
         method: a key of `METHODS`.
         episodes: how many there will be.
     """
@@ -67,7 +67,7 @@ class LiveView:
         self._live.stop()
 
     def show(self, step: StepRecord) -> None:
-        """Take in the newest step."""
+        """Add the newest step."""
         self._steps = (*self._steps, step)[-SHOWN_STEPS:]
         self._seen.add(step.episode)
         self._transmitted += step.transmitted

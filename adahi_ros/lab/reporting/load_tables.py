@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a verifier did for a fleet, and what a soak found, as tables."""
+"""Tables of a verifier's load by a fleet, and of a soak."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a bag holds beside a run's statuses: measured joints, camera frames, safety interventions."""
+"""Other data of a run's bag: measured joints, camera frames, safety interventions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from adahi_ros.lab.calibration.bag_run import BagRun
 from adahi_ros.safety.intervention import Intervention
 from adahi_ros.vision.images import resized, to_jpeg, within
 
-FRAMES = 240  # of a camera, at most: some 5 kB each
+FRAMES = 240  # of a camera, at most; about 5 kB each
 FRAME_ROWS, FRAME_COLUMNS, FRAME_QUALITY = 144, 192, 60
 KINDS = tuple(each.name.lower() for each in Intervention)
 
@@ -43,13 +43,13 @@ class Frame:
 
 @dataclass(frozen=True)
 class Observed:
-    """What a bag holds beside statuses.
+    """Data of a bag except statuses.
 
     Attributes:
         names: of the A entries of an action; numbers where no contract names them.
-        measured: (T, A) of the run's steps in action units, NaN where nothing was measured.
+        measured: (T, A) of the run's steps in action units, NaN without a measurement.
         frames: in the order of their times.
-        marks: times of safety interventions, s as in `BagRun.times_s`, and what they were.
+        marks: times of safety interventions, s as in `BagRun.times_s`, and their kinds.
     """
 
     names: tuple[str, ...]
@@ -61,12 +61,12 @@ class Observed:
 def read_observed(
     path: Path, run: BagRun, contract: Contract | None, namespace: str = "", on_loss: OnLoss | None = None
 ) -> Observed:
-    """Read what was measured, pictured and limited in a run. For `on_loss` see `read_bag`.
+    """Read measured joints, frames and interventions of a run. For `on_loss` see `read_bag`.
 
     Args:
-        path: the bag that the run is from.
-        run: whose steps the measurements are for.
-        contract: names topics and joints; None reads the safety interventions alone.
+        path: bag of the run.
+        run: measurements are matched to its steps.
+        contract: names topics and joints; None reads only the safety interventions.
         namespace: of the robot.
         on_loss: see `read_bag`.
 
@@ -125,7 +125,7 @@ def _small(image: np.ndarray) -> str:
 
 
 def _changes(marks: Sequence[tuple[float, str]]) -> Iterator[tuple[float, str]]:
-    """Yield the first of marks that repeat within a second."""
+    """Yield the first of repeated marks within a second."""
     last: dict[str, float] = {}
     for at_s, kind in sorted(marks):
         if at_s - last.get(kind, -np.inf) > 1.0:
@@ -134,7 +134,7 @@ def _changes(marks: Sequence[tuple[float, str]]) -> Iterator[tuple[float, str]]:
 
 
 def activations(run: BagRun, observed: Observed) -> list[tuple[BagRun, Observed]]:
-    """Cut a run where the policy was activated again: there its counters begin at 0."""
+    """Split a run where the policy was activated again: its counters restart at 0."""
     counts = [sum(step.reason_counts) for step in run.steps]
     starts = [0, *(row + 1 for row, (a, b) in enumerate(pairwise(counts)) if b < a), len(counts)]
     if len(starts) == 2:
@@ -149,7 +149,7 @@ def _part(run: BagRun, observed: Observed, first: int, end: int) -> tuple[BagRun
     episodes = {step.episode for step in steps}
     judged: list[Any] = [each for each in run.episodes if each.episode in episodes]
     if any(len([e for e in run.episodes if e.episode == number]) > 1 for number in episodes):
-        judged = []  # two activations count from the same number: nothing says whose result it is
+        judged = []  # two activations with the same number: the result is ambiguous
     part = BagRun(
         steps,
         run.times_s[first:end] - zero_s,

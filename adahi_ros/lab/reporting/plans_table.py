@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What plans bring: in process, across links, and what they cost the robot; in one table."""
+"""Benefits of plans in process and across links, and their costs on the robot, in one table."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def plans_table(
 ) -> Table:
     """Return success, calls, time per action and missed periods of each method, condition by condition.
 
-    Below them: a corrector of recordings alone, and what a threshold that is learned online holds.
+    Below them: a corrector trained only on recordings, and the bounds of a threshold learned online.
 
     Args:
         task: name of the task.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the ADAHI paper reports, to be set beside what is measured here (its Table I)."""
+"""The figures of the ADAHI paper (its Table I), to compare with ours."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Reported:
-    """One cell row of the paper's table; None where it gives no number."""
+    """One row of the paper's table; None where it has no number."""
 
     success_rate: float | None = None
     mse: float | None = None

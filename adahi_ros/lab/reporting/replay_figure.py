@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What methods would have done at recorded observations, in one picture."""
+"""The results of methods at recorded observations, in one picture."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _draw_errors(axes: Axes, replay: Replay) -> None:
         axes.plot(figures["transmission_rate"], figures["mse"], color=COLOURS[name], **looks)
     axes.set_xlim(-0.05, 1.08)
     axes.set_ylim(0.0, 1.15 * max(figures["mse"] for figures in replay.figures.values()))
-    axes.legend(fontsize=7.5)  # what goes by plans has its points in any corner
+    axes.legend(fontsize=7.5)  # points of methods with plans may be in any corner
 
 
 def draw_replay(replay: Replay, rate_hz: float, link: str, path: Path) -> None:
@@ -45,7 +45,7 @@ def draw_replay(replay: Replay, rate_hz: float, link: str, path: Path) -> None:
     Args:
         replay: of a bag.
         rate_hz: of the control steps.
-        link: name of the profile that latency is modelled on.
+        link: name of the profile of the modelled latency.
         path: to write.
     """
     drawn = figure(9.6, 6.4)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`adahi report`: one self-contained HTML file of everything that a folder of results holds."""
+"""`adahi report`: one self-contained HTML file of a folder of results."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def write_report(folder: Path, path: Path) -> None:
         path: of the file to write.
 
     Raises:
-        ValueError: there is nothing in the folder, or it is not what these verbs write.
+        ValueError: the folder is empty, or has other contents than these verbs write.
     """
     table, drawn = _read(folder / TABLE), _read(folder / PICTURES)
     if not table and not drawn:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The picture of a run: how an episode ended, what the gate saw, what each method cost."""
+"""The picture of a run: an episode's end, the gate's inputs, each method's costs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from adahi_ros.lab.tasks import make
 from adahi_ros.lab.tasks.task_interface import TaskSpec
 from adahi_ros.protocol.records import RunRecord, StepRecord
 
-SHOWN = 2  # entries of an action: more get too small to read
+SHOWN = 2  # entries of an action: more would be too small to read
 UNITS = {"_rad_s": "rad/s", "_m_s": "m/s", "_rad": "rad", "_m": "m"}  # the longest that fits is first
 
 
@@ -57,8 +57,8 @@ def draw_run(
 ) -> None:
     """Draw runs over DDS, one or several methods.
 
-    The first episode that is shown is that of the first method that went on by plans, with what it planned;
-    where none did, that of ADAHI, or else of the first method. What a gate saw is shown of a draft's.
+    The episode shown is the first one of the first method with plans, including its plans. Without plans it
+    is that of ADAHI, or else of the first method. The gate's inputs are shown for a method with drafts.
 
     Args:
         task: registry name.
@@ -95,7 +95,7 @@ def draw_run(
 
 
 def shown_entries(rows: Sequence[StepRecord], action_range: np.ndarray) -> list[int]:
-    """Return which entries of the action to show: those in which the robot left the plan most, in order.
+    """Return the entries of the action to show: those with the largest deviations from the plan, in order.
 
     Args:
         rows: of one episode.
@@ -109,7 +109,7 @@ def shown_entries(rows: Sequence[StepRecord], action_range: np.ndarray) -> list[
 
 
 def axis_label(name: str) -> str:
-    """Return the name of an entry of the action as a plot says it."""
+    """Return the name of an entry of the action for a plot."""
     for suffix, unit in UNITS.items():
         if name.endswith(suffix):
             return f"{name.removesuffix(suffix).replace('_', ' ')}\n({unit})"
@@ -117,7 +117,7 @@ def axis_label(name: str) -> str:
 
 
 def draw_plans(panels: Sequence[Axes], rows: Sequence[StepRecord], spec: TaskSpec) -> None:
-    """Draw what was done and what the plan said of it, an entry of the action to a plot, and the requests.
+    """Draw executed and planned actions, one entry per plot, and the requests.
 
     Args:
         panels: `SHOWN`, one below the other; those without an entry to show are removed.
@@ -162,7 +162,7 @@ def _draw_entry(axes: Axes, rows: Sequence[StepRecord], entry: int, rate_hz: flo
     axes.plot(
         [row.step / rate_hz for row in rows if row.transmitted],
         [0.03 for row in rows if row.transmitted],
-        transform=axes.get_xaxis_transform(),  # at the bottom, whatever is shown
+        transform=axes.get_xaxis_transform(),  # always at the bottom
         color=SENT,
         linestyle="none",
         marker="|",

@@ -34,7 +34,7 @@ LONGEST_WAIT_S = 2.0  # drawn of a request without a reply
 
 @dataclass(frozen=True)
 class Request:
-    """One request as drawn: sent and replied in s of the run; the reply's size is 0 where none came."""
+    """One request as drawn: sent and replied in s of the run; the reply's size is 0 without a reply."""
 
     sent_s: float
     end_s: float
@@ -47,9 +47,9 @@ class Request:
 def requests_of(run: BagRun) -> list[Request]:
     """Pair the requests of a run with their replies.
 
-    A robot that waits has the reply in the step of its request. For one that requests ahead, a status has
-    the newest reply since the step before, and how long it took: so it belongs to the request that was sent
-    nearest to that time before. Older ones without a reply got none.
+    A robot that waits has the reply in the step of its request. With prefetching, a status has the newest
+    reply since the last step and its round trip. It belongs to the request sent nearest to that time before.
+    Older requests without a match got no reply.
     """
     ahead = any(step.planned or step.requests_pending for step in run.steps)
     done: list[Request] = []
@@ -81,9 +81,9 @@ def requests_of(run: BagRun) -> list[Request]:
 
 
 def columns_of(run: BagRun, observed: Observed) -> dict[str, np.ndarray]:
-    """Return what is drawn and downloaded of each step, by name: (T,) each.
+    """Return the drawn and downloadable values of each step, by name: (T,) each.
 
-    Actions are in `planned_I`, `commanded_I` and `measured_I`, in action units; NaN where there is nothing.
+    Actions are in `planned_I`, `commanded_I` and `measured_I`, in action units; NaN where missing.
     """
     steps = run.steps
     data: dict[str, np.ndarray] = {
@@ -112,7 +112,7 @@ def _entry(actions: list[tuple[float, ...]], index: int) -> np.ndarray:
 
 
 def marks_of(run: BagRun, observed: Observed) -> list[tuple[float, str]]:
-    """Return the times of fallbacks and safety interventions, s, and what they were; in order.
+    """Return the times of fallbacks and safety interventions, s, and their kinds; in order.
 
     Fallbacks of one reason in successive steps are one mark.
     """
@@ -133,7 +133,7 @@ def timeline(number: int, run: BagRun, observed: Observed, period_s: float) -> L
     Args:
         number: of the run on its page.
         run: its steps, link and times.
-        observed: what else its bag held.
+        observed: other data of its bag.
         period_s: of the control loop, to draw beside the latency.
     """
     data = columns_of(run, observed)
@@ -156,7 +156,7 @@ def timeline(number: int, run: BagRun, observed: Observed, period_s: float) -> L
         drawn.add_tools(cursor)
         drawn.xaxis.visible = False
         drawn.toolbar.logo = None
-        drawn.toolbar_location = None  # the tools work; one bar for all is that of the first figure
+        drawn.toolbar_location = None  # the tools still work; the first figure's bar serves all
         drawn.min_border_left, drawn.min_border_right = 60, 10
         drawn.title.text_font_size = "12px"
         return drawn

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What of a run is healthy and what is not, by the table of the page on watching a robot."""
+"""Judges the health of a run, by the table in the page on watching a robot."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def period_of(run: BagRun) -> float:
 
 
 def without_command(run: BagRun, period_s: float) -> float:
-    """Return the share of control periods without a command: empty actions, and steps that are missing."""
+    """Return the share of control periods without a command: empty actions and missing steps."""
     missing = sum(not step.action for step in run.steps)
     periods = len(run.steps)
     for (a, first), (b, second) in pairwise(zip(run.times_s.tolist(), run.steps, strict=True)):
@@ -49,7 +49,7 @@ def without_command(run: BagRun, period_s: float) -> float:
 
 
 def fallbacks(run: BagRun) -> Counter[str]:
-    """Count the steps that fell back, by reason; not those of an episode before its first plan."""
+    """Count the fallback steps by reason, except those before an episode's first plan."""
     found: Counter[str] = Counter()
     had_plan: set[int] = set()
     for step in run.steps:
@@ -67,7 +67,7 @@ def verdict(run: BagRun, figures: dict[str, Any], marks: int, period_s: float) -
     Args:
         run: its steps.
         figures: `bag_run_figures` of it.
-        marks: how many safety interventions there were.
+        marks: number of safety interventions.
         period_s: of the control loop.
     """
     if figures["judged_episodes"]:

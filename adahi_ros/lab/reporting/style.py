@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How pictures look: colour-blind-safe (Okabe and Ito, 2008), readable in print."""
+"""The style of pictures: colour-blind-safe (Okabe and Ito, 2008), readable in print."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from adahi_ros.lab.methods.methods import METHODS
 
 
 class Looks(dict[str, str]):
-    """Of methods, by name; a method that has no look of its own gets one of the spare ones, always the same.
+    """Looks of methods, by name; a method without a look always gets the same spare one.
 
     Args:
-        known: of those that have one.
+        known: looks of known methods.
         spare: for the others.
     """
 
@@ -97,7 +97,7 @@ def mark_success(axes: Axes, name: str, x: float, figures: Figures, **looks: Any
         name: a key of `METHODS`.
         x: where.
         figures: of the method; with `success_rate`, `success_ci95`.
-        looks: in the place of the method's own colour, marker and label.
+        looks: replace the method's colour, marker and label.
     """
     low, high = figures["success_ci95"]
     success = figures["success_rate"]
@@ -107,7 +107,7 @@ def mark_success(axes: Axes, name: str, x: float, figures: Figures, **looks: Any
 
 
 def draw_success(axes: Axes, x: Sequence[float], rows: Sequence[Figures], **looks: Any) -> None:
-    """Draw success rates with their 95 % interval against x, in the order of both; `looks` are of the line.
+    """Draw success rates with their 95 % interval against x, in the order of both; `looks` apply to the line.
 
     Args:
         axes: to draw into.
@@ -121,18 +121,18 @@ def draw_success(axes: Axes, x: Sequence[float], rows: Sequence[Figures], **look
 
 
 def curve_looks(name: str, label: str) -> dict[str, Any]:
-    """Return how the curve of a method looks."""
+    """Return the look of a method's curve."""
     line = {"linestyle": LINES.get(name, "-"), "label": label}
     return {"color": COLOURS[name], "marker": MARKERS[name], "markersize": 4, **line}
 
 
 def share_below(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return values (N,) in order, and for each which share is not above it."""
+    """Return sorted values (N,), and for each the share of values up to it."""
     return np.sort(values), np.arange(1, len(values) + 1) / len(values)
 
 
 def draw_latencies(axes: Axes, latencies_ms: Mapping[str, np.ndarray]) -> None:
-    """Draw which share of actions has less than a latency, by method."""
+    """Draw the share of actions below each latency, by method."""
     for name, values in latencies_ms.items():
         axes.plot(*share_below(values), color=COLOURS[name], label=METHODS[name].label)
     axes.set_xscale("log")

@@ -17,14 +17,14 @@ from adahi_ros.lab.reporting.published_figures import NOT_REPORTED, REPORTED
 
 
 def number(value: float | None, digits: int = 3) -> str:
-    """Write a figure with so many decimals; nothing where there is none."""
+    """Format a figure with so many decimals; empty without a figure."""
     return "" if value is None else f"{value:.{digits}f}"
 
 
 def narrow_table(title: str, names: Sequence[str], headings: Sequence[str], caption: str = "") -> Table:
-    """Return an empty table that wastes no width: columns of names, and of figures.
+    """Return an empty compact table: columns of names, and of figures.
 
-    A name that is too long for the terminal goes on in the next line: figures are not cut for it.
+    A long name continues on the next line; figures are not cut.
     """
     table = Table(
         title=title,
@@ -51,8 +51,8 @@ def _refusals(figures: Mapping[str, Figures], task: str = "") -> list[str]:
     ]
 
 
-def _told(refusals: Sequence[str]) -> str | None:
-    """Return the caption of a table; None where nothing was refused."""
+def _caption(refusals: Sequence[str]) -> str | None:
+    """Return the caption of a table; None without refusals."""
     return f"refused, being no action: {', '.join(refusals)}" if refusals else None
 
 
@@ -65,9 +65,9 @@ def step_cost_table(costs: Mapping[str, StepCost], title: str) -> Table:
 
 
 def method_table(figures: Mapping[str, Figures], title: str) -> Table:
-    """Return success, TR and TSR of each method, with calls and MSE or, where it was measured, latency.
+    """Return success, TR and TSR of each method, with calls and MSE or, if measured, latency.
 
-    Eighty columns wide at the most.
+    At most eighty columns wide.
     """
     measured = [
         ("success", lambda f: number(f["success_rate"])),
@@ -89,7 +89,7 @@ def method_table(figures: Mapping[str, Figures], title: str) -> Table:
             ("MSE", lambda f: number(f["mse"])),
         ]
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, collapse_padding=True)
-    table.caption = _told(_refusals(figures))
+    table.caption = _caption(_refusals(figures))
     table.add_column("method")
     for heading, _ in measured:
         table.add_column(heading, justify="right")
@@ -99,7 +99,7 @@ def method_table(figures: Mapping[str, Figures], title: str) -> Table:
 
 
 def paired_table(figures: Mapping[str, Figures]) -> Table | None:
-    """Return how each method compares with the reference, episode by episode; None where none does."""
+    """Return the comparison of each method with the reference, by episodes; None without one."""
     pairs = {name: values["against"] for name, values in figures.items() if values.get("against")}
     if not pairs:
         return None
@@ -119,7 +119,7 @@ def paired_table(figures: Mapping[str, Figures]) -> Table | None:
 
 
 def standing_table(figures: Mapping[str, Figures], title: str) -> Table:
-    """Return where methods stand, eighty columns wide at the most: see `evaluation.standing.standings`."""
+    """Return the standings of methods, at most eighty columns wide: see `evaluation.standing.standings`."""
     headings = ("suc-\ncess", "95 %", "vs\nref", "ran-\ndom", "vs\nit", "TR", "calls", "kB", "weights")
     table = narrow_table(title, ("method",), headings)
     for name, values in figures.items():
@@ -157,19 +157,19 @@ def _paired(pair: Figures) -> Paired:
 
 
 def probability(p: float) -> str:
-    """Write the p of a test; none is 0."""
+    """Format the p of a test; it is never 0."""
     return number(p) if p >= 0.0005 else "< .001"
 
 
 def paper_table(tasks: Mapping[str, Mapping[str, Figures]]) -> Table:
-    """Return the paper's Table I with ours beside it, eighty columns wide at the most.
+    """Return the paper's Table I beside ours, at most eighty columns wide.
 
     Args:
         tasks: figures by task and method.
     """
     headings = ("success", "95 %", "paper", "TR", "TSR", "paper", "MSE", "paper", "parts")
     table = narrow_table("Table I, ours beside the paper's", ("method",), headings)
-    table.caption = _told([each for task, methods in tasks.items() for each in _refusals(methods, task)])
+    table.caption = _caption([each for task, methods in tasks.items() for each in _refusals(methods, task)])
     for task, methods in tasks.items():
         table.add_section()
         table.add_row(f"[bold]{task}[/]")
@@ -192,7 +192,7 @@ def paper_table(tasks: Mapping[str, Mapping[str, Figures]]) -> Table:
 
 
 def calibration_table(calibration: Calibration) -> Table:
-    """Return what a calibration found."""
+    """Return the results of a calibration."""
     figures = calibration.figures
     table = Table(
         title=f"{calibration.task}: calibration", title_justify="left", box=box.SIMPLE, show_header=False
@@ -213,7 +213,7 @@ def calibration_table(calibration: Calibration) -> Table:
 
 
 def _rejections(figures: Figures) -> dict[str, str]:
-    """Return what there is to say of rejected codes, where there are codes."""
+    """Return the figures of rejected codes, where there are codes."""
     return {
         "actions": f"{figures['actions']:,} on {figures['episodes']} episodes",
         "rank correlation with rejection": number(figures["rank_correlation"]),

@@ -14,11 +14,11 @@ from adahi_ros.lab.evaluation.traces import Trace
 from adahi_ros.lab.reporting.style import SENT, SKIPPED, WITHOUT_REPLY, figure, save, titled
 from adahi_ros.protocol.records import StepRecord
 
-GATE_OF_THE_TRACE = "deviation"  # the other gates' thresholds are not of the deviation
+GATE_OF_THE_TRACE = "deviation"  # other gates' thresholds do not concern the deviation
 
 
 def trace_of(steps: Sequence[StepRecord], times_s: np.ndarray) -> Trace:
-    """Return recorded steps, at times (T,), as their gate saw them, with gaps where no draft was made."""
+    """Return recorded steps, at times (T,), as their gate saw them, with gaps without a draft."""
     return Trace(
         time_s=times_s,
         deviation=np.array([step.deviation for step in steps]),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What transmissions buy: success against latency (the paper's figure 4) and against transmission rate."""
+"""The benefit of transmissions: success against latency (the paper's figure 4) and transmission rate."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from adahi_ros.lab.reporting.calibration_figure import draw_calibrations
 from adahi_ros.lab.reporting.tables import narrow_table, number
 from adahi_ros.lab.reporting.trace_figure import draw_traces
 
-NEAR = 0.01  # a rate that is as good as the one wanted
-CURVES = {"plan_K": "Plan/K", "corrector_K": "Corrected plan/K"}  # labels, of those that are no method
+NEAR = 0.01  # tolerance of a wanted rate
+CURVES = {"plan_K": "Plan/K", "corrector_K": "Corrected plan/K"}  # labels of curves that are no method
 
 
 def draw_latency(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of a search: each trial's setting, what came of it, and what it cost."""
+"""The table of a search: each trial's settings, results and costs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from adahi_ros.lab.reporting.tables import narrow_table, number
 
 
 def tuning_table(figures: Figures) -> Table:
-    """Return the trials, the best first, of what `search_figures` returns."""
+    """Return the trials in `search_figures`, the best first."""
     priced = figures["costs"]["cost"] > 0.0
     total = figures["costs"]
     caption = (
@@ -48,18 +48,18 @@ def _order(row: Figures) -> tuple[bool, float, int]:
 
 
 def _tried(params: Figures) -> str:
-    """Return a setting in few words: of a path its end, where no other path ends so."""
+    """Return a setting in few words: only the end of a path, if unique."""
     ends = [name.rpartition(".")[2] for name in params]
     method, words = params["method"], []
     for name, value in params.items():
         end = name.rpartition(".")[2]
         short = end if ends.count(end) == 1 else name.removeprefix("policies.")
         if name == f"threshold.{method}":
-            words.append(f"above {_told(value)}")
+            words.append(f"above {_shown(value)}")
         else:
-            words.append(f"{'' if name == 'method' else short + ' '}{_told(value)}")
+            words.append(f"{'' if name == 'method' else short + ' '}{_shown(value)}")
     return ", ".join(words)
 
 
-def _told(value: object) -> str:
+def _shown(value: object) -> str:
     return f"{value:.3g}" if isinstance(value, float) else str(value)

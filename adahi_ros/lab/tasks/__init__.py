@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Simulated worlds, their experts and demonstrations.
 
-A new task is a class that implements `base.Task`, a class that implements `base.Expert`, and an
-entry in `TASKS`, or an entry point of another package; or, where a Gymnasium environment does it, a file
-config/tasks/NAME.yaml.
+A new task is a class that implements `base.Task`, a class that implements `base.Expert`, and an entry in
+`TASKS`, or an entry point of another package; or, for a Gymnasium environment, a file config/tasks/NAME.yaml.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from adahi_ros.lab.tasks.task_interface import Expert, Task
 class Registered:
     """Where a task and its expert are, as "module:class".
 
-    Imported when made, for a simulator takes seconds.
+    Imported when made, because importing a simulator takes seconds.
     """
 
     task: str
@@ -29,7 +28,7 @@ class Registered:
 
 
 def _shipped(module: str, task: str, expert: str = "") -> Registered:
-    """Return where a task of this folder is; its expert is beside it, or at "module:class"."""
+    """Return the location of a task of this folder; its expert is beside it, or at "module:class"."""
     place = f"{__name__}.{module}:{task}"
     return Registered(place, f"{__name__}.{expert}" if ":" in expert else f"{place}Expert")
 
@@ -55,7 +54,7 @@ DESCRIBED = ".yaml"
 
 
 def names() -> list[str]:
-    """Return the names of the tasks there are: those of `TASKS`, and those described in config/tasks."""
+    """Return the names of all tasks: those of `TASKS`, and those described in config/tasks."""
     return sorted([*TASKS, *(path.stem for path in asset("config/tasks").glob(f"*{DESCRIBED}"))])
 
 
@@ -63,7 +62,7 @@ def make(name: str) -> Task:
     """Return a new task by its name, or by a file that describes it (see gymnasium_description.py).
 
     Raises:
-        ValueError: no such task; the message names those there are. Or a fault in the file, or the package.
+        ValueError: no such task (the message lists all), or a fault in the file or the package.
         FileNotFoundError: no such file.
     """
     if name in TASKS:
@@ -78,7 +77,7 @@ def make_expert(name: str) -> Expert:
     """Return a new expert for the task of this name, or of this file.
 
     Raises:
-        ValueError: no such task; the message names those there are. Or a fault in the file, or the package.
+        ValueError: no such task (the message lists all), or a fault in the file or the package.
         FileNotFoundError: no such file.
     """
     if name in TASKS:
@@ -90,9 +89,9 @@ def make_expert(name: str) -> Expert:
 
 
 def goal_is_for_target(name: str) -> bool:
-    """Whether the task of this name, or of this file, tells its goal to the target alone.
+    """Whether only the target gets the goal of the task with this name or file.
 
-    A robot that is not simulated here, which has no task, tells all that it knows to all of its policies.
+    All policies of a robot that is not simulated here, and so has no task, get the goal.
     """
     known = name in names() or (name.endswith(DESCRIBED) and Path(name).is_file())
     return known and make(name).spec.goal_for_target

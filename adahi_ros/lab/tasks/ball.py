@@ -33,10 +33,10 @@ class BallParameters:
     """The world's constants, SI units.
 
     Attributes:
-        half_side_m: half of the square plate's side; a ball whose centre passes it has left the plate.
+        half_side_m: half of the square plate's side; a ball has left the plate when its centre passes it.
         ball_radius_m: of the ball.
         post_radius_m: of the post in the plate's centre.
-        restitution: share of the normal speed that a bounce off the post gives back.
+        restitution: share of the normal speed after a bounce off the post.
         max_tilt_rad: largest commanded roll and pitch.
         tilt_lag_s: time constant with which the plate follows the command.
         max_tilt_rate_rad_s: the plate turns no faster.
@@ -144,7 +144,7 @@ class BallBalancing(SimulatedTask):
         return self._command.copy()
 
     def trail(self, index: int) -> np.ndarray:
-        """Return the positions of a ball at the control steps so far, (K, 2) m; the last one is now."""
+        """Return the positions of a ball at the control steps so far, (K, 2) m; the last one is current."""
         return np.stack([position[index] for position in self._trail])
 
     @property
@@ -228,7 +228,7 @@ class ExpertGains:
     Attributes:
         stiffness_per_s2: wanted acceleration per metre to the place it aims at.
         damping_per_s: wanted deceleration per m/s.
-        reach_m: it never aims further ahead than this, which bounds its speed.
+        reach_m: largest distance it aims ahead, which bounds its speed.
         clearance_m: distance from the post's centre at which it passes.
         lead_m: it turns to the goal this far before it is level with the post.
     """

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a small camera above the plate sees, many plates at once.
+"""Images of a small camera above the plate, for many plates at once.
 
 The camera hangs over the plate's centre and looks straight down: forward (x) is up in the picture, left
-(y) is left. Shapes cover pixels in part, so that a ball that moves by a fraction of a pixel shows it.
+(y) is left. Shapes cover pixels partly, so motion by a fraction of a pixel is visible.
 The arithmetic is that of `portable.py`: a frame has the same bits on every machine and in every batch.
 """
 
@@ -15,7 +15,7 @@ from adahi_ros.lab.tasks.portable import sine_of_small
 
 ROWS = COLUMNS = 64
 HEIGHT_M = 0.75  # of the camera above the plate's centre
-REACH_M = 0.30  # what it sees to each side, at the height of the plate's centre
+REACH_M = 0.30  # half of its field of view, at the height of the plate's centre
 PIXEL_M = 2.0 * REACH_M / ROWS
 POST_HEIGHT_M = 0.035
 HIGHLIGHT = 0.35  # of the ball's radius: where it is, and how large
@@ -36,7 +36,7 @@ _X, _Y = _SIDE[None, :, None], _SIDE[None, None, :]
 
 
 class BallView:
-    """Photographs plates. Implements `View`."""
+    """Renders plates. Implements `View`."""
 
     image_size = (ROWS, COLUMNS)
     label_names: tuple[str, ...] = ("plate_roll_rad", "plate_pitch_rad", "ball_x_m", "ball_y_m")
@@ -46,7 +46,7 @@ class BallView:
         return np.concatenate([task.joint_positions, task.state[:, :2]], axis=1)
 
     def photograph(self, task: BallBalancing, rows: np.ndarray) -> np.ndarray:
-        """Return what the camera sees of the episodes in these rows (N,): (N, 64, 64, 3) uint8."""
+        """Return the camera's images of the episodes in these rows (N,): (N, 64, 64, 3) uint8."""
         world, ball = task.parameters, task.state[rows, :2].astype(np.float32)
         forward, left, up = _axes(task.joint_positions[rows].astype(np.float32))
         picture = np.empty((3, len(rows), ROWS, COLUMNS), dtype=np.float32)
@@ -70,18 +70,18 @@ class BallView:
         rows: np.ndarray,
         axes: tuple[np.ndarray, np.ndarray],
     ) -> None:
-        """Lay over the bare plate in the picture (3, N, 64, 64) what lies on it: here nothing.
+        """Draw objects on the bare plate into the picture (3, N, 64, 64): here none.
 
         Args:
             picture: is changed.
-            task: what is photographed.
+            task: the rendered one.
             rows: (N,), of its episodes.
             axes: of the plate in the world, forward and left, each (N, 3).
         """
 
 
 class BallAndGoalView(BallView):
-    """Photographs plates with a mark where the ball is to rest. Implements `View`."""
+    """Renders plates with a mark at the goal. Implements `View`."""
 
     label_names = (*BallView.label_names, "goal_x_m", "goal_y_m")
 

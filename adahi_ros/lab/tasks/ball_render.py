@@ -209,7 +209,7 @@ def _draw_readings(canvas: _Canvas, task: BallBalancing, index: int) -> None:
 
 
 def _draw_level(canvas: _Canvas, task: BallBalancing, index: int) -> None:
-    """A bubble level: where the plate leans (dot) and where it is told to lean (ring)."""
+    """A bubble level: the plate's tilt (dot) and its commanded tilt (ring)."""
     centre, reach = np.array([WIDTH - 58.0, HEIGHT - 58.0]), 34.0
     canvas.polygon(_circle(centre, reach + 6.0), "#ffffff")
     canvas.line(_circle(centre, reach + 6.0), PLATE_SIDE, 1.2)

@@ -2,11 +2,11 @@
 """Tasks as a camera sees them: joint positions, and features of a frame in place of the state.
 
 The camera is part of the world: its exposure and its grain come from the episode's addressed draws, so an
-episode's frames are the same side by side or alone. Frames are taken when somebody looks, once per step.
+episode's frames are the same side by side or alone. A frame is rendered on demand, once per step.
 
-In the worlds of `SeenTask` the camera is for the target alone: what is to be done is in the picture, and
-nowhere else. The robot sends the picture with a request, as JPEG, and makes nothing of it. Here, too, the
-target sees what a verifier makes of that JPEG.
+In the worlds of `SeenTask` only the target uses the camera, and only the picture shows the goal. The robot
+sends the picture as JPEG with a request, and does not use it. Here, too, the target reads the verifier's
+features of that JPEG.
 """
 
 from __future__ import annotations
@@ -29,41 +29,41 @@ from adahi_ros.vision.images import as_sent
 
 EXPOSURE = 0.1  # largest share by which a frame is brighter or darker
 GRAIN = 2.5  # standard deviation of a pixel, of 255
-GRAIN_SIDE = 256  # px; a frame's grain is a part of one large sheet of it
+GRAIN_SIDE = 256  # px; a frame's grain is a part of one large sheet
 DRAWS = 3  # per frame: exposure, and where on the sheet
-TOGETHER = 16  # frames at once, which caches hold
+TOGETHER = 16  # frames at once, which fit into caches
 
 CAMERA_VIEWS: dict[str, str] = {
     "ball": "adahi_ros.lab.tasks.ball_camera:BallView",
     "ball_instructed": "adahi_ros.lab.tasks.ball_camera:BallAndGoalView",
     "kitchen": "adahi_ros.lab.tasks.kitchen_camera:KitchenView",
 }
-"""Where the view of each task is, as "module:class": imported when made."""
+"""The view of each task, as "module:class": imported when made."""
 
 
 class View(Protocol):
-    """A place to look at a task from.
+    """A camera's view of a task.
 
     Attributes:
         image_size: rows and columns of a frame.
-        label_names: the L entries of what a frame shows, with units.
+        label_names: the L labels of a frame, with units.
     """
 
     image_size: tuple[int, int]
     label_names: tuple[str, ...]
 
     def labels(self, task: Any) -> np.ndarray:
-        """Return what a frame shows, (E, L): only the simulator knows it."""
+        """Return the labels of a frame, (E, L), known only to the simulator."""
 
     def photograph(self, task: Any, rows: np.ndarray) -> np.ndarray:
-        """Return what is seen of the episodes in these rows (N,): (N, H, W, 3) uint8."""
+        """Return images of the episodes in these rows (N,): (N, H, W, 3) uint8."""
 
 
 def make_view(task: str) -> View:
     """Return a new view of the task of this name.
 
     Raises:
-        ValueError: no camera looks at it; the message names those that one looks at.
+        ValueError: it has no camera; the message lists tasks with one.
     """
     if task not in CAMERA_VIEWS:
         raise ValueError(f"task: {task!r}, must be one that a camera looks at: {', '.join(CAMERA_VIEWS)}")
@@ -72,11 +72,11 @@ def make_view(task: str) -> View:
 
 
 class Film:
-    """The frames of a task's episodes as they go.
+    """The frames of a task's running episodes.
 
     Args:
-        task: what is looked at; whoever steps it says so to `advance`.
-        view: where from.
+        task: to render; its caller also calls `advance` at each step.
+        view: of the camera.
     """
 
     def __init__(self, task: Task, view: View) -> None:
@@ -84,20 +84,20 @@ class Film:
         self._view = view
 
     def reset(self, seed: int, episodes: Sequence[int]) -> None:
-        """Start anew, after the task has been reset to the same episodes."""
+        """Restart after the task has been reset to the same episodes."""
         self._streams = EpisodeStreams(seed, f"{self._task.spec.name}/camera", episodes, DRAWS)
         self._draws = self._streams.next()
         self._images = np.zeros((len(episodes), *self._view.image_size, 3), dtype=np.uint8)
         self._old = np.ones(len(episodes), dtype=bool)
 
     def advance(self, active: np.ndarray) -> None:
-        """Take note that the active episodes (E,) bool have made a step."""
+        """Count a step of the active episodes (E,) bool."""
         self._draws = np.where(active[:, None], self._streams.next(), self._draws)
         self._old |= active
 
     @property
     def images(self) -> np.ndarray:
-        """(E, H, W, 3) uint8, the present frames."""
+        """(E, H, W, 3) uint8, the current frames."""
         rows = np.flatnonzero(self._old)
         for start in range(0, len(rows), TOGETHER):
             some = rows[start : start + TOGETHER]
@@ -107,7 +107,7 @@ class Film:
 
 
 def exposed(images: np.ndarray, draws: np.ndarray) -> np.ndarray:
-    """Return images (N, H, W, 3) uint8 as a sensor has them, by draws (N, 3) in [0, 1)."""
+    """Return images (N, H, W, 3) uint8 with sensor effects, by draws (N, 3) in [0, 1)."""
     rows, columns = images.shape[1:3]
     sheet = _grain()
     exposure = 1.0 + EXPOSURE * (2.0 * draws[:, 0] - 1.0)
@@ -126,12 +126,12 @@ def _grain() -> np.ndarray:
 
 
 def _of_watched(name: str) -> Any:
-    """Return a property of a `WatchedTask` that is the one of the task that it looks at; see `Task`."""
+    """Return a property that forwards to the watched task; see `Task`."""
     return property(lambda task: getattr(task.watched, name))
 
 
 class WatchedTask(SimulatedTask):
-    """A task at which a camera looks: joints, actions, criterion and every episode are that task's.
+    """A task with a camera: joints, actions, criterion and every episode are those of the watched task.
 
     Attributes:
         watched: that task.
@@ -144,7 +144,7 @@ class WatchedTask(SimulatedTask):
 
     Raises:
         CheckpointError: the encoder is missing or damaged.
-        ValueError: no camera looks at the task, or its frames are not of the encoder's size.
+        ValueError: the task has no camera, or its frames do not have the encoder's size.
     """
 
     joint_positions, joint_velocities = _of_watched("joint_positions"), _of_watched("joint_velocities")
@@ -170,11 +170,11 @@ class WatchedTask(SimulatedTask):
 
     @property
     def images(self) -> np.ndarray:
-        """(E, H, W, 3) uint8, what the camera sees now."""
+        """(E, H, W, 3) uint8, the camera's current frames."""
         return self._film.images
 
     def _encoded(self, sent: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-        """Return features (E, F) float32 of the present frames, after what is done to them (N, H, W, 3)."""
+        """Return features (E, F) float32 of the current frames, after transforming them (N, H, W, 3)."""
         if self._old.any():
             self._features[self._old] = self.encoder.encode(sent(self.images[self._old]))
             self._old[:] = False
@@ -200,9 +200,9 @@ class WatchedTask(SimulatedTask):
 
 
 class CameraTask(WatchedTask):
-    """A task whose state is what a frozen encoder makes of a camera's frames. Implements `Task`.
+    """A task with a frozen encoder's features of a camera's frames as its state. Implements `Task`.
 
-    Args and errors are those of `WatchedTask`; the goal is that of the task that is looked at.
+    Args and errors are those of `WatchedTask`; the goal is that of the watched task.
     """
 
     def __init__(self, watched: str, encoder: Encoder | None = None) -> None:
@@ -218,7 +218,7 @@ class CameraTask(WatchedTask):
 
 
 class CameraExpert:
-    """The expert of the task that is looked at; it sees that task's state. Implements `Expert`.
+    """The expert of the watched task; it sees that task's state. Implements `Expert`.
 
     Args:
         watched: registry name of that task.
@@ -235,7 +235,7 @@ class CameraExpert:
         """Return the actions (E, A).
 
         Raises:
-            ValueError: the task is none that a camera looks at.
+            ValueError: the task has no camera.
         """
         if not isinstance(task, WatchedTask):
             raise ValueError(f"task: {task.spec.name!r}, must be one that a camera looks at")
@@ -249,16 +249,16 @@ KitchenCameraExpert = partial(CameraExpert, "kitchen")
 
 
 class SeenTask(WatchedTask):
-    """A task whose goal is told to nobody: the camera shows it, and only the target looks. Implements `Task`.
+    """A task with a goal that only the camera shows, for the target only. Implements `Task`.
 
     Args:
         name: of the task.
-        watched: registry name of the task that is looked at.
+        watched: registry name of the watched task.
         encoder: the verifier's; default: the shipped one of that task.
 
     Raises:
         CheckpointError: the encoder is missing or damaged.
-        ValueError: no camera looks at the task, or its frames are not of the encoder's size.
+        ValueError: the task has no camera, or its frames do not have the encoder's size.
     """
 
     def __init__(self, name: str, watched: str, encoder: Encoder | None = None) -> None:
@@ -275,12 +275,12 @@ class SeenTask(WatchedTask):
 
     @property
     def image_features(self) -> np.ndarray:
-        """(E, F) float32, what a verifier makes of the present frames as they are sent."""
+        """(E, F) float32, a verifier's features of the current frames as they are sent."""
         return self._encoded(as_sent)
 
 
 class BallSeen(SeenTask):
-    """Ball balancing to a mark in the ring round the post, which the target alone sees."""
+    """Ball balancing to a mark in the ring round the post, which only the target sees."""
 
     def __init__(self) -> None:
         super().__init__("ball_seen", "ball_instructed")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A task that is moved by commands: which of them belongs to which step, and what happens where none does."""
+"""A task moved by commands: assigns commands to steps, and handles steps without one."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from adahi_ros.lab.tasks.trajectory_controller import TrajectoryController
 
 
 class Motion(NamedTuple):
-    """What a control period executes.
+    """The motion of a control period.
 
     Attributes:
         action: (A,).
-        late_s: age of the newest command where that is too old, and the robot holds still; else None.
-        velocities: (A,) of the trajectory controller's set point; None without such a controller.
+        late_s: age of the newest command if that is too old and the robot is held; else None.
+        velocities: (A,) of the trajectory controller's set point; None without a controller.
     """
 
     action: np.ndarray
@@ -30,10 +30,10 @@ class Motion(NamedTuple):
 class CommandedTask:
     """Episode after episode of a task, moved by commands, or by the task's expert.
 
-    In lockstep the world waits for the command to its present state. Else it waits for the first command of
-    an episode alone, and then executes the newest one, period by period. Times are stamps in ns, all by one
-    clock; 0 is none. There positions go through a trajectory controller: each control period executes its
-    set point at the period's end.
+    In lockstep the world waits for the command to its current state. Otherwise it waits only for the first
+    command of an episode, and then executes the newest one in each period; positions go through a trajectory
+    controller, and each period executes its set point at the period's end. Times are stamps in ns of one
+    clock; 0 is none.
 
     Args:
         task: is reset.
@@ -41,17 +41,17 @@ class CommandedTask:
         episode: number of the first.
         episodes: how many to run; 0 for no end.
         lockstep: as above.
-        max_command_age_s: a command with an older stamp is not executed, one without counts from receipt;
-            not in lockstep.
-        now_ns: no command to an observation before it moves anything.
-        demonstrator: acts in the place of commands; None where these come from elsewhere.
+        max_command_age_s: a command with an older stamp is not executed; without a stamp, the age counts from
+            receipt. Not in lockstep.
+        now_ns: commands to earlier observations are ignored.
+        demonstrator: acts instead of commands; None where commands come from outside.
 
     Attributes:
-        task: that is moved.
-        episode, step: numbers of the present ones.
-        over: the last episode is.
-        controller: of the present episode; None in lockstep, in a demonstration, and where something other
-            than positions is commanded.
+        task: moved by the commands.
+        episode, step: current numbers.
+        over: whether the last episode is over.
+        controller: of the current episode; None in lockstep, in a demonstration, and for commands other than
+            positions.
     """
 
     def __init__(
@@ -82,23 +82,23 @@ class CommandedTask:
         if self._demonstrator is not None:
             self._demonstrator.reset(self._seed, [self.episode])
         self.step = 0
-        self._command: tuple[int, np.ndarray] | None = None  # the newest, and the stamp that orders it
+        self._command: tuple[int, np.ndarray] | None = None  # the newest, with the stamp that orders it
         by_positions = self.task.spec.command_field == "positions"
         if by_positions and not self._lockstep and self._demonstrator is None:
             self.controller = TrajectoryController(self.task.joint_positions[0])
         self._begun_ns = now_ns
-        self._first_ns = self._last_ns = 0  # when the present state was shown
+        self._first_ns = self._last_ns = 0  # when the current state was published
 
     @property
     def listens(self) -> bool:
-        """Whether a command may belong to anything: a state has been shown, and the end has not come."""
+        """Whether commands are accepted: a state has been published, and the end has not come."""
         return not self.over and self._last_ns > 0
 
     def show(self, now_ns: int) -> np.ndarray | None:
-        """Note that the present state is shown, once more perhaps.
+        """Note that the current state is published, perhaps again.
 
         Returns:
-            (A,), what the expert wants; None where commands come from elsewhere.
+            (A,), the expert's action; None where commands come from outside.
         """
         self._last_ns = now_ns
         self._first_ns = self._first_ns or now_ns
@@ -120,14 +120,14 @@ class CommandedTask:
 
         Args:
             action: (A,).
-            stamp_ns: of the state that it belongs to in lockstep, else when its time starts; 0 where it has
-                none, None where its kind cannot have one.
-            now_ns: when it came.
+            stamp_ns: of its state in lockstep, else the start of its time; 0 where it has none, None where
+                its kind cannot have one.
+            now_ns: time of arrival.
             velocities: (A,) at the commanded positions, NaN where there is none; None for none at all.
-            time_from_start_s: in which the positions are to be reached; None for a control period.
+            time_from_start_s: time to reach the positions; None for a control period.
 
         Returns:
-            Whether the world is to move by it now: in lockstep, where it belongs to the present state.
+            Whether the world now moves with it: in lockstep, if it belongs to the current state.
 
         Raises:
             ValueError: its stamp is in the future, or its time is over; the message names the field.
@@ -154,11 +154,11 @@ class CommandedTask:
         return False
 
     def _seconds(self, time_ns: int) -> float:
-        """Return a time for the controller, near 0 so that no digit is lost; 0 itself means at receipt."""
+        """Return a time for the controller, near 0 to keep precision; 0 itself means at receipt."""
         return (time_ns - self._begun_ns) / NANOSECONDS + 1.0
 
     def motion(self, now_ns: int) -> Motion | None:
-        """Return what this control period executes; None where the episode's first command has not come."""
+        """Return the motion of this control period; None before the episode's first command."""
         if self._command is None:
             return None
         stamp_ns, action = self._command
@@ -175,7 +175,7 @@ class CommandedTask:
         return Motion(reached.positions, None, reached.velocities)
 
     def advance(self, action: np.ndarray) -> bool:
-        """Let a control period go by; return whether the episode is over.
+        """Advance by a control period; return whether the episode is over.
 
         Args:
             action: (A,).
@@ -187,7 +187,7 @@ class CommandedTask:
 
     @property
     def success(self) -> bool:
-        """Whether the present episode has met its criterion."""
+        """Whether the current episode has met its criterion."""
         return bool(self.task.success[0])
 
     def begin_next(self, now_ns: int) -> bool:
@@ -201,6 +201,6 @@ class CommandedTask:
 
 
 def standing_still(task: Task) -> np.ndarray:
-    """Return the joints' own positions where these are commanded, else no motion, (A,)."""
+    """Return the joints' positions for position commands, else zeros, (A,)."""
     spec, joints = task.spec, task.joint_positions[0]
     return joints if spec.command_field == "positions" else np.zeros(spec.action_dim)

@@ -17,16 +17,16 @@ from adahi_ros.lab.tasks import goal_is_for_target, make, make_expert
 from adahi_ros.lab.tasks.portable import UNIFORMS_PER_DRAW, bell_noise
 from adahi_ros.lab.tasks.task_interface import Expert, Task, TaskSpec
 
-NOISE = 0.1  # executed, not recorded, unless told: a share of half the range
-BATCH_EPISODES = 10  # whatever the number of workers: a simulator may round differently in other batches
+NOISE = 0.1  # default, executed but not recorded: a share of half the range
+BATCH_EPISODES = 10  # fixed, because a simulator's rounding may depend on the batch size
 T = TypeVar("T")
 
 
 class Demonstrator:
-    """A task's expert, and the noise with which what it wants is executed.
+    """A task's expert, and the noise on its executed actions.
 
-    What it wants is recorded, what it does shows how to come back from states that the expert alone never
-    meets (DART; Laskey et al., CoRL 2017).
+    The expert's own actions are recorded. The noise leads to states that the expert alone never reaches, and
+    shows how to recover (DART; Laskey et al., CoRL 2017).
 
     Args:
         expert: acts.
@@ -49,7 +49,7 @@ class Demonstrator:
         self._noise = EpisodeStreams(seed, self._stream, episodes, self._width)
 
     def act(self, task: Task) -> tuple[np.ndarray, np.ndarray]:
-        """Return what the expert wants and what is to be executed, (E, A) each; once per step."""
+        """Return the expert's and the executed actions, (E, A) each; once per step."""
         wanted = self._expert.act(task)
         return wanted, wanted + self._scale * bell_noise(self._noise.next())
 
@@ -60,8 +60,8 @@ class Demonstrations:
 
     Attributes:
         trajectories: the episodes that were kept, in the order of their numbers.
-        attempted: how many episodes there were.
-        failed: how many of them did not meet the criterion and were left out.
+        attempted: number of all episodes.
+        failed: number of failed episodes, which were left out.
     """
 
     trajectories: Trajectories
@@ -77,9 +77,9 @@ def collect_parallel(
     workers: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Demonstrations:
-    """Run an expert with noise on what it does and record what it wanted to do; see `Demonstrator`.
+    """Run an expert with noise on its actions, and record its intended actions; see `Demonstrator`.
 
-    Episodes that fail are left out. The result is the same for any number of workers. The processes are
+    Failed episodes are left out. The result is the same for any number of workers. The processes are
     spawned, so a script that calls this needs the usual `if __name__ == "__main__":`.
 
     Args:
@@ -97,7 +97,7 @@ def collect_parallel(
         raise ValueError(f"episodes: {episodes}, expected at least 1")
     if not 0.0 <= action_noise <= 1.0:
         raise ValueError(f"action_noise: {action_noise}, expected 0 to 1")
-    name = make(task).spec.name  # here, so that a wrong name is told before any process starts
+    name = make(task).spec.name  # raises for a wrong name before any process starts
     try:
         recorded = in_batches(_record, (task, seed, action_noise), episodes, workers, progress)
     finally:
@@ -116,7 +116,7 @@ def in_batches(
     workers: int | None,
     progress: Callable[[int, int], None] | None,
 ) -> list[T]:
-    """Record batches of episodes in processes; return what came of each.
+    """Record batches of episodes in processes; return the result of each.
 
     Args:
         record: takes the arguments and the numbers of the episodes of a batch.
@@ -141,7 +141,7 @@ def in_batches(
 
 
 def _record(name: str, seed: int, action_noise: float, numbers: Sequence[int]) -> Trajectories | None:
-    """Return those of the episodes with these numbers that succeeded; None where none did."""
+    """Return the successful episodes of these numbers; None without any."""
     task, expert = _world(name)
     spec = task.spec
     demonstrator = Demonstrator(expert, spec, action_noise)
@@ -164,12 +164,12 @@ def _record(name: str, seed: int, action_noise: float, numbers: Sequence[int]) -
 
 
 def told_to_robots(data: Trajectories, task: str) -> Trajectories:
-    """Return demonstrations of a task as its robot sees them: without what is for the target alone."""
+    """Return demonstrations of a task as its robot sees them, without inputs of the target only."""
     data = data.without_images()
     return data.without_goals() if goal_is_for_target(task) else data
 
 
 @functools.lru_cache(maxsize=1)
 def _world(task: str) -> tuple[Task, Expert]:
-    """A process makes them once: loading a robot's model takes longer than a batch of steps."""
+    """Make them once per process: loading a robot's model takes longer than a batch of steps."""
     return make(task), make_expert(task)

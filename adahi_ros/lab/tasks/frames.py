@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Frames to train an encoder on, with what they show: only a simulator knows that."""
+"""Frames to train an encoder on, with labels from the simulator."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def record_frames(
     workers: int = 1,
     progress: Callable[[int, int], None] = lambda done, episodes: None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Photograph an expert's episodes, failures too, with noise on what it does.
+    """Render an expert's episodes, also failed ones, with noise on its actions.
 
     Args:
-        task: registry name of a task that a camera looks at.
+        task: registry name of a task with a camera.
         episodes: how many, numbers 0 to `episodes` - 1.
         seed: of the episodes and of the noise.
         action_noise: standard deviation, as a share of half the range of each action.
@@ -35,19 +35,19 @@ def record_frames(
         progress: called after every batch with the episodes done and how many there are.
 
     Returns:
-        Images (N, H, W, 3) uint8 and labels (N, L) float32, which the view names.
+        Images (N, H, W, 3) uint8 and labels (N, L) float32, named by the view.
 
     Raises:
-        ValueError: no camera looks at the task, or an argument is out of range.
+        ValueError: the task has no camera, or an argument is out of range.
     """
-    make_view(task)  # here, so that a wrong name is told before any process starts
+    make_view(task)  # raises for a wrong name before any process starts
     parts = in_batches(_record, (task, seed, action_noise), episodes, workers, progress)
     return np.concatenate([images for images, _ in parts]), np.concatenate([labels for _, labels in parts])
 
 
 @lru_cache(maxsize=1)
 def _world(name: str) -> tuple[Task, Expert, View]:
-    """A process makes them once: loading a robot's model takes longer than a batch of steps."""
+    """Make them once per process: loading a robot's model takes longer than a batch of steps."""
     return make(name), make_expert(name), make_view(name)
 
 

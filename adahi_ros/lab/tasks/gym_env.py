@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Any task as a Gymnasium environment, one episode at a time: adahi_ros/CLASS-v0 for each that is shipped.
+"""Any task as a Gymnasium environment, one episode at a time: adahi_ros/CLASS-v0 for each shipped one.
 
 import gymnasium
 import adahi_ros.lab.tasks.gym_env  # registers
@@ -24,8 +24,8 @@ class TaskEnv(gym.Env[np.ndarray, np.ndarray]):
     with the task's limits and units. Reward: 1 at the step that meets the criterion, else 0.
     Terminated: met or failed for good. Truncated: out of steps.
 
-    `reset(seed=s)` starts episode 0 of seed s and every later `reset()` the next one, so episodes can
-    be told by (seed, number) here as everywhere in this package; `options={"episode": k}` picks one.
+    `reset(seed=s)` starts episode 0 of seed s, and every later `reset()` the next one.
+    So (seed, number) identifies episodes as everywhere in this package; `options={"episode": k}` selects one.
 
     Args:
         task: what `make` takes.

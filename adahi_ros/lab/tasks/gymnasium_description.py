@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the YAML file of a Gymnasium environment as a task says, and its checks."""
+"""The YAML file of a Gymnasium environment as a task, and its checks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Names = Annotated[Listed[Text], must("be a list of texts, at least one name and 
 
 @dataclass(frozen=True)
 class Description(Schema):
-    """What a task's YAML file says.
+    """The content of a task's YAML file.
 
     Attributes:
         name: of the task, its checkpoints and its parameter file.

@@ -24,16 +24,15 @@ SEEDS = 2**31  # an episode's seed for the environment is below
 class GymnasiumTask(SimulatedTask):
     """E environments of one kind. Implements `adahi_ros.lab.tasks.task_interface.Task`.
 
-    Each episode has an environment of its own, seeded for it alone. Joint velocities are differences
-    of joint positions over the control period, for environments rarely say which entries they are. An
-    episode that is done stands still from then on; one that the environment ends without success has
-    failed.
+    Each episode has a separate, separately seeded environment. Joint velocities are differences of joint
+    positions over the control period, because environments rarely name them. A finished episode stands still;
+    an episode that the environment ends without success has failed.
 
     Args:
-        description: what the file says.
+        description: content of the file.
 
     Raises:
-        ValueError: the environment is not there or is not as described; names field and value.
+        ValueError: the environment is missing or not as described; names field and value.
     """
 
     def __init__(self, description: Description) -> None:
@@ -199,7 +198,7 @@ def described_expert(path: Path) -> Expert:
 
 
 def _warn_of_code(path: Path, modules: Sequence[str]) -> None:
-    """Name on stderr the modules whose code a file runs; those of this package are known."""
+    """Warn on stderr about modules outside this package that a file runs."""
     foreign = [module for module in modules if module.partition(".")[0] != "adahi_ros"]
     if foreign:
         warnings.warn(f"{path}: imports and runs the code of {', '.join(foreign)}", stacklevel=3)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Worlds whose goal is told to the target alone: what the robot sees does not say where to go.
+"""Worlds in which only the target gets the goal: the robot's observations do not show it.
 
-They are the worlds of the same robots. The goal is drawn apart from all that is observed, so no policy of the
-observation, however good, knows more of it than what the target has said. The swarm's is so in the plain
-world, too; the ball, which there starts opposite to its goal, here starts anywhere.
+They have the robots of the original worlds. The goal is independent of all observations, so a policy on the
+robot knows only what the target's replies reveal. The swarm's goal is independent in the original world, too.
+The ball starts opposite to its goal there, and anywhere here.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from adahi_ros.lab.tasks.portable import polar
 from adahi_ros.lab.tasks.swarm import Swarm, SwarmParameters
 
 BEHIND = 0.7
-"""Less beside the way than this share of what is left to the post, a ball may pass it on either side."""
+"""Within this share of the distance to the post beside the straight way, either side is possible."""
 
 
 class BallInstructed(BallBalancing):
-    """Ball balancing to a place that the target alone is told, anywhere in the ring round the post.
+    """Ball balancing to a goal that only the target gets, anywhere in the ring round the post.
 
     Args:
         parameters: the world's constants.
@@ -34,7 +34,7 @@ class BallInstructed(BallBalancing):
         self.spec = replace(self.spec, name="ball_instructed", goal_for_target=True)
 
     def reset(self, seed: int, episodes: Sequence[int]) -> None:
-        """Start the episodes with these numbers as `BallBalancing` does, but for the goal."""
+        """Start the episodes with these numbers as `BallBalancing` does, with another goal."""
         super().reset(seed, episodes)
         draws = EpisodeStreams(seed, "ball_instructed/goal", episodes, 2).next()
         self._goal = polar(0.10 + 0.08 * draws[:, 1], TURN * draws[:, 0])
@@ -50,9 +50,9 @@ class BallInstructedExpert(BallExpert):
 
 
 class SwarmInstructed(Swarm):
-    """Swarm control to targets that the target policy alone is told.
+    """Swarm control to targets that only the target policy gets.
 
-    A robot that knows the world knows in which sector the target of each drone lies, and not where in it.
+    The world defines the sector of each drone's target, but not the place in it.
 
     Args:
         parameters: the world's constants.

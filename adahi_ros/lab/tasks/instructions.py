@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sentences as vectors, for policies that are told what to do and read no text.
+"""Sentences as vectors, for policies with instructions but without a text encoder.
 
-There is no text encoder behind it: every word has a vector that follows from its letters alone, drawn once
-for all (random indexing; Kanerva et al., 2000), and a sentence's is the sum of its words'. So sentences that
-share words are near one another, the order of the words is lost, a synonym is a stranger, and nobody has to
-download or train anything.
+Every word has a fixed random vector that depends only on its letters (random indexing; Kanerva et al., 2000).
+A sentence's vector is the sum of its words' vectors. So sentences with common words are near one another. The
+order of words is lost, and synonyms are unrelated. No download or training is needed.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ def embedded(sentence: str) -> np.ndarray:
     """Return the vector of a sentence, (32,) float64 of length 1; read-only.
 
     Args:
-        sentence: its words are parted by spaces; capitals do not matter.
+        sentence: words separated by spaces; case is ignored.
 
     Raises:
         ValueError: it has no words.

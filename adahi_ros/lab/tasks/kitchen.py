@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Franka kitchen: open a microwave, move a kettle, switch a light on and open a cabinet.
 
-The world is FrankaKitchen-v1 of Gymnasium-Robotics (Gupta et al., Relay Policy Learning, CoRL 2019):
-its model, control, limits, observation noise, goals and tolerance. It is stepped here in batches by
-`mujoco.rollout`, five times as fast as the library does it, and starts from places drawn per episode:
-from the library's one start, memorised actions would do.
+The world is FrankaKitchen-v1 of Gymnasium-Robotics (Gupta et al., Relay Policy Learning, CoRL 2019): its
+model, control, limits, observation noise, goals and tolerance. It is stepped here in batches by
+`mujoco.rollout`, five times as fast as the library does it, and starts from places drawn per episode, because
+memorised actions would succeed from the library's single start.
 
 Actions are joint velocities in SI units, twice the library's normalised actions. As in the library,
-the robot's position controllers are told the position *observed* last, noise and all, plus the
-velocity times the control period.
+the position controllers' set point is the last *observed* position, including noise, plus the velocity times
+the control period.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Kitchen(SimulatedTask):
     Joints: the arm's seven (rad) and two fingers (m). State: their velocities, then the positions of
     what is in the kitchen and their velocities. Action: joint velocities (rad/s, m/s). The light's
     positions are those of its switch and of its lamp, the kettle's a pose with the quaternion's scalar
-    first. An episode that is done stands still from then on; one whose physics diverge has failed.
+    first. A finished episode stands still; it has failed if its physics diverge.
 
     Args:
         world: default: FrankaKitchen-v1's, with the sub-tasks `SUBTASKS`.
@@ -115,7 +115,7 @@ class Kitchen(SimulatedTask):
 
     @property
     def goal(self) -> np.ndarray:
-        """(E, 0) float64: every episode wants the same."""
+        """(E, 0) float64: every episode has the same goal."""
         return np.zeros((len(self._observed), 0))
 
     @property
@@ -183,7 +183,7 @@ class Kitchen(SimulatedTask):
         return in_place
 
     def _observe(self, active: np.ndarray) -> None:
-        """Look at the active episodes, (E,) bool; the others still look as they did."""
+        """Observe the active episodes, (E,) bool; the others keep their observations."""
         world, nq = self.world, self.world.model.nq
         noise = 2.0 * self._noise.next() - 1.0
         positions = self._physics.positions(self._states) + world.position_noise * noise[:, :nq]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kitchen's arm for who steers it: where things are as observed, and how to get the hand there."""
+"""The kitchen's arm: kinematics from observations, and commands to move the hand."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DAMPING = 0.05  # of the least squares
 ROTATION_WEIGHT_M = 0.3  # metres of error that a radian of error counts as
 REST_GAIN = 0.08  # share of the way to the rest pose that the null space takes per step
 REACH_M = 0.10  # the hand aims no further ahead than this
-TURN_RAD = 0.5  # nor turns further
+TURN_RAD = 0.5  # largest turn ahead
 STEP_RAD = 0.08  # a joint's way per control step when it goes to a posture
 SOLUTIONS = 3  # of the least squares, each with the joints locked that the last one took to a limit
 MARGIN_RAD = 0.01  # kept from the joints' limits
@@ -23,7 +23,7 @@ MARGIN_RAD = 0.01  # kept from the joints' limits
 
 @dataclass(frozen=True)
 class ArmView:
-    """What the arm's steering needs to know of E kitchens, all in the world's frame.
+    """Inputs of the arm's controller for E kitchens, all in the world's frame.
 
     Attributes:
         joints: (E, 9) positions of the robot's joints, rad and m.
@@ -77,12 +77,12 @@ class KitchenArm:
         self._share = 1.0 - np.exp(-world.period_s * stiffness / model.dof_damping[:ARM_JOINTS])
 
     def look(self, positions: np.ndarray) -> ArmView:
-        """Compute where everything is from all positions, (E, 30) in the model's order."""
+        """Compute the view from all positions, (E, 30) in the model's order."""
         seen = (np.stack(column) for column in zip(*map(self._look, positions), strict=True))
         return ArmView(positions[:, :ROBOT_JOINTS], *seen)
 
     def _look(self, position: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Return what an `ArmView` has of one kitchen beside its joints, from all positions (30,)."""
+        """Return the fields of an `ArmView` except joints for one kitchen, from all positions (30,)."""
         model, data = self._model, self._data
         jacobian, forces = np.empty((6, model.nv)), np.empty(model.nv)
         data.qpos[:] = position
@@ -113,9 +113,9 @@ class KitchenArm:
 
         Args:
             view: of the kitchens.
-            point: (E, 3) where the tool shall be, m.
-            rotation: (E, 3, 3) how the last link shall be turned.
-            posture: (E, 7) how the arm shall be as far as the tool leaves a choice, rad.
+            point: (E, 3) goal of the tool, m.
+            rotation: (E, 3, 3) goal of the last link.
+            posture: (E, 7) posture of the arm in the null space, rad.
         """
         ahead = _shortened(point - view.tool, REACH_M)
         turn = 0.5 * np.cross(view.rotation, rotation, axis=1).sum(axis=2)

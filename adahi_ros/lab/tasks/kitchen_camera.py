@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a small camera sees of kitchens, from where the library looks at them.
+"""Images of a small camera in kitchens, from the library's viewpoint.
 
-Without a graphics card, what a frame takes is its triangles: curves are drawn with few of them, and the arm
-by the convex hulls that it collides with.
+Without a graphics card, triangles determine the time of a frame. So curves have few triangles, and the arm is
+drawn as its convex collision hulls.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PLACE = 3  # of a pose, the entries before the quaternion
 
 
 class KitchenView:
-    """Photographs kitchens. Implements `adahi_ros.lab.tasks.camera.View`."""
+    """Renders kitchens. Implements `adahi_ros.lab.tasks.camera.View`."""
 
     image_size = (ROWS, COLUMNS)
 
@@ -37,12 +37,12 @@ class KitchenView:
         self._renderer: _SmallRenderer | None = None
 
     def labels(self, task: Kitchen) -> np.ndarray:
-        """(E, L) float64, where the arm and what it is to move really are, rad and m."""
+        """(E, L) float64, true positions of the arm and the objects, rad and m."""
         labels: np.ndarray = task.true_positions[:, self._shown]
         return labels
 
     def photograph(self, task: Any, rows: np.ndarray) -> np.ndarray:
-        """Return what the camera sees of the episodes in these rows (N,): (N, 96, 96, 3) uint8.
+        """Return the camera's images of the episodes in these rows (N,): (N, 96, 96, 3) uint8.
 
         Raises:
             RuntimeError: there is no OpenGL to draw with.

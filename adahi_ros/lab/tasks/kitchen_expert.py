@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A scripted expert for the Franka kitchen: it sees what a policy sees and does one sub-task after another.
+"""A scripted expert for the Franka kitchen: it sees a policy's observations and does the sub-tasks in turn.
 
-Which sub-task comes next is drawn per episode; all else follows from the observation, so that a
-policy can learn it. Every sub-task is a funnel: from wherever the arm is, go to a stored posture, from
-there straight to contact, then push or pull.
+The order of sub-tasks is drawn per episode; everything else follows from the observation, so a policy can
+learn it. Every sub-task is a funnel: go to a stored posture from anywhere, then straight to contact, then
+push or pull.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from adahi_ros.lab.tasks.kitchen_arm import ArmView, KitchenArm
 from adahi_ros.lab.tasks.kitchen_world import ROBOT_JOINTS, load_world
 from adahi_ros.lab.tasks.task_interface import Task
 
-ENOUGH = 0.25  # from the goal: the task asks for 0.3, and who imitates shall have something to spare
-OPEN, CLOSED = 1.0, -1.0  # m/s: the fingers are there in a step or two
+ENOUGH = 0.25  # from the goal: the task requires 0.3; the margin is for imitators
+OPEN, CLOSED = 1.0, -1.0  # m/s: the fingers arrive in one or two steps
 NEAR_RAD, FAR_RAD = 0.1, 0.5  # the farther from a stored posture, the more the arm moves in joint space
 CORRIDOR_M = (0.04, 0.10)  # so far from the corridor, the hand begins to be elsewhere, and is
 ALIGNED_M = 0.03  # nearer to the corridor's axis than this, the hand goes ahead
@@ -44,10 +44,10 @@ POSTURES = {
 
 @dataclass(frozen=True)
 class Plan:
-    """How N hands go about a sub-task.
+    """Commands of N hands in a sub-task.
 
     Attributes:
-        point: (N, 3) where the tool shall go next, m.
+        point: (N, 3) next goal of the tool, m.
         away: (N,) from 0, in place for the sub-task, to 1, somewhere else.
         fingers: (N,) OPEN or CLOSED.
     """
@@ -60,7 +60,7 @@ class Plan:
 class KitchenExpert:
     """Does the four sub-tasks in an order drawn per episode. Implements `Expert`.
 
-    The order, and how far it has come in it, is all it remembers. The arm moves by damped least squares
+    It remembers only the order and the progress in it. The arm moves by damped least squares
     where the hand's place matters, and straight in joint space where it does not.
     """
 
@@ -189,10 +189,10 @@ def _funnel(
 
 
 def _exit(view: ArmView, to_the_kettle: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Say how hands get clear of what they were at.
+    """Return how hands retreat from their last object.
 
     Returns:
-        how much they have to, (E,) from 0 to 1; the point to go to, (E, 3); and whether they are at
+        how much they must, (E,) from 0 to 1; the point to go to, (E, 3); and whether they are at
         the microwave's handle, (E,) bool.
     """
     tool = view.tool
@@ -208,13 +208,13 @@ def _exit(view: ArmView, to_the_kettle: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 
 def _along(offset: np.ndarray, axis: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """How far (N, 3) offsets go along unit vectors, and how far beside them, (N,) each."""
+    """Components of (N, 3) offsets along unit vectors, and distances from them, (N,) each."""
     along = np.sum(offset * axis, axis=1)
     return along, np.linalg.norm(offset - along[:, None] * axis, axis=1)
 
 
 def _ramp(value: np.ndarray, zero: float, one: float) -> np.ndarray:
-    """From 0 at one value to 1 at another; so that little noise makes little difference."""
+    """A ramp from 0 at one value to 1 at another, so that small noise has a small effect."""
     return np.clip((value - zero) / (one - zero), 0.0, 1.0)
 
 

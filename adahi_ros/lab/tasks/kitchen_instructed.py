@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Franka kitchen with an instruction that the target alone is told: which sub-tasks, one after the other.
+"""The Franka kitchen with an instruction that only the target gets: sub-tasks in a given order.
 
-Nothing that is observed says which of them is next, so no policy of the observation knows. What is done out
-of turn ends the episode: one who does everything in some order has followed no instruction.
+No observation shows the next sub-task, so a policy on the robot cannot know it. A sub-task out of turn ends
+the episode, so doing everything in any order fails.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ LONGEST = 200  # steps
 
 
 class KitchenInstructed(Kitchen):
-    """E kitchens side by side, each with an instruction of its own. Implements `Task`.
+    """E kitchens side by side, each with its own instruction. Implements `Task`.
 
-    Goal: of the first sub-task, then of the next two, a 1 at its place in `SUBTASKS`, 0 elsewhere. One that
-    is completed out of turn fails the episode.
+    Goal: one-hot vectors over `SUBTASKS` of the three sub-tasks in order. A sub-task completed out of turn
+    fails the episode.
 
     Args:
         world: default: FrankaKitchen-v1's, with the sub-tasks `SUBTASKS`.
@@ -39,8 +39,8 @@ class KitchenInstructed(Kitchen):
             name="kitchen_instructed",
             goal_dim=TOLD * len(SUBTASKS),
             max_steps=LONGEST,
-            success_text=f"{TOLD} of {', '.join(SUBTASKS)}, as told and in the order told, and no other",
-            subtask_names=tuple(f"sub-task {number} of those told" for number in range(1, TOLD + 1)),
+            success_text=f"{TOLD} of {', '.join(SUBTASKS)}, in the instructed order, and no other",
+            subtask_names=tuple(f"instructed sub-task {number}" for number in range(1, TOLD + 1)),
             goal_for_target=True,
         )
 
@@ -49,7 +49,7 @@ class KitchenInstructed(Kitchen):
         super().reset(seed, episodes)
         draws = EpisodeStreams(seed, "kitchen_instructed/order", episodes, len(SUBTASKS)).next()
         self._orders = np.argsort(draws, axis=1)[:, :TOLD]
-        self._turns = np.zeros(len(episodes), dtype=np.int64)  # so many are completed
+        self._turns = np.zeros(len(episodes), dtype=np.int64)  # number of completed sub-tasks
 
     @property
     def goal(self) -> np.ndarray:
@@ -58,13 +58,13 @@ class KitchenInstructed(Kitchen):
 
     @property
     def completed(self) -> np.ndarray:
-        """(E, 3) bool, latched: which of those told have been completed, each in its turn."""
+        """(E, 3) bool, latched: which instructed sub-tasks have been completed, each in its turn."""
         completed: np.ndarray = np.arange(TOLD) < self._turns[:, None]
         return completed
 
     @property
     def fulfilled(self) -> np.ndarray:
-        """(E, 3) bool: which of those told are within the tolerance of their goals now."""
+        """(E, 3) bool: which instructed sub-tasks are within the tolerance of their goals now."""
         return np.take_along_axis(self._in_place(), self._orders, axis=1)
 
     @property
@@ -84,7 +84,7 @@ class KitchenInstructed(Kitchen):
 
 
 class KitchenInstructedExpert(KitchenExpert):
-    """Does the sub-tasks that the kitchen tells, in that order."""
+    """Does the instructed sub-tasks in their order."""
 
     def act(self, task: Task) -> np.ndarray:
         """Return the commanded joint velocities, (E, 9) rad/s and m/s; raises as `KitchenExpert.act`."""

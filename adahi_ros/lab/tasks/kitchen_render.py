@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A picture of one kitchen for people, with what is done and what is not."""
+"""A picture of one kitchen for people, with the progress of its sub-tasks."""
 
 from __future__ import annotations
 

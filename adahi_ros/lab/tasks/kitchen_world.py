@@ -32,7 +32,7 @@ class KitchenWorld:
     switch, slide cabinet, hinge cabinet, microwave, and the kettle's pose.
 
     Attributes:
-        model: the physics; shared, so nobody may change it.
+        model: the physics; shared, so it must not be changed.
         substeps: physics steps per control step.
         period_s: a control step's length.
         start: (Q,) positions at the start.
@@ -64,7 +64,7 @@ class KitchenWorld:
     camera: dict[str, Any]
 
     def distances(self, positions: np.ndarray) -> np.ndarray:
-        """Return how far each sub-task is from its goal, (E, P), for positions (E, Q)."""
+        """Return the distance of each sub-task from its goal, (E, P), for positions (E, Q)."""
         return np.stack(
             [
                 np.linalg.norm(positions[:, indices] - self.goals[name], axis=1)
@@ -77,7 +77,7 @@ class KitchenWorld:
 @functools.lru_cache(maxsize=1)
 def load_world(subtasks: tuple[str, ...]) -> KitchenWorld:
     """Read the world from the installed Gymnasium-Robotics, with these sub-tasks."""
-    with contextlib.redirect_stderr(io.StringIO()):  # it announces news of its other environments
+    with contextlib.redirect_stderr(io.StringIO()):  # suppresses its announcements
         import gymnasium
         from gymnasium_robotics.envs.franka_kitchen import franka_env, kitchen_env
     library = kitchen_env.KitchenEnv(tasks_to_complete=list(subtasks))
@@ -119,7 +119,7 @@ class KitchenPhysics:
     def __init__(self, world: KitchenWorld) -> None:
         self._world = world
         model = world.model
-        # The state begins with the time; the model has neither activations nor plugins to follow.
+        # The state begins with the time; the model has neither activations nor plugins.
         self._positions = slice(1, 1 + model.nq)
         self._velocities = slice(1 + model.nq, 1 + model.nq + model.nv)
         self._data = mujoco.MjData(model)
@@ -140,10 +140,10 @@ class KitchenPhysics:
         return states[:, self._velocities]
 
     def advance(self, before: np.ndarray, command: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Simulate one control period, in which the robot's joints are told to go to (E, 9) positions.
+        """Simulate one control period with (E, 9) commanded positions of the robot's joints.
 
-        The solver starts anew in every control period: what a warm start remembers of an episode would
-        otherwise have to be kept with its state.
+        The solver has no warm start across control periods; otherwise an episode's state would have to
+        include it.
 
         Returns:
             the states after it, (E, D), and which of them diverged, (E,) bool; these are as before.
@@ -180,7 +180,7 @@ def velocity_names(model: mujoco.MjModel) -> tuple[str, ...]:
 
 
 def _entry_names(model: mujoco.MjModel, free: list[str], other: str) -> tuple[str, ...]:
-    """Name the entries of every joint, of free joints and of others, which turn or slide."""
+    """Name the entries of every joint: free, hinge or slide joints."""
     names: list[str] = []
     for joint, kind in zip(joint_names(model), model.jnt_type, strict=True):
         unit = "rad" if kind == mujoco.mjtJoint.mjJNT_HINGE else "m"

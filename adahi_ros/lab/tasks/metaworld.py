@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Meta-World: one arm, many tables, and a sentence that says what to do there.
+"""Meta-World: one arm, many tables, and a sentence with the instruction.
 
-What is asked for, a sentence and the place of a mark, is the goal, and for the target alone. In the scenes of
-`metaworld_scenes.py` a robot that does not know it can only guess: each allows for two or three of the
-library's tasks and shows none of them. Doing the opposite fails the episode, so doing first one and then the
-other does not help either. MT10 and MT50 are the library's tasks as they come, which mostly give themselves
-away.
+The goal, for the target only, is a sentence and the place of a mark. In the scenes of `metaworld_scenes.py` a
+robot without it can only guess: each scene allows two or three of the library's tasks and shows none of
+them. Doing the opposite fails the episode, so trying one after the other does not help. MT10 and MT50 are the
+library's unmodified tasks; most reveal their goal.
 
-The hand is disturbed at every step, for without that the benchmark is an exercise by heart: nothing in it is
-random but the start, and plans of any length can be followed blindly.
+The hand is disturbed at every step. Without disturbance only the start is random, and plans of any length
+succeed without feedback.
 """
 
 from __future__ import annotations
@@ -32,9 +31,9 @@ if TYPE_CHECKING:
     from adahi_ros.lab.tasks.metaworld_render import MetaWorldPainter
 
 DISTURBANCE = 0.6  # standard deviation, as a share of the fastest motion along an axis
-GAIN = 2.0  # on the motions of scripted policies, which are meant for a hand that nothing disturbs
+GAIN = 2.0  # on the motions of scripted policies, which assume no disturbance
 ASKED = "what was asked for"
-MIDDLE_M = np.array([0.0, 0.85, 0.15])  # of where marks may be
+MIDDLE_M = np.array([0.0, 0.85, 0.15])  # of the range of marks
 
 
 class MetaWorld(SimulatedTask):
@@ -42,19 +41,18 @@ class MetaWorld(SimulatedTask):
 
     Joints: none, for the hand is commanded. State: the hand's place (m), how open the gripper is (0 to 1),
     and what is on the table. In shared scenes that is where the moving part of the thing is and where the
-    thing is (m), and which scene it is (one entry of each, 1 or 0); in the library's tasks as they come, its
+    thing is (m), and which scene it is (one entry of each, 1 or 0); in the library's unmodified tasks, its
     own observation of up to two things, places (m) and quaternions, 0 where there is none. Goal, for the
     target alone: the sentence as a vector, and where the mark is (m), from the middle of where those of the
     shared scenes may be, 0 where there is none. Action: the hand's velocity (m/s) and the gripper, from -1,
-    open, to 1, closed. An episode that is done stands still from then on; one in which something else was
-    done has failed.
+    open, to 1, closed. A finished episode stands still; it has failed if something else was done.
 
     Args:
-        suite: what an episode may be in.
+        suite: scenes of the episodes.
         disturbance: of the hand's motion at every step, standard deviation, as a share of the fastest.
 
     Raises:
-        ValueError: Meta-World is not installed; the message says how to.
+        ValueError: Meta-World is not installed; the message has the command.
     """
 
     def __init__(self, suite: Suite = SHARED, disturbance: float = DISTURBANCE) -> None:
@@ -95,7 +93,7 @@ class MetaWorld(SimulatedTask):
     def reset(self, seed: int, episodes: Sequence[int]) -> None:
         """Start the episodes with these numbers; E is how many there are.
 
-        Scene and errand are drawn, all errands alike; then how it begins, and the mark.
+        Scene and errand are drawn, all errands with equal probability; then the start and the mark.
         """
         count = len(episodes)
         draws = EpisodeStreams(seed, "metaworld/reset", episodes, 8).next()
@@ -129,12 +127,12 @@ class MetaWorld(SimulatedTask):
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """What each of the E episodes asks for."""
+        """The errand of each of the E episodes."""
         return tuple(errand.sentence for _, errand in self._drawn)
 
     @property
     def errands(self) -> tuple[Errand | Original, ...]:
-        """The same, with all that belongs to it."""
+        """The errand with its scene and start."""
         return tuple(errand for _, errand in self._drawn)
 
     @property
@@ -144,7 +142,7 @@ class MetaWorld(SimulatedTask):
 
     @property
     def fulfilled(self) -> np.ndarray:
-        """(E, 1) bool: what was asked for is done now."""
+        """(E, 1) bool: the errand is done now."""
         return self._met[:, None].copy()
 
     def step(self, action: np.ndarray) -> None:
@@ -190,7 +188,7 @@ class MetaWorld(SimulatedTask):
         )
 
     def _look(self, row: int) -> None:
-        """Note what there is to see in an episode whose world was started or stepped last."""
+        """Store the observation of the episode that was started or stepped last."""
         scene, errand = self._drawn[row]
         look = self._worlds[row].look(errand, self._kept[row])
         self._observed[row] = np.append(look.shown, [name == scene.name for name in self._names])
@@ -204,10 +202,10 @@ MetaWorld50 = partial(MetaWorld, MT50)
 
 
 class MetaWorldExpert:
-    """Does what each episode asks for. Implements `Expert`; remembers nothing.
+    """Does the errand of each episode. Implements `Expert`; remembers nothing.
 
     Raises:
-        ValueError: Meta-World is not installed; the message says how to.
+        ValueError: Meta-World is not installed; the message has the command.
     """
 
     def __init__(self) -> None:
@@ -227,7 +225,7 @@ class MetaWorldExpert:
             raise ValueError(f"task: {task.spec.name!r}, must be one of Meta-World's")
         read = task.library_observations
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # they say that what they want will be clipped
+            warnings.simplefilter("ignore")  # about clipped actions
             acts = [
                 self._policy(errand.policy).get_action(row)
                 for errand, row in zip(task.errands, read, strict=True)

@@ -17,8 +17,8 @@ choose_renderer()
 
 import mujoco  # noqa: E402
 
-SEEN = 18  # entries of the library's observation: hand, gripper and things; the rest is older, or the goal
-PLACED = ("body_pos", "site_pos")  # what the library changes of a model as an episode begins
+SEEN = 18  # entries of the library's observation: hand, gripper and things; the rest is older or the goal
+PLACED = ("body_pos", "site_pos")  # the library changes these at the start of an episode
 SEEDS = 2**53
 
 
@@ -28,10 +28,10 @@ class Kept:
 
     Attributes:
         state: (D,), the simulator's.
-        placed: what the model has of it.
-        notes: the environment's own, such as where things were at the start.
+        placed: its values in the model.
+        notes: attributes of the environment, such as start positions.
         read: (39,), the library's observation.
-        met: whether the library says that it succeeds.
+        met: whether it succeeds by the library.
     """
 
     state: np.ndarray
@@ -48,10 +48,10 @@ class Kept:
 
 
 class OriginalWorld:
-    """One of the library's environments, which begins, steps and judges as it comes.
+    """One of the library's environments, unmodified.
 
-    Only the hand's way to its first place, the same in all of its episodes, is gone once.
-    It is used as `adahi_ros.lab.tasks.metaworld_world.SceneWorld`.
+    Only the hand's motion to its first place, the same in all episodes, is simulated once. It is used as
+    `adahi_ros.lab.tasks.metaworld_world.SceneWorld`.
 
     Args:
         task: which.
@@ -65,7 +65,7 @@ class OriginalWorld:
         self._environment = environment
         environment._set_task_called = True
         environment._partially_observable = False
-        del environment.sawyer_observation_space  # made anew, with the goal
+        del environment.sawyer_observation_space  # created again, with the goal
         environment._freeze_rand_vec, environment.seeded_rand_vec = False, True
         mujoco.mj_resetData(self.model, self.data)
         environment._reset_hand()
@@ -79,7 +79,7 @@ class OriginalWorld:
         environment = self._environment
         environment.np_random = np.random.default_rng(int(draws[0] * SEEDS))
         environment.reset_model()
-        mujoco.mj_forward(self.model, self.data)  # or what was placed last would not be seen yet
+        mujoco.mj_forward(self.model, self.data)  # so that placed objects are visible
         environment._prev_obs = environment._get_curr_obs_combined_no_goal()
         return self._keep(environment._get_obs(), False)
 
@@ -88,7 +88,7 @@ class OriginalWorld:
         for name, values in zip(PLACED, kept.placed, strict=True):
             getattr(self.model, name)[:] = values
         mujoco.mj_setState(self.model, self.data, kept.state, STATE)
-        vars(self._environment).update(kept.notes)  # which replaces arrays, and writes into none
+        vars(self._environment).update(kept.notes)  # replaces arrays without writing into them
 
     def step(self, kept: Kept, moved: np.ndarray, grip: float) -> Kept:
         """Simulate one control period of an episode; leave it loaded.
@@ -99,11 +99,11 @@ class OriginalWorld:
             grip: from -1, open, to 1, closed.
         """
         self.load(kept)
-        observed, _, _, _, told = self._environment.step(np.append(moved / self.reach_m, grip))
-        return self._keep(observed, told["success"] >= 1.0)
+        observed, _, _, _, info = self._environment.step(np.append(moved / self.reach_m, grip))
+        return self._keep(observed, info["success"] >= 1.0)
 
     def look(self, errand: Original, kept: Kept) -> Look:
-        """Return what there is to see of an episode."""
+        """Return the observation of an episode."""
         return Look(kept.read[:SEEN], kept.read, kept.met, False)
 
     def _keep(self, observed: np.ndarray, met: bool) -> Kept:
@@ -114,7 +114,7 @@ class OriginalWorld:
 
 
 def _copied(notes: dict[str, Any]) -> dict[str, Any]:
-    """Copy the numbers there are, also those that are views of the simulator's."""
+    """Copy all arrays, also views of the simulator's."""
     return {
         name: value.copy() if isinstance(value, np.ndarray) else value
         for name, value in notes.items()
@@ -124,5 +124,5 @@ def _copied(notes: dict[str, Any]) -> dict[str, Any]:
 
 @functools.cache
 def load_original(task: Original) -> OriginalWorld:
-    """Return the world of a task; a process has one of each, for a model takes some 20 MB."""
+    """Return the world of a task, one of each per process, because a model takes about 20 MB."""
     return OriginalWorld(task)

@@ -30,7 +30,7 @@ class MetaWorldPainter:
     def __init__(self) -> None:
         self._renderers: dict[str, mujoco.Renderer] = {}
         self._camera, self._options = camera_at(CAMERA), mujoco.MjvOption()
-        self._options.sitegroup[:] = 0  # the models' own marks are somewhere else
+        self._options.sitegroup[:] = 0  # hides the models' own marks
 
     def draw(
         self,
@@ -49,7 +49,7 @@ class MetaWorldPainter:
             scene: its name.
             mark: (3,) m, NaN where there is none to draw.
             sentence: the instruction.
-            step: when that is.
+            step: its number.
             success: of the episode.
             failed: likewise.
 

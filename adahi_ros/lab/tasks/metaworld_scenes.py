@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Suites of Meta-World: scenes in which several tasks are possible, and the library's MT10 and MT50.
 
-As it comes, Meta-World (Yu et al., CoRL 2019) begins each of its tasks so that nothing but this task can be
-done: a drawer to be opened is shut. Here the tasks that are about one thing share a scene, and it begins half
-way between them. Models, places and scripted policies are the library's. When a task is done is told anew, by
-the coordinate of the thing's joint: from half way, some of the library's tolerances are met at once.
+Unmodified, Meta-World (Yu et al., CoRL 2019) begins each task so that only this task is possible: a drawer to
+open is shut. Here the tasks about one thing share a scene, which begins half way between them. Models, places
+and scripted policies are the library's. The joint coordinate defines new success criteria, because a start
+half way already meets some of the library's tolerances.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Span(Schema):
 
 @dataclass(frozen=True)
 class Delivery(Schema):
-    """Done where a point is within `within_m` of a mark, whose place is drawn from a box."""
+    """Done where a point is within `within_m` of a mark at a place drawn from a box."""
 
     point: Point
     mark: Box
@@ -66,10 +66,10 @@ class Errand(Schema):
     """What a sentence asks for.
 
     Attributes:
-        sentence: as it is told.
-        policy: the library's task whose scripted policy does it.
-        seen: what that policy looks at.
-        done: when it is.
+        sentence: the instruction.
+        policy: the library's task with the scripted policy for it.
+        seen: the point that this policy observes.
+        done: its criterion.
     """
 
     sentence: str
@@ -80,17 +80,17 @@ class Errand(Schema):
 
 @dataclass(frozen=True)
 class Scene(Schema):
-    """A table with a thing, and what can be asked for.
+    """A table with a thing and its errands.
 
     Attributes:
         name: for people.
-        model: a task of the library, whose model and whose hand's first place these are.
-        thing: body that is put on the table.
-        place: where; drawn from it.
-        errands: what can be asked for.
-        part: what moves of the thing, and the robot sees.
+        model: a task of the library, for the model and the hand's first place.
+        thing: body on the table.
+        place: range of its drawn place.
+        errands: of the scene.
+        part: moving part of the thing, visible to the robot.
         joint: index of its coordinate among the positions behind the robot's; None where it lies freely.
-        start: from which this is drawn, low and high, m or rad.
+        start: range of the coordinate at the start, low and high, m or rad.
     """
 
     name: str
@@ -108,7 +108,7 @@ class Original:
     """An unmodified task of the library: a scene with one instruction.
 
     Attributes:
-        name: the library's, which is its scripted policy's, too.
+        name: the library's, also of its scripted policy.
         sentence: the instruction.
     """
 
@@ -117,7 +117,7 @@ class Original:
 
     @property
     def policy(self) -> str:
-        """The library's task whose scripted policy does it."""
+        """The library's task with the scripted policy for it."""
         return self.name
 
     @property
@@ -128,13 +128,13 @@ class Original:
 
 @dataclass(frozen=True)
 class Suite:
-    """Scenes that are one task of ours.
+    """Scenes that form one task of ours.
 
     Attributes:
         name: registry name.
-        scenes: that an episode may be in.
-        things: what the robot sees beside the hand and the gripper.
-        shows_scene: whether it sees which scene it is in.
+        scenes: of the episodes.
+        things: that the robot observes, beside the hand and the gripper.
+        shows_scene: whether the observation names the scene.
         max_steps: an episode's length at most.
         success_text: the criterion, for people.
     """

@@ -19,9 +19,9 @@ choose_renderer()
 import mujoco  # noqa: E402
 
 ROBOT_POSITIONS = 9  # of the arm's seven joints and two fingers; they come first
-SETTLING_STEPS = 50  # in which the hand comes to its first place, as in the library
-WIDEST_M = 0.1  # of the gripper, by which the library scales it
-DOWN = np.array([1.0, 0.0, 1.0, 0.0])  # where the hand points: a quaternion, as in the library
+SETTLING_STEPS = 50  # in which the hand moves to its first place, as in the library
+WIDEST_M = 0.1  # of the gripper; the library's scale
+DOWN = np.array([1.0, 0.0, 1.0, 0.0])  # direction of the hand: a quaternion, as in the library
 OPEN = -1.0
 LIBRARY_OBSERVATION_DIM = 39
 STATE = (  # what a step depends on; with the solver's warm start, so that to the bit it is as if never left
@@ -38,7 +38,7 @@ def load_library() -> tuple[dict[str, Any], dict[str, Any]]:
     """Return Meta-World's environments and scripted policies, classes by the names of its tasks.
 
     Raises:
-        ValueError: it is not installed; the message says how to.
+        ValueError: it is not installed; the message has the command.
     """
     try:
         with warnings.catch_warnings():
@@ -55,13 +55,13 @@ def load_library() -> tuple[dict[str, Any], dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Look:
-    """What there is to see of an episode.
+    """The observation of an episode.
 
     Attributes:
         shown: to the robot: the hand (m), how open the gripper is (0 to 1), and what is on the table.
         read: (39,), what the library's scripted policies read.
-        met: what is asked for is done.
-        failed: something else is, that must not be.
+        met: the errand is done.
+        failed: a forbidden errand is done.
     """
 
     shown: np.ndarray
@@ -76,7 +76,7 @@ class Placed:
 
     Attributes:
         state: (D,), the simulator's.
-        place: (3,) m, of the thing, which the model has and no state.
+        place: (3,) m, of the thing, which is in the model, not in the state.
         mark: (3,) m, NaN where there is none.
     """
 
@@ -86,17 +86,17 @@ class Placed:
 
 
 class SceneWorld:
-    """One scene's model, that tasks share, and many episodes of it in turns.
+    """One scene's model, shared by tasks, and many episodes of it in turns.
 
-    What there is of an episode beside the model is handed out and in again, as `Placed`.
+    The rest of an episode is returned and passed in again as `Placed`.
 
     Args:
-        scene: which.
+        scene: of the model.
 
     Attributes:
         model, data: MuJoCo's; `data` is of the episode that was started, loaded or stepped last.
         period_s: a control step's length.
-        reach_m: how far the hand moves in a control step, at most, along an axis.
+        reach_m: largest motion of the hand in a control step along an axis.
     """
 
     def __init__(self, scene: Scene) -> None:
@@ -134,7 +134,7 @@ class SceneWorld:
         return Placed(self._state(), place, mark)
 
     def load(self, kept: Placed) -> None:
-        """Go on with an episode."""
+        """Load an episode."""
         if self.scene.joint is not None:
             self.model.body_pos[self._thing] = kept.place
         mujoco.mj_setState(self.model, self.data, kept.state, STATE)
@@ -155,10 +155,10 @@ class SceneWorld:
         return Placed(self._state(), kept.place, kept.mark)
 
     def look(self, errand: Errand, kept: Placed) -> Look:
-        """Return what there is to see of the episode that is loaded.
+        """Return the observation of the loaded episode.
 
-        The scripted policies read the same twice, for the second is of the step before, which none of them
-        uses; and for the goal the mark, or where there is none the place of the thing.
+        The scripted policies get the same values twice; the second half is of the step before, which none of
+        them uses. Their goal is the mark, or without one the place of the thing.
         """
         hand, scene, read = self.hand(), self.scene, np.zeros(LIBRARY_OBSERVATION_DIM)
         read[:4], read[4:7] = hand, self.point(errand.seen)
@@ -192,7 +192,7 @@ class SceneWorld:
         return there
 
     def is_done(self, errand: Errand, mark: np.ndarray) -> bool:
-        """Whether an errand is done; one that brings something to the mark, (3,) m, where it is there."""
+        """Whether an errand is done; one with a mark, (3,) m, is done when the thing is there."""
         if isinstance(errand.done, Delivery):
             off = self.point(errand.done.point) - mark
             return bool(off @ off <= errand.done.within_m**2)
@@ -212,7 +212,7 @@ class SceneWorld:
 
 
 def _opposes(one: Errand, other: Errand) -> bool:
-    """Whether the doing of the one is the failing of the other: they move the same joint."""
+    """Whether doing one errand fails the other: they move the same joint."""
     return not isinstance(one.done, Delivery) and not isinstance(other.done, Delivery)
 
 
@@ -223,5 +223,5 @@ def _between(low: Sequence[float] | float, high: Sequence[float] | float, share:
 
 @functools.cache
 def load_scene(scene: Scene) -> SceneWorld:
-    """Return the world of a scene; a process has one of each, for a model takes some 20 MB."""
+    """Return the world of a scene, one of each per process, because a model takes about 20 MB."""
     return SceneWorld(scene)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recorded demonstrations in Minari's format, of people for one: D4RL/kitchen/complete-v2.
+"""Recorded demonstrations in Minari's format, such as the human ones in D4RL/kitchen/complete-v2.
 
-Minari (Younis et al., 2024, https://minari.farama.org) keeps datasets by an id in a folder of the
-user's, MINARI_DATASETS_PATH, and fetches them from its server.
+Minari (Younis et al., 2024, https://minari.farama.org) stores datasets by id in the folder
+MINARI_DATASETS_PATH, and downloads them from its server.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Source:
     Attributes:
         observation_key: of the observations, where they are a dictionary.
         goal_key: of the goals there, for a task that has one.
-        action_factor: what a recorded action is multiplied with.
+        action_factor: factor of a recorded action.
     """
 
     observation_key: str = "observation"
@@ -44,7 +44,7 @@ SOURCES: dict[str, Source] = {
 
 
 def load_minari(dataset: str, task: str) -> Demonstrations:
-    """Read demonstrations from a Minari dataset; all are kept, for people are taken at their word.
+    """Read demonstrations from a Minari dataset; all are kept, without a check of success.
 
     Observations are a box of O + G entries, the goal last, as `adahi_ros.lab.tasks.gym_env` has them, or
     a dictionary with a box for each (see `SOURCES`). A goal is taken from an episode's first step.
@@ -97,7 +97,7 @@ def _open(dataset: str) -> Any:
     if folder.is_dir():
         try:
             return minari.MinariDataset(folder / "data" if (folder / "data").is_dir() else folder)
-        except Exception as error:  # whatever Minari trips over in files that are not its own
+        except Exception as error:  # Minari may raise anything for other files
             raise ValueError(f"{dataset}: not the folder of a Minari dataset ({_reason(error)})") from error
     if not ID.fullmatch(dataset):
         raise FileNotFoundError(
@@ -107,11 +107,11 @@ def _open(dataset: str) -> Any:
         return minari.load_dataset(dataset, download=True)
     except ImportError as error:
         raise ImportError(f"{dataset}: Minari cannot load or download it: {_reason(error)}") from error
-    except ValueError as error:  # Minari's own: it knows no such dataset, or no such version
+    except ValueError as error:  # from Minari: no such dataset or version
         raise FileNotFoundError(
             f"{dataset}: not stored here nor on Minari's server ({_reason(error)})"
         ) from error
-    except Exception as error:  # whatever the client of Minari's server raises
+    except Exception as error:  # the client of Minari's server may raise anything
         raise FileNotFoundError(
             f"{dataset}: not stored here and cannot be downloaded ({_reason(error)}); run 'minari download "
             f"{dataset}' where there is internet and give the folder it is in"
@@ -119,7 +119,7 @@ def _open(dataset: str) -> Any:
 
 
 def _reason(error: Exception) -> str:
-    """Put what an error says on one line."""
+    """Return an error's message on one line."""
     return " ".join(str(error).split()) or type(error).__name__
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a robot shows that moves whatever it is told, and a clock that jumps."""
+"""Motions of a robot that ignores commands, and a clock that jumps."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Motions:
     episode_steps: int
 
     def numbers(self, shown: int) -> tuple[int, int]:
-        """Return episode and step of what is shown after so many others."""
+        """Return episode and step after so many observations."""
         return divmod(shown, self.episode_steps)
 
     def at(self, episode: int, step: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -47,5 +47,5 @@ class Motions:
 
 
 def ahead_s(passed_s: float, jump_s: float, period_s: float) -> float:
-    """Return how far a clock is ahead that jumps there and back, a period each; `passed_s` since it began."""
+    """Return the offset of a clock that jumps ahead and back, a period each; `passed_s` since its start."""
     return jump_s if passed_s // period_s % 2 else 0.0

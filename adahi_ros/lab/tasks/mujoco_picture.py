@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What pictures of MuJoCo's worlds for people have in common: a camera, and a caption."""
+"""Shared by pictures of MuJoCo's worlds: a camera and a caption."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ def photographed(
     options: mujoco.MjvOption | None = None,
     add: Callable[[mujoco.MjvScene], None] = lambda scene: None,
 ) -> np.ndarray:
-    """Return what a camera sees without costly light, (H, W, 3) uint8.
+    """Return a camera's image without costly light effects, (H, W, 3) uint8.
 
     Args:
         renderer: of the model.
         data: of the model, with all that depends on its positions.
-        camera: from where.
-        options: what shows; None for MuJoCo's.
-        add: is called with the scene, for what is not in the model.
+        camera: viewpoint.
+        options: of the visualisation; None for MuJoCo's.
+        add: called with the scene, to add objects that are not in the model.
     """
     renderer.update_scene(data, camera, options)
     for flag in COSTLY:
@@ -67,7 +67,7 @@ def captioned(
     """Return a picture (H, W, 3) uint8 with a caption.
 
     Args:
-        picture: is left as it is.
+        picture: is not changed.
         width: of the caption, px.
         title: in large letters.
         step: in small ones below.

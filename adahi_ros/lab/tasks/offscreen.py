@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pictures of MuJoCo's worlds where there is no display."""
+"""Pictures of MuJoCo's worlds without a display."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 
 def choose_renderer() -> None:
-    """Tell MuJoCo how to draw, unless MUJOCO_GL says it; to be called before MuJoCo is imported."""
+    """Select MuJoCo's OpenGL backend unless MUJOCO_GL does; call it before importing MuJoCo."""
     if sys.platform.startswith("linux"):
-        # MuJoCo reads this when it is imported, and that fails if it says EGL and there is none.
+        # MuJoCo reads this on import, which fails without EGL if it is set to that.
         os.environ.setdefault("MUJOCO_GL", "egl" if ctypes.util.find_library("EGL") else "disable")
 
 
@@ -36,7 +36,7 @@ def make_renderer(model: mujoco.MjModel, rows: int, columns: int, name: str) -> 
     model.vis.global_.offwidth, model.vis.global_.offheight = columns, rows
     try:
         return mujoco.Renderer(model, rows, columns)
-    # What is missing shows in many ways: no library, no device, or none of the kind that was asked for.
+    # Errors vary: no library, no device, or none of the selected kind.
     except (AttributeError, ImportError, RuntimeError, mujoco.FatalError) as error:
         raise RuntimeError(
             f"{name}: cannot draw, there is no OpenGL here ({error}); install libegl1, or set MUJOCO_GL to "

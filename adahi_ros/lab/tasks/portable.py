@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arithmetic that gives the same bits on every machine and in every batch.
 
-IEEE 754 says how sums, products and square roots round. Library sines, logarithms and reductions
-differ in the last bit between processors, and a plant that is steered by what it shows makes
-centimetres of that: an episode told by (seed, number) would not be one episode.
+IEEE 754 defines the rounding of sums, products and square roots. Library sines, logarithms and reductions
+differ in the last bit between processors. Closed-loop control amplifies that to centimetres, so
+(seed, number) would not identify one episode.
 """
 
 from __future__ import annotations

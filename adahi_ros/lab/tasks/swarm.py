@@ -3,7 +3,7 @@
 
 The plane is seen from above in the frame `map` (REP-103, REP-105): x east, y north, metres. The drones
 fly at one height, so height is left out. Each takes a velocity command, as flight controllers do, and
-follows it with a lag; wind pushes every drone on its own, anew at every control step.
+follows it with a lag; wind pushes every drone separately, with new draws at every control step.
 
 The drones start around the arena's centre and their targets lie on its far side. Straight lines would
 meet in the middle; all drones must go round it the same way, and either way will do. That makes good
@@ -33,7 +33,7 @@ class SwarmParameters:
 
     Attributes:
         drones: N, how many.
-        half_side_m: half of the square arena's side; a drone whose centre passes it has left the arena.
+        half_side_m: half of the square arena's side; a drone has left the arena when its centre passes it.
         drone_radius_m: two drones collide when their centres are closer than twice this.
         max_speed_m_s: fastest command; a longer one keeps its direction.
         velocity_lag_s: time constant with which a drone follows the command.
@@ -146,7 +146,7 @@ class Swarm(SimulatedTask):
         return self._target.copy()
 
     def trail(self, index: int) -> np.ndarray:
-        """Return the drones' positions at the control steps so far, (K, N, 2) m; the last one is now."""
+        """Return the drones' positions at the control steps so far, (K, N, 2) m; the last one is current."""
         return np.stack([position[index] for position in self._trail[: self._steps[index] + 1]])
 
     @property

@@ -22,7 +22,7 @@ ROTOR_TURN_DEG = 45.0
 
 BACKGROUND, FLOOR, WALL, GRID = "#eef1f5", "#fbfbfa", "#9aa5b5", "#e3e7ed"
 INK, FAINT, GOOD, BAD = "#273142", "#8a94a3", "#1f8a5b", "#c0262d"
-# Okabe and Ito (2008), told apart by colour-blind people too; its yellow is too light for this floor.
+# Okabe and Ito (2008), distinguishable by colour-blind people; its yellow is too light for this floor.
 DRONES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
 
 

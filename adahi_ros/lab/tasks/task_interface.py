@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a simulated task is: many episodes of one world, side by side."""
+"""The interface of a simulated task: many episodes of one world, side by side."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from adahi_ros.core.registry import at_place
 
 @dataclass(frozen=True)
 class TaskSpec:
-    """What is fixed about a task.
+    """The fixed properties of a task.
 
     The observation is `joint_positions` (J) followed by `state` (S), so O = J + S: the first comes
-    from the robot's joints, the second from whatever watches the task.
+        from the robot's joints, the second from sensors of the task.
 
     Attributes:
         name: registry name.
@@ -33,13 +33,12 @@ class TaskSpec:
         max_steps: an episode's length at most.
         success_text: the criterion, for people.
         subtask_names: the P parts that make a success together, at least one.
-        command_field: what an action is to a controller: `positions`, `velocities`, `accelerations` or
+        command_field: type of an action for a controller: `positions`, `velocities`, `accelerations` or
             `effort` of a `trajectory_msgs/JointTrajectoryPoint`.
-        command_names: what the A entries of an action command, in such a message; empty where they are
-            the joints.
-        goal_for_target: the goal is told to the target alone; nothing that acts on the robot may read it.
-        images_for_target: a camera's images are for the target alone, and no part of the observation; the
-            task then has `image_features`, (E, F) float32, which is what a verifier makes of them.
+        command_names: names of the A commanded entries in this message; empty for the joints.
+        goal_for_target: only the target gets the goal; no policy on the robot may read it.
+        images_for_target: only the target gets a camera's images; they are no part of the observation. The
+            task then has `image_features`, (E, F) float32, a verifier's features of them.
 
     Raises:
         ValueError: the command does not fit the action.
@@ -72,7 +71,7 @@ class TaskSpec:
 
     @property
     def commanded(self) -> tuple[str, ...]:
-        """What the A entries of an action command."""
+        """The names of the A commanded entries."""
         return self.command_names or self.joint_names
 
     @property
@@ -149,7 +148,7 @@ class Task(Protocol):
 
     @property
     def fulfilled(self) -> np.ndarray:
-        """(E, P) bool: which sub-tasks are as they should be now; what was completed may be undone."""
+        """(E, P) bool: which sub-tasks are fulfilled now; a completed one may be undone."""
 
     @property
     def success(self) -> np.ndarray:
@@ -161,14 +160,14 @@ class Task(Protocol):
 
     @property
     def done(self) -> np.ndarray:
-        """(E,) bool: succeeded, failed for good, or out of steps; the episode stands still from then on."""
+        """(E,) bool: succeeded, failed, or out of steps; the episode then stands still."""
 
     def render(self, index: int = 0) -> np.ndarray:
         """Return a picture of one episode for people, (height, width, 3) uint8."""
 
 
 class SimulatedTask(Task):
-    """What the tasks here share, of one without joints and with one criterion; see `Task`.
+    """A base of tasks without joints and with one criterion; see `Task`.
 
     Attributes:
         painter: "module:function" that draws one of its episodes; imported when a picture is drawn.
@@ -234,15 +233,15 @@ class SimulatedTask(Task):
 
 
 def has_camera(task: Task) -> bool:
-    """Whether a camera looks at it, in the place of the state or for the target alone.
+    """Whether it has a camera, instead of the state or for the target only.
 
-    The task then has `images`, (E, H, W, 3) uint8, and `encoder_name`, of the encoder of these.
+    The task then has `images`, (E, H, W, 3) uint8, and `encoder_name`, of their encoder.
     """
     return hasattr(type(task), "images")
 
 
 class Expert(Protocol):
-    """Acts well in a task; may keep state per episode (which way to go round, for one)."""
+    """Acts well in a task; may keep state per episode, such as a side to pass on."""
 
     def reset(self, seed: int, episodes: Sequence[int]) -> None:
         """Start the episodes with these numbers."""

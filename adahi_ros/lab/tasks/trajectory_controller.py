@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ros2_control's joint_trajectory_controller (Jazzy) does with trajectories of one point.
+"""A model of ros2_control's joint_trajectory_controller (Jazzy) for trajectories of one point.
 
-It knows no clock: the caller passes the time, in seconds of the clock that stamps use.
+It has no clock: the caller passes the time, in seconds of the stamps' clock.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 
 
 class SetPoint(NamedTuple):
-    """What the controller commands to the hardware.
+    """The controller's commands to the hardware.
 
     Attributes:
         positions, velocities: (A,) each.
@@ -44,7 +44,7 @@ class TrajectoryController:
         self.hold(positions, 0.0)
 
     def hold(self, positions: np.ndarray, now_s: float) -> None:
-        """Stand at positions (A,) from now on; whatever was received is dropped."""
+        """Stay at positions (A,) from now on; drop earlier trajectories."""
         positions = np.array(positions, np.float64)
         rest = np.zeros(len(positions))
         self._begins_s = self._ends_s = now_s

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Examples for a corrector: what a fresh plan of the target would do, at every age of an old one.
+"""Examples for a corrector: the actions of a fresh plan of the target, at every age of an old plan.
 
 In simulation they come from rounds of rollouts with the corrector itself (DAgger; Ross et al., 2011), so that
-it learns from the states that it leads to.
+it learns from the states that it reaches.
 
-Of a robot that is not simulated they come from recorded episodes (`recorded_examples`). The target plans at
-every recorded observation. What an earlier plan says of a later step is compared with the plans made there
-that agree with it, as in simulation. The robot may have been following anything: of the plans made earlier,
-that one is taken which is nearest to what was done since, so that what was observed is what became of it.
+For a real robot they come from recorded episodes (`recorded_examples`). The target plans at every recorded
+observation. An earlier plan's action is compared with the plans at the later step that agree with it, as in
+simulation. The robot may have executed other actions. So the earlier plan nearest to the executed actions
+counts, and the observations are its consequences.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from adahi_ros.policies.interface import Policy
 from adahi_ros.proposers.plan import plan_view
 
 BATCH = 50  # episodes side by side
-AGES = 4  # plans of so many ages are examples at every step
+AGES = 4  # number of plan ages with examples at every step
 
 
 @dataclass(frozen=True)
 class Moment:
-    """A step that E robots have seen.
+    """A step of E robots.
 
     Attributes:
         observation: (E, O).
-        action: (E, A), done then.
-        plans: (E, S, T, A), fresh then.
+        action: (E, A), executed.
+        plans: (E, S, T, A), fresh ones.
     """
 
     observation: np.ndarray
@@ -51,13 +51,13 @@ class Moment:
 
 
 def recorded_examples(planned: Planned, numbers: Sequence[int], scales: FeatureScales, seed: int) -> Examples:
-    """Return examples of plans of up to T - 1 steps of age, four of every step but an episode's first.
+    """Return examples of plans with an age up to T - 1 steps, four at every step except an episode's first.
 
     Args:
-        planned: what was observed, and what the target plans there, at least 2 actions.
-        numbers: of the episodes to take, at least one of them of more than a step.
+        planned: observations and the target's plans, of at least 2 actions.
+        numbers: of the episodes to take, at least one of them with more than one step.
         scales: of the features.
-        seed: of the ages, which are drawn; those of an episode by its number.
+        seed: of the drawn ages; those of an episode depend on its number.
     """
     parts: list[Examples] = []
     for start in range(0, len(numbers), BATCH):
@@ -78,7 +78,7 @@ def _examples(planned: Planned, numbers: list[int], scales: FeatureScales, seed:
         moments.append(Moment(world.observation, world.action, plans))
         oldest, at = len(moments) - 1, own.next()[:, 0]
         for each in range(AGES if oldest else 0):
-            age = 1 + (oldest * (each + at) / AGES).astype(np.int64)  # one of every quarter there is
+            age = 1 + (oldest * (each + at) / AGES).astype(np.int64)  # one from each quarter of the range
             view = _view(moments, age, goal, scales.action_scale)
             action = agreeing(plans, view.ahead, view.left, scales.action_scale)
             wanted = ((action - view.ahead[:, 0]) / scales.action_scale).astype(np.float32)
@@ -89,7 +89,7 @@ def _examples(planned: Planned, numbers: list[int], scales: FeatureScales, seed:
 
 
 def _view(moments: deque[Moment], age: np.ndarray, goal: np.ndarray, scale: np.ndarray) -> PlanView:
-    """Return what a corrector would read of plans that were made so many steps (E,) ago."""
+    """Return a corrector's inputs from plans made so many steps (E,) ago."""
     now, who = len(moments) - 1, np.arange(len(age))
     asked = [moments[now - steps] for steps in age.tolist()]
     plans = np.stack([moment.plans[robot] for robot, moment in enumerate(asked)])
@@ -108,12 +108,12 @@ def _view(moments: deque[Moment], age: np.ndarray, goal: np.ndarray, scale: np.n
 
 
 def nearest(plans: np.ndarray, done: np.ndarray, age: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """Return which plan (E,) is nearest to what was done since it was made.
+    """Return which plan (E,) is nearest to the actions executed since it was made.
 
     Args:
         plans: (E, S, T, A).
         done: (E, N, A), the last actions, N at least the greatest age.
-        age: (E,), how many of them were done since, at most T.
+        age: (E,), how many of them were executed since, at most T.
         scale: (A,) of the actions.
     """
     steps = done.shape[1]
@@ -126,7 +126,7 @@ def nearest(plans: np.ndarray, done: np.ndarray, age: np.ndarray, scale: np.ndar
 
 
 NOISY_SHARE = 0.3  # of the actions
-AGREEMENT = 0.7  # in action scales: plans further than that from the old one hardly count
+AGREEMENT = 0.7  # in action scales: plans further than this from the old one have little weight
 Correct = Callable[[PlanView], Correction]
 
 
@@ -144,15 +144,15 @@ class Examples(Rows):
 
 
 def agreeing(plans: np.ndarray, ahead: np.ndarray, left: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """Return the present action of the target, as far as it agrees with the plan that there is.
+    """Return the target's current action, as far as it agrees with the existing plan.
 
-    A target that knows two ways round an obstacle must not teach the mean of both: each of its plans counts
-    by its distance to what is left of the old one.
+    A target with two ways round an obstacle must not teach their mean: each of its plans is weighted by its
+    distance to the rest of the old one.
 
     Args:
         plans: (B, S, T, A), fresh ones, S of each robot.
-        ahead: (B, T, A), what is left of the old plan, the last action repeated.
-        left: (B,), how much that is.
+        ahead: (B, T, A), the rest of the old plan, the last action repeated.
+        left: (B,), its length.
         scale: (A,) of the actions.
 
     Returns:
@@ -168,13 +168,13 @@ def agreeing(plans: np.ndarray, ahead: np.ndarray, left: np.ndarray, scale: np.n
 
 
 class Teacher:
-    """Follows plans that are asked for at random, and notes what a fresh one would do at every step.
+    """Executes plans requested at random, and records a fresh plan's action at every step.
 
     Args:
         target: makes the plans.
         scales: of the features.
         samples: S, fresh plans at every step.
-        hides_plan: teaches a policy that is told no plan what the target does on average.
+        hides_plan: hides the plan, to teach a policy the target's average action.
     """
 
     def __init__(self, target: Policy, scales: FeatureScales, samples: int, hides_plan: bool = False) -> None:
@@ -193,14 +193,14 @@ class Teacher:
         noise: float,
         on_step: Callable[[int], None] = lambda step: None,
     ) -> Examples:
-        """Run episodes to their end; return an example of every step of every one of them.
+        """Run episodes to their end; return an example of every step.
 
         Args:
             world: is reset.
             seed: of all draws.
             episodes: their numbers.
-            rate: at which a step asks for a new plan, beside those that have none.
-            correct: what corrects the plans; None follows them blindly.
+            rate: of steps that request a new plan, in addition to those without one.
+            correct: corrects the plans; None executes them unchanged.
             noise: in action scales, added to 3 of 10 actions.
             on_step: called with the number of steps done.
         """

@@ -30,15 +30,15 @@ from adahi_ros.policies.networks.onnx_export import export
 from adahi_ros.policies.networks.step_dataset import Moments
 from adahi_ros.policies.networks.weights_file import save_weights
 
-SMALLEST_CHANGE = 1e-3  # of an observation's scale: what hardly ever moves must not drown the rest
+SMALLEST_CHANGE = 1e-3  # of an observation's scale, so that nearly constant entries do not dominate
 
 
 def scales_of(data: Trajectories, with_goal: bool) -> FeatureScales:
-    """Return the units of demonstrations; without a goal, of a robot that is told none."""
+    """Return the units of demonstrations; without goals for a robot that gets none."""
     observation, action = Moments.of(data.observations), Moments.of(data.actions)
     goal = Moments.of(data.goals[:, : data.goals.shape[1] if with_goal else 0])
     within = np.ones(len(data.observations) - 1, dtype=bool)
-    within[data.ends[:-1] - 1] = False  # from one episode to the next is no change
+    within[data.ends[:-1] - 1] = False  # no change across episodes
     change = np.diff(data.observations, axis=0)[within].std(axis=0) + SMALLEST_CHANGE * observation.scale
     return FeatureScales(
         observation.mean,
@@ -69,7 +69,7 @@ def train_corrector(
         fit_config: how long and how fast.
         run: seed, saved state and progress.
         beta: see `corrector_loss`.
-        from_mean: begin with the mean of what is wanted, which is not about zero.
+        from_mean: start at the mean of `wanted`, which is not near zero.
     """
     read, wanted_of = torch.from_numpy(features), torch.from_numpy(wanted)
     moments = Moments.of(features)
@@ -108,7 +108,7 @@ def save_corrector(
     action_range: tuple[np.ndarray, np.ndarray],
     training: dict[str, Any],
 ) -> None:
-    """Write a trained corrector, but for its ONNX file."""
+    """Write a trained corrector without its ONNX file."""
     arrays = {**vars(scales), "action_low": action_range[0], "action_high": action_range[1]}
     numbers = {key: torch.from_numpy(np.ascontiguousarray(value)) for key, value in arrays.items()}
     save_weights(
@@ -123,7 +123,7 @@ def save_corrector(
 
 
 def save_with_export(directory: Path, name: str, *trained: Any) -> CorrectorCheckpoint:
-    """Write a trained corrector as `save_corrector` does, and its ONNX file; return it as it is read."""
+    """Write a trained corrector as `save_corrector` does, and its ONNX file; return it as read back."""
     save_corrector(directory, name, *trained)
     checkpoint = load_corrector(directory / name)
     export(checkpoint, directory / f"{name}.onnx")
@@ -139,13 +139,13 @@ def learn_on(
     run: Run,
     beta: float = 0.0,
 ) -> tuple[CorrectorNetwork, list[float]]:
-    """Return a copy of a corrector that has learned on, and its losses.
+    """Return a copy of a corrector after further training, and its losses.
 
     Args:
-        network: stays as it is.
-        old: features (N, F) and wanted corrections (N, A) that it had learned from, float32.
-        new: likewise, what it is to learn, at least one.
-        rehearsal: share of the loss that is of the old ones, 0 to 1.
+        network: is not changed.
+        old: features (N, F) and wanted corrections (N, A) of its earlier training, float32.
+        new: likewise, to learn, at least one.
+        rehearsal: share of the loss from the old ones, 0 to 1.
         fit_config: how long and how fast.
         run: seed, saved state and progress.
         beta: see `corrector_loss`.

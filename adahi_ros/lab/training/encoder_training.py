@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Training of an encoder on frames whose contents the simulator knows.
+"""Training of an encoder on frames with labels from the simulator.
 
-What a frame shows is regressed from the features through a small head, which is thrown away. Only the
-simulator has such labels; the frozen encoder needs none.
+A small head regresses a frame's contents from the features, and is then discarded. Only the simulator has
+such labels; the frozen encoder needs none.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from adahi_ros.vision.images import from_jpeg, to_jpeg
 from adahi_ros.vision.resnet import load_weights
 
 HEAD_HIDDEN = 64
-JPEG_EVERY = 3  # of three frames, one has been through JPEG, as on the air
+JPEG_EVERY = 3  # one of three frames is compressed as JPEG, as in transmission
 JPEG_QUALITIES = (30, 96)
-HELD_OUT = 10  # of ten frames, one measures the errors
+HELD_OUT = 10  # one of ten frames measures the errors
 
 
 class _Regression(nn.Module):
-    """An encoder and a head that says what the frames show."""
+    """An encoder and a head that predicts the frames' labels."""
 
     def __init__(self, network: Network, labels: int) -> None:
         super().__init__()
@@ -46,11 +46,11 @@ class _Regression(nn.Module):
 
 @dataclass(frozen=True)
 class Trained:
-    """What became of a recipe.
+    """The result of a recipe.
 
     Attributes:
         network: in eval mode.
-        config: what `make_network` made it of.
+        config: arguments of `make_network`.
         losses: of every step.
         errors: (L,) root mean square error of the labels on frames held out, in their units.
     """
@@ -62,16 +62,16 @@ class Trained:
 
 
 def train_encoder(images: np.ndarray, labels: np.ndarray, recipe: EncoderRecipe, run: Run) -> Trained:
-    """Train an encoder on frames and what they show.
+    """Train an encoder on frames and their labels.
 
     Args:
         images: (N, H, W, 3) uint8.
         labels: (N, L) float32, any units.
-        recipe: what to make.
+        recipe: of the encoder.
         run: seed, saved state and progress.
 
     Raises:
-        ValueError: the recipe asks for what is not there.
+        ValueError: the recipe needs missing files.
     """
     config = {"architecture": recipe.architecture, "image_size": list(images.shape[1:3]), **recipe.size}
     moments = Moments.of(labels)
@@ -105,7 +105,7 @@ def train_encoder(images: np.ndarray, labels: np.ndarray, recipe: EncoderRecipe,
 
 
 def _through_jpeg(images: np.ndarray, seed: int) -> np.ndarray:
-    """Return frames of which some have been compressed and read again, each at its own quality."""
+    """Return frames, some of them compressed and decompressed, each at a different quality."""
     images = images.copy()
     qualities = np.random.default_rng(seed).integers(*JPEG_QUALITIES, len(images))
     for row in range(0, len(images), JPEG_EVERY):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Training of a network: one loop for all of them.
 
-Every step draws its own batch from (seed, step), so a run that was stopped and resumed ends with
-the weights of one that was not.
+Every step draws its own batch from (seed, step), so a stopped and resumed run ends with the same weights as
+an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -69,14 +69,14 @@ class FitConfig(Schema):
 
 @dataclass(frozen=True)
 class Run:
-    """Where a training run keeps its state, and who is told of its progress.
+    """A training run's saved state and progress callbacks.
 
     Attributes:
         seed: of weights and batches.
         state: file to save to and resume from; None keeps nothing.
         save_every: steps between saves.
         on_step: called with (steps done, loss).
-        on_save: called before each save with (steps done, the module as training would end with it by then).
+        on_save: called before each save with (steps done, the module as it would be if training ended then).
     """
 
     seed: int
@@ -87,10 +87,10 @@ class Run:
 
 
 def _average_of(module: nn.Module, decay: float) -> AveragedModel:
-    """Return an exponential moving average of weights, which begins by decaying faster.
+    """Return an exponential moving average of weights, with faster decay at the start.
 
-    The decay of step t is at most (1 + t) / (10 + t), as of TensorFlow's `ExponentialMovingAverage`: else a
-    short training would remember the weights that it began with.
+    The decay of step t is at most (1 + t) / (10 + t), as in TensorFlow's `ExponentialMovingAverage`.
+    Otherwise the initial weights would dominate a short training.
     """
 
     def following(average: Tensor, weight: Tensor, averaged: Tensor | int) -> Tensor:
@@ -115,7 +115,7 @@ class _Trained:
     average: AveragedModel | None
 
     def parts(self) -> Iterator[tuple[str, nn.Module]]:
-        """Yield the modules that are saved, and what their tensors' names begin with."""
+        """Yield the modules to save, and the prefixes of their tensors' names."""
         yield "model.", self.module
         if self.average is not None:
             yield "average.", self.average
@@ -134,16 +134,16 @@ def _save_state(path: Path, trained: _Trained, recipe: dict, losses: list[float]
 
 
 def save_run(path: Path, tensors: dict[str, Tensor], recipe: dict, done: list) -> None:
-    """Save what a run needs to continue: tensors, the recipe that it follows, and what it has done."""
+    """Save what a run needs to continue: tensors, its recipe, and its progress."""
     with replacing(path) as partial:
         save_file(tensors, partial, metadata={"adahi": json.dumps({"recipe": recipe, "done": done})})
 
 
 def load_run(path: Path, recipe: dict) -> tuple[dict[str, Tensor], list]:
-    """Return tensors, and what was done, of a saved run.
+    """Return tensors and progress of a saved run.
 
     Raises:
-        ValueError: the file is damaged, or of a run with another recipe.
+        ValueError: the file is damaged, or from a run with another recipe.
     """
     try:
         with safe_open(path, framework="pt") as file:
@@ -151,9 +151,9 @@ def load_run(path: Path, recipe: dict) -> tuple[dict[str, Tensor], list]:
             made_by, done = meta["recipe"], list(meta["done"])
             tensors = {name: file.get_tensor(name) for name in file.keys()}
     except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"{path}: not a saved run ({error}); delete it to start anew") from None
+        raise ValueError(f"{path}: not a saved run ({error}); delete it to start again") from None
     if made_by != recipe:
-        raise ValueError(f"{path}: from a run with other settings or data; delete it to start anew")
+        raise ValueError(f"{path}: from a run with other settings or data; delete it to start again")
     return tensors, done
 
 
@@ -173,7 +173,7 @@ def _load_state(path: Path, trained: _Trained, recipe: dict) -> list[float]:
 
 
 def sizes_of(data: Trajectories, window_length: int) -> dict[str, int]:
-    """Return the sizes of a policy's network that its demonstrations give."""
+    """Return the sizes of a policy's network that depend on its demonstrations."""
     return {
         "observation_dim": data.inputs.shape[1],
         "goal_dim": data.goals.shape[1],
@@ -184,7 +184,7 @@ def sizes_of(data: Trajectories, window_length: int) -> dict[str, int]:
 
 
 def digest_of(*tensors: Tensor) -> str:
-    """Return the SHA-256 of tensors, to tell one recipe's data from another's."""
+    """Return the SHA-256 of tensors, to distinguish recipes' data."""
     digest = hashlib.sha256()
     for tensor in tensors:
         digest.update(tensor.numpy().tobytes())
@@ -204,14 +204,14 @@ def fit(
     Args:
         module: what to train.
         loss_of: from the indices (B,) of a batch to its loss.
-        examples: how many there are to draw from.
+        examples: how many to draw from.
         config: how long and how fast.
         run: seed, saved state and progress.
-        recipe: what else must be the same for a saved state to be resumed.
+        recipe: further values that must match to resume a saved state.
 
     Raises:
         ValueError: the saved state is damaged, or of another run.
-        RuntimeError: the loss is not finite any more.
+        RuntimeError: the loss is no longer finite.
     """
     optimizer = torch.optim.AdamW(
         module.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay
@@ -258,14 +258,14 @@ def fit_further(
     run: Run,
     recipe: dict,
 ) -> tuple[M, list[float]]:
-    """Return a copy of a module that has learned on, and the loss of every step.
+    """Return a copy of a module after further training, and the loss of every step.
 
     Args:
-        module: stays as it is.
-        old: number of examples that it had learned from.
-        new: number of examples that it is to learn.
+        module: is not changed.
+        old: number of examples of its earlier training.
+        new: number of new examples.
         terms: weights of losses; each loss takes the copy, and rows (B,) of the old and of the new examples.
-            One of weight 0 is left out.
+            Losses with weight 0 are left out.
         config: how long and how fast.
         run: seed, saved state and progress.
         recipe: see `fit`.
@@ -273,7 +273,7 @@ def fit_further(
     learned = copy.deepcopy(module).requires_grad_(True)
 
     def loss_of(batch: Tensor) -> Tensor:
-        rows = batch % old, batch // old  # one draw of a pair: old and new each get a batch of its own
+        rows = batch % old, batch // old  # one draw gives separate batches of old and new examples
         losses = (weight * term(learned, *rows) for weight, term in terms if weight > 0.0)
         return sum(losses, start=torch.zeros(()))
 

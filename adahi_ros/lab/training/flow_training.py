@@ -29,7 +29,7 @@ def train_flow(
     Args:
         data: demonstrations.
         window_length: H.
-        size: what else `FlowConfig` takes. A plan past an episode's end repeats its last action.
+        size: other arguments of `FlowConfig`. A plan past an episode's end repeats its last action.
         fit_config: how long and how fast.
         run: seed, saved state and progress.
     """

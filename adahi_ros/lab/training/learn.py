@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A draft learns from the target's corrections, and goes no further than it may forget.
+"""A draft learns from the target's corrections, with a limit on forgetting.
 
 After E2CL (Wang et al., "E2CL: Exploration-based Error Correction Learning for Embodied Agents", arXiv
 2409.03256): an agent explores, a teacher corrects it, and it learns from demonstrations and corrections
-together. Of what was learned, a network between the two takes as much as is allowed.
+    together. The result is interpolated between old and new weights, as far as the limit allows.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from adahi_ros.policies.vqbet.vqbet_export import save_with_export
 from adahi_ros.policies.vqbet.vqbet_network import VQBeT
 from adahi_ros.policies.vqbet.vqbet_torch import load_network
 
-SHARES = (1.0, 0.5, 0.25, 0.125)  # of the way to what was learned
+SHARES = (1.0, 0.5, 0.25, 0.125)  # of the way to the learned weights
 
 
 def interpolated(module: M, other: M, share: float) -> M:
-    """Return a module whose weights are a share of the way from one to another."""
+    """Return a module with weights interpolated from one module to another."""
     between = copy.deepcopy(other)
     theirs = other.state_dict()
     between.load_state_dict(
@@ -48,7 +48,7 @@ def interpolated(module: M, other: M, share: float) -> M:
 DRAFT = "draft"
 NOTHING = "there is nothing to learn from"
 FORGETS = "it would forget more than is allowed"
-HELD_OUT = 10  # one of so many demonstrations tells what was forgotten
+HELD_OUT = 10  # one of so many demonstrations measures forgetting
 
 
 @dataclass(frozen=True)
@@ -56,10 +56,10 @@ class LearningConfig(Keeping):
     """How to learn from corrections.
 
     Attributes:
-        steps: optimizer steps of an update; all else of the fit is the draft's recipe's.
+        steps: optimizer steps of an update; the draft's recipe has the other settings.
         worse: largest share by which the loss on held-out demonstrations may exceed its lowest value so far.
-            An update beyond that is taken half, a quarter or an eighth of the way, or not at all, see
-            `learned_within`. Infinite for no such guard.
+            A larger update is applied half, a quarter or an eighth of the way, or not at all, see
+            `learned_within`. Infinite for no limit.
 
     Raises:
         ValueError: a value is out of range; names field, value and range.
@@ -76,21 +76,21 @@ class LearningConfig(Keeping):
             raise ValueError(f"worse: {self.worse}, must not be negative")
 
     def fit(self, recipe: F) -> F:
-        """Return how to fit, with the loss of the first training's recipe."""
+        """Return the fit's settings, with the loss of the first training's recipe."""
         return replace(recipe, steps=self.steps, average=0.0)
 
 
 class Lessons:
-    """What a draft had learned from: nine of ten demonstrations to rehearse, the tenth to look at.
+    """A draft's demonstrations: nine of ten to rehearse, the tenth to measure forgetting.
 
     Args:
         data: demonstrations, as the draft sees them.
         tokenizer: frozen.
         window_length: H.
-        fit: of the draft's recipe, whose loss is meant.
+        fit: of the draft's recipe; defines the loss.
 
     Raises:
-        ValueError: there is but one demonstration.
+        ValueError: there is only one demonstration.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class Lessons:
 
     @property
     def digest(self) -> str:
-        """Name what is held out."""
+        """Return the digest of the held-out demonstrations."""
         return digest_of(self.held_out.observations, self.held_out.goals, self.held_out.chunks)[:16]
 
     def forgotten(self, model: VQBeT) -> float:
@@ -116,17 +116,17 @@ class Lessons:
         return mean_loss(model, self.tokenizer, self.held_out, self.config)
 
     def actions(self, corrections: Corrections) -> Actions:
-        """Return what there is to learn of corrections."""
+        """Return the training examples of corrections."""
         return Actions.of(corrections.windows, corrections.goals, corrections.replied, self.tokenizer)
 
 
 @dataclass(frozen=True)
 class Update:
-    """What became of a draft that was to learn.
+    """The result of a draft's learning.
 
     Attributes:
         model: as it is now.
-        losses: of every step; none where nothing was learned.
+        losses: of every step; empty where nothing was learned.
         figures: as they are written.
     """
 
@@ -142,17 +142,17 @@ def learned_within(
     worse: float,
     best: float | None = None,
 ) -> tuple[M, dict[str, Any]]:
-    """Go as far from a network to what it has learned as a loss allows; return where that is, and figures.
+    """Interpolate from a network towards its trained copy as far as a loss allows; return it and figures.
 
-    It tries the whole way, a half, a quarter and an eighth. Weights in between keep more of the first network
-    (Wortsman et al., "Robust fine-tuning of zero-shot models", 2022).
+    It tries the whole way, a half, a quarter and an eighth. Intermediate weights keep more of the first
+    network (Wortsman et al., "Robust fine-tuning of zero-shot models", 2022).
 
     Args:
-        model: before; stays as it is, and is returned where no share is allowed.
-        learned: after all of the learning; None where there is nothing to learn from.
-        loss_of: returns the loss of a network on what is held out.
+        model: before; is not changed, and is returned where no share is allowed.
+        learned: after training; None where there is nothing to learn from.
+        loss_of: returns the loss of a network on held-out data.
         worse: see `LearningConfig`.
-        best: the lowest such loss of the networks before this one; None where there is none.
+        best: the lowest such loss of earlier networks; None without one.
     """
     before = loss_of(model)
     best = before if best is None else min(best, before)
@@ -186,15 +186,15 @@ def update(
     run: Run,
     best: float | None = None,
 ) -> Update:
-    """Have a draft learn from corrections, as far as it forgets no more than it may.
+    """Let a draft learn from corrections, with a limit on forgetting.
 
     Args:
-        model: the draft; stays as it is.
-        lessons: what it had learned from.
-        corrections: what it is to learn; of none, nothing changes.
+        model: the draft; is not changed.
+        lessons: of its earlier training.
+        corrections: to learn; without any, nothing changes.
         config: how.
         run: seed, saved state and progress.
-        best: the lowest loss on what is held out, of the drafts before this one; None where there is none.
+        best: the lowest loss of earlier drafts on held-out data; None without one.
     """
     figures: dict[str, Any] = {
         "corrections": len(corrections),
@@ -224,22 +224,22 @@ def learn_from(
     command: str,
     run: Run,
 ) -> Update:
-    """Have the draft of a folder learn from corrections, into a folder that has all else, too.
+    """Let the draft of a folder learn from corrections; write it and all other files to another folder.
 
-    That folder changes only once all is done. A draft that learns again and again, by a command each, is held
-    to the best of all of them: its checkpoint says what that was.
+    That folder changes only at the end. Repeated commands measure forgetting against the best of all earlier
+    drafts, which the checkpoint records.
 
     Args:
         begin: folder of tokenizer, draft and target.
         out: folder to write; may be the same.
-        lessons: what the draft had learned from.
-        corrections: what it is to learn.
+        lessons: of the draft's earlier training.
+        corrections: to learn.
         config: how.
         command: noted in the checkpoint.
-        run: seed and progress; where its state is kept is seen to here.
+        run: seed and progress; this function sets the file of its state.
 
     Raises:
-        ValueError: something does not fit; names it.
+        ValueError: parts do not match; names them.
     """
     staged = StagedFolder(out)
     checkpoint = load_checkpoint(begin / DRAFT)
@@ -256,14 +256,16 @@ def learn_from(
         before.get("held_out", {}).get("best") if known else None,
     )
     if learned.figures["share"]:
-        told = {**learned.figures, "command": command, "seed": run.seed, "demonstrations": lessons.digest}
-        save_with_export(staged.folder, DRAFT, learned.model, {**checkpoint.training, "corrections": told})
+        training = {**learned.figures, "command": command, "seed": run.seed, "demonstrations": lessons.digest}
+        save_with_export(
+            staged.folder, DRAFT, learned.model, {**checkpoint.training, "corrections": training}
+        )
     staged.finish()
     return learned
 
 
 def copy_policies(begin: Path, folder: Path) -> None:
-    """Copy what is in a folder of policies into another, but for states of trainings."""
+    """Copy a folder of policies into another, without states of trainings."""
     for path in begin.iterdir():
         if path.is_dir():
             shutil.copytree(path, folder / path.name, dirs_exist_ok=True)

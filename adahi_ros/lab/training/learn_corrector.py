@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A corrector that learns in rounds, see `learn_rounds`: of what a new plan does otherwise than the old."""
+"""A corrector that learns in rounds, see `learn_rounds`: from differences of new and old plans."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ from adahi_ros.robot.controller import Controller
 from adahi_ros.server.verifier import TargetVerifier
 
 HELD_OUT_EPISODE = 680_000  # of the lessons
-OLD_EPISODES = 20  # of lessons as the corrector had them, at each rate of asking; half as many are held out
+OLD_EPISODES = 20  # of the corrector's earlier lessons, at each request rate; half as many are held out
 
 
 class NotingCorrector(CorrectorProposer):
-    """Corrects plans, and notes what it read, and what came back at the same step.
+    """Corrects plans, and records its inputs and the replies at the same step.
 
     Args:
-        corrector: what corrects.
+        corrector: of the plans.
     """
 
     def __init__(self, corrector: Corrector) -> None:
@@ -68,15 +68,15 @@ class NotingCorrector(CorrectorProposer):
         return super().propose(context)
 
     def observe_reply(self, requested_at: int, verdict: Verdict, rows: np.ndarray) -> None:
-        """See `Proposer`: of who waits, the step that asked is the present one."""
+        """See `Proposer`: a waiting robot is still at the step of its request."""
         self.replied[requested_at][rows] = verdict.actions[:, 0]
 
 
 def corrected_plans(bench: Bench, method: Method, seed: int, episodes: Sequence[int]) -> Examples:
     """Run episodes of a task with corrected plans; return an example of each step that replaced a plan.
 
-    Wanted is what the new plan does there, less what the old one would have done. Where a target knows two
-    ways, that may be the other one: of a single reply nobody can tell.
+    The wanted correction is the new plan's action less the old plan's. If the target knows two ways, the new
+    plan may take the other one: a single reply does not show that.
     """
     assert bench.policies.corrector is not None
     assert bench.policies.plans is not None
@@ -94,14 +94,14 @@ def corrected_plans(bench: Bench, method: Method, seed: int, episodes: Sequence[
 def old_examples(
     task: str, target: Policy, corrector: Corrector, recipe: CorrectorRecipe, count: int, before: int
 ) -> Examples:
-    """Return examples of every step of rollouts, as in a corrector's training, with the corrector as it is.
+    """Return examples of every step of rollouts, as in a corrector's training, with the current corrector.
 
     Args:
         task: what `make` takes.
-        target: whose plans it corrects.
-        corrector: as it is.
+        target: makes the plans.
+        corrector: the current one.
         recipe: of the corrector.
-        count: of episodes, at each rate of asking.
+        count: of episodes, at each request rate.
         before: number of the first lesson.
     """
     teacher = Teacher(target, corrector.scales, recipe.samples)
@@ -125,16 +125,16 @@ class CorrectorLearner(Learner[CorrectorNetwork, Examples]):
 
     Args:
         task: what `make` takes.
-        begin: folder of draft and target, which has the target that plans and the corrector in `plans`.
+        begin: folder of draft and target, with the target that plans and the corrector in `plans`.
         recipe: of the corrector.
         calibration: of the draft, for the gates of the methods.
-        how: often, and when the target is asked.
-        config: how it learns; what forgets is told by the error on steps held out.
+        how: number of rounds, and when to request.
+        config: how it learns; the error on held-out steps measures forgetting.
         workers: processes that run episodes.
         old_episodes: at each rate of asking, to rehearse.
 
     Raises:
-        ValueError: the method does not correct plans, a checkpoint is missing, or something does not fit.
+        ValueError: the method does not correct plans, a checkpoint is missing, or parts do not match.
     """
 
     def __init__(
@@ -157,7 +157,7 @@ class CorrectorLearner(Learner[CorrectorNetwork, Examples]):
             if value:
                 raise ValueError(f"{name}: {value}, must be left out where plans are corrected")
         policies = PolicyFiles(begin, "onnxruntime").load()
-        method.threshold(Bench(task, policies, calibration))  # raises where something is missing
+        method.threshold(Bench(task, policies, calibration))  # raises if something is missing
         assert policies.plans is not None
         assert policies.corrector is not None
         self._method, self._recipe = method, recipe
@@ -169,7 +169,7 @@ class CorrectorLearner(Learner[CorrectorNetwork, Examples]):
         self.best = self._error(self._network)
 
     def _error(self, network: CorrectorNetwork) -> float:
-        """Return the error of a corrector on what is held out, root mean square, in action scales."""
+        """Return the error of a corrector on held-out data, root mean square, in action scales."""
         correction, _ = running(network)(self._held_out.features)
         return float(np.sqrt(np.mean((self._held_out.wanted - correction) ** 2)))
 
@@ -186,8 +186,8 @@ class CorrectorLearner(Learner[CorrectorNetwork, Examples]):
         """See `Learner`."""
         old = self._checkpoint
         acted = old.action_low, old.action_high
-        told = {**old.training, "learned": command}
-        save_with_export(folder / PLANS, CORRECTOR, self._network, old.sizes, old.scales, acted, told)
+        training = {**old.training, "learned": command}
+        save_with_export(folder / PLANS, CORRECTOR, self._network, old.sizes, old.scales, acted, training)
 
     def look(self, files: PolicyFiles) -> dict[str, Any]:
         """See `Learner`."""

@@ -25,19 +25,19 @@ FIXED, RATED, ALONE = "threshold as it was", "threshold at the rate", "draft alo
 
 
 class DraftLearner(Learner[VQBeT, Corrections]):
-    """Learns from the codes that came back.
+    """Learns from the codes in replies.
 
     Args:
         task: what `make` takes.
         begin: folder of its first checkpoint.
-        lessons: what it had learned from.
+        lessons: of its earlier training.
         calibration: of the first draft.
-        how: often, and when the target is asked.
+        how: number of rounds, and when to request.
         config: how it learns.
         workers: processes that run episodes.
 
     Raises:
-        ValueError: a method does not draft, or the checkpoint cannot be used.
+        ValueError: a method does not draft, or the checkpoint is unusable.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class DraftLearner(Learner[VQBeT, Corrections]):
         workers: int = 1,
     ) -> None:
         self._explore = gated(how.explore or how.ask)
-        gated(how.ask)  # raises where it does not draft
+        gated(how.ask)  # raises if it does not draft
         self._checkpoint = load_checkpoint(begin / DRAFT)
         super().__init__(task, calibration, how, config, workers, load_network(self._checkpoint), Corrections)
         self._lessons, self._present = lessons, calibration
@@ -71,7 +71,7 @@ class DraftLearner(Learner[VQBeT, Corrections]):
         save_with_export(folder, DRAFT, self._network, {**self._checkpoint.training, "learned": command})
 
     def look(self, files: PolicyFiles) -> dict[str, Any]:
-        """See `Learner`: by the first threshold, at the rate, and alone."""
+        """See `Learner`: with the first threshold, at the rate, and alone."""
         self._present = self._calibrated(files)
         if not self._how.evaluated:
             return {}
@@ -87,7 +87,7 @@ class DraftLearner(Learner[VQBeT, Corrections]):
         }
 
     def _calibrated(self, files: PolicyFiles) -> Calibration:
-        """Return a calibration of the present draft: to the rate, or with the thresholds that there are."""
+        """Return a calibration of the current draft: to the rate, or with the existing thresholds."""
         first, how, rate = self._calibration, self._how, self._how.rate
         if rate is None:
             policies = files.load()

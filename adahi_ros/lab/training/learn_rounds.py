@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Learning between episodes, in simulation: a robot runs, learns from what was corrected, and runs again."""
+"""Learning between episodes, in simulation: a robot runs, learns from corrections, and runs again."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from adahi_ros.lab.training.learn import LearningConfig, copy_policies
 from adahi_ros.lab.training.reservoir import MOST, R, Reservoir
 from adahi_ros.lab.training.staging import StagedFolder
 
-FIRST_EPISODE = 700_000  # of the lessons: those before are of correctors, gates and acceptance rules
+FIRST_EPISODE = 700_000  # of the lessons; lower numbers are for correctors, gates and acceptance rules
 STATE = "learning.training.safetensors"
-MODEL, KEPT = "model.", "kept."  # what a tensor of it is of
+MODEL, KEPT = "model.", "kept."  # prefixes of tensor names
 Figures = dict[str, Any]
 Say = Callable[[str], None]
 N = TypeVar("N", bound=nn.Module)
@@ -36,16 +36,16 @@ class Rounds:
     """How a robot learns in rounds.
 
     Attributes:
-        rounds: so many.
+        rounds: their number.
         episodes: of each, to learn from.
-        ask: a method, by name: when the target is asked.
-        explore: another by which it is in the episodes to learn from; '' for the same.
-        rate: transmission rate that gates are set to before each round; None leaves the thresholds that the
-            first draft was calibrated to.
-        evaluated: episodes that what was learned is looked at in, the same after every round; 0 for none.
-        calibrated: episodes by which a threshold is found.
-        most: replies that are kept, see `Reservoir`.
-        seed: of everything.
+        ask: name of a method, which decides when to request.
+        explore: another such method for the episodes to learn from; '' for the same.
+        rate: transmission rate to set gates to before each round; None keeps the thresholds of the
+            first draft's calibration.
+        evaluated: evaluation episodes, the same after every round; 0 for none.
+        calibrated: episodes for a threshold search.
+        most: replies to keep, see `Reservoir`.
+        seed: of all draws.
 
     Raises:
         ValueError: a value is out of range; names field, value and range.
@@ -75,19 +75,19 @@ class Rounds:
 
 
 class Learner(ABC, Generic[N, R]):
-    """What learns on a robot, in a task.
+    """A learning policy on a robot, in a task.
 
     Args:
         task: what `make` takes.
         calibration: of the first draft.
-        how: it learns in rounds.
-        config: how it learns in a round.
+        how: settings of the rounds.
+        config: settings of the learning in a round.
         workers: processes that run episodes.
         network: that learns.
-        kind: of the rows that it learns from.
+        kind: class of the rows that it learns from.
 
     Attributes:
-        best: the lowest loss on what is held out, so far; None before any.
+        best: the lowest loss on held-out data so far; None before any.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class Learner(ABC, Generic[N, R]):
 
     @property
     def origin(self) -> Figures:
-        """All that decides what becomes of it, as JSON has it."""
+        """Everything that its results depend on, as JSON data."""
         calibration = {name: value for name, value in vars(self._calibration).items() if name != "figures"}
         config = {name: str(value) for name, value in asdict(self._config).items()}  # one may be infinite
         return {"task": self._task, "config": config, "calibration": calibration, **self.begin}
@@ -115,37 +115,37 @@ class Learner(ABC, Generic[N, R]):
     @property
     @abstractmethod
     def begin(self) -> Figures:
-        """The network that it begins with, and what that had learned from, as JSON has it."""
+        """Its first network and that network's training data, as JSON data."""
 
     def outcome(self, files: PolicyFiles, calibration: Calibration, method: str) -> Figures:
-        """Return figures of the episodes that show how good it is."""
+        """Return figures of evaluation episodes."""
         comparison = Comparison(self._task, files, calibration, self._how.seed)
         episodes = evaluation_episodes(self._how.evaluated)
         return {**outcome_figures(play_all(comparison, [method], episodes, self._workers)[method])}
 
     @abstractmethod
     def write(self, folder: Path, command: str) -> None:
-        """Write it as it is now, and its export, into a folder of policies."""
+        """Write the current network and its export into a folder of policies."""
 
     @abstractmethod
     def look(self, files: PolicyFiles) -> Figures:
-        """Return figures of it as it is now, by how it is looked at; called once before each `learn`."""
+        """Return its current figures, by kind of evaluation; called once before each `learn`."""
 
     @abstractmethod
     def learn(self, files: PolicyFiles, number: int) -> Figures:
         """Run the episodes of a round, counted from 0, and learn; return figures."""
 
     def state(self) -> dict[str, Tensor]:
-        """Return what it goes on from: the weights of its network, and what it keeps."""
+        """Return its state: the weights of its network, and its kept rows."""
         weights = {f"{MODEL}{name}": value.contiguous() for name, value in self._network.state_dict().items()}
         kept = {f"{KEPT}{name}": np.ascontiguousarray(each) for name, each in self._reservoir.state().items()}
         return weights | {name: torch.from_numpy(each) for name, each in kept.items()}
 
     def restore(self, state: dict[str, Tensor], last: Figures) -> None:
-        """Go on from such a state, and the figures of the last round.
+        """Restore a state and the figures of the last round.
 
         Raises:
-            KeyError, RuntimeError: something is missing, or does not fit.
+            KeyError, RuntimeError: parts are missing, or do not match.
         """
         network = self._network
         network.load_state_dict({name: state[f"{MODEL}{name}"] for name in network.state_dict()})
@@ -165,15 +165,15 @@ def learn_in_rounds(
 ) -> Figures:
     """Learn in rounds, into a folder; return figures of every round, the first before any.
 
-    The folder changes only once all is done; what was stopped goes on after its last whole round.
+    The folder changes only at the end; a stopped run continues after its last complete round.
 
     Args:
         learner: learns.
         begin: folder of tokenizer, draft and target.
-        out: folder to write: all of that, with what was learned.
-        how: often.
+        out: folder to write, with the learned policy.
+        how: settings of the rounds.
         command: noted in the checkpoint.
-        say: told how it goes.
+        say: called with the progress.
 
     Raises:
         ValueError: something does not fit; names it.
@@ -187,7 +187,7 @@ def learn_in_rounds(
     if state.is_file():
         tensors, figures = load_run(state, recipe)
         learner.restore(tensors, figures[-1])
-        say(f"goes on after round {len(figures) - 1}")
+        say(f"continues after round {len(figures) - 1}")
     files = PolicyFiles(staged.folder, "onnxruntime")
     for number in range(len(figures), how.rounds + 1):
         learner.write(staged.folder, command)
@@ -202,11 +202,11 @@ def learn_in_rounds(
 
 
 def line_of(found: Figures) -> str:
-    """Return what is said of a round."""
+    """Return the text about a round."""
     parts = [f"round {found['round']}"]
     for name, each in found["looks"].items():
         parts.append(f"{name} {each['success_rate']:.2f}, {each['calls_per_episode']:.1f} calls")
     if "update" in found:
-        told = found["update"]
-        parts.append(f"{told['new']} replies, {told['why'] or 'learned'}")
+        update = found["update"]
+        parts.append(f"{update['new']} replies, {update['why'] or 'learned'}")
     return "; ".join(parts)

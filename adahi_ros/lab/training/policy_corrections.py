@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Corrections: steps of runs at which the target was asked, with what was drafted and what came back.
+"""Corrections: steps of runs with a request, with the draft and the reply.
 
-The target's whole distribution is not on the air. What a robot hears is one action, and of each code whether
-it is its own.
+A reply does not have the target's whole distribution. It has one action, and whether each drafted code was
+accepted.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ class Corrections(Rows):
     """N replies to N steps.
 
     Attributes:
-        windows: (N, H, O) float32, what the draft read, oldest first.
-        goals: (N, G) float32, what it was told; G = 0 where that is nothing.
-        drafted: (N, A) float32 in action units, what was asked about.
-        replied: (N, A) float32 in action units, what came back.
-        accepted: (N, C) bool, of each code that was drafted.
-        left_out: how many steps with a reply are not among these, by why.
+        windows: (N, H, O) float32, the draft's inputs, oldest first.
+        goals: (N, G) float32, the draft's goals; G = 0 without a goal.
+        drafted: (N, A) float32 in action units, the drafts.
+        replied: (N, A) float32 in action units, the replies.
+        accepted: (N, C) bool, of each drafted code.
+        left_out: counts of unused steps with a reply, by reason.
     """
 
     windows: np.ndarray
@@ -52,17 +52,17 @@ class Corrections(Rows):
 
     @classmethod
     def arrays(cls) -> list[str]:
-        """Return the names of what has a row for each reply."""
+        """Return the names of the fields with a row per reply."""
         return [name for name in super().arrays() if name != "left_out"]
 
     @property
     def acceptance(self) -> float | None:
-        """The share of drafts that were accepted whole; None of none."""
+        """The share of completely accepted drafts; None without replies."""
         return float(self.accepted.all(axis=1).mean()) if len(self) else None
 
     @classmethod
     def joined(cls, parts: Sequence[Corrections]) -> Corrections:
-        """Return all of some, at least one."""
+        """Return several joined into one; at least one."""
         why = sorted({reason for part in parts for reason in part.left_out})
         left_out = {reason: sum(part.left_out.get(reason, 0) for part in parts) for reason in why}
         return replace(super().joined(parts), left_out=left_out)
@@ -80,8 +80,8 @@ class Corrections(Rows):
         """Return the corrections of a run.
 
         Args:
-            run: every step that was observed, T in all; its actions are those that were executed.
-            replies: (T,) bool, whether that is the target's reply to this very step.
+            run: every observed step, T in all, with the executed actions.
+            replies: (T,) bool, whether the executed action is the target's reply to this step.
             drafted: (T, A).
             accepted: (T, C).
             window_length: H.
@@ -106,9 +106,9 @@ def by_episode(log: Log, values: np.ndarray) -> np.ndarray:
 def recorded_episodes(
     bench: Bench, method: Method, seed: int, episodes: Sequence[int]
 ) -> tuple[Trajectories, Outcome]:
-    """Run episodes of a task with a method; return all that was observed and executed, and the outcome."""
+    """Run episodes of a task with a method; return all observations and executed actions, and the outcome."""
     world = make(bench.task)
-    world.reset(seed, list(episodes))  # as the rollout does again: what is observed first
+    world.reset(seed, list(episodes))  # the rollout does this again; gives the first observation
     observations = [np.asarray(world.observation, dtype=np.float32)]
 
     def on_step() -> None:
@@ -128,7 +128,7 @@ def recorded_episodes(
 def corrected_episodes(
     bench: Bench, method: Method, seed: int, episodes: Sequence[int]
 ) -> tuple[Corrections, Outcome]:
-    """Run episodes with a method that drafts and waits for replies; return its corrections, and outcome."""
+    """Run episodes with a method that drafts and waits for replies; return its corrections and outcome."""
     run, outcome = recorded_episodes(bench, method, seed, episodes)
     signature, log = bench.policies.draft.signature, outcome.log
     answered = by_episode(log, log.transmitted)

@@ -78,19 +78,19 @@ def size_of(kind: type) -> AfterValidator:
 
 @dataclass(frozen=True)
 class CorrectorRecipe(NetworkRecipe[FitConfig]):
-    """How to make a corrector of the plans of the policy named target, or another pupil, in simulation.
+    """How to make a corrector for the plans of the policy named target, or another student, in simulation.
 
     Attributes:
         seed: of its weights, batches and rollouts.
         size: arguments of `CorrectorConfig` beyond those that the data gives.
         fit: how long and how fast to train, after every round.
-        rounds: of rollouts; the first follows plans blindly and with noise, the others are corrected by what
-            the rounds before have taught.
+        rounds: of rollouts; the first executes uncorrected plans with noise, later ones use the corrector of
+            the rounds before.
         episodes: of each round, at each rate.
-        asking_rates: of new plans; the lower, the older the plans.
-        samples: fresh plans at every step, of which those count that agree with the old one.
+        asking_rates: request rates of new plans; the lower, the older the plans.
+        samples: fresh plans at every step; those that agree with the old one count.
         noise: of the first round, in action scales.
-        beta: from 0 to 1; the larger, the more what is hard to foresee counts, see `corrector_loss`.
+        beta: from 0 to 1; larger values give more weight to uncertain examples, see `corrector_loss`.
     """
 
     size: Annotated[dict[str, Any], size_of(CorrectorConfig)]
@@ -135,7 +135,7 @@ class TokenizerRecipe(NetworkRecipe[FitConfig]):
 
 
 KINDS: dict[str, type[ModelRecipe[Any]]] = {VQBET: _VqbetRecipe, "flow": _FlowRecipe}
-"""Kinds of policies, and what a recipe says of each."""
+"""Kinds of policies, and the recipe class of each."""
 
 
 def _of_its_kind(values: Any) -> Any:
@@ -152,16 +152,15 @@ Policy = Annotated[ModelRecipe[Any], BeforeValidator(_of_its_kind)]
 
 @dataclass(frozen=True)
 class Recipe(Schema):
-    """How to make policies, and the tokenizer of those that speak codes.
+    """How to make policies, and the tokenizer of those with codes.
 
     Attributes:
         demonstrations: to learn from.
         window_length: H, observations that a policy reads.
         policies: by name, each of a kind of `KINDS`.
-        tokenizer: None where no policy speaks codes.
+        tokenizer: None where no policy has codes.
         corrector: of the target's plans; None for none.
-        distilled: a policy for the robot that does without plans what the target does on average; None for
-            none.
+        distilled: a policy for the robot with the target's average action and no plans; None for none.
     """
 
     demonstrations: DemonstrationRecipe
@@ -184,12 +183,12 @@ class Recipe(Schema):
 
     @property
     def taught(self) -> dict[str, CorrectorRecipe]:
-        """What is made of the target in rounds of rollouts, by name."""
+        """The students trained from the target in rounds of rollouts, by name."""
         each = {CORRECTOR: self.corrector, DISTILLED: self.distilled}
         return {name: recipe for name, recipe in each.items() if recipe is not None}
 
     def moved(self, offset: int) -> Recipe:
-        """Return the same recipe with every seed higher by an offset, that of the demonstrations, too."""
+        """Return the same recipe with an offset added to every seed, also of the demonstrations."""
 
         def seeded(part: Any) -> Any:
             return replace(part, seed=part.seed + offset)
@@ -202,7 +201,7 @@ class Recipe(Schema):
 
 
 def recipe_of(values: Any) -> Recipe:
-    """Return the recipe that plain data says; raises as `load_recipe`, without the file."""
+    """Return the recipe in plain data; raises as `load_recipe`, without the file."""
     recipe: Recipe = checked(Recipe, values, "recipe")
     return recipe
 
@@ -215,11 +214,11 @@ class _PupilFile(Schema):
 
 @dataclass(frozen=True)
 class PupilRecipes:
-    """How to make of a target's plans what a robot has of its own.
+    """How to make a robot's policies from a target's plans.
 
     Attributes:
         corrector: of the plans.
-        distilled: a policy that is told no plan.
+        distilled: a policy without plans.
     """
 
     corrector: CorrectorRecipe
@@ -227,7 +226,7 @@ class PupilRecipes:
 
 
 def _pupils(values: Any) -> PupilRecipes:
-    """Return what a recipe says of pupils; where it has one recipe alone, both are made by that."""
+    """Return a recipe's students; if it has only one recipe, both use it."""
     if isinstance(values, dict) and "policies" in values:
         recipe_of(values)
         values = {name: values[name] for name in (CORRECTOR, DISTILLED) if name in values}
@@ -242,10 +241,10 @@ class EncoderRecipe(Schema):
     Attributes:
         architecture: a key of `export.ARCHITECTURES`.
         size: sizes of its layers.
-        frames: which episodes to photograph.
+        frames: which episodes to render.
         seed: of weights and batches.
         fit: how long and how fast to train; None takes the weights as they are.
-        weights: to start from, as `resnet.load_weights` takes it; None draws them.
+        weights: to start from, for `resnet.load_weights`; None draws them.
 
     Raises:
         ValueError: neither `fit` nor `weights`, or a value out of range.
@@ -275,9 +274,9 @@ def load_recipe(path: Path) -> Recipe:
 
 
 def load_pupils(path: Path) -> PupilRecipes:
-    """Read how a corrector, and a policy distilled from plans, are made; raises as `load_recipe`.
+    """Read the recipe of a corrector and of a policy distilled from plans; raises as `load_recipe`.
 
-    The recipe may have more.
+    The file may have other parts.
     """
     with faults_of(path):
         return _pupils(read_yaml(path))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A corrector of recordings alone beside the one of simulation: what a robot that has none can expect."""
+"""Compares a corrector trained only on recordings with that of simulation."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from adahi_ros.lab.training.train_corrector import train_on_recordings
 from adahi_ros.policies.corrector.corrector import Corrector
 from adahi_ros.policies.corrector.corrector_checkpoint import load_corrector
 
-FIRST_EPISODE = 800_000  # of the recordings: those before are for the lessons of correctors and gates
-STEPS = 8  # from one request to the next, of the blind plans that are recorded
+FIRST_EPISODE = 800_000  # of the recordings; lower numbers are for the lessons of correctors and gates
+STEPS = 8  # from one request to the next, of the recorded uncorrected plans
 
 
 def recording_of(bench: Bench, seed: int, episodes: int) -> Trajectories:
-    """Return episodes of blind plans: what a robot has that has never been corrected."""
+    """Return episodes of uncorrected plans, as from a robot without a corrector."""
     numbers = lesson_episodes(episodes, FIRST_EPISODE)
     return recorded_episodes(bench, METHODS[f"plan_{STEPS}"], seed, numbers)[0]
 
@@ -43,7 +43,7 @@ def compare_correctors(
     seed: int,
     on_done: Callable[[str], None] = lambda what: None,
 ) -> dict[str, Any]:
-    """Train a corrector on recordings alone; return what it and that of simulation achieve.
+    """Train a corrector only on recordings; return its results and those of the simulation's corrector.
 
     Args:
         task: what `make` takes.
@@ -54,7 +54,7 @@ def compare_correctors(
         recorded: episodes to record.
         episodes: numbers of those to compare on.
         seed: of all draws.
-        on_done: told what has just been done.
+        on_done: called with the name of each finished part.
 
     Returns:
         `recorded_episodes`, and by method `corrector_K` the success rates `of_recordings` and
@@ -63,9 +63,9 @@ def compare_correctors(
     target = target_of(bench.policies, CORRECTOR)
     data = recording_of(bench, seed, recorded)
     on_done("recorded")
-    told = not goal_is_for_target(task)
+    with_goal = not goal_is_for_target(task)
     planned = plan_recorded(target, data, recipe.samples, recipe.seed)
-    train_on_recordings(planned, recipe, folder, Run(recipe.seed), {}, with_goal=told)
+    train_on_recordings(planned, recipe, folder, Run(recipe.seed), {}, with_goal=with_goal)
     on_done("trained")
     of_recordings = replace(
         bench, policies=replace(bench.policies, corrector=Corrector(load_corrector(folder / CORRECTOR)))

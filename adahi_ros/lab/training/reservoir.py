@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is kept of more than can be kept."""
+"""Keeps a random sample of a stream of rows."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ import numpy as np
 
 from adahi_ros.core.randomness import step_uniforms
 
-MOST = 20_000  # that are kept, unless told otherwise
+MOST = 20_000  # rows kept by default
 R = TypeVar("R", bound="Rows")
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Arrays that have a row for each of N; the base of dataclasses of such."""
+    """Arrays with a row for each of N; a base of dataclasses."""
 
     def __len__(self) -> int:
         return len(getattr(self, self.arrays()[0]))
 
     @classmethod
     def arrays(cls) -> list[str]:
-        """Return the names of what has a row for each, in the order of the arguments."""
+        """Return the names of the fields with rows, in the order of the arguments."""
         return [each.name for each in fields(cls)]
 
     def rows(self: R, which: np.ndarray) -> R:
@@ -33,18 +33,18 @@ class Rows:
 
     @classmethod
     def joined(cls: type[R], parts: Sequence[R]) -> R:
-        """Return all of some, at least one."""
+        """Return several joined into one; at least one."""
         return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in cls.arrays()))
 
 
 class Reservoir(Generic[R]):
-    """Rows that are kept: at most so many, of all that there were each with the same chance.
+    """Keeps a limited number of rows, each with the same probability.
 
-    Each gets a number as it comes, and the highest are kept (bottom-k sampling; Cohen and Kaplan, 2007), so
-    that what is kept does not depend on how many come at once.
+    Each row gets a random number, and the highest are kept (bottom-k sampling; Cohen and Kaplan, 2007). So
+    the result does not depend on the size of batches.
 
     Args:
-        most: at most.
+        most: number of rows to keep.
         seed: of the numbers.
     """
 
@@ -57,7 +57,7 @@ class Reservoir(Generic[R]):
         self._kept: R | None = None
 
     def add(self, more: R) -> R:
-        """Take rows in; return what is kept."""
+        """Add rows; return the kept ones."""
         drawn = [step_uniforms(self._seed, "reservoir", 0, self._seen + row, 1) for row in range(len(more))]
         self._seen += len(more)
         numbers = np.concatenate([self._numbers, *drawn])
@@ -68,17 +68,17 @@ class Reservoir(Generic[R]):
         return kept
 
     def state(self) -> dict[str, np.ndarray]:
-        """Return arrays to go on from."""
+        """Return the state as arrays."""
         if self._kept is None:
             return {}
         kept = {name: getattr(self._kept, name) for name in self._kept.arrays()}
         return {**kept, "numbers": self._numbers, "seen": np.array([self._seen])}
 
     def restore(self, state: dict[str, np.ndarray], kind: type[R]) -> None:
-        """Go on from what `state` returned, of such rows.
+        """Restore the arrays of `state`.
 
         Raises:
-            KeyError: something is missing.
+            KeyError: an array is missing.
         """
         if state:
             self._kept = kind(*(state[name] for name in kind.arrays()))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`adahi lab index`: an index of demonstrations, and what it knows of its own errors.
+"""`adahi lab index`: an index of demonstrations with an estimate of its errors.
 
-What a retrieved plan is worth is measured without the episode that is asked about: by leave-one-out, in
-action scales, over its first actions.
+The error of a retrieved plan is measured by leave-one-out over episodes, in action scales, over its first
+actions.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from adahi_ros.core.files import replacing
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.retrieval import COMPARED, KIND, LARGEST, Index, measures
 
-LEAST_EPISODES = 8  # more than neighbours that are asked
-ASKED = 2000  # steps by which it is measured
+LEAST_EPISODES = 8  # more than the queried neighbours
+ASKED = 2000  # steps of the measurement
 BATCH = 250  # of these at once
-FLAT = 1e-6  # standard deviation below which an entry says nothing
+FLAT = 1e-6  # standard deviation below which an entry is ignored
 WINDOW = 15  # observations; HeiSD's w
 CLIPPED = 95  # percentile
 
@@ -36,13 +36,13 @@ def make_index(
     """Return an index of episodes, and figures of it.
 
     Args:
-        data: demonstrations, as the robot sees them; without goals, it is told none.
-        seed: of which episodes are kept where not all may be, and which steps it is measured by.
+        data: demonstrations, as the robot sees them; without goals for a robot that gets none.
+        seed: of the choice of episodes, where not all fit, and of the measured steps.
         neighbours: K.
-        most_bytes: that steps may take; whole episodes are left out.
+        most_bytes: limit for all steps; whole episodes are left out.
 
     Raises:
-        ValueError: there are too few episodes, or fewer than these fit.
+        ValueError: too few episodes exist or fit.
     """
     draw = np.random.default_rng([seed, 0])
     data = _fitting(data, draw, most_bytes)
@@ -87,7 +87,7 @@ def save_index(
     """Write `NAME.safetensors` and `NAME.json`.
 
     Args:
-        folder: there is.
+        folder: must exist.
         name: of the files.
         index: of demonstrations.
         sizes: observation_dim, goal_dim, horizon and neighbours.
@@ -114,7 +114,7 @@ def _fitting(data: Trajectories, draw: np.random.Generator, most_bytes: int) -> 
 
 
 def _left_out(index: Index, asked: np.ndarray, neighbours: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return doubt (N, 2) and mean square error (N,) of what is retrieved for rows of other episodes."""
+    """Return doubt (N, 2) and mean square error (N,) of plans retrieved for rows of other episodes."""
     doubts, errors = [], []
     for start in range(0, len(asked), BATCH):
         rows = asked[start : start + BATCH]
@@ -133,9 +133,9 @@ def _centred(index: Index, asked: np.ndarray) -> np.ndarray:
 def _with_boundary(
     index: Index, asked: np.ndarray, squared: np.ndarray, observed: int
 ) -> tuple[Index, np.ndarray]:
-    """Return the index with HeiSD's metric in the units of its demonstrations, and that of the rows asked.
+    """Return the index with HeiSD's metric in its demonstrations' units, and the metric of the queried rows.
 
-    The boundary is where it best tells the better half of the retrieved plans (Youden's index).
+    The boundary best separates the better half of the retrieved plans (Youden's index).
     """
     ends = index.last[asked]
     first = np.searchsorted(index.last, ends, side="left")  # of its episode

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A folder that is made beside the one whose place it takes at the end, in one move."""
+"""A folder that is made beside another one, and replaces it at the end in one move."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ STATES = "*.training.safetensors"
 
 
 class StagedFolder:
-    """The folder NAME.training beside a folder NAME. Stopped, it keeps the states to resume from.
+    """The folder NAME.training beside a folder NAME. After a stop it keeps the states to resume from.
 
     Attributes:
-        out: what is to be made, or replaced.
+        out: folder to make or replace.
         folder: where it is made.
 
     Args:
         out: that folder.
 
     Raises:
-        ValueError: it is something else, or cannot be moved.
+        ValueError: it is no folder, or cannot be moved.
     """
 
     def __init__(self, out: Path) -> None:
         self._held = ExitStack()
-        self.out = out.resolve()  # a link stays one
+        self.out = out.resolve()  # a link stays a link
         self.folder = self.out.with_name(f"{self.out.name}.training")
         self._previous = self.out.with_name(f"{self.out.name}.previous")
         if self.out.exists() and not self.out.is_dir():
@@ -37,7 +37,7 @@ class StagedFolder:
             raise ValueError(f"out: {out}, where something is mounted; must be a folder within it")
 
     def begin(self) -> None:
-        """Make the folder; of a stopped run's, leave its states alone.
+        """Make the folder; keep the states of a stopped run.
 
         Raises:
             RuntimeError: another process trains into it.
@@ -51,7 +51,7 @@ class StagedFolder:
                 _remove(path)
 
     def finish(self) -> None:
-        """Take the place of the folder. What else was in that stays in it."""
+        """Replace the folder. Its other files stay in it."""
         for state in self.folder.glob(STATES):
             state.unlink()
         if self.out.exists():

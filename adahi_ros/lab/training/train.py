@@ -43,7 +43,7 @@ from adahi_ros.policies.vqbet.vqbet_checkpoint import load_decoder, load_tokeniz
 from adahi_ros.policies.vqbet.vqbet_export import save_with_export
 from adahi_ros.policies.vqbet.vqbet_sizes import TokenizerConfig
 
-THREADS = 1  # for networks this small, sharing out the work costs more than the work
+THREADS = 1  # for such small networks, more threads are slower
 LAST_LOSSES = 100  # the reported loss is their mean
 
 
@@ -56,13 +56,13 @@ Write = Callable[[Path], object]
 
 @dataclass(frozen=True)
 class Stages:
-    """How a training is looked at on its way.
+    """How a training is evaluated on its way.
 
     Attributes:
         count: parts of about equal length of each training of a policy; after each its state is saved.
-        on_stage: called before that with the model's name, the parts done, and what writes that policy into
-            a folder, as training would end with it by then: into one with a tokenizer where it speaks codes.
-            Of what is taught in simulation, the parts are rounds. What it raises ends the training.
+        on_stage: called before that with the model's name, the parts done, and a function that writes the
+            policy as it is then into a folder (with a tokenizer if it has codes). For students in simulation
+            the parts are rounds. An exception from it ends the training.
     """
 
     count: int
@@ -71,7 +71,7 @@ class Stages:
 
 @dataclass(frozen=True)
 class Trained:
-    """What became of a recipe.
+    """The result of a recipe.
 
     Attributes:
         figures: of each model, as `adahi train policy --json` writes them.
@@ -116,7 +116,7 @@ class _Workshop:
             name: of the model.
             recipe: of it.
             train: trains it.
-            write: takes a folder, the network, and what the checkpoint is to say of its training.
+            write: takes a folder, the network, and the checkpoint's notes on its training.
         """
         run = self.run(name, recipe)
         network, losses = train(self._staged(name, run, recipe.fit.steps, write))
@@ -127,7 +127,7 @@ class _Workshop:
     def _staged(
         self, name: str, run: Run, steps: int, write: Callable[[Path, N, dict[str, object]], object]
     ) -> Run:
-        """Return a run of so many steps that is looked at on its way, where stages are given."""
+        """Return a run of so many steps, with evaluations if stages are given."""
         stages = self.stages
         if stages is None or name == TOKENIZER:
             return run
@@ -140,12 +140,12 @@ class _Workshop:
         return replace(run, save_every=every, on_save=on_save)
 
     def count(self, name: str, total: int) -> Callable[[int], None]:
-        """Show how many of so many are done."""
+        """Show the progress."""
         job = self._bar.add_task(name, total=total, note="")
         return lambda done: self._bar.update(job, completed=done)
 
     def demonstrations(self, task: str, recipe: DemonstrationRecipe, workers: int) -> Trajectories:
-        """Record what the recipe asks for, or read what a stopped run has recorded."""
+        """Record the recipe's demonstrations, or read those of a stopped run."""
         asked = [make(task).spec.name, *(str(value) for value in asdict(recipe).values())]
         path = self._state("-".join(["demonstrations", *asked]))
         if path.is_file():
@@ -164,7 +164,7 @@ class _Workshop:
     def finished(
         self, name: str, recipe: NetworkRecipe[F], losses: list[float], parameters: int
     ) -> dict[str, Any]:
-        """Note what was trained last; return what its checkpoint says of the training."""
+        """Record the last training; return its notes for the checkpoint."""
         last = losses[-LAST_LOSSES:]
         self.losses[name] = losses
         self.models[name] = {
@@ -192,21 +192,21 @@ def train_recipe(
     workers: int = 1,
     stages: Stages | None = None,
 ) -> Trained:
-    """Train policies, and the tokenizer of those that speak codes, into a folder.
+    """Train policies, and the tokenizer of those with codes, into a folder.
 
-    It changes only once all is done.
+    The folder changes only at the end.
 
     Args:
-        task: registry name; with data, it may be any that the data is of.
+        task: registry name; with data, any task of the data.
         recipe: what to make.
-        out: folder to write; until it is, a stopped run's states are in a folder beside it.
+        out: folder to write; a stopped run's states are in a folder beside it.
         command: noted in the checkpoints.
         bar: shows the progress.
         data: demonstrations; None records them as the recipe says.
-        only: policies to train on the tokenizer that is there; None trains everything.
+        only: policies to train on the existing tokenizer; None trains everything.
         seed: replaces every model's seed.
         workers: processes that record demonstrations; a network is trained in one.
-        stages: of each training, for who wants to look at policies on their way; None for nobody.
+        stages: of each training, to evaluate policies on their way; None for none.
 
     Raises:
         ValueError: a policy that the recipe does not know, demonstrations of another task, or no folder.
@@ -238,18 +238,18 @@ def train_recipe(
     def seeded(model: P) -> P:
         return model if seed is None else replace(model, seed=seed)
 
-    told = told_to_robots(data, task)
+    robots_data = told_to_robots(data, task)
     if codes and tokenizer is None:
         assert recipe.tokenizer is not None
         tokenizer = _train_tokenizer(shop, data, seeded(recipe.tokenizer))
     for name in wanted:
-        shown = data if name == TARGET else told
+        shown = data if name == TARGET else robots_data
         model = seeded(recipe.policies[name])
         _train_policy(shop, name, shown, tokenizer, recipe.window_length, model)
     for name, how in taught.items():
         where = out if TARGET in wanted else staged.out
         target = load_policy(where / TARGET, "onnxruntime")
-        _train_pupil(shop, out, name, task, target, told, seeded(how))
+        _train_pupil(shop, out, name, task, target, robots_data, seeded(how))
     figures: dict[str, Any] = {"task": data.task, "models": shop.models}
     if codes:
         figures["fingerprint"] = load_decoder(out).fingerprint
@@ -272,7 +272,7 @@ def _train_policy(
     window_length: int,
     model: ModelRecipe[Any],
 ) -> None:
-    """Train a policy of codes where the recipe says so, else one of a flow."""
+    """Train a policy of codes if the recipe has one, else a flow policy."""
 
     def train(run: Run) -> tuple[Any, list[float]]:
         how = window_length, model.size, model.fit, run

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`adahi lab committee`: several drafts, each specialised in some of the demonstrations, in place of one.
+"""`adahi lab committee`: several drafts instead of one, each specialised in some demonstrations.
 
-Who learns from which demonstration is decided by what the target is told in it (`goal`), or by the drafts
-themselves (`fit`): they start from random shares, and over some rounds each demonstration goes to the draft
-that gives its actions the highest likelihood (expectation maximisation with hard assignments). What two
-drafts share at first by chance parts them: where a scene allows for two things to do, one that has seen the
-first more often makes the second less likely, and the other gets it.
+Demonstrations are assigned by the target's goal (`goal`) or by the drafts (`fit`). With `fit`, drafts
+start from random shares. Over some rounds each demonstration goes to the draft that gives its actions the
+highest likelihood (expectation maximisation with hard assignments). Random differences separate the
+drafts: one that saw the first of two behaviours more often makes the second less likely, so the other
+draft gets it.
 
-Each learns for as many steps as its share of the data, so that all together see as many examples as one
-draft by the same recipe would.
+Each trains for a number of steps in proportion to its data. All together see as many examples as a single
+draft of the same recipe.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from adahi_ros.policies.vqbet.vqbet_network import VQBeT
 DRAFT = "draft"
 SMALLEST = 2  # demonstrations of a member
 ROUNDS = 6
-ROUND_STEPS = 400  # of a member, in a round that decides who learns from what
+ROUND_STEPS = 400  # of a member, in a round of assignment
 MEANS_ROUNDS = 50
 Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Lessons:
-    """What members learn from, and how.
+    """The members' training data and settings.
 
     Attributes:
         data: demonstrations, as the target would see them.
@@ -61,31 +61,31 @@ class Lessons:
     model: ModelRecipe[CodeFitConfig]
 
     def train(self, who: np.ndarray, member: int, fit: CodeFitConfig) -> tuple[VQBeT, list[float]]:
-        """Train a member on its demonstrations; who (E,) says whose each is."""
+        """Train a member on its demonstrations; who (E,) has the member of each."""
         own = self.told.episodes(np.flatnonzero(who == member).tolist())
         run = Run(self.model.seed + member)
         return train_policy(own, self.tokenizer, self.window_length, self.model.size, fit, run)
 
     def share(self, who: np.ndarray, member: int) -> float:
-        """Return which share of all steps is a member's."""
+        """Return a member's share of all steps."""
         lengths = np.diff(self.data.ends, prepend=0)
         return float(lengths[who == member].sum() / lengths.sum())
 
     def log_likelihood(self, network: VQBeT) -> np.ndarray:
-        """Return how likely a network makes the actions of each demonstration, (E,), mean over its steps."""
-        told = self.told
-        windows = torch.from_numpy(told.inputs)[torch.from_numpy(window_indices(told, self.window_length))]
+        """Return the log-likelihood of each demonstration's actions, (E,), mean over its steps."""
+        seen = self.told
+        windows = torch.from_numpy(seen.inputs)[torch.from_numpy(window_indices(seen, self.window_length))]
         codes = self.tokenizer.encode(
-            torch.from_numpy(action_chunks(told, self.tokenizer.config.chunk_length))
+            torch.from_numpy(action_chunks(seen, self.tokenizer.config.chunk_length))
         )
         with torch.no_grad():
-            logits, _ = network(windows, torch.from_numpy(step_goals(told)))
+            logits, _ = network(windows, torch.from_numpy(step_goals(seen)))
             each = torch.log_softmax(logits, -1).gather(-1, codes[..., None])[..., 0].sum(-1).numpy()
-        return np.array([each[start:end].mean() for start, end in told.spans()])
+        return np.array([each[start:end].mean() for start, end in seen.spans()])
 
 
 def by_goal(lessons: Lessons, members: int) -> np.ndarray:
-    """Return whose each demonstration is, (E,): those of goals that are near to one another go together.
+    """Return the member of each demonstration, (E,): demonstrations with near goals share one.
 
     Raises:
         ValueError: there are no goals, or fewer than members.
@@ -94,7 +94,7 @@ def by_goal(lessons: Lessons, members: int) -> np.ndarray:
     if goals.shape[1] == 0 or len(np.unique(goals, axis=0)) < members:
         raise ValueError(f"split: goal, must be fit: the demonstrations have fewer than {members} goals")
     middles = goals[:1]
-    for _ in range(1, members):  # the next is the furthest from those there are
+    for _ in range(1, members):  # the next is the furthest from the others
         furthest = _distances(goals, middles).min(axis=1).argmax()
         middles = np.concatenate([middles, goals[furthest : furthest + 1]])
     for _ in range(MEANS_ROUNDS):
@@ -106,7 +106,7 @@ def by_goal(lessons: Lessons, members: int) -> np.ndarray:
 def by_fit(
     lessons: Lessons, members: int, say: Say, rounds: int = ROUNDS, steps: int = ROUND_STEPS
 ) -> np.ndarray:
-    """Return whose each demonstration is, (E,), by the likelihood that drafts give it; see the top."""
+    """Return the member of each demonstration, (E,), by the drafts' likelihood; see the module."""
     count = len(lessons.data)
     order = step_uniforms(lessons.model.seed, "committee/split", 0, 0, count).argsort()
     who = np.empty(count, dtype=np.int64)
@@ -116,7 +116,7 @@ def by_fit(
         networks = [lessons.train(who, member, fit)[0] for member in range(members)]
         likelihood = np.stack([lessons.log_likelihood(network) for network in networks], axis=1)
         chosen = likelihood.argmax(axis=1)
-        for member in range(members):  # nobody is left without lessons
+        for member in range(members):  # every member keeps some lessons
             if (chosen == member).sum() < SMALLEST:
                 chosen[likelihood[:, member].argsort()[-SMALLEST:]] = member
         moved = (chosen != who).mean()
@@ -131,16 +131,16 @@ def by_fit(
 def train_committee(
     out: Path, lessons: Lessons, who: np.ndarray, beside: Path, rules: CommitteeRules, command: str, say: Say
 ) -> None:
-    """Train members and write them, and what names them, into a folder with tokenizer and target.
+    """Train members; write them and their index into a folder with tokenizer and target.
 
     Args:
         out: folder to write.
         lessons: see there.
-        who: (E,), whose each demonstration is.
+        who: (E,), the member of each demonstration.
         beside: folder of tokenizer and target, which are copied.
-        rules: how they are to work together.
+        rules: of their cooperation.
         command: noted in the checkpoints.
-        say: told how it goes.
+        say: called with the progress.
     """
     staged = StagedFolder(out)
     staged.begin()

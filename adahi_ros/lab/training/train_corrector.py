@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Training of a corrector: in simulation, round after round of its own rollouts, or on what was recorded."""
+"""Training of a corrector: in simulation, in rounds of its own rollouts, or on recordings."""
 
 from __future__ import annotations
 
@@ -48,20 +48,20 @@ def train_in_simulation(
 ) -> list[float]:
     """Train a corrector of a target's plans into a folder; return the losses of the last round.
 
-    Or a policy that does without them what the target does on average (DAgger, as of the corrector): the same
-    network, told no plan.
+    Or a policy with the target's average action and no plans (DAgger, as for the corrector): the same network
+    without the plan's features.
 
     Args:
         task: what `make` takes.
-        target: whose plans it corrects.
-        data: demonstrations, for the units of what it reads; without goals, it is told none.
-        recipe: how.
+        target: makes the plans.
+        data: demonstrations, for the units of its inputs; without goals for a robot that gets none.
+        recipe: settings of the training.
         folder: gets the checkpoint of that name.
         run: of the last fit.
-        note: returns what the checkpoint is to say of its training, from losses and number of weights.
+        note: returns the checkpoint's notes on its training, from losses and number of weights.
         on_episodes: called with the number of episodes rolled out so far.
         name: `CORRECTOR`, or `DISTILLED` for that policy.
-        on_round: called with the number of rounds so far; the folder has the checkpoint that came of them.
+        on_round: called with the number of rounds so far; the folder has their checkpoint.
     """
     scales, planless = scales_of(data, with_goal=True), name == DISTILLED
     config = _config(recipe, scales, 1 if planless else target.signature.horizon)
@@ -97,7 +97,7 @@ def train_in_simulation(
 
 @dataclass(frozen=True)
 class TrainedOnRecordings:
-    """What became of recordings.
+    """The result of a training on recordings.
 
     Attributes:
         losses: of every step.
@@ -109,17 +109,17 @@ class TrainedOnRecordings:
 
 
 def check_held_out(held_out: float) -> None:
-    """Check the share of episodes that tell how good what was trained is.
+    """Check the share of held-out episodes.
 
     Raises:
-        ValueError: it holds out nothing, or all.
+        ValueError: it holds out nothing or everything.
     """
     if not 0.0 < held_out < 1.0:
         raise ValueError(f"held_out: {held_out}, must be above 0 and below 1")
 
 
 def check_plans(target: Policy) -> None:
-    """Check that a target makes plans that there is something to correct of.
+    """Check that a target makes plans.
 
     Raises:
         ValueError: it makes single actions.
@@ -139,25 +139,26 @@ def train_on_recordings(
     with_goal: bool = True,
     name: str = CORRECTOR,
 ) -> TrainedOnRecordings:
-    """Train a corrector of a target's plans into a folder, on recorded episodes alone.
+    """Train a corrector of a target's plans into a folder, on recorded episodes only.
 
-    Or a draft: a policy for the robot that does without a plan what a target would begin with. It sees what a
-    robot saw, and not where it leads itself (behaviour cloning): good for as long as a robot waits for a
-    plan, and hardly for more. Its errors are those of its action, beside the error of the mean action.
+    Or a draft: a policy for the robot that predicts the first action of the target's plan. It learns from a
+    robot's observations, not from the states it reaches itself (behaviour cloning). It is good enough while a
+    robot waits for a plan, but not for longer. Its errors are those of its action, compared with the mean
+    action's.
 
     Args:
-        planned: what a robot observed and did, and what the target plans there; the units are the robot's
-            own, but for actions.
-        recipe: how; what it says of rounds of rollouts is passed over.
+        planned: a robot's observations and actions, and the target's plans there; units are the robot's,
+            except for actions.
+        recipe: settings of the training; those of rollouts are ignored.
         folder: gets the checkpoint of that name.
         run: of the fit; its seed is of all draws.
-        note: what the checkpoint is to say of its training, beside the figures.
-        held_out: share of the episodes, drawn at random, that tell how good it is; at least one.
-        with_goal: whether it is told the goal, and not the target alone.
+        note: the checkpoint's notes on its training, except the figures.
+        held_out: share of the episodes, drawn at random, for the measured errors; at least one.
+        with_goal: whether it reads the goal; else only the target does.
         name: `CORRECTOR`, or `DRAFT` for that policy.
 
     Raises:
-        ValueError: the data is not enough; names value and what is needed.
+        ValueError: too little data; names the value and the minimum.
     """
     learnt, unseen = split(planned.data, run.seed, held_out)
     scales = replace(scales_of(planned.data, with_goal), action_scale=planned.action_scale)
@@ -192,16 +193,15 @@ def train_on_recordings(
 
 
 def expect_as_held_out(network: CorrectorNetwork, tests: Examples) -> dict[str, float]:
-    """Have a network expect the error that it has on examples of episodes that it has not learned from.
+    """Calibrate a network's expected error on examples of held-out episodes.
 
-    Of those that it has learned from it knows more than of what is to come. What it expects is multiplied by
-    one number, so that it is right in the mean square (as the variance scaling of Levi et al., "Evaluating
-    and Calibrating Uncertainty Prediction in Regression Tasks", Sensors 2022): which of two examples it
-    expects more of remains.
+    On its training data a network underestimates errors. One factor scales the expected error to be right in
+    the mean square (variance scaling of Levi et al., "Evaluating and Calibrating Uncertainty Prediction in
+    Regression Tasks", Sensors 2022). The order of examples is unchanged.
 
     Returns:
-        `error`, root mean square on these examples; `learnt_to_expect`, what it expected of them before; and
-        `expected_error`, what it does now.
+        `error`, root mean square on these examples; `learnt_to_expect`, the expected error before
+        calibration; and `expected_error`, after it.
     """
     correction, log_variance = running(network)(tests.features)
     error = _root_mean_square(tests.wanted - correction)
@@ -213,7 +213,7 @@ def expect_as_held_out(network: CorrectorNetwork, tests: Examples) -> dict[str, 
 
 
 def first_actions(planned: Planned, numbers: Sequence[int], scales: FeatureScales) -> Examples:
-    """Return an example of every step of some episodes: the first action of its plans, in the mean."""
+    """Return an example of every step of some episodes: the mean first action of its plans."""
     parts: list[Examples] = []
     spans = list(planned.data.spans())
     for number in numbers:
@@ -229,7 +229,7 @@ def first_actions(planned: Planned, numbers: Sequence[int], scales: FeatureScale
 
 
 def split(data: Trajectories, seed: int, held_out: float) -> tuple[list[int], list[int]]:
-    """Return the numbers of the episodes to learn from, and of those held out."""
+    """Return the numbers of the training and of the held-out episodes."""
     check_held_out(held_out)
     long_enough = np.flatnonzero(np.diff(data.ends, prepend=0) > 1)
     if len(long_enough) < 2:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Training of the gate `learned`: what harm it did not to ask, where it is drawn at random when to ask."""
+"""Training of the gate `learned`: the harm of steps without a request, with random requests."""
 
 from __future__ import annotations
 
@@ -35,23 +35,23 @@ from adahi_ros.policies.interface import Policy
 from adahi_ros.robot.controller import Controller
 from adahi_ros.server.verifier import TargetVerifier
 
-FIRST_EPISODE = 500_000  # of the lessons: those before are the correctors'
-RATES = (0.05, 0.12, 0.3)  # of asking, so that there are plans of every age
+FIRST_EPISODE = 500_000  # of the lessons; lower numbers are for correctors
+RATES = (0.05, 0.12, 0.3)  # of requests, so that plans have every age
 SAMPLES = 4  # fresh plans of a step
 HIDDEN = 16
 FIT = FitConfig(steps=2000, batch_size=256, learning_rate=3e-3)
-FOLDS = 5  # of the episodes: one to fit the curve, one to test, the others for the network
+FOLDS = 5  # of the episodes: one to fit the curve, one to test, the rest for the network
 BINS = 20
 
 
 @dataclass(frozen=True)
 class Lessons(Rows):
-    """N steps that were not asked about, or might not have been.
+    """N steps without a request, or where it was optional.
 
     Attributes:
         signs: (N, F), see `Signs`.
-        harm: (N,) in action scales, the distance of what was intended from what a fresh plan says.
-        episode: (N,), of which each is.
+        harm: (N,) in action scales, the distance of the intended action from a fresh plan's.
+        episode: (N,), the number of each step's episode.
     """
 
     signs: np.ndarray
@@ -60,10 +60,10 @@ class Lessons(Rows):
 
 
 class NotingGate(Gate):
-    """Asks at random, and notes what gates go by and what fresh plans would say.
+    """Requests at random, and records gates' inputs and fresh plans.
 
     Args:
-        target: makes them.
+        target: makes the plans.
         action_scale: (A,).
         seed: of the plans' draws.
         episodes: their numbers.
@@ -81,7 +81,7 @@ class NotingGate(Gate):
         self.harm: list[np.ndarray] = []
 
     def score(self, context: GateContext) -> np.ndarray:
-        """See `Gate`; the harm of robots without a plan is not a number."""
+        """See `Gate`; the harm of robots without a plan is NaN."""
         course, robots = context.course, len(context.uniforms)
         assert course is not None
         draws = self._draws.next().reshape(robots, SAMPLES, -1)
@@ -103,7 +103,7 @@ def lesson(
     rate: float,
     episodes: Sequence[int],
 ) -> Lessons:
-    """Run episodes of a task, or recorded ones, asking at a rate; return every step that has a plan."""
+    """Run episodes of a task, or recorded ones, with a request rate; return every step with a plan."""
     policies, world = files.load(), make(where) if isinstance(where, str) else RecordedWorld(where)
     target, actor = target_of(policies, proposer), actor_of(policies, proposer)
     noting = NotingGate(target, actor.action_scale, seed, episodes)
@@ -123,14 +123,14 @@ def lessons(
     episodes: int = 0,
     workers: int = 1,
 ) -> Lessons:
-    """Collect what there is to learn from.
+    """Collect the training data.
 
-    In recorded episodes the robot is where it was, whatever is proposed. They are the same ones at each of
-    `RATES`, and one is as a whole for the network, for the curve or for the test.
+    In recorded episodes, proposals do not change the observations. They are the same at each of `RATES`, and
+    each episode is either for the network, the curve or the test.
 
     Args:
-        where: the task, what `make` takes; or what was recorded.
-        files: of a target that plans, and of a corrector where that proposes.
+        where: the task, what `make` takes; or a recording.
+        files: of a target that plans, and of a corrector if the proposer needs one.
         proposer: plan or corrector.
         seed: of all draws.
         episodes: of the task, how many, at each of `RATES`.
@@ -139,7 +139,7 @@ def lessons(
     Raises:
         ValueError: there is no such target, or no corrector.
     """
-    actor_of(files.load(), proposer)  # tells what is missing before any work
+    actor_of(files.load(), proposer)  # raises before any work if a policy is missing
     jobs: list[Job[Lessons]] = []
     for index, rate in enumerate(RATES):
         if isinstance(where, str):
@@ -151,7 +151,7 @@ def lessons(
 
 
 def train_harm_model(data: Lessons, seed: int) -> tuple[HarmModel, Lessons]:
-    """Fit network and curve; return them, and the lessons that neither has seen.
+    """Fit network and curve; return them and the test lessons.
 
     Raises:
         ValueError: too few lessons.
@@ -170,16 +170,16 @@ def fitted_network(data: Lessons, seed: int) -> HarmModel:
     signs = data.signs.shape[1]
     mean, scale, silent = np.zeros(signs), np.ones(signs), np.ones(signs, dtype=bool)
     for index, values in enumerate(data.signs.T):
-        said = values[np.isfinite(values)]
-        if len(said) and np.ptp(said) > 0.0:
-            mean[index], scale[index], silent[index] = said.mean(), said.std(), False
+        finite = values[np.isfinite(values)]
+        if len(finite) and np.ptp(finite) > 0.0:
+            mean[index], scale[index], silent[index] = finite.mean(), finite.std(), False
     read = torch.from_numpy(standardised(data.signs, mean, scale)).float()
     wanted = torch.from_numpy(np.sqrt(data.harm)).float()
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         first, last = nn.Linear(signs, HIDDEN), nn.Linear(HIDDEN, 1)
     with torch.no_grad():
-        first.weight[:, torch.from_numpy(silent)] = 0.0  # what never varied must not count where it does
+        first.weight[:, torch.from_numpy(silent)] = 0.0  # constant inputs must have no effect later
     network = nn.Sequential(first, nn.Tanh(), last)
 
     def loss_of(batch: torch.Tensor) -> torch.Tensor:
@@ -203,7 +203,7 @@ def rising_curve(model: HarmModel, data: Lessons) -> tuple[np.ndarray, np.ndarra
 
 
 def reliability(model: HarmModel, test: Lessons, bins: int = 10) -> dict[str, Any]:
-    """Return how well a model predicts, as it is written: by bins of equal count, rising."""
+    """Return the reliability of a model's predictions: by bins of equal count, rising."""
     expected = model.harm(test.signs)
     groups = np.array_split(np.argsort(expected, kind="stable"), bins)
     return {
@@ -215,7 +215,7 @@ def reliability(model: HarmModel, test: Lessons, bins: int = 10) -> dict[str, An
 
 
 def rank_correlations(test: Lessons, names: Sequence[str]) -> dict[str, float]:
-    """Return Spearman's correlation with harm of each sign that says something, where it does."""
+    """Return Spearman's correlation of each varying sign with harm."""
     found: dict[str, float] = {}
     for name, values in zip(names, test.signs.T, strict=True):
         known = np.isfinite(values)

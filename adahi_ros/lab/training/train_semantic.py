@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Training of the acceptance rule `semantic`: what becomes of the world where a mismatch is kept.
+"""Training of the acceptance rule `semantic`: the effect of keeping a mismatch on the world.
 
-At steps of simulated hybrid inference where speculative sampling rejects, the world is forked three times:
-one goes on with what comes in the draft's place, one with the draft, one with another draw of the target's;
-then the target acts alone in all three, by the same draws. A mismatch matters where keeping it leads further
-away than the target's own chance mostly does. The paper's abstract does not say what its head learns of.
+At steps of simulated hybrid inference where speculative sampling rejects, the world is forked three times.
+One fork continues with the replacement, one with the draft, one with another draw of the target. Then the
+target acts alone in all three, with the same draws. A mismatch matters if keeping it leads further away than
+the target's own randomness usually does. The paper's abstract does not define its head's training data.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from adahi_ros.lab.training.reservoir import Rows
 from adahi_ros.policies.interface import Policy, Sampling
 from adahi_ros.protocol.request import sent_codes
 
-FIRST_EPISODE = 600_000  # of the lessons: those before are of correctors and gates
+FIRST_EPISODE = 600_000  # of the lessons; lower numbers are for correctors and gates
 AHEAD = 8  # steps after which worlds are compared
 EVERY = 8  # steps from one fork to the next
-USUAL = 0.9  # share of the target's redraws that a mismatch must lead further than, to matter
+USUAL = 0.9  # a mismatch matters if it leads further than this share of the target's redraws
 HELD_OUT = 0.2  # share of the episodes, the last ones
 RIDGE = 30.0
 BATCH = 25  # episodes side by side
@@ -44,15 +44,15 @@ BATCH = 25  # episodes side by side
 
 @dataclass(frozen=True)
 class Mismatches(Rows):
-    """What was seen of M mismatches.
+    """The data of M mismatches.
 
     Attributes:
         episode: (M,), its number.
         signs: (M, F), see `signs`.
-        apart: (M,) in action scales, the distance of the draft from what comes in its place.
-        kept: (M,), how far the world is from where it would be, where the draft was kept; in standard
-            deviations of what is observed, root mean square.
-        redrawn: (M,), the same where the target drew again.
+        apart: (M,) in action scales, the distance of the draft from its replacement.
+        kept: (M,), the distance of the worlds with the draft and with the replacement, in standard
+            deviations of the observation, root mean square.
+        redrawn: (M,), the same with the target's second draw.
     """
 
     episode: np.ndarray
@@ -62,12 +62,12 @@ class Mismatches(Rows):
     redrawn: np.ndarray
 
     def matters(self, beyond: float) -> np.ndarray:
-        """Return which led further than a distance, (M,) bool."""
+        """Return which mismatches led further than a distance, (M,) bool."""
         return self.kept > beyond
 
 
 def forked(world: World) -> World:
-    """Return a world that goes on by itself from the state of another; what has no state is shared."""
+    """Return an independent copy of a world; parts without state are shared."""
     fork = copy.copy(world)
     for name, value in vars(world).items():
         if isinstance(value, np.ndarray | EpisodeStreams):
@@ -80,26 +80,26 @@ def forked(world: World) -> World:
 def _led_to(
     world: World, action: np.ndarray, target: Policy, seen: History, draws: EpisodeStreams, ahead: int
 ) -> np.ndarray:
-    """Return what a fork of a world looks like (E, O), an action and some steps of the target's later."""
+    """Return the observation (E, O) of a fork after an action and some steps of the target."""
     world, seen, draws = forked(world), copy.deepcopy(seen), copy.deepcopy(draws)
     world.step(action)
     for _ in range(ahead - 1):
-        observations = seen.push(_told(world))
+        observations = seen.push(_visible(world))
         uniforms = draws.next()[:, : target.draws]
         world.step(target.propose(observations, uniforms).actions[:, 0])
     return np.asarray(world.observation, dtype=np.float64)
 
 
-def _told(world: World) -> dict[str, np.ndarray]:
+def _visible(world: World) -> dict[str, np.ndarray]:
     return {OBSERVATION: world.observation, GOAL: world.goal, **for_target(world)}
 
 
 def mismatches_of(
     task: str, files: PolicyFiles, temperature: float, seed: int, episodes: Sequence[int]
 ) -> tuple[Mismatches, np.ndarray]:
-    """Return mismatches of episodes, as differences of what is observed not yet in any unit, and all of that.
+    """Return mismatches of episodes with unscaled differences of observations, and all observations.
 
-    The `kept` and `redrawn` of what is returned are (M, O); beside it is what was observed, (S, O).
+    The returned `kept` and `redrawn` are (M, O); the observations are (S, O).
     """
     policies = files.load()
     draft, target, rule = policies.draft, policies.target, Speculative()
@@ -112,10 +112,12 @@ def mismatches_of(
     observed = []
     step = 0
     while not world.done.all():
-        active, told, uniforms = ~world.done, _told(world), draws.next()
+        active, visible, uniforms = ~world.done, _visible(world), draws.next()
         observed.append(np.asarray(world.observation, np.float64)[active])
-        ours = draft.propose(draft_seen.push(told), uniforms[:, :books], Sampling(temperature, sendable=True))
-        observations = seen.push(told)
+        ours = draft.propose(
+            draft_seen.push(visible), uniforms[:, :books], Sampling(temperature, sendable=True)
+        )
+        observations = seen.push(visible)
         theirs = target.propose(observations, uniforms[:, books : 2 * books])
         assert ours.distribution is not None
         assert theirs.distribution is not None
@@ -142,7 +144,7 @@ def mismatches_of(
 def lessons(
     task: str, files: PolicyFiles, temperature: float, seed: int, episodes: int, workers: int
 ) -> Mismatches:
-    """Return the mismatches of so many episodes, which are of numbers that no evaluation uses.
+    """Return the mismatches of so many episodes; no evaluation uses their numbers.
 
     Raises:
         ValueError: draft and target share no codes.
@@ -154,16 +156,16 @@ def lessons(
     jobs: list[Job[tuple[Mismatches, np.ndarray]]] = [
         (mismatches_of, (task, files, temperature, seed, part)) for part in parts
     ]
-    told = run_jobs(jobs, workers)
-    scale = np.concatenate([observed for _, observed in told]).std(axis=0)
+    results = run_jobs(jobs, workers)
+    scale = np.concatenate([observed for _, observed in results]).std(axis=0)
     scale = np.where(scale > 0.0, scale, 1.0)
-    joined = Mismatches.joined([part for part, _ in told])
+    joined = Mismatches.joined([part for part, _ in results])
     led = {name: np.sqrt(((getattr(joined, name) / scale) ** 2).mean(axis=1)) for name in ("kept", "redrawn")}
     return replace(joined, **led)
 
 
 def train_semantic_head(data: Mismatches) -> tuple[SemanticHead, dict[str, float]]:
-    """Fit a head to all but the last episodes; return it, and how well it tells on those.
+    """Fit a head to all except the last episodes; return it, and its figures on those.
 
     Raises:
         ValueError: all mismatches, or none, matter.
@@ -194,7 +196,7 @@ def train_semantic_head(data: Mismatches) -> tuple[SemanticHead, dict[str, float
 
 
 def ranked_right(score: np.ndarray, truth: np.ndarray) -> float:
-    """Return how often what is true scores above what is not (the area under ROC); NaN of one kind."""
+    """Return the area under ROC; NaN if all are of one kind."""
     if truth.all() or not truth.any():
         return float("nan")
     return float(mannwhitneyu(score[truth], score[~truth]).statistic / (truth.sum() * (~truth).sum()))

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A trained VQ-BeT learns on, from single actions at single steps, and is kept from forgetting.
+"""Finetunes a trained VQ-BeT on single actions at single steps, with limited forgetting.
 
-Three things keep it: each batch is in part of what it had learned from (rehearsal); its distributions there
-are pulled towards those that it began with (Kullback-Leibler, as Li and Hoiem, "Learning without Forgetting",
-2016, with the demonstrations at hand); and who calls this may compare `mean_loss` on demonstrations before
-and after.
+Three means limit forgetting. Each batch has a part of the earlier training data (rehearsal). A
+Kullback-Leibler term pulls its distributions there towards the initial ones (as Li and Hoiem, "Learning
+without Forgetting", 2016, but with the demonstrations). The caller may compare `mean_loss` on demonstrations
+before and after.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from adahi_ros.lab.training.vqbet_training import CodeFitConfig, Demonstrated, w
 from adahi_ros.policies.vqbet.tokenizer import ActionTokenizer
 from adahi_ros.policies.vqbet.vqbet_network import VQBeT
 
-BATCH = 2048  # of what is only looked at
+BATCH = 2048  # for evaluation only
 
 
 @dataclass(frozen=True)
 class Keeping:
-    """What keeps a policy from forgetting while it learns on.
+    """Limits of forgetting during finetuning.
 
     Attributes:
-        rehearsal: share of the loss that is of old demonstrations, 0 to 1; at 1 nothing new is learned.
-        pull: weight of the Kullback-Leibler divergence, in nats per code, from the distributions that it
-            began with, at old demonstrations.
+        rehearsal: share of the loss from old demonstrations, 0 to 1; at 1 nothing new is learned.
+        pull: weight of the Kullback-Leibler divergence, in nats per code, from the initial distributions at
+            old demonstrations.
 
     Raises:
         ValueError: a value is out of range; names field, value and range.
@@ -49,12 +49,12 @@ class Keeping:
 
 @dataclass(frozen=True)
 class Actions:
-    """Actions that are to be learned, at N steps.
+    """Actions to learn, at N steps.
 
     Attributes:
         windows: (N, H, O).
         goals: (N, G).
-        codes: (N, 1, N') int64, the tokenizer's of the actions.
+        codes: (N, 1, N') int64, of the actions.
         chunks: (N, 1, 1, A) in action units.
     """
 
@@ -70,7 +70,7 @@ class Actions:
         """Return actions (N, A) at windows (N, H, O) and goals (N, G), each with its codes.
 
         Raises:
-            ValueError: a code means more than one action.
+            ValueError: a code stands for more than one action.
         """
         if tokenizer.config.chunk_length != 1:
             raise ValueError(
@@ -78,14 +78,14 @@ class Actions:
                 "of its own step is known alone"
             )
         chunks = torch.from_numpy(np.ascontiguousarray(actions[:, None], dtype=np.float32))
-        shown, told = (torch.from_numpy(np.ascontiguousarray(each)) for each in (windows, goals))
-        return cls(shown, told, tokenizer.encode(chunks)[:, None], chunks[:, None])
+        shown, with_goals = (torch.from_numpy(np.ascontiguousarray(each)) for each in (windows, goals))
+        return cls(shown, with_goals, tokenizer.encode(chunks)[:, None], chunks[:, None])
 
     def __len__(self) -> int:
         return len(self.windows)
 
     def at(self, batch: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Return what `windows_loss` takes of a batch (B,)."""
+        """Return the arguments of `windows_loss` for a batch (B,)."""
         return self.windows[batch], self.goals[batch], self.codes[batch], self.chunks[batch]
 
 
@@ -98,15 +98,15 @@ def fine_tune(
     keeping: Keeping,
     run: Run,
 ) -> tuple[VQBeT, list[float]]:
-    """Return a copy of a network that has learned on, and its losses.
+    """Return a finetuned copy of a network, and its losses.
 
     Args:
-        model: stays as it is.
-        tokenizer: frozen; what it speaks.
-        old: what it had learned from.
-        new: what it is to learn, at least one.
+        model: is not changed.
+        tokenizer: frozen; of the network.
+        old: its earlier training data.
+        new: actions to learn, at least one.
         config: how long and how fast, and the loss.
-        keeping: what keeps it from forgetting.
+        keeping: limits of forgetting.
         run: seed, saved state and progress.
     """
     table = torch.from_numpy(tokenizer.freeze().table)
@@ -136,11 +136,11 @@ def _divergence(before: VQBeT, now: VQBeT, windows: Tensor, goals: Tensor) -> Te
 def mean_loss(
     model: VQBeT, tokenizer: ActionTokenizer, data: Demonstrated | Actions, config: CodeFitConfig
 ) -> float:
-    """Return the loss of a network, as it is trained by, over all steps of some data."""
+    """Return the training loss of a network over all steps of some data."""
     table = torch.from_numpy(tokenizer.freeze().table)
     total = 0.0
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)  # where the loss draws codes
+        torch.manual_seed(0)  # the loss may draw codes
         for batch in torch.arange(len(data)).split(BATCH):
             total += len(batch) * windows_loss(model, *data.at(batch), table, config).item()
     return total / len(data)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Training of the tokenizer and of the policies on it: one loop, two losses.
 
-Every step draws its own batch from (seed, step), so a run that was stopped and resumed ends with
-the weights of one that was not.
+Every step draws its own batch from (seed, step), so a stopped and resumed run ends with the same weights as
+an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def _sampled(logits: Tensor, codes: Tensor) -> Tensor:
 
 
 OFFSET_CODES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
-    "demonstrated": _demonstrated,  # those of the action that was demonstrated
-    "sampled": _sampled,  # those that the policy draws, as VQ-BeT's official code has it
+    "demonstrated": _demonstrated,  # codes of the demonstrated action
+    "sampled": _sampled,  # codes drawn by the policy, as in VQ-BeT's official code
 }
 
 
@@ -50,7 +50,7 @@ class CodeFitConfig(FitConfig):
         offset_weight: w of VQ-BeT's loss.
         focal_gamma: of the codes' focal loss. VQ-BeT's 2 leaves the distributions flatter than the
             demonstrations', 0 (cross-entropy) does not.
-        offset_codes: at which codes the offset is trained, a key of `OFFSET_CODES`.
+        offset_codes: codes for the offset's training, a key of `OFFSET_CODES`.
 
     Raises:
         ValueError: a value is out of range; names field, value and range.
@@ -108,8 +108,8 @@ def policy_loss(
 ) -> Tensor:
     """VQ-BeT's loss: the paper's equation (3).
 
-    Where the offset is trained at sampled codes, chunks of one step let it overwrite whatever was
-    sampled, and no gate can tell a good draft from a bad one (docs/research/calibration.md).
+    If the offset is trained at sampled codes, chunks of one step let it overwrite any sample. Then no gate
+    can distinguish good from bad drafts (docs/research/calibration.md).
 
     Args:
         logits: (B, N, K).
@@ -132,12 +132,12 @@ def policy_loss(
 
 @dataclass(frozen=True)
 class Demonstrated:
-    """Demonstrations of T steps as a policy of codes learns of them.
+    """Demonstrations of T steps, as training data for a policy of codes.
 
     Attributes:
         observations: (T, O).
         goals: (T, G).
-        rows: (T, H) int64, of each step the rows of its window.
+        rows: (T, H) int64, the rows of each step's window.
         chunks: (T, W, A) in action units.
         codes: (T, N) int64, of the chunks.
     """
@@ -164,7 +164,7 @@ class Demonstrated:
         return len(self.rows)
 
     def at(self, batch: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Return what `windows_loss` takes of a batch (B,): every observation of a window is an example."""
+        """Return the arguments of `windows_loss` for a batch (B,); every observation is an example."""
         steps = self.rows[batch]
         return self.observations[steps], self.goals[batch], self.codes[steps], self.chunks[steps]
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Search for a recipe, a method and its threshold, by workers of which any may vanish at any time."""
+"""Search for a recipe, a method and its threshold, by workers that may vanish at any time."""

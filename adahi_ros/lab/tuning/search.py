@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A search: a study that workers share, each of which takes the next trial, or one that another left.
+"""A search: a study shared by workers; each takes the next trial, or one abandoned by another worker.
 
-Every draw is addressed: what is suggested to a trial hangs on the seed, on how many began before it, and on
-what those said that have ended; what comes of it, on that and on the seeds of its recipe. So one worker finds
-the same whenever it is asked, killed or not. Several find the same as long as draws are uniform (the first
-trials); then it counts which of them have ended.
+Every draw is addressed. A trial's suggestion depends on the seed, on the number of earlier trials, and on the
+results of finished ones. Its result depends on the suggestion and on the seeds of its recipe. So one worker
+is reproducible, also if killed and restarted. Several workers are reproducible for the first, uniform trials;
+later suggestions depend on which trials have ended.
 """
 
 from __future__ import annotations
@@ -28,29 +28,29 @@ from adahi_ros.lab.parallel import run_alike
 from adahi_ros.lab.tuning.trend import PRUNERS
 from adahi_ros.lab.tuning.trial import COSTS, FIGURES, Attempt, Ground, Meter
 
-STARTUP = 8  # trials that are drawn at random, before those that follow from what was found
-MOST_WORKERS = 10  # that one trial may bring down, before it is given up
+STARTUP = 8  # trials drawn at random, before suggestions from results
+MOST_WORKERS = 10  # that one trial may crash before it is abandoned
 FAULT = "fault"
 SURPLUS = "surplus"
 GROUND = "ground"
 
 
 class _SurplusError(RuntimeError):
-    """Two workers began the last trial; one of them is not needed."""
+    """Two workers began the last trial; one of them is redundant."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What workers are told; pickles.
+    """The task of workers; picklable.
 
     Attributes:
-        ground: what trials begin with.
+        ground: common basis of the trials.
         storage: URL of the database.
         name: of the study in it.
-        trials: how many, without those that were given to another worker.
-        seed: of what is suggested.
+        trials: how many, without reassigned ones.
+        seed: of the suggestions.
         price_per_hour: of this worker.
-        lost_after_s: without a sign of life, a worker is given up, and its trial goes to another.
+        lost_after_s: time without a heartbeat after which a worker's trial goes to another.
     """
 
     ground: Ground
@@ -62,11 +62,10 @@ class Plan:
     lost_after_s: int = 60
 
     def study(self) -> Study:
-        """Open the study, or begin it.
+        """Open or create the study.
 
         Raises:
-            ValueError: the database cannot be opened, or there is a study of that name that searches
-                something else.
+            ValueError: the database cannot be opened, or it has another study of that name.
         """
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         study = optuna.create_study(
@@ -77,13 +76,13 @@ class Plan:
             sampler=AddressedSampler(self.seed),
             pruner=PRUNERS[self.ground.space.stages.stop](self.ground.space.stages.count),
         )
-        told = self._told()
-        if study.user_attrs.setdefault(GROUND, told) != told:
+        question = self._question()
+        if study.user_attrs.setdefault(GROUND, question) != question:
             raise ValueError(
                 f"out: there is a study of {self.name!r} of another space, seed or checkpoints; must be "
                 "another folder or storage"
             )
-        study.set_user_attr(GROUND, told)
+        study.set_user_attr(GROUND, question)
         return study
 
     def _opened(self) -> RDBStorage:
@@ -103,8 +102,8 @@ class Plan:
             reason = str(error).replace(self.storage, shown).splitlines()[0]
             raise ValueError(f"storage: {shown!r}, cannot be opened: {reason}") from None
 
-    def _told(self) -> dict[str, Any]:
-        """Return what must be the same for all workers, as JSON has it."""
+    def _question(self) -> dict[str, Any]:
+        """Return what must be the same for all workers, as JSON data."""
         ground = self.ground
         return {
             "space": repr(ground.space),
@@ -114,10 +113,10 @@ class Plan:
 
 
 def without_password(storage: str) -> str:
-    """Return a database's URL as everybody may read it.
+    """Return a database's URL without its password.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is no URL.
     """
     try:
         return make_url(storage).render_as_string(hide_password=True)
@@ -126,7 +125,7 @@ def without_password(storage: str) -> str:
 
 
 def number_of(trials: Sequence[FrozenTrial], number: int) -> int:
-    """Return how many trials began before one, by its number; attempts at the same trial count as one."""
+    """Return the number of trials begun before one, by its number; attempts at a trial count once."""
     return sum(each.number < number and not _again(each) for each in trials)
 
 
@@ -136,10 +135,10 @@ def _again(trial: FrozenTrial) -> bool:
 
 
 class AddressedSampler(TPESampler):
-    """Optuna's tree-structured Parzen estimator (Bergstra et al., 2011), with draws of each trial's own.
+    """Optuna's tree-structured Parzen estimator (Bergstra et al., 2011), with separate draws for each trial.
 
     Args:
-        seed: of all.
+        seed: of all draws.
     """
 
     def __init__(self, seed: int) -> None:
@@ -147,7 +146,7 @@ class AddressedSampler(TPESampler):
         super().__init__(seed=seed)
 
     def before_trial(self, study: Study, trial: FrozenTrial) -> None:
-        """See `BaseSampler`: begins again with the draws of this trial."""
+        """See `BaseSampler`: restarts with the draws of this trial."""
         number = number_of(study.get_trials(deepcopy=False), trial.number)
         drawn = int(np.random.SeedSequence((self._seed, number)).generate_state(1)[0])
         super().__init__(seed=drawn, n_startup_trials=STARTUP)
@@ -155,11 +154,11 @@ class AddressedSampler(TPESampler):
 
 
 def work(plan: Plan, say: Callable[[str], None] = print) -> None:
-    """Take trials until there are as many as planned and all of them have ended.
+    """Take trials until the planned number has ended.
 
     Args:
-        plan: what to do.
-        say: told of each trial.
+        plan: the worker's task.
+        say: called with a description of each trial.
     """
     study = plan.study()
     told_waiting = False
@@ -181,13 +180,13 @@ def work(plan: Plan, say: Callable[[str], None] = print) -> None:
 
 
 def run(plan: Plan, workers: int, say: Callable[[str], None]) -> None:
-    """Have workers on this machine take trials, until all have ended.
+    """Let workers on this machine take trials until all have ended.
 
     Raises:
         ValueError: as `Plan.study`.
-        RuntimeError: the workers vanished before that; the same again goes on where they were.
+        RuntimeError: the workers vanished before that; the same command continues.
     """
-    study = plan.study()  # one makes the tables, before all want to
+    study = plan.study()  # creates the tables before the workers start
     if workers == 1:
         work(plan, say)
         return
@@ -215,7 +214,7 @@ def _take_one(study: Study, plan: Plan, say: Callable[[str], None]) -> None:
             say(f"trial {number}: failed: {fault}")
             raise
         except (KeyboardInterrupt, OSError) as lost:
-            # A worker that ends, or cannot read or write, is no fault of the trial: another goes on with it.
+            # A worker that ends, or an I/O error, is no fault of the trial: another worker continues it.
             status = 130 if isinstance(lost, KeyboardInterrupt) else f"trial {number}: {lost}"
             raise SystemExit(status) from lost
         success, rate = (study.trials[trial.number].user_attrs[name] for name in FIGURES[:2])
@@ -225,12 +224,12 @@ def _take_one(study: Study, plan: Plan, say: Callable[[str], None]) -> None:
     try:
         study.optimize(objective, n_trials=1, catch=(ValueError, RuntimeError))
     except ValueError as error:
-        if "Cannot tell" not in str(error):  # else it was given to another worker, who goes on with it
+        if "Cannot tell" not in str(error):  # otherwise another worker continues the trial
             raise
 
 
 def _number(study: Study, trial: Trial, plan: Plan) -> int:
-    """Return a trial's number, that of the first attempt at it; ends one that was begun beside the last."""
+    """Return the number of a trial's first attempt; end a duplicate of the last trial."""
     trials = study.get_trials(deepcopy=False)
     first = RetryHeartbeatStaleTrialCallback.retried_trial_number(trials[trial.number])
     number = number_of(trials, trial.number if first is None else first)
@@ -242,19 +241,19 @@ def _number(study: Study, trial: Trial, plan: Plan) -> int:
 
 @dataclass(frozen=True)
 class Row:
-    """What became of a trial, all attempts at it together.
+    """The results of a trial over all its attempts.
 
     Attributes:
         number: of the trial.
-        attempt: number in the study of the last attempt, whose folder has its checkpoints.
+        attempt: number in the study of the last attempt; its folder has the checkpoints.
         state: complete, pruned, failed or running.
         value: the objective; None without one.
-        params: what was tried.
-        stages: objective after each part of the training that was looked at.
+        params: the settings.
+        stages: objective after each evaluated part of the training.
         figures: of the evaluation; empty without one.
-        workers: that it took.
+        workers: their number.
         costs: by `COSTS`, of all of them.
-        fault: why it failed; empty where it did not.
+        fault: why it failed; empty if it did not.
     """
 
     number: int
@@ -270,7 +269,7 @@ class Row:
 
 
 def rows(study: Study) -> list[Row]:
-    """Return what became of every trial, in the order in which they began."""
+    """Return the results of every trial, in the order of their beginnings."""
     trials = study.get_trials(deepcopy=False)
     last = {
         number: trial
@@ -305,7 +304,7 @@ def rows(study: Study) -> list[Row]:
 
 
 def efficient(found: Sequence[Row]) -> set[int]:
-    """Return the numbers of those that no other beats in success without asking more often, or vice versa."""
+    """Return the numbers of the Pareto-optimal trials in success and transmission rate."""
     points = {
         row.number: (row.figures["success_rate"], -row.figures["transmission_rate"])
         for row in found

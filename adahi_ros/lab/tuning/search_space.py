@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a search may vary, and what it is to find: a YAML file."""
+"""The settings that a search may vary, and its objective, from a YAML file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Value = int | float | str
 SCALES = ("linear", "log")
 STOPS = ("trend", "median", "never")
 EVERYTHING = "everything"
-COLDEST = 1e-3  # as the nodes take a draft's temperature
+COLDEST = 1e-3  # the nodes' lower limit of a draft's temperature
 
 
 def _is_number(value: Any) -> bool:
@@ -38,8 +38,8 @@ class Range(Schema):
     """Numbers from low to high, both included.
 
     Attributes:
-        low, high: both integers, or the numbers are none.
-        scale: linear, or log, where a number is as likely as its double.
+        low, high: integers if both are integers.
+        scale: linear or log; with log, a number is as likely as its double.
         step: from one integer to the next.
     """
 
@@ -54,11 +54,11 @@ class Range(Schema):
         if self.log and self.low <= 0:
             raise ValueError(f"low: {self.low}, must be above 0 where the scale is log")
         if self.step != 1 and (self.step < 1 or self.log or not self.whole):
-            raise ValueError(f"step: {self.step}, must be at least 1, 1 but for integers by a linear scale")
+            raise ValueError(f"step: {self.step}, must be at least 1, and 1 if not integer or not linear")
 
     @property
     def log(self) -> bool:
-        """Whether its scale is."""
+        """Whether the scale is logarithmic."""
         return self.scale == "log"
 
     @property
@@ -68,7 +68,7 @@ class Range(Schema):
 
     @property
     def ends(self) -> tuple[Value, ...]:
-        """Values that must be possible, or none is."""
+        """Values that must all be valid."""
         return self.low, self.high
 
 
@@ -95,12 +95,12 @@ Varied = Range | Choices
 
 @dataclass(frozen=True)
 class StageConfig(Schema):
-    """How a trial is looked at while it trains.
+    """How a trial is evaluated while it trains.
 
     Attributes:
         count: parts of its last training.
-        episodes: after each but the last.
-        stop: by which pruner, one of `STOPS`.
+        episodes: of the evaluation after each part except the last.
+        stop: the pruner, one of `STOPS`.
     """
 
     count: Positive = 5
@@ -110,18 +110,18 @@ class StageConfig(Schema):
 
 @dataclass(frozen=True)
 class Space:
-    """What a search may vary.
+    """The settings that a search may vary.
 
     Attributes:
-        recipe: plain data of the recipe that trials begin with.
-        methods: what acts, by name, each with a range of thresholds, or None where it has none.
+        recipe: plain data of the trials' recipe.
+        methods: by name, each with a range of thresholds, or None where it has none.
         train: models that each trial trains, in the recipe's order; empty for none.
-        whole: whether these are all, on a tokenizer of their own; else they take the tokenizer that is there.
+        whole: whether these are all, with a new tokenizer; else they use the existing one.
         vary: values of the recipe, by path, such as policies.draft.fit.learning_rate.
-        plans: whether the recipe is of what lies in the folder `plans` of the checkpoints.
+        plans: whether the recipe makes the folder `plans` of the checkpoints.
         draft_temperature: at which the draft samples; None takes the calibration's.
-        price: success that a transmission at every step is worth: the objective is success - price * rate.
-        episodes: that a trial is judged by.
+        price: of a transmission at every step: the objective is success - price * rate.
+        episodes: of a trial's evaluation.
         stages: of its training.
     """
 
@@ -140,7 +140,7 @@ class Space:
         """Return the recipe with some values, by path.
 
         Raises:
-            ValueError: it cannot be followed.
+            ValueError: the recipe is invalid.
         """
         return recipe_of(self.plain_with(values))
 
@@ -169,7 +169,7 @@ class _Method(Schema):
 
 @dataclass(frozen=True)
 class _File(Schema):
-    """The fields of the file, as it has them."""
+    """The fields of the file."""
 
     methods: Annotated[dict[str, _Method | None], Field(min_length=1)]
     recipe: str = ""
@@ -187,11 +187,11 @@ def load_space(path: Path, task: str) -> Space:
 
     Args:
         path: of the file.
-        task: its spec's name, whose recipe is taken unless the file names another.
+        task: its spec's name; its recipe is used by default.
 
     Raises:
-        ValueError: something in it is missing, unknown, of the wrong type or out of range, or the recipe that
-            it names cannot be followed at an end of a range; names file and field.
+        ValueError: something in it is missing, unknown, of the wrong type or out of range, or the recipe is
+            invalid at an end of a range; names file and field.
         FileNotFoundError: no such file, or no such recipe.
     """
     with faults_of(path):
@@ -255,7 +255,7 @@ def _threshold(name: str, method: _Method | None, where: str) -> Range | None:
 
 
 def _check_varied(space: Space, path: str, varied: Varied, where: str) -> None:
-    """Check that a path leads into what is trained, and that the recipe can be followed at each end."""
+    """Check that a path leads into what is trained, and that the recipe is valid at each end."""
     first, *rest = path.split(".")
     model = rest[0] if first == "policies" and rest else first
     if model == "tokenizer" and not space.whole:

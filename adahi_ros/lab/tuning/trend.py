@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When to stop a trial: where the trend of its curve does not lead to what others have reached."""
+"""Stops a trial if the trend of its curve does not reach the best result of other trials."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from optuna.pruners import BasePruner, MedianPruner, NopPruner
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
-LATEST = 3  # stages that a trend is of
-WARM_UP = 2  # stages before which nobody is stopped
-STARTUP = 4  # trials that must have ended before
-MARGIN = 0.05  # of the objective, that noise may hide
+LATEST = 3  # stages in a trend
+WARM_UP = 2  # stages before any trial is stopped
+STARTUP = 4  # trials that must have ended before that
+MARGIN = 0.05  # of the objective, for noise
 
 
 def predicted_end(values: Sequence[float], stages: int) -> float:
-    """Return what a curve leads to: the most that its past makes likely.
+    """Return the extrapolated end of a curve, an optimistic estimate.
 
-    SpotTune (Li et al., 2020) fits each stage of a curve apart, and goes on by the latest. Here each stage of
-    training is one point of the curve, and the latest few are continued by a straight line. Learning curves
-    flatten, so a line is rather too high than too low: who is stopped by it would not have got there. A curve
-    that falls is taken to stay where it is.
+    SpotTune (Li et al., 2020) fits each stage of a curve separately, and extrapolates the latest. Here each
+    stage of training is one point, and a straight line extrapolates the latest few. Learning curves flatten,
+    so a line rather overestimates: a stopped trial would not have reached the best. A falling curve is taken
+    as constant.
 
     Args:
-        values: after each stage from the first on, the larger the better.
+        values: after each stage from the first on; larger is better.
         stages: in all.
     """
     latest = np.asarray(values[-LATEST:], dtype=float)
@@ -36,11 +36,11 @@ def predicted_end(values: Sequence[float], stages: int) -> float:
 
 
 class TrendPruner(BasePruner):
-    """Stops a trial whose trend does not lead to the best that others have ended with.
+    """Stops a trial if its trend does not reach the best result of other trials.
 
     Args:
         stages: in all.
-        margin: that the trend may be short of the best.
+        margin: by which the trend may miss the best.
     """
 
     def __init__(self, stages: int, margin: float = MARGIN) -> None:
@@ -62,4 +62,4 @@ PRUNERS: dict[str, Callable[[int], BasePruner]] = {
     "median": lambda stages: MedianPruner(n_startup_trials=STARTUP, n_warmup_steps=WARM_UP),
     "never": lambda stages: NopPruner(),
 }
-"""By `StageConfig.stop`, made of the number of stages."""
+"""By `StageConfig.stop`: makes a pruner from the number of stages."""

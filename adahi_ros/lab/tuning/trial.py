@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One trial by one worker: train, look at it on the way, evaluate; all from where the worker before ended.
+"""One trial by one worker: train, evaluate; continues an earlier worker's state.
 
-Its costs are seconds of a core and of a worker, and its price, over all workers that it had.
+Its costs are seconds of a core and of a worker, and its price, over all its workers.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ COSTS = ("cpu_s", "wall_s", "cost")
 
 @dataclass
 class Meter:
-    """Counts from now on, on top of what the workers before have noted.
+    """Counts costs, added to those of earlier workers.
 
     Attributes:
-        trial: notes it, and hands it on to whom it is given to next.
+        trial: stores the costs for later workers.
         price_per_hour: of this worker.
     """
 
@@ -60,7 +60,7 @@ class Meter:
         """Note the costs so far.
 
         Raises:
-            UpdateFinishedTrialError: the trial is somebody else's by now.
+            UpdateFinishedTrialError: another worker has the trial now.
         """
         wall = time.monotonic() - self._wall
         spent = time.process_time() - self._cpu, wall, wall / HOUR_S * self.price_per_hour
@@ -68,17 +68,17 @@ class Meter:
             self.trial.set_user_attr(name, round(self._before[name] + value, 6))
 
 
-warnings.filterwarnings("ignore", category=ExperimentalWarning)  # of heartbeats, in every line that uses them
+warnings.filterwarnings("ignore", category=ExperimentalWarning)  # of heartbeats
 
 CHECKPOINTS = "checkpoints"
-TRAINED = "trained.json"  # beside them, once they are
-DIGITS = 6  # of a threshold, as a method's name has it
+TRAINED = "trained.json"  # beside the checkpoints when they are complete
+DIGITS = 6  # of a threshold in a method's name
 FIGURES = ("success_rate", "transmission_rate", "calls_per_episode")
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What a trial tries.
+    """The settings of a trial.
 
     Attributes:
         values: of the recipe, by path.
@@ -94,7 +94,7 @@ class Setting:
 
     @property
     def name(self) -> str:
-        """The method, as other verbs take it beside a calibration that `calibrated` returns."""
+        """The method's name, for use with the calibration of `calibrated`."""
         by_name = self.threshold is not None and METHODS[self.method].by_plans
         return f"{self.method}@{self.threshold}" if by_name else self.method
 
@@ -113,7 +113,7 @@ class Setting:
 
 
 def suggested(trial: BaseTrial, space: Space) -> Setting:
-    """Return what a trial is to try."""
+    """Return the settings of a trial."""
 
     def value(name: str, varied: Varied) -> Any:
         if isinstance(varied, Choices):
@@ -135,13 +135,13 @@ def suggested(trial: BaseTrial, space: Space) -> Setting:
 
 @dataclass(frozen=True)
 class Ground:
-    """What every trial of a search begins with; pickles, so that workers can be told.
+    """The common basis of every trial of a search; picklable, to send it to workers.
 
     Attributes:
         task: what `make` takes.
         space: what is varied.
-        base: folder of checkpoints, of which what is not trained is taken.
-        calibration: of which all is taken that is not varied.
+        base: folder of checkpoints; those not trained are used.
+        calibration: its values are used where they are not varied.
         seed: of every evaluation; those of the training are the recipe's.
         out: folder of the search, which all workers share.
         command: noted in the checkpoints.
@@ -160,12 +160,12 @@ class Ground:
         return self.out / "trials" / f"{number:04d}"
 
     def demonstrations(self, recipe: Recipe) -> Trajectories:
-        """Return what a recipe learns from; recorded once for all trials."""
-        told = asdict(recipe.demonstrations)
-        path = self.out / "demonstrations" / f"{'-'.join(map(str, told.values()))}.safetensors"
+        """Return a recipe's demonstrations; recorded once for all trials."""
+        arguments = asdict(recipe.demonstrations)
+        path = self.out / "demonstrations" / f"{'-'.join(map(str, arguments.values()))}.safetensors"
         if not path.is_file():
             path.parent.mkdir(parents=True, exist_ok=True)
-            collect_parallel(self.task, **told).trajectories.save(path)
+            collect_parallel(self.task, **arguments).trajectories.save(path)
         return Trajectories.load(path)
 
 
@@ -174,8 +174,8 @@ class Attempt:
 
     Args:
         trial: of the study.
-        ground: what it begins with.
-        meter: counts what it costs.
+        ground: its basis.
+        meter: counts its costs.
     """
 
     def __init__(self, trial: Trial, ground: Ground, meter: Meter) -> None:
@@ -189,9 +189,9 @@ class Attempt:
         """Return the objective.
 
         Raises:
-            TrialPruned: its trend leads nowhere.
-            ValueError: the recipe cannot be followed with these values.
-            RuntimeError: a training diverged, or the trial has been given to another worker.
+            TrialPruned: its trend misses the best.
+            ValueError: the recipe is invalid with these values.
+            RuntimeError: a training diverged, or another worker has the trial.
         """
         if self._ground.space.train:
             self._take_over()
@@ -208,9 +208,9 @@ class Attempt:
         return float(figures["success_rate"] - self._ground.space.price * figures["transmission_rate"])
 
     def _take_over(self) -> None:
-        """Begin with what the worker before left, or with the shipped checkpoints.
+        """Begin with the earlier worker's state, or with the shipped checkpoints.
 
-        What it left is copied: should it be alive after all, the two do not write to one folder.
+        The state is copied: if the earlier worker is still alive, the two do not write to one folder.
         """
         if self._folder.is_dir():
             return
@@ -254,7 +254,7 @@ class Attempt:
         save_json(self._folder / TRAINED, trained.figures)
 
     def _on_stage(self, name: str, done: int, write: Write) -> None:
-        """Look at the model that is trained last; report what it is worth, and stop if that leads nowhere."""
+        """Evaluate the last trained model; report the objective, and stop if the trend misses the best."""
         space = self._ground.space
         self._meter.note()
         if name != space.train[-1] or done >= space.stages.count or self._reported(done):
@@ -270,7 +270,7 @@ class Attempt:
         self._trial.report(self._objective(self._measure(folder, space.stages.episodes)), done)
         if self._trial.should_prune():
             self._meter.note()
-            shutil.rmtree(self._folder)  # nobody goes on with it
+            shutil.rmtree(self._folder)  # no worker continues it
             raise TrialPruned(f"stopped after part {done} of {space.stages.count}")
 
     def _reported(self, done: int) -> bool:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a search is to leave: the best trial's checkpoints, with a calibration that other verbs take."""
+"""The output of a search: the best trial's checkpoints, with a calibration for other verbs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BEST = "best"
 
 
 def setting_of(row: Row, ground: Ground) -> Setting:
-    """Return what a trial tried."""
+    """Return the settings of a trial."""
     return suggested(FixedTrial(row.params), ground.space)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a node prints for `--help`."""
+"""The `--help` of nodes."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def read_arguments(about: str, parameters: type[Any] | None) -> None:
 
 
 def listed(kind: type[Any]) -> Iterator[tuple[Argument, str]]:
-    """Iterate over what a dataclass declares, for people: each parameter, and the component that it is of.
+    """Iterate over a dataclass's parameters, each with its component; '' for the node's own.
 
-    Of components that a parameter names, only those of this package have their arguments here.
+    Arguments of components are listed only for components of this package.
     """
     for row in rows(kind):
         yield row, ""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A service whose replies are sent later, each to the header of its request."""
+"""A service that sends replies later, each to the header of its request."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from rclpy.service import Service
 
 
 class DeferredService:
-    """Passes every request and its header on; whoever receives them sends the reply.
+    """Passes every request and its header to a function, which later calls `send_response`.
 
-    rclpy's executors send at once what a service's callback returns, and show no header. So the callback
-    returns the request itself, and what rclpy would send it with takes both.
+    rclpy's executors hide the header, and send the callback's result at once. So the callback returns the
+    request, and `send_response` of rclpy's service is replaced by `received`, which gets request and header.
 
     Attributes:
-        handle: rclpy's, which requests can be taken from directly.
+        handle: rclpy's; requests can be taken from it directly.
 
     Args:
-        node: has the service.
+        node: gets the service.
         kind: of the service.
         name: of the service.
         received: called with a request and its header.

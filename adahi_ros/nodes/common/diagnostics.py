@@ -18,10 +18,10 @@ class DiagnosticsPublisher:
     """Publishes a node's health.
 
     Args:
-        node: whose.
+        node: publishes.
         hardware_id: of the machine or robot.
-        task: what the node does; the status has the name `NODE: TASK`, as diagnostic_updater gives it.
-        health: asked once a second.
+        task: of the node; the status has the name `NODE: TASK`, as with diagnostic_updater.
+        health: called once a second.
     """
 
     def __init__(self, node: Node, hardware_id: str, task: str, health: Callable[[], Health]) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An image encoder from a node's parameters, ready to encode at once."""
+"""Loads an image encoder from a node's parameters, and runs it once."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 
 def encoder_from(name: str) -> Encoder:
-    """Load an image encoder, and let it encode once: the first time takes many times as long.
+    """Load an image encoder, and run it once, because the first run is slow.
 
     Args:
-        name: of one below checkpoints/encoders, or a path.
+        name: below checkpoints/encoders, or a path.
 
     Raises:
-        ParameterError: it cannot be loaded; says why.
+        ParameterError: it cannot be loaded; has the reason.
     """
     try:
         encoder = Encoder.load(named(name, ENCODERS))
@@ -33,20 +33,20 @@ def encoder_from(name: str) -> Encoder:
 
 
 def cached_encoder_from(name: str) -> CachedEncoder:
-    """Load an image encoder that keeps what has not changed. Arguments and errors as above."""
-    from adahi_ros.vision.visual_cache import CachedEncoder  # few robots want one
+    """Load an image encoder that reuses features of unchanged patches. Arguments and errors as above."""
+    from adahi_ros.vision.visual_cache import CachedEncoder  # few robots need it
 
     try:
         encoder = CachedEncoder(named(name, ENCODERS))
         encoder.encode(np.zeros((1, *encoder.image_size, 3), dtype=np.uint8))
     except (ValueError, OSError) as error:
-        raise ParameterError(f"encoder_cache: of {name!r}, cannot be had: {error}") from error
+        raise ParameterError(f"encoder_cache: of {name!r}, cannot be loaded: {error}") from error
     encoder.forget()
     return encoder
 
 
 def encoder_files_from(name: str) -> EncoderFiles:
-    """Read what an image encoder is, of a verifier: it is not run here. Arguments and errors as above."""
+    """Read the files of an encoder that only the verifier runs. Arguments and errors as above."""
     try:
         return load_files(named(name, ENCODERS))
     except (ValueError, OSError) as error:

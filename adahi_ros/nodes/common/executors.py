@@ -14,9 +14,9 @@ from rclpy.node import Node
 def executor_of(node: Node) -> Executor:
     """Return an executor that spins a node.
 
-    `EventsExecutor` executes callbacks in the order in which their events came. `SingleThreadedExecutor`
-    builds a wait set in Python at every event, from everything that the node has: for a control step that
-    costs more processor time than the step itself. Humble's rclpy has no other.
+    `EventsExecutor` executes callbacks in the order of their events. `SingleThreadedExecutor`, the only one
+    in Humble's rclpy, builds a wait set in Python at every event. That takes more processor time than a
+    control step.
     """
     try:
         from rclpy.experimental.events_executor import EventsExecutor
@@ -34,7 +34,7 @@ def with_info(callback: Callable[[Any, Mapping[str, int]], None]) -> Any:
     `EventsExecutor` of rclpy 7.1 passes both as one tuple.
     """
 
-    @wraps(callback)  # from its signature rclpy sees that it takes both
+    @wraps(callback)  # keeps the signature: rclpy then passes both
     def received(*taken: Any) -> None:
         message, information = taken[0] if len(taken) == 1 else taken
         callback(message, information)
@@ -43,17 +43,17 @@ def with_info(callback: Callable[[Any, Mapping[str, int]], None]) -> Any:
 
 
 class Turn:
-    """Calls something once everything is served that has come so far.
+    """Calls a function after all events that have arrived so far.
 
-    `EventsExecutor` serves events in their order, and keeps all of them. Where one kind costs more time than
-    it has, everything else waits behind more and more of that kind. So such work waits for its turn.
+    `EventsExecutor` serves events in order, and keeps all. An expensive kind of event could delay all others
+    more and more. So such work waits for its turn.
 
     Attributes:
-        waits: whether it is to be called.
+        waits: a call is pending.
 
     Args:
-        node: whose executor calls it; without an executor it is called at once.
-        call: what to do.
+        node: its executor makes the call; without an executor the call is made at once.
+        call: the function.
     """
 
     def __init__(self, node: Node, call: Callable[[], None]) -> None:
@@ -62,7 +62,7 @@ class Turn:
         self._call = call
 
     def request(self) -> None:
-        """Have it called, once for all requests until then."""
+        """Request a call; requests until then share one call."""
         executor = self._node.executor
         if executor is None:
             self._call()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A lifecycle node that is configured by its parameters: what the robot's node and the verifier share."""
+"""The base of the robot's and the verifier's lifecycle nodes, which their parameters configure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ M = TypeVar("M", bound="ManagedNode")
 
 @dataclass(frozen=True)
 class ManagedParameters:
-    """What every managed node is told, beside `autostart`, whose default is its own."""
+    """Parameters of every managed node; each defines `autostart` itself, with its own default."""
 
     bond_heartbeat_period: float = parameter(
         0.1,
@@ -37,13 +37,13 @@ class ManagedParameters:
 
 
 class ManagedNode(LifecycleNode):
-    """Opens all that it needs when it is configured, and closes it whatever ends that.
+    """Opens its resources when it is configured, and closes them at cleanup, errors and shutdown.
 
-    While it is active, it has a bond with the lifecycle manager that made it so. Its service `~/last_error`
-    (std_srvs/Trigger) says why it could not be configured, or why it deactivated itself.
+    While active, it has a bond with the lifecycle manager that activated it. Its service `~/last_error`
+    (std_srvs/Trigger) has the reason if it could not be configured, or has deactivated itself.
 
     Attributes:
-        last_error: since it was configured or activated last; empty for none.
+        last_error: since the last configuration or activation; empty for none.
 
     Args:
         name: of the node.
@@ -54,7 +54,7 @@ class ManagedNode(LifecycleNode):
     def __init__(self, name: str, parameters: type[Any], **options: Any) -> None:
         self._replies = ServiceReplies()
         super().__init__(name, **options)
-        for service in self.services:  # those of its lifecycle, too
+        for service in self.services:  # includes those of its lifecycle
             self._replies.guard(service)
         self._declared = Parameters(self, parameters)
         self._opened = ExitStack()
@@ -73,23 +73,23 @@ class ManagedNode(LifecycleNode):
 
     @abstractmethod
     def _open(self, values: Any) -> None:
-        """Open everything, by these parameters; `self._opened` closes it.
+        """Open everything from these parameters; `self._opened` closes it.
 
         Raises:
-            ValueError: the parameters cannot be had; names one, its value and what is allowed.
+            ValueError: a parameter cannot be used; names it, its value and what is allowed.
         """
 
     def _close(self) -> None:
         """Close everything; parameters can be set again."""
-        self._opened.close()  # which may bring a robot to rest, and so comes first
+        self._opened.close()  # first, because it may bring a robot to rest
         self._dissolve_bond()
         self._declared.frozen = False
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Load what is needed, and open it; parameters cannot be set any more."""
+        """Load and open everything; parameters cannot be set any more."""
         try:
             self._open(self._declared.read())
-        except Exception as error:  # noqa: BLE001  rclpy would end the transition without a word
+        except Exception as error:  # noqa: BLE001  rclpy would end the transition without a log line
             self._close()
             reason = error if isinstance(error, ValueError) else repr(error)
             self.last_error = str(reason)
@@ -101,7 +101,7 @@ class ManagedNode(LifecycleNode):
         return TransitionCallbackReturn.SUCCESS
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Let what was opened publish; tell a lifecycle manager from now on that the node lives."""
+        """Let publishers publish; form the bond with a lifecycle manager."""
         self.last_error = ""
         activated = super().on_activate(state)
         if activated is TransitionCallbackReturn.SUCCESS and not self.get_parameter("autostart").value:
@@ -121,7 +121,7 @@ class ManagedNode(LifecycleNode):
             self._bond = None
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Let nothing publish any more, and have no bond."""
+        """Let publishers publish no more; end the bond."""
         self._dissolve_bond()
         return super().on_deactivate(state)
 
@@ -139,7 +139,7 @@ class ManagedNode(LifecycleNode):
     on_shutdown = on_error = on_cleanup
 
     def destroy_node(self) -> None:
-        """End; the lifecycle manager hears of it at once."""
+        """End the node; the lifecycle manager notices at once."""
         self._dissolve_bond()
         super().destroy_node()
         self._replies.close()
@@ -149,18 +149,18 @@ def started(make: Callable[[], M]) -> M:
     """Make a node; with `autostart`, configured and active.
 
     Raises:
-        ParameterError: it cannot be; the node has said why.
+        ParameterError: it cannot be; the node has logged why.
     """
     node = make()
     if node.get_parameter("autostart").value:
         for transition in (node.trigger_configure, node.trigger_activate):
             if transition() is not TransitionCallbackReturn.SUCCESS:
-                raise ParameterError("autostart: the node cannot be configured and activated, as it has said")
+                raise ParameterError("autostart: the node cannot be configured and activated, see its log")
     return node
 
 
 def refusing(change_state: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """Reply to a transition that the present state does not have with False; rclpy would end the process."""
+    """Reply False to a transition that the state does not allow; rclpy would end the process."""
 
     def reply(request: Any, response: Any) -> Any:
         try:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A bond with nav2's lifecycle manager, which learns by it that a node has died, or is active no more.
+"""A bond with nav2's lifecycle manager, which detects that a node has died, or is not active any more.
 
-As those of nav2's own nodes (nav2_util::LifecycleNode): on the topic `bond`, by the node's name. It is made
-by bondpy, of ROS's bond_core, which comes with nav2; PyPI's bondpy is another, for ceiling fans.
+It works like those of nav2's own nodes (nav2_util::LifecycleNode): on the topic `bond`, with the node's name.
+It needs bondpy of ROS's bond_core, which nav2 installs. PyPI's bondpy is an unrelated package.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from rclpy.duration import Duration
 from rclpy.node import Node
 
 TOPIC = "bond"
-PARTING_S = 0.1  # for the manager to have heard that there is a bond no more
-TIMEOUT_S = 4.0  # nav2's: who hears nothing of the manager for so long holds no bond any more
+PARTING_S = 0.1  # for the last message to reach the manager
+TIMEOUT_S = 4.0  # nav2's: the bond breaks after this time without a heartbeat of the manager
 MISSING = (
-    "no bond with a lifecycle manager: bondpy is not there (apt install ros-$ROS_DISTRO-bondpy); nav2's "
+    "no bond with a lifecycle manager: bondpy is not installed (apt install ros-$ROS_DISTRO-bondpy); nav2's "
     "manager must have bond_timeout: 0.0"
 )
 
 
 class ManagerBond:
-    """Tells a lifecycle manager that a node lives.
+    """Sends a node's heartbeats to a lifecycle manager.
 
-    Heartbeats go out on a thread of bondpy's. The node's executor hears the manager's: where it does nothing
-    for `TIMEOUT_S`, the bond breaks, too.
+    A thread of bondpy sends heartbeats. The node's executor receives the manager's: if it is blocked for
+    `TIMEOUT_S`, the bond breaks, too.
 
     Args:
         node: that is managed.
@@ -37,7 +37,7 @@ class ManagerBond:
         self._bond: Any = None
 
     def form(self, period_s: float) -> None:
-        """Begin to look for the manager, for 10 s; without bondpy, say that there will be no bond.
+        """Look for the manager for 10 s; without bondpy, log that there is no bond.
 
         Args:
             period_s: of the heartbeats.
@@ -53,11 +53,11 @@ class ManagerBond:
         self._bond = made
 
     def dissolve(self) -> None:
-        """Tell the manager that there is a bond no more, where there was one."""
+        """End the bond, if there is one, and notify the manager."""
         broken, self._bond = self._bond, None
         if broken is not None:
             broken.break_bond()
-            broken.pub.wait_for_all_acked(Duration(seconds=PARTING_S))  # what is destroyed sends no more
+            broken.pub.wait_for_all_acked(Duration(seconds=PARTING_S))  # before the publisher is destroyed
             broken.shutdown()
             self._node.destroy_subscription(broken.sub)  # bondpy leaves both in the node's lists
             self._node.destroy_publisher(broken.pub)

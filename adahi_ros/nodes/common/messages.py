@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Between arrays and the messages of sensors, commands and status, both ways. Decides nothing."""
+"""Converts arrays and records to messages of sensors and status, and back."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from adahi_ros.gates.interface import LinkEstimate
 from adahi_ros.protocol.records import EpisodeRecord, StepRecord
 
 CAMERA_FRAME = "camera_optical_frame"
-TOLD_ALIKE = (  # by StepRecord and DraftStatus
+TOLD_ALIKE = (  # fields with the same name in StepRecord and DraftStatus
     *("robot_id", "gate", "deviation", "score", "threshold", "transmitted", "verified"),
     *("proposer", "plan_age", "plan_left", "expected_error", "requests_pending"),
     *("draft_ms", "verify_ms", "target_compute_ms", "total_ms", "request_bytes", "response_bytes"),
@@ -32,7 +32,7 @@ def to_stamp(nanoseconds: int) -> Time:
 
 
 from_stamp = stamp_ns
-"""The way back."""
+"""Return nanoseconds since the epoch from a stamp."""
 
 
 def to_joint_state(
@@ -98,7 +98,7 @@ def from_status(message: DraftStatus) -> StepRecord:
 def to_link_state(
     estimate: LinkEstimate, robot_id: str, verifier: int, windows_resent: int, stamp_ns: int
 ) -> LinkState:
-    """Make the message of how the link is; `verifier` is one of LinkState.VERIFIER_*."""
+    """Make the message of the link's state; `verifier` is one of LinkState.VERIFIER_*."""
     return LinkState(
         header=Header(stamp=to_stamp(stamp_ns)),
         robot_id=robot_id,

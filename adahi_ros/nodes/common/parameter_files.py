@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parameter files that a node is started with, and whether any section of them is for this node.
+"""Checks that a node's parameter files have a section for it.
 
-ROS ignores a section for another node without a word: with a name misspelt, a node runs on its defaults.
+ROS silently ignores sections for other nodes: with a misspelt name, a node runs with its defaults.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def parameter_files(arguments: Sequence[str]) -> Iterator[Path]:
 
 
 def unheeded(arguments: Sequence[str], node: str) -> Iterator[str]:
-    """Say of each file with nothing for a node what it has instead, and what it would need.
+    """Yield a warning for each file without a section for a node.
 
     Args:
         arguments: of the process.
@@ -33,7 +33,7 @@ def unheeded(arguments: Sequence[str], node: str) -> Iterator[str]:
     for path in parameter_files(arguments):
         try:
             names = list(section_names(read_yaml(path)))
-        except (OSError, ValueError):  # ROS has read it all the same
+        except (OSError, ValueError):  # ROS could read it
             continue
         if not any(is_for(name, node) for name in names):
             found = f"its sections are for {', '.join(names)}" if names else "it has no section"

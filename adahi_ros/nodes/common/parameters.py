@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A node's parameters: declared and described by a frozen dataclass; checked and read here.
+"""A node's parameters: a frozen dataclass declares and describes them; this module checks and reads them.
 
-A field is a parameter of its name, and a field that is a dataclass itself a group of them: the field
-`threshold` of the group `gate` is the parameter `gate.threshold`.
+A field is a parameter of the same name. A field that is a dataclass is a group: the field `threshold` of the
+group `gate` is the parameter `gate.threshold`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ P = TypeVar("P")
 V = TypeVar("V")
 LAST_TYPE = ParameterType.PARAMETER_STRING_ARRAY
 NO_NAMES = ("",)  # parameter files have no empty list of strings
-FOR_OTHERS = ("calibration.", "qos_overrides.", "start_type_description_service")  # of no node's own
+FOR_OTHERS = ("calibration.", "qos_overrides.", "start_type_description_service")  # not in the dataclass
 
 
 class ParameterError(ValueError):
@@ -60,8 +60,8 @@ def _descriptor(row: Argument) -> ParameterDescriptor:
 
 
 def _refusal(row: Argument, value: Any) -> str:
-    """Say that a value of any ROS type is not allowed, and what is."""
-    if isinstance(row.default, float) and type(value) is int:  # to ROS, 1 is no 1.0
+    """Return why a value of any ROS type is refused, and what is allowed."""
+    if isinstance(row.default, float) and type(value) is int:  # ROS does not convert 1 to 1.0
         return f"{row.refusal(value)}, with a decimal point as in {shortened(repr(float(value)), SHOWN)}"
     return row.refusal(value)
 
@@ -71,28 +71,28 @@ def group(kind: type[V], name: str = "") -> V:
 
     Args:
         kind: the dataclass of the group.
-        name: what the names of its parameters begin with, before the dot; empty for the field's own name.
+        name: prefix of its parameters' names, before the dot; empty for the field's own name.
     """
     return field(default_factory=kind, metadata={"group": name})
 
 
 def arguments_of_named(name: str) -> Mapping[str, Any]:
-    """Declare a field of a group as the arguments of the component that the parameter `name` beside it names.
+    """Declare a field of a group as the arguments of the component that its parameter `name` names.
 
-    Each is a parameter of the group, made from the component's own fields.
+    Each field of the component becomes a parameter of the group.
     """
     return field(default_factory=dict, metadata={"of": name})
 
 
 def _inside(within: str, each: Field[Any]) -> tuple[Any, str]:
-    """Return the dataclass of a field that is a group, None for one that is none, and how its names begin."""
+    """Return the dataclass of a field that is a group, else None, and the prefix of its names."""
     if "group" not in each.metadata:
         return None, within
     return each.default_factory, f"{within}{each.metadata['group'] or each.name}."
 
 
 def rows(kind: type[Any], within: str = "") -> tuple[Argument, ...]:
-    """Return what a dataclass declares, in the order of its fields; all names begin with `within`."""
+    """Return a dataclass's parameters in the order of its fields; `within` is the prefix of all names."""
     found: list[Argument] = []
     for each in fields(kind):
         inner, inside = _inside(within, each)
@@ -107,9 +107,9 @@ def rows(kind: type[Any], within: str = "") -> tuple[Argument, ...]:
 
 
 def filled(kind: type[P], values: Mapping[str, Any], within: str = "") -> P:
-    """Return the parameters of a dataclass from values by their names; what is not given has its default.
+    """Make a dataclass from parameters' values by name; missing ones have their defaults.
 
-    Of strings it makes a tuple, an empty one of `NO_NAMES`.
+    Lists of strings become tuples, `NO_NAMES` an empty one.
     """
     given: dict[str, Any] = {}
     for each in fields(kind):  # type: ignore[arg-type]  # no type says that it is a dataclass
@@ -132,8 +132,8 @@ def filled(kind: type[P], values: Mapping[str, Any], within: str = "") -> P:
 class Parameters(Generic[P]):
     """Declares the parameters of a dataclass on a node and reads them.
 
-    A wrong value from the command line or a file does not end the process: it is remembered, and
-    `read` tells of it until a right value is set.
+    A wrong value from the command line or a file does not end the process: `read` raises until a correct
+    value is set.
 
     Args:
         node: gets the parameters.
@@ -156,13 +156,13 @@ class Parameters(Generic[P]):
             if service.srv_type in (SetParameters, SetParametersAtomically):
                 service.callback = partial(_set_if_known, service.callback)
         node.add_on_set_parameters_callback(self._check)
-        # Humble cannot tell after the fact; there, what passes `_check` is taken for set.
+        # Humble has no callback after setting: there, what passes `_check` counts as set.
         self._tells_afterwards = hasattr(node, "add_post_set_parameters_callback")
         if self._tells_afterwards:
             node.add_post_set_parameters_callback(self._note)
 
     def _declare(self, row: Argument) -> None:
-        """Declare a parameter, and those of the component that it names."""
+        """Declare a parameter, and the arguments of the component that it names."""
         if row.name not in self._table:
             try:
                 value = self._node.declare_parameter(row.name, row.default, _descriptor(row)).value
@@ -178,7 +178,7 @@ class Parameters(Generic[P]):
                 self._declare(each)
 
     def _warn_of_unknown(self) -> None:
-        """Name files with nothing for this node, and what is set and no node of this kind has."""
+        """Warn of files without a section for this node, and of unknown parameters."""
         if "--params-file" in sys.argv:
             from adahi_ros.nodes.common.parameter_files import unheeded
 
@@ -191,15 +191,15 @@ class Parameters(Generic[P]):
                 self._node.get_logger().warning(f"{name}: no parameter of this node, ignored; {hint}")
 
     def told_beside(self, name: str) -> Any:
-        """Return what a parameter file says that is no parameter of the node; None where it does not."""
-        told = getattr(self._node, "_parameter_overrides", {}).get(name)
-        return None if told is None else told.value
+        """Return a value from the parameter files that the node does not declare; None without one."""
+        override = getattr(self._node, "_parameter_overrides", {}).get(name)
+        return None if override is None else override.value
 
     def read(self) -> P:
-        """Return what the parameters are now.
+        """Return the current values.
 
         Raises:
-            ParameterError: some were given a wrong value.
+            ParameterError: some values are wrong.
         """
         if self._faults:
             raise ParameterError("; ".join(self._faults.values()))
@@ -221,12 +221,12 @@ class Parameters(Generic[P]):
         return SetParametersResult(successful=True)
 
     def _is_as_before(self, parameter: Any) -> bool:
-        """Whether a parameter is to be set to what it is, as by a node's own dump that is loaded again."""
+        """Whether a parameter keeps its value, for example when a node's own dump is loaded."""
         before = self._node.get_parameter(parameter.name)
         return bool(before.type_ == parameter.type_ and before.value == parameter.value)
 
     def _note(self, parameters: list[Any]) -> None:
-        """Take notice of what has been set; `_check` cannot, since others may refuse it after that."""
+        """Record what has been set; `_check` cannot, because later callbacks may refuse it."""
         for parameter in parameters:
             row = self._table.get(parameter.name)
             if row is not None:
@@ -237,7 +237,7 @@ class Parameters(Generic[P]):
 
 
 def _set_if_known(set_all: Callable[[Any, Any], Any], request: Any, response: Any) -> Any:
-    """Refuse a request of a type that ROS does not have; rclpy would raise, and the node would end."""
+    """Refuse a parameter of an unknown type; rclpy would raise, and the node would end."""
     for parameter in request.parameters:
         kind = parameter.value.type
         if kind > LAST_TYPE:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A policy from a node's parameters, ready to predict at once."""
+"""Loads a policy from a node's parameters, and runs it once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CHECKPOINT = "DIRECTORY/NAME of the policy's checkpoint; a relative path is belo
 
 @dataclass(frozen=True)
 class PolicyParameters:
-    """What `policy_from` reads; a node's own begin with them, and say which checkpoint is its default."""
+    """Parameters for `policy_from`; each node overrides the default checkpoint."""
 
     checkpoint: str = parameter("ball/draft", CHECKPOINT)
     backend: str = parameter("onnxruntime", "Inference backend", choices=tuple(sorted(BACKENDS)))
@@ -31,7 +31,7 @@ class PolicyParameters:
 
 @dataclass(frozen=True)
 class VerificationParameters:
-    """What both ends of `verify_draft` must be told alike: the group `verification`."""
+    """The group `verification`, which must be the same at robot and verifier."""
 
     reliability: str = parameter(
         "best_effort",
@@ -44,12 +44,12 @@ class VerificationParameters:
 def policy_from(
     values: PolicyParameters, away: Callable[[str], object] | None = None, **compute: Any
 ) -> Policy:
-    """Load the policy, and let it predict once: the first prediction takes many times as long.
+    """Load the policy, and run it once, because the first prediction is slow.
 
     Args:
         values: of the node.
-        away: told why a policy that runs elsewhere is not to be had yet; it may be later. None where that
-            will not do.
+        away: called with the reason if a policy behind a server is unavailable for now. With None, this is
+            an error.
         compute: see `load_policy`.
 
     Raises:
@@ -77,10 +77,10 @@ def policy_from(
 
 
 def first_actions(policy: Policy) -> np.ndarray:
-    """Return what a policy proposes of nothing.
+    """Return a policy's actions for an empty observation.
 
     Raises:
-        ValueError: it is of another shape than its signature says.
+        ValueError: their shape differs from the signature's.
     """
     signature = policy.signature
     actions = policy.propose(signature.nothing(), np.zeros((1, policy.draws))).actions

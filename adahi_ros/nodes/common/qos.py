@@ -11,9 +11,9 @@ from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPo
 from adahi_ros.contract.contract import Channel
 from adahi_ros.nodes.common.parameters import ParameterError
 
-REQUESTS_KEPT = 100  # by a verifier that is busy, of all its robots together
+REQUESTS_KEPT = 100  # by a busy verifier, of all its robots
 LISTENING = QoSProfile(depth=100, reliability=ReliabilityPolicy.BEST_EFFORT)
-"""Of who only watches: heard from any publisher, and no load on one."""
+"""For monitoring: matches any publisher, and causes no retransmissions."""
 
 
 def observation_qos(channel: Channel) -> QoSProfile:
@@ -30,16 +30,16 @@ def verify_qos(reliability: str) -> QoSProfile:
     """Return the QoS of `verify_draft`, the same at both ends.
 
     Args:
-        reliability: one of `RELIABILITIES`. With best_effort a lost request is sent again by the
-            robot, which knows when; with reliable DDS sends it again, and acknowledges every message.
+        reliability: one of `RELIABILITIES`. With best_effort the robot repeats lost requests; with reliable
+            DDS does, and acknowledges every message.
     """
     return QoSProfile(depth=REQUESTS_KEPT, reliability=ReliabilityPolicy[reliability.upper()])
 
 
 def command_qos() -> QoSProfile:
-    """Return the QoS of commands: reliable, as controllers subscribe them, and only the newest matters.
+    """Return the QoS of commands: reliable, as controllers subscribe, with depth 1.
 
-    A new one each time: rclpy writes what is overridden into it.
+    A new object each time, because rclpy writes QoS overrides into it.
     """
     return QoSProfile(depth=1)
 

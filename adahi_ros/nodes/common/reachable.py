@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Replies to clients that may not be reachable: rmw_fastrtps blocks each send to such a client for 0.1 s."""
+"""Limits the delay by unreachable clients: rmw_fastrtps blocks each reply to one for 0.1 s."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 
 class ReachableClients:
-    """Sends replies to clients that they reach; the others cost little time."""
+    """Sends replies; limits the time lost by clients that they do not reach."""
 
     def __init__(self) -> None:
         self._unreached = Unreached()
@@ -28,7 +28,7 @@ class ReachableClients:
         begun_s = time.monotonic()
         if not self._unreached.may_send(client, begun_s):
             return False
-        with warnings.catch_warnings(record=True) as warned:  # rclpy warns of a timeout and continues
+        with warnings.catch_warnings(record=True) as warned:  # rclpy only warns of a timeout
             warnings.simplefilter("always", RuntimeWarning)
             send()
         now_s = time.monotonic()
@@ -37,19 +37,19 @@ class ReachableClients:
 
 
 class ServiceReplies:
-    """Has rclpy's services send their replies by `ReachableClients`. Requests are served all the same."""
+    """Makes rclpy's services send replies through `ReachableClients`; all requests are served."""
 
     def __init__(self) -> None:
         self._clients = Clients()
         self._reachable = ReachableClients()
 
     def guard(self, service: Any) -> None:
-        """Have a service send its replies so from now on; to be called again at no cost."""
+        """Make a service send its replies this way; has no effect the second time."""
         if "send_response" not in vars(service):
             service.send_response = partial(self._send, service.send_response)
 
     def close(self) -> None:
-        """Release what it holds; services still send."""
+        """Release its resources; services still send."""
         self._clients.close()
 
     def _send(self, send: Callable[[Any, Any], object], response: Any, header: Any) -> None:
@@ -68,9 +68,9 @@ ADDRESS = struct.Struct("P")
 class Clients:
     """Reads the client's GUID from the header of a request.
 
-    The layout is that of rmw's `rmw_service_info_t`. Three of its fields are also visible from Python: where
-    one of them differs, or the memory cannot be read, the client is unknown. A wrong address raises an
-    error here and does not end the process, because the read goes through the kernel.
+    The layout is that of rmw's `rmw_service_info_t`. Python shows three of its fields: if one of them
+    differs, or the memory cannot be read, the client is unknown. A wrong address raises an error, but does
+    not crash the process, because the kernel reads the memory.
     """
 
     def __init__(self) -> None:
@@ -100,18 +100,18 @@ class Clients:
 
 T = TypeVar("T")
 
-SLOW_S = 0.08  # a send that takes longer waited for a reader that does not match
+SLOW_S = 0.08  # a longer send has waited for a reader that does not match
 FIRST_PAUSE_S, GROWTH, PAUSE_MOST_S = 1.0, 4.0, 60.0
 CLIENTS_KEPT = 4096  # of each kind; the oldest is forgotten first
-CREDIT_S = 0.3  # sends to clients that no reply has reached may block for so long at once
-CREDIT_PER_S = 0.1  # and for this share of the time in the long run
+CREDIT_S = 0.3  # longest total block at once by clients that no reply has reached
+CREDIT_PER_S = 0.1  # and their share of the time in the long run
 
 
 class Unreached:
-    """Decides to whom replies are sent.
+    """Decides which clients get replies.
 
     A client that blocks a send gets nothing during a pause, which grows each time. Clients that no reply has
-    reached yet share a budget of blocked time. A client that a reply has reached is always sent to.
+    reached yet share a budget of blocked time. A client that a reply has reached always gets replies.
     """
 
     def __init__(self) -> None:
@@ -135,20 +135,20 @@ class Unreached:
         return client in self._reached or self._credit_s > 0.0
 
     def sent(self, client: Hashable, took_s: float, lost: bool, now_s: float) -> None:
-        """Take note of a send.
+        """Record a send.
 
         Args:
-            client: to which.
+            client: that the reply is for.
             took_s: how long it took.
-            lost: the middleware said that the reply does not reach the client.
-            now_s: after the send, of a clock that only goes forward.
+            lost: the middleware reported that the reply does not reach the client.
+            now_s: after the send, monotonic time.
         """
         if not lost and took_s < SLOW_S:
             self._pauses.pop(client, None)
             _remember(self._reached, client, None)
             return
         self._credit_s -= took_s
-        if not lost:  # slow, but the client may be one that was discovered meanwhile
+        if not lost:  # slow, but the client may have been discovered meanwhile
             return
         self._reached.pop(client, None)
         before_s, _ = self._pauses.get(client, (FIRST_PAUSE_S / GROWTH, 0.0))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Replies of services to coroutines of a node's executor, by a deadline; rclpy's futures wait for ever."""
+"""Service calls with a deadline for coroutines; rclpy's futures wait for ever."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from rclpy.task import Future
 
 from adahi_ros.nodes.common.timers import steady_timer
 
-LOOK_S = 0.02  # for a service that is not there yet
+LOOK_S = 0.02  # between checks for a service that is not there yet
 
 
 class NotRepliedError(RuntimeError):
-    """A service has not replied in time, or cannot any more; the message names it."""
+    """A service did not reply in time, or cannot reply any more; the message names it."""
 
 
 async def replied(
     node: Node, client: Any, request: Any, wait_s: float, given_up: Future | None = None
 ) -> Any:
-    """Return the reply of a service; until it is there, there is nobody to send to.
+    """Wait for a service, send a request, and return its reply.
 
     Args:
-        node: whose executor runs the coroutine.
+        node: its executor runs the coroutine.
         client: of the service.
         request: to send.
         wait_s: for the service and its reply together.
-        given_up: once it is done, nothing is sent, and nobody waits any more.
+        given_up: when it is done, the wait ends, and nothing is sent.
 
     Raises:
-        NotRepliedError: there is none by then, or the client was destroyed.
+        NotRepliedError: there is no reply in time, or the client was destroyed.
     """
     end_s = time.monotonic() + wait_s
     future = await asked(node, client, request, wait_s, given_up)
@@ -46,26 +46,26 @@ async def replied(
 async def asked(
     node: Node, client: Any, request: Any, wait_s: float, given_up: Future | None = None
 ) -> Future:
-    """Return the future of a reply, once the service is there and the request is sent.
+    """Wait for a service, send a request, and return the future of its reply.
 
     The arguments are those of `replied`.
 
     Raises:
-        NotRepliedError: nobody waits any more, or the client was destroyed.
+        NotRepliedError: `given_up` is done, or the client was destroyed.
     """
     end_s = time.monotonic() + wait_s
     try:
         while not client.service_is_ready() and time.monotonic() < end_s:
             await elapsed(node, LOOK_S)
         if given_up is not None and given_up.done():
-            raise NotRepliedError(f"{client.srv_name}: not asked any more")
+            raise NotRepliedError(f"{client.srv_name}: request given up")
         return client.call_async(request)
     except InvalidHandle:
         raise NotRepliedError(f"{client.srv_name}: the client was destroyed") from None
 
 
 async def elapsed(node: Node, duration_s: float, *futures: Any) -> None:
-    """Wait so long, or until one of these futures is done; None for none."""
+    """Wait for a time, or until one of these futures is done; None among them is ignored."""
     over = Future()
 
     def end(_: Any = None) -> None:

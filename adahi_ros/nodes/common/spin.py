@@ -35,7 +35,7 @@ def single_threaded(node: Node) -> Executor:
 
 
 class _Signals:
-    """Notes that a signal asked the process to end; rclpy's own handlers would end DDS at once."""
+    """Records that a signal requests the end; rclpy's own handlers would shut down DDS at once."""
 
     def __init__(self) -> None:
         self.came = False
@@ -45,17 +45,17 @@ class _Signals:
             signal.signal(signal.SIGHUP, self._note)
 
     def _note(self, number: int, frame: object) -> None:
-        if self.came:  # asked twice: somebody cannot wait
+        if self.came:  # a second signal ends it at once
             raise KeyboardInterrupt
         self.came = True
 
     def come_with_launch_end(self) -> None:
-        """Have SIGTERM come once the launch is gone: where it is killed, it leaves its nodes behind.
+        """Send this process SIGTERM when its launch is gone: a killed launch leaves its nodes running.
 
-        Not by what Linux has for a parent's death: between launch and node may be a prefix.
+        Linux's signal for a parent's death does not work here: between launch and node may be a prefix.
 
         Raises:
-            KeyboardInterrupt: it is gone already.
+            KeyboardInterrupt: the launch is gone already.
         """
         launch = os.environ.get(LAUNCH)
         if launch is None or not hasattr(os, "pidfd_open"):
@@ -77,9 +77,9 @@ class _Signals:
 
 
 def freeze_garbage() -> None:
-    """Have the collector look at what is here now no more: amid a control step that takes 0.1 s with torch.
+    """Exclude current objects from garbage collection, which with torch would delay a control step by 0.1 s.
 
-    To be called once all is loaded that stays, and anew after it has been exchanged.
+    To be called when everything is loaded, and again after it was replaced.
     """
     gc.unfreeze()
     gc.collect()
@@ -98,17 +98,17 @@ def run(
 
     Args:
         make: creates the node.
-        about: what the node is, for `--help`.
-        parameters: the dataclass of its parameters, for `--help`; None where it has none.
+        about: description of the node, for `--help`.
+        parameters: the dataclass of its parameters, for `--help`; None for none.
         finished: returns the future that ends the process, or None to run for ever.
         make_executor: returns the executor that spins the node.
-        last_words: called before a node ends, whatever ends it; it may still publish.
+        last_words: called before a node ends, for any reason; it may still publish.
 
     Returns:
-        The exit code: 0, or 1 where a parameter is wrong.
+        The exit code: 0, or 1 if a parameter is wrong.
     """
     node = executor = None
-    # rclpy would say it once, and the node would go on with a step that has got no command.
+    # rclpy would only warn, and the node would continue after a step without a command.
     warnings.filterwarnings("error", message="Unhandled exception in done callback")
     try:
         if remove_ros_args(sys.argv)[1:]:
@@ -122,7 +122,7 @@ def run(
         executor = make_executor(node)
         freeze_garbage()
         end = finished(node)
-        # Not spin_until_future_complete, which hangs one more callback on the future at every event.
+        # Not spin_until_future_complete, which adds a callback to the future at every event.
         while not signals.came and (end is None or not end.done()):
             executor.spin_once(timeout_sec=LOOK_S)
     except ParameterError as error:
@@ -133,7 +133,7 @@ def run(
     except RuntimeError as error:  # rclpy's RCLError is one
         if node is not None:
             raise
-        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)  # what --ros-args names
+        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)  # a wrong --ros-args
         return 1
     finally:
         _end(node, executor, last_words)

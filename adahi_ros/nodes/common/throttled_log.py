@@ -19,7 +19,7 @@ OVERFLOW = ""  # key of all warnings beyond those
 
 @dataclass
 class _Key:
-    """When a warning of this key was logged, and how many were suppressed since."""
+    """When a warning of this key was logged, and how many were suppressed since then."""
 
     logged_s: float
     suppressed: int = 0

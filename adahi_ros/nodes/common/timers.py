@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Timers of a steady clock: one that is set back must not put off what is due."""
+"""Timers of a steady clock, so that a clock that is set back delays nothing."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def steady_timer(
 
 
 class DueTimer:
-    """Calls when something is due, and again at once until it is set to what is due next.
+    """Calls a function at a set time, and again and again until the next time is set.
 
     Args:
-        node: has the timer.
-        call: what to do then; must set the timer.
+        node: gets the timer.
+        call: the function; must set the timer.
     """
 
     def __init__(self, node: Node, call: Callable[[], None]) -> None:
@@ -42,7 +42,7 @@ class DueTimer:
 
     def set(self, due_s: float) -> None:
         """Call at this time of `time.monotonic`; infinite for never."""
-        if due_s == self._due_s:  # as after most control steps
+        if due_s == self._due_s:  # the usual case after a control step
             return
         self._due_s = due_s
         if math.isinf(due_s):
@@ -56,5 +56,5 @@ class DueTimer:
         self._node.destroy_timer(self._timer)
 
     def _fire(self) -> None:
-        self._due_s = math.nan  # whatever is set now is new
+        self._due_s = math.nan  # so that any time counts as new
         self._call()

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The messages of `verify_draft` and `describe_target`, both ways, and how long their fields may be.
+"""Converts messages of `verify_draft` and `describe_target`, and checks the lengths of their fields.
 
-The definitions of the messages bound the fields, but the receiver must check: Fast DDS and rclpy deliver
-strings and sequences of any length, also from a sender whose definitions have no bounds. The sender must
-keep to the bounds: a sequence that is too long cannot be sent at all.
+The message definitions bound the fields, but the receiver must check them: Fast DDS and rclpy deliver strings
+and sequences of any length. A sender cannot send a sequence that is too long.
 """
 
 from __future__ import annotations
@@ -50,11 +49,11 @@ def _bounds(kind: Any) -> dict[str, int]:
 REQUEST = _bounds(VerifyDraft.Request)
 RESPONSE = _bounds(VerifyDraft.Response)
 STATUS = _bounds(DraftStatus)
-IMAGE_BYTES = 10_000_000  # a bound of ours: CompressedImage has none
+IMAGE_BYTES = 10_000_000  # our own bound: CompressedImage has none
 
 
 def check_request_bounds(message: VerifyDraft.Request) -> None:
-    """Check the lengths of all that has one, before anything is copied.
+    """Check the lengths of all strings and sequences, before anything is copied.
 
     Raises:
         RequestError: names the first field that is too long, its length and what is allowed.
@@ -81,13 +80,13 @@ def check_response_bounds(message: VerifyDraft.Response) -> None:
 
 
 def check_signature_bounds(signature: Signature) -> None:
-    """Check that what a policy of these sizes is asked and replies can be said in messages.
+    """Check that requests and replies of a policy with these sizes fit in messages.
 
     Raises:
         ValueError: names the first size that is too large, its value and what is allowed.
     """
     actions = signature.horizon * signature.action_dim
-    said = {
+    sizes = {
         "history times observation_dim": (
             signature.history * signature.observation_dim,
             REQUEST["observation_window"],
@@ -99,9 +98,9 @@ def check_signature_bounds(signature: Signature) -> None:
     }
     if signature.codes is not None:
         books, size = signature.codes.codebooks, signature.codes.codebook_size
-        said["codebooks"] = books, REQUEST["codes"]
-        said["codebooks times codebook_size"] = books * size, REQUEST["draft_probabilities"]
-    for name, (size, most) in said.items():
+        sizes["codebooks"] = books, REQUEST["codes"]
+        sizes["codebooks times codebook_size"] = books * size, REQUEST["draft_probabilities"]
+    for name, (size, most) in sizes.items():
         if size > most:
             raise ValueError(f"{name}: {size}, must be at most {most}")
 
@@ -111,7 +110,7 @@ def to_request(request: Request, window: WireWindow, sender: Sender) -> VerifyDr
 
     Args:
         request: to send.
-        window: as much of its window as is sent.
+        window: the part of its window that is sent.
         sender: the robot.
     """
     rows = window.rows
@@ -148,7 +147,7 @@ def _codes(values: np.ndarray) -> array:
 
 
 def size_of(message: VerifyDraft.Request) -> int:
-    """Return how many bytes a request is, serialized."""
+    """Return the size of a serialized request in bytes."""
     return request_bytes(
         len(message.observation_window),
         len(message.features),
@@ -164,9 +163,9 @@ def size_of(message: VerifyDraft.Request) -> int:
 
 
 def header_of(message: VerifyDraft.Request) -> Request:
-    """Return what replies and queues need of a request, without its content.
+    """Return the part of a request that replies and queues need.
 
-    A name may be longer than allowed: only enough of it is kept to show that.
+    A name that is too long is cut, but stays longer than allowed.
     """
     return Request(**_header(message))
 
@@ -185,10 +184,10 @@ def _header(message: VerifyDraft.Request) -> dict[str, Any]:
 
 
 def from_request(message: VerifyDraft.Request) -> Request:
-    """Return what a message says, unchecked: `Engine` checks it.
+    """Return the request of a message, unchecked: `Engine` checks it.
 
-    Of one of another protocol, with a field longer than allowed or an image of another format, the request
-    has a `fault` and no content.
+    With another protocol, a field that is too long or an image of another format, the request has a `fault`
+    and no content.
     """
     header = _header(message)
     try:
@@ -225,7 +224,7 @@ def from_request(message: VerifyDraft.Request) -> Request:
 
 
 def to_reply(reply: Reply, took_s: float) -> VerifyDraft.Response:
-    """Make the message of a reply to a request that was received so long ago."""
+    """Make the message of a reply to a request that was received `took_s` ago."""
     return VerifyDraft.Response(
         status=reply.status,
         message=reply.message,
@@ -241,7 +240,7 @@ def to_reply(reply: Reply, took_s: float) -> VerifyDraft.Response:
 
 
 def from_reply(sent: int, response: VerifyDraft.Response) -> Reply:
-    """Return what a response says to the message with that id, unchecked."""
+    """Return the reply of a response to the message with that id, unchecked."""
     about = response.episode_id, response.step_id, response.first_step
     try:
         check_response_bounds(response)
@@ -294,11 +293,11 @@ def describe(description: Description) -> DescribeTarget.Response:
 
 
 def from_description(response: DescribeTarget.Response) -> Description:
-    """Return what a message describes; a stranger's texts, which may be of any length, are shortened.
+    """Return the description in a message; its texts may be of any length, and are shortened.
 
     Raises:
-        ValueError: it names features, conditions or images without their sizes, or the other way round; its
-            rate is none; or what it reads and proposes cannot be said in messages.
+        ValueError: the numbers of names and sizes differ, the rate is invalid, or the sizes do not fit in
+            messages.
     """
     if response.targets and not response.target:
         there_are = ", ".join(repr(shortened(name)) for name in response.targets)
@@ -339,7 +338,7 @@ def _parts(kind: str, names: Sequence[str], sizes: Sequence[int]) -> tuple[Featu
 
 
 def _entries(features: Sequence[Feature]) -> list[str]:
-    """Return what the numbers of all features are, one after the other; nothing where one does not say."""
+    """Return the entries' names of all features; empty if one feature has none."""
     if not all(len(each.entries) == each.size for each in features):
         return []
     return [entry for each in features for entry in each.entries]
@@ -376,7 +375,7 @@ def _images(response: DescribeTarget.Response) -> tuple[ImageInput, ...]:
 
 
 def from_described(sent: int, response: DescribeTarget.Response) -> Described:
-    """Return what a verifier says of itself in reply to the message with that id."""
+    """Return the description, or its fault, in reply to the message with that id."""
     try:
         return Described(sent, from_description(response))
     except ValueError as error:

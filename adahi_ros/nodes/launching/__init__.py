@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes as processes, and a place in a domain from which to steer them."""
+"""Starts nodes as processes, and checks launch arguments."""

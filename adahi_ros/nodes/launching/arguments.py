@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a launch file is told: files that are not there, and arguments that nobody takes."""
+"""Checks of launch arguments: missing files, and undeclared arguments."""
 
 from __future__ import annotations
 
@@ -13,13 +13,11 @@ from launch.logging import get_logger
 
 from adahi_ros.policies.backends import DESCRIBED
 
-ENCLAVE = (
-    "SROS 2 enclave of the nodes, such as /adahi/r1, whose keys they have if ROS_SECURITY_ENABLE is true"
-)
+ENCLAVE = "SROS 2 enclave of the nodes, such as /adahi/r1; they use its keys if ROS_SECURITY_ENABLE is true"
 
 
 def check_file(context: LaunchContext, argument: str, hint: str = "") -> None:
-    """Refuse a parameter file that is missing; launch_ros would warn, and start on defaults.
+    """Check that a parameter file exists; launch_ros would only warn, and use the defaults.
 
     Raises:
         ValueError: there is no such file.
@@ -30,12 +28,12 @@ def check_file(context: LaunchContext, argument: str, hint: str = "") -> None:
 
 
 def checkpoint_of(context: LaunchContext, argument: str) -> str:
-    """Return what a node's parameter `checkpoint` is to be, so that a path may be relative to where we are.
+    """Return the value of a node's parameter `checkpoint`, with a relative path made absolute.
 
-    What is not here is a name of the package's; an empty one is left empty.
+    A value that is no existing path stays as it is: it names a shipped checkpoint, or is empty.
 
     Raises:
-        ValueError: it is a YAML file that is not there.
+        ValueError: it is a YAML file that does not exist.
     """
     value = context.launch_configurations[argument]
     path = Path(value).expanduser().absolute()
@@ -49,8 +47,8 @@ def checkpoint_of(context: LaunchContext, argument: str) -> str:
 class ArgumentsCheck(OpaqueFunction):
     """Warns of arguments on the command line that a launch file does not declare; launch ignores them.
 
-    To be the first entity: where another launch file includes this one, there are configurations by then that
-    were not on the command line, and what was may be for that file.
+    It must be the first entity. It checks nothing in an included launch file: there are then configurations
+    that are not from the command line, and arguments may be for the including file.
 
     Args:
         description: of the launch file.

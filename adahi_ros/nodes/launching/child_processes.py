@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes in processes of their own, which end with whoever started them."""
+"""Nodes as child processes, which end with their parent."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ LINES_SHOWN = 20
 
 
 class DdsRunError(RuntimeError):
-    """A run cannot go on; the message says which process failed and what it printed last."""
+    """A run failed; the message names the process, and has its last output."""
 
 
 class NodeProcess:
-    """One node in a process of its own, its output in a file.
+    """A node in its own process, with its output in a file.
 
     Args:
         module: a key of `MODULES`.
         parameters: by name; written to a ROS parameter file.
         directory: for that file and the output.
-        environment: variables beside those of this process.
-        prefix: command that puts another one elsewhere, such as `server_prefix`.
+        environment: variables added to those of this process.
+        prefix: command that runs another one elsewhere, such as `server_prefix`.
         namespace: of the node; empty for none.
     """
 
@@ -64,12 +64,12 @@ class NodeProcess:
                 stdin=subprocess.DEVNULL,
                 env={**os.environ, **environment, "PYTHONUNBUFFERED": "1"},
                 preexec_fn=partial(with_parent, signal.SIGTERM),
-                start_new_session=True,  # Ctrl-C reaches this process alone, which ends the others
+                start_new_session=True,  # Ctrl-C reaches only the parent, which ends the others
             )
 
     @property
     def pid(self) -> int:
-        """Its number; a prefix does not change it."""
+        """Process id; a prefix does not change it."""
         return self._process.pid
 
     @property
@@ -79,14 +79,14 @@ class NodeProcess:
 
     @property
     def output(self) -> str:
-        """What it has printed."""
+        """Its output so far."""
         return self._log.read_text(errors="replace")
 
     def printed_since(self, place: int) -> tuple[list[str], int]:
-        """Return the lines that it has printed since a place in its output, and the place where they end.
+        """Return the lines printed since a place in the output, and the place where they end.
 
         Args:
-            place: returned before; 0 for the beginning.
+            place: from the last call; 0 for the beginning.
         """
         with self._log.open("rb") as log:
             log.seek(place)
@@ -95,23 +95,23 @@ class NodeProcess:
         return printed[:complete].decode(errors="replace").splitlines(), place + complete
 
     def fault(self, what: str) -> DdsRunError:
-        """Return an error that shows the last of what it printed."""
+        """Return an error with its last output."""
         lines = self.output.splitlines()[-LINES_SHOWN:]
         return DdsRunError("\n".join([f"{self.module} {what}; its last output:", *lines]))
 
     def kill(self) -> None:
-        """End it without letting it say goodbye."""
+        """Kill it."""
         self._process.kill()
         self._process.wait()
 
     def ask_to_end(self) -> None:
-        """Send SIGTERM, if it still runs; once, for a second one would cut its last words short."""
+        """Send SIGTERM if it still runs; only once, because a second one would interrupt its end."""
         if self.exit_code is None and not self._asked:
             self._asked = True
             self._process.terminate()
 
     def end(self) -> None:
-        """Wait until it has ended, or end it the hard way."""
+        """Send SIGTERM and wait; kill it after `END_S`."""
         self.ask_to_end()
         try:
             self._process.wait(END_S)
@@ -120,10 +120,10 @@ class NodeProcess:
 
 
 class NodeProcesses:
-    """The processes of a run; all but one must not end before it does.
+    """The processes of a run; only `may_end` may end before the run does.
 
     Args:
-        environment: variables beside those of this process.
+        environment: variables added to those of this process.
         directory: for parameter files and outputs.
     """
 
@@ -142,15 +142,15 @@ class NodeProcesses:
         return process
 
     def kill(self, process: NodeProcess) -> None:
-        """End one without letting it say goodbye, and expect nothing more of it."""
+        """Kill a process, and forget it."""
         self.all.remove(process)
         process.kill()
 
     def check(self) -> None:
-        """Raise if one has ended that must not have.
+        """Check that no process has ended too early.
 
         Raises:
-            DdsRunError: it shows what that one printed last.
+            DdsRunError: one has; has its last output.
         """
         for process in self.all:
             code = process.exit_code
@@ -158,7 +158,7 @@ class NodeProcesses:
                 raise process.fault(f"ended early with code {code}")
 
     def end(self) -> None:
-        """End them all, at once and then one by one."""
+        """Send SIGTERM to all, then wait for each."""
         for process in self.all:
             process.ask_to_end()
         for process in self.all:
@@ -167,7 +167,7 @@ class NodeProcesses:
 
 @contextmanager
 def node_processes(environment: Mapping[str, str]) -> Iterator[NodeProcesses]:
-    """Yield a place to start nodes from; they are ended on every way out, SIGTERM included."""
+    """Yield `NodeProcesses`; all end with this context, also on SIGTERM."""
     with _ending_on_signals(), tempfile.TemporaryDirectory(prefix="adahi_ros_") as directory:
         processes = NodeProcesses(environment, Path(directory))
         try:
@@ -178,7 +178,7 @@ def node_processes(environment: Mapping[str, str]) -> Iterator[NodeProcesses]:
 
 @contextmanager
 def _ending_on_signals() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP end this process as Ctrl-C does, by an exception, and its children with it."""
+    """Make SIGTERM and SIGHUP raise an exception, as Ctrl-C does, so that children end, too."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What becomes of a launch whose node dies, and of nodes whose launch does.
+"""Ends a launch when a node dies, and nodes when their launch dies.
 
-Launch itself would go on without a node, and end with 0; and where it is killed, or gets SIGTERM, leave its
-nodes behind.
+By default, launch continues without a dead node, and ends with exit code 0. If launch is killed or gets
+SIGTERM, its nodes keep running.
 """
 
 from __future__ import annotations
@@ -20,34 +20,33 @@ if TYPE_CHECKING:
     from launch.events.process import ProcessExited
     from launch.launch_context import LaunchContext
 
-RESPAWN: Final = "Start the node anew where it dies; else the launch ends, with exit code 1"
+RESPAWN: Final = "Start the node again if it dies; if false, the launch then ends with exit code 1"
 RESPAWN_DELAY_S: Final = 1.0
-ENDS_WITH_LAUNCH: Final = {LAUNCH: str(os.getpid())}  # as environment of nodes, which heed it
-# Ctrl-C reaches the nodes too, and launch may hear that one has ended before it has heard of that.
+ENDS_WITH_LAUNCH: Final = {LAUNCH: str(os.getpid())}  # environment of nodes, which end with this process
+# Ctrl-C reaches the nodes, too. Launch may notice a node's end before it notices Ctrl-C.
 ASKED_TO_END: Final = (0, -signal.SIGINT, -signal.SIGTERM)
 
 
 def fail_with_it(event: ProcessExited, context: LaunchContext) -> None:
-    """End the launch, with exit code 1, where a node has died; not where it was asked to end.
+    """End the launch with exit code 1 if a node has died; not if the node was asked to end.
 
     Args:
         event: launch's ProcessExited.
         context: launch's LaunchContext.
 
     Raises:
-        RuntimeError: it has died. Launch says so, and ends what else it started; nothing else gives it an
-            exit code.
+        RuntimeError: it has died. Launch prints the error, ends the other processes, and returns 1.
     """
     if event.returncode not in ASKED_TO_END and not context.is_shutdown:
         raise RuntimeError(f"{event.process_name} has died, exit code {event.returncode}")
 
 
 def leave_interrupts_to_launch(context: LaunchContext) -> None:
-    """Have Ctrl-C not raise KeyboardInterrupt amid what launch does, which hears of it otherwise.
+    """Keep Ctrl-C from raising KeyboardInterrupt within launch's callbacks.
 
-    It learns of signals by Python's wakeup file descriptor, and leaves Python's own handler as it is. Where
-    that raises in a callback that starts a node, or hears of its end, the rest of the callback is lost:
-    launch then waits for ever for a node that it does not know, or that is gone.
+    Launch receives signals through Python's wakeup file descriptor, but keeps Python's default handler. If
+    that raises in a callback that handles a node's start or end, the rest of the callback is lost. Launch
+    then waits for ever for a node that it does not know, or that is gone.
 
     Args:
         context: launch's LaunchContext.
@@ -60,5 +59,5 @@ def leave_interrupts_to_launch(context: LaunchContext) -> None:
 def _interrupt(number: int, frame: FrameType | None) -> None:
     try:
         asyncio.get_running_loop()
-    except RuntimeError:  # nobody is there who would hear of it
+    except RuntimeError:  # no event loop is running, so launch would not notice
         raise KeyboardInterrupt from None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A fleet's verifier, its policies and, where there is none, its Ray: started, started again, and ended."""
+"""Starts, restarts and ends a fleet's verifier and, unless the fleet has one, its Ray."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from adahi_ros.server.ray.ray_head import ENVIRONMENT, RayHead, check_installed
 from adahi_ros.server.ray.ray_policies import remove_policies
 
 VERIFIER = "target_verifier_node"
-SERVING = "target policy of"  # it says so once it has its policies
+SERVING = "target policy of"  # the verifier logs this when a policy is loaded
 READY_S = 300.0
 LOOK_S = 0.02
 
@@ -24,14 +24,14 @@ class RunningFleet:
     """See the module; `fleet_up` makes it.
 
     Attributes:
-        head: of the Ray that was started here; None where the fleet's is another.
-        verifier: the front.
+        head: of the Ray that this process has started; None if the fleet names a running one.
+        verifier: process of the verifier's node.
 
     Args:
         head: as above.
         processes: starts the verifier.
-        parameters: of it.
-        say: told what it prints, line by line, and what is started again.
+        parameters: of the verifier.
+        say: called with every line that the verifier prints, and with restarts.
     """
 
     def __init__(
@@ -52,13 +52,13 @@ class RunningFleet:
         self.verifier: NodeProcess = self._processes.start(VERIFIER, self._parameters)
 
     def look(self) -> None:
-        """Say what the verifier has printed, and start again what somebody has killed.
+        """Pass on the verifier's new output, and restart processes that were killed.
 
         Raises:
-            DdsRunError: the verifier has ended by itself, as for a parameter that cannot be.
+            DdsRunError: the verifier has ended by itself, for example because of a wrong parameter.
             RuntimeError: Ray does not start again.
         """
-        lines, self._read = self.verifier.printed_since(self._read)  # all of it would be ever more
+        lines, self._read = self.verifier.printed_since(self._read)
         for line in lines:
             self._say(line)
             self._serves |= SERVING in line
@@ -78,7 +78,7 @@ class RunningFleet:
         """Wait until the verifier has its policies.
 
         Raises:
-            DdsRunError: it has ended, or takes too long.
+            DdsRunError: the verifier has ended, or takes too long.
         """
         limit_s = time.monotonic() + READY_S
         while not self._serves:
@@ -92,17 +92,17 @@ class RunningFleet:
 def fleet_up(
     path: Path, environment: Mapping[str, str], say: Callable[[str], None], **parameters: object
 ) -> Iterator[RunningFleet]:
-    """Yield a fleet's verifier and what it needs; all that is started here ends on every way out.
+    """Start a fleet, and yield it; all its processes end with this context.
 
     Args:
         path: the fleet's file.
-        environment: variables of the verifier beside those of this process.
+        environment: variables of the verifier, added to those of this process.
         say: see `RunningFleet`.
-        parameters: of the verifier, beside those of the file.
+        parameters: of the verifier, added to those of the file.
 
     Raises:
         FleetFileError: the file cannot be used.
-        ImportError: Ray is not installed; says how to.
+        ImportError: Ray is not installed; says how to install it.
         RuntimeError: Ray does not start.
     """
     fleet = read_fleet(path)
@@ -110,7 +110,7 @@ def fleet_up(
     with ExitStack() as ends:
         head = None
         if not fleet.ray.address:
-            # Short, for Ray's sockets are there, too.
+            # A short path, because it is part of Ray's socket names.
             folder = ends.enter_context(
                 TemporaryDirectory(prefix="ray_", dir="/tmp", ignore_cleanup_errors=True)
             )
@@ -122,8 +122,8 @@ def fleet_up(
         ours = {} if head is None else ENVIRONMENT
         processes = ends.enter_context(node_processes({**environment, **ours}))
         address = fleet.ray.address if head is None else head.address
-        told = {**_parameters(path, fleet), "ray_address": address, **parameters}
-        yield RunningFleet(head, processes, told, say)
+        values = {**_parameters(path, fleet), "ray_address": address, **parameters}
+        yield RunningFleet(head, processes, values, say)
 
 
 def _parameters(path: Path, fleet: Fleet) -> dict[str, object]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where each node is."""
+"""The module of each node."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ MODULES = {
     }.items()
     for name in names
 }
-"""From a node's name to its module. It is that of its executable, too, but for `recording_robot_node`, which
-has none: it stands in for a robot in soaks, and activates whatever draft policy it finds."""
+"""From a node's name to its module. The executable has the same name, but `recording_robot_node` has none: it
+replaces a robot in soak tests, and activates the draft policy that it finds."""

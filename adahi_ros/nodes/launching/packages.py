@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packages that a launch can do without: started where they are installed, or where that was asked for."""
+"""Optional packages of a launch: started if they are installed, or if an argument requires them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from launch.logging import get_logger
 
 
 def is_installed(package: str) -> bool:
-    """Whether a ROS package is in the environment that is sourced."""
+    """Whether a ROS package is in the sourced environment."""
     try:
         get_package_prefix(package)
     except PackageNotFoundError:
@@ -18,22 +18,22 @@ def is_installed(package: str) -> bool:
 
 
 def require(argument: str, package: str) -> None:
-    """Refuse to start without a package.
+    """Check that a package is installed.
 
     Raises:
-        ValueError: it is not installed; the message names what asks for it, and says how to install it.
+        ValueError: it is not; names the argument that needs it, and says how to install it.
     """
     if not is_installed(package):
         raise ValueError(f"{argument} needs {package}, which is not installed: {_apt(package)}")
 
 
 def is_wanted(context: LaunchContext, argument: str, package: str = "") -> bool:
-    """Whether a package's node is to be started; warns where `auto` finds that it is not installed.
+    """Whether to start a package's node; warns if the argument is `auto` and it is not installed.
 
     Args:
         context: of the launch.
-        argument: whose value is auto, true or false.
-        package: that it is about; of the argument's name where it is empty.
+        argument: with the value auto, true or false.
+        package: its name; empty for the argument's name.
 
     Raises:
         ValueError: true, and it is not installed.

@@ -3,9 +3,9 @@
 
 Subscribes every topic of the contract, and where they exist `draft_status`, `link_state`,
 `safety_state`, `episode_result` and `/diagnostics`. Writes messages as they arrive, with the node's time,
-and to the disk every second. Ends after `duration_s`, on SIGINT or SIGTERM, or when the clock goes back, as
-that of a restarted simulator; the bag is whole then. The exit code is 1 when the clock went back, when no
-message of the contract arrived, or when the bag could not be written.
+and flushes them to the disk every second. Ends after `duration_s`, on SIGINT or SIGTERM, or when the clock
+goes back, for example because a simulator was restarted; the bag is then complete. The exit code is 1 when
+the clock went back, when no message of the contract arrived, or when the bag could not be written.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from adahi_ros.nodes.common.qos import message_type
 from adahi_ros.nodes.common.spin import run
 from adahi_ros.nodes.common.timers import steady_timer
 
-DEPTH = 10_000  # what is recorded must not be lost here
-LOOK_PERIOD_S = 0.05  # for publishers
-FLUSH_PERIOD_S = 1.0  # what a recorder that is killed loses
+DEPTH = 10_000  # so that the recorder loses no message
+LOOK_PERIOD_S = 0.05  # between searches for publishers
+FLUSH_PERIOD_S = 1.0  # a killed recorder loses at most this time
 SAY_PERIOD_S = 5.0
 
 
 @dataclass(frozen=True)
 class BagRecorderParameters:
-    """What the node is told."""
+    """Parameters of the node."""
 
     contract: str = parameter("ball", "What to record: a shipped contract's name, or a YAML file")
     out: str = parameter("bag", "The bag to write: a new folder")
@@ -62,7 +62,7 @@ class BagRecorderNode(Node):
         values = parameters.read()
         parameters.frozen = True
         self.finished: Future = Future()
-        """Done when the duration is over, or a signal was heard."""
+        """Done when the duration is over, or a signal was received."""
         self._asked_to_end = False
         self._recorded: dict[str, Any] = {}
         try:
@@ -86,7 +86,7 @@ class BagRecorderNode(Node):
         self.get_logger().info(self._recording.waiting_for)
 
     def _look(self) -> None:
-        """Subscribe what somebody publishes; anew where that does not fit all publishers any more."""
+        """Subscribe to published topics; subscribe again if the QoS does not fit all publishers."""
         if self._asked_to_end:
             self._end()
         for topic, name in self._names.items():
@@ -110,7 +110,7 @@ class BagRecorderNode(Node):
         self._recorded[topic] = self.create_subscription(
             self._types[topic], topic, partial(self._on_message, topic), qos, raw=True
         )
-        self.get_logger().info(f"{self._names[topic]}: somebody publishes it, recording")
+        self.get_logger().info(f"{self._names[topic]}: found a publisher, recording")
 
     def _on_message(self, topic: str, data: bytes) -> None:
         why_over = self._recording.write(topic, data, self.get_clock().now().nanoseconds)
@@ -123,10 +123,10 @@ class BagRecorderNode(Node):
         self._end_where_over()
 
     def _take_what_has_come(self) -> None:
-        """Write what still waits: a signal may come while the executor is behind."""
+        """Write the waiting messages: a signal may arrive while the executor is behind."""
         waiting = dict(self._recorded)
         while waiting:
-            for topic, subscription in list(waiting.items()):  # a message of each in turn, as they came
+            for topic, subscription in list(waiting.items()):  # one message of each topic in turn
                 with subscription.handle:
                     taken = subscription.handle.take_message(subscription.msg_type, True)
                 if taken is None:
@@ -152,7 +152,7 @@ class BagRecorderNode(Node):
             self.finished.set_result(None)
 
     def destroy_node(self) -> None:
-        """Close the bag, and tell what is in it."""
+        """Close the bag, and print its summary."""
         self._take_what_has_come()
         self._recording.close()
         if self._recording.summary:
@@ -163,12 +163,12 @@ class BagRecorderNode(Node):
 
     @property
     def exit_code(self) -> int:
-        """That of the process; see `Recording`."""
+        """Exit code of the process; see `Recording`."""
         return self._recording.exit_code
 
 
 def to_recorded(qos: QoSProfile) -> Qos:
-    """Return a QoS as bags note it, so that what plays them back offers the same."""
+    """Return a QoS in the form of bags, so that playback offers the same."""
 
     def time_of(duration: Any) -> QosTime:
         return QosTime(*divmod(duration.nanoseconds, NANOSECONDS))
@@ -187,7 +187,7 @@ def to_recorded(qos: QoSProfile) -> Qos:
 
 
 def recorder() -> BagRecorderNode:
-    """Make the node, and have it hear signals between two messages: the bag is whole however many come."""
+    """Make the node with handlers that only record signals, so that the bag is always complete."""
     node = BagRecorderNode()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, node.hear)

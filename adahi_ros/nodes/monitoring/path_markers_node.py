@@ -51,7 +51,7 @@ LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 @dataclass(frozen=True)
 class CommandParameters:
-    """What the entries of an action are."""
+    """The entries of an action."""
 
     joint_names: tuple[str, ...] = parameter(
         (), "Joint of each entry of an action; '' for no drafted path of an arm"
@@ -74,13 +74,13 @@ class PointOfAction:
 
 @dataclass(frozen=True)
 class PathMarkersParameters:
-    """What the node is told."""
+    """Parameters of the node."""
 
     frame_id: str = parameter(
         "base_link", "Frame of the markers; with a robot description, one of its links above tip_link"
     )
     robot_description: str = parameter("", "URDF of the arm, as text or file; empty for none", optional=True)
-    tip_link: str = parameter("", "Link whose path is drawn; needs robot_description", optional=True)
+    tip_link: str = parameter("", "Link that the path follows; needs robot_description", optional=True)
     command: CommandParameters = group(CommandParameters)
     point_of_action: PointOfAction = group(PointOfAction)
     path_steps: int = parameter(400, "Largest number of steps that are drawn", 2, 100000)
@@ -91,7 +91,7 @@ class PathMarkersParameters:
 
 
 def points_from(values: PathMarkersParameters) -> ArmPoints | ActionPoints:
-    """Return what makes points of messages.
+    """Return the object that makes points from messages.
 
     Raises:
         ParameterError: names the parameter, its value and what is allowed.
@@ -125,7 +125,7 @@ def _chain(values: PathMarkersParameters) -> Chain:
 
 
 def markers(lines: Lines, header: Header, width_m: float) -> MarkerArray:
-    """Make the markers of a path; what has no line is deleted."""
+    """Make the markers of a path; empty lines delete their markers."""
     executed = _marker("executed", Marker.LINE_LIST, header, width_m, lines.executed)
     executed.colors = [_color(colour) for colour in lines.colours]
     drafted = _marker("drafted", Marker.LINE_STRIP, header, width_m / 2, lines.drafted)
@@ -184,7 +184,7 @@ class PathMarkersNode(Node):
         self._header = Header(stamp=message.header.stamp, frame_id=self._values.frame_id)
 
     def _publish(self) -> None:
-        """Publish what has changed since."""
+        """Publish the path if it has changed."""
         if self._header is not None:
             header, self._header = self._header, None
             self._out.publish(markers(self._path.lines(), header, self._values.line_width_m))

@@ -18,7 +18,7 @@ from adahi_ros.protocol.records import Reason
 UNUSED = -1
 Colour = tuple[float, float, float, float]
 """Red, green, blue and opacity, 0 to 1."""
-# Okabe and Ito's colours, for every eye.
+# Okabe and Ito's colours, for colour-blind people, too.
 VERIFIED: Colour = (0.0, 0.62, 0.45, 1.0)
 SKIPPED: Colour = (0.34, 0.71, 0.91, 1.0)
 FALLBACK: Colour = (0.84, 0.37, 0.0, 1.0)
@@ -26,7 +26,7 @@ DRAFTED: Colour = (0.94, 0.89, 0.26, 0.6)
 
 
 class PointError(ValueError):
-    """A step has no point; says why not."""
+    """A step has no point; has the reason."""
 
 
 class ArmPoints:
@@ -34,7 +34,7 @@ class ArmPoints:
 
     Args:
         chain: from the frame of the path to the tip.
-        commanded: what the entries of an action that is positions command; empty where none are drawn.
+        commanded: joint of each entry of an action of positions; empty to draw no drafted path.
     """
 
     def __init__(self, chain: Chain, commanded: Sequence[str]) -> None:
@@ -43,22 +43,22 @@ class ArmPoints:
         self._positions: dict[str, float] = {}
 
     def add_joints(self, names: Iterable[str], positions: Iterable[float]) -> None:
-        """Take in where joints are, rad or m; several messages may tell of one arm."""
+        """Take in joint positions, rad or m; an arm's joints may be in several messages."""
         self._positions.update(zip(names, positions, strict=False))
 
     def executed(self, action: Sequence[float]) -> np.ndarray:
-        """Return where the tip is, (3,), m, whatever was executed.
+        """Return the measured position of the tip, (3,), m.
 
         Raises:
-            PointError: a joint has not been heard.
+            PointError: a joint's position is unknown.
         """
         return self._tip(self._positions)
 
     def drafted(self, action: Sequence[float]) -> np.ndarray | None:
-        """Return where the draft puts the tip, (3,); None where actions are not to be drawn.
+        """Return where the draft would put the tip, (3,); None if drafts are not drawn.
 
         Raises:
-            PointError: the action has not the size of `commanded`, or a joint has not been heard.
+            PointError: the action does not have the size of `commanded`, or a joint's position is unknown.
         """
         if not self._commanded:
             return None
@@ -78,7 +78,7 @@ class ArmPoints:
 
 
 class ActionPoints:
-    """Points of actions that are positions themselves.
+    """Points of actions that are positions.
 
     Args:
         indices: of x, y and z in an action; `UNUSED` for a coordinate that is 0.
@@ -106,7 +106,7 @@ class ActionPoints:
 
 @dataclass(frozen=True)
 class Place:
-    """Where one step was, and what became of it; points are (3,), m."""
+    """The points (3,), m, and the colour of one step."""
 
     executed: np.ndarray
     drafted: np.ndarray | None
@@ -115,12 +115,12 @@ class Place:
 
 @dataclass(frozen=True)
 class Lines:
-    """What is to be drawn of a path.
+    """The lines of a path.
 
     Attributes:
         executed: ends of the segments from step to step, two each.
-        colours: of these, as many: of the step that led to the next.
-        drafted: corners of the line through the drafted points.
+        colours: of these ends: that of the segment's first step.
+        drafted: points of the drafted line.
     """
 
     executed: tuple[np.ndarray, ...]
@@ -129,9 +129,9 @@ class Lines:
 
 
 def lines(places: Sequence[Place]) -> Lines:
-    """Return the executed path, a segment per step in its colour, and the drafted one.
+    """Return the executed path, one coloured segment per step, and the drafted path.
 
-    What has too few points for a line is empty.
+    A line with too few points is empty.
     """
     steps = list(pairwise(places))
     drafted = tuple(place.drafted for place in places if place.drafted is not None)
@@ -163,10 +163,10 @@ class EpisodePath:
         self._newest = (-1, -1)  # episode and step
 
     def add(self, status: Any) -> None:
-        """Take in a DraftStatus; one of another episode, or of an earlier step, begins a path.
+        """Take in a DraftStatus; another episode or an earlier step begins a new path.
 
         Raises:
-            PointError: the step has no point, and is not taken in.
+            PointError: the step has no point, and is ignored.
         """
         place = Place(
             self._points.executed(status.action),
@@ -180,5 +180,5 @@ class EpisodePath:
         self._places.append(place)
 
     def lines(self) -> Lines:
-        """Return what is to be drawn now."""
+        """Return the current lines."""
         return lines(self._places)

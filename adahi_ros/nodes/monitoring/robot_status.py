@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What robots say of themselves, gathered from their messages for whoever shows it. Times are handed in."""
+"""Collects the status messages of robots into figures to show. Callers pass times."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ LINK_FIGURES = (
 
 
 class HeardRobot:
-    """What has been heard of one robot.
+    """The messages received from one robot.
 
     Args:
-        topic: of its `draft_status`, which is what it is known by.
-        window_s: how long a step counts among the recent ones.
+        topic: of its `draft_status`, which identifies it.
+        window_s: how long a step counts as recent.
     """
 
     def __init__(self, topic: str, window_s: float) -> None:
@@ -37,10 +37,10 @@ class HeardRobot:
         self.namespace = topic.rpartition("/")[0]
         self._window_s = window_s
         self._steps: deque[tuple[float, StepRecord]] = deque()  # with the time of arrival
-        self._newest: dict[str, tuple[float, Any]] = {}  # message by kind, with the same
+        self._newest: dict[str, tuple[float, Any]] = {}  # message by kind, with the time of arrival
 
     def add_step(self, record: StepRecord, now_s: float) -> None:
-        """Take in a control step; counts that fall back tell that the node was activated anew."""
+        """Take in a control step; smaller counts than before mean that the node was activated again."""
         if self._steps and sum(record.reason_counts) < sum(self._steps[-1][1].reason_counts):
             self._steps.clear()
         self._steps.append((now_s, record))
@@ -53,7 +53,7 @@ class HeardRobot:
 
     @property
     def robot_id(self) -> str:
-        """As the robot calls itself; empty before it has said so."""
+        """Name of the robot in its messages; empty before the first one."""
         for kind in ("step", "link", "safety"):
             if kind in self._newest:
                 return str(self._newest[kind][1].robot_id)
@@ -62,11 +62,11 @@ class HeardRobot:
         return ""
 
     def figures(self, now_s: float) -> dict[str, Any]:
-        """Return what there is to show, fit for JSON: numbers that are not finite are None.
+        """Return the figures, fit for JSON: numbers that are not finite are None.
 
-        `recent` is of the steps heard in the last `window_s`, `since_activation` as the robot counts.
-        Ages are in seconds, but that of the plan, which is in control steps. `plan` is None of a robot that
-        drafts and has none.
+        `recent` covers the steps received in the last `window_s`, `since_activation` has the robot's counts.
+        Ages are in seconds; the plan's age is in control steps. `plan` is None for a robot that drafts
+        without plans.
         """
         self._forget(now_s)
         at_s, step = self._newest.get("step", (None, None))
@@ -115,7 +115,7 @@ class HeardRobot:
         }
 
     def _rate_hz(self) -> float | None:
-        """Return steps per second, those included whose status got lost on its way here."""
+        """Return steps per second, including steps with a lost status message."""
         if len(self._steps) < 2:
             return None
         (first_s, first), (last_s, last) = self._steps[0], self._steps[-1]
@@ -123,8 +123,8 @@ class HeardRobot:
         return steps / (last_s - first_s) if last_s > first_s else None
 
     def _since_activation(self) -> dict[str, Any]:
-        told = self._newest.get("diagnostics")
-        values = {} if told is None else {pair.key: pair.value for pair in told[1].values}
+        newest = self._newest.get("diagnostics")
+        values = {} if newest is None else {pair.key: pair.value for pair in newest[1].values}
         figures: dict[str, Any] = {
             name: _number(values.get(name)) for name in ("transmission_rate", "acceptance")
         }
@@ -136,17 +136,17 @@ class HeardRobot:
 
 
 class Fleet:
-    """The robots that are found among the topics of a domain. One that has gone stays, and grows old.
+    """The robots among the topics of a domain. A robot that is gone stays in the list, and its age grows.
 
-    A robot is a topic of type DraftStatus that somebody publishes, whatever it is called.
+    Every published topic of type DraftStatus is a robot, whatever its name.
 
     Args:
-        namespace: of the robots that count, those below it included; empty for all.
-        window_s: how long a step counts among the recent ones.
+        namespace: of the robots, including namespaces below it; empty for all.
+        window_s: how long a step counts as recent.
 
     Attributes:
         robots: by topic.
-        elsewhere: topics of robots that are not in the namespace.
+        elsewhere: topics of robots in other namespaces.
     """
 
     def __init__(self, namespace: str, window_s: float) -> None:
@@ -159,8 +159,8 @@ class Fleet:
         """Return the robots that are new.
 
         Args:
-            topics: of the domain, with the types that each has.
-            published: whether somebody publishes a topic; else there is only somebody who listens.
+            topics: of the domain, with their types.
+            published: whether a topic has a publisher.
         """
         found = []
         for topic, kinds in topics.items():
@@ -174,17 +174,17 @@ class Fleet:
         return found
 
     def add_diagnostics(self, status: Any, publishers: Callable[[str], set[str]], now_s: float) -> None:
-        """Take in a DiagnosticStatus, of whatever node.
+        """Take in a DiagnosticStatus of any node.
 
-        It is a robot's where it is from the robot's namespace, and has the name of a node that publishes the
-        robot's status or, as where a bag is played, tells the robot's identity.
+        It belongs to a robot if its node is in the robot's namespace, and publishes the robot's status. In a
+        played bag the node differs; then the robot's name must match.
 
         Args:
             status: from `/diagnostics`.
-            publishers: from a topic to the full names of the nodes that publish it.
-            now_s: when it came.
+            publishers: returns the full names of the nodes that publish a topic.
+            now_s: when it arrived.
         """
-        node = status.name.partition(":")[0]  # after it comes what the node does
+        node = status.name.partition(":")[0]  # the rest is the node's task
         for robot in self.robots.values():
             if node.rpartition("/")[0] != robot.namespace:
                 continue
@@ -233,7 +233,7 @@ def _diagnostics(message: Any) -> dict[str, Any]:
 
 
 def _label(kind: type[IntEnum], number: int) -> str:
-    """Return what a number means, for people; the number itself where it means nothing here."""
+    """Return a number's label for people; the number itself if it is unknown."""
     try:
         return _words(kind(number))
     except ValueError:
@@ -260,7 +260,7 @@ def _rate(part: int, whole: int) -> float | None:
 
 
 def _fallbacks(reasons: dict[Reason, int]) -> dict[str, int]:
-    """Return how often each reason came that did come."""
+    """Return the count of each reason that occurred."""
     return {
         _words(reason): reasons[reason]
         for reason in Reason

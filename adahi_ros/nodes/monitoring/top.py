@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the robots of a domain say of themselves, gathered for `adahi watch`.
+"""Collects the status of all robots of a domain for `adahi watch`.
 
-Only listens, best effort: no robot waits for it, sends anything again for it, or keeps anything for it.
+It subscribes with best effort, so that robots neither wait nor resend for it.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from adahi_ros.nodes.common.messages import from_status
 from adahi_ros.nodes.common.qos import LISTENING
 from adahi_ros.nodes.monitoring.robot_status import Fleet, HeardRobot
 
-POLL_S = 0.1  # Ctrl-C waits for so long at most
-LOOK_S = 0.5  # from one look for new robots to the next
+POLL_S = 0.1  # longest delay of Ctrl-C
+LOOK_S = 0.5  # between searches for new robots
 
 
 class Watcher:
-    """Listens to every draft policy node of a domain. Use as a context manager.
+    """Subscribes to every draft policy node of a domain. Use as a context manager.
 
-    `Fleet` says which topics are robots; a robot's other topics are expected in the namespace of that one.
+    `Fleet` finds the robots; their other topics are expected in the same namespace.
 
     Args:
-        namespace: of the robots to watch, those below it included; empty for all.
+        namespace: of the robots, including namespaces below it; empty for all.
         domain: ROS domain; None for that of the environment.
-        window_s: what counts as recent.
+        window_s: how long a step counts as recent.
     """
 
     def __init__(self, namespace: str = "", domain: int | None = None, window_s: float = 5.0) -> None:
@@ -68,7 +68,7 @@ class Watcher:
         try_shutdown(context=self._context)
 
     def listen(self, seconds: float) -> None:
-        """Take in what comes in so many seconds, of robots that come meanwhile too."""
+        """Receive messages for a time, also from robots that appear meanwhile."""
         end_s = time.monotonic() + seconds
         while (now_s := time.monotonic()) < end_s:
             if now_s >= self._next_look_s:
@@ -77,7 +77,7 @@ class Watcher:
             self._executor.spin_once(timeout_sec=min(POLL_S, end_s - now_s))
 
     def find(self, deadline_s: float) -> bool:
-        """Listen until there is a robot, for so long at most; return whether there is one."""
+        """Wait for a robot, at most `deadline_s`; return whether there is one."""
         end_s = time.monotonic() + deadline_s
         while not self._fleet.robots and (left_s := end_s - time.monotonic()) > 0:
             self.listen(min(POLL_S, left_s))
@@ -85,7 +85,7 @@ class Watcher:
 
     @property
     def elsewhere(self) -> set[str]:
-        """Topics of robots that are not in the namespace."""
+        """Topics of robots in other namespaces."""
         return self._fleet.elsewhere
 
     def figures(self) -> list[dict[str, Any]]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What robots are doing now, in the terminal: a row each, or one of them in detail."""
+"""Shows robots in the terminal: one row each, or the details of a single one."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from rich.text import Text
 
 Figures = Mapping[str, Any]
 
-WIDE = 132  # columns from which a robot's details stand side by side
+WIDE = 132  # least columns for a robot's details in two columns
 ROW_SPARK, DETAIL_SPARK = 12, 60
 OLD_S = 1.0
-HEALTH_OLD_S = 3.0  # diagnostics come once a second
+HEALTH_OLD_S = 3.0  # diagnostics arrive once a second
 GAP = 2
 NOTHING = Text("-", style="dim")
 LEVEL_STYLES = {"OK": "green", "WARN": "yellow", "ERROR": "bold red", "STALE": "magenta"}
@@ -26,11 +26,11 @@ BLOCKS = " ▁▂▃▄▅▆▇█"
 
 
 class TopView:
-    """Shows robots as wide as the terminal is; what does not fit is left out, the least important first.
+    """Shows robots in the width of the terminal; the least important columns are omitted first.
 
     Args:
-        robots: figures of each; as `HeardRobot.figures` (`nodes/monitoring/robot_status.py`) returns them.
-        place: where they were looked for, for people.
+        robots: figures of each, from `HeardRobot.figures` (`nodes/monitoring/robot_status.py`).
+        place: namespace and domain, for people.
     """
 
     def __init__(self, robots: Sequence[Figures], place: str) -> None:
@@ -53,10 +53,10 @@ class Column:
 
     Attributes:
         header: for people.
-        cell: from a robot's figures to what stands there.
-        rank: the lower, the sooner it is left out.
-        justify: as `rich` has it.
-        of_all: of every robot; else left out where none has anything to show there.
+        cell: makes the cell from a robot's figures.
+        rank: columns with the lowest rank are omitted first.
+        justify: as in `rich`.
+        of_all: always shown; else omitted if all its cells are empty.
     """
 
     header: str
@@ -67,12 +67,12 @@ class Column:
 
 
 def name(robot: Figures) -> str:
-    """Return what a robot is called: by its namespace, and by itself where that is another name."""
+    """Return a robot's label: its namespace, and its own name if that differs."""
     space = robot["namespace"]
-    said = robot["robot_id"]
-    if space == "/" or not said:
-        return said or robot["topic"]
-    return space if space.strip("/") == said else f"{space} {said}"
+    own = robot["robot_id"]
+    if space == "/" or not own:
+        return own or robot["topic"]
+    return space if space.strip("/") == own else f"{space} {own}"
 
 
 def number(value: float | None, digits: str = ".1f", unit: str = "") -> Text:
@@ -84,7 +84,7 @@ def percent(value: float | None) -> Text:
 
 
 def age(seconds: float | None) -> Text:
-    """Say how long ago something was heard; red where that is long."""
+    """Show the age of the last message; red if it is old."""
     if seconds is None:
         return Text("never", style="bold red")
     return Text(f"{seconds:.1f} s", style="bold red" if seconds > OLD_S else "")
@@ -98,12 +98,12 @@ def both(percentiles: Mapping[str, float] | None) -> Text:
 
 
 def health(robot: Figures) -> Text:
-    told = robot["diagnostics"]
-    if told is None:
+    status = robot["diagnostics"]
+    if status is None:
         return NOTHING
-    if told["age_s"] > HEALTH_OLD_S:
+    if status["age_s"] > HEALTH_OLD_S:
         return Text("silent", style="bold red")
-    return Text(told["level"], style=LEVEL_STYLES.get(told["level"], ""))
+    return Text(status["level"], style=LEVEL_STYLES.get(status["level"], ""))
 
 
 def health_message(robot: Figures) -> Text:
@@ -127,15 +127,17 @@ def link_figure(key: str, show: Callable[[float | None], Text]) -> Callable[[Fig
 
 
 def plan(robot: Figures) -> Text:
-    """Show how many steps ago the plan was asked for, and for how many more there is one."""
-    told = robot["plan"]
-    if told is None:
+    """Show the steps since the plan's request, and the steps left in it."""
+    figures = robot["plan"]
+    if figures is None:
         return NOTHING
-    return Text("none", style="yellow") if told["age"] is None else Text(f"{told['age']}+{told['left']}")
+    if figures["age"] is None:
+        return Text("none", style="yellow")
+    return Text(f"{figures['age']}+{figures['left']}")
 
 
 def safety(robot: Figures) -> Text:
-    """Say whether the safety envelope is doing anything now, and how often it has."""
+    """Show whether the safety envelope intervenes now, and how often it has."""
     state = robot["safety"]
     if state is None:
         return NOTHING
@@ -146,15 +148,15 @@ def safety(robot: Figures) -> Text:
 
 
 def spark(scores: Sequence[float | None], threshold: float | None, width: int, rows: int = 1) -> list[Text]:
-    """Draw the newest scores as bars, the last one at the right, the threshold at half of the height.
+    """Draw the newest scores as bars, the last one at the right, with the threshold at half height.
 
-    A score that cannot be compared (None, or a threshold that is not positive) is a dot.
+    A score of None, or with a threshold that is not positive, is a dot.
 
     Args:
         scores: oldest first.
         threshold: of the gate.
-        width: how many at most.
-        rows: lines of text, from the top.
+        width: largest number of bars.
+        rows: height in lines.
     """
     lines = [Text() for _ in range(rows)]
     for score in scores[-width:]:
@@ -193,18 +195,18 @@ COLUMNS = (
     Column("misses", link_figure("misses", percent), 33),
     Column("kB/s", link_figure("goodput_bytes_s", lambda value: number(value and value / 1e3)), 32),
     Column("safety", safety, 70),
-    Column("heard", lambda robot: age(robot["age_s"]), 94),
-    Column("says", health_message, 31, "left"),
+    Column("age", lambda robot: age(robot["age_s"]), 94),
+    Column("message", health_message, 31, "left"),
 )
 
 
 def overview(robots: Sequence[Figures], width: int) -> Table:
-    """Return a table with a row per robot, as many columns of `COLUMNS` as fit."""
+    """Return a table with a row per robot, and as many of `COLUMNS` as fit."""
     cells = {column.header: [column.cell(robot) for robot in robots] for column in COLUMNS}
-    told = [column for column in COLUMNS if column.of_all or any(map(_says, cells[column.header]))]
+    filled = [column for column in COLUMNS if column.of_all or any(map(_is_filled, cells[column.header]))]
     left = width
     shown = []
-    for column in sorted(told, key=lambda column: -column.rank):
+    for column in sorted(filled, key=lambda column: -column.rank):
         needed = max(len(column.header), *(cell.cell_len for cell in cells[column.header])) + GAP
         if needed <= left + GAP:  # the last one needs no gap
             shown.append(column)
@@ -218,12 +220,12 @@ def overview(robots: Sequence[Figures], width: int) -> Table:
     return table
 
 
-def _says(cell: Text) -> bool:
+def _is_filled(cell: Text) -> bool:
     return cell is not NOTHING
 
 
 def detail(robot: Figures, width: int) -> RenderableType:
-    """Show all there is of one robot; fits a terminal of 80 by 24, four reasons to fall back included."""
+    """Show all figures of one robot; fits a terminal of 80 by 24, even with four fallback reasons."""
     parts = [_steps(robot), _scores(robot), Group(_link(robot), _safety(robot))]
     if width < WIDE:
         body: RenderableType = Group(*(Padding(part, (1, 0, 0, 0)) for part in parts))
@@ -233,7 +235,7 @@ def detail(robot: Figures, width: int) -> RenderableType:
     return Group(_head(robot), body)
 
 
-def _said(*values: tuple[str, Text | str]) -> Text:
+def _labelled(*values: tuple[str, Text | str]) -> Text:
     """Show values on one line, each after its name."""
     line = Text()
     for label, value in values:
@@ -242,8 +244,8 @@ def _said(*values: tuple[str, Text | str]) -> Text:
 
 
 def _head(robot: Figures) -> RenderableType:
-    said = _said(("topic", robot["topic"]), ("heard", age(robot["age_s"])))
-    first = Text.assemble((name(robot), "bold"), "   ", said)
+    newest = _labelled(("topic", robot["topic"]), ("last message", age(robot["age_s"])))
+    first = Text.assemble((name(robot), "bold"), "   ", newest)
     second = Text.assemble(health(robot), " ", health_message(robot))
     if robot["message"]:
         second.append(f"   {robot['message']}", style="red")
@@ -278,30 +280,30 @@ def _scores(robot: Figures) -> RenderableType:
     for bar, side in zip(bars, ("above", "below"), strict=True):
         bar.pad_left(DETAIL_SPARK - len(bar))
         bar.append(f" {side}", style="dim")
-    return Group(_said(("gate", robot["gate"] or "-"), *numbers), *bars, *_plan(robot))
+    return Group(_labelled(("gate", robot["gate"] or "-"), *numbers), *bars, *_plan(robot))
 
 
 def _plan(robot: Figures) -> list[Text]:
-    """Return what there is to say of the plan, in two lines; nothing of a robot without plans."""
-    told = robot["plan"]
-    if told is None:
+    """Return two lines on the plan; none for a robot without plans."""
+    figures = robot["plan"]
+    if figures is None:
         return []
-    have = plan(robot) if told["age"] is None else f"{told['age']} steps old, {told['left']} left"
-    pending = str(told["requests_pending"])
+    have = plan(robot) if figures["age"] is None else f"{figures['age']} steps old, {figures['left']} left"
+    pending = str(figures["requests_pending"])
     errors = ("expected error", "expected_error"), ("correction", "correction")
     return [
-        _said(("proposer", told["proposer"]), ("plan", have), ("requests under way", pending)),
-        _said(*((label, number(told[key], ".3g")) for label, key in errors)),
+        _labelled(("proposer", figures["proposer"]), ("plan", have), ("requests pending", pending)),
+        _labelled(*((label, number(figures[key], ".3g")) for label, key in errors)),
     ]
 
 
 def _link(robot: Figures) -> Text:
     link = robot["link"]
     if link is None:
-        return Text("link: not heard", style="dim")
+        return Text("link: no message", style="dim")
     trip = Text.assemble(number(link["rtt_ms"]), " ± ", number(link["rtt_deviation_ms"], ".1f", " ms"))
     goodput = link["goodput_bytes_s"] and link["goodput_bytes_s"] / 1e3
-    return _said(
+    return _labelled(
         ("verifier", verifier(robot)),
         ("rtt", trip),
         ("loss", percent(link["loss"])),
@@ -313,8 +315,9 @@ def _link(robot: Figures) -> Text:
 def _safety(robot: Figures) -> Text:
     state = robot["safety"]
     if state is None:
-        return Text("safety: not heard", style="dim")
-    text = _said(("safety", Text("enabled", "green") if state["enabled"] else Text("disabled", "bold red")))
+        return Text("safety: no message", style="dim")
+    enabled = Text("enabled", "green") if state["enabled"] else Text("disabled", "bold red")
+    text = _labelled(("safety", enabled))
     if state["holding"]:
         text.append("   holding", style="bold red")
     for kind, count in state["counts"].items():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A `Transport` without DDS: the bytes that would cross, handed over by calls."""
+"""A `Transport` without DDS: calls pass the serialized messages."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from adahi_ros.protocol.request import Reply, Request, Sender
 from adahi_ros.protocol.window import WireWindow
 from adahi_ros.robot.transport import Sent, Transport
 
-SESSION = 0  # nobody else has the robot's name
+SESSION = 0  # there is no other robot
 
 
 class CalledTransport(Transport):
-    """See `Transport`. Loses nothing; what comes back is there at the next poll.
+    """See `Transport`. It loses nothing; a reply arrives at the next poll.
 
     Args:
-        describe: returns the verifier's description, serialized.
-        verify: from a serialized request to the serialized reply.
-        fingerprint: of the draft's tokenizer; None where it has none.
+        describe: returns the verifier's serialized description.
+        verify: returns the serialized reply to a serialized request.
+        fingerprint: of the draft's tokenizer; None without one.
         robot_id: names the robot's stream of draws.
     """
 
@@ -46,21 +46,21 @@ class CalledTransport(Transport):
         self._arrived: list[Reply | Described] = []
 
     def submit(self, request: Request, window: WireWindow) -> Sent:
-        """Have a request verified, of whose window only this is sent."""
+        """Send a request with this part of its window."""
         sent, message = next(self._ids), serialize_message(to_request(request, window, self._sender))
         response = deserialize_message(self._verify(message), VerifyDraft.Response)
         self._arrived.append(from_reply(sent, response))
         return Sent(sent, len(message))
 
     def describe(self) -> int:
-        """Have the verifier describe itself; return the message's id."""
+        """Request the verifier's description; return the message's id."""
         sent = next(self._ids)
         description = deserialize_message(self._describe(), DescribeTarget.Response)
         self._arrived.append(from_described(sent, description))
         return sent
 
     def poll(self) -> list[Reply | Described]:
-        """Return what has come since."""
+        """Return what has arrived since the last call."""
         arrived, self._arrived = self._arrived, []
         return arrived
 

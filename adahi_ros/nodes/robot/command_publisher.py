@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The last of the robot's node before the wire: every command goes through the safety envelope, or holds."""
+"""Publishes the robot's commands: each one passes the safety envelope, or holds the robot."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ from adahi_ros.safety.named_limits import limits_warning, named_command_limits, 
 from adahi_ros.safety.permission import Permission
 
 AT_ONCE = 0  # as a stamp: the command belongs to no observation
-STATE_PERIOD_S = 1.0  # of safety_state, where nothing happens
+STATE_PERIOD_S = 1.0  # of safety_state without news
 STOP_LOOK_S = 0.05
 MESSAGE_LENGTH = 512
 
 
 class CommandPublisher:
-    """Sends actions as commands, as far as its guard lets them through, and holds the robot where it says so.
+    """Sends actions as commands, as far as its guard allows, and holds the robot when the guard requires it.
 
     Args:
         node: gets publishers, subscriptions, services and timers.
         contract: of the robot.
         values: the node's parameters.
         permission: of the operator to move.
-        opened: what closes them.
+        opened: closes them.
 
     Raises:
         ValueError: names the parameter, its value and what is allowed; or the contract observes a commanded
@@ -60,10 +60,11 @@ class CommandPublisher:
         self._robot_id = values.robot_id
         self._action = contract.action
         self._sends_velocities = values.command.velocities
-        told = values.command.joint_names, values.command.field
-        parts, what = commanded_by_sink(contract.action, *told), commanded(contract.action, *told)
+        named_parts = values.command.joint_names, values.command.field
+        parts = commanded_by_sink(contract.action, *named_parts)
+        what = commanded(contract.action, *named_parts)
         measured = contract.measured(what.names)
-        # Without a policy nobody knows which actions are those of a robot: any finite one of the target is.
+        # Without a policy, any finite action of the target passes its check. So limits are required.
         named, required = values.safety.limits, values.safety.require_limits or not values.checkpoint
         limits = named_limits(named, required, what, measured)
         config = GuardConfig(contract.period_s, values.safety.hold_after_s)
@@ -77,9 +78,9 @@ class CommandPublisher:
         self._sinks = open_sinks(node, contract, parts, interface, frame_id, opened, lockstep)
         self._state_out = node.create_publisher(SafetyState, "safety_state", QoSProfile(depth=10))
         opened.callback(node.destroy_publisher, self._state_out)
-        opened.callback(self.close)  # before its publishers
+        opened.callback(self.close)  # runs before its publishers are destroyed
         self._watch = steady_timer(node, contract.period_s, self.look, opened)
-        steady_timer(node, STATE_PERIOD_S, self._tell_again, opened)
+        steady_timer(node, STATE_PERIOD_S, self._publish_state_again, opened)
         if contract.driver:
             from adahi_ros.nodes.robot.driver_monitor import DriverMonitor
 
@@ -98,11 +99,11 @@ class CommandPublisher:
         self._commands.start(time.monotonic())
 
     def stop(self) -> None:
-        """Hold the robot from now on; actions are not commanded any more."""
+        """Hold the robot from now on; command no more actions."""
         self._publish(self._commands.stop(time.monotonic()))
 
     def close(self) -> None:
-        """Bring the robot to rest, and wait for it: nobody will be there to go on."""
+        """Bring the robot to rest, and wait for that, because the node ends."""
         self._publish(self._commands.close(time.monotonic()))
         while self._commands.closing(time.monotonic()):
             time.sleep(min(self._period_s, STOP_LOOK_S))
@@ -113,27 +114,27 @@ class CommandPublisher:
         self._publish(halted)
 
     def heard(self) -> None:
-        """There was a new observation that the policy can act on."""
+        """There is a new observation that the policy can act on."""
         self.guard.observed(time.monotonic())
 
     def send(self, action: np.ndarray, observation: Observation) -> np.ndarray | None:
         """Command an action (A,) that belongs to an observation.
 
         Returns:
-            What is commanded, as an action; None where nothing is.
+            The commanded action; None if there is none.
         """
         outgoing = self._commands.send(action, observation.read, time.monotonic())
         self._publish(outgoing, AT_ONCE if outgoing.brakes else observation.stamp_ns)
-        if outgoing.action is not None:  # a hold is due a period later at the soonest
+        if outgoing.action is not None:  # a hold is due one period later at the earliest
             self._watch.reset()
         return outgoing.action
 
     def commanded(self) -> np.ndarray | None:
-        """Return what was commanded last, as an action (A,); None where nothing was since."""
+        """Return the last commanded action (A,); None where there is none since the last call."""
         return self._commands.commanded()
 
     def resumes(self) -> bool:
-        """Whether a hold or a gap ends, so that plans from before it are outdated; asked once for each."""
+        """Whether a hold or a gap ends, so that older plans are outdated; called once for each."""
         return self.guard.resumes(time.monotonic())
 
     def withhold(self) -> None:
@@ -141,11 +142,11 @@ class CommandPublisher:
         self._publish(self._commands.withhold(time.monotonic()))
 
     def repeat(self, observation: Observation) -> None:
-        """Send the last command again, for an observation that was repeated, unless the robot was held."""
+        """Send the last command again for a repeated observation, unless the robot was held."""
         self._publish(self._commands.repeat(time.monotonic()), observation.stamp_ns)
 
     def look(self) -> None:
-        """Hold the robot where that is due; called every control period, and where a permission changes."""
+        """Hold the robot if due; called every control period, and when the permission changes."""
         self._publish(self._commands.look(time.monotonic()))
 
     def _on_driver(self, fault: str = "") -> None:
@@ -153,7 +154,7 @@ class CommandPublisher:
         self._publish(self._commands.driver(fault, time.monotonic()))
 
     def _publish(self, outgoing: Outgoing, stamp_ns: int = AT_ONCE) -> None:
-        """Send what goes out; the stamp is that of the observation that the command belongs to."""
+        """Send commands and the safety state; the stamp is that of the command's observation."""
         held = self.guard.holding
         if held:
             for sink in self._sinks:
@@ -169,11 +170,11 @@ class CommandPublisher:
         fault = next((sink.fault for sink in self._sinks if sink.fault), "")
         stuck = self._commands.sink(fault, time.monotonic()).record
         if stuck is not None:
-            self._tell(stuck)
+            self._publish_state(stuck)
         if outgoing.record is not None:
-            self._tell(outgoing.record)
+            self._publish_state(outgoing.record)
 
-    def _tell(self, record: SafetyRecord) -> None:
+    def _publish_state(self, record: SafetyRecord) -> None:
         if record.warning:
             self._node.get_logger().warning(record.warning)
         self._state_out.publish(
@@ -190,7 +191,7 @@ class CommandPublisher:
             )
         )
 
-    def _tell_again(self) -> None:
+    def _publish_state_again(self) -> None:
         record = self._commands.record(time.monotonic())
         if record is not None:
-            self._tell(record)
+            self._publish_state(record)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where commands leave the robot's node: a topic, or a ROS action, for each sink."""
+"""Outputs of commands: a topic or a ROS action for each sink."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class OpenSink(Protocol):
     """Takes one sink's part of every command."""
 
     holds_by_itself: bool
-    """Once `hold` was called it takes no command that brakes."""
+    """After `hold` it needs no commands that brake."""
 
     @property
     def fault(self) -> str:
-        """What keeps it from stopping the robot; empty where nothing does."""
+        """Why it cannot stop the robot; empty if it can."""
 
     def send(self, command: np.ndarray, stamp_ns: int, velocities: np.ndarray | None = None) -> None:
         """Send a command.
@@ -38,21 +38,21 @@ class OpenSink(Protocol):
         """
 
     def hold(self) -> None:
-        """Stop what goes on by itself: the robot is held."""
+        """Stop motions that continue without commands: the robot is held."""
 
 
 class TopicSink:
-    """Publishes each command. Its time starts when it is sent, not with its observation.
+    """Publishes each command with the current time as its stamp.
 
-    The observation is named by `DraftStatus`. Only in lockstep do commands carry its stamp.
+    `DraftStatus` names the observation. Only in lockstep do commands have the observation's stamp.
 
     Args:
         node: gets the publisher.
         topic: relative, or absolute.
-        what: is commanded there.
-        messages: makes them.
-        period_s: of the control.
-        opened: what closes it.
+        what: the commanded joints and field.
+        messages: makes the messages.
+        period_s: control period.
+        opened: closes it.
         lockstep: commands carry the stamp of their observation.
     """
 
@@ -74,7 +74,7 @@ class TopicSink:
         self._what = what
         self._messages = messages
         self._period_s = period_s
-        # Not a lifecycle publisher: a robot that is deactivated amid a motion has yet to come to rest.
+        # Not a lifecycle publisher: a robot that is deactivated in motion still has to stop.
         self._out = node.create_publisher(
             message_type(messages.kind),
             topic,
@@ -91,7 +91,7 @@ class TopicSink:
         self._out.publish(messages.message(sent, new_message))
 
     def hold(self) -> None:
-        """Nothing: the commands that are sent bring it to rest."""
+        """Do nothing: further commands bring the robot to rest."""
 
 
 def open_sinks(
@@ -103,15 +103,15 @@ def open_sinks(
     opened: ExitStack,
     lockstep: bool = False,
 ) -> list[OpenSink]:
-    """Open what takes the parts of a command, in the order of the contract.
+    """Open the contract's sinks, in its order.
 
     Args:
         node: gets publishers and clients.
         contract: of the robot.
         parts: what each sink commands.
-        interface: of the one of messages, a key of `INTERFACES`, or `BY_CONTRACT`.
+        interface: of the message sink, a key of `INTERFACES`, or `BY_CONTRACT`.
         frame_id: of a twist.
-        opened: what closes them.
+        opened: closes them.
         lockstep: commands carry the stamp of their observation, for a simulator that waits for each.
 
     Raises:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verifier that a robot requests plans from, or several of them, over DDS."""
+"""Requests to one or several verifiers over DDS."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from adahi_ros.robot.transport import Sent, Transport
 class VerifierClients:
     """The clients of one verifier's services.
 
-    Robots of one process share them: of one each, all would read every reply.
+    Robots in one process share them. With separate clients, each would read every reply.
 
     Attributes:
         describing, verifying: rclpy's.
@@ -49,7 +49,7 @@ class VerifierClients:
 
     @property
     def name(self) -> str:
-        """The whole name of the service that verifies, as it was remapped."""
+        """Full name of the service `verify_draft` after remapping."""
         return str(self.verifying.service_name)
 
     @property
@@ -67,8 +67,8 @@ class DdsTransport(Transport):
     """See `Transport`.
 
     Args:
-        clients: by which it sends.
-        sender: makes the messages.
+        clients: of the verifier.
+        sender: names the robot in messages.
         on_arrival: called when there is something to poll.
     """
 
@@ -88,18 +88,18 @@ class DdsTransport(Transport):
         return self._clients.present
 
     def submit(self, request: Request, window: WireWindow) -> Sent:
-        """Send a request, of whose window only this."""
+        """Send a request with this part of its window."""
         message = to_request(request, window, self._sender)
         sent = self._call(self._clients.verifying, message, from_reply)
         return Sent(sent, size_of(message))
 
     def describe(self) -> int:
-        """Ask the verifier what it is; return the message's id."""
+        """Request the verifier's description; return the message's id."""
         message = DescribeTarget.Request(target=self._sender.target)
         return self._call(self._clients.describing, message, from_described)
 
     def poll(self) -> list[Reply | Described]:
-        """Return what has come since."""
+        """Return what has arrived since the last call."""
         arrived, self._arrived = self._arrived, []
         return arrived
 
@@ -124,29 +124,29 @@ class DdsTransport(Transport):
 
 def open_verifiers(
     node: Node,
-    told: DraftVerificationParameters,
+    values: DraftVerificationParameters,
     sender: Sender,
     on_arrival: Callable[[], None],
     on_news: Callable[[News], None],
     opened: ExitStack,
 ) -> Transport:
-    """Open clients of all verifiers of a robot; return what carries requests to them.
+    """Open clients of all verifiers of a robot; return the transport of requests.
 
     Args:
         node: spins the clients.
-        told: which verifiers, and when each is asked.
-        sender: makes the messages.
+        values: which verifiers, and when each gets requests.
+        sender: names the robot in messages.
         on_arrival: called when there is something to poll.
-        on_news: called with what becomes of single ones of several.
+        on_news: called when one of several verifiers is lost, returns, or is refused.
         opened: closes the clients.
 
     Raises:
-        ParameterError: there can be no verifier of a name, or it is another one's.
+        ParameterError: a namespace is invalid, or occurs twice.
     """
     transports: dict[str, Transport] = {}
-    for namespace in ("", *told.backups):
+    for namespace in ("", *values.backups):
         try:
-            clients = VerifierClients(node, told.reliability, namespace)
+            clients = VerifierClients(node, values.reliability, namespace)
         except InvalidServiceNameException:
             raise ParameterError(
                 f"verification.backups: {namespace!r}, must be a namespace, such as backup or /server_2"
@@ -154,11 +154,11 @@ def open_verifiers(
         opened.callback(clients.destroy)
         if clients.name in transports:
             raise ParameterError(
-                f"verification.backups: {namespace!r}, must not be that of another: {clients.name}"
+                f"verification.backups: {namespace!r}, must differ from the others: {clients.name}"
             )
         transports[clients.name] = DdsTransport(clients, sender, on_arrival)
-    if not told.backups:
+    if not values.backups:
         return next(iter(transports.values()))
     from adahi_ros.robot.hedged_transport import HedgedTransport
 
-    return HedgedTransport(transports, told.hedge, time.monotonic, on_news, told.hedge_unknown)
+    return HedgedTransport(transports, values.hedge, time.monotonic, on_news, values.hedge_unknown)

@@ -62,13 +62,13 @@ from adahi_ros.robot.session import VerifierSession
 from adahi_ros.robot.steps import Fallback
 
 LINK_STATE_PERIOD_S = 0.2
-WATCH_SLACK_S = 0.025  # a control step checks whether the verifier is there so much before a timer would
-STATUS_DEPTH = 100  # for a recorder that is busy
+WATCH_SLACK_S = 0.025  # a control step checks the verifier's presence this much before the timer
+STATUS_DEPTH = 100  # for a busy recorder
 WARNING_PERIOD_S = 1.0
 
 
 class DraftPolicyNode(ManagedNode):
-    """See the module. A step begins when a joint state and a task state of one time are there."""
+    """See the module. A step begins when joint state and task state of the same time have arrived."""
 
     def __init__(self, **options: Any) -> None:
         self._condition = Diagnosis(time.monotonic())
@@ -89,7 +89,7 @@ class DraftPolicyNode(ManagedNode):
         self._commands.start()
         self._heartbeat.begin()
         self._condition.active = True
-        self.get_logger().info(f"active; looks for a verifier, for {wait_s:g} s before it begins without one")
+        self.get_logger().info(f"active; waits up to {wait_s:g} s for a verifier before the first step")
         return super().on_activate(state)
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -103,7 +103,7 @@ class DraftPolicyNode(ManagedNode):
         return super().on_deactivate(state)
 
     def hold_still(self) -> None:
-        """Bring the robot to rest: nobody will command it any more. Say what came of its steps."""
+        """Bring the robot to rest, because the node ends; log the counts of its steps."""
         if self._condition.active and (totals := self._loop.totals).steps:
             shares = f"{totals.transmitted} transmitted, {totals.verified} verified"
             self.get_logger().info(f"over: {totals.steps} steps, {shares}")
@@ -125,13 +125,13 @@ class DraftPolicyNode(ManagedNode):
         self._kept, self._turn = KeptMessages(), Turn(self, self._serve_kept)
         if contract.episode is None:
             self.get_logger().info(
-                f"counts episodes from {first}; with first_episode={first} and seed={values.seed} a trial "
-                "has the same draws again"
+                f"counts episodes from {first}; first_episode={first} and seed={values.seed} repeat the "
+                "random draws of this trial"
             )
         view = view_of(values, contract)
         permission = self._operator.permission
         self._commands = CommandPublisher(self, contract, values, permission, self._opened)
-        # Not kept for who subscribes later: a bag would have old steps with the time at which it began.
+        # Not latched: a bag would get old steps with the time of its start.
         deep = QoSProfile(depth=STATUS_DEPTH)
         self._status_publisher = self._open_publisher(DraftStatus, "draft_status", deep)
         self._link_state_publisher = self._open_publisher(LinkState, "link_state", QoSProfile(depth=1))
@@ -143,7 +143,7 @@ class DraftPolicyNode(ManagedNode):
         self._due = DueTimer(self, self._poll)
         self._opened.callback(self._due.destroy)
         controller = controller_of(values, policy)
-        # Codes that are not drafted need not be understood.
+        # Without drafts, the target's codes need not match.
         signature = policy.signature if controller.drafts else replace(policy.signature, codes=None)
         horizon = controller.policy.signature.horizon if values.proposer == "corrector" else None
         offered = offer_of(contract, policy.signature.observation_dim, image_dim)
@@ -162,7 +162,7 @@ class DraftPolicyNode(ManagedNode):
             time.monotonic,
             contract.period_s if values.wait_policy == "ahead" else None,
         )
-        self._opened.callback(self._stop_loop)  # before its timer and clients
+        self._opened.callback(self._stop_loop)  # runs before timer and clients are destroyed
         self._loop.tell(values.instruction)
         kept = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
         self._subscribe(String, "instruction", self._on_instruction, kept)
@@ -235,13 +235,13 @@ class DraftPolicyNode(ManagedNode):
     def _on_message(self, topic: str, qos: QoSProfile, message: Any) -> None:
         if not self._condition.active:
             return
-        if self._turn.waits:  # after a step whatever else came meanwhile is first, such as a stop
+        if self._turn.waits:  # after a step, other callbacks such as a stop come first
             self._kept.add(topic, message, qos.depth)
         else:
             self._take(topic, message)
 
     def _serve_kept(self) -> None:
-        """Take what has come since the last step, until there is another step."""
+        """Take the kept messages until there is another step."""
         while self._condition.active and self._kept and not self._turn.waits:
             self._take(*self._kept.pop())
 
@@ -276,8 +276,8 @@ class DraftPolicyNode(ManagedNode):
             values = self._declared.read()
             try:
                 config = controller_config(values)
-            except Exception as error:  # noqa: BLE001  whatever another package's gate raises as it is made
-                self.get_logger().error(f"{error}; goes on with the gate before")
+            except Exception as error:  # noqa: BLE001  another package's gate may raise anything
+                self.get_logger().error(f"{error}; keeps the former gate")
                 config = self._loop.controller.config
             self._loop.change(config, values.deadline_s)
             self._check_deadline(values)
@@ -287,12 +287,12 @@ class DraftPolicyNode(ManagedNode):
             self._poll(WATCH_SLACK_S)
 
     def _poll(self, slack_s: float = 0.0) -> None:
-        """A message has come from the verifier, or something is due."""
+        """Process messages of the verifier, and what is due."""
         self._loop.poll(slack_s)
         self._due.set(self._loop.next_due_s)
 
     def _publish_status(self, record: StepRecord) -> None:
-        if self._status_publisher.get_subscription_count():  # else the message would be made for nobody
+        if self._status_publisher.get_subscription_count():  # saves time without subscribers
             self._status_publisher.publish(to_status(record))
 
     def _publish_link_state(self) -> None:

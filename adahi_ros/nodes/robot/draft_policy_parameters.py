@@ -30,12 +30,12 @@ from adahi_ros.vision.interface import QUALITY
 
 DRAWN = -1
 WITHOUT_DRAFT = ("plan", "corrector")  # proposers that leave a robot held where there is no plan
-FIRST_EPISODES = 2**31 - 1  # the largest; there are as many numbers after it
+FIRST_EPISODES = 2**31 - 1  # largest value; leaves as many numbers for later episodes
 
 
 @dataclass(frozen=True)
 class CommandParameters:
-    """What the entries of an action are."""
+    """The entries of an action."""
 
     joint_names: tuple[str, ...] = parameter(
         (), "Joint of each entry of the action; '' for the observed joints"
@@ -60,7 +60,7 @@ class CommandParameters:
 
 @dataclass(frozen=True)
 class SafetyParameters:
-    """What no command may leave, and when the robot is held."""
+    """Limits of commands, and when the robot is held."""
 
     limits: str = parameter(
         "",
@@ -83,7 +83,7 @@ class SafetyParameters:
 
 @dataclass(frozen=True)
 class GateParameters:
-    """Whether to ask."""
+    """When to send a request."""
 
     name: str = parameter("deviation", "Gate that decides when to send a request", live=True, names=GATES)
     threshold: float = parameter(
@@ -102,7 +102,7 @@ class DeviationParameters:
 
 @dataclass(frozen=True)
 class DraftVerificationParameters(VerificationParameters):
-    """How the target is asked, and what it sees."""
+    """Requests to the target, and what it sees."""
 
     target: str = parameter(
         "",
@@ -141,7 +141,7 @@ class DraftVerificationParameters(VerificationParameters):
 
 @dataclass(frozen=True)
 class DraftPolicyParameters(PolicyParameters, ManagedParameters):
-    """What the draft policy node is told."""
+    """Parameters of the draft policy node."""
 
     autostart: bool = parameter(
         False, "Configure and activate the node when it starts; on failure the node ends with exit code 1"

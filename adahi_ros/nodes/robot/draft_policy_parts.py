@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the draft policy node is made of, by its parameters together."""
+"""Builds the parts of the draft policy node from its parameters."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ from adahi_ros.vision.interface import EncoderSizes
 
 
 def first_episode(values: DraftPolicyParameters) -> int:
-    """Return the number of the first episode, of a robot that counts them itself."""
+    """Return the number of the first episode, for a robot that counts episodes itself."""
     given = int(values.first_episode)
     return secrets.randbelow(FIRST_EPISODES + 1) if given == DRAWN else given
 
 
 def controller_config(values: DraftPolicyParameters) -> ControllerConfig:
-    """Return how drafts are made and judged.
+    """Return the controller's configuration.
 
     Raises:
-        ValueError: names the field, the value and what was allowed.
+        ValueError: names the field, its value and what is allowed.
     """
     return ControllerConfig(
         ThresholdedGate(values.gate.name, values.gate.threshold, arguments=values.gate.arguments),
@@ -52,10 +52,10 @@ def controller_config(values: DraftPolicyParameters) -> ControllerConfig:
 
 
 def controller_of(values: DraftPolicyParameters, policy: Policy) -> Controller:
-    """Return what proposes, judges and goes on, with this policy as draft or as backup.
+    """Return the controller, with this policy as draft or as backup.
 
     Raises:
-        ParameterError: the parts do not fit; names the parameter, its value and what was allowed.
+        ParameterError: the parts do not fit; names the parameter, its value and what is allowed.
     """
     controller = Controller(
         _actor_of(values, policy),
@@ -67,14 +67,13 @@ def controller_of(values: DraftPolicyParameters, policy: Policy) -> Controller:
     )
     if values.wait_policy == "ahead" and controller.drafts:
         raise ParameterError(
-            f"wait_policy: 'ahead', must be wait for the proposer {values.proposer}, "
-            "which has no plan to go on by"
+            f"wait_policy: 'ahead', must be wait for the proposer {values.proposer}, which executes no plan"
         )
     return controller
 
 
 def _actor_of(values: DraftPolicyParameters, policy: Policy) -> Actor:
-    """Return what the proposer is made of; its code is imported where a parameter names it."""
+    """Return the proposer's actor; its code is imported only if a parameter names it."""
     if values.proposer not in ("corrector", "retrieval", "mixture"):
         return policy
     from adahi_ros.nodes.robot.proposer_actors import actor_of
@@ -83,16 +82,16 @@ def _actor_of(values: DraftPolicyParameters, policy: Policy) -> Actor:
 
 
 def view_of(values: DraftPolicyParameters, contract: Contract) -> TargetView:
-    """Return what the target gets to see."""
-    told = values.verification
-    view = view_of_contract(told.vision, contract.images_for_target, bool(contract.encoder))
-    return target_view(view, contract.number_dim, told.jpeg_quality, told.jpeg_budget_bytes)
+    """Return what the target sees of the cameras."""
+    given = values.verification
+    view = view_of_contract(given.vision, contract.images_for_target, bool(contract.encoder))
+    return target_view(view, contract.number_dim, given.jpeg_quality, given.jpeg_budget_bytes)
 
 
 def encoder_of(
     values: DraftPolicyParameters, contract: Contract
 ) -> tuple[EncoderSizes | None, Encode | None]:
-    """Return the encoder of the contract's images, and what encodes them on the robot; None without.
+    """Return the encoder of the contract's images, and the function that encodes them on the robot, or None.
 
     Raises:
         ParameterError: it cannot be loaded.
@@ -101,19 +100,19 @@ def encoder_of(
         return None, None
     from adahi_ros.nodes.common.encoders import cached_encoder_from, encoder_files_from, encoder_from
 
-    if contract.images_for_target:  # only what the verifier makes of them is known
+    if contract.images_for_target:  # the verifier encodes them
         return encoder_files_from(contract.encoder), None
     encoder = encoder_from(contract.encoder)
     return encoder, (cached_encoder_from(contract.encoder) if values.encoder_cache else encoder).encode
 
 
 def policy_and_contract(values: DraftPolicyParameters) -> tuple[Policy, Contract]:
-    """Return a robot's own policy, and what observation and action are made of.
+    """Return a robot's own policy and its contract.
 
-    A robot that goes on by its plans alone may have no policy: then the contract says the sizes.
+    A robot that only executes plans needs no policy: the contract then has the sizes.
 
     Raises:
-        ValueError: one cannot be loaded, or they do not fit; names the parameter, its value and what was
+        ValueError: one cannot be loaded, or they do not fit; names the parameter, its value and what is
             allowed.
     """
     if values.checkpoint:
@@ -121,13 +120,13 @@ def policy_and_contract(values: DraftPolicyParameters) -> tuple[Policy, Contract
         return policy, contract_of(values, policy.signature)
     if values.proposer not in WITHOUT_DRAFT or not values.contract:
         raise ParameterError(
-            f"checkpoint: '', must name a policy, but for a proposer of {', '.join(WITHOUT_DRAFT)} with a "
-            "contract"
+            f"checkpoint: '', must name a policy; it may be empty only with a contract and the proposer "
+            f"{' or '.join(WITHOUT_DRAFT)}"
         )
     contract = load_contract(values.contract)
     if contract.encoder and not contract.images_for_target:
         raise ParameterError(
-            f"checkpoint: '', must name a policy, for the contract {values.contract!r} has its images "
+            f"checkpoint: '', must name a policy, because the contract {values.contract!r} has its images "
             "encoded on the robot"
         )
     from adahi_ros.policies.absent import AbsentPolicy
@@ -136,10 +135,10 @@ def policy_and_contract(values: DraftPolicyParameters) -> tuple[Policy, Contract
 
 
 def contract_of(values: DraftPolicyParameters, signature: Signature) -> Contract:
-    """Return what observation and action are made of, after a check that the policy has their sizes.
+    """Return the contract, after a check that the policy has its sizes.
 
     Raises:
-        ValueError: they do not fit; names the parameter, its value and what was allowed.
+        ValueError: they do not fit; names the parameter, its value and what is allowed.
     """
     if values.contract:
         return named_contract(values.contract, signature)
@@ -160,10 +159,10 @@ def check_fit(
     signature: Signature,
     encoder: EncoderSizes | None,
 ) -> None:
-    """Check that contract, policy and encoder (None without cameras) fit, and can be sent.
+    """Check that contract, policy and encoder (None without cameras) fit, and that images can be sent.
 
     Raises:
-        FitError: they do not; names the parameter, its value and what was allowed.
+        FitError: they do not; names the parameter, its value and what is allowed.
     """
     for_target, cameras, most = contract.images_for_target, len(contract.cameras), REQUEST["images"]
     view = view_of_contract(values.verification.vision, for_target, bool(contract.encoder))

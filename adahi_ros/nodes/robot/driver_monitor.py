@@ -49,14 +49,14 @@ class DriverMonitor:
         self._fault = ""
         kinds = [message_type(monitor.type) for monitor in monitors]
         for index, (monitor, kind) in enumerate(zip(monitors, kinds, strict=True)):
-            called = partial(self._heard, index, monitor.field)
+            called = partial(self._received, index, monitor.field)
             subscription = node.create_subscription(kind, monitor.topic, called, _qos(monitor))
             opened.callback(node.destroy_subscription, subscription)
         if monitors:
             steady_timer(node, LOOK_PERIOD_S, self._look, opened)
             self._look()
 
-    def _heard(self, index: int, field: str, message: Any) -> None:
+    def _received(self, index: int, field: str, message: Any) -> None:
         self._state.seen(index, _value(message, field), time.monotonic())
         self._look()
 

@@ -25,14 +25,14 @@ from adahi_ros.safety.goals import SUPERSEDED_S, Cancel, Goals
 
 WARNING_PERIOD_S = 5.0
 OVER = (GoalStatus.STATUS_SUCCEEDED, GoalStatus.STATUS_CANCELED, GoalStatus.STATUS_ABORTED)
-MOST_GOALS = 16  # that have no answer or are not over, each
+MOST_GOALS = 16  # largest number without an answer, and of accepted ones that are not over
 CLOSE_S = 1.0  # the longest wait for a driver's answers when the node ends
 CLOSE_LOOK_S = 0.05
 
 
 @dataclass
 class _Accepted:
-    """A goal that the driver has accepted and that is not known to be over."""
+    """An accepted goal that is not known to be over."""
 
     handle: Any
     cancel: Cancel = field(default_factory=Cancel)
@@ -43,7 +43,7 @@ class _Accepted:
         return self.cancel.confirmed or self.handle.status in OVER
 
     def look(self, now_s: float, ready: bool) -> None:
-        """Read the answer to the cancel request; send another where one is due and there is a server."""
+        """Read the answer to the cancel request; send another one if due and the server is ready."""
         if self.answer is not None and self.answer.done():
             self.cancel.answered(_cancels(self.answer.result(), self.handle), now_s)
             self.answer = None
@@ -59,15 +59,15 @@ def _cancels(answer: CancelGoal.Response, handle: Any) -> bool:
 
 
 class GoalSink:
-    """Sends a goal where another position is wanted; cancels every goal where the robot is held.
+    """Sends a goal when the commanded position changes; cancels all goals when the robot is held.
 
-    A gripper at its goal, or with an object in its grasp, stays as it is: its goal is over.
+    A gripper at its goal, or with an object in its grasp, does not move: its goal is over.
 
     Args:
         node: gets the client.
         sink: of the contract.
-        goals: fills them.
-        opened: what closes it.
+        goals: fills goals.
+        opened: closes it.
     """
 
     holds_by_itself = True
@@ -137,7 +137,7 @@ class GoalSink:
             if number == self._goals.asked:
                 self._supersede(now_s + SUPERSEDED_S)
             self._accepted.append(_Accepted(handle))
-            if number != self._goals.asked or self._goals.held:  # it comes too late
+            if number != self._goals.asked or self._goals.held:  # outdated
                 self._accepted[-1].cancel.want(now_s)
         self._send(self._goals.answered(number, handle.accepted, now_s))
 
@@ -151,7 +151,7 @@ class GoalSink:
             each.cancel.want(now_s)
 
     def _close(self) -> None:
-        """Cancel every goal, also one that the driver has yet to accept, within `CLOSE_S`."""
+        """Cancel all goals, also those without an answer yet, within `CLOSE_S`."""
         end_s = time.monotonic() + CLOSE_S
         self.hold()
         self._cancel(time.monotonic())
@@ -174,7 +174,7 @@ class GoalSink:
 
 
 def _serve(waitable: Any, context: Context, timeout_s: float) -> None:
-    """Wait for what a waitable receives, and execute it, where no executor can; no callback of a future runs.
+    """Wait for a waitable and execute it without an executor; callbacks of futures do not run.
 
     Args:
         waitable: of rclpy, such as an action client.

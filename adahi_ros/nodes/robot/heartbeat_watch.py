@@ -41,7 +41,7 @@ class HeartbeatPublisher:
         self._beat()
 
     def end(self) -> None:
-        """Publish none any more; the policy's node deactivates itself where it is still active."""
+        """Stop; the policy's node deactivates itself if it is still active."""
         self._beats = False
 
     def _beat(self) -> None:
@@ -50,12 +50,12 @@ class HeartbeatPublisher:
 
 
 class HeartbeatWatch:
-    """Receives heartbeats, and says where they stay away.
+    """Receives heartbeats, and reports when they stop.
 
     Args:
         node: the policy's.
-        timeout_s: as of `Heartbeat`.
-        silent: called with the reason, for people, where heartbeats stay away.
+        timeout_s: see `Heartbeat`.
+        silent: called with a text for people when heartbeats stop.
         opened: closes it.
     """
 
@@ -67,7 +67,7 @@ class HeartbeatWatch:
         subscription = node.create_subscription(Empty, TOPIC, with_info(self._received), QOS)
         opened.callback(node.destroy_subscription, subscription)
         self._timer = steady_timer(node, PERIOD_S, self._look, opened)
-        self._timer.cancel()  # a robot without a policy runner is not woken for it
+        self._timer.cancel()  # saves the wake-ups without a policy runner
 
     def begin(self) -> None:
         """The node acts from now on."""
@@ -80,9 +80,9 @@ class HeartbeatWatch:
 
     def _received(self, message: Empty, information: Mapping[str, int]) -> None:
         if self._timer.is_canceled():
-            self._look()  # the time before is no stall of this process
+            self._look()  # so that the time before does not count as a stall of this process
             self._timer.reset()
-        # 0 where the middleware has no such time: then the heartbeat is as old as its reception.
+        # 0 if the middleware has no such time; then the age counts from reception.
         sent_ns = information["source_timestamp"] or information["received_timestamp"] or time.time_ns()
         self._heartbeat.received(1e-9 * (time.time_ns() - sent_ns), time.monotonic())
 

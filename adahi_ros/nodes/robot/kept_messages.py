@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages that wait for the next step, of each topic the newest."""
+"""Messages that wait for the next step: the newest of each topic."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class KeptMessages:
-    """Messages of several topics in the order in which they came; false while there is none."""
+    """Messages of several topics in the order of arrival; false while there is none."""
 
     def __init__(self) -> None:
         self._kept: deque[tuple[str, Any]] = deque()
@@ -17,16 +17,16 @@ class KeptMessages:
         return len(self._kept)
 
     def add(self, topic: str, message: Any, most: int) -> None:
-        """Keep a message, and of its topic at most so many."""
+        """Keep a message, and at most `most` of its topic."""
         same = [place for place, (kept, _) in enumerate(self._kept) if kept == topic]
         if len(same) >= max(1, most):
             del self._kept[same[0]]
         self._kept.append((topic, message))
 
     def pop(self) -> tuple[str, Any]:
-        """Return the oldest with its topic, and keep it no longer."""
+        """Remove and return the oldest message with its topic."""
         return self._kept.popleft()
 
     def clear(self) -> None:
-        """Keep none."""
+        """Remove all."""
         self._kept.clear()

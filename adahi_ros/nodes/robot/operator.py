@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the operator says: the deadman on `enable`, and the service `~/set_enabled`.
+"""The operator's inputs: the deadman on `enable`, and the service `~/set_enabled`.
 
-Both exist as long as the node does, so that a stop outlasts every transition of its lifecycle.
+Both exist as long as the node does, so that a stop survives every transition of its lifecycle.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ WARNING_PERIOD_S = 1.0
 
 
 class Operator:
-    """Receives what the operator says.
+    """Receives the operator's inputs.
 
     Attributes:
         permission: of the operator to move.
@@ -77,7 +77,7 @@ class Operator:
 
 
 def age_of(stamp_ns: int) -> float:
-    """Return the age in s of a timestamp by the system's clock; 0 where there is none."""
+    """Return the age of a timestamp by the system's clock, s; 0 without a timestamp."""
     return (time.time_ns() - stamp_ns) / NANOSECONDS if stamp_ns else 0.0
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The policy's lifecycle node, as the policy runner steers it: its state, checkpoint and last error."""
+"""Controls the policy's lifecycle node for the policy runner: state, checkpoint and last error."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ CHANGES = {
 
 
 class NotStartedError(RuntimeError):
-    """The policy's node cannot be made to act; the message says why."""
+    """The policy's node cannot be activated; the message says why."""
 
 
 def check_policy(policy: str) -> None:
-    """Check that there is a checkpoint of this name, before the node gives up the one that it has.
+    """Check that a checkpoint exists, before the node drops its current one.
 
     Raises:
         NotStartedError: there is none.
     """
     try:
         path = named(policy, CHECKPOINTS)
-        # A checkpoint is a folder, or several files that share the beginning of their names.
+        # A checkpoint is a folder, or several files with a common prefix.
         found = path.exists() or any(each.name.startswith(f"{path.name}.") for each in path.parent.iterdir())
     except (OSError, ValueError):
         found = False
@@ -53,10 +53,10 @@ class PolicyNode:
 
     Attributes:
         name: of that node, relative to the namespace.
-        given_up: once it is done, no call waits any longer, except `state` and `deactivate`.
+        given_up: when it is done, all calls end, except `deactivate`.
 
     Args:
-        node: the policy runner's, whose executor runs the coroutines.
+        node: the policy runner's; its executor runs the coroutines.
         name: see above.
     """
 
@@ -95,15 +95,14 @@ class PolicyNode:
             raise NotStartedError(f"{self.name} cannot be {how.value}: {await self.last_error()}")
 
     async def prepare(self, state: int, policy: str) -> None:
-        """Have the node configured, with this policy unless it is empty; where that fails, as it was before.
+        """Configure the node, with another policy if one is given.
 
         Args:
-            state: what it is now.
-            policy: names a checkpoint.
+            state: its current one.
+            policy: names a checkpoint; empty to keep the current one.
 
         Raises:
-            NotStartedError: it cannot be; it has its former checkpoint again, and was configured with it
-                again if it was configured.
+            NotStartedError: it fails. The node then has its former checkpoint and state again.
             NotRepliedError: it does not reply.
         """
         try:
@@ -126,10 +125,9 @@ class PolicyNode:
             raise
 
     async def deactivate(self, wait_s: float) -> int | None:
-        """Deactivate the node, where it is active; return its state after that, None where it does not reply.
+        """Deactivate the node if it is active; return its state, or None if it does not reply.
 
-        The request goes out whatever the state seems to be: an activation may be on its way, and this request
-        comes after it.
+        The request is sent in any state, because an activation may be in progress.
         """
         deactivate = ChangeState.Request(transition=Transition(id=Transition.TRANSITION_DEACTIVATE))
         try:
@@ -152,10 +150,10 @@ class PolicyNode:
         return await replied(self._node, client, request, wait_s, self.given_up)
 
     async def _configured(self, request: ChangeState.Request) -> Any:
-        """Have the node configured, which takes long; notice where its process ends meanwhile.
+        """Configure the node, which takes long; notice if its process ends meanwhile.
 
         Raises:
-            NotStartedError: it was started again.
+            NotStartedError: the process ended or was restarted.
             NotRepliedError: it does not reply.
         """
         client, end_s = self._change_state, time.monotonic() + CONFIGURE_S
@@ -168,7 +166,7 @@ class PolicyNode:
                 raise NotStartedError(f"{self.name} ended while it was configured")
             if not await self._was_replaced():
                 continue
-            await elapsed(self._node, CALL_S, reply, self.given_up)  # the reply may be on its way
+            await elapsed(self._node, CALL_S, reply, self.given_up)  # the reply may be in transit
             if not reply.done() and not self.given_up.done():
                 client.remove_pending_request(reply)
                 raise NotStartedError(f"{self.name} was started again while it was configured")
@@ -178,7 +176,7 @@ class PolicyNode:
         return reply.result()
 
     async def _was_replaced(self) -> bool:
-        """Whether a process replies that configures nothing; one that does replies only afterwards."""
+        """Whether a process replies that is not configuring: it would reply only afterwards."""
         try:
             return await self.state() != State.TRANSITION_STATE_CONFIGURING
         except NotRepliedError:
@@ -200,7 +198,7 @@ class PolicyNode:
             raise NotStartedError(f"policy: {policy!r}, refused: {result.reason}")
 
     async def _restored(self, state: int, former: str) -> str:
-        """Give the node its former checkpoint and state; return what to add to an error, if that fails."""
+        """Restore the node's former checkpoint and state; return a text for the error if that fails."""
         try:
             await self._choose(former)
             if state != State.PRIMARY_STATE_UNCONFIGURED:

@@ -39,18 +39,18 @@ from adahi_ros.robot.policy_run import Attempt, AttemptLimits, End, Preparation
 from adahi_ros.safety.commands import LONGEST_STOP_S
 
 LOOK_S = 0.05
-HOLD_S = 2.0  # for a service of the policy's node and its reply, where the process is to end
-PARTING_S = 0.2  # for a result to be fetched by whoever waits for it
+HOLD_S = 2.0  # for a call to the policy's node while this process ends
+PARTING_S = 0.2  # for clients to fetch the result
 STATUS_DEPTH = 100
 MESSAGE_LENGTH = 512
 REST_S = LONGEST_STOP_S + 2.0  # safety_state is published once a second
-AT_REST = "at rest"  # with this its message begins
+AT_REST = "at rest"  # start of its message
 NANOSECONDS = 10**9
 
 
 @dataclass(frozen=True)
 class PolicyRunnerParameters:
-    """What the node is told."""
+    """Parameters of the node."""
 
     policy_node: str = parameter("draft_policy", "Name of the policy's node, relative to the namespace")
     no_verifier_s: float = parameter(
@@ -70,7 +70,7 @@ class CanceledError(RuntimeError):
 
 
 class PolicyRunnerNode(Node):
-    """See the module. One goal at a time; another is refused meanwhile."""
+    """See the module. One goal at a time; others are rejected meanwhile."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__("policy_runner", **options)
@@ -78,9 +78,9 @@ class PolicyRunnerNode(Node):
         self._values = values = parameters.read()
         parameters.frozen = True
         self._attempt: Attempt | None = None
-        self._begun_ns = 0  # of DDS's own clock
-        self._rest_ns = 0  # when the newest safety_state was sent, if it says that the arm is at rest
-        self._left_ns = 0  # when the policy's node began to deactivate; 0 for not since the goal began
+        self._begun_ns = 0  # by DDS's clock
+        self._rest_ns = 0  # when the newest safety_state was sent, if the arm is at rest; else 0
+        self._left_ns = 0  # when the policy's node left the active state during the goal; 0 for never
         self._moved: bool | None = None  # whether the policy's node was active since the goal began
         self._busy = self._closing = False
         name = values.policy_node
@@ -90,7 +90,7 @@ class PolicyRunnerNode(Node):
         self.create_subscription(DraftStatus, "draft_status", self._on_status, deep)
         self.create_subscription(LinkState, "link_state", self._on_link, 1)
         self.create_subscription(SafetyState, "safety_state", with_info(self._on_safety), 10)
-        # Whoever judges may keep what was said, for who meets it late, or may not.
+        # Publishers may be latched or not, so there are two subscriptions.
         self.create_subscription(EpisodeResult, "episode_result", self._on_result, 10)
         kept = QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL)
         self.create_subscription(EpisodeResult, "episode_result", with_info(self._on_kept_result), kept)
@@ -107,7 +107,7 @@ class PolicyRunnerNode(Node):
         )
 
     def end_goal(self) -> None:
-        """Hold the robot, and say what came of the goal: nobody will be there to end it."""
+        """Hold the robot, and end the goal with a result, because the node ends."""
         self._closing = True
         if not self._busy:
             return
@@ -122,7 +122,7 @@ class PolicyRunnerNode(Node):
         while executor is not None and on() and time.monotonic() < end_s:
             executor.spin_once(timeout_sec=LOOK_S)
 
-    # What is heard
+    # Subscriptions
 
     def _on_status(self, message: DraftStatus) -> None:
         if self._attempt is not None:
@@ -142,8 +142,8 @@ class PolicyRunnerNode(Node):
         if self._attempt is not None:
             self._attempt.judged(message.success)
 
-    def _on_kept_result(self, message: EpisodeResult, told: Mapping[str, int]) -> None:
-        if told["source_timestamp"] >= self._begun_ns:  # else it was of something before
+    def _on_kept_result(self, message: EpisodeResult, information: Mapping[str, int]) -> None:
+        if information["source_timestamp"] >= self._begun_ns:  # else it belongs to an earlier run
             self._on_result(message)
 
     def _on_estimate(self, message: Float32) -> None:
@@ -161,7 +161,7 @@ class PolicyRunnerNode(Node):
 
     def _on_goal(self, goal: RunPolicy.Goal) -> GoalResponse:
         if self._busy or self._closing:
-            why = "the policy runner is shut down" if self._closing else "another one is being run"
+            why = "the policy runner shuts down" if self._closing else "another goal is active"
             self.get_logger().warning(f"a goal is refused: {why}")
             return GoalResponse.REJECT
         limit = goal.time_limit
@@ -198,15 +198,15 @@ class PolicyRunnerNode(Node):
             self._busy = False
 
     async def _until_ended(self, handle: Any, attempt: Attempt) -> None:
-        """Give feedback until something has ended the attempt."""
-        told_s = time.monotonic()
+        """Publish feedback until the attempt has ended."""
+        published_s = time.monotonic()
         while attempt.ended(time.monotonic()) is None:
             await elapsed(self, LOOK_S)
             if handle.is_cancel_requested:
                 attempt.end(End.CANCELED, "the goal was cancelled")
             now_s = time.monotonic()
-            if now_s - told_s >= self._values.feedback_period_s:
-                told_s = now_s
+            if now_s - published_s >= self._values.feedback_period_s:
+                published_s = now_s
                 handle.publish_feedback(
                     RunPolicy.Feedback(
                         steps=attempt.steps,
@@ -219,7 +219,7 @@ class PolicyRunnerNode(Node):
                 )
 
     async def _over(self, handle: Any, attempt: Attempt) -> RunPolicy.Result:
-        """Hold the robot, and say what came of the goal."""
+        """Hold the robot, and return the goal's result."""
         now_s = time.monotonic()
         ended = attempt.ended(now_s)
         assert ended is not None
@@ -250,16 +250,16 @@ class PolicyRunnerNode(Node):
     # The policy's node
 
     async def _start(self, handle: Any, limits: AttemptLimits) -> None:
-        """Have the node act as a goal says, and the attempt begin just before; its time, once the node acts.
+        """Configure and activate the node for a goal; the attempt begins with the activation.
 
         Args:
-            handle: of the goal, which names a checkpoint, or leaves the one that there is.
+            handle: of the goal, which may name a checkpoint.
             limits: of the attempt.
 
         Raises:
-            NotStartedError: it cannot be.
-            NotRepliedError: a service of it does not reply.
-            CanceledError: the goal was cancelled before the node was told to act.
+            NotStartedError: the node fails to.
+            NotRepliedError: a service of the node does not reply.
+            CanceledError: the goal was cancelled before the activation.
         """
         policy, state = self._policy, await self._policy.state()
         self._moved = state == State.PRIMARY_STATE_ACTIVE
@@ -274,14 +274,14 @@ class PolicyRunnerNode(Node):
             self._attempt.activated(time.monotonic())
 
     async def _hold(self) -> str:
-        """Deactivate the node, where it is active, and wait for the arm's rest, for a bounded time.
+        """Deactivate the node if it is active, and wait for the arm's rest, for a bounded time.
 
         Returns:
-            Why the robot is not known to be held, for people; empty where the arm is at rest.
+            Why it is unknown whether the robot is held, for people; empty if the arm is at rest.
         """
         state = await self._policy.deactivate(HOLD_S if self._closing else CALL_S)
         if state is None or state == State.PRIMARY_STATE_ACTIVE:
-            return "the policy's node does not say that it is inactive"
+            return "the policy's node does not confirm that it is inactive"
         if self._moved is False or (self._moved is None and state != State.PRIMARY_STATE_INACTIVE):
             return ""
         since_ns = self._left_ns or time.time_ns()
@@ -289,15 +289,15 @@ class PolicyRunnerNode(Node):
         end_s = time.monotonic() + limit_s
         while not self._rested(state, since_ns):
             if time.monotonic() >= end_s:
-                return f"nothing said within {limit_s:g} s that the arm is at rest"
+                return f"no safety_state within {limit_s:g} s confirms that the arm is at rest"
             await elapsed(self, LOOK_S)
         return ""
 
     def _rested(self, state: int, since_ns: int) -> bool:
-        """Whether the arm has come to rest, of a node that is active no more.
+        """Whether the arm is at rest, for a node that is not active any more.
 
-        An unconfigured node that was seen to leave the active state has stopped the arm. Without that it was
-        started again, and nobody knows what the arm does.
+        An unconfigured node has stopped the arm if its transition from the active state was received.
+        Otherwise it was restarted, and the state of the arm is unknown.
         """
         inactive = state == State.PRIMARY_STATE_INACTIVE
         return self._rest_ns >= since_ns if inactive else self._left_ns > 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a proposer is made of that is no draft alone: a corrector, or an index of demonstrations."""
+"""Loads what proposers need besides the draft: a corrector, or an index of demonstrations."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ A = TypeVar("A", bound=Actor)
 
 
 def actor_of(values: DraftPolicyParameters, policy: Policy) -> Actor:
-    """Load what a proposer is made of, and ask it once: the first time takes many times as long.
+    """Load the actor of a proposer, and run it once, because the first run is slow.
 
     Args:
         values: of the node, with the proposer corrector, retrieval or mixture.
         policy: the robot's own.
 
     Raises:
-        ParameterError: it cannot be loaded, or is of another robot; names the parameter, its value and why.
+        ParameterError: it cannot be loaded, or is for another robot; names the parameter, its value and why.
     """
     if values.proposer == "corrector":
         corrector = _loaded("corrector", values.corrector, _corrector, policy.signature)
@@ -47,7 +47,7 @@ def _corrector(path: Path) -> Corrector:
 
 
 def _loaded(parameter: str, name: str, load: Callable[[Path], A], draft: Signature) -> A:
-    """Load what a parameter names: DIRECTORY/NAME; a relative one is below the package's checkpoints."""
+    """Load what a parameter names as DIRECTORY/NAME; a relative path is below the package's checkpoints."""
     if not name:
         raise ParameterError(f"{parameter}: '', must name a checkpoint for this proposer")
     try:
@@ -58,6 +58,6 @@ def _loaded(parameter: str, name: str, load: Callable[[Path], A], draft: Signatu
         its, wanted = getattr(found.signature, size), getattr(draft, size)
         if its != wanted:
             raise ParameterError(
-                f"{parameter}: {name!r}, its {size} is {its}, must be {wanted}, that of checkpoint"
+                f"{parameter}: {name!r}, its {size} is {its}, must be {wanted} as in checkpoint"
             )
     return found

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A verifier that is called instead of asked over DDS: serialized messages in, serialized messages out."""
+"""A verifier without DDS: a call takes a serialized request and returns the serialized reply."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from adahi_ros.server.service import ServedTarget, ServedTargets, VerificationSe
 from adahi_ros.server.verifier import TargetVerifier
 from adahi_ros.server.window_cache import ImageEncoder
 
-ALWAYS_S = 0.0  # nobody else is heard meanwhile
+ALWAYS_S = 0.0  # there is only one robot
 
 
 class CalledVerifier:
     """Replies to one robot as the verifier's node does.
 
     Args:
-        verifier: decides.
-        rule: by which it does.
+        verifier: of the drafts.
+        rule: its name.
         seed: of its draws.
-        images: makes features of the images that the robot sends; None where it sends none.
+        images: makes features of the robot's images; None if it sends none.
     """
 
     def __init__(

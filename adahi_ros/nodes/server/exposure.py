@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What anyone may do who reaches the verifier, as ROS 2's environment variables have it."""
+"""Warns of a verifier without access protection, according to ROS 2's environment variables."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ MORE = "; docs/how_to/secure.md says how to change that"
 
 
 def exposure(environment: Mapping[str, str]) -> str:
-    """Return what there is to say of a verifier that is not protected; nothing of one that is."""
+    """Return a warning if the verifier is not protected; empty if it is."""
     for (name, needed), so in (
         (
             ENABLED,
-            "whoever reaches this domain may ask, answer in this node's place and read what robots send",
+            "anyone in this domain may send requests, answer instead of this node, and read robots' messages",
         ),
         (ENFORCED, "a node that finds no keys starts without security"),
     ):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The targets of a verifier whose policies compute on Ray Serve, by the file of its fleet."""
+"""The targets of a verifier with policies on Ray Serve, from the file of its fleet."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ FLEETS = "config/fleets"
 def fleet_targets(
     values: TargetVerifierParameters, say: Callable[[str], None]
 ) -> tuple[RayPolicies, list[ServedTarget]]:
-    """Return the policies of a fleet, which are to be closed, and them as targets; deployed, if need be.
+    """Deploy a fleet's policies if necessary; return them, which the caller closes, and their targets.
 
     Args:
-        values: what the verifier is told.
-        say: told what becomes of Ray and of replicas, by any thread.
+        values: parameters of the verifier.
+        say: called with log texts on Ray and replicas, in any thread.
 
     Raises:
-        ParameterError: the file cannot be used, there is no Ray, or a policy cannot be had.
+        ParameterError: the file cannot be used, there is no Ray, or a policy cannot be loaded.
     """
     if not values.fleet:
         raise ParameterError("fleet: '', must name the file of a fleet for engine:=ray")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The requests of a verifier's services by turns: all that wait are looked at before the next are served.
+"""Schedules the requests of a verifier's services: it takes all waiting requests before it serves the next.
 
-Where the reader of a client does not match, as that of one of another reliability, rmw_fastrtps has whoever
-sends it a reply wait for 0.1 s (`max_blocking_time`). Nothing tells before that, so such a client is named.
+If a client's reader does not match, for example because of its reliability, rmw_fastrtps blocks each reply to
+it for 0.1 s (`max_blocking_time`). This cannot be detected in advance, so the log names the client.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from adahi_ros.server.service import Served, VerificationService
 SIZE = 16
 QUOTA_HZ = 100.0
 LATE = ("answer", "refuse")
-DISMISSING_S = 0.5  # the node may end without having replied to everyone
+DISMISSING_S = 0.5  # longest time for last replies when the node ends
 
 
 @dataclass(frozen=True)
 class BatchParameters:
-    """Which requests are served together, and which are let in."""
+    """Batches, and which requests are accepted."""
 
     size: int = parameter(SIZE, "Largest number of robots in a batch; 1 for one by one", 1, 1024)
     wait_s: float = parameter(
@@ -67,7 +67,7 @@ class BatchParameters:
     )
     late: str = parameter(
         "answer",
-        "What happens to a request whose deadline is over. answer: a robot without a plan may still "
+        "What happens to a request after its deadline. answer: a robot without a plan may still "
         "use the reply; refuse: STATUS_BUSY, without computing",
         choices=LATE,
     )
@@ -90,12 +90,12 @@ class RequestScheduler:
         services: of the requests.
 
     Args:
-        services: each with the name of the one robot that may ask by it; '' for any.
-        verification: replies.
-        batch: see there.
-        served: called with what the log must say of a request: a refusal, and that a name is shared.
-        unheard: called with a request whose reply cannot reach its sender.
-        wake: called, by any thread, when a batch that is verified elsewhere is ready.
+        services: each with the name of the only robot that may use it; '' for any.
+        verification: makes the replies.
+        batch: its parameters.
+        served: called with log texts of a request: a refusal, and a shared name; either may be empty.
+        unheard: called with a request if its reply cannot reach its client.
+        wake: called, in any thread, when a batch that is verified elsewhere is ready.
     """
 
     def __init__(
@@ -121,12 +121,12 @@ class RequestScheduler:
         self._refuses_late = batch.late == "refuse"
 
     def __len__(self) -> int:
-        """How many requests wait that were taken from DDS."""
+        """Number of requests that were taken from DDS and wait."""
         return len(self._waiting)
 
     @property
     def wait_s(self) -> float:
-        """How long until there is something to serve, if nothing arrives; infinite where nothing waits."""
+        """Time until there is something to serve, if nothing arrives; infinite if nothing waits."""
         if any(batch.done for batch, _, _ in self._in_flight):
             return 0.0
         if not len(self._waiting) or self._all_held:
@@ -136,11 +136,11 @@ class RequestScheduler:
         return max(0.0, self._waiting.oldest_s + self._batch.wait_s - time.monotonic())
 
     def take_in(self, robot: str, request: VerifyDraft.Request, header: Any) -> None:
-        """Take a request that arrived by a robot's service; `serve` takes the others."""
+        """Take a request that arrived at a robot's service; `serve` takes the others."""
         self._admit(robot, request, Sender(self.services[self._robots.index(robot)], header))
 
     def serve(self) -> bool:
-        """Serve the requests whose turn it is; return whether there were any."""
+        """Serve the next requests; return whether there were any."""
         for robot, message, sender in self._take():
             self._admit(robot, message, sender)
         if self.wait_s > 0.0:
@@ -158,7 +158,7 @@ class RequestScheduler:
         return True
 
     def _begin(self, turns: list[_Turn]) -> None:
-        """Have requests verified."""
+        """Start verifying requests."""
         begun_s = time.monotonic()
         until_s = begun_s + LATEST_S
         if self._refuses_late:
@@ -183,15 +183,15 @@ class RequestScheduler:
                 self._reply(turn, served)
 
     def most_waited(self) -> int:
-        """Return how many waited at once while one was served, at most, since the call before."""
+        """Return the longest queue since the last call."""
         most, self._most_waited = self._most_waited, 0
         return most
 
     def dismiss(self) -> None:
-        """Reply to all that wait that they are not served any more; the service is to end.
+        """Reply to all waiting requests that the service ends.
 
-        Neither clients that continue to send nor ones that are gone can delay the end: it takes no more
-        replies than may wait, and gives up after `DISMISSING_S`.
+        Clients cannot delay the end: the number of replies is bounded, and sending stops after
+        `DISMISSING_S`.
         """
         end_s = time.monotonic() + DISMISSING_S
         for turn in self._unserved():
@@ -216,7 +216,7 @@ class RequestScheduler:
         return Turn(request, sender, time.monotonic(), client)
 
     def _admit(self, robot: str, message: VerifyDraft.Request, sender: Sender) -> None:
-        """Have a request wait, as far as it is let in."""
+        """Queue a request, or refuse it."""
         turn = self._turn(header_of(message), sender)
         header, client, now_s = turn.request, turn.client, turn.came_s
         if self._reachable.paused(client):
@@ -235,7 +235,7 @@ class RequestScheduler:
             return
         turn = replace(turn, request=request)
         turn = turn.due(self._batch.deadline_s, self._admission.used_s(client, now_s))
-        if not self._waiting.has_room(request.robot_id):  # whoever has the most requests gives one up
+        if not self._waiting.has_room(request.robot_id):  # the client with the most requests loses one
             displaced = self._waiting.displace(client)
             if displaced is not None:
                 self._refuse(displaced, self._admission.full(len(self._waiting)))
@@ -247,9 +247,9 @@ class RequestScheduler:
             self._send(overtaken, self._verification.overtaken(overtaken.request))
 
     def _take(self) -> Iterator[tuple[str, VerifyDraft.Request, Sender]]:
-        """Take requests from DDS, each with the robot that may ask by its service."""
+        """Take requests from DDS, each with the only robot that may use its service."""
         for robot, service in zip(self._robots, self.services, strict=True):
-            for _ in range(REQUESTS_KEPT):  # no more: a flood must not keep it from serving
+            for _ in range(REQUESTS_KEPT):  # bounded, so that a flood cannot block the service
                 request, header = service.handle.service_take_request(VerifyDraft.Request)
                 if header is None:
                     break
@@ -264,7 +264,7 @@ class RequestScheduler:
             self._served(served.refusal, served.shared)
 
     def _send(self, turn: _Turn, reply: Reply) -> None:
-        """Send a reply, or drop it where it cannot reach its client."""
+        """Send a reply, or drop it if it cannot reach its client."""
         service, header = turn.sender
         response = to_reply(reply, time.monotonic() - turn.came_s)
         if not self._reachable.send(turn.client, partial(service.send_response, response, header)):
@@ -272,5 +272,5 @@ class RequestScheduler:
 
 
 def _wrong_name(robot: str, request: Request) -> RequestError:
-    message = f"robot_id: {request.robot_id!r}, must be {robot!r}, whose service this is"
+    message = f"robot_id: {request.robot_id!r}, must be {robot!r} on this service"
     return RequestError(RequestFault.UNKNOWN_ROBOT, message)

@@ -44,23 +44,23 @@ from adahi_ros.protocol.request import PROTOCOL_VERSION, Request, RequestError
 from adahi_ros.server.server_health import HealthWatch
 from adahi_ros.server.service import ServedTarget, ServedTargets, VerificationService, target_name
 
-PARTING_S = 0.1  # for replies to go out: of a service that is destroyed at once, a third is lost
+PARTING_S = 0.1  # for the last replies: without it, a third of them is lost
 WARNING_PERIOD_S = 1.0
-SHARED_WARNING_PERIOD_S = 10.0  # of two robots of one name
+SHARED_WARNING_PERIOD_S = 10.0  # of warnings about two robots with one name
 
 
 class TargetVerifierNode(ManagedNode):
-    """See the module. Its services are there while it is active."""
+    """See the module. Its services exist while it is active."""
 
     def __init__(self, **options: Any) -> None:
         self._serving = ExitStack()
-        self._scheduler: RequestScheduler | None = None  # while it is active
+        self._scheduler: RequestScheduler | None = None  # None while inactive
         self._loading = False
         super().__init__("target_verifier", TargetVerifierParameters, **options)
         self._log = ThrottledLog(self, WARNING_PERIOD_S)
         self._shared_log = ThrottledLog(self, SHARED_WARNING_PERIOD_S)
-        if told := exposure(os.environ):
-            self.get_logger().warning(told)
+        if warning := exposure(os.environ):
+            self.get_logger().warning(warning)
         self._loader = DeferredService(self, LoadTarget, "~/load_target", self._load_target)
         self.create_service(UnloadTarget, "~/unload_target", self._unload_target)
 
@@ -74,7 +74,7 @@ class TargetVerifierNode(ManagedNode):
             services, self._service, self._values.batch, self._served, self._unheard, self._wake
         )
         self._serving.callback(time.sleep, PARTING_S)
-        self._serving.callback(self._scheduler.dismiss)  # of these the last is called first
+        self._serving.callback(self._scheduler.dismiss)  # called before the sleep
         return super().on_activate(state)
 
     def _received(self, robot: str, request: VerifyDraft.Request, header: Any) -> None:
@@ -83,18 +83,18 @@ class TargetVerifierNode(ManagedNode):
             self._turn.request()
 
     def _serve(self) -> None:
-        """Serve whose turn it is, and wait for the next turn."""
+        """Serve the next requests, and set the timer."""
         if self._scheduler is not None:
             self._scheduler.serve()
             self._due.set(time.monotonic() + self._scheduler.wait_s)
 
     def _wake(self) -> None:
-        """Serve what was verified elsewhere; called by any thread, also after the node's end."""
+        """Serve a batch that was verified elsewhere; called in any thread, even after the node's end."""
         if self.executor is not None:
             self.executor.create_task(self._serve)
 
     def _open_services(self, robot: str) -> DeferredService:
-        """Open the services of a robot, or of all where it has no name; return that of its requests."""
+        """Open the services of a robot, or of all if the name is empty; return that of requests."""
         verifying = DeferredService(
             self,
             VerifyDraft,
@@ -110,17 +110,17 @@ class TargetVerifierNode(ManagedNode):
         return verifying
 
     def _service_name(self, name: str, robot: str) -> str:
-        """Return the name of a robot's service: below the one of all, wherever that was remapped to."""
+        """Return the name of a robot's service, beside the remapped shared one."""
         namespace, _, last = self.resolve_service_name(name).rpartition("/")
         return f"{namespace}/{robot}/{last}" if robot else name
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Serve nobody; robots find that there is no verifier. The policy stays loaded."""
+        """End the services; robots notice that there is no verifier. The policy stays loaded."""
         self.serve_nobody()
         return super().on_deactivate(state)
 
     def serve_nobody(self) -> None:
-        """End the services; who waits for a turn is told so."""
+        """End the services, and reply to waiting requests that they end."""
         self._scheduler = None
         self._serving.close()
 
@@ -133,16 +133,16 @@ class TargetVerifierNode(ManagedNode):
         self._values = values
         first, *others = targets = self._targets(values)
         self._service = VerificationService(ServedTargets(first))
-        self._opened.callback(delattr, self, "_service")  # the policy's memory, before another is loaded
+        self._opened.callback(delattr, self, "_service")  # frees memory before the next policy is loaded
         self._watch = HealthWatch()
         self._opened.callback(DiagnosticsPublisher(self, "verifier", "verification", self._health).destroy)
         for each in others:
             self._service.targets.put(each)
         for each in targets:
-            self._tell_of(each)
+            self._log_target(each)
 
     def _targets(self, values: TargetVerifierParameters) -> list[ServedTarget]:
-        """Load what is to be served."""
+        """Load the targets."""
         if values.engine == "batched":
             return [served_target(values, self._away)]
         from adahi_ros.nodes.server.fleet_targets import fleet_targets
@@ -151,7 +151,7 @@ class TargetVerifierNode(ManagedNode):
         self._opened.callback(policies.close)
         return targets
 
-    def _tell_of(self, target: ServedTarget) -> None:
+    def _log_target(self, target: ServedTarget) -> None:
         description = target.description
         self.get_logger().info(
             f"target policy of {description.signature}, by the name {description.target!r}, by the rule "
@@ -159,7 +159,7 @@ class TargetVerifierNode(ManagedNode):
         )
 
     def _away(self, why: str) -> None:
-        self.get_logger().warning(f"the target is not to be had yet, and is asked again by requests: {why}")
+        self.get_logger().warning(f"target unavailable; each request tries again: {why}")
 
     def _describe(
         self, request: DescribeTarget.Request, response: DescribeTarget.Response
@@ -173,7 +173,7 @@ class TargetVerifierNode(ManagedNode):
         return response
 
     def _load_target(self, request: LoadTarget.Request, header: Any) -> None:
-        """Load a policy while the others are served, and serve it once it has planned."""
+        """Load a policy in a thread while the others are served, then serve it."""
         refusal = self._refusal()
         if refusal:
             self._loader.send_response(LoadTarget.Response(message=refusal), header)
@@ -197,15 +197,15 @@ class TargetVerifierNode(ManagedNode):
         else:
             try:
                 service.targets.put(made)
-                self._tell_of(made)
+                self._log_target(made)
             except ValueError as error:
                 fault = shortened(str(error))
-        freeze_garbage()  # also where what was loaded is of no use
+        freeze_garbage()  # also after a failure
         message = fault or _served_now(service.targets)
         self._loader.send_response(LoadTarget.Response(success=not fault, message=message), header)
 
     def _refusal(self) -> str:
-        """Return why what is served may not be changed now, or nothing."""
+        """Return why targets cannot be changed now; empty if they can."""
         if self._scheduler is None:
             return "target_verifier: it is not active"
         if self._values.engine != "batched":
@@ -213,7 +213,7 @@ class TargetVerifierNode(ManagedNode):
                 f"engine: {self._values.engine!r}, must be batched; targets of a fleet are those of its file"
             )
         if not self._values.loads_targets:
-            return "loads_targets: False, must be true for another target to be loaded, or one to be unloaded"
+            return "loads_targets: False, must be true to load or unload targets"
         return "target_verifier: another one is being loaded" if self._loading else ""
 
     def _unload_target(
@@ -228,7 +228,7 @@ class TargetVerifierNode(ManagedNode):
                 response.message = shortened(str(error))
                 return response
             freeze_garbage()
-            self.get_logger().info(f"target {request.target!r} is served no more")
+            self.get_logger().info(f"target {request.target!r} was unloaded")
             response.success, response.message = True, _served_now(targets)
         return response
 
@@ -256,16 +256,16 @@ class TargetVerifierNode(ManagedNode):
 
 
 def _load(values: TargetVerifierParameters, away: Callable[[str], None]) -> ServedTarget | str:
-    """Load a policy in a thread of its own; where it cannot be loaded, return why.
+    """Load a policy; return the reason if that fails.
 
-    In words: an exception would keep what was loaded so far in memory.
+    As text: an exception would keep the partly loaded policy in memory.
     """
     try:
-        target_name(values.target, values.checkpoint)  # sooner than minutes from now
+        target_name(values.target, values.checkpoint)  # check it before a load that may take minutes
         return served_target(values, away)
     except ValueError as error:
         return shortened(str(error))
-    except Exception as error:  # noqa: BLE001  whoever waits is told, whatever it was
+    except Exception as error:  # noqa: BLE001  the client needs a reply in any case
         return shortened(f"checkpoint: {values.checkpoint!r}, cannot be loaded: {error}")
 
 

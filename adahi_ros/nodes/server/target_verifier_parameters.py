@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a verifier is told, and the policy that it makes of that."""
+"""Parameters of the verifier's node, and the target that they define."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ from adahi_ros.server.service import ServedTarget, target_name
 from adahi_ros.server.verifier import AGREEMENTS, SAMPLES, TargetVerifier, Verifier
 from adahi_ros.server.window_cache import MAX_AGE_S, ROBOTS_KEPT
 
-ROBOT_NAME = f"[A-Za-z_][A-Za-z0-9_]{{0,{NAME_LENGTH - 1}}}"  # also that of a namespace
+ROBOT_NAME = f"[A-Za-z_][A-Za-z0-9_]{{0,{NAME_LENGTH - 1}}}"  # also valid as a namespace
 
 ENGINES = ("batched", "ray")
 
 
 @dataclass(frozen=True)
 class CacheParameters:
-    """How much is remembered of robots."""
+    """The cache of robots' windows."""
 
     robots: int = parameter(
         ROBOTS_KEPT,
-        "Robots whose last four windows are kept, so that they send only new observations; more "
+        "Number of robots with four cached windows, so that they send only new observations; more "
         "robots send whole windows",
         1,
         65536,
@@ -54,7 +54,7 @@ class CacheParameters:
 
 @dataclass(frozen=True)
 class SemanticParameters:
-    """For the rule semantic."""
+    """Arguments of the rule semantic."""
 
     file: str = parameter(
         "",
@@ -80,7 +80,7 @@ class SemanticParameters:
 
 @dataclass(frozen=True)
 class TargetVerifierParameters(PolicyParameters, ManagedParameters):
-    """What the node is told."""
+    """Parameters of the node."""
 
     autostart: bool = parameter(
         True, "Configure and activate the node when it starts; on failure the node ends with exit code 1"
@@ -179,11 +179,10 @@ class TargetVerifierParameters(PolicyParameters, ManagedParameters):
 
 
 def check_robots(names: Sequence[str]) -> None:
-    """Check names that services are to have.
+    """Check robots' names that become parts of services' names.
 
     Raises:
-        ParameterError: one cannot be part of a service's name, is longer than a request may say, or is
-            there twice.
+        ParameterError: one has a character that is not allowed, is too long, or occurs twice.
     """
     for name in names:
         if not re.fullmatch(ROBOT_NAME, name):
@@ -194,20 +193,20 @@ def check_robots(names: Sequence[str]) -> None:
 
 
 def told_to_compute(values: TargetVerifierParameters) -> dict[str, Any]:
-    """Return what the parameters say of where and how the target computes."""
+    """Return the parameters that are set of where and how the target computes."""
     return {name: value for name in COMPUTE if (value := getattr(values, name))}
 
 
 def served_target(values: TargetVerifierParameters, away: Callable[[str], None]) -> ServedTarget:
-    """Load the policy that a verifier is told, and let it plan once.
+    """Load a verifier's policy, and run it once.
 
     Args:
-        values: what it is told.
-        away: told why a policy that runs elsewhere cannot plan now.
+        values: parameters of the verifier.
+        away: called with the reason if a policy behind a server cannot plan now.
 
     Raises:
-        ParameterError: it cannot be loaded, or does not go with the other parameters; names the parameter,
-            its value and what is allowed.
+        ParameterError: it cannot be loaded, or does not fit the other parameters; names the parameter, its
+            value and what is allowed.
         ValueError: likewise.
     """
     policy = policy_from(values, away, **told_to_compute(values))
@@ -239,10 +238,10 @@ def served_target(values: TargetVerifierParameters, away: Callable[[str], None])
 
 
 def target_by(values: TargetVerifierParameters, name: str, verifier: Verifier, device: str) -> ServedTarget:
-    """Return a target as it is served, wherever it computes.
+    """Return a target, ready to be served.
 
     Args:
-        values: what the verifier is told.
+        values: parameters of the verifier.
         name: of the target.
         verifier: of its drafts.
         device: where it computes.

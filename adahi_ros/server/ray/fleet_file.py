@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The YAML file of a fleet: which policies a verifier serves, on how many replicas, and what robots may ask.
+"""The YAML file of a fleet: policies, their replicas, and limits of the robots' requests.
 
-policies:                        # the first is what robots get that name none
+policies:                        # the first is the default
   kitchen:
     checkpoint: kitchen/plans/target
     replicas: 2                  # or {least: 1, most: 4, under_way: 2}: as many as the load needs
-    num_cpus: 1                  # of each replica
+    num_cpus: 1                  # for each replica
 robots: {quota_hz: 100, deadline_s: 1.0, late: answer}
-ray: {num_cpus: 2}               # of a Ray that is started here; or {address: auto}, or HOST:PORT
+ray: {num_cpus: 2}               # of a Ray started on this machine; or {address: auto}, or HOST:PORT
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ class FleetFileError(ValueError):
 
 @dataclass(frozen=True)
 class Replicas(Schema):
-    """How many replicas a policy has.
+    """Number of a policy's replicas.
 
     Attributes:
-        least, most: there are; Ray Serve adds some, and takes some away, where these differ.
-        under_way: batches of each at the same time: one is computed, others are on the way.
+        least, most: bounds; if they differ, Ray Serve adapts the number to the load.
+        under_way: batches per replica at once: one is computed, others are in transit.
     """
 
     least: Count = 1
@@ -56,7 +56,7 @@ class Replicas(Schema):
 
     @classmethod
     def prepared(cls, values: dict[Any, Any]) -> dict[Any, Any]:
-        """See `Schema`: a policy that names no `most` has as many replicas as it has at least."""
+        """See `Schema`: the default of `most` is `least`."""
         return {"most": values.get("least", 1), **values}
 
     def __post_init__(self) -> None:
@@ -66,7 +66,7 @@ class Replicas(Schema):
 
 @dataclass(frozen=True)
 class SemanticArguments(Schema):
-    """Arguments of the rule `semantic`; see there. Without a file it takes no risk."""
+    """Arguments of the rule `semantic`; see there."""
 
     file: Text = ""
     tolerance: Annotated[float, within(0.0, 1.0)] = 0.0
@@ -75,15 +75,15 @@ class SemanticArguments(Schema):
 
 @dataclass(frozen=True)
 class FleetPolicy(Schema):
-    """A policy of a fleet: what a replica is made of. By its fields as the file and the node have them.
+    """A policy of a fleet.
 
     Attributes:
         checkpoint, backend, device, dtype, compile, rule, temperature, distance, semantic, agreement,
             samples, added_compute_s: see the parameters of the verifier's node.
-        batch: robots that are computed at once, at most.
+        batch: largest number of robots in a batch.
         replicas: how many.
-        num_cpus, num_gpus: what each of them is given; parts of one may be.
-        name: by which robots ask; in the file it is the policy's key.
+        num_cpus, num_gpus: of each replica; may be fractions.
+        name: that requests use; the policy's key in the file.
     """
 
     checkpoint: Text
@@ -106,23 +106,23 @@ class FleetPolicy(Schema):
 
     @classmethod
     def prepared(cls, values: dict[Any, Any]) -> dict[Any, Any]:
-        """See `Schema`: a number of replicas is the least and the most."""
+        """See `Schema`: a single number of replicas is both least and most."""
         replicas = values.get("replicas")
         return {**values, "replicas": {"least": replicas}} if isinstance(replicas, int) else values
 
     def __post_init__(self) -> None:
         if self.semantic != SemanticArguments() and self.rule != "semantic":
-            raise ValueError("semantic: must not be given but for the rule semantic")
+            raise ValueError("semantic: must only be given with the rule semantic")
 
     @property
     def compute(self) -> dict[str, Any]:
-        """Where and how it computes, by the names of `COMPUTE`, as far as the file says."""
+        """Where and how it computes: the given fields among `COMPUTE`."""
         return {name: getattr(self, name) for name in COMPUTE if getattr(self, name) is not None}
 
 
 @dataclass(frozen=True)
 class Robots(Schema):
-    """What the file says of the parameters of the verifier's group `batch`, by their names."""
+    """Parameters of the verifier's group `batch`; None keeps the default."""
 
     quota_hz: Annotated[float, within(0.0, 1e6)] | None = None
     deadline_s: Annotated[float, above(0.0, LATEST_S)] | None = None
@@ -138,8 +138,8 @@ class RayCluster(Schema):
     """The Ray that computes.
 
     Attributes:
-        address: of one that is there; empty for one that is started here.
-        num_cpus: that a Ray which is started here may give to replicas; 0 for all of this machine.
+        address: of a running Ray; empty to start one on this machine.
+        num_cpus: for replicas of a Ray that is started; 0 for all of this machine.
     """
 
     address: Text = ""
@@ -147,7 +147,7 @@ class RayCluster(Schema):
 
     def __post_init__(self) -> None:
         if self.address and self.num_cpus:
-            raise ValueError("num_cpus: must not be given beside address: that Ray knows how many it has")
+            raise ValueError("num_cpus: must not be given with address: a running Ray has its own number")
 
 
 def _is_name(text: str) -> bool:
@@ -159,11 +159,11 @@ Name = Annotated[str, must(f"have at most {NAME_LENGTH} characters", _is_name)]
 
 @dataclass(frozen=True)
 class Fleet(Schema):
-    """What a fleet's file says.
+    """A fleet's file.
 
     Attributes:
-        policies: by name; the first is what robots get that name none.
-        robots: what they may ask.
+        policies: by name; the first is the default.
+        robots: limits of their requests.
         ray: that computes.
     """
 
@@ -179,8 +179,8 @@ class Fleet(Schema):
             before = applications.setdefault(application_of(name), name)
             if before != name:
                 raise ValueError(
-                    f"policies: {name!r}, must differ from {before!r} in letters, digits or _: all else is - "
-                    "to Ray Serve"
+                    f"policies: {name!r}, must differ from {before!r} in letters, digits or _: Ray Serve "
+                    "replaces other characters by -"
                 )
 
     @property
@@ -204,5 +204,5 @@ def read_fleet(path: Path) -> Fleet:
 
 
 def application_of(name: str) -> str:
-    """Return the name of a policy's application on Ray Serve, which takes fewer characters than we do."""
+    """Return the name of a policy's application on Ray Serve, which allows fewer characters."""
     return "adahi-" + re.sub(r"[^A-Za-z0-9_-]", "-", name)

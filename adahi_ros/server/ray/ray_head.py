@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Ray on this machine: its head, with all that belongs to it, as one process that can be ended."""
+"""Starts and ends a Ray head with all its processes on this machine."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from adahi_ros.core.signals import with_parent
 
 STARTED_S = 60.0
 LOOK_S = 0.05
-OBJECT_STORE_BYTES = 100_000_000  # nothing that travels between verifier and replicas is large
-LOOPBACK = "127.0.0.2"  # Ray takes 127.0.0.1 for whatever address this machine has
+OBJECT_STORE_BYTES = 100_000_000  # messages between verifier and replicas are small
+LOOPBACK = "127.0.0.2"  # Ray replaces 127.0.0.1 by another address of this machine
 PORTS = range(26379, 27379)
 REPLICA = "ray::ServeReplica"
 ENVIRONMENT = {
@@ -28,7 +28,7 @@ ENVIRONMENT = {
     "RAY_AUTH_MODE": "token",
     "RAY_AUTH_TOKEN": secrets.token_hex(32),
 }
-"""Variables of whoever asks a Ray that this process has started: nobody else may."""
+"""Environment variables that clients of a Ray need if this process has started it."""
 
 
 def check_installed() -> None:
@@ -42,18 +42,18 @@ def check_installed() -> None:
 
 
 class RayHead:
-    """Starts Ray, which lets in nobody who has not `ENVIRONMENT`: its ports are open on all interfaces.
+    """Starts Ray. Its ports are open on all interfaces, but clients need the token in `ENVIRONMENT`.
 
     Attributes:
         address: for `ray.init`.
 
     Args:
-        num_cpus: that replicas may be given; 0 for all of this machine.
-        folder: for Ray's files; short, for its sockets are there, too.
+        num_cpus: for replicas; 0 for all of this machine.
+        folder: for Ray's files; a short path, because it is part of socket names.
 
     Raises:
         ImportError: it is not installed.
-        RuntimeError: it does not start; with what it printed last.
+        RuntimeError: it does not start; has its last output.
     """
 
     def __init__(self, num_cpus: int, folder: Path) -> None:
@@ -65,7 +65,7 @@ class RayHead:
         self.start()
 
     def start(self) -> None:
-        """Start it, at the same address as before. Errors as above."""
+        """Start it, after an end at the same address. Raises as above."""
         self._log = self._folder / "ray.log"
         options = ["--node-ip-address", LOOPBACK, "--include-dashboard", "false", "--disable-usage-stats"]
         options += ["--temp-dir", str(self._folder), "--object-store-memory", str(OBJECT_STORE_BYTES)]
@@ -79,8 +79,8 @@ class RayHead:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 env={**os.environ, **ENVIRONMENT},
-                start_new_session=True,  # Ctrl-C is for who started it
-                preexec_fn=partial(with_parent, signal.SIGKILL),  # and Ray ends what that had
+                start_new_session=True,  # Ctrl-C must reach only this process
+                preexec_fn=partial(with_parent, signal.SIGKILL),  # Ray then ends its own children
             )
         limit_s = time.monotonic() + STARTED_S
         while not self._listens():
@@ -91,16 +91,16 @@ class RayHead:
 
     @property
     def ended(self) -> bool:
-        """Whether it has ended, whoever did that."""
+        """Whether it has ended."""
         return self._process.poll() is not None or not self._listens()
 
     @property
     def replicas(self) -> list[int]:
-        """The processes in which policies are, or will be once they are loaded."""
+        """Processes of the replicas."""
         return [pid for pid in _descendants(self._process.pid) if _called(pid).startswith(REPLICA)]
 
     def end(self) -> None:
-        """End all of it at once. There is nothing to be saved; asked to end, it takes its time for that."""
+        """Kill all its processes: there is nothing to save, and a regular end takes long."""
         for pid in (*_descendants(self._process.pid), self._process.pid):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -115,7 +115,7 @@ class RayHead:
 
 
 def _descendants(pid: int) -> list[int]:
-    """Return the processes that one has started, and those that these have; Ray's workers are among them."""
+    """Return all descendants of a process, Ray's workers included."""
     children = []
     for task in Path("/proc").glob(f"{pid}/task/*/children"):
         with suppress(OSError):  # it has just ended
@@ -131,9 +131,9 @@ def _called(pid: int) -> str:
 
 
 def _free_port() -> int:
-    """Return a port that nobody has; below those that Linux hands out, or Ray's own workers may take it.
+    """Return a free port below Linux's ephemeral ports, which Ray's own workers use.
 
-    Two processes that start a Ray at once look at different ones first.
+    Two processes that start a Ray at once try different ports first.
     """
     start = os.getpid() % len(PORTS)
     for port in (*PORTS[start:], *PORTS[:start]):

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verifier's end of the policies on Ray Serve: asks replicas, and outlives them and the whole of Ray.
+"""The verifier's side of policies on Ray Serve. It survives the loss of replicas and of Ray.
 
-All of Ray's calls are made by one thread with an event loop. A batch whose replica dies goes to another, for
-as long as its replies are of use: draws come with it, so it is the same verdict. Ray's head is watched by a
-connection that ends with it. While there is none, batches are answered at once, and whoever asked is told to
-come again; once there is one, its policies are deployed anew where they are not there, and asked again.
+One thread with an event loop makes all calls to Ray. If a replica dies, its batch goes to another one until
+its deadline; the verdicts are the same, because the batch includes the draws. A connection to Ray's head
+detects its end. Without Ray, robots get an error with a retry time at once. When Ray is back, missing
+policies are deployed again.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ from adahi_ros.server.verifier import Verdicts, VerificationRequest
 
 T = TypeVar("T")
 
-RETRY_AFTER_S = 0.25  # robots come again while Ray is away
-LOOK_S = 0.1  # for a Ray that is away
-NOTICE_S = 1.0  # from the first call that fails of a Ray that dies to the end of its head's connection
+RETRY_AFTER_S = 0.25  # for robots while Ray is away
+LOOK_S = 0.1  # between attempts to connect
+NOTICE_S = 1.0  # from the first failed call of a dying Ray to the end of its head's connection
 PAUSE_S = 0.02  # before a batch goes to another replica
-DEPLOYED_S = 300.0  # a policy's first replica, its weights loaded
+DEPLOYED_S = 300.0  # until a policy's first replica has loaded its weights
 
 
 @dataclass(eq=False)
 class _Connection:
-    """With a Ray that is there.
+    """A connection with Ray.
 
     Attributes:
-        handles: Ray Serve's, of the policies by name.
-        gone: done once it is there no more.
+        handles: Ray Serve's handles of the policies, by name.
+        gone: done when Ray is gone.
     """
 
     handles: dict[str, Any]
@@ -50,12 +50,12 @@ class _Connection:
 
 
 class RayVerifier:
-    """A `Verifier` whose target is on Ray Serve.
+    """A `Verifier` with its target on Ray Serve.
 
     Args:
-        policies: has it.
-        policy: as the fleet's file has it.
-        described: by a replica.
+        policies: of the fleet.
+        policy: in the fleet's file.
+        described: description of a replica.
     """
 
     def __init__(self, policies: RayPolicies, policy: FleetPolicy, described: Any) -> None:
@@ -73,16 +73,16 @@ class RayPolicies:
     """The policies of a fleet.
 
     Args:
-        policies: to be deployed, or there.
-        address: of a Ray, as `ray.init` takes it.
-        say: told what happens to Ray, and to replicas; by any thread.
+        policies: deployed, or to be deployed.
+        address: of Ray, for `ray.init`.
+        say: called with log texts on Ray and replicas, in any thread.
 
     Raises:
         ImportError: Ray is not installed.
     """
 
     def __init__(self, policies: Sequence[FleetPolicy], address: str, say: Callable[[str], None]) -> None:
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # it would tell its makers
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no telemetry
         check_installed()
         self._policies = policies
         self._address = address
@@ -95,10 +95,10 @@ class RayPolicies:
         self._kept: Future[None] | None = None
 
     def open(self) -> list[RayVerifier]:
-        """Have the policies deployed where they are not there, and return them once all are.
+        """Deploy missing policies, and return all.
 
         Raises:
-            ValueError: there is no Ray, or a policy cannot be deployed; says why.
+            ValueError: there is no Ray, or a policy cannot be deployed; has the reason.
         """
         try:
             self.run(self._connect()).result()
@@ -108,7 +108,7 @@ class RayPolicies:
         return [RayVerifier(self, each, self._described[each.name]) for each in self._policies]
 
     def close(self) -> None:
-        """Leave Ray; the policies stay there."""
+        """Disconnect from Ray; the policies stay deployed."""
         if self._kept is not None:
             self._kept.cancel()
         self.run(self._leave()).result()
@@ -120,24 +120,24 @@ class RayPolicies:
         """Run a coroutine in the thread of Ray's calls."""
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
 
-    # Asking
+    # Requests
 
     async def verdicts(
         self, policy: FleetPolicy, request: VerificationRequest, draws: np.ndarray, until_s: float
     ) -> Verdicts:
-        """Return the verdicts on a batch, which goes to replicas in parts; raises nothing."""
+        """Return the verdicts of a batch, which is split among replicas; raises nothing."""
         count = len(draws)
         parts = np.array_split(np.arange(count), -(-count // policy.batch))
         asked = (self._ask_some(policy, request.rows(rows), draws[rows], until_s) for rows in parts)
         try:
-            return [verdict for told in await asyncio.gather(*asked) for verdict in told]
+            return [verdict for some in await asyncio.gather(*asked) for verdict in some]
         except Exception as error:  # noqa: BLE001  whatever Ray raises, each request gets its reply
             return [_fault(error)] * count
 
     async def _ask_some(
         self, policy: FleetPolicy, request: VerificationRequest, draws: np.ndarray, until_s: float
     ) -> Verdicts:
-        """Ask one replica after the other until one replies."""
+        """Try one replica after the other until one replies."""
         from ray.exceptions import RayActorError, RayTaskError
         from ray.serve.exceptions import ReplicaUnavailableError
 
@@ -146,28 +146,28 @@ class RayPolicies:
             if left_s <= 0.0:
                 return [TargetUnavailableError("no replica has replied in time", RETRY_AFTER_S)] * len(draws)
             try:
-                told = await _replied(connection, connection.handles[policy.name], (request, draws), left_s)
+                reply = await _replied(connection, connection.handles[policy.name], (request, draws), left_s)
             except (RayActorError, ReplicaUnavailableError):
-                self._say(f"a replica of {policy.name!r} has died; another is asked")
+                self._say(f"a replica of {policy.name!r} has died; its requests go to another one")
                 await asyncio.sleep(PAUSE_S)
             except Exception as error:  # noqa: BLE001  whatever else Ray raises
-                # Of a Ray that dies, calls fail in many ways, some before its head's connection ends.
+                # When Ray dies, calls fail in many ways, some before the head's connection ends.
                 of_replica = isinstance(error, RayTaskError)
                 if of_replica or not await _ends(connection, min(left_s, NOTICE_S)):
                     return [_fault(error)] * len(draws)
             else:
-                if told is not None:
-                    return told
+                if reply is not None:
+                    return reply
         return [TargetUnavailableError("Ray is away", RETRY_AFTER_S)] * len(draws)
 
-    # Ray, there and away
+    # Connection
 
     async def _keep(self) -> None:
-        """Stay connected, whatever becomes of Ray."""
+        """Connect again whenever Ray was lost."""
         while True:
             assert self._connection is not None
             await self._watch()
-            self._say("Ray is away; robots are told to come again")
+            self._say("Ray is away; robots get a retry time")
             self._connection.gone.set_result(None)
             self._connection = None
             await self._disconnected()
@@ -176,28 +176,28 @@ class RayPolicies:
             self._say("Ray is back")
 
     async def _is_back(self) -> bool:
-        """Connect with Ray again, if it is there."""
+        """Connect with Ray again, if it is there; return whether it is."""
         try:
             (await _there(*self._head))[1].close()
         except (OSError, asyncio.TimeoutError):
             return False
         try:
             await self._connect()
-        except Exception as error:  # noqa: BLE001  Ray raises what it likes while it starts
+        except Exception as error:  # noqa: BLE001  Ray may raise anything while it starts
             self._say(f"Ray is not back yet: {_words(error)}")
             await self._disconnected()
             return False
         return True
 
     async def _disconnected(self) -> None:
-        """Forget Ray, in whatever state it is."""
+        """Disconnect from Ray, whatever its state."""
         try:
             await asyncio.to_thread(_disconnect)
-        except Exception as error:  # noqa: BLE001  nobody would look for Ray any more
-            self._say(f"Ray was not left in order: {_words(error)}")
+        except Exception as error:  # noqa: BLE001  an exception would end the attempts to connect
+            self._say(f"cannot disconnect from Ray: {_words(error)}")
 
     async def _watch(self) -> None:
-        """Wait until there is no head any more."""
+        """Wait until Ray's head is gone."""
         while True:
             try:
                 reader, writer = await _there(*self._head)
@@ -216,7 +216,7 @@ class RayPolicies:
         for policy in self._policies:
             described = await asyncio.wait_for(handles[policy.name].describe.remote(), DEPLOYED_S)
             if described.made_of != policy:
-                self._say(f"policy {policy.name!r} is there and is another; it is deployed anew")
+                self._say(f"policy {policy.name!r} is deployed with other settings; it is deployed again")
                 handles[policy.name] = await asyncio.to_thread(_deployed, policy)
                 described = await asyncio.wait_for(handles[policy.name].describe.remote(), DEPLOYED_S)
             before = self._described.setdefault(policy.name, described)
@@ -224,16 +224,16 @@ class RayPolicies:
             if replace(was.signature, parameters=0) != replace(now.signature, parameters=0):
                 raise ValueError(f"policy {policy.name!r} is back, and reads or proposes something else")
             if was.fingerprint != now.fingerprint:
-                self._say(f"policy {policy.name!r} is back with other weights than robots are told")
+                self._say(f"policy {policy.name!r} is back with other weights than its description says")
         self._connection = _Connection(handles, self._loop.create_future())
 
     def _handles(self) -> dict[str, Any]:
-        """Connect with Ray, and return the handles of the policies, deployed where they are not there."""
+        """Connect with Ray, deploy missing policies, and return the handles of all."""
         import ray
         from ray import serve
 
         for name in ("ray", "ray.serve"):
-            logging.getLogger(name).setLevel(logging.ERROR)  # what matters is said here
+            logging.getLogger(name).setLevel(logging.ERROR)  # this class logs what matters
         ray.init(address=self._address, log_to_driver=False, logging_level=logging.ERROR)
         host, _, port = ray.get_runtime_context().gcs_address.rpartition(":")
         self._head = host, int(port)
@@ -254,10 +254,10 @@ class RayPolicies:
 
 
 async def _replied(connection: _Connection, handle: Any, asked: Any, left_s: float) -> Verdicts | None:
-    """Return what a replica says to a batch; None where it is to be asked again, if there is time.
+    """Return a replica's verdicts on a batch; None to try again, if there is time.
 
     Raises:
-        Exception: whatever Ray or the replica does.
+        Exception: of any kind, by Ray or the replica.
     """
     response = handle.verify.remote(asked)
     replied = asyncio.ensure_future(response)
@@ -269,12 +269,12 @@ async def _replied(connection: _Connection, handle: Any, asked: Any, left_s: flo
     if replied.cancelled():  # by Ray, as it ends
         await asyncio.sleep(PAUSE_S)
         return None
-    told: Verdicts = replied.result()
-    return told
+    verdicts: Verdicts = replied.result()
+    return verdicts
 
 
 async def _ends(connection: _Connection, wait_s: float) -> bool:
-    """Return whether Ray is there no more, or is not within so long."""
+    """Return whether Ray is gone within `wait_s`."""
     await asyncio.wait((connection.gone,), timeout=wait_s)
     return connection.gone.done()
 
@@ -292,7 +292,7 @@ async def _there(host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.St
 
 
 def _deployed(policy: FleetPolicy) -> Any:
-    """Deploy a policy, and return its handle once a replica is there.
+    """Deploy a policy; wait for a replica, and return the handle.
 
     Raises:
         RuntimeError: it cannot be loaded.
@@ -310,11 +310,11 @@ def _deployed(policy: FleetPolicy) -> Any:
 
 
 def remove_policies(policies: Sequence[FleetPolicy], address: str) -> None:
-    """Remove the policies of a fleet from a Ray that stays.
+    """Remove the policies of a fleet from a Ray that keeps running.
 
     Args:
         policies: of the fleet.
-        address: of Ray, as `ray.init` takes it.
+        address: of Ray, for `ray.init`.
     """
     import ray
     from ray import serve
@@ -332,6 +332,6 @@ def _disconnect() -> None:
     import ray
     from ray.serve import context
 
-    # Ray Serve would take this controller for the next Ray's, which counts its clients anew.
+    # Otherwise Ray Serve would use this controller with the next Ray.
     context._set_global_client(None)
     ray.shutdown()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A policy on Ray Serve: what a replica does, which has a process of its own on any machine of the cluster.
+"""A replica of a policy on Ray Serve, in its own process on any machine of the cluster.
 
-What travels to it and back is Ray's own serialisation of what the verifier has checked before. Ray's
-processes trust each other: no byte of a robot reaches it as it was sent.
+Messages are in Ray's serialisation, after the verifier has checked them. Ray's processes trust each other, so
+no raw bytes of a robot may reach a replica.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from adahi_ros.protocol.request import RequestError
 from adahi_ros.server.ray.fleet_file import FleetPolicy
 from adahi_ros.server.verifier import TargetVerifier, Terms, Verdicts, VerificationRequest, joined, kind_of
 
-STUCK_S = 60.0  # of one batch; then the replica is not healthy, and Ray Serve replaces it
+STUCK_S = 60.0  # for one batch; after it Ray Serve replaces the replica
 
 Asked = tuple[VerificationRequest, np.ndarray]
 """Drafts of M robots, and uniform draws (M, draws, 2)."""
@@ -34,10 +34,10 @@ Asked = tuple[VerificationRequest, np.ndarray]
 
 @dataclass(frozen=True)
 class ReplicaDescription:
-    """What a replica says of itself.
+    """Description of a replica.
 
     Attributes:
-        made_of: as the fleet's file has it.
+        made_of: the policy in the fleet's file.
         terms: see `Verifier`.
         device: where it computes.
     """
@@ -52,10 +52,10 @@ def _robots(asked: Sequence[Asked]) -> int:
 
 
 class Replica:
-    """Verifies; made by Ray Serve, of which it is a deployment.
+    """Verifies drafts, as a deployment of Ray Serve.
 
     Args:
-        made_of: the policy, and by which rule it meets drafts.
+        made_of: policy and rule.
     """
 
     def __init__(self, made_of: FleetPolicy) -> None:
@@ -75,24 +75,24 @@ class Replica:
         self._description = ReplicaDescription(made_of, self._verifier.terms, device)
         self._begun_s = float("inf")
         self.verify.set_max_batch_size(made_of.batch)
-        policy.propose(policy.signature.nothing(), np.zeros((1, policy.draws)))  # the first takes longest
+        policy.propose(policy.signature.nothing(), np.zeros((1, policy.draws)))  # the first one is slow
 
     async def describe(self) -> ReplicaDescription:
-        """Return what it is."""
+        """Return the description."""
         return self._description
 
     @serve.batch(max_batch_size=1, batch_wait_timeout_s=0.0, batch_size_fn=_robots)
     async def verify(self, asked: list[Asked]) -> list[Verdicts]:
-        """Verify what has come, each as `TargetVerifier.verify_each` does; all that is alike at once."""
+        """Verify requests as `TargetVerifier.verify_each` does; requests of one kind together."""
         self._begun_s = time.monotonic()
         try:
-            # Apart from the loop, which meanwhile hears what comes next, and how the replica is.
+            # In a thread, so that the loop can receive requests and health checks meanwhile.
             return await asyncio.to_thread(verified, self._verifier, asked)
         finally:
             self._begun_s = float("inf")
 
     def check_health(self) -> None:
-        """Say that it is healthy, to Ray Serve.
+        """Check for Ray Serve that the replica is healthy.
 
         Raises:
             RuntimeError: it is not.
@@ -102,8 +102,8 @@ class Replica:
 
 
 def verified(verifier: TargetVerifier, asked: Sequence[Asked]) -> list[Verdicts]:
-    """Return of each what `verify_each` does; all that is alike is asked about at once."""
-    told: dict[int, Verdicts] = {}
+    """Return the verdicts of each request from `verify_each`; requests of one kind are joined."""
+    found: dict[int, Verdicts] = {}
     kinds = dict.fromkeys(kind_of(request) for request, _ in asked)
     for kind in kinds:
         places = [place for place, (request, _) in enumerate(asked) if kind_of(request) == kind]
@@ -111,12 +111,12 @@ def verified(verifier: TargetVerifier, asked: Sequence[Asked]) -> list[Verdicts]
         verdicts = verifier.verify_each(joined([asked[place][0] for place in places]), np.concatenate(draws))
         ends = np.cumsum([len(each) for each in draws])
         for place, end in zip(places, ends, strict=True):
-            told[place] = [_sent(each) for each in verdicts[end - len(asked[place][1]) : end]]
-    return [told[place] for place in range(len(asked))]
+            found[place] = [_sent(each) for each in verdicts[end - len(asked[place][1]) : end]]
+    return [found[place] for place in range(len(asked))]
 
 
 def _sent(verdict: Verdict | Exception) -> Verdict | Exception:
-    """Return a verdict, or an error, as one that another process can read, whatever package raised it."""
+    """Return a verdict or error that another process can unpickle, whatever package raised it."""
     if isinstance(verdict, Verdict | RequestError):
         return verdict
     if isinstance(verdict, TargetUnavailableError):
@@ -142,8 +142,8 @@ def deployment(policy: FleetPolicy) -> Any:
         Replica,
         name="verifier",
         ray_actor_options={"num_cpus": policy.num_cpus, "num_gpus": policy.num_gpus},
-        # The verifier's node sends no more than replicas can take. Where one has just died, the others get
-        # its share at once: a call that finds all replicas full is tried again after some time only.
+        # The verifier's node limits its requests to the replicas' capacity. The margin is for a replica that
+        # has just died: Ray Serve retries a call only after a delay if all replicas are full.
         max_ongoing_requests=replicas.under_way * (replicas.most + 1),
         health_check_period_s=1.0,
         health_check_timeout_s=10.0,

@@ -208,7 +208,7 @@ def test_rounds_that_were_stopped_go_on(
     with pytest.raises(ValueError, match="from a run with other settings"):
         learn_in_rounds(learner(other), exported, again, other, "adahi lab learn")
     assert learn_in_rounds(learner(), exported, again, HOW, "adahi lab learn", said.append) == figures
-    assert "goes on after round 1" in said
+    assert "continues after round 1" in said
     for name in ("draft.safetensors", "draft.json"):
         assert (again / name).read_bytes() == (out / name).read_bytes()
     assert not list(again.glob("*.training.*"))

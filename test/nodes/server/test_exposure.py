@@ -19,7 +19,7 @@ ON = {"ROS_SECURITY_ENABLE": "true", "ROS_SECURITY_STRATEGY": "Enforce"}
     ("changes", "says"),
     [
         ({}, ""),
-        ({"ROS_SECURITY_ENABLE": ""}, "ROS_SECURITY_ENABLE: '', not 'true': whoever reaches this domain"),
+        ({"ROS_SECURITY_ENABLE": ""}, "ROS_SECURITY_ENABLE: '', not 'true': anyone in this domain"),
         ({"ROS_SECURITY_ENABLE": "True"}, "ROS_SECURITY_ENABLE: 'True', not 'true'"),  # rcl is as strict
         ({"ROS_SECURITY_STRATEGY": "Permissive"}, "ROS_SECURITY_STRATEGY: 'Permissive', not 'Enforce'"),
     ],

@@ -57,7 +57,7 @@ def test_each_robot_is_served_by_its_own_service_alone(observer: Observer, start
     assert looked_at.status == VerifyDraft.Response.STATUS_PROTOCOL_MISMATCH
     strange = observer.call(asking, VerifyDraft.Request(robot_id="r1"), DEADLINE_S)
     assert strange.status == VerifyDraft.Response.STATUS_UNKNOWN_ROBOT
-    assert strange.message == "robot_id: 'r1', must be 'r2', whose service this is"
+    assert strange.message == "robot_id: 'r1', must be 'r2' on this service"
 
 
 def test_who_asks_by_the_name_of_another_spends_a_quota_of_its_own(observer: Observer, start: Start) -> None:

@@ -173,7 +173,7 @@ def test_two_robots_of_one_name_get_the_same_replies_and_it_is_said(
     assert node._health().values["shared_names"] == 0  # restarted, as far as anybody knows
     now_s += 2.0
     assert ask(robot_id="arm", session_id=1) == ask(robot_id="arm", session_id=2)
-    assert "robot_id: 'arm', two robots ask by this name" in capfd.readouterr().err
+    assert "robot_id: 'arm', two robots use this name" in capfd.readouterr().err
     health = node._health()
     assert (health.level, health.values["shared_names"]) == (Level.WARN, 1)
     assert "two robots are named 'arm': sessions have come back 1 times" in health.message
@@ -315,11 +315,11 @@ def test_a_reply_that_cannot_reach_its_robot_is_told_by_name(
     while turns.serve():
         pass
     assert node._service.counts.unheard == before + 2
-    assert "no reply reaches 'deaf', and others wait for 0.1 s each time" in capfd.readouterr().err
+    assert "no reply reaches 'deaf', and each one delays other robots by 0.1 s" in capfd.readouterr().err
     health = node._health()
     assert health.level == Level.WARN
-    assert "2 replies reached nobody: a client of another reliability" in health.message
-    assert "reached nobody" not in node._health().message
+    assert "2 replies reached no client: a client has another reliability" in health.message
+    assert "reached no client" not in node._health().message
 
 
 def test_how_busy_it_is_and_where_it_computes_is_in_the_diagnostics(

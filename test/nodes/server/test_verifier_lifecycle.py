@@ -107,7 +107,7 @@ def test_a_target_that_is_not_to_be_had_yet_keeps_no_verifier_from_serving(
     monkeypatch.setattr(policies, "load_policy", lambda *arguments: policy)
     node = make_verifier()
     assert node.trigger_configure() is TransitionCallbackReturn.SUCCESS
-    assert "the target is not to be had yet" in (said := capfd.readouterr().err)
+    assert "target unavailable; each request tries again" in (said := capfd.readouterr().err)
     assert "ws://there:8000: not reachable" in said
     assert node.trigger_activate() is TransitionCallbackReturn.SUCCESS
     assert described(node).acceptance == "replace"  # it has no tokenizer

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from adahi_ros.policies.remote.remote import PolicyServer
+
 
 class Clock:
     """Goes when it is told."""
@@ -11,3 +13,8 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now_s
+
+
+def connected(server: PolicyServer) -> bool:
+    link = server._link
+    return link is not None and link.alive()

@@ -20,7 +20,7 @@ zmq = pytest.importorskip("zmq", reason=REASON)
 from adahi_ros.core.signature import Observations  # noqa: E402
 from adahi_ros.policies.interface import TargetUnavailableError, fingerprint_of  # noqa: E402
 from adahi_ros.policies.remote.groot import GrootTarget  # noqa: E402
-from test.policies.remote.conftest import Clock  # noqa: E402
+from test.policies.remote.conftest import Clock, connected  # noqa: E402
 from test.policies.remote.groot_server import (  # noqa: E402
     PROMPT,
     PolicyServer,
@@ -61,11 +61,6 @@ def served() -> Iterator[PolicyServer]:
 
 def target_of(url: str, clock: Callable[[], float] = time.monotonic, **changes: Any) -> GrootTarget:
     return GrootTarget(Path(), clock, **{**FILE, "url": url, **changes})
-
-
-def connected(target: GrootTarget) -> bool:
-    link = target._server._link
-    return link is not None and link.alive()
 
 
 def asked(target: GrootTarget) -> np.ndarray:
@@ -262,7 +257,7 @@ def test_a_server_that_starts_late_or_anew_is_found_by_itself(served: PolicyServ
     clock.now_s += 1.0
     asked(target)
     served.stop()
-    wait_for(lambda: not connected(target))
+    wait_for(lambda: not connected(target._server))
     served.start()  # while nobody asked
     np.testing.assert_array_equal(asked(target), EXPECTED)
 

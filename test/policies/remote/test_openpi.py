@@ -22,7 +22,7 @@ server = pytest.importorskip("websockets.sync.server", reason=REASON)
 from adahi_ros.core.signature import Observations  # noqa: E402
 from adahi_ros.policies.interface import TargetUnavailableError, fingerprint_of  # noqa: E402
 from adahi_ros.policies.remote.openpi import OpenPiTarget  # noqa: E402
-from test.policies.remote.conftest import Clock  # noqa: E402
+from test.policies.remote.conftest import Clock, connected  # noqa: E402
 from test.policies.remote.openpi_server import PolicyServer, Serving, packed  # noqa: E402
 from test.waiting import wait_for  # noqa: E402
 
@@ -59,11 +59,6 @@ def served() -> Iterator[PolicyServer]:
 
 def target_of(url: str, clock: Callable[[], float] = time.monotonic, **changes: Any) -> OpenPiTarget:
     return OpenPiTarget(Path(), clock, **{**FILE, "url": url, **changes})
-
-
-def connected(target: OpenPiTarget) -> bool:
-    link = target._server._link
-    return link is not None and link.alive()
 
 
 def asked(target: OpenPiTarget, robots: int = 2) -> np.ndarray:
@@ -177,7 +172,7 @@ def test_a_message_without_a_request_is_no_answer_to_the_next_one(served: Policy
     target = target_of(served.url)
     asked(target, 1)
     served.say({"actions": np.full((5, 2), 7.0)})
-    wait_for(lambda: not connected(target))
+    wait_for(lambda: not connected(target._server))
     np.testing.assert_array_equal(asked(target, 1)[0, 0], STATE[0, 0, :2])
     assert len(served.headers) == 2
 
@@ -194,7 +189,7 @@ def test_answers_that_come_twice_shift_no_later_answer(served: PolicyServer) -> 
             assert "sent a message without a request" in str(error)  # noqa: PT017
         else:
             np.testing.assert_array_equal(plan[0, 0], STATE[row, 0, :2])
-            wait_for(lambda: not connected(target))
+            wait_for(lambda: not connected(target._server))
 
 
 def test_no_fault_of_a_connection_is_logged_with_a_traceback(
@@ -272,11 +267,11 @@ def test_a_server_that_starts_late_or_anew_is_found_by_itself(served: PolicyServ
     clock.now_s += 1.0
     assert asked(target).shape == (2, 4, 2)
     served.stop()
-    wait_for(lambda: not connected(target))
+    wait_for(lambda: not connected(target._server))
     served.start()  # while nobody asked
     assert asked(target).shape == (2, 4, 2)
     served.stop()
-    wait_for(lambda: not connected(target))
+    wait_for(lambda: not connected(target._server))
     assert "not reachable" in fault_of(target)  # the pauses begin anew
     served.start()
     clock.now_s += 0.11

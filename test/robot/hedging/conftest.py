@@ -11,7 +11,8 @@ from adahi_ros.policies.interface import Policy
 from adahi_ros.robot.diagnosis import News
 from adahi_ros.robot.hedged_transport import HedgedTransport
 from adahi_ros.robot.transport import Transport
-from test.robot.conftest import DRAFT, Robot, SimulatedLink, SimulatedVerifier
+from test.robot.conftest import DRAFT, Robot
+from test.robot.simulated import SimulatedLink, SimulatedVerifier
 
 PERIOD_S = 0.2
 SLOW = (0.03, 0.03)  # each way

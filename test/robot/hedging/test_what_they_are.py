@@ -11,8 +11,8 @@ from adahi_ros.protocol.records import Reason
 from adahi_ros.protocol.request import RequestFault
 from adahi_ros.robot.hedged_transport import FIRST_NAMED_S, QUIET_S, REFRESH_S
 from adahi_ros.robot.session import DESCRIBE_RETRY_S, VerifierState
-from test.robot.conftest import WEIGHTS
 from test.robot.hedging.conftest import HedgedRobot, MakeHedged, requests_to
+from test.robot.simulated import WEIGHTS
 
 
 def test_a_backup_of_another_policy_is_refused_by_name_and_not_asked(make_hedged: MakeHedged) -> None:

@@ -69,7 +69,7 @@ def test_the_rule_semantic_has_its_head_and_what_it_goes_by() -> None:
         ({"policies": {"arm": {}}}, r"policies\.arm\.checkpoint: missing"),
         ({**policies(), "rob": {}}, "rob: unknown, must be one of policies, robots, ray"),
         (policies(replica=2), r"policies\.arm\.replica: unknown, must be one of .*replicas"),
-        (policies(semantic={"file": "a"}), r"policies\.arm\.semantic: must not be given but for the rule"),
+        (policies(semantic={"file": "a"}), r"policies\.arm\.semantic: must only be given with the rule"),
         (
             policies(rule="semantic", semantic={"file": ""}),
             r"policies\.arm\.semantic\.file: '', must",
@@ -94,7 +94,7 @@ def test_the_rule_semantic_has_its_head_and_what_it_goes_by() -> None:
             {**policies(), "robots": {"deadline_s": 9}},
             r"robots\.deadline_s: 9, must be a number above 0 and at most 5",
         ),
-        ({**policies(), "ray": {"address": "auto", "num_cpus": 2}}, "ray.num_cpus: must not be given beside"),
+        ({**policies(), "ray": {"address": "auto", "num_cpus": 2}}, "ray.num_cpus: must not be given with"),
         (
             {"policies": {"arm/left": ARM, "arm-left": ARM}},
             "policies: 'arm-left', must differ from 'arm/left' in letters, digits or _",

@@ -171,5 +171,5 @@ def test_a_policy_that_comes_back_with_other_weights_is_told(ray: Ray) -> None:
     ray.said.wait_for("Ray is away")
     ray.fingerprint = "fedcba9876543210"
     ray.listen(ray.head[1])
-    ray.said.wait_for("policy 'arm' is back with other weights than robots are told")
+    ray.said.wait_for("policy 'arm' is back with other weights than its description says")
     ray.said.wait_for("Ray is back")
