@@ -18,7 +18,7 @@ TOPICS = {  # the node's topic: argument, description
     "task_state": ("task_state", "state of the task"),
     "camera/image_raw": ("camera", "the camera's images"),
     "command": ("command", "the controller's input, such as /joint_trajectory_controller/joint_trajectory"),
-    "enable": ("enable", "the operator's permission to move (std_msgs/Bool), repeated"),
+    "enable": ("enable", "the deadman, the operator's permission to move (std_msgs/Bool), repeated"),
 }
 
 

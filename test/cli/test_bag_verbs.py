@@ -281,10 +281,14 @@ def test_a_contract_that_does_not_observe_all_it_commands_is_told(
     values["actions"]["action"]["select"].append("positions.gripper")
     for source in (values["goal"], values["episode"], values["observations"]["observation.task"]):
         source["channel"]["qos"] = {"durability": "transient_local", "history": "keep_all"}
+    values["driver"] = [
+        {"topic": "robot_mode", "type": "std_msgs/msg/UInt8", "field": "data", "running": [7]}
+    ]
     path = tmp_path / "arm.yaml"
     path.write_text(yaml.safe_dump(values))
     said = run("contract", "check", path)
     assert "  not observed where they stand: gripper\n" in said
+    assert "  driver robot_mode: std_msgs/msg/UInt8, data must be 7\n" in said
     assert "observed task_state: adahi_msgs/msg/TaskState, best_effort, all kept, transient local" in said
 
 
@@ -314,6 +318,10 @@ def test_cameras_are_checked_against_their_encoder(
     ):
         path.write_text(yaml.safe_dump(with_camera(contract_values, encoder, size, size)))
         assert words in run("contract", "check", path)
+    values = {**with_camera(contract_values, "", 64, 64), "images_for_target": True}
+    del values["encoder"]
+    path.write_text(yaml.safe_dump(values))
+    assert "2 numbers, 1 camera for the target alone\n" in run("contract", "check", path)
     path.write_text(yaml.safe_dump(with_camera(contract_values, "ball", 96, 96)))
     assert fails("contract", "check", path).startswith(
         "contract of 'toy': observation.images.camera.apply.resize: [96, 96], must be [64, 64]"

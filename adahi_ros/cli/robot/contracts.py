@@ -74,6 +74,9 @@ def _parts(contract: Contract) -> Iterator[str]:
         yield f"  observed {_topic(channel)}"
     for sink in action.sinks:
         yield f"  {sink.key} {sink.channel.topic}: {sink.channel.kind}"
+    for monitor in contract.driver:
+        running = ", ".join(map(str, monitor.running))
+        yield f"  driver {monitor.topic}: {monitor.type}, {monitor.field} must be {running}"
 
 
 def _joints(contract: Contract, files: Sequence[Path]) -> Iterator[str]:

@@ -122,7 +122,7 @@ class PolicyServer:
             self.close()  # it went while nobody asked: that is no failure, and another may be there
         left_s = self._back_off.left_s(begun_s)
         if left_s:
-            raise TargetUnavailableError(f"{self._fault}; is asked again in {left_s:.1f} s")
+            raise TargetUnavailableError(f"{self._fault}; next attempt in {left_s:.1f} s")
         try:
             if self._link is None:
                 self._link = self._connect(self._timeout_s)

@@ -122,8 +122,8 @@ def test_what_a_task_lacks_is_told_and_the_others_are_run(comparison: Comparison
     assert [entry.name for entry in wanted] == ["adahi"]
     reasons = [
         "heisd: there is no index of demonstrations",
-        "best: no corrector",
-        "corrector_8: no corrector",
+        "best: there is no corrector",
+        "corrector_8: there is no corrector",
         str(comparison.files.folder / "semantic.safetensors"),
         "config/switched/ball_of_another: not found",
     ]

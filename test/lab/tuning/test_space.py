@@ -56,7 +56,7 @@ def test_everything_is_trained_unless_told_and_then_the_tokenizer_may_vary(
         ({"vary": {"policies.draft.fit.steps": {"low": 0.5, "high": 9}}}, r"fit\.steps: 0\.5, must be"),
         ({"vary": {RATE: {"low": 0, "high": 1.0, "scale": "log"}}}, r"low: 0, must be above 0 where"),
         ({"vary": {RATE: {"low": 0, "high": 1.0, "scale": "loud"}}}, r"scale: 'loud', must be one of linear"),
-        ({"vary": {RATE: {"low": 0.1, "high": 1.0, "step": 2}}}, r"step: 2, must be at least 1, 1 but for"),
+        ({"vary": {RATE: {"low": 0.1, "high": 1.0, "step": 2}}}, r"step: 2, must be at least 1, and 1 if"),
         ({"vary": {RATE: {"choices": []}}}, r"choices: \[\], must be a list of numbers"),
         ({"vary": {RATE: {"choices": [True]}}}, r"choices: \[True\], must be a list of numbers or strings"),
         ({"price": -1}, r"price: -1, must be a number from 0"),

@@ -200,7 +200,7 @@ def test_a_server_that_does_this_is_unavailable_until_it_does_not(
     assert said.startswith(f"{served.url}: ")
     assert re.search(fault, said), said
     served.does = Serving()
-    assert fault_of(target) == f"{said}; is asked again in 0.1 s"  # by its clock, no time went by
+    assert fault_of(target) == f"{said}; next attempt in 0.1 s"  # by its clock, no time went by
     clock.now_s += 0.11
     np.testing.assert_array_equal(asked(target), EXPECTED)
 
