@@ -93,9 +93,10 @@ def encoder_of(contract: Contract) -> Encode | None:
 def survey_bag(
     path: Path, contract: Contract, namespace: str = "", on_loss: OnLoss | None = None
 ) -> BagSurvey:
-    """Count a bag's samples for a contract; no encoder is needed. For `on_loss` see `read_bag`.
+    """Count a bag's samples for a contract; no encoder is needed.
 
-    Goals of ROS actions are in no bag, and are not counted.
+    Actions may be missing, as before the first motion. Goals of ROS actions are in no bag, and are not
+    counted. For `on_loss` see `read_bag`.
 
     Raises:
         BagError: the bag cannot be used.
@@ -103,7 +104,8 @@ def survey_bag(
     tally = Tally()
     nothing = np.zeros((len(contract.cameras), 1), dtype=np.float32)
     passed = _Pass(contract, lambda images: nothing, tally, whole_actions=False)
-    for received in read_bag(path, topics_of(contract), namespace=namespace, on_loss=on_loss):
+    observed = {topic: channel.kind for topic, channel in contract.channels.items()}
+    for received in read_bag(path, observed, topics_of(contract), namespace, on_loss):
         passed.take(received)
     return tally.survey()
 
@@ -131,7 +133,8 @@ def read_dataset(
             without instructions.
 
     Raises:
-        BagError: a bag cannot be used, or no step in any bag has an action.
+        BagError: a bag cannot be used, or no step in any bag has an action. Or an action goes to a ROS
+            action: bags cannot contain its goals.
     """
     encode = encoder_of(contract)
     tally = Tally()

@@ -175,6 +175,11 @@ class SourceFields(_Timed):
             raise ValueError(f"select: {error}") from None
         if len(set(self.paths)) != len(self.paths):
             raise ValueError(f"select: {list(self.select)}, must not name a field twice")
+        for each in self.apply:
+            if each.size not in (0, len(self.paths)):
+                raise ValueError(
+                    f"apply: scale of {each.size} factors, must have {len(self.paths)}, as select"
+                )
 
     @property
     def paths(self) -> tuple[str, ...]:

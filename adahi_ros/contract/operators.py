@@ -15,10 +15,17 @@ LARGEST_SCALE = 1e9
 
 @dataclass(frozen=True)
 class Operator:
-    """One entry of `apply`: from a message's unit to the policy's, and back."""
+    """One entry of `apply`: from a message's unit to the policy's, and back.
+
+    Attributes:
+        forward: from the message's unit to the policy's.
+        inverse: from the policy's unit to the message's.
+        size: of how many numbers; 0 for any.
+    """
 
     forward: Callable[[np.ndarray], np.ndarray]
     inverse: Callable[[np.ndarray], np.ndarray]
+    size: int = 0
 
 
 Make = Callable[[object], Operator]
@@ -31,12 +38,20 @@ def _number(name: str, value: object) -> float:
     return float(value)
 
 
-def _scale(value: object) -> Operator:
+def _factor(value: object) -> float:
     factor = _number("scale", value)
     if not 1.0 / LARGEST_SCALE <= abs(factor) <= LARGEST_SCALE:  # its inverse must be finite, too
         raise ValueError(
             f"scale: {value!r}, must be from {1.0 / LARGEST_SCALE:g} to {LARGEST_SCALE:g}, or negative"
         )
+    return factor
+
+
+def _scale(value: object) -> Operator:
+    if isinstance(value, list) and value:
+        factors = np.array([_factor(each) for each in value])
+        return Operator(lambda numbers: numbers * factors, lambda numbers: numbers / factors, len(factors))
+    factor = _factor(value)
     return Operator(lambda numbers: numbers * factor, lambda numbers: numbers / factor)
 
 

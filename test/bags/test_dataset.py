@@ -52,6 +52,16 @@ def test_goals_of_a_ros_action_are_in_no_bag(bag: Path, contract: Contract) -> N
     action = Action((*contract.action.sinks, replace(sink, source=source)))
     with pytest.raises(BagError, match=r"contract: action.hand, goals of a ROS action are in no bag"):
         read_dataset([bag], replace(contract, action=action))
+    found = survey_bag(bag, replace(contract, action=action))
+    assert (found.observations, found.actions) == (360, 360)  # of the other sink
+
+
+def test_a_bag_from_before_the_first_motion_is_surveyed(
+    lines: list[Any], contract: Contract, in_bag: Callable[..., Path]
+) -> None:
+    still = in_bag([line for line in lines if line.topic != "command"])
+    found = survey_bag(still, contract)
+    assert (found.observations, found.actions) == (360, 0)
 
 
 def test_bags_follow_each_other_and_no_episode_goes_on_in_the_next(

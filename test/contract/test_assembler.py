@@ -294,6 +294,14 @@ def test_operators_change_units_and_back() -> None:
     assert inputs.contract.action.from_wire(np.array([np.pi])).tolist() == [360.0]
 
 
+def test_each_number_may_have_a_scale_of_its_own() -> None:
+    inputs = counting(observations={"observation.state": {**JOINT_PART, "apply": [{"scale": [2.0, -4.0]}]}})
+    message = to_joint_state(["a", "b"], np.array([1.0, 0.5]), np.zeros(2), 0)
+    assert values(inputs.add(JOINTS, message, 0)) == [2.0, -2.0]
+    (source,) = inputs.contract.numbers
+    assert source.to_wire(np.array([2.0, -2.0])).tolist() == [1.0, 0.5]
+
+
 def test_each_joint_position_is_known_whatever_the_policys_unit() -> None:
     clamp: dict[str, object] = {"clamp": {"min": -10.0, "max": 10.0}}
     inputs = counting(observations={"observation.state": {**JOINT_PART, "apply": ["rad2deg", clamp]}})

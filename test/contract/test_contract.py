@@ -175,6 +175,13 @@ def test_a_joint_that_two_robots_have_is_taken_for_neither() -> None:
         (("actions", "action", "select"), ["positions.a", "positions.a"], "must not name a field twice"),
         (("actions", "action", "apply"), ["sqrt"], r"action.apply\[0\]: .*sqrt.*, must be one of rad2deg"),
         (("actions", "action", "apply"), [{"scale": 0}], r"action.apply\[0\].scale: 0"),
+        (("actions", "action", "apply"), [{"scale": [1.0, 0]}], r"action.apply\[0\].scale: 0"),
+        (("actions", "action", "apply"), [{"scale": []}], r"action.apply\[0\].scale: \[\]"),
+        (
+            ("actions", "action", "apply"),
+            [{"scale": [1.0, 2.0, 3.0]}],
+            "action.apply: scale of 3 factors, must have 2, as select",
+        ),
         (
             ("actions", "action", "apply"),
             [{"scale": 1e-320}],

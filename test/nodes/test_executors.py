@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 import pytest
 from rclpy.executors import Executor, SingleThreadedExecutor
-from std_msgs.msg import Bool
+from std_msgs.msg import Bool, Int32
 from std_srvs.srv import Trigger
 
+from adahi_ros.contract.monitors import Monitor
 from adahi_ros.lab.nodes.observer import Observer
 from adahi_ros.nodes.common.deferred_service import DeferredService
 from adahi_ros.nodes.common.executors import executor_of, with_info
-from adahi_ros.nodes.common.timers import DueTimer
+from adahi_ros.nodes.common.timers import DueTimer, steady_timer
+from adahi_ros.nodes.robot.driver_monitor import DriverMonitor
 
 SPINS = 200
 SPIN_S = 0.05
@@ -27,7 +32,7 @@ class Stage:
         self.node = node
         self.executor: Executor = executor_of(node)
 
-    def spin_until(self, done: Callable[[], bool]) -> None:
+    def spin_until(self, done: Callable[[], object]) -> None:
         for _ in range(SPINS):
             if done():
                 return
@@ -92,3 +97,64 @@ def test_a_due_timer_calls_once_for_every_time_that_is_set(stage: Stage) -> None
         stage.executor.spin_once(SPIN_S)
     assert len(calls) == 3
     timer.destroy()
+
+
+def end_before(stage: Stage, event: Callable[[], object] | None, end: Callable[[], None]) -> None:
+    """End something in a callback behind which the events executor has queued an event of it.
+
+    Args:
+        stage: spins.
+        event: makes the event; None for a timer, which is due.
+        end: ends what gets it.
+    """
+    ended: list[int] = []
+
+    def last() -> None:
+        end()
+        ended.append(1)
+
+    def overrun() -> None:
+        if event is not None:
+            stage.executor.create_task(last)
+            event()
+        time.sleep(0.03)
+        if event is None:
+            stage.executor.create_task(last)
+
+    stage.executor.create_task(overrun)
+    stage.spin_until(lambda: bool(ended))
+    for _ in range(3):
+        stage.executor.spin_once(0.01)
+
+
+def test_a_timer_that_was_destroyed_calls_no_more(stage: Stage) -> None:
+    for _ in range(10):
+        calls: list[str] = []
+        opened = ExitStack()
+        steady_timer(stage.node, 0.02, partial(calls.append, "called"), opened)
+        stage.spin_until(partial(len, calls))
+
+        def end(calls: list[str] = calls, opened: ExitStack = opened) -> None:
+            opened.close()
+            calls.clear()
+
+        end_before(stage, None, end)
+        assert calls == []
+
+
+def test_a_drivers_state_that_comes_as_its_monitor_is_closed_is_ignored(stage: Stage) -> None:
+    mode = Monitor("robot_mode", "std_msgs/msg/Int32", "data", (7,))
+    modes = stage.node.create_publisher(Int32, "robot_mode", 10)
+    for _ in range(3):
+        said: list[str] = []
+        opened = ExitStack()
+        running = partial(said.append, "running")
+        DriverMonitor(stage.node, [mode], said.append, running, opened)
+        stage.spin_until(lambda: modes.get_subscription_count() > 0)
+
+        def end(said: list[str] = said, opened: ExitStack = opened) -> None:
+            opened.close()
+            said.clear()
+
+        end_before(stage, lambda: modes.publish(Int32(data=7)), end)
+        assert said == []

@@ -18,8 +18,13 @@ from adahi_ros.contract.fields import NANOSECONDS
 def steady_timer(
     node: Node, period_s: float, call: Callable[[], None], opened: ExitStack | None = None
 ) -> Timer:
-    """Return a timer that calls once a period; `opened` frees it."""
-    timer = node.create_timer(period_s, call, clock=Clock(clock_type=ClockType.STEADY_TIME))
+    """Return a timer that calls once a period, until it is destroyed; `opened` destroys it."""
+
+    def fire() -> None:
+        if timer in node.timers:  # else the events executor queued this call before the timer was destroyed
+            call()
+
+    timer = node.create_timer(period_s, fire, clock=Clock(clock_type=ClockType.STEADY_TIME))
     if opened is not None:
         opened.callback(node.destroy_timer, timer)
     return timer

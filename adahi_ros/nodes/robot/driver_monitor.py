@@ -47,6 +47,8 @@ class DriverMonitor:
         self._state = DriverState(monitors)
         self._on_fault, self._on_running = on_fault, on_running
         self._fault = ""
+        self._closed = False
+        opened.callback(self._close)
         kinds = [message_type(monitor.type) for monitor in monitors]
         for index, (monitor, kind) in enumerate(zip(monitors, kinds, strict=True)):
             called = partial(self._received, index, monitor.field)
@@ -56,7 +58,12 @@ class DriverMonitor:
             steady_timer(node, LOOK_PERIOD_S, self._look, opened)
             self._look()
 
+    def _close(self) -> None:
+        self._closed = True
+
     def _received(self, index: int, field: str, message: Any) -> None:
+        if self._closed:  # the events executor queued this message before the subscription was destroyed
+            return
         self._state.seen(index, _value(message, field), time.monotonic())
         self._look()
 
