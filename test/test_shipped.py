@@ -112,13 +112,11 @@ def test_the_parameters_of_the_robots_node_are_the_tasks(task: str) -> None:
 def test_the_recipe_is_what_the_policies_were_made_by(task: str) -> None:
     recipe = load_recipe(asset(f"config/recipes/{task}.yaml"))
     assert set(recipe.policies) == set(POLICIES)
-    check_notes(folder(task), recipe, f"adahi train policy {task}")
+    check_notes(folder(task), recipe, f"adahi train {task}")
 
 
 @pytest.mark.parametrize("task", PLANNED)
 def test_the_recipe_of_plans_is_what_target_and_corrector_were_made_by(task: str) -> None:
     recipe = f"config/recipes/{task}-{PLANS}.yaml"
     out = f"checkpoints/{task}/{PLANS}"
-    check_notes(
-        asset(out), load_recipe(asset(recipe)), f"adahi train policy {task} --recipe {recipe} --out {out}"
-    )
+    check_notes(asset(out), load_recipe(asset(recipe)), f"adahi train {task} --recipe {recipe} --out {out}")

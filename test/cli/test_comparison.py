@@ -167,7 +167,8 @@ def test_what_cannot_stand_anywhere_is_named(tmp_path: Path, fails: Fails) -> No
     )
     assert fails("compare", "--task", "maze", "--out", out).startswith("adahi: task: 'maze', expected one of")
     out.write_text("rows")
-    assert fails("compare", "--task", "ball", "--out", out).startswith(f"adahi: {out}: not rows of 'adahi c")
+    said = fails("compare", "--task", "ball", "--out", out)
+    assert said.startswith(f"adahi: {out}: not rows of 'adahi lab compare'")
     # The figures would be written over rows that took hours.
     assert fails("compare", "--out", out, "--json", tmp_path / "x/../rows.json") == (
         f"adahi: --json: {tmp_path / 'x/../rows.json'}, must be another file than the rows have (--out)\n"

@@ -107,7 +107,7 @@ def demo(
     runs, figures = {}, {}
     bags, contract = _bags(picture, name_of_files, names) if report else {}, task
     with exclusive_domain() as domain:  # one for all methods, so that who watches goes on watching
-        watch = f"{own_name()} top --domain {domain}"
+        watch = f"{own_name()} watch --domain {domain}"
         say(f"robot, draft policy and target verifier are starting; watch it: {watch}")
         expert = held_out(task, seed, workers)
         for name, method in ways.items():

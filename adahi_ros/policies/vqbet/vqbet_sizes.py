@@ -61,7 +61,9 @@ class TokenizerConfig(NetworkSizes):
     hidden: Size = 128
 
     def __post_init__(self) -> None:
-        if self.codebooks * math.log2(self.codebook_size) > math.log2(MAX_COMBINATIONS):
+        most = math.log2(MAX_COMBINATIONS)
+        # Compared, not multiplied: an integer of a file may be too large for a float.
+        if self.codebook_size > 1 and self.codebooks > most / math.log2(self.codebook_size):
             found = f"{self.codebook_size} ** {self.codebooks}"
             raise ValueError(f"codebook_size ** codebooks: {found}, must be at most {MAX_COMBINATIONS}")
 
