@@ -124,5 +124,7 @@ def main() -> None:
 
 
 def _complain(fault: str) -> None:
-    Console(stderr=True).print(f"[bold red]adahi:[/] {escape(fault)}", highlight=False, soft_wrap=True)
+    Console(stderr=True).print(
+        f"[bold red]adahi:[/] {escape(fault)}", emoji=False, highlight=False, soft_wrap=True
+    )
     sys.exit(2)

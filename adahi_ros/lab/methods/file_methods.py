@@ -195,7 +195,7 @@ class CheckedGate(Gate):
             robot = int(np.flatnonzero(np.isnan(score))[0])
             raise ValueError(
                 f"{self._name}: score: NaN for robot {robot} at step {context.step}, must be a number; "
-                "infinity asks, -infinity does not"
+                "inf sends a request, -inf sends none"
             )
         return score.astype(np.float64)
 
