@@ -353,9 +353,9 @@ def main(
 
         found = compare(task, chosen, names, episodes, rounds, seed, on_run)
     Console(width=WIDTH).print(table(task, found))
-    conditions = {name: asdict(CONDITIONS[name]) for name in names}
+    described = {name: asdict(CONDITIONS[name]) for name in names}
     command = " ".join(["benchmarks/clients.py", *sys.argv[1:]])
-    write_json(json_file, {"command": command, "task": task, "conditions": conditions, "figures": found})
+    write_json(json_file, {"command": command, "task": task, "conditions": described, "figures": found})
 
 
 if __name__ == "__main__":

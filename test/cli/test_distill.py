@@ -119,7 +119,7 @@ def test_episodes_that_failed_are_learnt_from(
         (["--held-out", 1], "held_out: 1.0, must be above 0 and below 1"),
         (["--recipe", "none.yaml"], "--recipe: none.yaml, no such file"),
         (["--recipe", "config/recipes/kitchen.yaml"], "kitchen.yaml: recipe.corrector: missing"),
-        (["--instruction", "go"], "--instruction: 'go', must be left out: the target is told nothing"),
+        (["--instruction", "go"], "--instruction: 'go', must be left out: the target takes no instruction"),
         (["--target", "nothing/target"], "no such checkpoint"),
         (["--contract", "swarm"], "toy: no step has an observation and an action, expected at least one"),
         (
@@ -280,7 +280,7 @@ def test_an_unavailable_target_ends_it_and_the_same_command_resumes(
     monkeypatch.setitem(POLICIES.shipped, "seeing", failing)
     words = ["distill", bag, *seeing_options]
     said = fails(*words)
-    assert "adahi: seeing: ws://gpu:8000, dropped the connection; 16 of 33 steps are planned for" in said
+    assert "adahi: seeing: ws://gpu:8000, dropped the connection; 16 of 33 steps are planned" in said
     assert not (tmp_path / "arm" / "corrector.json").exists()
     run(*words)
     assert [len(each.read) for each in asked] == [16, 17]

@@ -36,7 +36,7 @@ def test_it_says_which_machine_gets_what(keystore: Path, run: Run) -> None:
         "keys/machines/r2: /adahi/r2, /adahi/r2/drivers",
     ):
         assert f"\n{line}" in lines
-    assert "for ROS_DOMAIN_ID=7 alone" in lines
+    assert "for ROS_DOMAIN_ID=7 only" in lines
     assert (keystore / "machines/r2/enclaves/adahi/r2/drivers/key.pem").exists()
 
 
