@@ -154,7 +154,7 @@ def test_the_policies_run_on_the_robot_and_their_run_is_reported(
     assert found["judged_episodes"] == 1
     assert 0.0 < found["transmission_rate"] < 1.0
     assert f"{found['steps']} steps" in said
-    assert (folder / "run.html").read_text().count("data:image/png;base64,") == 4
+    assert "timeline-0" in (folder / "run.html").read_text()
     said = adahi(
         folder,
         *("train", "ball", "--from-corrections", "run", "--contract", "ball.yaml", "--data", "data"),
@@ -187,7 +187,7 @@ def test_a_recorder_in_a_namespace_ends_by_itself_with_a_whole_bag(
 
     stage.wait(over, "end of the recorder")
     assert recorder.process.returncode == 0
-    assert "nothing came on joint_states, command" in recorder.said()
+    assert "no messages on joint_states, command" in recorder.said()
     steps = steps_in(folder / "left", "left")
     assert steps == list(np.arange(steps[0], steps[-1] + 1))
     assert 0 < len(steps) <= sent
