@@ -166,7 +166,7 @@ def test_the_policies_run_on_the_robot_and_their_run_is_reported(
     assert learned["corrections"] + sum(learned["left_out"].values()) == replies
     assert learned["corrections"] > replies / 2
     assert learned["share"] == 1.0
-    assert "'adahi thresholds' makes others" in said
+    assert "'adahi thresholds' makes new ones" in said
     assert load_policy(folder / "learned/draft", "onnxruntime").signature.codes is not None
 
 
