@@ -75,9 +75,10 @@ def parse_methods(text: str, on_air: bool = False, own: bool = False) -> list[st
     def allows(name: str) -> bool:
         return own if is_file_method(name) else runs_on_robot(METHODS[name]) or not on_air
 
-    if not own and any(map(is_file_method, names)):
+    files = [abridged(name, SHOWN) for name in names if is_file_method(name)]
+    if files and not own:
         raise ValueError(
-            f"methods: {text!r}: a class in a file runs only in process; "
+            f"methods: {files[0]!r}: a class in a file runs only in process; "
             "to run it over DDS, install it as a package"
         )
     unknown = [name for name in names if name not in METHODS or not allows(name)]
