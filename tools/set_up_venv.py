@@ -288,8 +288,10 @@ def build_package(package: Path, ros: Ros, title: str) -> None:
     }
     defines = [f"-D{name}={value}" for name, value in options.items()]
     environment = child_environment(ros)
-    run(["cmake", "-G", "Ninja", "-S", package, "-B", build, *defines], environment, title)
-    run(["cmake", "--build", build], environment, title)
+    # Ninja needs half of make's time. A sourced ROS 2 brings its own CMake, and not always Ninja.
+    generator = ["-G", "Ninja"] if shutil.which("ninja", path=environment["PATH"]) else []
+    run(["cmake", *generator, "-S", package, "-B", build, *defines], environment, title)
+    run(["cmake", "--build", build, "--parallel", str(os.cpu_count() or 1)], environment, title)
     run(["cmake", "--install", build], environment, title)
 
 
