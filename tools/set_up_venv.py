@@ -24,10 +24,12 @@ import subprocess
 import sys
 import sysconfig
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 
+from logged_commands import SetUpError, run_logged
 from machine import PYTHON, missing_from_machine
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -49,16 +51,13 @@ SITE_PACKAGES = VENV / "lib" / PYTHON / "site-packages"
 STAMPS = VENV / "set_up.json"
 BUILD = ROOT / "build" / f"set_up{SUFFIX}"
 LOG = BUILD / "log.txt"
+run = partial(run_logged, LOG)
 
 # All packages except their tests, on every core. Files that cannot be compiled fail on import.
 COMPILE = """
 import compileall, re, sys
 compileall.compile_dir(sys.argv[1], quiet=2, workers=0, rx=re.compile("/(tests?|testing)/"))
 """
-
-
-class SetUpError(Exception):
-    """The set-up cannot continue; the message has the reason, and a remedy."""
 
 
 @dataclass(frozen=True)
@@ -105,51 +104,6 @@ def ros_to_use(before: Ros) -> Ros:
             "the Python it was built for (make PYTHON=/usr/bin/python3 ...), or use a shell without it"
         )
     return sourced
-
-
-# Commands
-
-
-def run(command: Sequence[str | Path], environment: dict[str, str], title: str) -> None:
-    """Run a command into the log, with the time so far shown on a terminal.
-
-    Raises:
-        SetUpError: the command failed; the message holds the end of the log.
-    """
-    words = [str(word) for word in command]
-    started = time.monotonic()
-    with LOG.open("a") as log:
-        print("\n$", *words, file=log, flush=True)
-        process = subprocess.Popen(words, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=environment)
-        try:
-            while process.poll() is None:
-                show_progress(title, time.monotonic() - started)
-                try:
-                    process.wait(timeout=0.5)
-                except subprocess.TimeoutExpired:
-                    continue
-        finally:
-            if process.poll() is None:
-                process.terminate()
-                process.wait()
-    if process.returncode != 0:
-        raise SetUpError(
-            "\n".join(["this failed:", *last_lines(25), f"(all of it is in {LOG.relative_to(ROOT)})"])
-        )
-
-
-def last_lines(count: int) -> list[str]:
-    with LOG.open("rb") as log:
-        log.seek(max(0, LOG.stat().st_size - 200 * count))
-        text = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", log.read().decode(errors="replace"))  # no colours
-        return text.splitlines()[-count:]
-
-
-def show_progress(title: str, seconds: float) -> None:
-    if sys.stdout.isatty():
-        width = shutil.get_terminal_size().columns - 1
-        line = f"{title} ... {seconds:.0f} s  {''.join(last_lines(1)).strip()}"
-        print(f"\r\033[K{line[:width]}", end="", flush=True)
 
 
 def child_environment(ros: Ros) -> dict[str, str]:

@@ -14,12 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from adahi_ros.bags.alignment import aligned
 from adahi_ros.bags.bag_reader import OnLoss, Received, read_bag
 from adahi_ros.bags.definitions import BagError
 from adahi_ros.bags.message_counts import BagSurvey, Tally
 from adahi_ros.bags.recorded_topics import EPISODE_RESULT, INSTRUCTION, Kinds, topics_of
 from adahi_ros.contract.assembler import EPISODE_GAP_S, Encode, Observation, ObservationAssembler, concerns
-from adahi_ros.contract.contract import Alignment, Contract, Source
+from adahi_ros.contract.contract import Contract, Source
 from adahi_ros.contract.fields import NANOSECONDS, FieldReader, InputError, stamp_ns
 from adahi_ros.contract.parsing import contract_path
 from adahi_ros.core.assets import ENCODERS, named
@@ -117,7 +118,7 @@ def read_dataset(
     keep_failures: bool = False,
     on_bag: OnBag = lambda path: None,
     on_loss: OnLoss | None = None,
-    told: str | None = None,
+    instruction: str | None = None,
 ) -> BagDataset:
     """Read bags, one after the other, as a robot's node does.
 
@@ -128,7 +129,7 @@ def read_dataset(
         keep_failures: keep episodes that the topic `episode_result` marks as failed.
         on_bag: called with each bag before it is read.
         on_loss: if given, bags that were cut off are read, too; see `read_bag`.
-        told: the target's instruction until the bag's topic `instruction` has one. Steps without an
+        instruction: the target's instruction until the bag's topic `instruction` has one. Steps without an
             instruction are left out, and an episode ends where the instruction changes. None for a target
             without instructions.
 
@@ -149,8 +150,9 @@ def read_dataset(
     losses = None if on_loss is None else lost
     for bag, path in enumerate(paths):
         on_bag(path)
-        passed = _Pass(contract, encode, tally, told)
-        for received in read_bag(path, topics_of(contract), beside(told is not None), namespace, losses):
+        passed = _Pass(contract, encode, tally, instruction)
+        extras = beside(instruction is not None)
+        for received in read_bag(path, topics_of(contract), extras, namespace, losses):
             passed.take(received)
         found = passed.episodes(keep_failures)
         steps_here = sum(map(len, found))
@@ -173,7 +175,7 @@ def read_dataset(
     )
     stamps_ns = np.array([step.observation.stamp_ns for step in steps], dtype=np.int64)
     places = np.stack([np.array(bag_of), np.array([step.number for step in steps])], axis=1)
-    instructions = () if told is None else tuple(step.instruction for step in steps)
+    instructions = () if instruction is None else tuple(step.instruction for step in steps)
     intervals_s = {topic: np.array(each) / NANOSECONDS for topic, each in tally.intervals_ns.items()}
     summary = tally.summary(contract, trajectories)
     return BagDataset(trajectories, stamps_ns, places, instructions, intervals_s, summary)
@@ -182,32 +184,6 @@ def read_dataset(
 def beside(instructed: bool) -> Kinds:
     """Return optional topics of a bag, beside those of the contract."""
     return {**EPISODE_RESULT, **INSTRUCTION} if instructed else EPISODE_RESULT
-
-
-def aligned(times_ns: np.ndarray, stamps_ns: np.ndarray, align: Alignment) -> np.ndarray:
-    """Return the index of the sample for each time.
-
-    Args:
-        times_ns: (N,) of the samples, rising.
-        stamps_ns: (T,).
-        align: `asof` takes the nearest, `hold` and `drop` the newest that is not later.
-
-    Returns:
-        (T,) indices; -1 where none is within the tolerance.
-    """
-    if not len(times_ns):
-        return np.full(len(stamps_ns), -1)
-    before = np.searchsorted(times_ns, stamps_ns, side="right") - 1
-    chosen = np.maximum(before, 0)
-    if align.strategy == "asof":
-        after = np.minimum(before + 1, len(times_ns) - 1)
-        nearer = np.abs(times_ns[after] - stamps_ns) < np.abs(times_ns[chosen] - stamps_ns)
-        chosen = np.where(nearer, after, chosen)
-        near = np.abs(times_ns[chosen] - stamps_ns) <= round(align.tolerance_s * NANOSECONDS)
-    else:
-        age_ns = stamps_ns - times_ns[chosen]
-        near = (age_ns >= 0) & (age_ns <= round(align.tolerance_s * NANOSECONDS))
-    return np.where(near, chosen, -1)
 
 
 @dataclass(frozen=True)
@@ -247,12 +223,12 @@ class _Pass:
         contract: Contract,
         encode: Encode | None,
         tally: Tally,
-        told: str | None = None,
+        instruction: str | None = None,
         whole_actions: bool = True,
     ) -> None:
         self._contract = contract
-        self._instructed = told is not None
-        self._instruction = told or ""
+        self._instructed = instruction is not None
+        self._instruction = instruction or ""
         self._instructions: list[str] = []  # one per observation
         self._tally = tally
         self._assembler = ObservationAssembler(contract, encode, tally.miss)

@@ -96,7 +96,7 @@ class StepRecord:
         return cls(**{**values, **tuples, "reason": Reason(values["reason"])})
 
     @classmethod
-    def told(cls, message: Any, stamp_ns: int) -> StepRecord:
+    def from_message(cls, message: Any, stamp_ns: int) -> StepRecord:
         """Read a record from a DraftStatus message, rclpy's or one read from a bag.
 
         Args:

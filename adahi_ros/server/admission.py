@@ -22,13 +22,13 @@ class Refusal(NamedTuple):
     Attributes:
         why: for people.
         retry_after_s: when to send the next request.
-        told: the robot got this refusal before, and did not wait. It gets no further reply, because replies
-            to a flood would delay the other robots.
+        repeated: the robot got this refusal before, and did not wait. It gets no further reply, because
+            replies to a flood would delay the other robots.
     """
 
     why: str
     retry_after_s: float
-    told: bool = False
+    repeated: bool = False
 
 
 class Admission:

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adahi_ros.bags import bag_dataset as dataset_module
-from adahi_ros.bags.bag_dataset import aligned, read_dataset
+from adahi_ros.bags.alignment import aligned
+from adahi_ros.bags.bag_dataset import read_dataset
 from adahi_ros.bags.bag_writer import BagWriter
 from adahi_ros.bags.recorded_topics import topics_of
 from adahi_ros.contract.assembler import ObservationAssembler

@@ -42,4 +42,4 @@ def test_an_hour_ahead_and_back_costs_the_observations_of_a_moment(jumping: Any)
 
     print(f"clock jumps: {jumping.check(start_s, close_to_a_jump)}")
     part = log.since(start_s)
-    print(f"{len(part.shown) - len(part.told)} observations without a command")
+    print(f"{len(part.shown) - len(part.commands)} observations without a command")

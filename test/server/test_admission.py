@@ -40,17 +40,17 @@ def test_who_asks_again_before_he_may_is_told_no_second_time() -> None:
     admission = Admission(10.0)
     while (refusal := admission.over_quota("arm", 0.0)) is None:
         pass
-    assert not refusal.told
+    assert not refusal.repeated
     early = admission.over_quota("arm", 0.5 * refusal.retry_after_s)
     assert early is not None
-    assert early.told
+    assert early.repeated
     other = [admission.over_quota("leg", 0.0) for _ in range(6)][-1]
     assert other is not None
-    assert not other.told
+    assert not other.repeated
     assert admission.over_quota("arm", 1.001 * refusal.retry_after_s) is None
     late = admission.over_quota("arm", 1.002 * refusal.retry_after_s)
     assert late is not None
-    assert not late.told
+    assert not late.repeated
 
 
 def test_without_a_quota_everybody_is_let_in() -> None:

@@ -70,7 +70,7 @@ def distill(
     from adahi_ros.bags.bag_dataset import read_dataset
     from adahi_ros.contract.parsing import contract_path, load_contract
     from adahi_ros.gates.parameter_file import ROBOT, VERIFIER
-    from adahi_ros.lab.calibration.replayed_targets import asked_of, told
+    from adahi_ros.lab.calibration.replayed_targets import asked_of, instruction_for
     from adahi_ros.lab.calibration.target_inputs import Jpeg
     from adahi_ros.lab.calibration.target_replies import GATE, ask_by_expected_error
     from adahi_ros.lab.tasks import goal_is_for_target
@@ -101,7 +101,7 @@ def distill(
             keep_failures=True,
             on_bag=lambda path: status.update(f"reading {path}"),
             on_loss=say if incomplete else None,
-            told=told(instruction, policy.signature),
+            instruction=instruction_for(instruction, policy.signature),
         )
     chosen = how.corrector.seed if seed is None else seed
     asked = asked_of(

@@ -51,13 +51,13 @@ class RobotLog:
 
     Attributes:
         shown: observations, in order.
-        told: commands, in the order of their arrival.
+        commands: in the order of their arrival.
         records: the draft policy's records of its steps, in order.
     """
 
     def __init__(self, path: Path) -> None:
         self.shown: list[Shown] = []
-        self.told: list[Command] = []
+        self.commands: list[Command] = []
         self.records: list[StepRecord] = []
         self._path = path
         self._read_bytes = 0
@@ -75,8 +75,8 @@ class RobotLog:
             ((kind, values),) = json.loads(line).items()
             if kind == "shown":
                 self.shown.append(Shown(**values))
-            elif kind == "told":
-                self.told.append(Command(**values))
+            elif kind == "command":
+                self.commands.append(Command(**values))
             else:
                 self.records.append(StepRecord.of(values))
 
@@ -85,7 +85,7 @@ class RobotLog:
         stamps = {shown.stamp_ns for shown in self.shown if shown.at_s >= at_s}
         return LogPart(
             [shown for shown in self.shown if shown.stamp_ns in stamps],
-            [command for command in self.told if command.stamp_ns in stamps],
+            [command for command in self.commands if command.stamp_ns in stamps],
             [record for record in self.records if record.stamp_ns in stamps],
         )
 
@@ -95,13 +95,13 @@ class LogPart:
     """A part of a log; attributes as `RobotLog`."""
 
     shown: Sequence[Shown]
-    told: Sequence[Command]
+    commands: Sequence[Command]
     records: Sequence[StepRecord]
 
     def latencies_s(self) -> np.ndarray:
         """Return how long after its observation each command came."""
         shown_s = {shown.stamp_ns: shown.at_s for shown in self.shown}
-        return np.array([command.at_s - shown_s[command.stamp_ns] for command in self.told])
+        return np.array([command.at_s - shown_s[command.stamp_ns] for command in self.commands])
 
     def reasons(self) -> Counter[Reason]:
         """Count the steps by reason."""
@@ -143,7 +143,8 @@ def unaccounted(log: RobotLog, excused: Callable[[Shown], bool] = never) -> list
     """
     faults = []
     index = {shown.stamp_ns: number for number, shown in enumerate(log.shown)}
-    commands, last = Counter(each.stamp_ns for each in log.told), {each.stamp_ns: each for each in log.told}
+    commands = Counter(each.stamp_ns for each in log.commands)
+    last = {each.stamp_ns: each for each in log.commands}
     for run in _runs(log.records):
         records = {record.stamp_ns: record for record in run}
         if len(records) != len(run):

@@ -63,7 +63,7 @@ def step_record(message: Any, path: Path, number: int) -> StepRecord:
         BagError: the message is no valid step.
     """
     try:
-        return StepRecord.told(message, stamp_ns(message.header.stamp))
+        return StepRecord.from_message(message, stamp_ns(message.header.stamp))
     except ValueError as error:
         raise BagError(f"{path}: draft_status: step {number}, {error}") from None
 

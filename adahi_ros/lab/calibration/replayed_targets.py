@@ -45,7 +45,7 @@ def asked_once(target: Path, signature: Signature) -> bool:
     return described or reads_more(signature)
 
 
-def told(instruction: str, signature: Signature) -> str | None:
+def instruction_for(instruction: str, signature: Signature) -> str | None:
     """Return the target's instruction until a bag has another; None if it takes none.
 
     Raises:
@@ -142,10 +142,10 @@ def observed(
         ValueError: parts do not match; names them.
     """
     target = pair.target
-    words = told(instruction, target.signature)
+    words = instruction_for(instruction, target.signature)
     planner, corrector = load_plans(None if once else plans[0], plans[1], asked.origin["backend"])
     dataset = read_dataset(
-        asked.bags, asked.contract, asked.namespace, keep_failures, on_loss=on_loss, told=words
+        asked.bags, asked.contract, asked.namespace, keep_failures, on_loss=on_loss, instruction=words
     )
     bags = dataset.summary["bags"]
     if not once:

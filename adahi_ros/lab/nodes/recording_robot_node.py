@@ -62,7 +62,7 @@ class RecordingRobotParameters:
 
 
 class RecordingRobotNode(Node):
-    """See the module. The lines are `shown`, `told` or `record`; `at_s` is of the monotonic clock."""
+    """See the module. The lines are `shown`, `command` or `record`; `at_s` is of the monotonic clock."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__("recording_robot", **options)
@@ -74,7 +74,7 @@ class RecordingRobotNode(Node):
         self._motions = Motions(values.seed, *sizes, values.amplitude, values.rate_hz, values.episode_steps)
         self._log = Path(values.log).open("w", buffering=1)  # noqa: SIM115  as long as the node
         self._started = time.monotonic()
-        self._heard = -np.inf
+        self._commanded_s = -np.inf
         self._shown = 0
         self._asked: list[Future] = []
         deep = QoSProfile(depth=DEPTH)
@@ -123,9 +123,9 @@ class RecordingRobotNode(Node):
         self._write("shown", shown)
 
     def _on_command(self, message: JointTrajectory) -> None:
-        self._heard = time.monotonic()
+        self._commanded_s = time.monotonic()
         stamp, action = from_stamp(message.header.stamp), list(message.points[0].positions)
-        self._write("told", {"at_s": self._heard, "stamp_ns": stamp, "action": action})
+        self._write("command", {"at_s": self._commanded_s, "stamp_ns": stamp, "action": action})
 
     def _on_status(self, message: DraftStatus) -> None:
         self._write("record", asdict(from_status(message)))
@@ -134,7 +134,7 @@ class RecordingRobotNode(Node):
         """Request both transitions in turn; the node refuses those its state does not allow."""
         while self._asked:
             self._change_state.remove_pending_request(self._asked.pop())
-        if time.monotonic() - self._heard < SILENT_S or not self._change_state.service_is_ready():
+        if time.monotonic() - self._commanded_s < SILENT_S or not self._change_state.service_is_ready():
             return
         configured = self._ask(Transition.TRANSITION_CONFIGURE)
         configured.add_done_callback(lambda reply: self._ask(Transition.TRANSITION_ACTIVATE))

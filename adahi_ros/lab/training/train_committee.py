@@ -48,21 +48,21 @@ class Lessons:
 
     Attributes:
         data: demonstrations, as the target would see them.
-        told: the same, as a draft sees them.
+        visible: the same, as a draft sees them.
         tokenizer: frozen.
         window_length: H.
         model: of each member.
     """
 
     data: Trajectories
-    told: Trajectories
+    visible: Trajectories
     tokenizer: ActionTokenizer
     window_length: int
     model: ModelRecipe[CodeFitConfig]
 
     def train(self, who: np.ndarray, member: int, fit: CodeFitConfig) -> tuple[VQBeT, list[float]]:
         """Train a member on its demonstrations; who (E,) has the member of each."""
-        own = self.told.episodes(np.flatnonzero(who == member).tolist())
+        own = self.visible.episodes(np.flatnonzero(who == member).tolist())
         run = Run(self.model.seed + member)
         return train_policy(own, self.tokenizer, self.window_length, self.model.size, fit, run)
 
@@ -73,7 +73,7 @@ class Lessons:
 
     def log_likelihood(self, network: VQBeT) -> np.ndarray:
         """Return the log-likelihood of each demonstration's actions, (E,), mean over its steps."""
-        seen = self.told
+        seen = self.visible
         windows = torch.from_numpy(seen.inputs)[torch.from_numpy(window_indices(seen, self.window_length))]
         codes = self.tokenizer.encode(
             torch.from_numpy(action_chunks(seen, self.tokenizer.config.chunk_length))

@@ -92,7 +92,7 @@ def to_status(record: StepRecord) -> DraftStatus:
 
 def from_status(message: DraftStatus) -> StepRecord:
     """Return a control step without ROS types."""
-    return StepRecord.told(message, from_stamp(message.header.stamp))
+    return StepRecord.from_message(message, from_stamp(message.header.stamp))
 
 
 def to_link_state(

@@ -224,7 +224,7 @@ class RequestScheduler:
         refusal = self._admission.over_quota(robot or header.robot_id, now_s, client)
         if refusal is not None:
             reply = self._verification.busy(header, refusal)
-            if not refusal.told:
+            if not refusal.repeated:
                 self._send(turn, reply)
             return
         request = from_request(message)

@@ -21,7 +21,7 @@ def log(tmp_path: Path, step_record: Callable[..., StepRecord]) -> RobotLog:
     log = RobotLog(tmp_path / "nothing")
     for step in range(COUNT):
         log.shown.append(Shown(0.1 * step, step, 0, step, [0.0], []))
-        log.told.append(Command(0.1 * step + 0.01, step, [0.0, 0.0]))
+        log.commands.append(Command(0.1 * step + 0.01, step, [0.0, 0.0]))
         counts = (step + 1, *[0] * (len(Reason) - 1))
         log.records.append(step_record(stamp_ns=step, step=step, reason_counts=counts))
     return log
@@ -50,7 +50,7 @@ def test_the_last_observation_of_an_episode_may_be_dropped(log: RobotLog) -> Non
 
 
 def test_a_second_command_is_found(log: RobotLog) -> None:
-    log.told.append(log.told[2])
+    log.commands.append(log.commands[2])
     assert unaccounted(log) == ["episode 0, step 2: 2 commands"]
 
 
@@ -62,7 +62,7 @@ def test_a_missing_record_is_found_by_the_step_and_by_the_counts(log: RobotLog) 
 
 
 def test_a_command_that_is_not_what_was_recorded_is_found(log: RobotLog) -> None:
-    log.told[4] = replace(log.told[4], action=[0.5, 0.0])
+    log.commands[4] = replace(log.commands[4], action=[0.5, 0.0])
     assert unaccounted(log) == ["episode 0, step 4: commanded [0.5, 0.0], recorded (0.0, 0.0)"]
 
 
@@ -72,7 +72,7 @@ def test_what_nobody_verified_must_be_the_draft(log: RobotLog) -> None:
 
 
 def test_a_command_that_a_newer_one_overtook_is_found(log: RobotLog) -> None:
-    log.told[2], log.told[3] = log.told[3], log.told[2]
+    log.commands[2], log.commands[3] = log.commands[3], log.commands[2]
     assert unaccounted(log) == ["episode 0, step 2: its command came after that of a newer observation"]
 
 
@@ -82,14 +82,14 @@ def test_a_draft_policy_that_stops_is_found_and_a_restart_counts_from_0(log: Rob
         log.shown.append(replace(log.shown[-1], stamp_ns=step, step=step))
     assert unaccounted(log) == [f"no command for the last {SILENCE + 1} observations"]
     last = log.shown[-1]
-    log.told.append(Command(2.01, last.stamp_ns, [0.0, 0.0]))
+    log.commands.append(Command(2.01, last.stamp_ns, [0.0, 0.0]))
     counts = (1, *[0] * (len(Reason) - 1))
     log.records.append(replace(log.records[0], stamp_ns=last.stamp_ns, step=last.step, reason_counts=counts))
     assert unaccounted(log) == []
 
 
 def test_a_robot_that_got_no_command_at_all_is_found(log: RobotLog) -> None:
-    log.told.clear()
+    log.commands.clear()
     log.shown.extend(replace(log.shown[-1], stamp_ns=100 + each) for each in range(SILENCE))
     assert unaccounted(log) == [f"no command for the last {COUNT + SILENCE} observations"]
 
@@ -129,14 +129,14 @@ def test_a_log_is_read_line_by_line_while_it_is_written(log: RobotLog, tmp_path:
     assert read.shown == []
     lines = [
         json.dumps({kind: asdict(each)})
-        for kind, each in (("shown", log.shown[0]), ("told", log.told[0]), ("record", log.records[0]))
+        for kind, each in (("shown", log.shown[0]), ("command", log.commands[0]), ("record", log.records[0]))
     ]
     file.write_text("\n".join(lines))  # the end of the last line is still to come
     read.read()
-    assert (read.shown, read.told, read.records) == (log.shown[:1], log.told[:1], [])
+    assert (read.shown, read.commands, read.records) == (log.shown[:1], log.commands[:1], [])
     with file.open("a") as more:
         more.write("\n")
     read.read()
     assert read.records == log.records[:1]
-    assert read.since(0.05).told == []
+    assert read.since(0.05).commands == []
     assert read.since(0.0).latencies_s() == pytest.approx([0.01])

@@ -56,7 +56,7 @@ def bags(in_bag: Callable[..., Path]) -> list[Path]:
 
 @pytest.fixture
 def dataset(bags: list[Path], contract: Contract) -> BagDataset:
-    return read_dataset(bags, contract, told="")
+    return read_dataset(bags, contract, instruction="")
 
 
 @pytest.fixture
@@ -157,7 +157,7 @@ def test_another_instruction_ends_an_episode_steps_without_are_left_out(
     plain = read_dataset(bags, contract)
     assert np.diff(plain.trajectories.ends, prepend=0).tolist() == 2 * [9, 8, 9, 9]
     assert plain.instructions == ()
-    told = read_dataset(bags, contract, told="wave")
+    told = read_dataset(bags, contract, instruction="wave")
     assert told.instructions[:2] == ("wave",) * 2
     assert np.diff(told.trajectories.ends, prepend=0).tolist() == 2 * [2, 7, 8, 4, 5, 9]
 
@@ -205,7 +205,7 @@ def test_a_bag_that_was_changed_is_planned_anew(
     plan_bags(Seeing(Path()), dataset, asked, tmp_path)
     bags = [asked.bags[0], in_bag(messages(5))]
     other = Seeing(Path())
-    plan_bags(other, read_dataset(bags, asked.contract, told=""), replace(asked, bags=bags), tmp_path)
+    plan_bags(other, read_dataset(bags, asked.contract, instruction=""), replace(asked, bags=bags), tmp_path)
     assert len(other.read) == len(dataset.stamps_ns)
 
 

@@ -54,7 +54,7 @@ def test_drafts_part_what_looks_alike_and_nobody_named(lessons: Lessons) -> None
 def test_demonstrations_of_like_goals_go_together(lessons: Lessons) -> None:
     assert parted(by_goal(lessons, 2))
     assert set(by_goal(lessons, 1)) == {0}
-    untold = Lessons(lessons.told, lessons.told, lessons.tokenizer, 1, lessons.model)
+    untold = Lessons(lessons.visible, lessons.visible, lessons.tokenizer, 1, lessons.model)
     with pytest.raises(ValueError, match="split: goal, must be fit: the demonstrations have fewer than 2"):
         by_goal(untold, 2)
 
