@@ -17,7 +17,7 @@ from markupsafe import Markup
 
 from adahi_ros.lab.calibration.bag_run import BagRun, bag_run_figures
 from adahi_ros.lab.reporting.observed import Observed, activations
-from adahi_ros.lab.reporting.run_timeline import columns_of, marks_of, timeline
+from adahi_ros.lab.reporting.run_timeline import columns_of, marks_of, thinned, timeline
 from adahi_ros.lab.reporting.run_verdict import Check, period_of, verdict
 from adahi_ros.lab.reporting.tables import number
 
@@ -36,6 +36,8 @@ OF_THE_PLAN = {
     "requests_pending": "requests in flight",
 }
 MOST_RUNS = 12
+MOST_ROWS = 500  # of a table
+MOST_JUMPS = 10_000  # of the buttons from event to event
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,7 @@ class _Shown:
     names: Sequence[str]
     cameras: Sequence[str]
     timeline: Markup
+    every: int
 
 
 def reported(name: str, run: BagRun, observed: Observed, period_s: float | None = None) -> list[ReportedRun]:
@@ -115,6 +118,7 @@ def write_bag_report(
         command=command,
         runs=shown,
         configuration=configuration,
+        most_rows=MOST_ROWS,
         bokeh=Markup(Resources(mode="inline", components=["bokeh"]).render_js()),
         figures=Markup(script),
         data=Markup(_data(runs)),
@@ -134,7 +138,7 @@ def _data(runs: Sequence[ReportedRun]) -> str:
             "name": each.name,
             "names": each.observed.names,
             "columns": list(columns_of(each.run, each.observed)),
-            "marks": [at_s for at_s, _ in marks_of(each.run, each.observed)],
+            "marks": [at_s for at_s, _ in marks_of(each.run, each.observed)[:MOST_JUMPS]],
             "frames": [[f.time_s, f.camera, f.jpeg] for f in each.observed.frames],
         }
         for each in runs
@@ -158,6 +162,7 @@ def _shown(n: int, each: ReportedRun, figures: dict[str, Any], division: Markup)
         observed.names,
         sorted({frame.camera for frame in observed.frames}),
         division,
+        thinned(len(run.steps)),
     )
 
 

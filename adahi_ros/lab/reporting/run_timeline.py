@@ -29,6 +29,7 @@ PLANNED, COMMANDED, MEASURED = "#999999", "#0072B2", "#009E73"
 REPLIED, UNANSWERED, PLAIN = "#0072B2", "#D55E00", "#882255"
 LANES = 4  # of requests that overlap
 TOOLS = "xpan,xwheel_zoom,box_zoom,reset"
+MOST_POINTS = 12_000  # of a figure: ten minutes at 20 Hz; the page stays below 5 MB
 LONGEST_WAIT_S = 2.0  # drawn of a request without a reply
 
 
@@ -80,14 +81,21 @@ def requests_of(run: BagRun) -> list[Request]:
     return done + [unanswered(*each, float(run.times_s[-1])) for each in open_]
 
 
-def columns_of(run: BagRun, observed: Observed) -> dict[str, np.ndarray]:
-    """Return the drawn and downloadable values of each step, by name: (T,) each.
+def thinned(count: int) -> int:
+    """Return n where every n-th of so many points is drawn, so that a page stays small."""
+    return max(1, -(-count // MOST_POINTS))
 
-    Actions are in `planned_I`, `commanded_I` and `measured_I`, in action units; NaN where missing.
+
+def columns_of(run: BagRun, observed: Observed) -> dict[str, np.ndarray]:
+    """Return the drawn and downloadable values of the steps, by name: (T,) each.
+
+    Of long runs every n-th step, see `thinned`. Actions are in `planned_I`, `commanded_I` and `measured_I`,
+    in action units; NaN where missing.
     """
-    steps = run.steps
+    every = thinned(len(run.steps))
+    steps, measured = run.steps[::every], observed.measured[::every].astype(np.float32)
     data: dict[str, np.ndarray] = {
-        "time_s": run.times_s,
+        "time_s": run.times_s[::every],
         "episode": np.array([step.episode for step in steps]),
         "step": np.array([step.step for step in steps]),
         "transmitted": np.array([int(step.transmitted) for step in steps]),
@@ -103,12 +111,13 @@ def columns_of(run: BagRun, observed: Observed) -> dict[str, np.ndarray]:
     for index in range(len(observed.names)):
         data[f"planned_{index}"] = _entry([step.planned_action for step in steps], index)
         data[f"commanded_{index}"] = _entry([step.action for step in steps], index)
-        data[f"measured_{index}"] = observed.measured[:, index]
+        data[f"measured_{index}"] = measured[:, index]
     return data
 
 
 def _entry(actions: list[tuple[float, ...]], index: int) -> np.ndarray:
-    return np.array([action[index] if index < len(action) else np.nan for action in actions])
+    values = [action[index] if index < len(action) else np.nan for action in actions]
+    return np.array(values, dtype=np.float32)
 
 
 def marks_of(run: BagRun, observed: Observed) -> list[tuple[float, str]]:
@@ -199,7 +208,8 @@ def timeline(number: int, run: BagRun, observed: Observed, period_s: float) -> L
     figures.append(latency)
     if run.link:
         link = plot("round trip on the link, estimated", 110, "ms")
-        link.line([each.time_s for each in run.link], [each.rtt_ms for each in run.link], color=PLAIN)
+        samples = run.link[:: thinned(len(run.link))]
+        link.line([each.time_s for each in samples], [each.rtt_ms for each in samples], color=PLAIN)
         figures.append(link)
     figures[-1].xaxis.visible = True
     figures[-1].xaxis.axis_label = "time (s)"
@@ -222,6 +232,7 @@ def _chosen(data: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 def _requests(plot: Callable[..., figure], run: BagRun) -> figure:
     found = requests_of(run)
+    found = found[:: thinned(len(found))]
     lanes = count()
     data = {
         "sent": [each.sent_s for each in found],
@@ -245,6 +256,7 @@ def _requests(plot: Callable[..., figure], run: BagRun) -> figure:
 
 def _marks(plot: Callable[..., figure], run: BagRun, observed: Observed) -> figure:
     marks = marks_of(run, observed)
+    marks = marks[:: thinned(len(marks))]
     source = ColumnDataSource(
         {
             "time_s": [at_s for at_s, _ in marks],

@@ -157,6 +157,21 @@ def test_a_page_needs_no_other_file_and_no_network(page: Path) -> None:
         assert shown in html
 
 
+def test_a_run_of_hours_makes_no_larger_page(step_record: Make, tmp_path: Path) -> None:
+    common = {"transmitted": True, "planned_action": (1.0, 2.0), "action": (1.0, 2.0), "plan_age": 1}
+    steps = [
+        step_record(stamp_ns=row * 50_000_000, episode=row // 50, reason_counts=(row,), **common)
+        for row in range(3 * 12_000)
+    ]
+    run = run_of(steps)
+    path = tmp_path / "long.html"
+    write_bag_report(reported("long", run, observed_of(run)), "runs", "adahi report long", path, {})
+    html = path.read_text()
+    assert len(html) < LARGEST_BYTES
+    assert "one of 3 steps" in html
+    assert "Episodes: 720, the first 500" in html
+
+
 BROWSER = """
 import sys
 from PySide6.QtCore import QTimer, QUrl
