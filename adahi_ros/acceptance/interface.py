@@ -21,14 +21,17 @@ class Verdict:
     Attributes:
         actions: (M, T, A) float32 in action units.
         accepted: (M, N) bool, whether each part of the drafts was kept: for codes, one per codebook.
+        intent: (M, Z) int8, what the target wants beyond its plan; None without an encoder of intents.
     """
 
     actions: np.ndarray
     accepted: np.ndarray
+    intent: np.ndarray | None = None
 
     def rows(self, which: np.ndarray) -> Verdict:
         """Return the verdicts of some robots, by mask or index."""
-        return Verdict(self.actions[which], self.accepted[which])
+        intent = None if self.intent is None else self.intent[which]
+        return Verdict(self.actions[which], self.accepted[which], intent)
 
 
 class Acceptance(ABC):

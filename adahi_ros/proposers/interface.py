@@ -54,6 +54,17 @@ class Proposer(ABC):
     def propose(self, context: ProposerContext) -> Proposal | None:
         """Propose actions from the present step on, valid or not; None executes the plan unchanged."""
 
+    def left(self, step: int, plan: Plan) -> np.ndarray:
+        """Return for how many steps (B,), this one included, robots can act on the replies that they have."""
+        return plan.left(step)
+
+    def age(self, step: int, plan: Plan) -> np.ndarray:
+        """Return the age (B,), in steps, of the reply that robots act on; infinite without one."""
+        return plan.age(step)
+
+    def forget(self) -> None:  # noqa: B027
+        """Drop what it keeps of replies, because the task has changed or a gap ended; by default nothing."""
+
     @property
     def observes(self) -> bool:
         """Whether it learns from replies: it overrides `observe_reply`."""

@@ -14,6 +14,8 @@ PROPOSERS: Registry[Callable[..., Proposer]] = Registry(
         "draft": "adahi_ros.proposers.draft:draft_proposer",
         "plan": "adahi_ros.proposers.plan:PlanProposer",
         "corrector": "adahi_ros.proposers.plan:CorrectorProposer",
+        "intent": "adahi_ros.proposers.intent:IntentProposer",
+        "intent_of_plan": "adahi_ros.proposers.intent:IntentProposer",
         "draft_checks_plan": "adahi_ros.proposers.draft:DraftChecksPlanProposer",
         "retrieval": "adahi_ros.proposers.retrieval:RetrievalProposer",
         "mixture": "adahi_ros.proposers.retrieval:MixtureProposer",

@@ -50,8 +50,8 @@ class Step:
         score: (B,), the gate's.
         transmit: (B,) bool, whether to send a request.
         planned: (B, A), the plan's action for this step; NaN without a plan.
-        plan_age: (B,), steps since the plan's request; infinite without a plan.
-        plan_left: (B,), steps left in the plan, this one included.
+        plan_age: (B,), steps since the request of the plan or intent; infinite without one.
+        plan_left: (B,), steps left in the plan, or until the intent is too old, this one included.
     """
 
     index: int
@@ -142,6 +142,7 @@ class Controller:
     def forget_plan(self) -> None:
         """Drop the target's plans, because the task has changed."""
         self._plan = Plan(self._batch, self.policy.signature.action_dim, self._blend)
+        self._proposer.forget()
 
     def begin(
         self,
@@ -197,8 +198,8 @@ class Controller:
             self._step_draws = self._draws.next()
         draws, plan = self._step_draws, self._plan
         plan.forget_before(index)
-        age, left, planned, plan_age = plan.since(index), plan.left(index), plan.at(index), plan.age(index)
-        ahead = plan.ahead(index, max(1, int(left.max())))
+        age, planned, plan_left = plan.since(index), plan.at(index), plan.left(index)
+        ahead = plan.ahead(index, max(1, int(plan_left.max())))
         temperature = self.config.draft_temperature
         context = ProposerContext(
             *(index, observations, self.seen, plan, draws[:, 1:], temperature),
@@ -206,6 +207,7 @@ class Controller:
             executed=self._executed,
         )
         proposal = self._proposer.propose(context)
+        left, plan_age = self._proposer.left(index, plan), self._proposer.age(index, plan)
         unplanned = self._proposer.needs_plan & (left == 0)
         sound = np.ones(self._batch, dtype=bool)
         if proposal is None:
@@ -225,7 +227,7 @@ class Controller:
         deviation = self._deviation.deviation(intended)
         trigger = self.config.trigger
         scale = self.policy.action_scale
-        course = PlanContext(self._executed / scale, intended / scale, ahead / scale, left)
+        course = PlanContext(self._executed / scale, intended / scale, ahead / scale, plan_left)
         uniforms = draws[:, 0]
         known = GateContext(
             *(index, observed, observations, proposal, deviation, age, uniforms, link, course),
@@ -282,22 +284,22 @@ class Controller:
 
         Proposals that were made without a plan, or from a plan that is gone, are dropped.
         """
-        planned, left = self._plan.at(step.index), self._plan.left(step.index)
+        planned, left = self._plan.at(step.index), self._proposer.left(step.index, self._plan)
         otherwise = (step.plan_left > 0) != (left > 0)
         otherwise &= (left > 0) | self._proposer.needs_plan
         intended = np.where(otherwise[:, None], planned, step.intended)
-        age = self._plan.age(step.index)
+        age = self._proposer.age(step.index, self._plan)
         return replace(step, intended=intended, planned=planned, plan_age=age, plan_left=left)
 
     def committed(self, step: Step, count: int) -> Proposal:
         """Return the actions (B, count, A) that B robots execute before a reply to a step's request arrives.
 
-        Fewer than the execution horizon. Empty if the gate learns from replies: it needs the reply to the
-        step of the request.
+        Fewer than the execution horizon. Empty if the gate or the proposer learns from replies: it needs the
+        reply to the step of the request.
         """
         if self._execution_horizon is not None:
             count = min(count, self._execution_horizon - 1)
-        if self.config.trigger.learns:
+        if self.config.trigger.learns or self._observes:
             count = 0
         actions = self._plan.ahead(step.index, count)
         actions[:, :1] = step.intended[:, None][:, :count]

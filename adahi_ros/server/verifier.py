@@ -7,7 +7,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from adahi_ros.policies.interface import (
     fingerprint_of,
 )
 from adahi_ros.protocol.request import PARTS_MOST, RequestError, RequestFault, sent_codes
+
+if TYPE_CHECKING:
+    from adahi_ros.policies.intent.intent import IntentEncoder
 
 SAMPLES = 8  # plans that the agreement `choose` draws
 AGREEMENTS = {
@@ -186,6 +189,7 @@ class TargetVerifier:
         samples: number of plans that `choose` draws.
         distance: for a rule with a distance: largest difference of actions, in action scales of the policy.
         arguments: of the rule, by name.
+        intents: makes the intents of its replies; None for replies without.
 
     Raises:
         ValueError: names the field, the value and what was allowed.
@@ -201,6 +205,7 @@ class TargetVerifier:
         samples: int = SAMPLES,
         distance: float = WITHIN,
         arguments: Mapping[str, Any] = MappingProxyType({}),
+        intents: IntentEncoder | None = None,
     ) -> None:
         rule = rule_for(rule, policy.signature)
         if not 0.0 < temperature < np.inf:
@@ -225,6 +230,7 @@ class TargetVerifier:
         self.at_once = 1
         self._sampling = Sampling(temperature, sendable)
         self._agrees = agreement != "none"
+        self._intents = intents
 
     def submit(self, request: VerificationRequest, draws: np.ndarray, until_s: float) -> Future[Verdicts]:
         """See `Verifier`; the returned future is done."""
@@ -278,7 +284,11 @@ class TargetVerifier:
         if self._agrees and request.committed is not None:
             sampling = replace(sampling, committed=request.committed)
         proposal = self.policy.propose(request.observations, draws[..., 1], sampling)
-        return self.acceptance.verify(request.draft, proposal, draws, request.round_trip_ms)
+        verdict = self.acceptance.verify(request.draft, proposal, draws, request.round_trip_ms)
+        if self._intents is None:
+            return verdict
+        intent = self._intents.encode_replies(request.observations, verdict.actions)
+        return replace(verdict, intent=intent)
 
     def _checked(self, verdict: Verdict, robots: int) -> Verdict:
         """Check a verdict's shapes and types: policy and rule may be another package's."""
@@ -294,7 +304,7 @@ class TargetVerifier:
         if accepted.shape != (robots, wanted) or wanted > PARTS_MOST:
             allowed = wanted if needs_codes else f"at most {PARTS_MOST}"
             raise ValueError(f"accepted: of shape {accepted.shape}, must be ({robots}, N), N {allowed}")
-        return Verdict(actions, accepted)
+        return Verdict(actions, accepted, verdict.intent)
 
 
 def verification_stream(robot_id: str) -> str:

@@ -162,7 +162,9 @@ def _joined(come: list[Arrived], batch: int) -> Arrived:
     verdicts = [each.verdict for each in come if each.verdict is not None]
     if not verdicts:
         return Arrived(None, rows)
+    intents = [verdict.intent for verdict in verdicts if verdict.intent is not None]
     order = np.argsort(np.concatenate([np.flatnonzero(each.rows) for each in come]))
     actions = np.concatenate([verdict.actions for verdict in verdicts])
     accepted = np.concatenate([verdict.accepted for verdict in verdicts])
-    return Arrived(Verdict(actions[order], accepted[order]), rows)
+    intent = np.concatenate(intents)[order] if intents else None
+    return Arrived(Verdict(actions[order], accepted[order], intent), rows)

@@ -14,10 +14,12 @@ from adahi_ros.lab.evaluation.step_link import Across
 from adahi_ros.policies.backends import is_policy, load_policy
 from adahi_ros.policies.corrector.corrector import Corrector
 from adahi_ros.policies.corrector.corrector_checkpoint import load_corrector
+from adahi_ros.policies.intent.intent import Intent, load_intent
 from adahi_ros.policies.interface import Actor, Policy
 from adahi_ros.policies.retrieval import Retrieval, load_retrieval
 
-ON_ROBOT = ("draft", "corrector", "distilled", "retrieval")
+INTENTS = ("intent", "intent_of_plan")
+ON_ROBOT = ("draft", "corrector", "distilled", "retrieval", *INTENTS)
 RETRIEVAL = "retrieval"  # beside draft and target: an index of demonstrations
 PLANS = "plans"  # folder beside draft and target: a target that plans, and the corrector of its plans
 
@@ -32,6 +34,8 @@ class Policies:
         corrector: of its plans, where there is one.
         distilled: a policy for the robot with that target's average actions, where there is one.
         retrieval: of demonstrations, on the robot, where there is an index.
+        intent: acts by what an encoder beside that target sends, where there is one.
+        intent_of_plan: acts by what the robot's encoder finds in that target's plans, where there is one.
 
     Raises:
         ValueError: they do not match; names what differs.
@@ -43,6 +47,8 @@ class Policies:
     corrector: Corrector | None = None
     distilled: Policy | None = None
     retrieval: Retrieval | None = None
+    intent: Intent | None = None
+    intent_of_plan: Intent | None = None
 
     def __post_init__(self) -> None:
         draft, target = self.draft.signature, self.target.signature
@@ -53,7 +59,7 @@ class Policies:
         fault = fault or _reads_differently(draft, target)
         if fault is not None:
             raise ValueError(fault)
-        for kind in ("plans", "corrector", "distilled", "retrieval"):
+        for kind in ("plans", "corrector", "distilled", "retrieval", *INTENTS):
             self._check_speaks_of_the_same(kind, getattr(self, kind))
         for kind in ON_ROBOT:
             actor = getattr(self, kind)
@@ -136,7 +142,12 @@ def _load(files: PolicyFiles, newest_ns: int) -> Policies:
         *load_plans(*plans_in(folder / PLANS), backend),
         load_distilled(folder / PLANS, backend),
         load_retrieval(folder / RETRIEVAL) if is_policy(folder / RETRIEVAL) else None,
+        *(_intent(folder / PLANS / name) for name in INTENTS),
     )
+
+
+def _intent(path: Path) -> Intent | None:
+    return load_intent(path, with_encoder=True) if is_policy(path) else None
 
 
 def plans_in(folder: Path) -> tuple[Path | None, Path | None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from adahi_ros.lab.evaluation.loaded_policies import PLANS, RETRIEVAL, Policies
+from adahi_ros.lab.evaluation.loaded_policies import INTENTS, PLANS, RETRIEVAL, Policies
 from adahi_ros.policies.interface import Actor, Policy
 from adahi_ros.proposers.interface import Proposer
 from adahi_ros.proposers.registry import PROPOSERS
@@ -20,6 +20,7 @@ ON_ROBOT: dict[str, tuple[str, ...]] = {
     RETRIEVAL: (RETRIEVAL,),
     MIXTURE: (DRAFT, RETRIEVAL),
     DISTILLED: (DISTILLED,),
+    **{name: (name,) for name in INTENTS},
 }
 """Fields of `Policies` that a proposer uses on the robot. All other proposers use the draft."""
 
@@ -28,6 +29,11 @@ MISSING = {
     "config/recipes/ball-plans.yaml",
     CORRECTOR: "there is no corrector beside these policies; 'adahi train policy' makes one by a recipe such "
     "as config/recipes/ball-plans.yaml",
+    **{
+        name: f"no checkpoint '{name}' beside these policies' plans; 'adahi train policy TASK --only {name}' "
+        "makes one by a recipe such as config/recipes/metaworld-plans.yaml"
+        for name in INTENTS
+    },
     RETRIEVAL: "there is no index of demonstrations beside these policies; 'adahi lab index TASK' makes one",
     DISTILLED: "no checkpoint 'distilled' beside these policies' plans; 'adahi train policy TASK --only "
     "distilled' makes one by a recipe such as config/recipes/ball-plans.yaml",

@@ -13,7 +13,7 @@ from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
 from adahi_ros.gates.interface import Gate
 from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.gates.registry import WITHOUT_THRESHOLD
-from adahi_ros.lab.evaluation.loaded_policies import PLANS, Bench, Policies
+from adahi_ros.lab.evaluation.loaded_policies import INTENTS, PLANS, Bench, Policies
 from adahi_ros.lab.evaluation.rollout import Log, World, rollout
 from adahi_ros.lab.methods.actors import (
     DISTILLED,
@@ -228,7 +228,11 @@ class Method:
             arguments=method.proposer_arguments,
         )
         verifier = TargetVerifier(
-            target, rule, agreement=method.agreement, arguments=method.acceptance_arguments
+            target,
+            rule,
+            agreement=method.agreement,
+            arguments=method.acceptance_arguments,
+            intents=actor.encoder if method.proposer == "intent" else None,
         )
         return rollout(world, controller, verifier, seed, episodes, on_step, method.delay, bench.across)
 
@@ -257,7 +261,13 @@ class Method:
             if fault is not None:
                 raise ValueError(f"{self.name}: {rule}: {fault}")
         horizon = target.signature.horizon
-        never = self.by_plans and self.gate == "age" and self.at is not None and self.at >= horizon
+        never = (
+            self.by_plans
+            and self.proposer not in INTENTS
+            and self.gate == "age"
+            and self.at is not None
+            and self.at >= horizon
+        )
         if never or (self.horizon or 0) > horizon:
             raise ValueError(f"{self.name}: the target plans only {horizon} actions")
         return actor, target, rule

@@ -15,11 +15,13 @@ from adahi_ros.lab.training.fitting import FitConfig
 from adahi_ros.lab.training.vqbet_training import CodeFitConfig
 from adahi_ros.policies.corrector.corrector_checkpoint import CorrectorConfig
 from adahi_ros.policies.flow.flow_checkpoint import FlowConfig
+from adahi_ros.policies.intent.intent_checkpoint import EncoderConfig
 from adahi_ros.policies.vqbet.vqbet_sizes import TokenizerConfig, VQBeTConfig
 
 TARGET = "target"
 CORRECTOR = "corrector"
 DISTILLED = "distilled"
+INTENT, INTENT_OF_PLAN = "intent", "intent_of_plan"
 F = TypeVar("F", bound=FitConfig)
 VQBET = "vqbet"
 Seed = Annotated[int, at_least(0)]
@@ -115,6 +117,40 @@ Distilled = Annotated[CorrectorRecipe, BeforeValidator(_at_every_step)]
 
 
 @dataclass(frozen=True)
+class IntentRecipe(NetworkRecipe[FitConfig]):
+    """How to make intents of the policy named target, and the network that acts by them, in simulation.
+
+    Attributes:
+        seed: of weights, batches and rollouts.
+        size: arguments of `EncoderConfig` beyond those that the data and this recipe give.
+        fit: how long and how fast to train, after every round.
+        reads_extra: the encoder reads what only the target reads, such as a goal, and so runs beside the
+            target; else it reads plans alone, and runs on the robot.
+        replies: number of the newest replies that the encoder reads; 1 beside the target.
+        hidden: units of each layer of the acting network.
+        rounds: of rollouts; the first executes the target's actions with noise, later ones act by the
+            intents of the rounds before.
+        episodes: of each round.
+        noise: of the first round, in action scales.
+        beta: see `CorrectorRecipe`.
+    """
+
+    size: Annotated[dict[str, Any], size_of(EncoderConfig)]
+    fit: FitConfig
+    reads_extra: bool = True
+    replies: Positive = 1
+    hidden: Positive = 128
+    rounds: Positive = 4
+    episodes: Positive = 400
+    noise: Annotated[float, within(0.0, LARGEST)] = 0.5
+    beta: Rate = 0.0
+
+    def __post_init__(self) -> None:
+        if self.reads_extra and self.replies > 1:
+            raise ValueError(f"replies: {self.replies}, must be 1 where the encoder runs beside the target")
+
+
+@dataclass(frozen=True)
 class _VqbetRecipe(ModelRecipe[CodeFitConfig]):
     size: Annotated[dict[str, Any], size_of(VQBeTConfig)]
     fit: CodeFitConfig
@@ -161,6 +197,8 @@ class Recipe(Schema):
         tokenizer: None where no policy has codes.
         corrector: of the target's plans; None for none.
         distilled: a policy for the robot with the target's average action and no plans; None for none.
+        intent: acts by what an encoder beside the target sends; None for none.
+        intent_of_plan: acts by what an encoder on the robot finds in the target's plans; None for none.
     """
 
     demonstrations: DemonstrationRecipe
@@ -169,6 +207,8 @@ class Recipe(Schema):
     tokenizer: TokenizerRecipe | None = None
     corrector: CorrectorRecipe | None = None
     distilled: Distilled | None = None
+    intent: IntentRecipe | None = None
+    intent_of_plan: IntentRecipe | None = None
 
     def __post_init__(self) -> None:
         speaking = [name for name, policy in self.policies.items() if policy.kind == VQBET]
@@ -176,15 +216,22 @@ class Recipe(Schema):
             raise ValueError(f"tokenizer: missing, {speaking[0]!r} speaks codes")
         if not speaking and self.tokenizer is not None:
             raise ValueError("tokenizer: no policy speaks codes, must be left out")
-        if self.corrector is not None and TARGET not in self.policies:
-            raise ValueError(f"corrector: there is no policy named {TARGET!r} to correct the plans of")
-        if self.distilled is not None and TARGET not in self.policies:
-            raise ValueError(f"distilled: there is no policy named {TARGET!r} to learn from")
+        for name in self.taught:
+            if TARGET not in self.policies:
+                raise ValueError(f"{name}: there is no policy named {TARGET!r} to learn from")
+        for name, recipe in ((INTENT, self.intent), (INTENT_OF_PLAN, self.intent_of_plan)):
+            if recipe is not None and recipe.reads_extra != (name == INTENT):
+                raise ValueError(f"{name}.reads_extra: {recipe.reads_extra}, must be {name == INTENT}")
 
     @property
-    def taught(self) -> dict[str, CorrectorRecipe]:
+    def taught(self) -> dict[str, CorrectorRecipe | IntentRecipe]:
         """The students trained from the target in rounds of rollouts, by name."""
-        each = {CORRECTOR: self.corrector, DISTILLED: self.distilled}
+        each: dict[str, CorrectorRecipe | IntentRecipe | None] = {
+            CORRECTOR: self.corrector,
+            DISTILLED: self.distilled,
+            INTENT: self.intent,
+            INTENT_OF_PLAN: self.intent_of_plan,
+        }
         return {name: recipe for name, recipe in each.items() if recipe is not None}
 
     def moved(self, offset: int) -> Recipe:

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Examples for intents: at every step the target's action, and the requests that a robot may have sent before.
+
+A robot acts by the replies to requests at any earlier step. So an example has no fixed age: the requests are
+drawn when a batch is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from adahi_ros.core.observation_buffer import History
+from adahi_ros.core.randomness import EpisodeStreams
+from adahi_ros.core.signature import GOAL, OBSERVATION
+from adahi_ros.lab.evaluation.rollout import World, for_target
+from adahi_ros.lab.training.reservoir import Rows
+from adahi_ros.policies.intent.intent import extra_of
+from adahi_ros.policies.intent.intent_features import RepliesView
+from adahi_ros.policies.interface import Policy
+
+FIRST_ALONE = 0.35  # share of episodes with one request, at their first step
+PERIODS = (2.0, 64.0)  # steps between the requests of the others, drawn evenly on a logarithmic scale
+NEVER = 1 << 30
+NOISY_SHARE = 0.3  # of the actions
+Act = Callable[[np.ndarray, np.ndarray, RepliesView], np.ndarray]
+"""From the newest observation (B, O), the one before and the replies to actions (B, A)."""
+
+
+@dataclass(frozen=True)
+class IntentExamples(Rows):
+    """N steps; those of an episode follow each other.
+
+    Attributes:
+        step: (N,) of the episode, from 0.
+        observation: (N, O) float32.
+        extra: (N, E) float32, what only the target reads.
+        plan: (N, T, A) float32, a fresh one.
+    """
+
+    step: np.ndarray
+    observation: np.ndarray
+    extra: np.ndarray
+    plan: np.ndarray
+
+
+def drawn_requests(uniforms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the period and the second request of robots, from draws (B, 3); `NEVER` for a single request."""
+    least, most = np.log(PERIODS)
+    period = np.exp(least + (most - least) * uniforms[:, 1]).astype(np.int64)
+    second = 1 + (uniforms[:, 2] * period).astype(np.int64)
+    alone = uniforms[:, 0] < FIRST_ALONE
+    return np.where(alone, NEVER, period), np.where(alone, NEVER, second)
+
+
+def newest_requests(step: np.ndarray, period: np.ndarray, second: np.ndarray, count: int) -> np.ndarray:
+    """Return the steps of the newest requests up to a step, the newest first, (B, count); -1 where none.
+
+    Args:
+        step: (B,), from 0; the first request is at step 0.
+        period: (B,), of all others.
+        second: (B,), the step of the second, at most `period`.
+        count: number of requests to return.
+    """
+    number = ((step - second) // period)[:, None] - np.arange(count)
+    later = second[:, None] + number * period[:, None]
+    return np.where(number >= 0, later, np.where(number == -1, 0, -1))
+
+
+def lesson(
+    world: World,
+    target: Policy,
+    seed: int,
+    episodes: Sequence[int],
+    act: Act | None,
+    replies: int,
+    noise: float,
+    on_step: Callable[[int], None] = lambda step: None,
+) -> IntentExamples:
+    """Run episodes to their end; return every step of them.
+
+    Args:
+        world: is reset.
+        target: makes a fresh plan at every step.
+        seed: of all draws.
+        episodes: their numbers.
+        act: acts on the replies to drawn requests; None executes the target's first actions.
+        replies: M, number of the newest replies that it gets.
+        noise: in action scales, added to 3 of 10 actions.
+        on_step: called with the number of steps done.
+    """
+    numbers = list(episodes)
+    world.reset(seed, numbers)
+    action_dim, scale = target.signature.action_dim, target.action_scale
+    draws = EpisodeStreams(seed, "teacher", numbers, target.draws)
+    own = EpisodeStreams(seed, "lesson", numbers, 3 + 1 + action_dim)
+    history, who = History(target.signature, len(numbers)), np.arange(len(numbers))
+    period, second = np.empty(0), np.empty(0)
+    parts: list[tuple[np.ndarray, ...]] = []
+    step = 0
+    while not world.done.all():
+        mine = own.next()
+        if step == 0:
+            period, second = drawn_requests(mine[:, :3])
+        active, observed = ~world.done, {OBSERVATION: world.observation, GOAL: world.goal}
+        observations = history.push({**observed, **for_target(world)})
+        plan = target.propose(observations, draws.next()).actions
+        parts.append((active, world.observation.copy(), extra_of(observations), plan))
+        if act is None:
+            action = plan[:, 0]
+        else:
+            at = newest_requests(np.full(len(numbers), step), period, second, replies)
+            seen = [parts[max(0, each)] for each in range(step + 1)]
+            view = RepliesView(
+                np.stack([[seen[each][1][robot] for each in np.maximum(at[robot], 0)] for robot in who]),
+                np.stack([[seen[each][3][robot] for each in np.maximum(at[robot], 0)] for robot in who]),
+                at,
+                np.stack([seen[newest][2][robot] for robot, newest in enumerate(at[:, 0])]),
+            )
+            action = act(world.observation, parts[max(0, step - 1)][1], view)
+        shaken = (mine[:, 3] < NOISY_SHARE)[:, None] * (mine[:, 4:] - 0.5) * np.sqrt(12.0)
+        world.step(action + noise * scale * shaken)
+        step += 1
+        on_step(step)
+    columns = [np.stack(column, axis=1) for column in zip(*parts, strict=True)]  # (E, steps, ...)
+    active = columns[0]
+    at_step = np.broadcast_to(np.arange(step), active.shape)
+    return IntentExamples(at_step[active], *(column[active] for column in columns[1:]))

@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Training of intents: an encoder of the target's replies and the network that acts by them, together.
+
+By DAgger (Ross et al., 2011), as for the corrector, against the first action of a fresh plan, with requests
+at any earlier step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from adahi_ros.lab.evaluation.episodes import lesson_episodes
+from adahi_ros.lab.tasks import make
+from adahi_ros.lab.training.fitting import Run, digest_of, fit
+from adahi_ros.lab.training.intent_data import IntentExamples, drawn_requests, lesson, newest_requests
+from adahi_ros.lab.training.recipes import IntentRecipe
+from adahi_ros.policies.corrector.corrector_network import CorrectorNetwork, corrector_loss, weights_count
+from adahi_ros.policies.intent.intent import Intent, IntentEncoder
+from adahi_ros.policies.intent.intent_checkpoint import (
+    SUFFIX,
+    EncoderConfig,
+    IntentConfig,
+    encoder_path,
+    load_encoder_checkpoint,
+    load_intent_checkpoint,
+)
+from adahi_ros.policies.intent.intent_features import (
+    LARGEST,
+    RepliesView,
+    acting_features,
+    reply_features,
+)
+from adahi_ros.policies.intent.intent_torch import EncoderNetwork
+from adahi_ros.policies.interface import Policy
+from adahi_ros.policies.networks.onnx_export import export
+from adahi_ros.policies.networks.step_dataset import Moments
+from adahi_ros.policies.networks.weights_file import save_weights
+
+SAMPLE = 4096  # replies from which the units of the features are taken
+
+
+class IntentNetworks(nn.Module):
+    """Both networks, as they are trained together.
+
+    Args:
+        encoder: makes intents.
+        acting: acts by them.
+    """
+
+    def __init__(self, encoder: EncoderNetwork, acting: CorrectorNetwork) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.acting = acting
+
+    def forward(self, replies: Tensor, observed: Tensor) -> tuple[Tensor, Tensor]:
+        """Return actions (B, A) in action scales and log variances (B,).
+
+        Args:
+            replies: (B, F), the encoder's input.
+            observed: (B, 2 O), the acting network's input but the intent.
+        """
+        graded = self.encoder.graded(replies)
+        intent = graded + (graded.round() - graded).detach()
+        action, log_variance = self.acting(torch.cat([observed, intent / LARGEST], dim=1))
+        return action, log_variance
+
+
+@dataclass(frozen=True)
+class _Data:
+    """All examples, and where their episodes begin."""
+
+    examples: IntentExamples
+    sizes: EncoderConfig
+    reads_extra: bool
+
+    def view(self, rows: np.ndarray, uniforms: np.ndarray) -> RepliesView:
+        """Return the replies before some rows (B,), to requests drawn by (B, 3)."""
+        data, step = self.examples, self.examples.step[rows]
+        at = newest_requests(step, *drawn_requests(uniforms), self.sizes.replies)
+        asked = (rows - step)[:, None] + np.maximum(at, 0)
+        extra = data.extra[asked[:, 0]] if self.reads_extra else data.extra[asked[:, 0], :0]
+        return RepliesView(data.observation[asked], data.plan[asked], at, extra)
+
+    def observed(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the observations of some rows, and those one step before."""
+        before = rows - (self.examples.step[rows] > 0)
+        return self.examples.observation[rows], self.examples.observation[before]
+
+
+def train_networks(
+    data: _Data, recipe: IntentRecipe, scale: np.ndarray, mean: np.ndarray, fitting: Run
+) -> tuple[IntentNetworks, list[float]]:
+    """Train both networks on examples; return them and the losses.
+
+    Args:
+        data: examples.
+        recipe: settings of the training.
+        scale, mean: (A,) of the actions.
+        fitting: seed, saved state and progress.
+    """
+    sizes, examples = data.sizes, data.examples
+    count = len(examples)
+    drawn = np.random.default_rng(recipe.seed).integers(0, count, SAMPLE)
+    uniforms = np.random.default_rng(recipe.seed + 1).random((SAMPLE, 3))
+    read = Moments.of(reply_features(data.view(drawn, uniforms), sizes))
+    intent = np.random.default_rng(0).uniform(-LARGEST, LARGEST, (SAMPLE, sizes.size))
+    acted = Moments.of(acting_features(*data.observed(drawn), intent))
+    acted.mean[-sizes.size :], acted.scale[-sizes.size :] = 0.0, 1.0
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(fitting.seed)
+        networks = IntentNetworks(
+            EncoderNetwork(sizes, torch.from_numpy(read.mean), torch.from_numpy(read.scale)),
+            CorrectorNetwork(
+                examples.plan.shape[2],
+                recipe.hidden,
+                torch.from_numpy(acted.mean),
+                torch.from_numpy(acted.scale),
+            ),
+        )
+    wanted = torch.from_numpy(((examples.plan[:, 0] - mean) / scale).astype(np.float32))
+    nothing = np.zeros((1, 0))
+
+    def loss_of(batch: Tensor) -> Tensor:
+        rows = batch.numpy()
+        view = data.view(rows, torch.rand(len(rows), 3, dtype=torch.float64).numpy())
+        replies = torch.from_numpy(reply_features(view, sizes))
+        observed = acting_features(*data.observed(rows), np.repeat(nothing, len(rows), axis=0))
+        action, log_variance = networks(replies, torch.from_numpy(observed))
+        return corrector_loss(action, log_variance, wanted[batch], recipe.beta)
+
+    made_of = {"recipe": asdict(recipe), "data": digest_of(wanted)}
+    return networks, fit(networks, loss_of, count, recipe.fit, fitting, made_of)
+
+
+def save_intent(
+    folder: Path,
+    name: str,
+    networks: IntentNetworks,
+    sizes: EncoderConfig,
+    actions: dict[str, np.ndarray],
+    training: dict[str, Any],
+) -> Intent:
+    """Write both networks with their ONNX files; return the acting one as read back.
+
+    Args:
+        folder: of the checkpoints `name` and `name_encoder`.
+        name: of the acting network.
+        networks: trained.
+        sizes: of the encoder.
+        actions: mean, scale and range of the target's actions, see `IntentCheckpoint`.
+        training: the checkpoint's notes on its training.
+    """
+    encoder, acting = networks.encoder, networks.acting
+    notes = {"training": training}
+    save_weights(
+        *(folder, name + SUFFIX, encoder.state_dict()),
+        **{"kind": "intent_encoder", "parameters": weights_count(encoder), "config": asdict(sizes), **notes},
+    )
+    read = load_encoder_checkpoint(encoder_path(folder / name))
+    export(read, folder / f"{name}{SUFFIX}.onnx")
+    shape = sizes.observation_dim, sizes.action_dim, sizes.horizon, sizes.size
+    config = IntentConfig(*shape, read.digest(), acting.layers[0].out_features)
+    tensors = {key: torch.from_numpy(np.ascontiguousarray(value)) for key, value in actions.items()}
+    save_weights(
+        *(folder, name, {**acting.state_dict(), **tensors}),
+        **{"kind": "intent", "parameters": weights_count(acting), "config": asdict(config), **notes},
+    )
+    checkpoint = load_intent_checkpoint(folder / name)
+    export(checkpoint, folder / f"{name}.onnx")
+    return Intent(checkpoint, IntentEncoder(read))
+
+
+def train_intent(
+    task: str,
+    target: Policy,
+    recipe: IntentRecipe,
+    folder: Path,
+    run: Run,
+    note: Callable[[list[float], int], dict[str, Any]],
+    name: str,
+    on_episodes: Callable[[int], None] = lambda episodes: None,
+    on_round: Callable[[int], None] = lambda rounds: None,
+) -> list[float]:
+    """Train an encoder and the network that acts by its intents into a folder; return the last losses.
+
+    Args:
+        task: what `make` takes.
+        target: makes the plans.
+        recipe: settings of the training.
+        folder: gets the checkpoints.
+        run: of the last fit.
+        note: returns the checkpoint's notes on its training, from losses and number of weights.
+        name: of the acting network's checkpoint.
+        on_episodes: called with the number of episodes rolled out so far.
+        on_round: called with the number of rounds so far; the folder has their checkpoint.
+    """
+    lessons: list[IntentExamples] = []
+    intent: Intent | None = None
+    losses: list[float] = []
+    for number in range(recipe.rounds):
+        numbers = lesson_episodes(recipe.episodes, number * recipe.episodes)
+        act = None if intent is None else _acting(intent, recipe.reads_extra)
+        noise = recipe.noise if intent is None else 0.0
+        lessons.append(lesson(make(task), target, recipe.seed, numbers, act, recipe.replies, noise))
+        on_episodes((number + 1) * recipe.episodes)
+        examples = IntentExamples.joined(lessons)
+        sizes = EncoderConfig(
+            examples.observation.shape[1],
+            *(examples.plan.shape[2], examples.plan.shape[1]),
+            examples.extra.shape[1] if recipe.reads_extra else 0,
+            recipe.replies,
+            **recipe.size,
+        )
+        moments = Moments.of(examples.plan[:, 0])
+        low, high = examples.plan.min(axis=(0, 1)), examples.plan.max(axis=(0, 1))
+        actions = dict(action_mean=moments.mean, action_scale=moments.scale, action_low=low, action_high=high)
+        last = number == recipe.rounds - 1
+        fitting = run if last else replace(run, state=None, on_step=lambda step, loss: None)
+        data = _Data(examples, sizes, recipe.reads_extra)
+        networks, losses = train_networks(data, recipe, moments.scale, moments.mean, fitting)
+        training = note(losses, weights_count(networks)) if last else {}
+        intent = save_intent(folder, name, networks, sizes, actions, training)
+        on_round(number + 1)
+    return losses
+
+
+def _acting(intent: Intent, reads_extra: bool) -> Callable[..., np.ndarray]:
+    encoder = intent.encoder
+    assert encoder is not None
+
+    def act(observation: np.ndarray, previous: np.ndarray, view: RepliesView) -> np.ndarray:
+        view = view if reads_extra else replace(view, extra=view.extra[:, :0])
+        return intent.act(observation, previous, encoder.encode(view)).actions
+
+    return act

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Proposers that act by the intent of the target's last reply, long after its plan is over.
+
+What only the target knows is mostly constant over an episode: which task, and where. An intent says it in a
+few bytes, so that one request can be enough.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from adahi_ros.acceptance.interface import Verdict
+from adahi_ros.core.observation_buffer import ObservationBuffer
+from adahi_ros.core.plan import Plan
+from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.registry import argument
+from adahi_ros.core.signature import OBSERVATION
+from adahi_ros.policies.intent.intent import Intent
+from adahi_ros.policies.intent.intent_features import RepliesView
+from adahi_ros.proposers.interface import Proposer, ProposerContext
+
+NONE = -1  # the step of a request where there is no reply
+
+
+@dataclass
+class IntentProposer(Proposer):
+    """Acts by the newest intent: the verifier sends one, or the robot's encoder finds it in the plans.
+
+    Raises:
+        ValueError: `steps` is out of range.
+    """
+
+    needs_plan: ClassVar[bool] = True
+
+    intent: Intent
+    steps: int = argument(400, "Control steps that a robot acts by one intent, at most", 1, 1_000_000)
+
+    def __post_init__(self) -> None:
+        self._memory: ObservationBuffer | None = None
+        self.forget()
+
+    def forget(self) -> None:
+        """See `Proposer`."""
+        self._intent: np.ndarray | None = None
+
+    def _begin(self, batch: int) -> None:
+        sizes = self.intent.signature
+        replies = 1 if self.intent.encoder is None else self.intent.encoder.sizes.replies
+        self._intent = np.zeros((batch, self.intent.size), dtype=np.int8)
+        self._requested = np.full((batch, replies), NONE)  # the newest first
+        self._observed = np.zeros((batch, replies, sizes.observation_dim), dtype=np.float32)
+        self._plans = np.zeros((batch, replies, sizes.horizon, sizes.action_dim), dtype=np.float32)
+
+    def left(self, step: int, plan: Plan) -> np.ndarray:
+        """See `Proposer`; the steps until an intent is too old."""
+        if self._intent is None:
+            return np.zeros_like(plan.left(step))
+        newest = self._requested[:, 0]
+        return np.where(newest == NONE, 0, np.maximum(0, newest + self.steps - step))
+
+    def age(self, step: int, plan: Plan) -> np.ndarray:
+        """See `Proposer`; the age of the intent's request."""
+        if self._intent is None:
+            return np.full(len(plan.left(step)), np.inf)
+        newest = self._requested[:, 0]
+        return np.where(newest == NONE, np.inf, step - newest)
+
+    def propose(self, context: ProposerContext) -> Proposal:
+        """See `Proposer`; one action; NaN without an intent."""
+        self._memory = context.memory
+        now = np.full(len(context.plan.left(context.step)), context.step)
+        if self._intent is None or context.begins or len(self._intent) != len(now):
+            self._begin(len(now))
+        assert self._intent is not None
+        observation = context.memory.at(OBSERVATION, now)
+        previous = context.memory.at(OBSERVATION, now - 1)
+        actions, expected_error = self.intent.act(observation, previous, self._intent)
+        without = self.left(context.step, context.plan) == 0
+        actions[without], expected_error[without] = np.nan, np.inf
+        return Proposal(actions[:, None], expected_error=expected_error)
+
+    def observe_reply(self, requested_at: int, verdict: Verdict, rows: np.ndarray) -> None:
+        """See `Proposer`; a reply to an older request than the newest changes nothing."""
+        if self._intent is None or self._memory is None:
+            return
+        newer = requested_at > self._requested[rows, 0]
+        rows, verdict = rows[newer], verdict.rows(newer)
+        if not len(rows):
+            return
+        for kept in (self._requested, self._observed, self._plans):
+            kept[rows, 1:] = kept[rows, :-1]
+        self._requested[rows, 0] = requested_at
+        encoder = self.intent.encoder
+        if encoder is None or encoder.sizes.extra_dim:
+            if verdict.intent is None:
+                raise ValueError("intent: empty, the target must have an encoder of intents")
+            self._intent[rows] = verdict.intent
+            return
+        batch = len(self._intent)
+        self._observed[rows, 0] = self._memory.at(OBSERVATION, np.full(batch, requested_at))[rows]
+        self._plans[rows, 0] = verdict.actions
+        nothing = np.zeros((len(rows), 0), dtype=np.float32)
+        view = RepliesView(self._observed[rows], self._plans[rows], self._requested[rows], nothing)
+        self._intent[rows] = encoder.encode(view)
