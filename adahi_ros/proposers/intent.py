@@ -8,7 +8,6 @@ few bytes, so that one request can be enough.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -33,7 +32,7 @@ class IntentProposer(Proposer):
         ValueError: `steps` is out of range.
     """
 
-    needs_plan: ClassVar[bool] = True
+    needs_plan = True
 
     intent: Intent
     steps: int = argument(400, "Control steps that a robot acts by one intent, at most", 1, 1_000_000)

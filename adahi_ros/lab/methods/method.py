@@ -26,6 +26,7 @@ from adahi_ros.lab.methods.actors import (
     policy_of,
 )
 from adahi_ros.lab.methods.oracles import ORACLES
+from adahi_ros.policies.intent.intent import Intent
 from adahi_ros.policies.interface import Actor, Policy
 from adahi_ros.proposers.interface import Proposer
 from adahi_ros.robot.controller import Controller
@@ -232,7 +233,7 @@ class Method:
             rule,
             agreement=method.agreement,
             arguments=method.acceptance_arguments,
-            intents=actor.encoder if method.proposer == "intent" else None,
+            intents=actor.encoder if isinstance(actor, Intent) else None,
         )
         return rollout(world, controller, verifier, seed, episodes, on_step, method.delay, bench.across)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Examples for intents: at every step the target's action, and the requests that a robot may have sent before.
+"""Examples for intents: the target's action at every step, and the requests that a robot may have sent.
 
 A robot acts by the replies to requests at any earlier step. So an example has no fixed age: the requests are
 drawn when a batch is made.

@@ -7,7 +7,7 @@ at any earlier step.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -24,8 +24,11 @@ from adahi_ros.lab.training.recipes import IntentRecipe
 from adahi_ros.policies.corrector.corrector_network import CorrectorNetwork, corrector_loss, weights_count
 from adahi_ros.policies.intent.intent import Intent, IntentEncoder
 from adahi_ros.policies.intent.intent_checkpoint import (
+    ACTIONS,
     SUFFIX,
+    EncoderCheckpoint,
     EncoderConfig,
+    IntentCheckpoint,
     IntentConfig,
     encoder_path,
     load_encoder_checkpoint,
@@ -95,14 +98,14 @@ class _Data:
 
 
 def train_networks(
-    data: _Data, recipe: IntentRecipe, scale: np.ndarray, mean: np.ndarray, fitting: Run
+    data: _Data, recipe: IntentRecipe, actions: Moments, fitting: Run
 ) -> tuple[IntentNetworks, list[float]]:
     """Train both networks on examples; return them and the losses.
 
     Args:
         data: examples.
         recipe: settings of the training.
-        scale, mean: (A,) of the actions.
+        actions: of the target's actions.
         fitting: seed, saved state and progress.
     """
     sizes, examples = data.sizes, data.examples
@@ -124,7 +127,7 @@ def train_networks(
                 torch.from_numpy(acted.scale),
             ),
         )
-    wanted = torch.from_numpy(((examples.plan[:, 0] - mean) / scale).astype(np.float32))
+    wanted = torch.from_numpy(((examples.plan[:, 0] - actions.mean) / actions.scale).astype(np.float32))
     nothing = np.zeros((1, 0))
 
     def loss_of(batch: Tensor) -> Tensor:
@@ -144,6 +147,7 @@ def save_intent(
     name: str,
     networks: IntentNetworks,
     sizes: EncoderConfig,
+    hidden: int,
     actions: dict[str, np.ndarray],
     training: dict[str, Any],
 ) -> Intent:
@@ -154,24 +158,24 @@ def save_intent(
         name: of the acting network.
         networks: trained.
         sizes: of the encoder.
+        hidden: units of the acting network.
         actions: mean, scale and range of the target's actions, see `IntentCheckpoint`.
         training: the checkpoint's notes on its training.
     """
     encoder, acting = networks.encoder, networks.acting
-    notes = {"training": training}
-    save_weights(
-        *(folder, name + SUFFIX, encoder.state_dict()),
-        **{"kind": "intent_encoder", "parameters": weights_count(encoder), "config": asdict(sizes), **notes},
-    )
+
+    def write(name: str, tensors: Mapping[str, Tensor], network: nn.Module, kind: str, config: Any) -> None:
+        count = weights_count(network)
+        how = {"kind": kind, "parameters": count, "config": asdict(config), "training": training}
+        save_weights(folder, name, tensors, **how)
+
+    write(name + SUFFIX, encoder.state_dict(), encoder, EncoderCheckpoint.kind, sizes)
     read = load_encoder_checkpoint(encoder_path(folder / name))
     export(read, folder / f"{name}{SUFFIX}.onnx")
     shape = sizes.observation_dim, sizes.action_dim, sizes.horizon, sizes.size
-    config = IntentConfig(*shape, read.digest(), acting.layers[0].out_features)
-    tensors = {key: torch.from_numpy(np.ascontiguousarray(value)) for key, value in actions.items()}
-    save_weights(
-        *(folder, name, {**acting.state_dict(), **tensors}),
-        **{"kind": "intent", "parameters": weights_count(acting), "config": asdict(config), **notes},
-    )
+    config = IntentConfig(*shape, read.digest(), hidden)
+    arrays = {key: torch.from_numpy(np.ascontiguousarray(value)) for key, value in actions.items()}
+    write(name, {**acting.state_dict(), **arrays}, acting, IntentCheckpoint.kind, config)
     checkpoint = load_intent_checkpoint(folder / name)
     export(checkpoint, folder / f"{name}.onnx")
     return Intent(checkpoint, IntentEncoder(read))
@@ -220,13 +224,13 @@ def train_intent(
         )
         moments = Moments.of(examples.plan[:, 0])
         low, high = examples.plan.min(axis=(0, 1)), examples.plan.max(axis=(0, 1))
-        actions = dict(action_mean=moments.mean, action_scale=moments.scale, action_low=low, action_high=high)
+        actions = dict(zip(ACTIONS, (moments.mean, moments.scale, low, high), strict=True))
         last = number == recipe.rounds - 1
         fitting = run if last else replace(run, state=None, on_step=lambda step, loss: None)
         data = _Data(examples, sizes, recipe.reads_extra)
-        networks, losses = train_networks(data, recipe, moments.scale, moments.mean, fitting)
+        networks, losses = train_networks(data, recipe, moments, fitting)
         training = note(losses, weights_count(networks)) if last else {}
-        intent = save_intent(folder, name, networks, sizes, actions, training)
+        intent = save_intent(folder, name, networks, sizes, recipe.hidden, actions, training)
         on_round(number + 1)
     return losses
 

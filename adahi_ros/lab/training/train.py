@@ -20,12 +20,14 @@ from adahi_ros.lab.tasks import make
 from adahi_ros.lab.tasks.demonstrations import collect_parallel, told_to_robots
 from adahi_ros.lab.training.fitting import FitConfig, Run
 from adahi_ros.lab.training.flow_training import train_flow
+from adahi_ros.lab.training.intent_training import train_intent
 from adahi_ros.lab.training.recipes import (
     TARGET,
     VQBET,
     CorrectorRecipe,
     DemonstrationRecipe,
     F,
+    IntentRecipe,
     ModelRecipe,
     NetworkRecipe,
     Recipe,
@@ -36,6 +38,7 @@ from adahi_ros.lab.training.vqbet_training import train_policy, train_tokenizer
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.flow.flow_checkpoint import load_flow
 from adahi_ros.policies.flow.flow_torch import save_flow
+from adahi_ros.policies.intent.intent_checkpoint import SUFFIX
 from adahi_ros.policies.interface import Policy
 from adahi_ros.policies.networks.onnx_export import export
 from adahi_ros.policies.vqbet.tokenizer import ActionTokenizer
@@ -298,9 +301,10 @@ def _train_pupil(
     task: str,
     target: Policy,
     data: Trajectories,
-    recipe: CorrectorRecipe,
+    recipe: CorrectorRecipe | IntentRecipe,
 ) -> None:
-    episodes = recipe.rounds * len(recipe.asking_rates) * recipe.episodes
+    rates = len(recipe.asking_rates) if isinstance(recipe, CorrectorRecipe) else 1
+    episodes = recipe.rounds * rates * recipe.episodes
     on_episodes = shop.count("rollouts", episodes)
     run = shop.run(name, recipe)
 
@@ -308,7 +312,7 @@ def _train_pupil(
         return shop.finished(name, recipe, losses, parameters)
 
     def write(folder: Path) -> None:
-        for path in out.glob(f"{name}.*"):
+        for path in (*out.glob(f"{name}.*"), *out.glob(f"{name}{SUFFIX}.*")):
             if not path.match(STATES):
                 shutil.copy2(path, folder)
 
@@ -316,4 +320,7 @@ def _train_pupil(
         if shop.stages is not None:
             shop.stages.on_stage(name, rounds, write)
 
-    train_in_simulation(task, target, data, recipe, out, run, note, on_episodes, name, on_round)
+    if isinstance(recipe, IntentRecipe):
+        train_intent(task, target, recipe, out, run, note, name, on_episodes, on_round)
+    else:
+        train_in_simulation(task, target, data, recipe, out, run, note, on_episodes, name, on_round)

@@ -89,8 +89,8 @@ class Intent(Actor):
         sizes = checkpoint.sizes
         if encoder is not None and encoder.fingerprint != sizes.encoder:
             raise CheckpointError(
-                f"{checkpoint.weights}: encoder: {encoder.fingerprint}, must be {sizes.encoder}, with which it "
-                "was trained"
+                f"{checkpoint.weights}: encoder: {encoder.fingerprint}, must be {sizes.encoder}, "
+                "as in its training"
             )
         margin = RANGE_MARGIN * checkpoint.action_scale
         allowed = ActionRange(checkpoint.action_low - margin, checkpoint.action_high + margin)
