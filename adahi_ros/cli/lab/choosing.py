@@ -22,7 +22,9 @@ def choose(
     workers: Workers,
     methods: Annotated[
         str | None,
-        Option(help=f"Candidates. Default: {BY_PLANS}; {BY_DRAFTS} where the target sends no plans."),
+        Option(
+            help=f"Candidates. Default: {BY_PLANS}; {BY_DRAFTS} where the target sends no plans. Intents too."
+        ),
     ] = None,
     episodes: Annotated[int, Option(min=1, help="Per method, the same ones for each.")] = 100,
     calibration: options.CalibrationFile = None,
@@ -34,13 +36,15 @@ def choose(
     from adahi_ros.lab.evaluation.choice import chosen
     from adahi_ros.lab.evaluation.episodes import evaluation_episodes
     from adahi_ros.lab.evaluation.evaluate import Comparison, evaluate_methods
-    from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
+    from adahi_ros.lab.evaluation.loaded_policies import INTENTS, PLANS, PolicyFiles
     from adahi_ros.lab.methods.methods import for_task, parse_methods
     from adahi_ros.lab.methods.recommended import has_plans, with_best
     from adahi_ros.lab.reporting.tables import method_table
+    from adahi_ros.policies.backends import is_policy
 
     files = PolicyFiles(folder_of(task, checkpoints), "onnxruntime")
     candidates = BY_PLANS if has_plans(files.folder) else BY_DRAFTS
+    candidates += "".join(f",{name}" for name in INTENTS if is_policy(files.folder / PLANS / name))
     if not with_best("", task, files.folder):
         candidates = candidates.removeprefix("best,")
     names = parse_methods(for_task(methods or candidates, file_name(task), files.folder))
