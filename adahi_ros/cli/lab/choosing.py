@@ -23,7 +23,7 @@ def choose(
     methods: Annotated[
         str | None,
         Option(
-            help=f"Candidates. Default: {BY_PLANS}; {BY_DRAFTS} where the target sends no plans. Intents too."
+            help=f"Candidates. Default: {BY_PLANS}; {BY_DRAFTS} where it sends no plans."
         ),
     ] = None,
     episodes: Annotated[int, Option(min=1, help="Per method, the same ones for each.")] = 100,
