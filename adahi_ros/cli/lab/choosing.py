@@ -22,9 +22,7 @@ def choose(
     workers: Workers,
     methods: Annotated[
         str | None,
-        Option(
-            help=f"Candidates. Default: {BY_PLANS}; {BY_DRAFTS} where it sends no plans."
-        ),
+        Option(help=f"Candidates. Default: {BY_PLANS}; {BY_DRAFTS} where it sends no plans."),
     ] = None,
     episodes: Annotated[int, Option(min=1, help="Per method, the same ones for each.")] = 100,
     calibration: options.CalibrationFile = None,

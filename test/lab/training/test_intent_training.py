@@ -54,8 +54,14 @@ def trained(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     folder, name = tmp_path_factory.mktemp("intents"), str(request.param)
     beside = name == INTENT
     recipe = IntentRecipe(
-        *(3, {"size": 4, "hidden": 8}, FitConfig(20, 16, warmup=0)),
-        **{"reads_extra": beside, "replies": 1 if beside else 2, "hidden": 8, "rounds": 2, "episodes": 2},
+        3,
+        {"size": 4, "hidden": 8},
+        FitConfig(20, 16, warmup=0),
+        reads_extra=beside,
+        replies=1 if beside else 2,
+        hidden=8,
+        rounds=2,
+        episodes=2,
     )
     target = load_policy(CHECKPOINTS / TASK / "plans/target", "onnxruntime")
     losses = train_intent(TASK, target, recipe, folder, Run(3), lambda losses, count: {}, name)
