@@ -102,6 +102,7 @@ def distill(
             on_bag=lambda path: status.update(f"reading {path}"),
             on_loss=say if incomplete else None,
             instruction=instruction_for(instruction, policy.signature),
+            on_measured=say,
         )
     chosen = how.corrector.seed if seed is None else seed
     asked = asked_of(
