@@ -34,27 +34,19 @@ class WholeActions:
         if not unrecorded:
             return
         keys = ", ".join(sink.key for sink in unrecorded)
+        fault = f"contract: {keys}, goals of a ROS action are in no bag"
         if on_measured is None:
-            raise BagError(
-                f"contract: {keys}, goals of a ROS action are in no bag; for a dataset the contract must name "
-                "a topic with the same command"
-            )
+            raise BagError(f"{fault}; for a dataset the contract must name a topic with the same command")
         if len(unrecorded) == len(sinks):
-            raise BagError(
-                f"contract: {keys}, goals of a ROS action are in no bag; at least one part of the action must "
-                "be a topic"
-            )
-        unknown = [
-            name for _, places in self._measured for name in (() if places is None else places.unknown)
-        ]
+            raise BagError(f"{fault}; at least one part of the action must be a topic")
+        places = [each for _, each in self._measured if each is not None]
+        unknown = ", ".join(name for each in places for name in each.unknown)
         if unknown:
             raise BagError(
-                f"contract: {keys}, goals of a ROS action are in no bag; the observations must have the "
-                f"measured position of {', '.join(unknown)}, or the contract a topic with the same command"
+                f"{fault}; the observations must have the measured position of {unknown}, or the contract a "
+                "topic with the same command"
             )
-        on_measured(
-            f"contract: {keys}: goals of a ROS action are in no bag; the measured position counts instead"
-        )
+        on_measured(f"{fault}; the measured position counts instead")
 
     def of(self, recorded: Sequence[np.ndarray], observation: Observation) -> np.ndarray:
         """Return an action (A,) in the policy's units.

@@ -72,7 +72,7 @@ def test_the_measured_position_replaces_the_goals_of_a_gripper(bag: Path, contra
     np.testing.assert_array_equal(found.actions[:, :2], plain.actions)
     np.testing.assert_array_equal(found.actions[:, 2], 10 * found.observations[:, 1])
     (warning,) = warned
-    assert warning.startswith("contract: action.hand: goals of a ROS action are in no bag; the measured ")
+    assert warning.startswith("contract: action.hand, goals of a ROS action are in no bag; the measured ")
     with pytest.raises(BagError, match=r"observations must have the measured position of finger, or the"):
         read_dataset(
             [bag], with_gripper(contract, "finger", *contract.action.sinks), on_measured=warned.append

@@ -126,7 +126,7 @@ def test_a_gripper_with_a_ros_action_is_learnt_from_its_measured_position(
     }
     (tmp_path / "gripping.yaml").write_text(yaml.safe_dump(values))
     said = run("train", "corrector", bag, *options, "--contract", tmp_path / "gripping.yaml")
-    assert "contract: action.hand: goals of a ROS action are in no bag; the measured position counts" in said
+    assert "contract: action.hand, goals of a ROS action are in no bag; the measured position counts" in said
     assert load_corrector(folder / "corrector").training["episodes"] == 12
 
 
