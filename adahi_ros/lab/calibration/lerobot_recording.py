@@ -38,8 +38,8 @@ NOTHING = np.empty(0)
 
 
 def is_lerobot(path: Path) -> bool:
-    """Whether a path is a LeRobotDataset, of any format."""
-    return (path / INFO).is_file()
+    """Whether a path is a LeRobotDataset, of any format; a bag has no such folder."""
+    return (path / INFO).parent.is_dir()
 
 
 def files_of_lerobot(folder: Path) -> list[Path]:
