@@ -26,6 +26,7 @@ from rich.text import Text
 
 ROOT = Path(__file__).resolve().parents[1]
 TABLES = ROOT / "docs/research/tables"
+MEASURED = ("adahi_ros", "adahi_msgs", "benchmarks", "checkpoints", "config")
 
 
 @contextmanager
@@ -88,11 +89,14 @@ def header(commands: Sequence[str], date: str, commit: str) -> str:
 
 
 def this_commit() -> str:
-    """Return the abbreviated commit of the repository, and whether files differ from it."""
-    command = ["git", "describe", "--always", "--dirty", "--exclude", "*"]
-    name = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
-    commit, _, changed = name.partition("-")
-    return f"`{commit}`" + (", with changes" if changed else "")
+    """Return the abbreviated commit, and whether what is measured differs from it."""
+    name = _git("rev-parse", "--short", "HEAD")
+    return f"`{name}`" + (", with changes" if _git("status", "--porcelain", "--", *MEASURED) else "")
+
+
+def _git(*arguments: str) -> str:
+    command = ["git", *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -110,7 +114,8 @@ def main(arguments: Sequence[str]) -> None:
         sys.exit(f"{shlex.join(words)}: printed no table")
     path = Path(name) if name.endswith(".md") else TABLES / f"{name}.md"
     path.parent.mkdir(parents=True, exist_ok=True)
-    about = header([shlex.join(words)], datetime.date.today().isoformat(), commit)
+    command = shlex.join(words if words[0] == "adahi" else ["python", *words])
+    about = header([command], datetime.date.today().isoformat(), commit)
     path.write_text("\n".join([about, *map(markdown, tables)]))
 
 
