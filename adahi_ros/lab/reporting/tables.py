@@ -16,8 +16,8 @@ from adahi_ros.lab.methods.methods import METHODS
 from adahi_ros.lab.reporting.published_figures import NOT_REPORTED, REPORTED
 
 RATES = (
-    "TR: share of steps with a request. TSR (true skip ratio): share of the other steps whose draft the target "
-    "would have accepted."
+    "TR: share of steps with a request. TSR (true skip ratio): share of the other steps whose draft the "
+    "target would have accepted."
 )
 
 
@@ -93,8 +93,8 @@ def method_table(figures: Mapping[str, Figures], title: str) -> Table:
             ("calls/\nsuccess", lambda f: number(f["calls_per_success"], 1)),
             ("MSE", lambda f: number(f["mse"])),
         ]
-    notes = [RATES, _caption(_refusals(figures))]
-    table = narrow_table(title, ["method"], [heading for heading, _ in measured], "\n".join(filter(None, notes)))
+    notes = "\n".join(filter(None, (RATES, _caption(_refusals(figures)))))
+    table = narrow_table(title, ["method"], [heading for heading, _ in measured], notes)
     for name, values in figures.items():
         table.add_row(METHODS[name].label, *(show(values) for _, show in measured))
     return table
