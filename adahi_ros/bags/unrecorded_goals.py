@@ -19,7 +19,7 @@ class WholeActions:
 
     Args:
         contract: of the robot.
-        on_measured: called with a warning that names the entries; None refuses such a contract.
+        on_measured: called with a warning that names the entries; None refuses a contract with them.
 
     Raises:
         BagError: measured positions are not wanted, or not observed, or no entry is recorded.

@@ -106,7 +106,7 @@ def write_dataset(folder: Path, images: np.ndarray | None = None, instruction: s
 
 def write_tasks(folder: Path, texts: Sequence[str], indices: Sequence[int]) -> None:
     """Give a dataset these tasks, and each row one of them."""
-    tasks = {"task_index": list(range(len(texts))), INDEX: list(texts)}
+    tasks: dict[str, list[Any]] = {"task_index": list(range(len(texts))), INDEX: list(texts)}
     change_table(folder / TASKS, lambda rows: rows.update(tasks))
     change_table(folder / ROWS, lambda rows: rows.update(task_index=list(indices)))
 
@@ -126,7 +126,7 @@ def film(folder: Path, images: np.ndarray) -> None:
             for image in images[start:end]:
                 container.mux(stream.encode(av.VideoFrame.from_ndarray(image, format="rgb24")))
             container.mux(stream.encode())
-    columns = {
+    columns: dict[str, list[Any]] = {
         f"videos/{CAMERA}/chunk_index": [0, 0, 0],
         f"videos/{CAMERA}/file_index": [0, 0, 1],
         f"videos/{CAMERA}/from_timestamp": [0.0, ENDS[0] / RATE_HZ, 0.0],
