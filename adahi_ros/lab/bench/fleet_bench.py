@@ -81,7 +81,7 @@ def _records(
     scratch: Path,
     environment: Mapping[str, str],
     look: Callable[[], None] = lambda: None,
-) -> list[dict[str, Any]]:
+) -> list[dict[str, object]]:
     """Run a program of a fleet to its end; return the records of its robots.
 
     Args:
@@ -112,7 +112,7 @@ def _records(
 
 GRACE_S = 3.0
 GLANCE_S = 0.02
-ENGINES: Mapping[str, Mapping[str, Any]] = {"one_by_one": {"batch.size": 1}, "batched": {}, "ray": {}}
+ENGINES: Mapping[str, Mapping[str, object]] = {"one_by_one": {"batch.size": 1}, "batched": {}, "ray": {}}
 """Parameters of the verifier, by the engine's name."""
 OPENPI = "openpi"  # openpi's server instead of the verifier
 RULE = "replace"
@@ -254,7 +254,7 @@ def _verifier(
         yield fleet.verifier, fleet.look, fleet
 
 
-def _program(module: str, asked: Mapping[str, Any], scratch: Path) -> list[str]:
+def _program(module: str, asked: Mapping[str, object], scratch: Path) -> list[str]:
     """Write the arguments of a fleet's program; return the command that runs it."""
     arguments = scratch / "asked.json"
     arguments.write_text(json.dumps(asked))

@@ -154,7 +154,7 @@ def bag_run_figures(run: BagRun) -> dict[str, Any]:
     }
 
 
-def _plan_figures(steps: Sequence[StepRecord]) -> dict[str, Any] | None:
+def _plan_figures(steps: Sequence[StepRecord]) -> dict[str, object] | None:
     """Return the figures of the executed plan; None if there never was one.
 
     `age` is in control steps, `correction` in action units (see `StepRecord`), `expected_error` in action

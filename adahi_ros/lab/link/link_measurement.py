@@ -29,7 +29,7 @@ PRIORITY = 10  # below the link itself
 PERCENTILES = (50, 90, 99)
 
 
-def measure_link(link: EmulatedLink, profile: LinkProfile, pings: int, seconds: float) -> dict[str, Any]:
+def measure_link(link: EmulatedLink, profile: LinkProfile, pings: int, seconds: float) -> dict[str, object]:
     """Return the measured properties of a link.
 
     Args:
@@ -87,7 +87,7 @@ def _command(end: LinkEnd, *arguments: str) -> Sequence[str]:
     return [*end.prefix, sys.executable, "-m", "adahi_ros.lab.link.link_measurement", *arguments]
 
 
-def _run(end: LinkEnd, *arguments: str) -> Any:
+def _run(end: LinkEnd, *arguments: str) -> object:
     ended = subprocess.run(_command(end, *arguments), stdout=subprocess.PIPE, text=True, check=True)
     return json.loads(ended.stdout)
 

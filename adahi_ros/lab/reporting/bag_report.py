@@ -58,7 +58,7 @@ class _Shown:
     name: str
     checks: Sequence[Check]
     figures: Mapping[str, Any]
-    latencies: Mapping[str, Any]
+    latencies: Mapping[str, object]
     plan: Mapping[str, Any]
     episodes: Sequence[Mapping[str, Any]]
     marks: Sequence[tuple[float, str]]
@@ -166,7 +166,7 @@ def _shown(n: int, each: ReportedRun, figures: dict[str, Any], division: Markup)
     )
 
 
-def _episodes(run: BagRun) -> list[dict[str, Any]]:
+def _episodes(run: BagRun) -> list[dict[str, object]]:
     results = {each.episode: each.success for each in run.episodes}
     found = []
     rows = enumerate(run.steps)
