@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 
@@ -46,7 +46,7 @@ def measure_link(link: EmulatedLink, profile: LinkProfile, pings: int, seconds: 
     before = link.traffic()
     trips = round_trips_ms(link, profile, pings)
     after = link.traffic()
-    figures: dict[str, Any] = {
+    figures: dict[str, object] = {
         "round_trips": len(trips),
         "rtt_mean_ms": float(trips.mean()) if len(trips) else None,
         "rtt_jitter_ms": float(trips.std()) if len(trips) else None,

@@ -63,7 +63,7 @@ class ModelRecipe(NetworkRecipe[F]):
 def size_of(kind: type) -> AfterValidator:
     """Return the check of a size: arguments of a network's configuration except those that data gives."""
 
-    def check(size: dict[str, Any]) -> dict[str, Any]:
+    def check(size: dict[str, object]) -> dict[str, object]:
         # What has no default comes from the data, as image_dim does; any value will do to check the others.
         given = [each.name for each in fields(kind) if each.default is MISSING or each.name == "image_dim"]
         free = [each.name for each in fields(kind) if each.name not in given]
