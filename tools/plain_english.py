@@ -12,18 +12,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-CHECKED = ("README.md", "docs", "adahi_ros", "adahi_msgs")
+CHECKED = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs", "adahi_ros", "adahi_msgs", "launch")
 SUFFIXES = (".md", ".py", ".msg", ".srv", ".action")
 LONGEST = 35  # words of a sentence on a page
 TEXT = 20  # characters; longer string literals are texts
 EXCEPTION = "plain: ok"
-WORDS = """told = receive | heard = receive | anew = again | mend(?:s|ed|ing)? = correct | cures? = fix
-whoever = the caller | whose = with its | nobody = none | of others = third-party | of one's own = own
-of late = recently | seldom = rarely | hardly = rarely | but for = except | in the place of = instead of
-such an? = this kind of | such as it is = unmodified | go(?:es)? (?:on )?by = use | comes to = is
+WORDS = """told = receive | heard = receive | hears? = receive | anew = again | mend(?:s|ed|ing)? = correct
+cures? = fix | whoever = the caller | whose = with its | nobody = none | of others = third-party
+of one's own = own | of late(?!,) = recently | seldom = rarely | hardly = rarely | but for = except
+in the place of = instead of | such an? = this kind of | such as it is = unmodified
+go(?:es)? (?:on )?by = use | comes to = is
 is to be had = is available | by its word = by name | as it comes = unmodified | in the flesh = real
 wins nothing = does not help | gives away = reveals | strangers = unknown | unless told = by default
-what becomes of = result of | so much = by this amount"""
+what becomes of = result of | so much = by this amount | has had = has received | begun = started
+under way = in progress or in flight | tally = count"""
 BETTER = dict(each.strip().split(" = ") for each in re.split(r"[|](?![\w?)])|\n", WORDS))
 REFUSED = re.compile(rf"\b(?:{'|'.join(BETTER)})\b", re.IGNORECASE)
 

@@ -144,7 +144,7 @@ def _left_out(target: Description, request: Request, accepted: Sequence[bool]) -
 
 @dataclass
 class ActiveStep:
-    """A step that has begun, with its request, if any."""
+    """A step that has started, with its request, if any."""
 
     observation: Observation
     step: Step

@@ -69,7 +69,11 @@ def evaluate(
     seed: options.Seed = 0,
     json_file: options.JsonFile = None,
 ) -> None:
-    """Compare methods on the same episodes, in process."""
+    """Compare methods on the same episodes, in process.
+
+    In the table, TR is the share of steps with a request. TSR (true skip ratio) is the share of the other
+    steps whose draft the target would have accepted; it is empty for plans.
+    """
     from adahi_ros.lab.evaluation.episodes import evaluation_episodes
     from adahi_ros.lab.evaluation.evaluate import Comparison, evaluate_methods, reference_among
     from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles

@@ -56,7 +56,7 @@ class Joined:
     """Joins the commands of several sinks to whole actions.
 
     An action has the newest command of each sink, and the oldest of their observation stamps. There is none
-    until each sink has had a command.
+    until each sink has received a command.
 
     Args:
         parts: of the sinks.

@@ -236,7 +236,7 @@ class RealTimeWorld:
 
     @property
     def left(self) -> int:
-        """The number of episodes not begun yet."""
+        """The number of episodes not started yet."""
         return self._drive.episodes - len(self.logs) - (not self.over.is_set())
 
     def begin(self) -> None:

@@ -125,7 +125,7 @@ def without_password(storage: str) -> str:
 
 
 def number_of(trials: Sequence[FrozenTrial], number: int) -> int:
-    """Return the number of trials begun before one, by its number; attempts at a trial count once."""
+    """Return the number of trials started before one, by its number; attempts at a trial count once."""
     return sum(each.number < number and not _again(each) for each in trials)
 
 
