@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 
@@ -25,7 +24,9 @@ LARGEST_NUMBER = 999_999  # of a chunk, and of a file in it
 NEAR = 0.5  # of a period: how far a frame may be from the time of its row
 
 
-def frames(folder: Path, key: str, features: dict[str, Any], rate_hz: float) -> Iterator[np.ndarray]:
+def frames(
+    folder: Path, key: str, features: dict[str, dict[str, object]], rate_hz: float
+) -> Iterator[np.ndarray]:
     """Yield the image of each row, (H, W, 3) uint8 RGB.
 
     Args:

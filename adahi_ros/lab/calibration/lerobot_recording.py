@@ -10,7 +10,6 @@ import warnings
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -65,7 +64,7 @@ class LeRobotRecording:
 
     folder: Path
     contract: Contract
-    features: dict[str, Any]
+    features: dict[str, dict[str, object]]
     numbers: np.ndarray
     goals: np.ndarray
     actions: np.ndarray
@@ -203,14 +202,14 @@ def _columns(contract: Contract) -> dict[str, list[int]]:
     return found
 
 
-def _check_rate(info: dict[str, Any], path: Path, contract: Contract) -> None:
+def _check_rate(info: dict[str, object], path: Path, contract: Contract) -> None:
     fps, rate = info.get("fps"), contract.rate_hz
     if isinstance(fps, bool) or not isinstance(fps, int | float) or abs(fps - rate) > RATE_WITHIN * rate:
         raise ValueError(f"{path}: fps: {fps!r:.60}, must be {rate:g}, the fps of the contract")
 
 
 def _observed(
-    features: dict[str, Any], path: Path, contract: Contract, on_warning: OnWarning
+    features: dict[str, dict[str, object]], path: Path, contract: Contract, on_warning: OnWarning
 ) -> tuple[list[str], list[int]]:
     """Return the features to read, and the column in them of each number of an observation and a goal.
 
@@ -234,7 +233,7 @@ def _observed(
 
 
 def _state(
-    features: dict[str, Any], path: Path, contract: Contract, keys: list[str]
+    features: dict[str, dict[str, object]], path: Path, contract: Contract, keys: list[str]
 ) -> tuple[list[str], list[int]]:
     names = [name for name in OBSERVATIONS if name in features]
     found = sum(width_of(features, name, path) for name in names)
@@ -247,7 +246,9 @@ def _state(
     return names, list(range(found))
 
 
-def _acted(features: dict[str, Any], path: Path, contract: Contract, on_warning: OnWarning) -> list[int]:
+def _acted(
+    features: dict[str, dict[str, object]], path: Path, contract: Contract, on_warning: OnWarning
+) -> list[int]:
     """Return the column of each entry of the contract's action."""
     width = width_of(features, ACTION, path)
     where = f"{path}: features: {ACTION}"

@@ -6,10 +6,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from adahi_ros.core.files import LARGEST_RECORDING, check_size
 from adahi_ros.core.texts import INSTRUCTION_LENGTH
+
+if TYPE_CHECKING:
+    import pyarrow.parquet
 
 TASKS = "meta/tasks.parquet"
 INDEX = "__index_level_0__"  # pandas's name of a nameless index; LeRobot reads the sentences with pandas
@@ -18,7 +21,7 @@ MOST_TASKS = 10_000
 
 
 @contextmanager
-def parquet_file(path: Path) -> Iterator[Any]:
+def parquet_file(path: Path) -> Iterator[pyarrow.parquet.ParquetFile]:
     """Open a Parquet file.
 
     Raises:
@@ -57,7 +60,7 @@ def columns_of(path: Path) -> list[str]:
     return names
 
 
-def rows_of(path: Path, names: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+def rows_of(path: Path, names: Sequence[str]) -> Iterator[tuple[object, ...]]:
     """Yield these columns of each row of a file; only one row is in memory.
 
     Raises:

@@ -13,13 +13,16 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from adahi_ros.core.files import read_json
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.lerobot.dataset_rows import parquet_file, parts_of
+
+if TYPE_CHECKING:
+    import pyarrow
 
 INFO = "meta/info.json"
 OBSERVATIONS = ("observation.state", "observation.environment_state")
@@ -152,7 +155,7 @@ def read_columns(folder: Path, widths: dict[str, int], part: str = "data") -> di
     }
 
 
-def _read_table(path: Path, names: list[str]) -> Any:
+def _read_table(path: Path, names: list[str]) -> pyarrow.Table:
     with parquet_file(path) as file:
         groups = [file.metadata.row_group(index) for index in range(file.metadata.num_row_groups)]
         chunks = [group.column(index) for group in groups for index in range(group.num_columns)]
@@ -167,7 +170,7 @@ def _read_table(path: Path, names: list[str]) -> Any:
     return table
 
 
-def _numbers(table: Any, name: str, width: int, path: Path) -> np.ndarray:
+def _numbers(table: pyarrow.Table, name: str, width: int, path: Path) -> np.ndarray:
     """Return a column (T, width); LeRobot stores a single entry as a number, several as a list."""
     try:
         values = np.array(table[name].to_pylist(), dtype=np.float64).reshape(len(table), -1)
