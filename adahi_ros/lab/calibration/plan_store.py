@@ -8,7 +8,6 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError
@@ -35,7 +34,7 @@ class PlanStore:
         ValueError: a file of it is damaged.
     """
 
-    def __init__(self, folder: Path, question: Mapping[str, Any], shape: tuple[int, int, int]) -> None:
+    def __init__(self, folder: Path, question: Mapping[str, object], shape: tuple[int, int, int]) -> None:
         text = json.dumps(question, sort_keys=True).encode()
         self.folder = folder / hashlib.blake2b(text, digest_size=8).hexdigest()
         self._held = ExitStack()  # as long as the store is used

@@ -13,13 +13,16 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from adahi_ros.core.files import replacing, save_json
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.lerobot.lerobot_dataset import ACTION, BOUNDS, INFO
+
+if TYPE_CHECKING:
+    import pyarrow
 
 STATE, ENVIRONMENT = "observation.state", "observation.environment_state"
 PLACE = "chunk-000/file-000.parquet"
@@ -77,7 +80,7 @@ def save_dataset(folder: Path, data: Trajectories, fps: float, joints: int, sent
     save_json(folder / INFO, _info(data, columns, fps))  # last: without it, there is no dataset
 
 
-def _info(data: Trajectories, columns: Column, fps: float) -> dict[str, Any]:
+def _info(data: Trajectories, columns: Column, fps: float) -> dict[str, object]:
     return {
         "codebase_version": "v3.0",
         "robot_type": data.task,
@@ -142,7 +145,7 @@ def _write_sentences(path: Path, sentence: str) -> None:
     _write(path, table.replace_schema_metadata({"pandas": json.dumps(description)}))
 
 
-def _pandas(name: str | None, column: str | None, kind: str, stored: str) -> dict[str, Any]:
+def _pandas(name: str | None, column: str | None, kind: str, stored: str) -> dict[str, object]:
     """Describe a column as pandas does in the metadata of its files."""
     return {
         "name": name,
@@ -153,7 +156,7 @@ def _pandas(name: str | None, column: str | None, kind: str, stored: str) -> dic
     }
 
 
-def _write(path: Path, table: Any) -> None:
+def _write(path: Path, table: pyarrow.Table) -> None:
     import pyarrow.parquet as pq
 
     with replacing(path) as partial:

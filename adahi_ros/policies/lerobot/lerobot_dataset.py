@@ -13,12 +13,15 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from adahi_ros.core.files import LARGEST_RECORDING, check_size, read_json
 from adahi_ros.core.trajectories import Trajectories
+
+if TYPE_CHECKING:
+    import pyarrow
 
 INFO = "meta/info.json"
 OBSERVATIONS = ("observation.state", "observation.environment_state")
@@ -142,7 +145,7 @@ def _columns(folder: Path, widths: dict[str, int], part: str = "data") -> dict[s
     }
 
 
-def _read_table(path: Path, names: list[str]) -> Any:
+def _read_table(path: Path, names: list[str]) -> pyarrow.Table:
     try:
         import pyarrow
         import pyarrow.parquet
@@ -166,7 +169,7 @@ def _read_table(path: Path, names: list[str]) -> Any:
     return table
 
 
-def _numbers(table: Any, name: str, width: int, path: Path) -> np.ndarray:
+def _numbers(table: pyarrow.Table, name: str, width: int, path: Path) -> np.ndarray:
     """Return a column (T, width); LeRobot stores a single entry as a number, several as a list."""
     try:
         values = np.array(table[name].to_pylist(), dtype=np.float64).reshape(len(table), -1)
