@@ -30,7 +30,11 @@ def choose(
     seed: options.Seed = 0,
     json_file: options.JsonFile = None,
 ) -> None:
-    """Recommend a method and a plan length: run candidates, and take the one with the fewest requests."""
+    """Recommend a method and a plan length: run candidates, and take the one with the fewest requests.
+
+    In the table, TR is the share of steps with a request. TSR (true skip ratio) is the share of the other
+    steps with a draft that the target would have accepted; it is empty for plans.
+    """
     from adahi_ros.lab.evaluation.choice import chosen
     from adahi_ros.lab.evaluation.episodes import evaluation_episodes
     from adahi_ros.lab.evaluation.evaluate import Comparison, evaluate_methods
