@@ -72,7 +72,7 @@ def evaluate(
     """Compare methods on the same episodes, in process.
 
     In the table, TR is the share of steps with a request. TSR (true skip ratio) is the share of the other
-    steps whose draft the target would have accepted; it is empty for plans.
+    steps with a draft that the target would have accepted; it is empty for plans.
     """
     from adahi_ros.lab.evaluation.episodes import evaluation_episodes
     from adahi_ros.lab.evaluation.evaluate import Comparison, evaluate_methods, reference_among

@@ -19,6 +19,7 @@ import numpy as np
 
 from adahi_ros.core.files import replacing, save_json
 from adahi_ros.core.trajectories import Trajectories
+from adahi_ros.policies.lerobot.dataset_rows import INDEX, TASKS
 from adahi_ros.policies.lerobot.lerobot_dataset import ACTION, BOUNDS, INFO
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 STATE, ENVIRONMENT = "observation.state", "observation.environment_state"
 PLACE = "chunk-000/file-000.parquet"
 QUANTILES = (1, 10, 50, 90, 99)  # percent
-INDEX = "__index_level_0__"  # pandas's name of a nameless index; LeRobot reads the sentences with pandas
 Column = Mapping[str, np.ndarray]
 
 
@@ -75,7 +75,7 @@ def save_dataset(folder: Path, data: Trajectories, fps: float, joints: int, sent
     }
     _write_table(folder / "data" / PLACE, columns)
     _write_episodes(folder / "meta/episodes" / PLACE, data, columns, sentence)
-    _write_sentences(folder / "meta/tasks.parquet", sentence)
+    _write_sentences(folder / TASKS, sentence)
     save_json(folder / "meta/stats.json", {name: _distribution(each) for name, each in columns.items()})
     save_json(folder / INFO, _info(data, columns, fps))  # last: without it, there is no dataset
 
