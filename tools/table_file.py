@@ -68,7 +68,7 @@ def run(words: Sequence[str]) -> list[Table]:
 def cell(value: Any) -> str:
     """Return a cell as one line of text; a word that was divided for a narrow column is joined again."""
     text = value if isinstance(value, Text) else Text.from_markup(str(value))
-    return text.plain.replace("-\n", "").replace("\n", " ").replace("|", "\\|")
+    return text.plain.replace("-\n", "").replace("/\n", "/").replace("\n", " ").replace("|", "\\|")
 
 
 def markdown(table: Table) -> str:
