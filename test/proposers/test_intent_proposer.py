@@ -97,13 +97,13 @@ def test_a_reply_for_one_robot_leaves_the_others_alone() -> None:
     np.testing.assert_array_equal(made.begin(observed(2)).intended[:, 0], [1.0, 5.0])
 
 
-def test_a_reply_without_an_intent_is_an_error_where_the_verifier_has_the_encoder() -> None:
+def test_a_reply_without_an_intent_is_refused() -> None:
     made = controller(None)
     with pytest.raises(ValueError, match="intent: empty, the target must have an encoder"):
         made.finish(made.begin(observed(0)), reply(1))
 
 
-def test_the_robots_encoder_reads_the_newest_replies_and_their_observations() -> None:
+def test_the_robots_encoder_reads_replies_and_their_observations() -> None:
     encoder = StubEncoder(replies=2, extra=0)
     made = controller(encoder)
     made.finish(made.begin(observed(0)), reply(1))
@@ -131,7 +131,7 @@ def test_nothing_is_left_of_an_intent_after_a_gap_or_in_a_new_episode(what: str)
     assert np.isnan(step.intended).all()
 
 
-def test_the_age_gate_requests_again_and_nothing_of_the_old_plan_is_committed() -> None:
+def test_the_age_gate_requests_again_and_no_plan_is_committed() -> None:
     made = controller(None, ThresholdedGate("age", 2.0))
     made.finish(made.begin(observed(0)), reply(1, 1))
     asked = []

@@ -30,7 +30,7 @@ def requests_before(step: int, period: int, second: int) -> list[int]:
 
 
 @pytest.mark.parametrize(("period", "second"), [(1, 1), (3, 1), (3, 3), (5, 2), (NEVER, NEVER)])
-def test_the_newest_requests_are_those_of_a_robot_that_requests_with_a_period(
+def test_the_newest_requests_are_those_of_a_robot_with_a_period(
     period: int, second: int
 ) -> None:
     for step in range(20):
