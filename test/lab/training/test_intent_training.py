@@ -30,9 +30,7 @@ def requests_before(step: int, period: int, second: int) -> list[int]:
 
 
 @pytest.mark.parametrize(("period", "second"), [(1, 1), (3, 1), (3, 3), (5, 2), (NEVER, NEVER)])
-def test_the_newest_requests_are_those_of_a_robot_with_a_period(
-    period: int, second: int
-) -> None:
+def test_the_newest_requests_are_those_of_a_robot_with_a_period(period: int, second: int) -> None:
     for step in range(20):
         found = newest_requests(np.array([step]), np.array([period]), np.array([second]), 4)[0].tolist()
         wanted = requests_before(step, period, second)[:4]
