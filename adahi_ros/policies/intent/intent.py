@@ -107,6 +107,11 @@ class Intent(Actor):
         self._mean = checkpoint.action_mean
         self._run = checkpoint.on_onnx() if network is None else network
 
+    @property
+    def encoder_of_target(self) -> IntentEncoder | None:
+        """The encoder, where it reads what only the target reads; else None."""
+        return self.encoder if self.encoder is not None and self.encoder.sizes.extra_dim else None
+
     def act(self, observation: np.ndarray, previous: np.ndarray, intent: np.ndarray) -> Correction:
         """Return the actions (B, A) and expected errors of B robots; see `acting_features`."""
         action, log_variance = self._run(acting_features(observation, previous, intent))
