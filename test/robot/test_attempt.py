@@ -97,7 +97,7 @@ def test_time_silence_and_a_verifier_that_is_gone_end_it(attempt: Attempt, step_
     assert alone.ended(103.1) == (End.NO_VERIFIER, "no verifier for 2.1 s, allowed are 2 s")
 
 
-def test_a_stop_ends_it_but_one_of_before_may_be_lifted(attempt: Attempt, step_record: Make) -> None:
+def test_a_stop_ends_it_but_one_of_before_may_be_lifted(attempt: Attempt) -> None:
     attempt.safety(False, False, True, 100.0)
     attempt.safety(True, True, False, 100.0)
     assert attempt.ended(100.1) == (End.STOPPED, "the operator stopped the robot")
@@ -124,7 +124,7 @@ def test_time_without_the_operator_is_no_time_without_a_step(step_record: Make) 
     assert why(waiting, 111.5) in (End.NO_STEPS, End.TIME_LIMIT)
 
 
-def test_without_a_limit_it_goes_on(step_record: Make) -> None:
+def test_without_a_limit_it_goes_on() -> None:
     endless = Attempt(AttemptLimits(0.0, 0.0, 0.0, 0.0), 0.0)
     endless.linked(False, 1.0)
     endless.safety(True, True, False, 100.0)
