@@ -33,7 +33,7 @@ def choose(
     """Recommend a method and a plan length: run candidates, and take the one with the fewest requests.
 
     In the table, TR is the share of steps with a request. TSR (true skip ratio) is the share of the other
-    steps whose draft the target would have accepted; it is empty for plans.
+    steps with a draft that the target would have accepted; it is empty for plans.
     """
     from adahi_ros.lab.evaluation.choice import chosen
     from adahi_ros.lab.evaluation.episodes import evaluation_episodes

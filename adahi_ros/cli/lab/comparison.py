@@ -71,7 +71,7 @@ def evaluate(
     """Compare methods on the same episodes, in process.
 
     In the table, TR is the share of steps with a request. TSR (true skip ratio) is the share of the other
-    steps whose draft the target would have accepted; it is empty for plans.
+    steps with a draft that the target would have accepted; it is empty for plans.
     """
     from adahi_ros.lab.evaluation.episodes import evaluation_episodes
     from adahi_ros.lab.evaluation.evaluate import Comparison, evaluate_methods, reference_among
@@ -94,6 +94,7 @@ def evaluate(
     console.print(method_table(figures, f"{file_name(task)}, {episodes} episodes, seed {seed}"))
     paired = paired_table(figures)
     if paired is not None:
+        say("")
         console.print(paired)
     write_json(json_file, comparison_figures(task, seed, episodes, found, files.load(), figures))
 

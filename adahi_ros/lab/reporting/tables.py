@@ -16,8 +16,8 @@ from adahi_ros.lab.methods.methods import METHODS
 from adahi_ros.lab.reporting.published_figures import NOT_REPORTED, REPORTED
 
 RATES = (
-    "TR: share of steps with a request. TSR (true skip ratio): share of the other steps whose draft the "
-    "target would have accepted."
+    "TR: share of steps with a request. TSR (true skip ratio): share of the other steps with a draft "
+    "that the target would have accepted."
 )
 
 
