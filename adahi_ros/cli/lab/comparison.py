@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
@@ -18,6 +18,7 @@ from adahi_ros.cli.terminal import command_line, console, episode_bars, say, wri
 if TYPE_CHECKING:
     from adahi_ros.gates.parameter_file import Calibration
     from adahi_ros.lab.evaluation.loaded_policies import Policies
+    from adahi_ros.lab.figures import Figures
 
 
 def comparison_figures(
@@ -193,7 +194,7 @@ def curve(
     count = measuring.episode_count(episodes, quick, measuring.POINT)
     compared = measuring.comparisons(tasks, seed, backend)
     rows = measuring.rows_file(out, json_file)
-    found: dict[str, Any] = {}
+    found: dict[str, Mapping[str, Sequence[Figures]]] = {}
     for task, comparison in compared.items():
         with measuring.row_bar(f"{task}: rows", len(names) * len(across)) as done:
             found[task], skipped = curves(

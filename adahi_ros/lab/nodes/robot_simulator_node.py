@@ -23,6 +23,7 @@ import numpy as np
 from adahi_msgs.msg import EpisodeResult, TaskState
 from rclpy.duration import Duration
 from rclpy.node import Node
+from rclpy.publisher import Publisher
 from rclpy.qos import DurabilityPolicy, QoSProfile, qos_profile_sensor_data
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from rclpy.task import Future
@@ -160,7 +161,7 @@ class RobotSimulatorNode(Node):
         numbers = values.first_episode, values.episodes
         how = values.lockstep, values.max_command_age_s, self._now(), demonstrator
         self._robot = commanded(self._task, values.seed, *numbers, *how)
-        self._streams: list[Any] = []
+        self._streams: list[Publisher] = []
         self._image_out = None
         if has_camera(self._task):
             self._image_out = self._stream(Image, "camera/image_raw")
@@ -182,7 +183,7 @@ class RobotSimulatorNode(Node):
         else:
             self._begin()
 
-    def _stream(self, kind: type, topic: str) -> Any:
+    def _stream(self, kind: type, topic: str) -> Publisher:
         """Open a publisher of recorded topics: sensor data, but reliable in a demonstration."""
         shown = self._values.demonstrate
         qos = QoSProfile(depth=STREAMED_KEPT) if shown else copy(qos_profile_sensor_data)
