@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 
 from adahi_ros.bags.definitions import BagError
 from adahi_ros.contract.parsing import parse_contract
@@ -77,6 +78,27 @@ def test_columns_are_chosen_by_their_names(folder: Path) -> None:
     found, data = read(folder).dataset(None).trajectories, recorded()
     np.testing.assert_array_equal(found.observations[:, :4], data.observations[:, 3::-1])
     np.testing.assert_array_equal(found.actions, data.actions[:, ::-1])
+
+
+def test_a_dataset_of_an_so101_fits_the_contract_of_the_page(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[3] / "docs/how_to/run_lerobot.md").read_text()
+    contract = parse_contract(yaml.safe_load(page.split("```yaml\n")[1].split("```")[0]))
+    joints = ("shoulder_pan", "shoulder_lift", "elbow_flex", "wrist_flex", "wrist_roll", "gripper")
+    numbers = np.random.default_rng(1).normal(size=(9, 12)).astype(np.float32)
+    data = Trajectories(
+        "so101", numbers[:, :6], numbers[:, 6:], np.zeros((2, 0), np.float32), np.array([4, 9])
+    )
+    save_dataset(tmp_path / "so101", data, 30.0, 0, "grab it")
+    names = [f"{joint}.pos" for joint in joints]
+    change_info(
+        tmp_path / "so101",
+        lambda info: [info["features"][key].update(names=names) for key in (STATE, "action")],
+    )
+    warned: list[str] = []
+    found = LeRobotRecording.of(tmp_path / "so101", contract, warned.append).dataset(None).trajectories
+    np.testing.assert_array_equal(found.observations, data.observations)  # degrees, as they are
+    np.testing.assert_array_equal(found.actions, data.actions)
+    assert not warned
 
 
 def test_strange_names_are_reported_and_the_order_counts(folder: Path) -> None:
