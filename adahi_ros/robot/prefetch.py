@@ -19,7 +19,7 @@ from adahi_ros.robot.session import VerifierSession
 from adahi_ros.robot.steps import Outcome, PendingRequest
 
 AT_ONCE_S = 1e-3
-UNDER_WAY_MOST = 4  # pending requests; with more, none would be in time
+MOST_IN_FLIGHT = 4  # pending requests; with more, none would be in time
 
 
 def is_due(
@@ -66,10 +66,10 @@ class RequestsAhead:
         self._session = session
         self._period_s = period_s
         self._received = received
-        self._under_way: list[_Asked] = []
+        self._in_flight: list[_Asked] = []
 
     def __len__(self) -> int:
-        return len(self._under_way)
+        return len(self._in_flight)
 
     @property
     def delay_steps(self) -> int:
@@ -88,11 +88,11 @@ class RequestsAhead:
             left: control steps left in the plan, this one included.
             now_s: the time.
         """
-        overdue, count = False, len(self._under_way)
+        overdue, count = False, len(self._in_flight)
         if count:
             # Each overdue request doubles the wait for the next one. Otherwise a slow target would get ever
             # more requests, and reply ever later.
-            overdue = now_s - self._under_way[-1].at_s >= self._session.expected_s * 2 ** (count - 1)
+            overdue = now_s - self._in_flight[-1].at_s >= self._session.expected_s * 2 ** (count - 1)
         return bool(is_due(wanted, left, self.delay_steps, count, overdue))
 
     def submit(self, request: Request, step: int, now_s: float) -> PendingRequest:
@@ -101,31 +101,31 @@ class RequestsAhead:
         With too many pending requests, the oldest is given up. A reply is useful until its plan is over.
         """
         asked = _Asked(step, now_s)
-        self._under_way.append(asked)
+        self._in_flight.append(asked)
         useful_s = self._session.target.horizon * self._period_s
         asked.pending = self._session.submit(
             request, useful_s, now_s, lambda outcome: self._ended(asked, outcome)
         )
-        if len(self._under_way) > UNDER_WAY_MOST:
-            oldest = self._under_way.pop(0)
+        if len(self._in_flight) > MOST_IN_FLIGHT:
+            oldest = self._in_flight.pop(0)
             assert oldest.pending is not None
             self._session.give_up(oldest.pending, now_s)
         return asked.pending
 
     def cancel(self) -> None:
         """Cancel all pending requests."""
-        self._cancel_before(len(self._under_way))
+        self._cancel_before(len(self._in_flight))
 
     def _ended(self, asked: _Asked, outcome: Outcome) -> None:
-        place = self._under_way.index(asked)
-        self._under_way.pop(place)
+        place = self._in_flight.index(asked)
+        self._in_flight.pop(place)
         if outcome.verification is not None:
             self._cancel_before(place)
         assert asked.pending is not None
         self._received(asked.step, asked.pending.request.ahead, outcome)
 
     def _cancel_before(self, place: int) -> None:
-        overtaken, self._under_way = self._under_way[:place], self._under_way[place:]
+        overtaken, self._in_flight = self._in_flight[:place], self._in_flight[place:]
         for each in overtaken:
             assert each.pending is not None
             self._session.cancel(each.pending)
