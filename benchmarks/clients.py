@@ -11,7 +11,7 @@ robot moves at its control rate, with or without a command. A client is one of
     lerobot:T:F      LeRobot's `RobotClient`: asks where a share T of the chunk is left, aggregates by F
     ours:METHOD      robot's and verifier's nodes over DDS, by a method that asks ahead: best, plan_7
 
-with the packages of the first two in folders of their own (`wireless/peers/environments.py`). All run the
+with the packages of the first two in folders of their own (`lab/peers/environments.py`). All run the
 same episodes, in turns; each run begins with an episode that does not count.
 """
 

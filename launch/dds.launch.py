@@ -12,18 +12,22 @@ from launch.substitutions import LaunchConfiguration
 SHIPPED = Path(__file__).absolute().parents[1] / "config" / "dds"
 
 
-def profiles_of(dds: str) -> tuple[Path, Path]:
-    """Return the files that Fast DDS and Cyclone DDS read.
+def profiles_of(dds: str) -> tuple[Path, Path, Path]:
+    """Return the files that Fast DDS 2, Fast DDS 3 and Cyclone DDS read.
 
     Raises:
         ValueError: neither a shipped profile nor a file.
     """
     if dds == "wireless":
-        return SHIPPED / "fastdds_wireless.xml", SHIPPED / "cyclonedds_wireless.xml"
+        return (
+            SHIPPED / "fastdds_wireless.xml",
+            SHIPPED / "fastdds_3_wireless.xml",
+            SHIPPED / "cyclonedds_wireless.xml",
+        )
     file = Path(dds).absolute()
     if not file.is_file():
         raise ValueError(f"dds: {dds!r}; allowed are default, wireless, and the path of an XML file")
-    return file, file
+    return file, file, file
 
 
 def set_environment(context: LaunchContext) -> list[SetEnvironmentVariable]:
@@ -31,9 +35,9 @@ def set_environment(context: LaunchContext) -> list[SetEnvironmentVariable]:
     peers = LaunchConfiguration("peers").perform(context)
     variables: dict[str, str] = {}
     if dds != "default":
-        fast, cyclone = profiles_of(dds)
+        fast, fast_3, cyclone = profiles_of(dds)
         variables["FASTRTPS_DEFAULT_PROFILES_FILE"] = str(fast)
-        variables["FASTDDS_DEFAULT_PROFILES_FILE"] = str(fast)  # name of the variable since Fast DDS 3
+        variables["FASTDDS_DEFAULT_PROFILES_FILE"] = str(fast_3)  # read since Fast DDS 3
         variables["CYCLONEDDS_URI"] = cyclone.as_uri()
     if peers:
         variables["ROS_STATIC_PEERS"] = peers

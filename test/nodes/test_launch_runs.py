@@ -76,7 +76,9 @@ def test_a_node_has_the_environment_of_dds_and_peers(job: str, stand_ins: dict[s
     assert Path(variables["FASTRTPS_DEFAULT_PROFILES_FILE"]).samefile(
         asset("config/dds/fastdds_wireless.xml")
     )
-    assert variables["FASTDDS_DEFAULT_PROFILES_FILE"] == variables["FASTRTPS_DEFAULT_PROFILES_FILE"]
+    assert Path(variables["FASTDDS_DEFAULT_PROFILES_FILE"]).samefile(
+        asset("config/dds/fastdds_3_wireless.xml")
+    )
     cyclone = Path(variables["CYCLONEDDS_URI"].removeprefix("file://"))
     assert cyclone.samefile(asset("config/dds/cyclonedds_wireless.xml"))
     assert variables["ROS_STATIC_PEERS"] == "10.0.0.2;10.0.0.3"

@@ -94,15 +94,20 @@ def stage_across(link: EmulatedLink) -> Iterator[Stage]:
 
 END_S = 5.0
 READY_S = 120.0
-DDS = {"default": None, "wireless": "config/dds/fastdds_wireless.xml"}
+DDS: dict[str, dict[str, str]] = {
+    "default": {},
+    "wireless": {
+        "FASTRTPS_DEFAULT_PROFILES_FILE": "config/dds/fastdds_wireless.xml",
+        "FASTDDS_DEFAULT_PROFILES_FILE": "config/dds/fastdds_3_wireless.xml",  # read since Fast DDS 3
+    },
+}
 
 
 def dds_environment(dds: str) -> dict[str, str]:
     """Return the environment variables that make Fast DDS use a shipped profile, a key of `DDS`."""
     if dds not in DDS:
         raise ValueError(f"dds: {dds!r}, must be one of {', '.join(DDS)}")
-    file = DDS[dds]
-    return {} if file is None else {"FASTRTPS_DEFAULT_PROFILES_FILE": str(asset(file))}
+    return {name: str(asset(file)) for name, file in DDS[dds].items()}
 
 
 def environment(link: EmulatedLink, extra: Mapping[str, str]) -> dict[str, str]:

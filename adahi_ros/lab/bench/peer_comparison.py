@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares ways to query a remote policy for every action: one link, one model, the same drafts.
 
-They are the programs in `wireless/peers`, each with its own packages, and ours over DDS. All get the same
+They are the programs in `lab/peers`, each with its own packages, and ours over DDS. All get the same
 requests and compute the same replies (`lab/peers/driving.py`).
 """
 
