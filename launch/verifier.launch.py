@@ -132,7 +132,7 @@ def start(context: LaunchContext) -> list[Node]:
         ],
         remappings=[
             (service, PathJoinSubstitution([LaunchConfiguration("verifier_namespace"), service]))
-            for service in ("describe_target", "verify_draft")
+            for service in ("describe_target", "verify_draft", "assignments")
         ],
         arguments=[
             *("--ros-args", "--log-level", LaunchConfiguration("log_level")),
