@@ -47,7 +47,7 @@ def test_a_reply_that_is_older_than_the_notice_is_refused() -> None:
     assert not watch.refusal(2)
 
 
-def test_a_reply_that_is_newer_than_the_notice_makes_the_late_notice_void() -> None:
+def test_a_reply_that_is_newer_makes_the_late_notice_void() -> None:
     watch = AssignmentWatch()
     watch.noticed(Notice(START_NS, 2, 2))
     followed(watch, 3)
@@ -64,7 +64,7 @@ def test_the_end_of_an_assignment_is_a_change() -> None:
     assert not followed(watch, 0).outdated
 
 
-def test_a_restart_of_the_verifier_ends_its_assignments_although_revisions_begin_again() -> None:
+def test_a_restart_of_the_verifier_ends_its_assignments() -> None:
     watch = AssignmentWatch()
     watch.noticed(Notice(START_NS, 5, 5))
     followed(watch, 5)
@@ -157,7 +157,7 @@ def test_a_flood_of_notices_makes_one_request_in_flight(kind: str, request: pyte
     assert len(robot.loop._session._pending) <= 1
 
 
-def test_a_reply_without_the_newest_assignment_is_refused_and_requested_again(ahead: Robot) -> None:
+def test_a_reply_with_an_older_assignment_is_requested_again(ahead: Robot) -> None:
     ahead.walk(range(2))
     before = len(ahead.link.updates)
     ahead.loop.notice(Notice(START_NS, 1, 1))

@@ -72,7 +72,7 @@ def test_a_robot_that_joins_late_requests_for_its_assignment(fleet: Fleet) -> No
     assert fleet.requested(2) == [False] * 2
 
 
-def test_a_restart_of_the_verifier_is_noticed_although_revisions_begin_again(fleet: Fleet) -> None:
+def test_a_restart_of_the_verifier_is_noticed(fleet: Fleet) -> None:
     fleet.start_robot()
     fleet.assign("arm", GOAL)
     fleet.wait_for_log("assignment 1 of the verifier")

@@ -66,7 +66,7 @@ def evaluate(
         Option(
             min=1,
             help="Give every episode the goal of another one at this step; only what is done afterwards is "
-            "a success. For tasks whose goal only the target gets. Default: never.",
+            "a success. For tasks with a goal that only the target gets. Default: never.",
         ),
     ] = None,
     push: Annotated[

@@ -46,7 +46,7 @@ class Swap:
 
 
 class SwappedWorld:
-    """A task whose goals change. Implements `World`; successes are those after the change.
+    """A task with goals that change. Implements `World`; successes are those after the change.
 
     Args:
         task: registry name.
