@@ -189,3 +189,26 @@ def test_a_notice_stays_valid_while_the_robot_is_inactive(ahead: Robot) -> None:
     ahead.connect()
     ahead.walk(range(1))
     assert ahead.loop._assignments.own == 1
+
+
+@pytest.mark.parametrize("kind", ["ahead", "waiting"])
+def test_a_reply_before_its_notice_replaces_older_plans(kind: str, request: pytest.FixtureRequest) -> None:
+    robot: Robot = request.getfixturevalue(kind)
+    robot.walk(range(3))
+    robot.verifier.changes = {"assignment": 1}
+    robot.choose("age", 2.0)
+    robot.walk(range(3, 5))
+    before = len(robot.link.updates)
+    assert not robot.loop.notice(Notice(START_NS, 1, 1))
+    assert robot.walk(range(5, 6))[-1].plan_left > 0
+    assert len(robot.link.updates) == before
+
+
+def test_a_lost_verifier_may_come_back_with_an_earlier_clock(ahead: Robot) -> None:
+    ahead.verifier.changes = {"assignment": 1}
+    ahead.loop.notice(Notice(LATER_NS, 1, 1))
+    ahead.walk(range(2))
+    ahead.link.present = False
+    ahead.pass_time(0.2)
+    ahead.link.present = True
+    assert ahead.loop.notice(Notice(START_NS, 0))
