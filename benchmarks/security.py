@@ -46,7 +46,7 @@ from benchmarks.loopback import stage, watched
 SECONDS = 5.0  # of a stranger's trying
 PERIOD_S = 0.05
 DEADLINE_S = 0.5
-SERVICES = ("verify_draft", "describe_target")
+NAMES = ("verify_draft", "describe_target", "assignments")  # of the verifier
 LIE = "said by a stranger"
 SEEN = np.float32(0.0123456)  # an observation that would be known again
 MARK = np.full(4, SEEN, "<f4").tobytes()
@@ -81,7 +81,7 @@ def be(role: str, robot: str, namespace: str, seconds: float = SECONDS) -> None:
 
 def node_of(robot: str, namespace: str) -> Node:
     """Return a node that may be there by the policies, and finds a robot's services at the verifier."""
-    remapped = [word for name in SERVICES for word in ("-r", f"{name}:=/server/{robot}/{name}")]
+    remapped = [word for name in NAMES for word in ("-r", f"{name}:=/server/{robot}/{name}")]
     rclpy.init(args=["--ros-args", *remapped])
     name = "target_verifier" if namespace == "server" else "draft_policy"
     return Node(name, namespace=f"/{namespace}")
@@ -226,7 +226,7 @@ def alike(environment: Mapping[str, str]) -> dict[str, Stranger]:
 @contextmanager
 def verifier(environment: Mapping[str, str], robot: str) -> Iterator[None]:
     """Have the real node serve a robot."""
-    remapped = [word for name in SERVICES for word in ("-r", f"{name}:={robot}/{name}")]
+    remapped = [word for name in NAMES for word in ("-r", f"{name}:={robot}/{name}")]
     parameters = ["-p", "checkpoint:=ball/plans/target", "-p", "rule:=replace"]
     command = [sys.executable, "-m", MODULES["target_verifier_node"], "--ros-args", "-r", "__ns:=/server"]
     process = subprocess.Popen(

@@ -173,8 +173,8 @@ def start(context: LaunchContext) -> list[Node]:
             },
         ],
         remappings=[
-            (service, PathJoinSubstitution([LaunchConfiguration("verifier_namespace"), service]))
-            for service in ("describe_target", "verify_draft")
+            (name, PathJoinSubstitution([LaunchConfiguration("verifier_namespace"), name]))
+            for name in ("describe_target", "verify_draft", "assignments")
         ],
         **of_all,
     )

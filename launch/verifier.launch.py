@@ -131,8 +131,8 @@ def start(context: LaunchContext) -> list[Node]:
             {"use_sim_time": ParameterValue(LaunchConfiguration("use_sim_time"), value_type=bool)},
         ],
         remappings=[
-            (service, PathJoinSubstitution([LaunchConfiguration("verifier_namespace"), service]))
-            for service in ("describe_target", "verify_draft")
+            (name, PathJoinSubstitution([LaunchConfiguration("verifier_namespace"), name]))
+            for name in ("describe_target", "verify_draft", "assignments")
         ],
         arguments=[
             *("--ros-args", "--log-level", LaunchConfiguration("log_level")),

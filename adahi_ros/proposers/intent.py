@@ -39,11 +39,12 @@ class IntentProposer(Proposer):
 
     def __post_init__(self) -> None:
         self._memory: ObservationBuffer | None = None
-        self.forget()
+        self._intent: np.ndarray | None = None
 
     def forget(self) -> None:
-        """See `Proposer`."""
-        self._intent: np.ndarray | None = None
+        """See `Proposer`; a reply for the new task may arrive before the next step."""
+        if self._intent is not None:
+            self._begin(len(self._intent))
 
     def _begin(self, batch: int) -> None:
         sizes = self.intent.signature

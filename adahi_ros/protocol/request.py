@@ -18,7 +18,7 @@ from adahi_ros.core.proposal import CodeDistribution, Proposal, probabilities_of
 from adahi_ros.core.signature import Signature
 from adahi_ros.protocol.window import NO_WINDOW, WireWindow
 
-PROTOCOL_VERSION = 6
+PROTOCOL_VERSION = 7
 """Version of the messages. Another version may give the same bytes another meaning."""
 UNKNOWN_MS = 0.0
 """In place of an unknown round trip."""
@@ -28,6 +28,8 @@ NOTHING = np.empty(0, dtype=np.float32)
 NO_CODES = np.empty(0, dtype=np.int64)
 NO_FINGERPRINT = 0
 """In messages without a fingerprint."""
+NO_ASSIGNMENT = 0
+"""In replies to unchanged requests."""
 OK = 0  # as a status, besides the numbers of `RequestFault`
 SESSION_BITS = 32
 INTERNAL_ERROR = 6  # likewise
@@ -146,6 +148,8 @@ class Request:
         target: name of the policy; empty takes the verifier's first.
         fingerprint: of the tokenizer of the codes; `NO_FINGERPRINT` without codes.
         fault: why the verifier refuses it immediately; then the content is missing.
+        assigned_goal: (G,) float32, replaces the window's goal at the verifier; None for none.
+        assignment: revision of the assignment that changed it at the verifier; `NO_ASSIGNMENT` for none.
     """
 
     episode: int
@@ -163,6 +167,8 @@ class Request:
     target: str = ""
     fingerprint: int = NO_FINGERPRINT
     fault: Exception | None = None
+    assigned_goal: np.ndarray | None = None
+    assignment: int = NO_ASSIGNMENT
 
     @classmethod
     def of(
@@ -222,6 +228,7 @@ class Reply:
         id: of the answered message on the robot.
         size_bytes: of the serialized reply.
         fault: why the robot cannot read it; then the other fields are meaningless.
+        assignment: revision of the assignment that changed the request; `NO_ASSIGNMENT` for none.
     """
 
     status: int
@@ -237,6 +244,7 @@ class Reply:
     id: int = 0
     size_bytes: int = 0
     fault: str = ""
+    assignment: int = NO_ASSIGNMENT
 
 
 def fingerprint_number(fingerprint: str) -> int:

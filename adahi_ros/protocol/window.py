@@ -267,7 +267,7 @@ def reply_bytes(actions: int, accepted: int = 0, message: str = "") -> int:
     length = _Length()
     length.numbers(1)  # status
     length.text(message)
-    length.numbers(4, 3)  # episode_id, step_id, first_step
+    length.numbers(4, 4)  # episode_id, step_id, first_step, assignment
     length.sequence(4, actions)
     length.sequence(1, accepted)
     length.numbers(4, 2)  # compute_time_ms, retry_after_s

@@ -5,19 +5,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from adahi_ros.contract.assembler import Observation
-from adahi_ros.contract.fields import InputError
 from adahi_ros.core.signature import GOAL, OBSERVATION
 from adahi_ros.gates.gate_config import ControllerConfig
+from adahi_ros.protocol.notice import Notice
 from adahi_ros.protocol.records import Reason, StepRecord
 from adahi_ros.protocol.request import Request, reported_round_trip_ms
+from adahi_ros.robot.assignments import AssignmentWatch
+from adahi_ros.robot.command_sink import CommandSink
 from adahi_ros.robot.controller import Controller, Step
 from adahi_ros.robot.session import VerifierSession, VerifierState
-from adahi_ros.robot.steps import ActiveStep, Fallback, Outcome, Totals
+from adahi_ros.robot.steps import ActiveStep, Fallback, Outcome, Totals, is_repeated
 from adahi_ros.robot.target_view import TargetView
 
 if TYPE_CHECKING:
@@ -32,28 +34,6 @@ WITHOUT_REQUEST = {
 }
 BUSY = "the verifier is busy; it gets no requests for the time that it named"
 UNTOLD = "instruction: empty, must say what to do: the target reads an instruction"
-
-
-class CommandSink(Protocol):
-    """Takes the robot's actions, and commands them as far as that is safe."""
-
-    def heard(self) -> None:
-        """There is a new observation that the policy can act on."""
-
-    def send(self, action: np.ndarray, observation: Observation) -> np.ndarray | None:
-        """Command an action (A,); return the commanded action, or None where there is none."""
-
-    def repeat(self, observation: Observation) -> None:
-        """Command the same again, for an observation that was repeated."""
-
-    def withhold(self) -> None:
-        """Hold the robot: there is an observation, and no action that may be commanded."""
-
-    def resumes(self) -> bool:
-        """Whether a hold or a gap ends, so that older plans are outdated; called once for each."""
-
-    def commanded(self) -> np.ndarray | None:
-        """Return the last commanded action (A,); None where there is none since the last call."""
 
 
 class DraftError(ValueError):
@@ -100,6 +80,8 @@ class ControlLoop:
         self.deadline_s = deadline_s
         self.totals = Totals()
         self.instruction = ""
+        self._assignments = AssignmentWatch()
+        self._pushed = False  # a notice made the newest request
         self._instructed = False  # the plan or a pending request depends on the instruction
         self._session = session
         self._view = view
@@ -150,8 +132,25 @@ class ControlLoop:
         if instruction == self.instruction:
             return
         self.instruction = instruction
-        if not self._instructed:
-            return
+        if self._instructed:
+            self._change_task()
+
+    def notice(self, notice: Notice) -> bool:
+        """Take in a verifier's notice; return whether it drops plans, because the assignment is new.
+
+        A waiting step sends a new request, else the next step does. A request that an earlier notice made
+        stays the only one in flight; its reply is refused if it is older than this notice.
+        """
+        if not self._assignments.noticed(notice):
+            return False
+        if self._pushed and (self._waiting is not None or self._ahead):
+            self.controller.forget_plan()
+        else:
+            self._change_task()
+        return True
+
+    def _change_task(self) -> None:
+        """Drop plans for the former task; a pending step sends a new request."""
         self._forget_plans()
         self.controller.forget_plan()
         waiting, self._waiting = self._waiting, None
@@ -164,6 +163,7 @@ class ControlLoop:
         """Drop a pending step without a command, and reset."""
         self._forget_plans()
         self._session.stop()
+        self._assignments.begin()
         self._waiting = None
         self._last = None
         self.totals = Totals()
@@ -172,6 +172,8 @@ class ControlLoop:
     def poll(self, slack_s: float = 0.0) -> None:
         """Process what the verifier has sent, and what is due; see `VerifierSession.poll`."""
         self._session.poll(self._clock(), slack_s)
+        if self._session.link is VerifierState.ABSENT:
+            self._assignments.verifier_lost()
 
     def observe(self, observation: Observation) -> None:
         """Begin the step of an observation; its command goes out now, or when the reply arrives.
@@ -189,10 +191,10 @@ class ControlLoop:
             self.totals.unattended += 1
             return
         if self._waiting is not None:
-            if _is_repeated(observation, self._waiting.observation):
+            if is_repeated(observation, self._waiting.observation):
                 return
             self._supersede(observation, received_s)
-        if self._last is not None and _is_repeated(observation, self._last.observation):
+        if self._last is not None and is_repeated(observation, self._last.observation):
             self.totals.repeated += 1
             if self._last.withheld and self._trouble is None:
                 self._commands.heard()
@@ -229,7 +231,7 @@ class ControlLoop:
     def _go_on(self, begun: ActiveStep) -> None:
         """Send a request if one is due; command now, or when the reply arrives."""
         withheld = self.fallback.withholds and not self._goes_by_plan(begun)
-        wanted = bool(begun.step.transmit[0]) or withheld
+        wanted = bool(begun.step.transmit[0]) or withheld or self._assignments.outdated
         trouble = self._trouble
         if self._ahead is not None:
             left, now_s = int(begun.step.plan_left[0]), self._clock()
@@ -257,7 +259,7 @@ class ControlLoop:
         link = self._session.link
         if link is not VerifierState.READY:
             return Outcome(None, WITHOUT_REQUEST[link], self._session.trouble)
-        if self._session.target.instruction and not self.instruction.strip():
+        if self._session.target.instruction and not (self.instruction.strip() or self._assignments.own):
             return Outcome(None, Reason.REFUSED, UNTOLD)
         if self._clock() < self._session.busy_until_s:
             return Outcome(None, Reason.BUSY, BUSY)
@@ -284,6 +286,7 @@ class ControlLoop:
         if committed:
             draft = self.controller.committed(begun.step, committed)
             committed = draft.actions.shape[1]
+        self._pushed = self._assignments.outdated
         target = self._session.target
         instruction = self.instruction if target.instruction else ""
         self._instructed |= bool(instruction)
@@ -295,6 +298,7 @@ class ControlLoop:
 
     def _received(self, step: int, committed: int, outcome: Outcome) -> None:
         """Take in the outcome of this step's request, with `ahead`."""
+        outcome = self._of_assignment(outcome)
         verdict = outcome.verification
         if verdict is not None and not self.controller.receive(verdict, step, THE_ROBOT, committed).all():
             try:
@@ -326,7 +330,17 @@ class ControlLoop:
     def _ended(self, outcome: Outcome) -> None:
         waiting, self._waiting = self._waiting, None
         assert waiting is not None
-        self._finish(waiting, outcome)
+        self._finish(waiting, self._of_assignment(outcome))
+
+    def _of_assignment(self, outcome: Outcome) -> Outcome:
+        """Return the outcome; without its reply, if that was made before the robot's newest assignment."""
+        if outcome.verification is None:
+            return outcome
+        if refusal := self._assignments.refusal(outcome.assignment):
+            return replace(outcome, verification=None, reason=Reason.SUPERSEDED, message=refusal)
+        if self._assignments.replied(outcome.assignment):
+            self.controller.forget_plan()  # a reply may come before its notice
+        return outcome
 
     def _finish(self, begun: ActiveStep, outcome: Outcome) -> None:
         step, observation, by_plan = begun.step, begun.observation, self._goes_by_plan(begun)
@@ -371,20 +385,3 @@ class ControlLoop:
             return self.controller.finish(step, None)
         except LookupError:
             return None
-
-
-def _is_repeated(observation: Observation, before: Observation) -> bool:
-    """Whether an observation repeats the one before.
-
-    Raises:
-        InputError: it has the number of the one before, but other values.
-    """
-    if (observation.episode, observation.step) != (before.episode, before.step):
-        return False
-    same_values = np.array_equal(observation.values, before.values)
-    if same_values and np.array_equal(observation.goal, before.goal):
-        return True
-    raise InputError(
-        "task_state.step_id",
-        f"{observation.step} of episode {observation.episode} again, with other values; must rise",
-    )

@@ -12,10 +12,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from adahi_ros.acceptance.interface import Verdict
+from adahi_ros.contract.fields import InputError
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.protocol.description import Description
 from adahi_ros.protocol.records import NO_PLAN, UNSAID, Reason, StepRecord
-from adahi_ros.protocol.request import OK, Reply, Request, RequestError, RequestFault, check_reply
+from adahi_ros.protocol.request import (
+    NO_ASSIGNMENT,
+    OK,
+    Reply,
+    Request,
+    RequestError,
+    RequestFault,
+    check_reply,
+)
 from adahi_ros.protocol.window import NO_WINDOW, WireWindow
 
 if TYPE_CHECKING:
@@ -38,6 +47,7 @@ class Outcome:
         compute_ms: the part of `verify_ms` that the verifier spent.
         reply_bytes: size of the serialized reply; 0 without a reply in time.
         retry_after_s: if the verifier is busy, when to send the next request.
+        assignment: of the reply; see `Reply`.
     """
 
     verification: Verdict | None
@@ -47,6 +57,7 @@ class Outcome:
     compute_ms: float = 0.0
     reply_bytes: int = 0
     retry_after_s: float = 0.0
+    assignment: int = NO_ASSIGNMENT
 
     def withheld(self) -> Outcome:
         """Return the outcome of a step that executes nothing; the message has the reason."""
@@ -124,7 +135,8 @@ def judged(target: Description, request: Request, reply: Reply, verify_ms: float
         drafted = request.actions[: known * dim].reshape(1, known, dim)
         actions = np.concatenate([drafted, verification.actions], axis=1)
         verification = Verdict(actions, verification.accepted)
-    return Outcome(verification, Reason.NONE, "", verify_ms, reply.compute_ms, size)
+    took = verify_ms, reply.compute_ms
+    return Outcome(verification, Reason.NONE, "", *took, size, assignment=reply.assignment)
 
 
 def _left_out(target: Description, request: Request, accepted: Sequence[bool]) -> int:
@@ -309,3 +321,20 @@ class Fallback:
         if self._limit == 0:
             return "the robot is held"
         return f"drafts are executed for {self._limit} steps in a row, then the robot is held"
+
+
+def is_repeated(observation: Observation, before: Observation) -> bool:
+    """Whether an observation repeats the one before.
+
+    Raises:
+        InputError: it has the number of the one before, but other values.
+    """
+    if (observation.episode, observation.step) != (before.episode, before.step):
+        return False
+    same_values = np.array_equal(observation.values, before.values)
+    if same_values and np.array_equal(observation.goal, before.goal):
+        return True
+    raise InputError(
+        "task_state.step_id",
+        f"{observation.step} of episode {observation.episode} again, with other values; must rise",
+    )

@@ -224,7 +224,8 @@ class Engine:
         kept = self._windows.keep(request.robot_id, asked.window, now_s)
         accepted = tuple(map(bool, verdict.accepted[0]))
         about = request.episode, request.step, request.first_step
-        return Reply(OK, "", *about, accepted, verdict.actions.ravel(), window_kept=kept)
+        given = request.assignment
+        return Reply(OK, "", *about, accepted, verdict.actions.ravel(), window_kept=kept, assignment=given)
 
     def _complete(self, request: Request) -> _Asked:
         """Check a request's sizes, and complete its window."""
@@ -249,6 +250,7 @@ class Engine:
         key = (
             *(request.robot_id, request.episode, request.step, request.first_step, request.instruction),
             window.digest,
+            None if request.assigned_goal is None else request.assigned_goal.tobytes(),
             *(each.tobytes() for each in (request.codes, request.counts, request.actions)),
             request.round_trip_ms if self._terms.acceptance.uses_link else None,
         )
@@ -265,7 +267,7 @@ class Engine:
             self._signature,
             self._terms.acceptance,
             window.values,
-            window.goal,
+            window.goal if request.assigned_goal is None else request.assigned_goal,
             request.codes,
             request.counts,
             request.actions,

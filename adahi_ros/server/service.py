@@ -22,6 +22,7 @@ from adahi_ros.protocol.request import (
     RequestFault,
 )
 from adahi_ros.server.admission import Refusal
+from adahi_ros.server.assignments import Assignments
 from adahi_ros.server.engine import Batch, Engine
 from adahi_ros.server.server_health import Counts
 
@@ -208,14 +209,17 @@ class VerificationService:
 
     Attributes:
         counts: so far.
+        targets: verify.
+        assignments: replace fields of requests; none by default.
 
     Args:
-        targets: verify.
+        targets: see the class.
     """
 
     def __init__(self, targets: ServedTargets) -> None:
         self.counts = Counts()
         self.targets = targets
+        self.assignments = Assignments()
         self._sessions = Sessions()
         self._in_flight: list[Batch] = []
 
@@ -245,6 +249,7 @@ class VerificationService:
         for place, request in enumerate(requests):
             target = self.targets.named("")  # any engine refuses a request with a fault
             if request.fault is None:
+                request = self.assignments.applied(request)
                 try:
                     target = self.targets.named(request.target)
                 except RequestError as error:

@@ -33,6 +33,17 @@ def test_evaluate_writes_what_was_measured(
     assert written["parameters"].keys() == {"draft", "target"}
 
 
+def test_evaluate_swaps_goals_where_the_task_allows_it(
+    evaluate: list[object], measured: Measured, fails: Fails
+) -> None:
+    message = fails(*evaluate, "--methods", "draft", "--swap", 5)
+    assert "swap: 5, must be left out for ball: its goal cannot change" in message
+    shipped = "evaluate", "ball_instructed", "--methods", "target", "--episodes", 2, "--swap", 25
+    result, written = measured(*shipped, "--no-push")
+    assert written["swap"] == {"step": 25, "push": False}
+    assert "goals change at step 25, no push" in " ".join(result.output.split())
+
+
 @pytest.mark.parametrize("option", [("--rate", "0.3"), ("--draft-temperature", "0.5")])
 def test_evaluate_recalibrates(
     evaluate: list[object], option: tuple[str, str], monkeypatch: pytest.MonkeyPatch, measured: Measured

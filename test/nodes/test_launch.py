@@ -219,8 +219,8 @@ def test_a_verifier_beside_a_policy_that_is_run_by_goals_starts_itself() -> None
 )
 def test_robots_in_namespaces_can_share_a_verifier(job: str, namespace: str, prefix: str) -> None:
     node = node_of(job, **FILES, namespace="r1", verifier_namespace=namespace)
-    services = ("describe_target", "verify_draft")
-    assert node.expanded_remapping_rules == [(name, f"{prefix}{name}") for name in services]
+    names = ("describe_target", "verify_draft", "assignments")
+    assert node.expanded_remapping_rules == [(name, f"{prefix}{name}") for name in names]
 
 
 @pytest.mark.parametrize("job", ["draft", "robot"])

@@ -34,7 +34,9 @@ WORDS = {
     "service": ("service", "reply"),
     "client": ("service", "request"),
 }
-AT_THE_SERVER = [f"{name}:=/server/robot/{name}" for name in ("verify_draft", "describe_target")]
+AT_THE_SERVER = [
+    f"{name}:=/server/robot/{name}" for name in ("verify_draft", "describe_target", "assignments")
+]
 CAMERA = {"contract": "ball_camera", "checkpoint": "ball_camera/draft"}
 ASKED_BEFORE = {"verifier_wait_s": 0.0}
 CORNER = {"robot_description": str(asset("config/urdf/ball.urdf")), "tip_link": "plate_corner"}
@@ -119,7 +121,8 @@ def test_what_a_node_opens_its_policy_allows(
     [
         (
             "server",
-            {("service", "reply", f"/server/*/{name}") for name in ("verify_draft", "describe_target")},
+            {("service", "reply", f"/server/*/{name}") for name in ("verify_draft", "describe_target")}
+            | {("topic", "publish", "/server/*/assignments")},
         ),
         ("robot", set()),
     ],
@@ -152,6 +155,15 @@ def test_nobody_but_the_verifier_may_answer_or_hear_a_request(role: str) -> None
     policy = allowed(role)
     for robot, name in itertools.product(("robot/", "other/", ""), ("verify_draft", "describe_target")):
         assert not allows(policy, ("service", "reply", f"/server/{robot}{name}"))
+
+
+@pytest.mark.parametrize("role", ["robot", "drivers", "monitor", "operator"])
+def test_no_other_role_may_publish_assignments(role: str) -> None:
+    for name in ("assignments", "robot/assignments"):
+        assert not allows(allowed(role), ("topic", "publish", f"/server/{name}"))
+    assert allows(allowed(role), ("service", "request", "/server/target_verifier/assign")) == (
+        role == "operator"
+    )
 
 
 def test_a_robot_may_ask_by_its_own_services_alone() -> None:

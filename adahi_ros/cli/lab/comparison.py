@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -61,6 +62,21 @@ def evaluate(
         str | None,
         Option(help="Compare with this method, episode by episode. Default: target, else the first."),
     ] = None,
+    swap: Annotated[
+        int | None,
+        Option(
+            min=1,
+            help="Give every episode the goal of another one at this step; only what is done afterwards is "
+            "a success. For tasks with a goal that only the target gets. Default: never.",
+        ),
+    ] = None,
+    push: Annotated[
+        bool,
+        Option(
+            "--push/--no-push",
+            help="With --swap: the verifier publishes a notice, and robots send a request.",
+        ),
+    ] = True,
     rate: options.Rate = None,
     draft_temperature: options.DraftTemperature = None,
     calibration: options.CalibrationFile = None,
@@ -77,11 +93,15 @@ def evaluate(
     from adahi_ros.lab.evaluation.episodes import evaluation_episodes
     from adahi_ros.lab.evaluation.evaluate import Comparison, evaluate_methods, reference_among
     from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
+    from adahi_ros.lab.evaluation.swaps import Swap, SwappedWorld
     from adahi_ros.lab.methods.file_methods import is_file_method
     from adahi_ros.lab.methods.methods import for_task, parse_methods
     from adahi_ros.lab.methods.recommended import with_best
     from adahi_ros.lab.reporting.tables import method_table, paired_table
 
+    swapped = None if swap is None else Swap(swap, push)
+    if swapped is not None:
+        SwappedWorld(task, swapped)
     files = PolicyFiles(folder_of(task, checkpoints), backend)
     compared = with_best(COMPARED, task, files.folder)
     names = parse_methods(for_task(",".join(methods or [compared]), file_name(task), files.folder), own=True)
@@ -90,14 +110,18 @@ def evaluate(
     reference_among(names, against)
     found = calibration_for(task, files, calibration, rate, draft_temperature, seed, workers, names)
     with episode_bars(names, episodes) as move:
-        comparison = Comparison(task, files, found, seed)
+        comparison = Comparison(task, files, found, seed, swap=swapped)
         figures = evaluate_methods(comparison, names, evaluation_episodes(episodes), workers, move, against)
-    console.print(method_table(figures, f"{file_name(task)}, {episodes} episodes, seed {seed}"))
+    change = "" if swapped is None else f", goals change at step {swap}, {'' if push else 'no '}push"
+    console.print(method_table(figures, f"{file_name(task)}, {episodes} episodes, seed {seed}{change}"))
     paired = paired_table(figures)
     if paired is not None:
         say("")
         console.print(paired)
-    write_json(json_file, comparison_figures(task, seed, episodes, found, files.load(), figures))
+    written = comparison_figures(task, seed, episodes, found, files.load(), figures)
+    if swapped is not None:
+        written["swap"] = asdict(swapped)
+    write_json(json_file, written)
 
 
 # First the tasks where the target knows what the robot cannot; one of the kitchens, which take longest.

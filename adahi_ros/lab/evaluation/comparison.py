@@ -63,7 +63,7 @@ class Entry(Run):
         method = self.method.on(self.comparison.task)
         gate, threshold = method.threshold(bench)
         actors = {each.name: getattr(policies, each.name) for each in fields(policies)}
-        link = self.comparison.link
+        link, swap = self.comparison.link, self.comparison.swap
         return {
             "task": self.comparison.task,
             "method": self.name,
@@ -80,6 +80,7 @@ class Entry(Run):
             "draft_temperature": calibration.draft_temperature,
             "version": __version__,
             **({} if link is None else {"link": asdict(link)}),
+            **({} if swap is None else {"swap": asdict(swap)}),
         }
 
 

@@ -25,12 +25,14 @@ from adahi_ros.lab.evaluation.metrics import (
 )
 from adahi_ros.lab.evaluation.rollout import Logged
 from adahi_ros.lab.evaluation.step_link import Across, StepLink
+from adahi_ros.lab.evaluation.swaps import Swap, SwappedWorld
 from adahi_ros.lab.figures import Figures
 from adahi_ros.lab.methods.method import Method
 from adahi_ros.lab.methods.methods import METHODS
 from adahi_ros.lab.parallel import Job, ended_jobs, run_jobs
 from adahi_ros.lab.tasks import goal_is_for_target, make
 from adahi_ros.lab.tasks.demonstrations import collect_parallel
+from adahi_ros.lab.tasks.task_interface import Task
 
 BATCH = 100  # episodes side by side; fixed, because a network's rounding may depend on the batch size
 HELD_OUT_EPISODES = 50
@@ -64,6 +66,7 @@ class Comparison:
         calibration: of their gates.
         seed: of every draw.
         link: between robot and target; None for none.
+        swap: changes the goals within the episodes; None for none.
     """
 
     task: str
@@ -71,6 +74,7 @@ class Comparison:
     calibration: Calibration
     seed: int
     link: StepLink | None = None
+    swap: Swap | None = None
 
     @classmethod
     def shipped(cls, task: str, seed: int, backend: str = "onnxruntime") -> Comparison:
@@ -98,6 +102,14 @@ class Comparison:
         across = None if self.link is None else Across(self.link, field)
         return Bench(self.task, policies, self.calibration, across)
 
+    def world(self) -> Task | SwappedWorld:
+        """Return a new world.
+
+        Raises:
+            ValueError: there is no such task, or its goals cannot change.
+        """
+        return make(self.task) if self.swap is None else SwappedWorld(self.task, self.swap)
+
 
 @dataclass(frozen=True)
 class Run:
@@ -121,7 +133,7 @@ def batches(episodes: Sequence[int]) -> list[Sequence[int]]:
 
 def play(run: Run) -> Outcome:
     """Run episodes of the task with one method, side by side."""
-    world, comparison = make(run.comparison.task), run.comparison
+    world, comparison = run.comparison.world(), run.comparison
     log = run.method.run(comparison.bench(), world, comparison.seed, run.episodes)
     return Outcome(log, world.success, world.completed, world.fulfilled)
 
@@ -247,6 +259,7 @@ def evaluate_methods(
     """
     reference = reference_among(names, against)
     bench = comparison.bench()
+    comparison.world()  # raises errors before hours of work
     # Each is made once, so that a changed file is an error.
     runs = {name: Run(METHODS[name], comparison, episodes) for name in names}
     thresholds = {

@@ -72,6 +72,7 @@ class InFlight:
         self._waiting = np.zeros(batch, dtype=bool)
         self._owed = np.zeros(batch, dtype=bool)  # robots with drafts that wait for a reply
         self._plan = Plan(batch, controller.policy.signature.action_dim)
+        self._cancelled = False
 
     @property
     def held(self) -> np.ndarray:
@@ -83,6 +84,17 @@ class InFlight:
         if not self._usual or self._waits:
             return None
         return self._plan.coming(step.index, self._usual)[rows]
+
+    @property
+    def notice_steps(self) -> int:
+        """Control steps until robots get a verifier's notice: half a round trip, at least one."""
+        return max(1, -(-self._usual // 2))
+
+    def cancel(self) -> None:
+        """Drop pending requests and plans, because the task has changed; worlds rest no more."""
+        self._replies, self._cancelled = [], True
+        self._waiting[:] = self._owed[:] = False
+        self._plan = Plan(len(self._waiting), self._controller.policy.signature.action_dim)
 
     def arrive(self, step: int) -> None:
         """Deliver the replies due at a step; call with steps in order."""
@@ -104,13 +116,19 @@ class InFlight:
         sound = self._controller.receive(verdict, requested_at, rows)
         self._take_in(verdict, requested_at, np.flatnonzero(rows), sound)
 
-    def asks(self, step: Step) -> np.ndarray:
-        """Return the robots that send a request at a step, (B,) bool: those that wait for none."""
+    def asks(self, step: Step, notified: bool = False) -> np.ndarray:
+        """Return the robots that send a request at a step, (B,) bool: those that wait for none.
+
+        Args:
+            step: the present one.
+            notified: all robots send one, because of a notice.
+        """
+        transmit = step.transmit | (step.sound & notified)
         if self._waits:
-            wanted = (step.transmit | (step.sound & self._owed)) & ~self._waiting
+            wanted = (transmit | (step.sound & self._owed)) & ~self._waiting
         else:  # without a link, only the gate decides
             left = np.where(step.sound & (self._course is not None), step.plan_left, np.inf)
-            wanted = np.asarray(is_due(step.transmit, left, self._usual, self._waiting))
+            wanted = np.asarray(is_due(transmit, left, self._usual, self._waiting))
         for _, rows in self._come:
             wanted = wanted & ~rows
         return wanted
@@ -145,6 +163,8 @@ class InFlight:
         """Return the robots (B,) without a first reply; they and their worlds rest until it arrives."""
         if self._waits:
             return np.full(len(self._waiting), step.index == 0)
+        if self._cancelled:
+            return np.zeros(len(self._waiting), dtype=bool)
         idle: np.ndarray = np.isnan(step.intended).any(axis=1)
         return idle if self._course is None else idle & np.isinf(self._plan.since(step.index))
 

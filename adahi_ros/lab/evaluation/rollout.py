@@ -48,6 +48,12 @@ def for_target(world: World) -> dict[str, np.ndarray]:
     return {IMAGE_FEATURES: features}
 
 
+def pushed_at(world: World) -> int | None:
+    """Return the step at which a world's goals change and robots get a notice; None for never."""
+    step: int | None = getattr(world, "pushed_at", None)
+    return step
+
+
 @dataclass(frozen=True)
 class Log:
     """What happened in E episodes of at most T steps; rows past an episode's end are not `active`.
@@ -149,14 +155,21 @@ def rollout(
     action = np.zeros((len(numbers), controller.policy.signature.action_dim), dtype=np.float32)
     course = None if across is None else LinkCourse(across.link, seed, numbers)
     in_flight = InFlight(controller, len(numbers), late, course)
+    pushed, notice = pushed_at(world), np.inf
+    if pushed is not None:
+        notice = pushed + in_flight.notice_steps
     rows: list[tuple[np.ndarray, ...]] = []
     while not world.done.all():
         active = ~world.done
         observed = {OBSERVATION: world.observation, GOAL: world.goal}
         in_flight.arrive(len(rows))
+        notified = len(rows) == notice
+        if notified:
+            in_flight.cancel()
+            controller.forget_plan()
         step = controller.begin(observed, stand_in=action, beside=for_target(world))
         observations = controller.seen.window(verifier.policy.signature)
-        transmit = in_flight.asks(step)
+        transmit = in_flight.asks(step, notified)
         rest = action if across is None else across.hold(action)
         asked = np.ones(len(numbers), dtype=bool) if controller.drafts else transmit
         accepted, uniforms = np.zeros((len(numbers), 0), dtype=bool), draws.next()

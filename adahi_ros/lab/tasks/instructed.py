@@ -36,8 +36,18 @@ class BallInstructed(BallBalancing):
     def reset(self, seed: int, episodes: Sequence[int]) -> None:
         """Start the episodes with these numbers as `BallBalancing` does, with another goal."""
         super().reset(seed, episodes)
-        draws = EpisodeStreams(seed, "ball_instructed/goal", episodes, 2).next()
-        self._goal = polar(0.10 + 0.08 * draws[:, 1], TURN * draws[:, 0])
+        self._goal = _goals(seed, episodes)
+
+    def swap_goals(self, seed: int, episodes: Sequence[int]) -> None:
+        """Replace the goals by those of other episodes; only what is done afterwards counts."""
+        self._goal = _goals(seed, episodes)
+        self._held[:], self._success[:] = 0, False
+
+
+def _goals(seed: int, episodes: Sequence[int]) -> np.ndarray:
+    """Return the goals of episodes, (E, 2) m."""
+    draws = EpisodeStreams(seed, "ball_instructed/goal", episodes, 2).next()
+    return polar(0.10 + 0.08 * draws[:, 1], TURN * draws[:, 0])
 
 
 class BallInstructedExpert(BallExpert):
@@ -61,3 +71,10 @@ class SwarmInstructed(Swarm):
     def __init__(self, parameters: SwarmParameters | None = None) -> None:
         super().__init__(parameters)
         self.spec = replace(self.spec, name="swarm_instructed", goal_for_target=True)
+
+    def swap_goals(self, seed: int, episodes: Sequence[int]) -> None:
+        """Replace the targets by those of other episodes; only what is done afterwards counts."""
+        others = SwarmInstructed(self.parameters)
+        others.reset(seed, episodes)
+        self._target = others.targets
+        self._held[:], self._completed[:], self._success[:] = 0, False, False

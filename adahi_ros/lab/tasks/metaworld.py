@@ -104,16 +104,42 @@ class MetaWorld(SimulatedTask):
         self._observed = np.zeros((count, self.spec.observation_dim))
         self._read = np.zeros((count, LIBRARY_OBSERVATION_DIM))
         self._met = np.zeros(count, dtype=bool)
+        self._excused = np.zeros(count, dtype=bool)
         self._begin(count)
         self._disturbances = EpisodeStreams(
             seed, "metaworld/disturbance", episodes, len(AXES) * UNIFORMS_PER_DRAW
         )
         for row, (_, errand) in enumerate(self._drawn):
-            kept = self._worlds[row].start(errand, draws[row, 1:])
-            self._kept.append(kept)
-            self._goal[row, :INSTRUCTION_DIM] = embedded(errand.sentence)
-            self._goal[row, INSTRUCTION_DIM:] = np.where(np.isnan(kept.mark), 0.0, kept.mark - MIDDLE_M)
-            self._look(row)
+            self._kept.append(self._worlds[row].start(errand, draws[row, 1:]))
+            self._instruct(row)
+
+    def swap_goals(self, seed: int, episodes: Sequence[int]) -> None:
+        """Replace each errand by another one of its scene, drawn for other episodes with these numbers.
+
+        Only what is done afterwards counts. What the new errand forbids and was done before is excused until
+        it is undone.
+
+        Raises:
+            ValueError: a scene has only one errand.
+        """
+        draws = EpisodeStreams(seed, "metaworld/reset", episodes, 8).next()
+        for row, (scene, errand) in enumerate(self._drawn):
+            others = [other for other in scene.errands if other is not errand]
+            if not others:
+                raise ValueError(f"swap: {scene.name!r}, must have another errand than {errand.sentence!r}")
+            other = others[int(draws[row, 0] * len(others))]
+            self._drawn[row] = scene, other
+            self._kept[row] = self._worlds[row].instructed(other, self._kept[row], draws[row, 5:])
+            self._worlds[row].load(self._kept[row])
+            self._success[row], self._excused[row] = False, True
+            self._instruct(row)
+
+    def _instruct(self, row: int) -> None:
+        """Store the goal and the observation of the episode that was loaded last."""
+        errand, mark = self._drawn[row][1], self._kept[row].mark
+        self._goal[row, :INSTRUCTION_DIM] = embedded(errand.sentence)
+        self._goal[row, INSTRUCTION_DIM:] = np.where(np.isnan(mark), 0.0, mark - MIDDLE_M)
+        self._look(row)
 
     @property
     def state(self) -> np.ndarray:
@@ -194,7 +220,8 @@ class MetaWorld(SimulatedTask):
         self._observed[row] = np.append(look.shown, [name == scene.name for name in self._names])
         self._read[row], self._met[row] = look.read, look.met
         self._success[row] |= look.met
-        self._failed[row] |= look.failed
+        self._excused[row] &= look.failed
+        self._failed[row] |= look.failed and not self._excused[row]
 
 
 MetaWorld10 = partial(MetaWorld, MT10)

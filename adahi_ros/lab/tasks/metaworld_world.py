@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -118,10 +118,8 @@ class SceneWorld:
 
         The thing is at a place and its joint at a coordinate, at rest; there may be a mark.
         """
-        scene, mark = self.scene, np.full(3, np.nan)
+        scene, mark = self.scene, _mark(errand, draws[4:7])
         place = _between(scene.place.low, scene.place.high, draws[:3])
-        if isinstance(errand.done, Delivery):
-            mark = _between(errand.done.mark.low, errand.done.mark.high, draws[4:7])
         self.load(Placed(self._settled, place, mark))
         positions = self.data.qpos[ROBOT_POSITIONS:]
         if scene.joint is None:
@@ -132,6 +130,10 @@ class SceneWorld:
         self.data.qvel[:] = 0.0
         mujoco.mj_kinematics(self.model, self.data)
         return Placed(self._state(), place, mark)
+
+    def instructed(self, errand: Errand, kept: Placed, draws: np.ndarray) -> Placed:
+        """Return an episode with another errand's mark, by three uniform draws."""
+        return replace(kept, mark=_mark(errand, draws))
 
     def load(self, kept: Placed) -> None:
         """Load an episode."""
@@ -214,6 +216,13 @@ class SceneWorld:
 def _opposes(one: Errand, other: Errand) -> bool:
     """Whether doing one errand fails the other: they move the same joint."""
     return not isinstance(one.done, Delivery) and not isinstance(other.done, Delivery)
+
+
+def _mark(errand: Errand, draws: np.ndarray) -> np.ndarray:
+    """Return an errand's mark, (3,) m, by three uniform draws; NaN where there is none."""
+    if not isinstance(errand.done, Delivery):
+        return np.full(3, np.nan)
+    return _between(errand.done.mark.low, errand.done.mark.high, draws)
 
 
 def _between(low: Sequence[float] | float, high: Sequence[float] | float, share: np.ndarray) -> np.ndarray:

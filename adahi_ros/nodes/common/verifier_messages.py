@@ -231,6 +231,7 @@ def to_reply(reply: Reply, took_s: float) -> VerifyDraft.Response:
         episode_id=reply.episode,
         step_id=reply.step,
         first_step=reply.first_step,
+        assignment=reply.assignment,
         actions=_floats(np.asarray(reply.actions)),
         accepted=list(reply.accepted),
         compute_time_ms=1e3 * took_s,
@@ -257,6 +258,7 @@ def from_reply(sent: int, response: VerifyDraft.Response) -> Reply:
         response.retry_after_s,
         sent,
         reply_bytes(len(response.actions), len(response.accepted), response.message),
+        assignment=response.assignment,
     )
 
 

@@ -3,9 +3,9 @@
 
 Subscribes what its contract names, by default `joint_states` (sensor_msgs/JointState) and `task_state`
 (adahi_msgs/TaskState), `enable` (std_msgs/Bool), `run_policy_heartbeat` (std_msgs/Empty, of a policy runner),
-and `instruction` (std_msgs/String, latched). Publishes `command` (by default
-trajectory_msgs/JointTrajectory), `draft_status` (adahi_msgs/DraftStatus), `link_state`
-(adahi_msgs/LinkState), `safety_state` (adahi_msgs/SafetyState) and /diagnostics. Serves
+`instruction` (std_msgs/String, latched) and `assignments` (adahi_msgs/Assignments, of the verifier).
+Publishes `command` (by default trajectory_msgs/JointTrajectory), `draft_status` (adahi_msgs/DraftStatus),
+`link_state` (adahi_msgs/LinkState), `safety_state` (adahi_msgs/SafetyState) and /diagnostics. Serves
 `~/set_enabled` (std_srvs/SetBool). Calls `verify_draft` and `describe_target`.
 """
 
@@ -19,7 +19,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from adahi_msgs.msg import DraftStatus, LinkState
+from adahi_msgs.msg import Assignments, DraftStatus, LinkState
 from rclpy.lifecycle import LifecyclePublisher, LifecycleState, TransitionCallbackReturn
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from rclpy.qos_overriding_options import QoSOverridingOptions
@@ -29,6 +29,7 @@ from adahi_ros.contract.assembler import Observation, ObservationAssembler
 from adahi_ros.contract.fields import InputError
 from adahi_ros.core.health_level import Health, Level
 from adahi_ros.core.texts import printable
+from adahi_ros.nodes.common.assignment_messages import ASSIGNMENTS, from_assignments, notice_qos
 from adahi_ros.nodes.common.diagnostics import DiagnosticsPublisher
 from adahi_ros.nodes.common.executors import Turn, executor_of
 from adahi_ros.nodes.common.managed import ManagedNode, started
@@ -167,6 +168,7 @@ class DraftPolicyNode(ManagedNode):
         self._loop.tell(values.instruction)
         kept = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
         self._subscribe(String, "instruction", self._on_instruction, kept)
+        self._subscribe(Assignments, ASSIGNMENTS, self._on_assignments, notice_qos())
         for topic, channel in contract.channels.items():
             qos, overridable = observation_qos(channel), QoSOverridingOptions.with_default_policies()
             called = partial(self._on_message, topic, qos)
@@ -206,6 +208,16 @@ class DraftPolicyNode(ManagedNode):
         self.get_logger().info(f"instruction: {printable(message.data)!r}")
         self._loop.tell(message.data)
         self._due.set(self._loop.next_due_s)
+
+    def _on_assignments(self, message: Assignments) -> None:
+        try:
+            notice = from_assignments(message, self._values.robot_id)
+        except ValueError as error:
+            self._throttled.warning("assignments", f"ignored: assignments: {error}")
+            return
+        if self._loop.notice(notice):
+            self.get_logger().info(f"assignment {notice.own} of the verifier replaces its former one")
+            self._due.set(self._loop.next_due_s)
 
     def _close(self) -> None:
         self._condition.active = False

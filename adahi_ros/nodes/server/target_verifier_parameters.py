@@ -115,6 +115,11 @@ class TargetVerifierParameters(PolicyParameters, ManagedParameters):
         "Allow ~/load_target and ~/unload_target. Anyone who reaches the node may call them, and a "
         "replaced target moves robots",
     )
+    assigns: bool = parameter(
+        False,
+        "Allow ~/assign. Anyone who reaches the node may call it, and an assigned instruction or goal "
+        "moves robots",
+    )
     device: str = parameter(
         "",
         "Where the target computes: cpu, cuda, cuda:1, or auto (a GPU if there is one); '' for what "

@@ -6,10 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from adahi_ros.lab.evaluation.swaps import Swap, SwappedWorld
 from adahi_ros.lab.tasks import make, make_expert
 from adahi_ros.lab.tasks.ball import BallBalancing
+from adahi_ros.lab.tasks.instructions import INSTRUCTION_DIM, embedded
 from adahi_ros.lab.tasks.metaworld import MetaWorld
-from adahi_ros.lab.tasks.metaworld_scenes import SCENES, SHARED, Errand, Scene, Suite
+from adahi_ros.lab.tasks.metaworld_scenes import SCENES, SHARED, Delivery, Errand, Scene, Suite
 from adahi_ros.lab.tasks.metaworld_world import load_library, load_scene
 
 pytest.importorskip(
@@ -147,3 +149,42 @@ def test_doing_nothing_achieves_nothing() -> None:
 def test_its_expert_refuses_other_tasks() -> None:
     with pytest.raises(ValueError, match="task: 'ball', must be one of Meta-World's"):
         make_expert("metaworld").act(BallBalancing())
+
+
+def test_a_changed_errand_is_another_one_of_the_same_scene() -> None:
+    world = MetaWorld()
+    world.reset(0, range(12))
+    scenes, before = [scene.name for scene, _ in world._drawn], world.errands
+    observed = world.state
+    world.swap_goals(0, range(100, 112))
+    assert [scene.name for scene, _ in world._drawn] == scenes
+    assert all(old is not new for old, new in zip(before, world.errands, strict=True))
+    np.testing.assert_array_equal(world.state, observed)
+    for row, (sentence, errand) in enumerate(zip(world.sentences, world.errands, strict=True)):
+        np.testing.assert_array_equal(world.goal[row, :INSTRUCTION_DIM], embedded(sentence))
+        marked = isinstance(errand, Errand) and isinstance(errand.done, Delivery)
+        assert world.goal[row, INSTRUCTION_DIM:].any() == marked
+
+
+def test_what_was_done_before_a_change_fails_it_only_once_done_again() -> None:
+    world = MetaWorld()
+    world.reset(0, [0])
+    world._failed[0], world._success[0] = False, True
+    world.swap_goals(0, [100])
+    assert not world.success[0]
+    look = world._worlds[0].look
+    met: list[bool] = []
+    world._worlds[0].look = lambda *about: replace(look(*about), met=False, failed=met[-1])
+    try:
+        world._excused[0] = True
+        for failed, expected in ((True, False), (False, False), (True, True)):
+            met.append(failed)
+            world.step(np.zeros((1, 4)))
+            assert world.failed[0] == expected
+    finally:
+        del world._worlds[0].look
+
+
+def test_a_scene_with_one_errand_cannot_change() -> None:
+    with pytest.raises(ValueError, match="must have another errand than"):
+        SwappedWorld("metaworld_10", Swap(25))

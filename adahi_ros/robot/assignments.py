@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which assignment of the verifier a robot follows, and when a notice makes it send a request.
+
+A verifier can replace the instruction or the goal of a robot's requests. It then publishes a notice with the
+new revision, and every reply has the revision that it was made with. A notice moves no robot: it only makes
+the robot drop its plans and send a request.
+"""
+
+from __future__ import annotations
+
+from adahi_ros.protocol.notice import Notice
+from adahi_ros.protocol.request import NO_ASSIGNMENT
+
+NONE_YET = Notice(-1, 0)
+OF_FORMER_VERIFIER = -1  # revisions of two activations cannot be compared
+
+
+class AssignmentWatch:
+    """Compares notices with replies. Older and repeated notices change nothing.
+
+    Attributes:
+        followed: revision of the newest reply that was used; `NO_ASSIGNMENT` before the first one.
+    """
+
+    def __init__(self) -> None:
+        self._newest = NONE_YET
+        self._lost = False
+        self.begin()
+
+    def begin(self) -> None:
+        """Start again without replies; the newest notice stays, because it is published only once."""
+        self.followed = NO_ASSIGNMENT
+
+    @property
+    def own(self) -> int:
+        """Revision of this robot's assignment, as the newest notice has it."""
+        return self._newest.own
+
+    @property
+    def outdated(self) -> bool:
+        """The robot's plans were made with another assignment than that of the newest notice."""
+        return not self._fits(self.followed)
+
+    def noticed(self, notice: Notice) -> bool:
+        """Take in a notice; return whether it shows that the robot's plans are outdated."""
+        before = self._newest
+        restarted = notice.started_ns != before.started_ns
+        if not (restarted and self._lost) and _order(notice) <= _order(before):
+            return False
+        if restarted and before is not NONE_YET and self.followed != NO_ASSIGNMENT:
+            self.followed = OF_FORMER_VERIFIER
+        self._newest, self._lost = notice, False
+        return (restarted or notice.own != before.own) and self.outdated
+
+    def verifier_lost(self) -> None:
+        """Take in the next notice of another activation even if it seems older: a clock may be set back."""
+        self._lost = True
+
+    def refusal(self, assignment: int) -> str:
+        """Return why a reply with this revision must not be used; empty if it may be."""
+        if self._fits(assignment):
+            return ""
+        return f"assignment: {assignment}, must be {self.own}: the reply was made before a newer assignment"
+
+    def replied(self, assignment: int) -> bool:
+        """Take in a reply that is used; return whether older plans were made with another assignment."""
+        changed = assignment != self.followed
+        self.followed = assignment
+        return changed
+
+    def _fits(self, assignment: int) -> bool:
+        """Whether a reply has the robot's revision, or one that is newer than the newest notice."""
+        return assignment == self.own or assignment > self._newest.revision
+
+
+def _order(notice: Notice) -> tuple[int, int]:
+    return notice.started_ns, notice.revision

@@ -1,0 +1,99 @@
+"""The goals of episodes change at a step; a notice makes robots request, or nothing does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
+from adahi_ros.lab.evaluation.loaded_policies import Policies
+from adahi_ros.lab.evaluation.rollout import Log, rollout
+from adahi_ros.lab.evaluation.swaps import OTHER_EPISODES, Swap, SwappedWorld
+from adahi_ros.lab.tasks import make
+from adahi_ros.policies.vqbet.code_policy import CodePolicy
+from adahi_ros.robot.controller import Controller
+from adahi_ros.server.verifier import TargetVerifier
+
+SWAPPED = ("ball_instructed", "swarm_instructed")
+EPISODES = range(4)
+SEED = 2
+
+
+def stepped(world: Any, steps: int) -> np.ndarray:
+    """Return the last observation after steps with the action zero."""
+    world.reset(SEED, EPISODES)
+    for _ in range(steps):
+        world.step(np.zeros((len(EPISODES), world.spec.action_dim)))
+    observation: np.ndarray = world.observation
+    return observation
+
+
+@pytest.mark.parametrize("name", SWAPPED)
+def test_only_the_goal_changes_and_to_that_of_another_episode(name: str) -> None:
+    world, plain, other = SwappedWorld(name, Swap(3)), make(name), make(name)
+    other.reset(SEED, [episode + OTHER_EPISODES for episode in EPISODES])
+    for steps in (2, 3, 5):
+        np.testing.assert_array_equal(stepped(world, steps), stepped(plain, steps))
+        np.testing.assert_array_equal(world.goal, (plain if steps < 3 else other).goal)
+
+
+@pytest.mark.parametrize("name", SWAPPED)
+def test_only_what_is_done_after_the_change_is_a_success(name: str) -> None:
+    world = SwappedWorld(name, Swap(3))
+    stepped(world, 2)
+    world._world._success[0] = True  # type: ignore[attr-defined]
+    world._world._failed[1] = name == SWAPPED[0]  # type: ignore[attr-defined]
+    assert not world.done[0]
+    world.step(np.zeros((len(EPISODES), world.spec.action_dim)))
+    assert not world.success.any()
+    assert world.done[1] == (name == SWAPPED[0])
+
+
+@pytest.mark.parametrize(
+    ("task", "step", "message"),
+    [
+        ("kitchen_instructed", 25, "swap: 25, must be left out for kitchen_instructed: its goal cannot"),
+        ("ball", 25, "swap: 25, must be left out for ball"),
+        ("ball_instructed", 112, "swap: 112, must be below 112"),
+        ("ball_instructed", 0, "swap: 0, must be at least 1"),
+    ],
+)
+def test_what_cannot_change_is_refused(task: str, step: int, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        SwappedWorld(task, Swap(step))
+
+
+def plan_rollout(policies: Policies, swap: Swap, executed: int, late: int = 0) -> Log:
+    target = policies.plans
+    assert isinstance(target, CodePolicy)
+    controller = Controller(target, ControllerConfig(ThresholdedGate("age", executed - 1)), "plan")
+    verifier = TargetVerifier(target, "replace", sendable=True)
+    return rollout(SwappedWorld("ball_instructed", swap), controller, verifier, SEED, EPISODES, late=late)
+
+
+def requests(log: Log, steps: int) -> list[int]:
+    """Return the first steps at which all robots send a request; none sends one alone."""
+    sent = log.transmitted[:steps]
+    np.testing.assert_array_equal(sent.all(axis=1), sent.any(axis=1))
+    return np.flatnonzero(sent.any(axis=1)).tolist()
+
+
+def test_a_notice_makes_every_robot_request_at_the_step_after(policies: Policies) -> None:
+    assert requests(plan_rollout(policies, Swap(3), 8), 13) == [0, 4, 12]
+    assert requests(plan_rollout(policies, Swap(3, push=False), 8), 13) == [0, 8]
+
+
+def test_a_notice_takes_half_a_round_trip_and_drops_replies_in_flight(policies: Policies) -> None:
+    log = plan_rollout(policies, Swap(3), 2, late=4)
+    assert requests(log, 6) == [0, 2, 5]
+    np.testing.assert_array_equal(log.action[5:9], np.repeat(log.action[4:5], 4, axis=0))
+    assert (log.action[9] != log.action[8]).any()
+
+
+def test_before_the_change_nothing_differs(policies: Policies) -> None:
+    logs = [plan_rollout(policies, Swap(6, push), 8) for push in (True, False)]
+    for name in ("action", "transmitted", "score"):
+        first, second = (getattr(log, name)[:7] for log in logs)
+        np.testing.assert_array_equal(first, second)

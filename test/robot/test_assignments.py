@@ -1,0 +1,214 @@
+"""A verifier's notice makes the robot request at once; it never moves the robot."""
+
+from __future__ import annotations
+
+import pytest
+
+from adahi_ros.protocol.notice import Notice
+from adahi_ros.protocol.records import Reason
+from adahi_ros.robot.assignments import AssignmentWatch
+from test.robot.conftest import MakeRobot, Robot
+
+HORIZON = 8
+START_NS, LATER_NS = 1_000, 2_000
+
+
+def followed(watch: AssignmentWatch, assignment: int) -> AssignmentWatch:
+    """Have a robot use a reply."""
+    assert not watch.refusal(assignment)
+    watch.replied(assignment)
+    return watch
+
+
+def test_a_new_assignment_counts_once() -> None:
+    watch = AssignmentWatch()
+    assert not watch.noticed(Notice(START_NS, 0))
+    assert watch.noticed(Notice(START_NS, 1, 1))
+    assert watch.outdated
+    assert not watch.noticed(Notice(START_NS, 1, 1))
+    assert not followed(watch, 1).outdated
+
+
+def test_older_notices_and_those_about_other_robots_change_nothing() -> None:
+    watch = AssignmentWatch()
+    watch.noticed(Notice(START_NS, 5, 5))
+    followed(watch, 5)
+    assert not watch.noticed(Notice(START_NS, 3, 3))
+    assert not watch.noticed(Notice(START_NS, 6, 5))
+    assert not watch.noticed(Notice(START_NS - 1, 9, 9))
+    assert (watch.own, watch.outdated) == (5, False)
+
+
+def test_a_reply_that_is_older_than_the_notice_is_refused() -> None:
+    watch = AssignmentWatch()
+    watch.noticed(Notice(START_NS, 2, 2))
+    assert watch.refusal(0).startswith("assignment: 0, must be 2")
+    assert watch.refusal(1)
+    assert not watch.refusal(2)
+
+
+def test_a_reply_that_is_newer_makes_the_late_notice_void() -> None:
+    watch = AssignmentWatch()
+    watch.noticed(Notice(START_NS, 2, 2))
+    followed(watch, 3)
+    assert not watch.noticed(Notice(START_NS, 3, 3))
+    assert not watch.outdated
+
+
+def test_the_end_of_an_assignment_is_a_change() -> None:
+    watch = AssignmentWatch()
+    watch.noticed(Notice(START_NS, 1, 1))
+    followed(watch, 1)
+    assert watch.noticed(Notice(START_NS, 2))
+    assert watch.refusal(1)
+    assert not followed(watch, 0).outdated
+
+
+def test_a_restart_of_the_verifier_ends_its_assignments() -> None:
+    watch = AssignmentWatch()
+    watch.noticed(Notice(START_NS, 5, 5))
+    followed(watch, 5)
+    assert watch.noticed(Notice(LATER_NS, 0))
+    assert not followed(watch, 0).outdated
+    assert watch.noticed(Notice(LATER_NS, 1, 1))
+
+
+def test_a_restart_with_the_same_revision_is_a_change() -> None:
+    watch = AssignmentWatch()
+    watch.noticed(Notice(START_NS, 1, 1))
+    followed(watch, 1)
+    assert watch.noticed(Notice(LATER_NS, 1, 1))
+    assert watch.outdated
+    assert not followed(watch, 1).outdated
+
+
+def test_after_its_loss_a_verifier_with_an_earlier_clock_counts() -> None:
+    watch = AssignmentWatch()
+    watch.noticed(Notice(LATER_NS, 5, 5))
+    followed(watch, 5)
+    assert not watch.noticed(Notice(START_NS, 1, 1))
+    watch.verifier_lost()
+    assert not watch.noticed(Notice(LATER_NS, 5, 5))
+    assert watch.noticed(Notice(START_NS, 1, 1))
+
+
+@pytest.fixture
+def ahead(make_robot: MakeRobot) -> Robot:
+    """A robot that executes plans, and waits for none."""
+    robot = make_robot("age", plans=HORIZON)
+    robot.choose("age", 6.0)
+    return robot.connect()
+
+
+@pytest.fixture
+def waiting(make_robot: MakeRobot) -> Robot:
+    """A robot that executes plans, and waits for the reply to a request."""
+    robot = make_robot("age", plans=HORIZON, waits=True)
+    robot.choose("age", 6.0)
+    return robot.connect()
+
+
+@pytest.mark.parametrize("kind", ["ahead", "waiting"])
+def test_a_notice_drops_plans_and_requests_with_the_next_observation(
+    kind: str, request: pytest.FixtureRequest
+) -> None:
+    robot: Robot = request.getfixturevalue(kind)
+    robot.walk(range(3))
+    before = len(robot.link.updates)
+    robot.verifier.changes = {"assignment": 1}
+    robot.loop.notice(Notice(START_NS, 1, 1))
+    robot.walk(range(3, 5))
+    assert [each.step for each, _ in robot.link.updates[before:]] == [3]
+    assert robot.records[-1].plan_age == 1
+    robot.loop.notice(Notice(START_NS, 1, 1))
+    robot.walk(range(5, 6))
+    assert len(robot.link.updates) == before + 1
+
+
+def test_nothing_is_executed_between_notice_and_reply_without_a_draft(ahead: Robot) -> None:
+    ahead.walk(range(3))
+    ahead.link.delay_s = (1.0, 1.0)
+    ahead.loop.notice(Notice(START_NS, 1, 1))
+    record = ahead.walk(range(3, 4))[-1]
+    assert (record.transmitted, record.planned_action, record.reason) == (True, (), Reason.NO_PLAN)
+
+
+def test_a_waiting_step_sends_a_new_request(waiting: Robot) -> None:
+    waiting.see(1, 0)
+    waiting.verifier.changes = {"assignment": 1}
+    assert waiting.loop.notice(Notice(START_NS, 1, 1))
+    waiting.pass_time(0.05)
+    assert [each.step for each, _ in waiting.link.updates] == [0, 0]
+    assert waiting.records[-1].verified
+
+
+@pytest.mark.parametrize("kind", ["ahead", "waiting"])
+def test_a_flood_of_notices_makes_one_request_in_flight(kind: str, request: pytest.FixtureRequest) -> None:
+    robot: Robot = request.getfixturevalue(kind)
+    robot.walk(range(3))
+    before = len(robot.link.updates)
+    robot.link.delay_s = (0.5, 0.5)
+    robot.see(1, 3)
+    for revision in range(1, 100):
+        robot.loop.notice(Notice(START_NS, revision, revision))
+        if revision == 1 and kind == "ahead":
+            robot.see(1, 4)
+    assert len(robot.link.updates) <= before + 2
+    assert len(robot.loop._session._pending) <= 1
+
+
+def test_a_reply_with_an_older_assignment_is_requested_again(ahead: Robot) -> None:
+    ahead.walk(range(2))
+    before = len(ahead.link.updates)
+    ahead.loop.notice(Notice(START_NS, 1, 1))
+    ahead.walk(range(2, 5))
+    assert len(ahead.link.updates) > before + 1
+    refused = [each for each in ahead.records if each.reason is Reason.SUPERSEDED]
+    assert refused[0].message.startswith("assignment: 0, must be 1")
+    assert not ahead.records[-1].planned_action
+    ahead.verifier.changes = {"assignment": 1}
+    ahead.walk(range(5, 7))
+    assert ahead.records[-1].planned_action
+
+
+def test_an_assigned_robot_needs_no_instruction_of_its_own(make_robot: MakeRobot) -> None:
+    robot = make_robot("age", plans=HORIZON)
+    robot.verifier.describe_otherwise(instruction=True)
+    robot.connect()
+    robot.walk(range(2))
+    assert not robot.link.updates
+    robot.verifier.changes = {"assignment": 1}
+    robot.loop.notice(Notice(START_NS, 1, 1))
+    robot.walk(range(2, 4))
+    assert robot.records[-1].planned_action
+
+
+def test_a_notice_stays_valid_while_the_robot_is_inactive(ahead: Robot) -> None:
+    ahead.loop.stop()
+    ahead.loop.notice(Notice(START_NS, 1, 1))
+    ahead.connect()
+    ahead.walk(range(1))
+    assert ahead.loop._assignments.own == 1
+
+
+@pytest.mark.parametrize("kind", ["ahead", "waiting"])
+def test_a_reply_before_its_notice_replaces_older_plans(kind: str, request: pytest.FixtureRequest) -> None:
+    robot: Robot = request.getfixturevalue(kind)
+    robot.walk(range(3))
+    robot.verifier.changes = {"assignment": 1}
+    robot.choose("age", 2.0)
+    robot.walk(range(3, 5))
+    before = len(robot.link.updates)
+    assert not robot.loop.notice(Notice(START_NS, 1, 1))
+    assert robot.walk(range(5, 6))[-1].plan_left > 0
+    assert len(robot.link.updates) == before
+
+
+def test_a_lost_verifier_may_come_back_with_an_earlier_clock(ahead: Robot) -> None:
+    ahead.verifier.changes = {"assignment": 1}
+    ahead.loop.notice(Notice(LATER_NS, 1, 1))
+    ahead.walk(range(2))
+    ahead.link.present = False
+    ahead.pass_time(0.2)
+    ahead.link.present = True
+    assert ahead.loop.notice(Notice(START_NS, 0))
