@@ -15,7 +15,16 @@ from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.protocol.description import Description
 from adahi_ros.protocol.records import NO_PLAN, UNSAID, Reason, StepRecord
-from adahi_ros.protocol.request import OK, Reply, Request, RequestError, RequestFault, check_reply
+from adahi_ros.protocol.request import (
+    OK,
+    Reply,
+    Request,
+    RequestError,
+    RequestFault,
+    check_intent,
+    check_reply,
+    fingerprint_number,
+)
 from adahi_ros.protocol.window import NO_WINDOW, WireWindow
 
 if TYPE_CHECKING:
@@ -114,16 +123,21 @@ def judged(target: Description, request: Request, reply: Reply, verify_ms: float
         message = f"compute_time_ms: {reply.compute_ms}, must be finite and at least 0"
         return Outcome(None, Reason.BAD_REPLY, message, reply_bytes=size)
     try:
-        known = _left_out(target, request, reply.accepted)
+        known = (
+            target.signature.horizon if request.intent_only else _left_out(target, request, reply.accepted)
+        )
         parts = request.codes.size if target.rule.needs_codes else None  # other rules have other parts
         verification = check_reply(target.signature, known, parts, reply.accepted, reply.actions)
+        wanted_intent = target.intent_size, fingerprint_number(target.intent_fingerprint)
+        intent = check_intent(reply.intent, reply.intent_fingerprint, *wanted_intent)
     except RequestError as error:
         return Outcome(None, Reason.BAD_REPLY, str(error), reply_bytes=size)
-    if known:  # complete it: from the step of the request on
+    actions = verification.actions
+    if known and not request.intent_only:  # complete it: from the step of the request on
         dim = target.signature.action_dim
         drafted = request.actions[: known * dim].reshape(1, known, dim)
-        actions = np.concatenate([drafted, verification.actions], axis=1)
-        verification = Verdict(actions, verification.accepted)
+        actions = np.concatenate([drafted, actions], axis=1)
+    verification = Verdict(actions, verification.accepted, intent)
     return Outcome(verification, Reason.NONE, "", verify_ms, reply.compute_ms, size)
 
 

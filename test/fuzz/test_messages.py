@@ -23,13 +23,8 @@ from adahi_ros.core.assets import asset
 from adahi_ros.core.proposal import UNITS
 from adahi_ros.core.signature import GOAL, OBSERVATION, Offer
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
-from adahi_ros.nodes.common.verifier_messages import (
-    describe,
-    from_described,
-    from_reply,
-    from_request,
-    to_reply,
-)
+from adahi_ros.nodes.common.verifier_messages import from_described, from_reply
+from adahi_ros.nodes.server.robot_messages import describe, from_request, to_reply
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import Policy
 from adahi_ros.protocol.description import Described, Description, Wants

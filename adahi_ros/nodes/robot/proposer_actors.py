@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loads what proposers need besides the draft: a corrector, or an index of demonstrations."""
+"""Loads what proposers need besides the draft: a corrector, a network for intents, or an index."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
+import numpy as np
+
 from adahi_ros.core.assets import CHECKPOINTS, named
 from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.core.signature import Signature
 from adahi_ros.nodes.common.parameters import ParameterError
 from adahi_ros.nodes.common.policies import first_actions
-from adahi_ros.nodes.robot.draft_policy_parameters import DraftPolicyParameters
+from adahi_ros.nodes.robot.draft_policy_parameters import INTENTS, DraftPolicyParameters
 from adahi_ros.policies.corrector.corrector import Corrector
 from adahi_ros.policies.corrector.corrector_checkpoint import load_corrector
 from adahi_ros.policies.corrector.corrector_features import PlanView
@@ -27,7 +29,7 @@ def actor_of(values: DraftPolicyParameters, policy: Policy) -> Actor:
     """Load the actor of a proposer, and run it once, because the first run is slow.
 
     Args:
-        values: of the node, with the proposer corrector, retrieval or mixture.
+        values: of the node, with the proposer corrector, intent, intent_of_plan, retrieval or mixture.
         policy: the robot's own.
 
     Raises:
@@ -37,9 +39,20 @@ def actor_of(values: DraftPolicyParameters, policy: Policy) -> Actor:
         corrector = _loaded("corrector", values.corrector, _corrector, policy.signature)
         corrector.correct(PlanView.nothing(corrector.signature))
         return corrector
+    if values.proposer in INTENTS:
+        return _intent(values.intent, policy.signature)
     index = _loaded("index", values.index, load_retrieval, policy.signature)
     first_actions(index)
     return DraftAndRetrieval(policy, index) if values.proposer == "mixture" else index
+
+
+def _intent(name: str, draft: Signature) -> Actor:
+    from adahi_ros.policies.intent.intent import load_intent
+
+    intent = _loaded("intent", name, load_intent, draft)
+    nothing = np.zeros((1, draft.observation_dim), dtype=np.float32)
+    intent.act(nothing, nothing, np.zeros((1, intent.size), dtype=np.int8))
+    return intent
 
 
 def _corrector(path: Path) -> Corrector:

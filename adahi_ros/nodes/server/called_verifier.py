@@ -8,7 +8,7 @@ import time
 from adahi_msgs.srv import VerifyDraft
 from rclpy.serialization import deserialize_message, serialize_message
 
-from adahi_ros.nodes.common.verifier_messages import describe, from_request, to_reply
+from adahi_ros.nodes.server.robot_messages import describe, from_request, to_reply
 from adahi_ros.protocol.description import Description
 from adahi_ros.server.engine import Engine
 from adahi_ros.server.service import ServedTarget, ServedTargets, VerificationService
