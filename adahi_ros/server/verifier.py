@@ -23,6 +23,7 @@ from adahi_ros.policies.interface import (
     TooManyAtOnceError,
     fingerprint_of,
 )
+from adahi_ros.protocol.description import Description
 from adahi_ros.protocol.request import PARTS_MOST, RequestError, RequestFault, sent_codes
 
 SAMPLES = 8  # plans that the agreement `choose` draws
@@ -145,6 +146,23 @@ class Terms:
     fingerprint: str
     intent_fingerprint: str = ""
     intent_size: int = 0
+
+    def described(self, name: str, encoder_fingerprint: str = "") -> Description:
+        """Return the description for robots.
+
+        Args:
+            name: of the target.
+            encoder_fingerprint: of its image encoder; empty without one.
+        """
+        return Description(
+            name,
+            self.rule,
+            self.signature,
+            encoder_fingerprint,
+            policy_fingerprint=self.fingerprint,
+            intent_fingerprint=self.intent_fingerprint,
+            intent_size=self.intent_size,
+        )
 
 
 class IntentEncoder(Protocol):

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -23,6 +23,7 @@ from adahi_ros.policies.retrieval import load_retrieval
 from adahi_ros.proposers.retrieval import DraftAndRetrieval
 
 A = TypeVar("A", bound=Actor)
+SIZES = ("observation_dim", "goal_dim", "action_dim")
 
 
 def actor_of(values: DraftPolicyParameters, policy: Policy) -> Actor:
@@ -49,7 +50,7 @@ def actor_of(values: DraftPolicyParameters, policy: Policy) -> Actor:
 def _intent(name: str, draft: Signature) -> Actor:
     from adahi_ros.policies.intent.intent import load_intent
 
-    intent = _loaded("intent", name, load_intent, draft)
+    intent = _loaded("intent", name, load_intent, draft, ("observation_dim", "action_dim"))
     nothing = np.zeros((1, draft.observation_dim), dtype=np.float32)
     intent.act(nothing, nothing, np.zeros((1, intent.size), dtype=np.int8))
     return intent
@@ -59,15 +60,28 @@ def _corrector(path: Path) -> Corrector:
     return Corrector(load_corrector(path))
 
 
-def _loaded(parameter: str, name: str, load: Callable[[Path], A], draft: Signature) -> A:
-    """Load what a parameter names as DIRECTORY/NAME; a relative path is below the package's checkpoints."""
+def _loaded(
+    parameter: str, name: str, load: Callable[[Path], A], draft: Signature, sizes: Sequence[str] = SIZES
+) -> A:
+    """Load what a parameter names as DIRECTORY/NAME; a relative path is below the package's checkpoints.
+
+    Args:
+        parameter: of the node.
+        name: its value.
+        load: from a path.
+        draft: of the robot's own policy.
+        sizes: that must be those of the draft.
+
+    Raises:
+        ParameterError: it cannot be loaded, or has other sizes.
+    """
     if not name:
         raise ParameterError(f"{parameter}: '', must name a checkpoint for this proposer")
     try:
         found = load(named(name, CHECKPOINTS))
     except (CheckpointError, OSError) as error:
         raise ParameterError(f"{parameter}: {name!r}, cannot be loaded: {error}") from error
-    for size in ("observation_dim", "goal_dim", "action_dim"):
+    for size in sizes:
         its, wanted = getattr(found.signature, size), getattr(draft, size)
         if its != wanted:
             raise ParameterError(

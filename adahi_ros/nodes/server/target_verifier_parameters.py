@@ -26,7 +26,7 @@ from adahi_ros.nodes.common.policies import (
 from adahi_ros.nodes.server.request_scheduler import BatchParameters
 from adahi_ros.nodes.server.target_worker import TargetWorker
 from adahi_ros.policies.registry import COMPUTE, DTYPES
-from adahi_ros.protocol.description import Description, why_not_served
+from adahi_ros.protocol.description import why_not_served
 from adahi_ros.protocol.request import ROUND_TRIP_MS
 from adahi_ros.server.engine import Engine
 from adahi_ros.server.service import ServedTarget, target_name
@@ -281,14 +281,5 @@ def target_by(values: TargetVerifierParameters, name: str, verifier: Verifier, d
 
         images = ReceivedImages(encoder_from(values.encoder))
     engine = Engine(verifier, values.seed, images, values.cache.robots, values.cache.max_age_s)
-    terms, eye = verifier.terms, "" if images is None else images.fingerprint
-    description = Description(
-        name,
-        terms.rule,
-        terms.signature,
-        eye,
-        policy_fingerprint=terms.fingerprint,
-        intent_fingerprint=terms.intent_fingerprint,
-        intent_size=terms.intent_size,
-    )
+    description = verifier.terms.described(name, "" if images is None else images.fingerprint)
     return ServedTarget(engine, description, device)
