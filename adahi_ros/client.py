@@ -19,10 +19,10 @@ import secrets
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from adahi_msgs.srv import DescribeTarget, VerifyDraft
+from rclpy.client import Client
 from rclpy.node import Node
 
 from adahi_ros.core.proposal import Proposal
@@ -179,7 +179,7 @@ class VerifierClient:
         verdict = outcome.verification
         return Answer(verdict.actions[0], verdict.accepted[0], outcome.verify_ms, outcome.compute_ms)
 
-    async def _call(self, client: Any, request: Any) -> Any:
+    async def _call(self, client: Client, request: object) -> object:
         try:
             return await replied(self._node, client, request, self._deadline_s)
         except NotRepliedError as error:

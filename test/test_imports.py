@@ -163,6 +163,15 @@ def test_ros_is_imported_in_rooms_of_nodes_alone() -> None:
     assert with_ros == {"client.py"}  # the library for a user's own program
 
 
+def test_timers_of_nodes_are_made_in_one_module() -> None:
+    """A timer made directly still calls after it was destroyed, and a clock that is set back delays it."""
+    made = re.compile(r"\.create_timer\(|\bTimer\(")
+    direct = [
+        str(file.relative_to(PACKAGE)) for file in PACKAGE.rglob("*.py") if made.search(file.read_text())
+    ]
+    assert direct == ["nodes/common/timers.py"], "use steady_timer of nodes/common/timers.py"
+
+
 def test_nothing_outside_of_the_lab_imports_it() -> None:
     for file in PACKAGE.rglob("*.py"):
         room = room_of(file)

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A hook of mkdocs: adds the repository's files that pages link to, below `repository/`."""
+"""A hook of mkdocs: adds the repository's files that pages link to, below `repository/`, and includes tables.
+
+A line that is only a link to a file of research/tables becomes that file. On GitHub it stays a link.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = "repository"
 LINK = re.compile(r"\]\((\.\./[^)#\s]+)")
+TABLE = re.compile(r"^\[[^\]]+\]\(((?:\.\./)?tables/[\w-]+\.md)\)$", re.MULTILINE)
 
 
 def _beyond_docs(page: Path, link: str) -> Path | None:
@@ -33,8 +37,9 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Change links to these files to their places in the site."""
+    """Include tables, and change links to the repository's files to their places in the site."""
     path = Path(page.file.abs_src_path)
+    markdown = TABLE.sub(lambda found: (path.parent / found[1]).read_text(), markdown)
 
     def moved(found: re.Match[str]) -> str:
         each = _beyond_docs(path, found[1])

@@ -73,7 +73,7 @@ def main(names: list[str]) -> int:
     found: list[str] = []
     for each in [Path(name) for name in names] or [ROOT / name for name in CHECKED]:
         for path in [each] if each.is_file() else sorted(each.rglob("*")):
-            if path.suffix in SUFFIXES and "research" not in path.parts:
+            if path.suffix in SUFFIXES:
                 found += faults(path)
     print(*found, sep="\n")
     return int(bool(found))

@@ -68,7 +68,7 @@ def made(rule: str, arguments: Mapping[str, Any]) -> Acceptance:
         raise ValueError(f"rule {rule}: {error}; its arguments are: {allowed}") from error
 
 
-def semantic_arguments(file: str = "", tolerance: float = 0.0, patience_ms: float = 0.0) -> dict[str, Any]:
+def semantic_arguments(file: str = "", tolerance: float = 0.0, patience_ms: float = 0.0) -> dict[str, object]:
     """Return the arguments of `Semantic`, by name, from a verifier's parameters.
 
     Args:

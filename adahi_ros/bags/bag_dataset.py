@@ -19,6 +19,7 @@ from adahi_ros.bags.bag_reader import OnLoss, Received, read_bag
 from adahi_ros.bags.definitions import BagError
 from adahi_ros.bags.message_counts import BagSurvey, Tally
 from adahi_ros.bags.recorded_topics import EPISODE_RESULT, INSTRUCTION, Kinds, topics_of
+from adahi_ros.bags.unrecorded_goals import OnMeasured, WholeActions
 from adahi_ros.contract.assembler import EPISODE_GAP_S, Encode, Observation, ObservationAssembler, concerns
 from adahi_ros.contract.contract import Contract, Source
 from adahi_ros.contract.fields import NANOSECONDS, FieldReader, InputError, stamp_ns
@@ -104,7 +105,7 @@ def survey_bag(
     """
     tally = Tally()
     nothing = np.zeros((len(contract.cameras), 1), dtype=np.float32)
-    passed = _Pass(contract, lambda images: nothing, tally, whole_actions=False)
+    passed = _Pass(contract, lambda images: nothing, tally)
     observed = {topic: channel.kind for topic, channel in contract.channels.items()}
     for received in read_bag(path, observed, topics_of(contract), namespace, on_loss):
         passed.take(received)
@@ -119,6 +120,7 @@ def read_dataset(
     on_bag: OnBag = lambda path: None,
     on_loss: OnLoss | None = None,
     instruction: str | None = None,
+    on_measured: OnMeasured | None = None,
 ) -> BagDataset:
     """Read bags, one after the other, as a robot's node does.
 
@@ -132,11 +134,14 @@ def read_dataset(
         instruction: the target's instruction until the bag's topic `instruction` has one. Steps without an
             instruction are left out, and an episode ends where the instruction changes. None for a target
             without instructions.
+        on_measured: if given, measured positions replace the goals of ROS actions, which bags cannot contain;
+            called with a warning that names them.
 
     Raises:
-        BagError: a bag cannot be used, or no step in any bag has an action. Or an action goes to a ROS
-            action: bags cannot contain its goals.
+        BagError: a bag cannot be used, or no step in any bag has an action. Or a part of the action is a ROS
+            action, and nothing replaces its goals.
     """
+    whole = WholeActions(contract, on_measured)
     encode = encoder_of(contract)
     tally = Tally()
     episodes: list[list[_Step]] = []
@@ -154,7 +159,7 @@ def read_dataset(
         extras = beside(instruction is not None)
         for received in read_bag(path, topics_of(contract), extras, namespace, losses):
             passed.take(received)
-        found = passed.episodes(keep_failures)
+        found = passed.episodes(whole, keep_failures)
         steps_here = sum(map(len, found))
         tally.end_of_bag(path, namespace, steps_here)
         episodes += found
@@ -224,7 +229,6 @@ class _Pass:
         encode: Encode | None,
         tally: Tally,
         instruction: str | None = None,
-        whole_actions: bool = True,
     ) -> None:
         self._contract = contract
         self._instructed = instruction is not None
@@ -232,12 +236,6 @@ class _Pass:
         self._instructions: list[str] = []  # one per observation
         self._tally = tally
         self._assembler = ObservationAssembler(contract, encode, tally.miss)
-        unrecorded = [sink.key for sink in contract.action.sinks if sink.is_ros_action]
-        if unrecorded and whole_actions:
-            raise BagError(
-                f"contract: {', '.join(unrecorded)}, goals of a ROS action are in no bag; for a dataset the "
-                "contract must name a topic with the same command"
-            )
         acted = [sink.source for sink in contract.action.sinks if not sink.is_ros_action]
         self._acted = [(source, source.reader()) for source in acted]
         sources = (*contract.numbers, *(() if contract.goal is None else (contract.goal,)), *acted)
@@ -282,8 +280,8 @@ class _Pass:
             at_ns = stamp_ns(message.header.stamp) or received.received_ns
             self._results.append(_Result(len(self._observations), number, at_ns, bool(message.success)))
 
-    def episodes(self, keep_failures: bool) -> list[list[_Step]]:
-        """Return the episodes of the bag, without those left out."""
+    def episodes(self, whole: WholeActions, keep_failures: bool) -> list[list[_Step]]:
+        """Return the episodes of the bag, without those left out; `whole` completes their actions."""
         chosen = self._chosen()
         failed = self._failed()
         if not keep_failures:
@@ -313,7 +311,7 @@ class _Pass:
                 has_action = True
             elif has_action:
                 parts = zip(self._actions, chosen[index], strict=True)
-                action = np.concatenate([of[row][1] for of, row in parts])
+                action = whole.of([of[row][1] for of, row in parts], observation)
                 episodes[-1].append(_Step(observation, action, index, instruction))
         self._tally.counts["steps_without_action"] += not has_action
         return [episode for episode in episodes if episode]

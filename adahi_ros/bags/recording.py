@@ -26,6 +26,7 @@ from adahi_ros.contract.fields import NANOSECONDS
 
 MOMENT_S = 1.0  # a clock that goes back further was reset
 AHEAD_S = 60.0  # a stamp further in the future is of another clock
+HINT = "check the names, and --namespace where the robot has one"
 STAMP = struct.Struct("<iI"), struct.Struct(">iI")  # s and ns of a header, which follow the four bytes of CDR
 
 
@@ -203,9 +204,10 @@ class Recording:
         missing = [topic for topic, name in self._needed.items() if not self._bag.counts[name]]
         if not self._came:
             names = ", ".join(self._needed.values())
-            found.append(f"{path}: no messages of the contract; expected publishers of {names}")
+            found.append(f"{path}: no messages of the contract; expected publishers of {names}; {HINT}")
         elif missing:
-            found.append(f"{path}: no messages on {', '.join(missing)}")
+            names = ", ".join(self._names[topic] for topic in missing)
+            found.append(f"{path}: no messages on {names}; {HINT}")
         if self.other_clock:
             found.append(f"{path}: {self.other_clock}")
         if self._left_out:

@@ -199,6 +199,14 @@ ProfileName = Annotated[str, Option("--profile", help="A name of 'adahi lab link
 Bags = Annotated[
     list[Path], Argument(callback=_at_home, help="Bags: folders, or single .mcap or .db3 files.")
 ]
+Recordings = Annotated[
+    list[Path],
+    Argument(
+        metavar="BAGS...",
+        callback=_at_home,
+        help="Bags: folders, or single .mcap or .db3 files. Or LeRobotDatasets: folders.",
+    ),
+]
 Incomplete = Annotated[
     bool,
     Option("--incomplete", help="Read the readable part of bags that were cut off; report the rest."),

@@ -90,7 +90,7 @@ class Samples:
     def clear(self) -> None:
         """Forget all samples."""
         self._times: list[int] = []
-        self._samples: list[Any] = []
+        self._samples: list[object] = []
 
     def add(self, at_ns: int, sample: Any, first_ns: int, last_ns: int) -> None:
         """Keep a sample, and those that a step from `first_ns` to `last_ns` may need."""
@@ -106,7 +106,7 @@ class Samples:
             del kept[end:]
             del kept[:start]
 
-    def at(self, at_ns: int) -> Any | None:
+    def at(self, at_ns: int) -> object | None:
         """Return the sample for a step's time; None where it may yet arrive.
 
         Raises:
@@ -244,7 +244,7 @@ class ObservationAssembler:
             raise InputError(f"{topic}.header.stamp", f"{when}, {limit}{clock}")
         return at_ns
 
-    def _pace(self, message: Any, now_ns: int) -> None:
+    def _pace(self, message: object, now_ns: int) -> None:
         at_ns = self._stamp(self._pacer, message, now_ns)
         if self.contract.episode is not None:
             self._begin(_Pace(at_ns, *self._counted(self.contract.episode, message)))
@@ -257,7 +257,7 @@ class ObservationAssembler:
         if before is not None and (before.episode, before.step) != (pace.episode, pace.step):
             self._missed(self._lacking.missing_at(before.stamp_ns))
 
-    def _counted(self, source: Source, message: Any) -> tuple[int, int]:
+    def _counted(self, source: Source, message: object) -> tuple[int, int]:
         """Return the numbers of episode and step in a message."""
         assert self._counter is not None
         numbers = self._counter.read(message).tolist()
@@ -328,12 +328,12 @@ class ObservationAssembler:
         )
 
 
-def concerns(reader: FieldReader, message: Any) -> bool:
+def concerns(reader: FieldReader, message: object) -> bool:
     """Whether a message has any of the entries: other joints on the same topic are no fault."""
     return not reader.names_at or not reader.wanted.isdisjoint(getattr(message, reader.names_at))
 
 
-def _pictured(camera: Camera, message: Any) -> np.ndarray:
+def _pictured(camera: Camera, message: object) -> np.ndarray:
     from adahi_ros.vision.images import from_image, resized  # many robots have no cameras
 
     try:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
-from typing import Any
 
 import numpy as np
 
@@ -124,7 +123,7 @@ class Sink:
     source: Source
     names: tuple[str, ...] = ()
     field: str = ""
-    arguments: Mapping[str, Any] = dataclass_field(default_factory=dict, hash=False)
+    arguments: Mapping[str, object] = dataclass_field(default_factory=dict, hash=False)
 
     @property
     def key(self) -> str:

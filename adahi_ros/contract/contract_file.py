@@ -202,7 +202,7 @@ class SinkFields(SourceFields):
     channel: SinkChannelFields
     names: Listed[Text] = ()
     field: Annotated[str, one_of(COMMAND_FIELDS)] = ""
-    arguments: dict[str, Any] = dataclass_field(default_factory=dict)
+    arguments: dict[str, object] = dataclass_field(default_factory=dict)
 
     @classmethod
     def prepared(cls, values: dict[Any, Any]) -> dict[Any, Any]:
@@ -297,7 +297,7 @@ class ContractFile(Schema):
     driver: Annotated[Listed[Monitor], Field(max_length=MOST_MONITORS)] = ()
 
     @classmethod
-    def prepared(cls, values: dict[Any, Any]) -> dict[Any, Any]:
+    def prepared(cls, values: dict[object, object]) -> dict[object, object]:
         return {
             name: value
             for name, value in values.items()

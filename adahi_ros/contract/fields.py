@@ -57,10 +57,10 @@ class _Naming:
 
     names: str
     fields: tuple[str, ...]
-    holder: Callable[[Any, str], Any]
+    holder: Callable[[object, str], object]
 
 
-def _itself(message: Any, topic: str) -> Any:
+def _itself(message: object, topic: str) -> object:
     return message
 
 
@@ -127,7 +127,7 @@ class FieldReader:
         self.names_at = "" if self._naming is None else self._naming.names
         self.wanted = frozenset(name for part in self._parts for name in part.names)
 
-    def stranger(self, message: Any) -> InputError:
+    def stranger(self, message: object) -> InputError:
         """Return the error for a message without any of the names: its names, and the wanted ones."""
         assert self._naming is not None
         names = list(getattr(message, self._naming.names))
@@ -146,7 +146,7 @@ class FieldReader:
             parts = [self._named(message, part, self._naming) for part in self._parts]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
-    def _named(self, message: Any, part: _Part, naming: _Naming) -> np.ndarray:
+    def _named(self, message: object, part: _Part, naming: _Naming) -> np.ndarray:
         names = list(getattr(message, naming.names))
         index = {name: position for position, name in enumerate(names)}
         missing = [name for name in part.names if name not in index]

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
@@ -42,7 +41,7 @@ def kind_of(path: Path) -> str | None:
     return kind if isinstance(kind, str) else None
 
 
-def description_of_kind(path: Path, kind: str) -> tuple[Path, dict[str, Any]]:
+def description_of_kind(path: Path, kind: str) -> tuple[Path, dict[str, object]]:
     """Return the description of a checkpoint at `DIRECTORY/NAME`, with or without suffix, and its file.
 
     Raises:
@@ -59,7 +58,7 @@ def _description_file(path: Path) -> Path:
     return path if path.suffix == ".json" else path.with_name(path.name + ".json")
 
 
-def read_description(path: Path) -> dict[str, Any]:
+def read_description(path: Path) -> dict[str, object]:
     """Return the description of a checkpoint; raises CheckpointError where it is invalid."""
     try:
         value = read_json(path)
@@ -171,7 +170,7 @@ def check_shapes(shapes: Shapes, wanted: Shapes) -> None:
             raise ValueError(f"{name}: of shape {shapes.get(name)}, must be {shape} as the config has it")
 
 
-def check_integers(sizes: dict[str, Any], most: int = LARGEST_SIZE) -> None:
+def check_integers(sizes: dict[str, object], most: int = LARGEST_SIZE) -> None:
     for size, value in sizes.items():
         if type(value) is not int or not 0 <= value <= most:
             raise ValueError(f"{size}: {value!r}, must be an integer from 0 to {most}")

@@ -24,7 +24,7 @@ def is_for(section: str, node: str) -> bool:
     return re.fullmatch(pattern, node) is not None
 
 
-def parameters_for(content: object, node: str) -> dict[str, Any]:
+def parameters_for(content: object, node: str) -> dict[str, object]:
     """Return a parameter file's values for a node, by the full names of the parameters.
 
     Args:

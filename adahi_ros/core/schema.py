@@ -73,7 +73,7 @@ class Schema:
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
     @classmethod
-    def prepared(cls, values: dict[Any, Any]) -> dict[Any, Any]:
+    def prepared(cls, values: dict[object, object]) -> dict[object, object]:
         """Return the content of a file by the names of the fields, before any check."""
         return values
 

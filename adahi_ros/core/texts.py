@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 
 ABRIDGED = 1000  # characters
 NEAR = 0.7  # similarity of names, as difflib measures it
+MISSPELT = 0.85  # of a name that is otherwise allowed; start and state have 0.8
 
 NAME_LENGTH = 64
 """Name of a robot or a target, in characters, as in `VerifyDraft.srv`."""
@@ -28,6 +29,19 @@ def nearest(word: str, allowed: Iterable[str]) -> str:
     """Return a suggestion of a name near to a wrong one; empty without one."""
     near = get_close_matches(word, list(allowed), 1, NEAR)
     return f" (did you mean {near[0]!r}?)" if near else ""
+
+
+def misspelt(names: Collection[str], allowed: Collection[str]) -> str:
+    """Return the fault of the first name that is nearly an allowed one, which is absent; empty without one.
+
+    Names that begin with an underscore are private, and no fault.
+    """
+    absent = sorted(set(allowed) - set(names))
+    for name in sorted(name for name in set(names) - set(allowed) if not name.startswith("_")):
+        near = get_close_matches(name, absent, 1, MISSPELT)
+        if near:
+            return f"{name}: has no meaning here (did you mean {near[0]!r}?); another name must differ more"
+    return ""
 
 
 def abridged(text: str, length: int = ABRIDGED) -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import Field, dataclass
 from inspect import signature
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy as np
 
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import Observations
+from adahi_ros.core.texts import misspelt
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,7 @@ class Gate(ABC):
     """Scores the proposed actions of B robots. A new gate derives from this.
 
     A gate with arguments is a dataclass; fields made with `argument` are parameters of the robot's node.
+    A class with a misspelt name of this class is a `TypeError`: it would not have the effect that was meant.
 
     Attributes:
         blind: it decides without the sampled codes. The verifier's result for drafts of a blind gate is
@@ -98,6 +100,13 @@ class Gate(ABC):
     """
 
     blind: bool = False
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        own = [name for name, value in vars(cls).items() if not isinstance(value, Field)]
+        fault = misspelt(own, [name for name in vars(Gate) if not name.startswith("_")])
+        if fault:
+            raise TypeError(f"{cls.__name__}: {fault}")
 
     @classmethod
     def made(cls, arguments: Mapping[str, Any]) -> Gate:

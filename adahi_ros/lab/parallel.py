@@ -86,7 +86,7 @@ def _ended(pool: ProcessPoolExecutor, jobs: Sequence[Job[T]]) -> Iterator[tuple[
             yield running.pop(future), future.result()
 
 
-def run_alike(function: Callable[..., None], arguments: tuple[Any, ...], workers: int) -> list[int]:
+def run_alike(function: Callable[..., None], arguments: tuple[object, ...], workers: int) -> list[int]:
     """Run the same function in separate processes until all have ended; return their exit codes.
 
     If one is killed, the others continue. None is left behind.
@@ -119,7 +119,7 @@ def run_alike(function: Callable[..., None], arguments: tuple[Any, ...], workers
     return [process.exitcode or 0 for process in processes]
 
 
-def _run_beside(pipe: Connection, function: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+def _run_beside(pipe: Connection, function: Callable[..., None], arguments: tuple[object, ...]) -> None:
     """Run a function that ends with its parent process, which closes the pipe then."""
     os.environ["OMP_NUM_THREADS"] = "1"
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's reaches all, but only the first is to act
@@ -135,7 +135,7 @@ def _run_beside(pipe: Connection, function: Callable[..., None], arguments: tupl
 _between_jobs = threading.Lock()  # held then by a worker's main thread, which may be sending a result
 
 
-def _work(function: Callable[..., T], *arguments: Any) -> T:
+def _work(function: Callable[..., T], *arguments: object) -> T:
     _between_jobs.release()
     try:
         return function(*arguments)

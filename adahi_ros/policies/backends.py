@@ -48,7 +48,7 @@ def _on_backend(path: Path, backend: str, compute: Mapping[str, Any]) -> Policy:
     return cast(Policy, at_place(make)(checkpoint, run, str(run.device)))
 
 
-def _refuse_given(compute: Mapping[str, Any], by: str) -> None:
+def _refuse_given(compute: Mapping[str, object], by: str) -> None:
     """Refuse arguments that are not accepted.
 
     Raises:
@@ -72,7 +72,7 @@ def description_of(path: Path) -> Path:
     return path if path.suffix in DESCRIBED else path.with_name(path.name + DESCRIBED[0])
 
 
-def load_policy(path: Path, backend: str, **compute: Any) -> Policy:
+def load_policy(path: Path, backend: str, **compute: object) -> Policy:
     """Load a policy from `DIRECTORY/NAME`, or LeRobot's from its folder, to run on a backend.
 
     What a YAML file describes runs as its kind does, whatever the backend.

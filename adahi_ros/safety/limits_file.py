@@ -25,8 +25,8 @@ URDF_SUFFIXES = (".urdf", ".xml")
 
 
 Ends = Annotated[Listed[Position], Field(min_length=2, max_length=2)]
-_Entries = Annotated[dict[str, dict[Any, Any]], Field(min_length=1)]
-_WHOLE = [(name, Any, None) for name in LIMITS if name.isidentifier()]  # read by `load_command_limits`
+_Entries = Annotated[dict[str, dict[object, object]], Field(min_length=1)]
+_WHOLE = [(name, object, None) for name in LIMITS if name.isidentifier()]  # read by `load_command_limits`
 _File = make_dataclass("_File", [("limits", _Entries), *_WHOLE], bases=(Schema,), frozen=True)
 
 

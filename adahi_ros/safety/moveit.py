@@ -19,7 +19,7 @@ KNOWN = (
     *(f"max_{kind}" for kind in KINDS),
     "min_position",
 )
-_Joint = make_dataclass("_Joint", [(key, Any, None) for key in KNOWN], bases=(Schema,))
+_Joint = make_dataclass("_Joint", [(key, object, None) for key in KNOWN], bases=(Schema,))
 
 
 def moveit_limits(where: str, entry: Any) -> dict[str, float]:
@@ -52,7 +52,7 @@ def moveit_limits(where: str, entry: Any) -> dict[str, float]:
     return limits
 
 
-def _has(where: str, values: Mapping[str, Any], kind: str) -> bool:
+def _has(where: str, values: Mapping[str, object], kind: str) -> bool:
     flag = f"has_{kind}_limits"
     has = values.get(flag, bool({f"max_{kind}", f"min_{kind}"} & values.keys()))
     if not isinstance(has, bool):

@@ -34,7 +34,7 @@ FORMATS = {"jpeg": "JPEG", "jpg": "JPEG", "png": "PNG"}
 MODES = ("1", "L", "LA", "P", "PA", "RGB", "RGBA", "CMYK")  # Pillow's, of up to 8 bits per channel
 
 
-def from_image(message: Any) -> np.ndarray:
+def from_image(message: object) -> np.ndarray:
     """Return the image of a message, (H, W, 3) uint8 RGB, in its own memory.
 
     Args:
@@ -84,14 +84,14 @@ def _from_compressed(message: Any) -> np.ndarray:
     return _decoded(_bytes(message), named.pop())
 
 
-def _count(message: Any, field: str) -> int:
+def _count(message: object, field: str) -> int:
     value = getattr(message, field, None)
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise ImageError(f"{field}: {_short(value)}, must be an integer")
     return int(value)
 
 
-def _bytes(message: Any) -> memoryview:
+def _bytes(message: object) -> memoryview:
     data = getattr(message, "data", None)
     try:
         view = memoryview(data)  # type: ignore[arg-type]

@@ -11,7 +11,8 @@ import pytest
 
 from adahi_ros.bags.bag_dataset import BagDataset, encoder_of, read_dataset, survey_bag
 from adahi_ros.bags.definitions import BagError
-from adahi_ros.contract.contract import Action, Contract
+from adahi_ros.contract.contract import Action, Contract, Sink
+from adahi_ros.contract.operators import operator
 from adahi_ros.contract.parsing import parse_contract
 from adahi_ros.contract.plain import with_camera
 from adahi_ros.core.trajectories import Trajectories
@@ -45,15 +46,39 @@ def test_what_was_recorded_comes_back_bit_by_bit(
     assert np.all(np.diff(found.stamps_ns) == 50_000_000)
 
 
-def test_goals_of_a_ros_action_are_in_no_bag(bag: Path, contract: Contract) -> None:
+def with_gripper(contract: Contract, joint: str, *recorded: Sink) -> Contract:
+    """Return a contract with the goals of a gripper's ROS action after these parts of an action."""
     sink = contract.action.sinks[0]
     channel = replace(sink.channel, topic="hand", kind="control_msgs/action/GripperCommand")
-    source = replace(sink.source, key="action.hand", channel=channel, select=("position.finger",))
-    action = Action((*contract.action.sinks, replace(sink, source=source)))
+    scale = (operator({"scale": 10.0}),)
+    source = replace(
+        sink.source, key="action.hand", channel=channel, select=(f"position.{joint}",), operators=scale
+    )
+    return replace(contract, action=Action((*recorded, replace(sink, source=source))))
+
+
+def test_goals_of_a_ros_action_are_in_no_bag(bag: Path, contract: Contract) -> None:
+    gripping = with_gripper(contract, "finger", *contract.action.sinks)
     with pytest.raises(BagError, match=r"contract: action.hand, goals of a ROS action are in no bag"):
-        read_dataset([bag], replace(contract, action=action))
-    found = survey_bag(bag, replace(contract, action=action))
+        read_dataset([bag], gripping)
+    found = survey_bag(bag, gripping)
     assert (found.observations, found.actions) == (360, 360)  # of the other sink
+
+
+def test_the_measured_position_replaces_the_goals_of_a_gripper(bag: Path, contract: Contract) -> None:
+    plain, warned = read_dataset([bag], contract).trajectories, list[str]()
+    gripping = with_gripper(contract, "right_joint", *contract.action.sinks)
+    found = read_dataset([bag], gripping, on_measured=warned.append).trajectories
+    np.testing.assert_array_equal(found.actions[:, :2], plain.actions)
+    np.testing.assert_array_equal(found.actions[:, 2], 10 * found.observations[:, 1])
+    (warning,) = warned
+    assert warning.startswith("contract: action.hand, goals of a ROS action are in no bag; the measured ")
+    with pytest.raises(BagError, match=r"observations must have the measured position of finger, or the"):
+        read_dataset(
+            [bag], with_gripper(contract, "finger", *contract.action.sinks), on_measured=warned.append
+        )
+    with pytest.raises(BagError, match=r"at least one part of the action must be a topic$"):
+        read_dataset([bag], with_gripper(contract, "right_joint"), on_measured=warned.append)
 
 
 def test_a_bag_from_before_the_first_motion_is_surveyed(

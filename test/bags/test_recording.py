@@ -114,7 +114,10 @@ def test_what_did_not_come_is_told(recording: Recording, bag: BagWriter) -> None
     recording.subscription("joint_states", [(JOINTS, qos())])
     recording.write("joint_states", bytes(8), S)
     recording.close()
-    assert recording.warnings == [f"{bag.path}: no messages on task_state, command"]
+    assert recording.warnings == [
+        f"{bag.path}: no messages on /r1/task_state, /r1/command; "
+        "check the names, and --namespace where the robot has one"
+    ]
     assert recording.exit_code == 0
 
 
@@ -124,7 +127,8 @@ def test_a_recording_of_nothing_of_the_contract_has_failed(recording: Recording,
     recording.close()
     (warning,) = recording.warnings
     names = "/r1/joint_states, /r1/task_state, /r1/command"
-    assert warning == f"{bag.path}: no messages of the contract; expected publishers of {names}"
+    assert warning.startswith(f"{bag.path}: no messages of the contract; expected publishers of {names}; ")
+    assert warning.endswith("; check the names, and --namespace where the robot has one")
     assert recording.exit_code == 1
 
 

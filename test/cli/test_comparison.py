@@ -39,13 +39,15 @@ def test_evaluate_recalibrates(
 ) -> None:
     monkeypatch.setattr("adahi_ros.lab.calibration.calibrate.EPISODES", 20)
     monkeypatch.setattr("adahi_ros.gates.calibration.MOST_TRIALS", 4)  # near is enough here
-    _, written = measured(*evaluate, "--methods", "random,adahi,oracle", "--episodes", 20, *option)
+    result, written = measured(*evaluate, "--methods", "random,adahi,oracle", "--episodes", 20, *option)
     rate = 0.3 if option[0] == "--rate" else 0.6
     assert written["draft_temperature"] == (1.0 if option[0] == "--rate" else 0.5)
     assert written["methods"]["random"]["threshold"] == 1 - rate
     assert written["methods"]["adahi"]["threshold"] != 0.4
     for values in written["methods"].values():
         assert values["transmission_rate"] == pytest.approx(rate, abs=0.1)
+    threshold = written["methods"]["adahi"]["threshold"]
+    assert f"threshold found for adahi: {threshold:.6g}, at a request rate of 0." in result.output
 
 
 def test_what_cannot_be_evaluated_is_named_with_what_could(
@@ -124,11 +126,15 @@ def test_a_method_in_a_file_alone_comes_beside_the_others_at_their_rate(
     monkeypatch.setattr("adahi_ros.lab.evaluation.evaluate.HELD_OUT_EPISODES", 2)
     own = tmp_path / "own.py"
     own.write_text("class Own:\n    def score(self, context):\n        return context.deviation ** 2\n")
-    written = measured(*evaluate, "--method", f"{own}:Own", "--episodes", 10)[1]["methods"]
+    result, figures = measured(*evaluate, "--method", f"{own}:Own", "--episodes", 10)
+    written = figures["methods"]
     beside = ["adahi", "hybrid", "draft", "target", "random", "uncertainty"]
     assert list(written) == [*beside, f"{own}:Own"]
     assert written["adahi"]["threshold"] == 0.4  # the others' are as they were
     assert written[f"{own}:Own"]["transmission_rate"] == pytest.approx(0.6, abs=0.1)
+    threshold = written[f"{own}:Own"]["threshold"]
+    assert f"threshold found for {own}:Own: {threshold:.6g}, at a request rate of 0." in result.output
+    assert result.output.count("threshold found") == 1  # the others' are in the file
 
 
 def test_a_method_that_cannot_be_had_of_its_file_is_named(evaluate: list[object], fails: Fails) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +112,22 @@ def test_episodes_that_failed_are_learnt_from(
     words = ["distill", in_bag(lines), *options]
     run(*words)
     assert load_corrector(folder / "corrector").training["episodes"] == 3
+
+
+def test_a_gripper_with_a_ros_action_is_learnt_from_its_measured_position(
+    bag: Path, options: list[Any], folder: Path, contract_values: dict[str, Any], tmp_path: Path
+) -> None:
+    values = deepcopy(contract_values)
+    arm = values["actions"].pop("action")
+    channel = {"topic": "hand", "type": "control_msgs/action/GripperCommand"}
+    values["actions"] = {
+        "action.arm": {**arm, "select": arm["select"][:1]},
+        "action.hand": {"channel": channel, "select": ["position.right_joint"]},
+    }
+    (tmp_path / "gripping.yaml").write_text(yaml.safe_dump(values))
+    said = run("train", "corrector", bag, *options, "--contract", tmp_path / "gripping.yaml")
+    assert "contract: action.hand, goals of a ROS action are in no bag; the measured position counts" in said
+    assert load_corrector(folder / "corrector").training["episodes"] == 12
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from adahi_ros.core.texts import abridged, printable
+from adahi_ros.core.texts import abridged, misspelt, printable
 
 
 def test_what_fits_stays_and_of_what_is_longer_both_ends_do() -> None:
@@ -15,3 +15,11 @@ def test_what_fits_stays_and_of_what_is_longer_both_ends_do() -> None:
 def test_nothing_gives_a_terminal_a_command() -> None:
     assert printable("a\x1b[31m\nb\ud800") == "a?[31m?b?"
     assert abridged("\x1b" * 70_000, 9) == "?? ... ??"
+
+
+def test_a_misspelt_name_is_refused_with_the_right_one() -> None:
+    allowed = ("threshold", "score", "state")
+    assert misspelt(["treshold", "score"], allowed) == (
+        "treshold: has no meaning here (did you mean 'threshold'?); another name must differ more"
+    )
+    assert misspelt(["score", "scores", "start", "_states", "weights"], allowed) == ""  # names of its own

@@ -142,3 +142,9 @@ def test_what_was_asked_for_long_ago_is_asked_for_again() -> None:
 
 def test_uncertainty_asks_where_nothing_was_drawn() -> None:
     assert np.isinf(ThresholdedGate("uncertainty").gate.score(replace(context(2), proposal=None))).all()
+
+
+def test_a_gate_with_a_misspelt_name_is_refused_with_the_right_one() -> None:
+    with pytest.raises(TypeError, match=r"^Wrong: blnd: has no meaning here \(did you mean 'blind'\?\)"):
+        type("Wrong", (Gate,), {"blnd": True})
+    type("Right", (Gate,), {"blind": True, "start": 0, "_states": ()})

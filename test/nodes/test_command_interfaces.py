@@ -25,12 +25,7 @@ FRAME = "panda_link0"
 PERIOD_S = 0.05
 STAMP_NS = 1_234_567_890_123_456_789
 ACTION = np.array([0.1, -0.2, 0.3])
-EVERY = [
-    "joint_trajectory",
-    "forward_command",
-    "twist",
-    "joint_jog",
-]
+EVERY = ["joint_trajectory", "forward_command", "twist", "joint_jog"]
 NAMED = ["joint_trajectory", "joint_jog"]
 
 
@@ -108,21 +103,18 @@ SIZED = ["joint_trajectory", "forward_command", "joint_jog"]
 WHERE = {"joint_trajectory": r"points\[0\].positions", "forward_command": "data", "joint_jog": "velocities"}
 
 
-@pytest.mark.parametrize("count", [0, 2, 4])
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        *(([0.0] * count, f"{count} values, expected 3") for count in (0, 2, 4)),
+        *(([0.0, value, 0.0], f".*{value}.* must be finite") for value in (math.nan, math.inf, -math.inf)),
+    ],
+)
 @pytest.mark.parametrize("name", SIZED)
-def test_a_wrong_size_is_refused(name: str, count: int) -> None:
+def test_a_wrong_size_and_what_is_not_finite_are_refused(name: str, values: list[float], words: str) -> None:
     interface, names, field, message = message_of(name)
-    put(name, message, [0.0] * count)
-    with pytest.raises(ValueError, match=f"{WHERE[name]}: {count} values, expected 3"):
-        interface.action(message, names, field)
-
-
-@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-@pytest.mark.parametrize("name", SIZED)
-def test_what_is_not_finite_is_refused(name: str, value: float) -> None:
-    interface, names, field, message = message_of(name)
-    put(name, message, [0.0, value, 0.0])
-    with pytest.raises(ValueError, match=f"{WHERE[name]}: .*{value}.* must be finite"):
+    put(name, message, values)
+    with pytest.raises(ValueError, match=f"{WHERE[name]}: {words}"):
         interface.action(message, names, field)
 
 
@@ -148,15 +140,14 @@ def test_a_twist_moves_only_the_axes_that_are_commanded() -> None:
     twist = message.twist
     assert (twist.angular.z, twist.linear.x, twist.linear.y) == tuple(ACTION)
     assert (twist.angular.x, twist.angular.y, twist.linear.z) == (0.0, 0.0, 0.0)
-    twist.linear.z = 0.5
-    with pytest.raises(ValueError, match=r"twist.linear.z: 0.5, must be 0"):
-        interface.action(message, names, field)
-    twist.linear.z = math.nan
-    with pytest.raises(ValueError, match=r"twist.linear.z: nan, must be 0"):
-        interface.action(message, names, field)
-    twist.linear.z, twist.linear.x = 0.0, math.nan
-    with pytest.raises(ValueError, match=r"twist: .*nan.* must be finite"):
-        interface.action(message, names, field)
+    for z, x, words in (
+        (0.5, 0.0, r"twist.linear.z: 0.5, must be 0"),
+        (math.nan, 0.0, r"twist.linear.z: nan, must be 0"),
+        (0.0, math.nan, r"twist: .*nan.* must be finite"),
+    ):
+        twist.linear.z, twist.linear.x = z, x
+        with pytest.raises(ValueError, match=words):
+            interface.action(message, names, field)
 
 
 def test_a_twist_in_another_frame_is_another_motion() -> None:

@@ -257,6 +257,16 @@ def test_refusals_survive_the_wire() -> None:
 
 CODES = CodeSpace("f123456789abcdef", 2, 16)
 FEATURES = (Feature("observation.state", 5), Feature("observation.images.front", 64))
+SEES = Signature(
+    2,
+    4,
+    2,
+    (Feature("observation.state", 2, ("a.pos", "b.pos")), Feature("observation.force", 1, ("z",))),
+    images=(ImageInput("front", 480, 640), ImageInput("wrist", 224, 224, padded=True)),
+    instruction=True,
+    action_names=("a", "b"),
+    rate_hz=12.5,
+)
 
 
 @pytest.mark.parametrize(
@@ -266,6 +276,7 @@ FEATURES = (Feature("observation.state", 5), Feature("observation.images.front",
         Description("", "replace", Signature(1, 8, 7, FEATURES, (), None, True, 2**40), "a" * 16, 1),
         Description("ball", "replace", Signature(1, 8, 7, FEATURES), policy_fingerprint="b" * 16),
         Description("a", "replace", Signature(1, 8, 7, ()), intent_fingerprint="c" * 16, intent_size=64),
+        Description("arm/act", "replace", SEES),
     ],
 )
 def test_a_description_survives_the_wire(described: Description) -> None:
@@ -281,24 +292,6 @@ def test_a_description_with_a_name_too_many_is_refused(kind: str) -> None:
     expected = f"{kind}_sizes: {size}, must be as many as {kind}_names, {size + 1}"
     with pytest.raises(ValueError, match=f"^{expected}$"):
         from_description(broken)
-
-
-SEES = Signature(
-    2,
-    4,
-    2,
-    (Feature("observation.state", 2, ("a.pos", "b.pos")), Feature("observation.force", 1, ("z",))),
-    images=(ImageInput("front", 480, 640), ImageInput("wrist", 224, 224, padded=True)),
-    instruction=True,
-    action_names=("a", "b"),
-    rate_hz=12.5,
-)
-
-
-def test_what_a_target_reads_by_name_survives_the_wire() -> None:
-    told = Description("arm/act", "replace", SEES)
-    sent = serialize_message(describe(told))
-    assert from_description(deserialize_message(sent, DescribeTarget.Response)) == told
 
 
 @pytest.mark.parametrize(

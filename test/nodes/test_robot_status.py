@@ -33,6 +33,11 @@ def diagnostics(name: str, **changes: Any) -> Any:
     return SimpleNamespace(name=name, **values)
 
 
+@pytest.fixture
+def robot() -> HeardRobot:
+    return HeardRobot("/draft_status", window_s=5.0)
+
+
 def test_figures_are_of_the_recent_steps_and_of_all(step_record: Make) -> None:
     robot = HeardRobot("/r1/draft_status", window_s=5.0)
     for step in range(100):  # one a tenth of a second, every other sent, every fourth kept, two too late
@@ -70,23 +75,20 @@ def test_figures_are_of_the_recent_steps_and_of_all(step_record: Make) -> None:
     assert gone["since_activation"]["steps"] == 100
 
 
-def test_the_rate_counts_steps_whose_status_got_lost(step_record: Make) -> None:
-    robot = HeardRobot("/draft_status", window_s=5.0)
+def test_the_rate_counts_steps_whose_status_got_lost(robot: HeardRobot, step_record: Make) -> None:
     for step in (0, 7, 20):
         robot.add_step(step_record(reason_counts=counts(step + 1)), step / 20)
     assert robot.figures(1.0)["recent"]["rate_hz"] == pytest.approx(20.0)
 
 
-def test_a_new_activation_begins_anew(step_record: Make) -> None:
-    robot = HeardRobot("/draft_status", window_s=5.0)
+def test_a_new_activation_begins_anew(robot: HeardRobot, step_record: Make) -> None:
     robot.add_step(step_record(reason_counts=counts(500)), 0.0)
     robot.add_step(step_record(reason_counts=counts(1)), 1.0)
     figures = robot.figures(1.0)
     assert (figures["recent"]["steps"], figures["since_activation"]["steps"]) == (1, 1)
 
 
-def test_what_is_not_finite_or_not_heard_is_null(step_record: Make) -> None:
-    robot = HeardRobot("/draft_status", window_s=5.0)
+def test_what_is_not_finite_or_not_heard_is_null(robot: HeardRobot, step_record: Make) -> None:
     before = robot.figures(0.0)
     assert before["age_s"] is before["link"] is before["safety"] is before["diagnostics"] is None
     robot.add_step(step_record(score=float("inf"), deviation=float("nan")), 0.0)
@@ -99,8 +101,7 @@ def test_what_is_not_finite_or_not_heard_is_null(step_record: Make) -> None:
     assert figures["link"]["verifier"] == "unresponsive"
 
 
-def test_the_plan_is_that_of_the_newest_step(step_record: Make) -> None:
-    robot = HeardRobot("/draft_status", window_s=5.0)
+def test_the_plan_is_that_of_the_newest_step(robot: HeardRobot, step_record: Make) -> None:
     assert robot.figures(0.0)["plan"] is None
     robot.add_step(step_record(), 0.0)
     assert robot.figures(0.0)["plan"] is None  # it drafts
@@ -124,16 +125,14 @@ def test_the_plan_is_that_of_the_newest_step(step_record: Make) -> None:
     json.dumps(robot.figures(0.3), allow_nan=False)
 
 
-def test_replies_without_codes_are_neither_kept_nor_changed(step_record: Make) -> None:
-    robot = HeardRobot("/draft_status", window_s=5.0)
+def test_replies_without_codes_are_neither_kept_nor_changed(robot: HeardRobot, step_record: Make) -> None:
     robot.add_step(step_record(accepted=()), 0.0)
     assert robot.figures(0.0)["recent"]["acceptance"] is None
     robot.add_step(step_record(step=1, accepted=(True, False)), 0.1)
     assert robot.figures(0.1)["recent"]["acceptance"] == 0.0
 
 
-def test_safety_is_told_by_kind() -> None:
-    robot = HeardRobot("/draft_status", window_s=5.0)
+def test_safety_is_told_by_kind(robot: HeardRobot) -> None:
     robot.add(
         "safety",
         SimpleNamespace(
@@ -152,8 +151,7 @@ def test_safety_is_told_by_kind() -> None:
     assert robot.figures(0.5)["robot_id"] == "arm"
 
 
-def test_diagnostics_are_told_by_level_with_the_figures_since_activation() -> None:
-    robot = HeardRobot("/draft_status", window_s=5.0)
+def test_diagnostics_are_told_by_level_with_the_figures_since_activation(robot: HeardRobot) -> None:
     pairs = {"transmission_rate": "0.6", "acceptance": "nan", "misses": "words"}
     values = [SimpleNamespace(key=key, value=value) for key, value in pairs.items()]
     robot.add("diagnostics", diagnostics("/draft_policy", hardware_id="arm", level=b"\1", values=values), 1.0)

@@ -12,7 +12,7 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from adahi_ros.lab.nodes.domain import exclusive_domain, loopback_environment
 from adahi_ros.lab.nodes.observer import Observer
 from adahi_ros.nodes.common.messages import to_status
-from adahi_ros.nodes.monitoring.robot_status import LEVELS, STATUS_TYPE
+from adahi_ros.nodes.monitoring.robot_status import LEVELS, STATUS_TYPE, Figures
 from adahi_ros.nodes.monitoring.top import Watcher
 from adahi_ros.protocol.records import Reason, StepRecord
 from adahi_ros.safety.intervention import Intervention
@@ -84,7 +84,7 @@ def drafts(domain: int, step_record: Make) -> Iterator[list[Draft]]:
         draft.observer.close()
 
 
-def heard(watcher: Watcher, drafts: list[Draft], robots: int) -> list[dict]:
+def heard(watcher: Watcher, drafts: list[Draft], robots: int) -> list[Figures]:
     """Let robots publish until all there is to hear has been heard of so many."""
 
     def complete() -> bool:

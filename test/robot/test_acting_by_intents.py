@@ -29,7 +29,7 @@ class StubIntent(Intent):
     def __init__(self, policy: Policy) -> None:
         signature = Signature(1, HORIZON, 2, (Feature(OBSERVATION, 3),))
         Actor.__init__(self, signature, policy, policy.action_scale, "stub")
-        self.encoder, self.at_target = None, True
+        self.encoder = None
         self.encoder_fingerprint, self.size = ENCODER, SIZE
 
     def act(self, observation: np.ndarray, previous: np.ndarray, intent: np.ndarray) -> Correction:

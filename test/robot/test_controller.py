@@ -71,29 +71,21 @@ def assert_joint(codes: np.ndarray, probabilities: np.ndarray) -> None:
     assert stats.chisquare(counts, expected).pvalue > 1e-5
 
 
-def test_asking_always_executes_the_targets_distribution_and_offset(fixed_policy: Make) -> None:
-    codes, offsets, asked = executed(fixed_policy, ThresholdedGate("always"))
-    assert asked.all()
-    assert_joint(codes, np.array(TARGET))
-    np.testing.assert_array_equal(offsets, 0.5)
+COOLED = np.array(DRAFT) ** 2 / (np.array(DRAFT) ** 2).sum(axis=1, keepdims=True)
 
 
-def test_asking_never_executes_the_drafts_distribution_and_offset(fixed_policy: Make) -> None:
-    codes, offsets, asked = executed(fixed_policy, ThresholdedGate("never"))
-    assert not asked.any()
-    assert_joint(codes, np.array(DRAFT))
-    np.testing.assert_array_equal(offsets, 0.25)
-
-
-def test_asking_always_is_the_target_at_any_draft_temperature(fixed_policy: Make) -> None:
-    codes, _, _ = executed(fixed_policy, ThresholdedGate("always"), draft_temperature=0.3)
-    assert_joint(codes, np.array(TARGET))
-
-
-def test_the_draft_temperature_cools_what_is_executed_without_the_target(fixed_policy: Make) -> None:
-    codes, _, _ = executed(fixed_policy, ThresholdedGate("never"), draft_temperature=0.5)
-    cooled = np.array(DRAFT) ** 2
-    assert_joint(codes, cooled / cooled.sum(axis=1, keepdims=True))
+@pytest.mark.parametrize(
+    ("gate", "temperature", "probabilities"),
+    [("always", 1.0, TARGET), ("always", 0.3, TARGET), ("never", 1.0, DRAFT), ("never", 0.5, COOLED)],
+)
+def test_always_executes_the_targets_distribution_never_the_drafts(
+    fixed_policy: Make, gate: str, temperature: float, probabilities: list[list[float]]
+) -> None:
+    """The draft's temperature cools only what is executed without the target."""
+    codes, offsets, asked = executed(fixed_policy, ThresholdedGate(gate), draft_temperature=temperature)
+    assert_joint(codes, np.array(probabilities))
+    np.testing.assert_array_equal(asked, gate == "always")
+    np.testing.assert_array_equal(offsets, 0.5 if gate == "always" else 0.25)
 
 
 def test_a_random_gate_draws_apart_from_the_codes(fixed_policy: Make) -> None:
@@ -118,6 +110,12 @@ def verdict_for(rows: int, code: int) -> Verdict:
     """As if the target had drawn this code twice; its offset is 0.5."""
     actions = np.broadcast_to(np.array([code + 0.5, 10 * code + 0.5], np.float32), (rows, 2, 2))
     return Verdict(actions, np.zeros((rows, 2), bool))
+
+
+def assert_deviates(step: Step, executed: np.ndarray) -> None:
+    """Its deviation is from these actions (B, A)."""
+    apart = (step.intended - executed) / np.array([2.0, 4.0])  # the toy decoder's action scale
+    np.testing.assert_allclose(step.deviation, np.sqrt((apart**2).mean(axis=1)), rtol=1e-6)
 
 
 @pytest.mark.parametrize("rows", [np.array([False, True, False, True]), np.array([1, 3])])
@@ -160,8 +158,7 @@ def test_the_deviation_is_from_what_was_executed(fixed_policy: Make) -> None:
     execute(controller, first, verdict_for(1, 2), np.array([1]))
     second = controller.begin(observe(2))
     done = np.stack([first.intended[0], [2.5, 20.5]])
-    apart = (second.intended - done) / np.array([2.0, 4.0])  # the toy decoder's action scale
-    np.testing.assert_allclose(second.deviation, np.sqrt((apart**2).mean(axis=1)), rtol=1e-6)
+    assert_deviates(second, done)
     np.testing.assert_array_equal(second.score, second.deviation)
     np.testing.assert_array_equal(second.transmit, second.deviation > 1.0)
 
@@ -178,8 +175,7 @@ def test_the_deviation_is_not_from_what_was_wanted_and_never_commanded(fixed_pol
     controller.executed(held)
     for _ in range(3):
         step = controller.begin(observe(1))
-        apart = (step.intended - held) / np.array([2.0, 4.0])
-        np.testing.assert_allclose(step.deviation, np.sqrt((apart**2).mean(axis=1)), rtol=1e-6)
+        assert_deviates(step, held)
         controller.finish(step, verdict_for(1, 2))  # of no consequence, for it was not commanded
 
 

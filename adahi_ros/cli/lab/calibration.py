@@ -219,4 +219,16 @@ def calibration_for(
             workers=workers,
             say=lambda line: status.update(f"recalibrating: {line}"),
         )
+    _say_thresholds(made, methods, set(found.thresholds) if unchanged else set())
     return replace(found, thresholds={**made.thresholds, **found.thresholds}) if unchanged else made
+
+
+def _say_thresholds(made: Calibration, methods: Sequence[str], known: set[str]) -> None:
+    """Print the thresholds that a search found for these methods; `known` ones are not used."""
+    from adahi_ros.lab.methods.methods import gates_of_methods
+
+    rates = made.figures.get("measured_rates", {})
+    for method, key in gates_of_methods(methods).items():
+        if key not in known:
+            rate = rates.get(key, made.transmission_rate)
+            say(f"threshold found for {method}: {made.thresholds[key]:.6g}, at a request rate of {rate:.3f}")

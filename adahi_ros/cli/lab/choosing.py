@@ -22,7 +22,7 @@ def choose(
     workers: Workers,
     methods: Annotated[
         str | None,
-        Option(help=f"Candidates. Default: {BY_PLANS}; {BY_DRAFTS} where the target sends no plans."),
+        Option(help=f"Candidates. Default: {BY_PLANS}; {BY_DRAFTS} where it sends no plans."),
     ] = None,
     episodes: Annotated[int, Option(min=1, help="Per method, the same ones for each.")] = 100,
     calibration: options.CalibrationFile = None,
@@ -30,17 +30,23 @@ def choose(
     seed: options.Seed = 0,
     json_file: options.JsonFile = None,
 ) -> None:
-    """Recommend a method and a plan length: run candidates, and take the one with the fewest requests."""
+    """Recommend a method and a plan length: run candidates, and take the one with the fewest requests.
+
+    In the table, TR is the share of steps with a request. TSR (true skip ratio) is the share of the other
+    steps with a draft that the target would have accepted; it is empty for plans.
+    """
     from adahi_ros.lab.evaluation.choice import chosen
     from adahi_ros.lab.evaluation.episodes import evaluation_episodes
     from adahi_ros.lab.evaluation.evaluate import Comparison, evaluate_methods
-    from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
+    from adahi_ros.lab.evaluation.loaded_policies import INTENTS, PLANS, PolicyFiles
     from adahi_ros.lab.methods.methods import for_task, parse_methods
     from adahi_ros.lab.methods.recommended import has_plans, with_best
     from adahi_ros.lab.reporting.tables import method_table
+    from adahi_ros.policies.backends import is_policy
 
     files = PolicyFiles(folder_of(task, checkpoints), "onnxruntime")
     candidates = BY_PLANS if has_plans(files.folder) else BY_DRAFTS
+    candidates += "".join(f",{name}" for name in INTENTS if is_policy(files.folder / PLANS / name))
     if not with_best("", task, files.folder):
         candidates = candidates.removeprefix("best,")
     names = parse_methods(for_task(methods or candidates, file_name(task), files.folder))

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
@@ -18,6 +18,7 @@ from adahi_ros.cli.terminal import command_line, console, episode_bars, say, wri
 if TYPE_CHECKING:
     from adahi_ros.gates.parameter_file import Calibration
     from adahi_ros.lab.evaluation.loaded_policies import Policies
+    from adahi_ros.lab.figures import Figures
 
 
 def comparison_figures(
@@ -68,7 +69,11 @@ def evaluate(
     seed: options.Seed = 0,
     json_file: options.JsonFile = None,
 ) -> None:
-    """Compare methods on the same episodes, in process."""
+    """Compare methods on the same episodes, in process.
+
+    In the table, TR is the share of steps with a request. TSR (true skip ratio) is the share of the other
+    steps with a draft that the target would have accepted; it is empty for plans.
+    """
     from adahi_ros.lab.evaluation.episodes import evaluation_episodes
     from adahi_ros.lab.evaluation.evaluate import Comparison, evaluate_methods, reference_among
     from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
@@ -188,7 +193,7 @@ def curve(
     count = measuring.episode_count(episodes, quick, measuring.POINT)
     compared = measuring.comparisons(tasks, seed, backend)
     rows = measuring.rows_file(out, json_file)
-    found: dict[str, Any] = {}
+    found: dict[str, Mapping[str, Sequence[Figures]]] = {}
     for task, comparison in compared.items():
         with measuring.row_bar(f"{task}: rows", len(names) * len(across)) as done:
             found[task], skipped = curves(

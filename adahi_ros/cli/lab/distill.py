@@ -26,7 +26,7 @@ DEFAULT_RECIPE = "config/recipes/distill/default.yaml"
 
 
 def distill(
-    bags: options.Bags,
+    bags: options.Recordings,
     contract: options.ContractName,
     out: Annotated[Path, Option(help="Folder to write: corrector, draft, and the plans.")],
     target: Annotated[
@@ -62,14 +62,17 @@ def distill(
     overwrite: options.Overwrite = False,
     json_file: options.JsonFile = None,
 ) -> None:
-    """Train a corrector, and a draft, from a robot's bags and a target's plans.
+    """Train a corrector, and a draft, from a robot's bags or a LeRobotDataset and a target's plans.
 
     The target plans once for every recorded observation. A stopped run continues where it stopped.
-    Bags of failed episodes are equally useful.
+    Failed episodes are equally useful.
+
+    A LeRobotDataset of format 3 is a folder with meta/info.json. Its fps and features must fit the contract.
+    It needs 'pip install pyarrow', and 'pip install av' if the target reads its videos.
     """
-    from adahi_ros.bags.bag_dataset import read_dataset
     from adahi_ros.contract.parsing import contract_path, load_contract
     from adahi_ros.gates.parameter_file import ROBOT, VERIFIER
+    from adahi_ros.lab.calibration.recordings import bags_first, read_recordings
     from adahi_ros.lab.calibration.replayed_targets import asked_of, instruction_for
     from adahi_ros.lab.calibration.target_inputs import Jpeg
     from adahi_ros.lab.calibration.target_replies import GATE, ask_by_expected_error
@@ -93,19 +96,20 @@ def distill(
     policy = load_policy(where, backend)
     check_plans(policy)
     say(f"target: {where}")
+    sources = bags_first(bags)
     with console.status("reading") as status:
-        dataset = read_dataset(
-            bags,
+        dataset = read_recordings(
+            sources,
             read,
             namespace,
-            keep_failures=True,
-            on_bag=lambda path: status.update(f"reading {path}"),
+            instruction_for(instruction, policy.signature),
+            on_path=lambda path: status.update(f"reading {path}"),
             on_loss=say if incomplete else None,
-            instruction=instruction_for(instruction, policy.signature),
+            on_warning=say,
         )
     chosen = how.corrector.seed if seed is None else seed
     asked = asked_of(
-        *(bags, read, contract_path(contract), namespace, where, policy, backend),
+        *(sources, read, contract_path(contract), namespace, where, policy, backend),
         samples=how.corrector.samples,
         seed=chosen,
         jpeg=Jpeg(jpeg_quality),

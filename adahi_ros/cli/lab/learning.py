@@ -13,6 +13,7 @@ from typer import Option
 from adahi_ros.cli import options
 from adahi_ros.cli.lab import task_options
 from adahi_ros.cli.terminal import command_line, console, fit_bar, say, write_json
+from adahi_ros.lab.figures import Figures
 
 if TYPE_CHECKING:
     from adahi_ros.lab.training.learn import LearningConfig, Lessons
@@ -101,7 +102,7 @@ def learn_from_bags(
     config: LearningConfig,
     most: int,
     seed: int,
-) -> dict[str, Any]:
+) -> Figures:
     """Train a draft on the corrections in bags; return the figures.
 
     Args:

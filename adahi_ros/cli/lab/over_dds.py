@@ -70,7 +70,11 @@ def demo(
     seed: options.Seed = 0,
     json_file: options.JsonFile = None,
 ) -> None:
-    """Run a simulated robot, its policy and the verifier as three processes over DDS."""
+    """Run a simulated robot, its policy and the verifier as three processes over DDS.
+
+    In the table, TR is the share of steps with a request. TSR (true skip ratio) is the share of the other
+    steps with a draft that the target would have accepted; it is empty for plans.
+    """
     from adahi_ros.lab.evaluation.episodes import evaluation_episodes
     from adahi_ros.lab.evaluation.evaluate import Comparison, Run, expert_error, held_out
     from adahi_ros.lab.evaluation.loaded_policies import Bench, PolicyFiles

@@ -6,7 +6,7 @@ from __future__ import annotations
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
@@ -19,6 +19,7 @@ from adahi_ros.core.files import parse_json, read_bytes
 
 if TYPE_CHECKING:
     from adahi_ros.lab.evaluation.evaluate import Comparison
+    from adahi_ros.lab.figures import Figures
 
 LITERATURE_TASKS = "kitchen,ball,metaworld"
 ROWS, FIGURES, PAGE = "rows.json", "literature.json", "literature.md"
@@ -153,7 +154,7 @@ def table(
         task: with_thresholds(compared[task], names, out, workers) for task, names in wanted.items()
     }
     started = time.monotonic()
-    found: dict[str, Any] = {}
+    found: dict[str, Figures] = {}
     for task, (comparison, skipped) in ready.items():
         begun = time.monotonic()
         names = [name for name in wanted[task] if name not in skipped]
@@ -247,7 +248,7 @@ def figures(
         say(f"picture: {picture}")
 
 
-def measured_over_dds(folder: Path | None, task: str) -> dict[str, Any]:
+def measured_over_dds(folder: Path | None, task: str) -> Figures:
     """Return the figures of a run over DDS, where there is one."""
     from adahi_ros.lab.methods.methods import METHODS
 
@@ -255,7 +256,7 @@ def measured_over_dds(folder: Path | None, task: str) -> dict[str, Any]:
     if path is None or not path.is_file():
         return {}
     try:
-        methods: dict[str, Any] = parse_json(read_bytes(path))["methods"]
+        methods: Figures = parse_json(read_bytes(path))["methods"]
         for name, figures in methods.items():
             needed = (figures["success_rate"], figures["success_ci95"], figures["throughput_per_s"])
             if name not in METHODS or None in (*needed, figures["per_action_latency_ms"]["mean"]):
@@ -280,7 +281,6 @@ def measure_literature(
     from adahi_ros.lab.calibration.thresholds import Thresholds
     from adahi_ros.lab.evaluation.comparison import measure, standings
     from adahi_ros.lab.evaluation.episodes import evaluation_episodes
-    from adahi_ros.lab.figures import Figures
     from adahi_ros.lab.papers.literature import known_methods, lines
     from adahi_ros.lab.papers.literature_table import line_entries, searched_last
     from adahi_ros.lab.reporting.literature_rows import literature_markdown, literature_table
@@ -288,7 +288,7 @@ def measure_literature(
     known = known_methods()
     rows, table = measuring.rows_file(out / ROWS), lines(known)
     numbers = evaluation_episodes(count)
-    found: dict[str, Any] = {}
+    found: dict[str, Figures] = {}
     for task, comparison in compared.items():
         thresholds = Thresholds(out, comparison, workers, say, command_line())
         task_rows: list[Figures] = []

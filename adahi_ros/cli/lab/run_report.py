@@ -4,12 +4,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from adahi_ros.cli.options import Incomplete, JsonFile, Namespace, tried
 from adahi_ros.cli.terminal import command_line, say, write_json
+
+if TYPE_CHECKING:
+    from adahi_ros.lab.figures import Figures
 
 
 def report(
@@ -74,7 +77,7 @@ def report_bags(
     loaded = None if contract is None else load_contract(contract)
     configuration = {} if contract is None else {f"contract {contract}": contract_path(contract).read_text()}
     runs: list[ReportedRun] = []
-    figures: dict[str, Any] = {}
+    figures: dict[str, Figures] = {}
     for bag in bags:
         run = read_run(bag, namespace, say if incomplete else None)
         found = figures[bag.name] = bag_run_figures(run)

@@ -88,7 +88,7 @@ class MessageSink(CommandSink):
         """Return the stamp of a message; 0 where it has none."""
         return stamp_ns(message.header.stamp) if self.stamped else 0
 
-    def reach(self, message: Any, names: Sequence[str]) -> tuple[np.ndarray | None, float | None]:
+    def reach(self, message: object, names: Sequence[str]) -> tuple[np.ndarray | None, float | None]:
         """Return the velocities (A,) at a trajectory's point and its time from start in s, None without.
 
         Raises:

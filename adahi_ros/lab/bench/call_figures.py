@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from adahi_ros.lab.figures import Figures
 STARVED_MOST = 0.01  # share of a robot's periods without a plan; above it, it is not served in time
 
 
-def fleet_figures(records: Sequence[Figures], seconds: float) -> dict[str, Any]:
+def fleet_figures(records: Sequence[Figures], seconds: float) -> Figures:
     """Return the figures of a fleet.
 
     Args:
@@ -63,7 +62,7 @@ def distribution(values: Sequence[float]) -> dict[str, float] | None:
     return {"mean": float(np.mean(values)), **found, "max": float(np.max(values))}
 
 
-def call_figures(records: Sequence[Figures], skipped: int = 0) -> dict[str, Any]:
+def call_figures(records: Sequence[Figures], skipped: int = 0) -> Figures:
     """Return the figures of a driver's records (`lab/peers/driving.py`), taken together.
 
     Args:
@@ -84,7 +83,7 @@ def call_figures(records: Sequence[Figures], skipped: int = 0) -> dict[str, Any]
     }
 
 
-def outage_figures(record: Figures, outage_s: float) -> dict[str, Any]:
+def outage_figures(record: Figures, outage_s: float) -> Figures:
     """Return what an outage did: calls that failed, the longest, and when the first reply came after it.
 
     Args:

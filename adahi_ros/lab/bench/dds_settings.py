@@ -22,9 +22,7 @@ PROGRAM = ("-m", "adahi_ros.lab.nodes.service_calls")
 LIMIT_S = 40.0  # some settings lose nearly every call on some links
 
 
-def compare_dds(
-    sizes: Mapping[str, tuple[int, int]], seed: int, on_trial: Callable[[str], None]
-) -> dict[str, Any]:
+def compare_dds(sizes: Mapping[str, tuple[int, int]], seed: int, on_trial: Callable[[str], None]) -> Figures:
     """Measure service calls across `LINKS` by every setting of `DDS`.
 
     Args:
@@ -53,6 +51,6 @@ def _measure(link: EmulatedLink, setting: str, size_bytes: int, calls: int) -> F
         command += ["--timeout_s", str(TIMEOUT_S), "--limit_s", str(LIMIT_S), "--out", str(out)]
         with serving(link, [*PROGRAM, "serve"], variables, "ready"):
             run_at_robot(link, command, variables)
-        figures = call_figures([json.loads(out.read_text())])
+        figures = dict(call_figures([json.loads(out.read_text())]))
     del figures["compute_ms"]  # there is none
     return figures

@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from socket import socket
 from tempfile import TemporaryDirectory, TemporaryFile
-from typing import Any
 
 import numpy as np
 import yaml
@@ -40,7 +39,7 @@ SERVER = "adahi_ros.lab.peers.openpi_loop"
 OPENPI_FLEET, FLEET = "adahi_ros.lab.nodes.openpi_fleet", "adahi_ros.lab.nodes.fleet_robots"
 
 
-def measure_openpi(checkpoint: str, asked: Mapping[str, Any], added_compute_s: float = 0.0) -> Figures:
+def measure_openpi(checkpoint: str, asked: Figures, added_compute_s: float = 0.0) -> Figures:
     """Let a fleet send requests to openpi's server; return `fleet_figures`, and `memory`.
 
     Args:
@@ -72,16 +71,16 @@ def measure_openpi(checkpoint: str, asked: Mapping[str, Any], added_compute_s: f
                     records = _records(OPENPI_FLEET, fleet, Path(scratch), variables)
             finally:
                 server.terminate()
-        return fleet_figures(records, asked["seconds"]) | {"memory": memory.figures()}
+        return {**fleet_figures(records, asked["seconds"]), "memory": memory.figures()}
 
 
 def _records(
     module: str,
-    asked: Mapping[str, Any],
+    asked: Figures,
     scratch: Path,
     environment: Mapping[str, str],
     look: Callable[[], None] = lambda: None,
-) -> list[dict[str, Any]]:
+) -> list[Figures]:
     """Run a program of a fleet to its end; return the records of its robots.
 
     Args:
@@ -106,13 +105,13 @@ def _records(
         errors.seek(0)
         if fleet.returncode:
             raise DdsRunError(f"the fleet ended with code {fleet.returncode}:\n{errors.read()[-2000:]}")
-    found: list[dict[str, Any]] = json.loads((scratch / "records.json").read_text())
+    found: list[Figures] = json.loads((scratch / "records.json").read_text())
     return found
 
 
 GRACE_S = 3.0
 GLANCE_S = 0.02
-ENGINES: Mapping[str, Mapping[str, Any]] = {"one_by_one": {"batch.size": 1}, "batched": {}, "ray": {}}
+ENGINES: Mapping[str, Mapping[str, object]] = {"one_by_one": {"batch.size": 1}, "batched": {}, "ray": {}}
 """Parameters of the verifier, by the engine's name."""
 OPENPI = "openpi"  # openpi's server instead of the verifier
 RULE = "replace"
@@ -185,7 +184,7 @@ def measure_fleet(
     return found
 
 
-def _measure(serving: Serving, engine: str, asked: Mapping[str, Any]) -> Figures:
+def _measure(serving: Serving, engine: str, asked: Figures) -> Figures:
     with (
         TemporaryDirectory(prefix="adahi_fleet_") as scratch,
         exclusive_domain() as domain,
@@ -208,7 +207,7 @@ def _measure(serving: Serving, engine: str, asked: Mapping[str, Any]) -> Figures
 
         with MemoryWatch(server.pid) as memory:
             found = _records(FLEET, {**asked, "flood_hz": 0.0}, Path(scratch), environment, glance)
-        figures = fleet_figures(found, asked["seconds"]) | {"memory": memory.figures()}
+        figures = {**fleet_figures(found, asked["seconds"]), "memory": memory.figures()}
         return figures | ({"kill": fault.figures(found)} if fault is not None else {})
 
 
@@ -254,7 +253,7 @@ def _verifier(
         yield fleet.verifier, fleet.look, fleet
 
 
-def _program(module: str, asked: Mapping[str, Any], scratch: Path) -> list[str]:
+def _program(module: str, asked: Mapping[str, object], scratch: Path) -> list[str]:
     """Write the arguments of a fleet's program; return the command that runs it."""
     arguments = scratch / "asked.json"
     arguments.write_text(json.dumps(asked))

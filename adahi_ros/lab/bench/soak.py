@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -72,7 +71,7 @@ class SoakResult:
     def passed(self) -> bool:
         return not self.faults
 
-    def values(self) -> dict[str, Any]:
+    def values(self) -> Figures:
         """Return everything as JSON has it."""
         growth = {name: {**asdict(each), "growth": each.growth} for name, each in self.memory.items()}
         return {"passed": self.passed, **asdict(self), "memory": growth}

@@ -17,6 +17,7 @@ from adahi_ros.bags.recorded_topics import BESIDE_A_RUN, DRAFT_STATUS
 from adahi_ros.contract.fields import NANOSECONDS, stamp_ns
 from adahi_ros.lab.evaluation.metrics import wilson_interval
 from adahi_ros.lab.evaluation.run_metrics import spread
+from adahi_ros.lab.figures import Figures
 from adahi_ros.protocol.records import UNSAID, EpisodeRecord, Reason, StepRecord
 from adahi_ros.safety.intervention import Intervention
 
@@ -116,7 +117,7 @@ def _since_activations(counts: Sequence[Counter[str]]) -> Counter[str]:
     return +total
 
 
-def bag_run_figures(run: BagRun) -> dict[str, Any]:
+def bag_run_figures(run: BagRun) -> Figures:
     """Return the figures of a run, as `adahi report BAG --json` writes them."""
     steps = run.steps
     verified = [step for step in steps if step.verified]
@@ -154,7 +155,7 @@ def bag_run_figures(run: BagRun) -> dict[str, Any]:
     }
 
 
-def _plan_figures(steps: Sequence[StepRecord]) -> dict[str, Any] | None:
+def _plan_figures(steps: Sequence[StepRecord]) -> dict[str, object] | None:
     """Return the figures of the executed plan; None if there never was one.
 
     `age` is in control steps, `correction` in action units (see `StepRecord`), `expected_error` in action

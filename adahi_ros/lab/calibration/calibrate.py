@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
-from typing import Any
 
 import numpy as np
 from scipy.stats import spearmanr
@@ -164,7 +163,7 @@ def searched_gates(names: Iterable[str] = METHODS) -> dict[str, str]:
     return methods
 
 
-def node_parameters(task: str, draft: str) -> dict[str, Any]:
+def node_parameters(task: str, draft: str) -> dict[str, object]:
     """Return the parameters of a draft policy node that a task decides.
 
     Args:

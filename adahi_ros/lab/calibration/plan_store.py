@@ -8,7 +8,6 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError
@@ -16,6 +15,7 @@ from safetensors.numpy import load_file, save_file
 
 from adahi_ros.bags.bag_files import files_of
 from adahi_ros.core.files import LARGEST_RECORDING, check_size, replacing, save_json, working_in
+from adahi_ros.lab.calibration.lerobot_recording import files_of_lerobot, is_lerobot
 
 QUESTION = "question.json"
 BLOCK = 1 << 20
@@ -35,7 +35,7 @@ class PlanStore:
         ValueError: a file of it is damaged.
     """
 
-    def __init__(self, folder: Path, question: Mapping[str, Any], shape: tuple[int, int, int]) -> None:
+    def __init__(self, folder: Path, question: Mapping[str, object], shape: tuple[int, int, int]) -> None:
         text = json.dumps(question, sort_keys=True).encode()
         self.folder = folder / hashlib.blake2b(text, digest_size=8).hexdigest()
         self._held = ExitStack()  # as long as the store is used
@@ -84,12 +84,12 @@ class PlanStore:
 
 
 def digest_of_bags(paths: Sequence[Path]) -> list[str]:
-    """Return what identifies the messages of each bag, independent of its name.
+    """Return what identifies the content of each bag or LeRobotDataset, independent of its name.
 
     Raises:
         BagError: there is no bag.
     """
-    return [_digest(files_of(bag)) for bag in paths]
+    return [_digest(files_of_lerobot(path) if is_lerobot(path) else files_of(path)) for path in paths]
 
 
 def _digest(paths: Sequence[Path]) -> str:

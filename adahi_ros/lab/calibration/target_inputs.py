@@ -24,6 +24,7 @@ from adahi_ros.contract.contract import BY_CONTRACT, Contract
 from adahi_ros.contract.fields import InputError
 from adahi_ros.core.assets import ENCODERS, named
 from adahi_ros.core.signature import GOAL, OBSERVATION, Feature, Observations, Signature
+from adahi_ros.lab.calibration.lerobot_recording import LeRobotRecording, is_lerobot
 from adahi_ros.protocol.description import Description, Wants
 from adahi_ros.protocol.request import NOTHING
 from adahi_ros.protocol.window import WHOLE, WireWindow
@@ -58,10 +59,10 @@ NO_CODES = np.zeros(0, dtype=np.int64)
 
 @dataclass(frozen=True)
 class Asked:
-    """How a target is asked at the steps of bags.
+    """How a target is asked at recorded steps.
 
     Attributes:
-        bags: of the robot.
+        bags: of the robot, or LeRobotDatasets.
         contract: what its observations are made of.
         namespace: of the robot.
         name: of the target, for people.
@@ -204,7 +205,7 @@ def read_inputs(
         if not wanted:
             continue
         inputs = TargetInputs(asked.contract, signature, encoder, asked.jpeg)
-        observed = _observations(path, asked, bool(instructions))
+        observed = _observations(path, asked, bool(instructions), signature)
         for number, observation in enumerate(observed):
             inputs.add(observation)
             if number == wanted[0]:
@@ -222,16 +223,21 @@ def mean_request_bytes(
     inputs = TargetInputs(asked.contract, signature, encoder, asked.jpeg)
     instruction = dataset.instructions[0] if dataset.instructions else ""
     sizes = []
-    for observation in islice(_observations(asked.bags[0], asked, bool(instruction)), MEASURED):
+    for observation in islice(_observations(asked.bags[0], asked, bool(instruction), signature), MEASURED):
         inputs.add(observation)
         inputs.read(instruction)
         sizes.append(inputs.sent_bytes)
     return round(sum(sizes) / len(sizes)) + len(instruction)
 
 
-def _observations(path: Path, asked: Asked, instructed: bool) -> Iterator[Observation]:
-    """Yield the observations of a bag, identical to those of `read_dataset`."""
+def _observations(path: Path, asked: Asked, instructed: bool, signature: Signature) -> Iterator[Observation]:
+    """Yield the observations of a bag or a LeRobotDataset, identical to those of the dataset made of it."""
     contract, namespace = asked.contract, asked.namespace
+    if is_lerobot(path):
+        cameras = [each.key for each in contract.cameras if signature.image_dim]  # the verifier encodes all
+        recording = LeRobotRecording.of(path, contract)
+        yield from recording.observations([*cameras, *(image.name for image in signature.images)])
+        return
     encode = None if contract.images_for_target else encoder_of(contract)
     assembler = ObservationAssembler(contract, encode)
     # The dataset has already reported or refused a truncated bag.

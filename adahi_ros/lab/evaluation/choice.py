@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+
+from adahi_ros.lab.figures import Figures
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class Choice:
     sentence: str
 
 
-def chosen(figures: Mapping[str, Mapping[str, Any]]) -> Choice:
+def chosen(figures: Mapping[str, Figures]) -> Choice:
     """Choose a method.
 
     A method is as good as the most successful one where its success rate is not below the 95 % interval of

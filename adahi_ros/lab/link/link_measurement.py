@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 
@@ -29,7 +29,7 @@ PRIORITY = 10  # below the link itself
 PERCENTILES = (50, 90, 99)
 
 
-def measure_link(link: EmulatedLink, profile: LinkProfile, pings: int, seconds: float) -> dict[str, Any]:
+def measure_link(link: EmulatedLink, profile: LinkProfile, pings: int, seconds: float) -> dict[str, object]:
     """Return the measured properties of a link.
 
     Args:
@@ -46,7 +46,7 @@ def measure_link(link: EmulatedLink, profile: LinkProfile, pings: int, seconds: 
     before = link.traffic()
     trips = round_trips_ms(link, profile, pings)
     after = link.traffic()
-    figures: dict[str, Any] = {
+    figures: dict[str, object] = {
         "round_trips": len(trips),
         "rtt_mean_ms": float(trips.mean()) if len(trips) else None,
         "rtt_jitter_ms": float(trips.std()) if len(trips) else None,
@@ -87,7 +87,7 @@ def _command(end: LinkEnd, *arguments: str) -> Sequence[str]:
     return [*end.prefix, sys.executable, "-m", "adahi_ros.lab.link.link_measurement", *arguments]
 
 
-def _run(end: LinkEnd, *arguments: str) -> Any:
+def _run(end: LinkEnd, *arguments: str) -> object:
     ended = subprocess.run(_command(end, *arguments), stdout=subprocess.PIPE, text=True, check=True)
     return json.loads(ended.stdout)
 

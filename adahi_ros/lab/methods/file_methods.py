@@ -26,6 +26,7 @@ import numpy as np
 from adahi_ros.acceptance.registry import ACCEPTANCES
 from adahi_ros.core.files import read_bytes
 from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.texts import misspelt
 from adahi_ros.gates.interface import Gate, GateContext
 from adahi_ros.gates.registry import GATES
 from adahi_ros.lab.methods.actors import DRAFT, follows_plan
@@ -110,7 +111,15 @@ class FileClass:
         return CheckedProposer(self._made(actor), self.name, actor.signature.action_dim, rule)
 
     def _class(self) -> type[ByDefault]:
-        return _completed(_class_of(self.path, self.class_name, self.digest))
+        made = _class_of(self.path, self.class_name, self.digest)
+        completed = _completed(made)
+        kinds = (ByDefault, *(kind for kind in (Gate, Proposer) if issubclass(completed, kind)))
+        allowed = {name for kind in kinds for name in dir(kind) if not name.startswith("_")}
+        written = [name for each in made.__mro__ if each.__module__ == made.__module__ for name in vars(each)]
+        fault = misspelt(written, allowed)
+        if fault:
+            raise ValueError(f"{self.name}: {fault}")
+        return completed
 
     def _made(self, *arguments: Any) -> Any:
         make = self._class()

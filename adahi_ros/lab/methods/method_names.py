@@ -239,7 +239,7 @@ def printed(method: Method) -> str:
     return f"{text}/{method.acceptance}{_printed(method.acceptance_arguments)}"
 
 
-def _printed(arguments: Mapping[str, Any]) -> str:
+def _printed(arguments: Mapping[str, object]) -> str:
     return "".join(f":{name}={value}" for name, value in arguments.items())
 
 

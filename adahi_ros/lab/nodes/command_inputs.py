@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 from rclpy.node import Node
@@ -122,7 +121,7 @@ class CommandInputs:
                 qos_overriding_options=QoSOverridingOptions.with_default_policies(),
             )
 
-    def _received(self, index: int, message: Any) -> None:
+    def _received(self, index: int, message: object) -> None:
         _, what, interface = self._inputs[index]
         try:
             values = interface.action(message, what.names, what.field)

@@ -12,6 +12,7 @@ from typing import Any
 import rclpy
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState, GetState
+from rclpy.client import Client
 from rclpy.context import Context
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
@@ -46,7 +47,7 @@ class Observer:
             self.node = Node(name, context=self.context, use_global_arguments=False)
         self._executor = SingleThreadedExecutor(context=self.context)
         self._executor.add_node(self.node)
-        self._clients: dict[str, Any] = {}
+        self._clients: dict[str, Client] = {}
 
     def __enter__(self) -> Observer:
         return self
@@ -82,7 +83,7 @@ class Observer:
             self._executor.spin_once(timeout_sec=POLL_S)
 
     def call(
-        self, client: Any, request: Any, deadline_s: float, check: Callable[[], None] = lambda: None
+        self, client: Client, request: object, deadline_s: float, check: Callable[[], None] = lambda: None
     ) -> Any:
         """Call a service and return its response.
 
@@ -133,7 +134,7 @@ class Observer:
         client = self._client(GetState, f"{name}/get_state")
         return str(self.call(client, GetState.Request(), deadline_s, check).current_state.label)
 
-    def _client(self, kind: Any, name: str) -> Any:
+    def _client(self, kind: type, name: str) -> Client:
         if name not in self._clients:
             self._clients[name] = self.node.create_client(kind, name)
         return self._clients[name]

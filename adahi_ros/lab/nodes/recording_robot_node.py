@@ -20,7 +20,6 @@ import numpy as np
 from adahi_msgs.msg import DraftStatus, TaskState
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
-from rclpy.clock import Clock, ClockType  # type: ignore[attr-defined]
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from rclpy.task import Future
@@ -34,6 +33,7 @@ from adahi_ros.lab.tasks.motions import Motions, ahead_s
 from adahi_ros.nodes.common.messages import from_stamp, from_status, to_joint_state, to_stamp, to_task_state
 from adahi_ros.nodes.common.parameters import Parameters, parameter
 from adahi_ros.nodes.common.spin import run
+from adahi_ros.nodes.common.timers import steady_timer
 
 DEPTH = 1000  # avoids losses before the log
 SILENT_S = 1.0  # silence after which the draft policy is configured and activated
@@ -85,12 +85,11 @@ class RecordingRobotNode(Node):
         # DDS announces a process's endpoints in order: a draft policy that replies to this client knows the
         # subscriptions above, so none of its steps is lost.
         self._change_state = self.create_client(ChangeState, "draft_policy/change_state")
-        steady = Clock(clock_type=ClockType.STEADY_TIME)
-        self.create_timer(1.0 / values.rate_hz, self._show, clock=steady)
-        self.create_timer(SILENT_S, self._look_after_draft, clock=steady)
+        steady_timer(self, 1.0 / values.rate_hz, self._show)
+        steady_timer(self, SILENT_S, self._look_after_draft)
         if values.clock_jump_s:
             self._clock_out = self.create_publisher(ClockMessage, "/clock", deep)
-            self.create_timer(1.0 / CLOCK_HZ, self._tell_time, clock=steady)
+            steady_timer(self, 1.0 / CLOCK_HZ, self._tell_time)
 
     def _write(self, kind: str, values: Mapping[str, object]) -> None:
         self._log.write(json.dumps({kind: values}) + "\n")

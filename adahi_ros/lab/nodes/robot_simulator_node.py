@@ -21,9 +21,9 @@ from typing import Any
 
 import numpy as np
 from adahi_msgs.msg import EpisodeResult, TaskState
-from rclpy.clock import Clock, ClockType  # type: ignore[attr-defined]
 from rclpy.duration import Duration
 from rclpy.node import Node
+from rclpy.publisher import Publisher
 from rclpy.qos import DurabilityPolicy, QoSProfile, qos_profile_sensor_data
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from rclpy.task import Future
@@ -46,6 +46,7 @@ from adahi_ros.nodes.common.parameters import ParameterError, Parameters, group,
 from adahi_ros.nodes.common.qos import message_type, new_message
 from adahi_ros.nodes.common.spin import run
 from adahi_ros.nodes.common.throttled_log import ThrottledLog
+from adahi_ros.nodes.common.timers import steady_timer, timer_by
 from adahi_ros.protocol.records import EpisodeRecord
 
 RESULTS_KEPT = 1000
@@ -153,7 +154,6 @@ class RobotSimulatorNode(Node):
         self._over: list[EpisodeRecord] = []
         self.finished: Future = Future()
         """Done when the last episode is over and its result delivered."""
-        self._steady = Clock(clock_type=ClockType.STEADY_TIME)
         self._time_ns = 0
         self._clock_out = None
         if values.speed != 1.0:
@@ -161,7 +161,7 @@ class RobotSimulatorNode(Node):
         numbers = values.first_episode, values.episodes
         how = values.lockstep, values.max_command_age_s, self._now(), demonstrator
         self._robot = commanded(self._task, values.seed, *numbers, *how)
-        self._streams: list[Any] = []
+        self._streams: list[Publisher] = []
         self._image_out = None
         if has_camera(self._task):
             self._image_out = self._stream(Image, "camera/image_raw")
@@ -183,7 +183,7 @@ class RobotSimulatorNode(Node):
         else:
             self._begin()
 
-    def _stream(self, kind: type, topic: str) -> Any:
+    def _stream(self, kind: type, topic: str) -> Publisher:
         """Open a publisher of recorded topics: sensor data, but reliable in a demonstration."""
         shown = self._values.demonstrate
         qos = QoSProfile(depth=STREAMED_KEPT) if shown else copy(qos_profile_sensor_data)
@@ -219,19 +219,17 @@ class RobotSimulatorNode(Node):
                 self.destroy_timer(timer)
                 then()
 
-        timer = self.create_timer(POLL_PERIOD_S, look, clock=self._steady)
+        timer = steady_timer(self, POLL_PERIOD_S, look)
 
     def _begin(self) -> None:
         values = self._values
         self._begun_s = time.monotonic()
         if values.lockstep:
-            self._timer = self.create_timer(values.command_timeout_s, self._publish_state)
+            self._timer = steady_timer(self, values.command_timeout_s, self._publish_state)
+        elif self._clock_out is None:
+            self._timer = timer_by(self.get_clock(), self, self._period_s, self._tick)
         else:
-            self._timer = self.create_timer(
-                self._period_s / values.speed,
-                self._tick,
-                clock=self.get_clock() if self._clock_out is None else self._steady,
-            )
+            self._timer = steady_timer(self, self._period_s / values.speed, self._tick)
         self._pass_time()
         self._publish_state()
 

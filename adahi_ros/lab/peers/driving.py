@@ -26,7 +26,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Protocol
 
 import numpy as np
 import typer
@@ -35,6 +35,7 @@ from safetensors.numpy import load_file, save_file
 
 from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.core.checkpoint_files import CheckpointError
+from adahi_ros.lab.figures import Figures
 from adahi_ros.lab.link.link_commands import CommandedLink
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import Policy
@@ -251,7 +252,7 @@ class LinkWatch:
             self._link.cut(self._cut_s)
             self._cut = time.monotonic()
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> Figures:
         """Return the time of the cut, on the clock of the calls, and the bytes since the first call."""
         now = self._link.carried()
         if now is None or self._first is None:

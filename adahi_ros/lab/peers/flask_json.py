@@ -11,7 +11,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import requests
@@ -37,7 +36,7 @@ class JsonServer:
         ready()
         server.serve_forever()
 
-    def _verify(self) -> dict[str, Any]:
+    def _verify(self) -> dict[str, object]:
         posted = request.get_json()
         start = time.perf_counter()
         verdict = self._verifier.verify(

@@ -22,7 +22,6 @@ import time
 from collections.abc import Callable
 from concurrent import futures
 from types import SimpleNamespace
-from typing import Any
 
 import grpc
 import numpy as np
@@ -135,7 +134,7 @@ def _sizes(signature: Signature) -> tuple[int, int, int, int]:
     return signature.history * signature.observation_dim, signature.goal_dim, books, books * size
 
 
-def _features(signature: Signature) -> dict[str, Any]:
+def _features(signature: Signature) -> dict[str, object]:
     """Return LeRobot's features of an observation: all its numbers in one array."""
     shape = (sum(_sizes(signature)),)
     return {"observation.state": {"dtype": "float32", "shape": shape, "names": [OBSERVATION]}}

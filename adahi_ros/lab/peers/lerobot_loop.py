@@ -60,7 +60,7 @@ class WorldRobot:
     def disconnect(self) -> None:
         pass
 
-    def get_observation(self) -> dict[str, Any]:
+    def get_observation(self) -> dict[str, object]:
         window, goal = self._world.observe()
         values = PER_UNIT * np.concatenate([window.ravel(), goal])
         return dict(zip(self._names, values.tolist(), strict=True))

@@ -38,7 +38,7 @@ class WorldEnvironment(Environment):
     def is_episode_complete(self) -> bool:
         return self._world.over.is_set()
 
-    def get_observation(self) -> dict[str, Any]:
+    def get_observation(self) -> dict[str, object]:
         window, goal = self._world.observe(self._wait)
         return {"window": window, "goal": goal}
 
@@ -52,7 +52,7 @@ class CountedPolicy(BasePolicy):
     def __init__(self, policy: BasePolicy, world: RealTimeWorld) -> None:
         self._policy, self._world = policy, world
 
-    def infer(self, obs: dict[str, Any]) -> dict[str, Any]:
+    def infer(self, obs: dict[str, object]) -> dict[str, object]:
         self._world.count_call()
         return self._policy.infer(obs)
 

@@ -33,7 +33,7 @@ class WebsocketServer:
         reply: returns the reply to an observation.
     """
 
-    def __init__(self, reply: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+    def __init__(self, reply: Callable[[dict[str, object]], dict[str, object]]) -> None:
         self._reply = reply
 
     def serve(self, address: str, port: int, ready: Callable[[], None]) -> None:
@@ -77,7 +77,7 @@ class ImpatientPolicy(WebsocketClientPolicy):
         self._timeout_s = timeout_s
         super().__init__(address, port)
 
-    def _wait_for_server(self) -> tuple[websockets.sync.client.ClientConnection, dict[str, Any]]:
+    def _wait_for_server(self) -> tuple[websockets.sync.client.ClientConnection, dict[str, object]]:
         connection = websockets.sync.client.connect(
             self._uri, compression=None, max_size=None, open_timeout=self._timeout_s
         )

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
 from bokeh.embed import components
 from bokeh.resources import Resources
@@ -16,6 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from adahi_ros.lab.calibration.bag_run import BagRun, bag_run_figures
+from adahi_ros.lab.figures import Figures
 from adahi_ros.lab.reporting.observed import Observed, activations
 from adahi_ros.lab.reporting.run_timeline import columns_of, marks_of, thinned, timeline
 from adahi_ros.lab.reporting.run_verdict import Check, period_of, verdict
@@ -57,10 +57,10 @@ class _Shown:
     number: int
     name: str
     checks: Sequence[Check]
-    figures: Mapping[str, Any]
-    latencies: Mapping[str, Any]
-    plan: Mapping[str, Any]
-    episodes: Sequence[Mapping[str, Any]]
+    figures: Figures
+    latencies: Mapping[str, object]
+    plan: Figures
+    episodes: Sequence[Figures]
     marks: Sequence[tuple[float, str]]
     names: Sequence[str]
     cameras: Sequence[str]
@@ -146,7 +146,7 @@ def _data(runs: Sequence[ReportedRun]) -> str:
     return json.dumps(found).replace("<", "\\u003c")
 
 
-def _shown(n: int, each: ReportedRun, figures: dict[str, Any], division: Markup) -> _Shown:
+def _shown(n: int, each: ReportedRun, figures: Figures, division: Markup) -> _Shown:
     run, observed = each.run, each.observed
     marks = marks_of(run, observed)
     plan = figures["plan"] or {}
@@ -166,7 +166,7 @@ def _shown(n: int, each: ReportedRun, figures: dict[str, Any], division: Markup)
     )
 
 
-def _episodes(run: BagRun) -> list[dict[str, Any]]:
+def _episodes(run: BagRun) -> list[dict[str, object]]:
     results = {each.episode: each.success for each in run.episodes}
     found = []
     rows = enumerate(run.steps)

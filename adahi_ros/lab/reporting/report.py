@@ -6,11 +6,11 @@ from __future__ import annotations
 import base64
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, UndefinedError
 
 from adahi_ros.core.files import read_json
+from adahi_ros.lab.figures import Figures
 from adahi_ros.lab.methods.methods import METHODS
 from adahi_ros.lab.papers.paper_claims import better_than_adahi, check_claims
 from adahi_ros.lab.reporting.published_figures import NOT_REPORTED, REPORTED
@@ -46,7 +46,7 @@ class Picture:
     data: str
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path) -> Figures:
     try:
         value = read_json(path)
     except FileNotFoundError:
@@ -56,7 +56,7 @@ def _read(path: Path) -> dict[str, Any]:
     return value
 
 
-def _render(folder: Path, table: dict[str, Any], drawn: dict[str, Any]) -> str:
+def _render(folder: Path, table: Figures, drawn: Figures) -> str:
     methods = {task: found["methods"] for task, found in table.get("tasks", {}).items()}
     pictures = [
         Picture(*text, base64.b64encode((folder / f"{name}.png").read_bytes()).decode())

@@ -12,8 +12,7 @@ from matplotlib.collections import PathCollection
 from matplotlib.gridspec import SubplotSpec
 
 from adahi_ros.lab.figures import Figures
-from adahi_ros.lab.methods.methods import METHODS
-from adahi_ros.lab.reporting.style import SENT, draw_latencies, figure, mark_success, save, titled
+from adahi_ros.lab.reporting.style import SENT, draw_latencies, figure, label_of, mark_success, save, titled
 from adahi_ros.lab.reporting.trace_figure import draw_trace, trace_of
 from adahi_ros.lab.tasks import make
 from adahi_ros.lab.tasks.task_interface import TaskSpec
@@ -76,13 +75,13 @@ def draw_run(
     drawn = figure(12.0 if by_plan else 9.6, 7.0 if by_plan else 6.4)
     rows = drawn.add_gridspec(2, 1)
     upper = rows[0].subgridspec(1, 2, width_ratios=(1, 1.9 if by_plan else 1.25))
-    _draw_world(drawn.add_subplot(upper[0]), task, seed, METHODS[shown].label, episode)
+    _draw_world(drawn.add_subplot(upper[0]), task, seed, label_of(shown), episode)
     columns = _places(rows[1], 1, 3 if by_plan and gated else 2)
     if by_plan:
         draw_plans([drawn.add_subplot(each) for each in _places(upper[1], SHOWN, 1)], episode, spec)
     if gated:
         axes = drawn.add_subplot(columns.pop(0) if by_plan else upper[1])
-        titled(axes, f"what the gate of {METHODS[gated].label} saw", "time (s)", "action deviation")
+        titled(axes, f"what the gate of {label_of(gated)} saw", "time (s)", "action deviation")
         rows_of_it = _first_episode(runs[gated].steps)
         times_s = np.array([row.step for row in rows_of_it]) / spec.control_rate_hz
         draw_trace(axes, trace_of(rows_of_it, times_s))

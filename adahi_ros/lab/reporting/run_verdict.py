@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
 from adahi_ros.lab.calibration.bag_run import BagRun
+from adahi_ros.lab.figures import Figures
 from adahi_ros.protocol.records import Reason
 
 FEW = 0.005  # share of steps that may fall back
@@ -61,7 +61,7 @@ def fallbacks(run: BagRun) -> Counter[str]:
     return found
 
 
-def verdict(run: BagRun, figures: dict[str, Any], marks: int, period_s: float) -> Iterator[Check]:
+def verdict(run: BagRun, figures: Figures, marks: int, period_s: float) -> Iterator[Check]:
     """Yield the lines of a run's verdict.
 
     Args:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 from zlib import crc32
 
@@ -55,6 +56,7 @@ LOOKS = {  # colour and marker
 SPARE_COLOURS = ("#117733", "#332288", "#AA4499", "#44AA99", "#999933")
 COLOURS = Looks({name: colour for name, (colour, _) in LOOKS.items()}, SPARE_COLOURS)
 MARKERS = Looks({name: marker for name, (_, marker) in LOOKS.items()}, "<>dphH8")
+LABEL_WIDTH = 32  # characters of a line of a legend
 LINES = {"random_cool": "--", "oracle": ":"}  # the others are solid
 SKIPPED, SENT, WITHOUT_REPLY = "#56B4E9", "#D55E00", "#000000"
 
@@ -89,6 +91,11 @@ def titled(axes: Axes, title: str, x: str, y: str) -> Axes:
     return axes
 
 
+def label_of(name: str) -> str:
+    """Return the label of a method; a long one has several lines, so that a picture does not cut it."""
+    return fill(METHODS[name].label, LABEL_WIDTH)
+
+
 def mark_success(axes: Axes, name: str, x: float, figures: Figures, **looks: Any) -> None:
     """Mark a method's success rate at x, with its 95 % interval.
 
@@ -102,7 +109,7 @@ def mark_success(axes: Axes, name: str, x: float, figures: Figures, **looks: Any
     low, high = figures["success_ci95"]
     success = figures["success_rate"]
     spread = [[max(0.0, success - low)], [max(0.0, high - success)]]
-    looks = {"color": COLOURS[name], "marker": MARKERS[name], "label": METHODS[name].label, **looks}
+    looks = {"color": COLOURS[name], "marker": MARKERS[name], "label": label_of(name), **looks}
     axes.errorbar(x, success, spread, capsize=3, linestyle="none", **looks)
 
 
@@ -134,6 +141,6 @@ def share_below(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def draw_latencies(axes: Axes, latencies_ms: Mapping[str, np.ndarray]) -> None:
     """Draw the share of actions below each latency, by method."""
     for name, values in latencies_ms.items():
-        axes.plot(*share_below(values), color=COLOURS[name], label=METHODS[name].label)
+        axes.plot(*share_below(values), color=COLOURS[name], label=label_of(name))
     axes.set_xscale("log")
     axes.legend(fontsize=7.5, loc="lower right")

@@ -15,6 +15,11 @@ from adahi_ros.lab.figures import Figures
 from adahi_ros.lab.methods.methods import METHODS
 from adahi_ros.lab.reporting.published_figures import NOT_REPORTED, REPORTED
 
+RATES = (
+    "TR: share of steps with a request. TSR (true skip ratio): share of the other steps with a draft "
+    "that the target would have accepted."
+)
+
 
 def number(value: float | None, digits: int = 3) -> str:
     """Format a figure with so many decimals; empty without a figure."""
@@ -67,7 +72,7 @@ def step_cost_table(costs: Mapping[str, StepCost], title: str) -> Table:
 def method_table(figures: Mapping[str, Figures], title: str) -> Table:
     """Return success, TR and TSR of each method, with calls and MSE or, if measured, latency.
 
-    At most eighty columns wide.
+    At most eighty columns wide; a caption explains TR and TSR.
     """
     measured = [
         ("success", lambda f: number(f["success_rate"])),
@@ -88,11 +93,8 @@ def method_table(figures: Mapping[str, Figures], title: str) -> Table:
             ("calls/\nsuccess", lambda f: number(f["calls_per_success"], 1)),
             ("MSE", lambda f: number(f["mse"])),
         ]
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, collapse_padding=True)
-    table.caption = _caption(_refusals(figures))
-    table.add_column("method")
-    for heading, _ in measured:
-        table.add_column(heading, justify="right")
+    notes = "\n".join(filter(None, (RATES, _caption(_refusals(figures)))))
+    table = narrow_table(title, ["method"], [heading for heading, _ in measured], notes)
     for name, values in figures.items():
         table.add_row(METHODS[name].label, *(show(values) for _, show in measured))
     return table

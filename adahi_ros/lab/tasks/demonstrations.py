@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -111,7 +111,7 @@ def collect_parallel(
 
 def in_batches(
     record: Callable[..., T],
-    arguments: tuple[Any, ...],
+    arguments: tuple[object, ...],
     episodes: int,
     workers: int | None,
     progress: Callable[[int, int], None] | None,

@@ -96,7 +96,7 @@ class TaskEnv(gym.Env[np.ndarray, np.ndarray]):
     def _observation(self) -> np.ndarray:
         return np.concatenate([self.task.observation[0], self.task.goal[0].astype(np.float32)])
 
-    def _info(self) -> dict[str, Any]:
+    def _info(self) -> dict[str, object]:
         return {"seed": self._seed, "episode": self._episode, "success": bool(self.task.success[0])}
 
 

@@ -75,7 +75,7 @@ class Description(Schema):
         criterion(self.success)
 
 
-Criterion = Callable[[bool, Mapping[str, Any], float], bool]
+Criterion = Callable[[bool, Mapping[str, object], float], bool]
 """From terminated, info and return so far to whether the criterion is met now."""
 
 

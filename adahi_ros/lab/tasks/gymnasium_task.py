@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -221,7 +220,7 @@ def _make_env(description: Description) -> gym.Env[np.ndarray, np.ndarray]:
         ) from error
 
 
-def _checked_box(space: gym.Space[Any], role: str, names: Sequence[str]) -> gym.spaces.Box:
+def _checked_box(space: gym.Space[object], role: str, names: Sequence[str]) -> gym.spaces.Box:
     if not isinstance(space, gym.spaces.Box) or len(space.shape) != 1:
         raise ValueError(f"environment: {role} space {space}, must be a Box with one dimension")
     if space.shape != (len(names),):

@@ -60,7 +60,7 @@ class _SmallRenderer:
         self._model, self._data = model, mujoco.MjData(model)
         self._camera, self._shapes = camera_at(world.camera), mujoco.MjvOption()
         self._shapes.geomgroup[FINE_ARM], self._shapes.geomgroup[COARSE_ARM] = 0, 1
-        self._renderer: Any = make_renderer(model, ROWS, COLUMNS, "kitchen")
+        self._renderer: mujoco.Renderer = make_renderer(model, ROWS, COLUMNS, "kitchen")
 
     def draw(self, positions: np.ndarray) -> np.ndarray:
         self._data.qpos[:] = positions

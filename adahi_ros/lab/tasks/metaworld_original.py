@@ -113,7 +113,7 @@ class OriginalWorld:
         return Kept(state, placed, _copied(vars(self._environment)), observed, met)
 
 
-def _copied(notes: dict[str, Any]) -> dict[str, Any]:
+def _copied(notes: dict[str, object]) -> dict[str, object]:
     """Copy all arrays, also views of the simulator's."""
     return {
         name: value.copy() if isinstance(value, np.ndarray) else value

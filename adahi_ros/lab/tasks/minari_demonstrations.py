@@ -123,7 +123,7 @@ def _reason(error: Exception) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
-def _observed(values: Any, spec: TaskSpec, source: Source, where: str) -> tuple[np.ndarray, np.ndarray]:
+def _observed(values: object, spec: TaskSpec, source: Source, where: str) -> tuple[np.ndarray, np.ndarray]:
     """Return (T + 1, O) and (T + 1, G)."""
     if not isinstance(values, Mapping):
         rows = _box(values, spec.observation_dim + spec.goal_dim, f"{where}: observations")
@@ -141,7 +141,7 @@ def _observed(values: Any, spec: TaskSpec, source: Source, where: str) -> tuple[
     return observed, boxes.get(source.goal_key, np.zeros((len(observed), 0)))
 
 
-def _box(values: Any, width: int, where: str) -> np.ndarray:
+def _box(values: object, width: int, where: str) -> np.ndarray:
     if not isinstance(values, np.ndarray):
         raise ValueError(f"{where}: a {type(values).__name__}, expected a box of {width} entries")
     if values.ndim != 2 or values.shape[1] != width:

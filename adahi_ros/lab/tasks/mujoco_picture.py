@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
@@ -24,7 +23,7 @@ Line = tuple[str, str, bool | None]
 COSTLY = (mujoco.mjtRndFlag.mjRND_SHADOW, mujoco.mjtRndFlag.mjRND_REFLECTION)
 
 
-def camera_at(place: Mapping[str, Any]) -> mujoco.MjvCamera:
+def camera_at(place: Mapping[str, object]) -> mujoco.MjvCamera:
     """Return a camera with some attributes, such as its azimuth."""
     camera = mujoco.MjvCamera()
     for name, value in place.items():

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from adahi_ros.lab.calibration.target_plans import Planned
 from adahi_ros.lab.evaluation.episodes import lesson_episodes
 from adahi_ros.lab.tasks import make
 from adahi_ros.lab.training.fitting import Run, digest_of, fit
@@ -43,7 +44,7 @@ from adahi_ros.policies.intent.intent_features import (
 from adahi_ros.policies.intent.intent_torch import EncoderNetwork
 from adahi_ros.policies.interface import Policy
 from adahi_ros.policies.networks.onnx_export import export
-from adahi_ros.policies.networks.step_dataset import Moments
+from adahi_ros.policies.networks.step_dataset import Moments, step_goals
 from adahi_ros.policies.networks.weights_file import save_weights
 
 SAMPLE = 4096  # replies from which the units of the features are taken
@@ -214,25 +215,68 @@ def train_intent(
         noise = recipe.noise if intent is None else 0.0
         lessons.append(lesson(make(task), target, recipe.seed, numbers, act, recipe.replies, noise))
         on_episodes((number + 1) * recipe.episodes)
-        examples = IntentExamples.joined(lessons)
-        sizes = EncoderConfig(
-            examples.observation.shape[1],
-            *(examples.plan.shape[2], examples.plan.shape[1]),
-            examples.extra.shape[1] if recipe.reads_extra else 0,
-            recipe.replies,
-            **recipe.size,
-        )
-        moments = Moments.of(examples.plan[:, 0])
-        low, high = examples.plan.min(axis=(0, 1)), examples.plan.max(axis=(0, 1))
-        actions = dict(zip(ACTIONS, (moments.mean, moments.scale, low, high), strict=True))
         last = number == recipe.rounds - 1
         fitting = run if last else replace(run, state=None, on_step=lambda step, loss: None)
-        data = _Data(examples, sizes, recipe.reads_extra)
-        networks, losses = train_networks(data, recipe, moments, fitting)
-        training = note(losses, weights_count(networks)) if last else {}
-        intent = save_intent(folder, name, networks, sizes, recipe.hidden, actions, training)
+        notes = note if last else lambda losses, count: {}
+        examples = IntentExamples.joined(lessons)
+        intent, losses = _trained(examples, recipe, folder, fitting, notes, name)
         on_round(number + 1)
     return losses
+
+
+def train_intent_on_recordings(
+    planned: Planned,
+    recipe: IntentRecipe,
+    folder: Path,
+    run: Run,
+    note: Callable[[list[float], int], dict[str, Any]],
+    name: str,
+) -> list[float]:
+    """Train as `train_intent`, on recorded episodes only; return the losses.
+
+    Args:
+        planned: a robot's observations, and the target's plans there.
+        recipe: settings of the training; those of rollouts are ignored.
+        folder: see `train_intent`.
+        run: of the fit.
+        note: see `train_intent`.
+        name: see `train_intent`.
+    """
+    return _trained(recorded_examples(planned), recipe, folder, run, note, name)[1]
+
+
+def recorded_examples(planned: Planned) -> IntentExamples:
+    """Return an example of every recorded step, with the first of its plans."""
+    data = planned.data
+    step = np.concatenate([np.arange(end - start) for start, end in data.spans()])
+    extra = np.concatenate([data.image_features, step_goals(data)], axis=1).astype(np.float32)
+    return IntentExamples(step, data.observations, extra, planned.plans[:, 0])
+
+
+def _trained(
+    examples: IntentExamples,
+    recipe: IntentRecipe,
+    folder: Path,
+    run: Run,
+    note: Callable[[list[float], int], dict[str, Any]],
+    name: str,
+) -> tuple[Intent, list[float]]:
+    extra_dim = examples.extra.shape[1]
+    if recipe.reads_extra and not extra_dim:
+        raise ValueError(f"{name}: the target reads nothing that the robot does not; train intent_of_plan")
+    sizes = EncoderConfig(
+        examples.observation.shape[1],
+        *(examples.plan.shape[2], examples.plan.shape[1]),
+        extra_dim if recipe.reads_extra else 0,
+        recipe.replies,
+        **recipe.size,
+    )
+    moments = Moments.of(examples.plan[:, 0])
+    low, high = examples.plan.min(axis=(0, 1)), examples.plan.max(axis=(0, 1))
+    actions = dict(zip(ACTIONS, (moments.mean, moments.scale, low, high), strict=True))
+    networks, losses = train_networks(_Data(examples, sizes, recipe.reads_extra), recipe, moments, run)
+    training = note(losses, weights_count(networks))
+    return save_intent(folder, name, networks, sizes, recipe.hidden, actions, training), losses
 
 
 def _acting(intent: Intent, reads_extra: bool) -> Callable[..., np.ndarray]:

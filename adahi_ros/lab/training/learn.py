@@ -14,12 +14,12 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 
 from adahi_ros.core.trajectories import Trajectories
+from adahi_ros.lab.figures import Figures
 from adahi_ros.lab.training.fitting import M, Run, digest_of
 from adahi_ros.lab.training.policy_corrections import Corrections
 from adahi_ros.lab.training.recipes import F
@@ -132,7 +132,7 @@ class Update:
 
     model: VQBeT
     losses: list[float]
-    figures: dict[str, Any]
+    figures: Figures
 
 
 def learned_within(
@@ -141,7 +141,7 @@ def learned_within(
     loss_of: Callable[[M], float],
     worse: float,
     best: float | None = None,
-) -> tuple[M, dict[str, Any]]:
+) -> tuple[M, Figures]:
     """Interpolate from a network towards its trained copy as far as a loss allows; return it and figures.
 
     It tries the whole way, a half, a quarter and an eighth. Intermediate weights keep more of the first
@@ -196,7 +196,7 @@ def update(
         run: seed, saved state and progress.
         best: the lowest loss of earlier drafts on held-out data; None without one.
     """
-    figures: dict[str, Any] = {
+    figures: dict[str, object] = {
         "corrections": len(corrections),
         "acceptance": corrections.acceptance,
         "left_out": dict(corrections.left_out),

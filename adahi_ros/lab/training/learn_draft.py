@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
 
 from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.lab.calibration.calibrate import Wanted, calibrate
@@ -14,7 +13,7 @@ from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
 from adahi_ros.lab.methods.methods import gated
 from adahi_ros.lab.training.fitting import Run
 from adahi_ros.lab.training.learn import DRAFT, LearningConfig, Lessons, update
-from adahi_ros.lab.training.learn_rounds import Learner, Rounds
+from adahi_ros.lab.training.learn_rounds import Figures, Learner, Rounds
 from adahi_ros.lab.training.policy_corrections import Corrections, corrected_episodes
 from adahi_ros.policies.vqbet.vqbet_checkpoint import load_checkpoint
 from adahi_ros.policies.vqbet.vqbet_export import save_with_export
@@ -57,7 +56,7 @@ class DraftLearner(Learner[VQBeT, Corrections]):
         self._lessons, self._present = lessons, calibration
 
     @property
-    def begin(self) -> dict[str, Any]:
+    def begin(self) -> Figures:
         """See `Learner`."""
         lessons = self._lessons
         return {
@@ -70,7 +69,7 @@ class DraftLearner(Learner[VQBeT, Corrections]):
         """See `Learner`."""
         save_with_export(folder, DRAFT, self._network, {**self._checkpoint.training, "learned": command})
 
-    def look(self, files: PolicyFiles) -> dict[str, Any]:
+    def look(self, files: PolicyFiles) -> Figures:
         """See `Learner`: with the first threshold, at the rate, and alone."""
         self._present = self._calibrated(files)
         if not self._how.evaluated:
@@ -95,7 +94,7 @@ class DraftLearner(Learner[VQBeT, Corrections]):
         wanted = Wanted.as_in(first, [how.ask, how.explore or how.ask], rate)
         return calibrate(self._task, files, wanted, how.seed, how.calibrated, self._workers)
 
-    def learn(self, files: PolicyFiles, number: int) -> dict[str, Any]:
+    def learn(self, files: PolicyFiles, number: int) -> Figures:
         """See `Learner`."""
         seed = self._how.seed
         bench = Comparison(self._task, files, self._present, seed).bench()

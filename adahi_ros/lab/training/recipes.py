@@ -65,7 +65,7 @@ class ModelRecipe(NetworkRecipe[F]):
 def size_of(kind: type) -> AfterValidator:
     """Return the check of a size: arguments of a network's configuration except those that data gives."""
 
-    def check(size: dict[str, Any]) -> dict[str, Any]:
+    def check(size: dict[str, object]) -> dict[str, object]:
         # What has no default comes from the data, as image_dim does; any value will do to check the others.
         given = [each.name for each in fields(kind) if each.default is MISSING or each.name == "image_dim"]
         free = [each.name for each in fields(kind) if each.name not in given]
@@ -105,7 +105,7 @@ class CorrectorRecipe(NetworkRecipe[FitConfig]):
     beta: Rate = 0.0
 
 
-def _at_every_step(values: Any) -> Any:
+def _at_every_step(values: object) -> object:
     if isinstance(values, dict):
         if "asking_rates" in values:
             raise ValueError("asking_rates: must be left out, the target is asked at every step")
@@ -174,7 +174,7 @@ KINDS: dict[str, type[ModelRecipe[Any]]] = {VQBET: _VqbetRecipe, "flow": _FlowRe
 """Kinds of policies, and the recipe class of each."""
 
 
-def _of_its_kind(values: Any) -> Any:
+def _of_its_kind(values: object) -> object:
     if not isinstance(values, dict):
         return values
     kind = values.get("kind", VQBET)

@@ -166,7 +166,7 @@ class _Workshop:
 
     def finished(
         self, name: str, recipe: NetworkRecipe[F], losses: list[float], parameters: int
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """Record the last training; return its notes for the checkpoint."""
         last = losses[-LAST_LOSSES:]
         self.losses[name] = losses

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import torch
@@ -25,6 +24,7 @@ from adahi_ros.lab.calibration.target_plans import fresh_plans
 from adahi_ros.lab.evaluation.episodes import lesson_episodes
 from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
 from adahi_ros.lab.evaluation.rollout import rollout
+from adahi_ros.lab.figures import Figures
 from adahi_ros.lab.methods.actors import actor_of, target_of
 from adahi_ros.lab.parallel import Job, run_jobs
 from adahi_ros.lab.tasks import make
@@ -202,7 +202,7 @@ def rising_curve(model: HarmModel, data: Lessons) -> tuple[np.ndarray, np.ndarra
     return np.add.reduceat(predicted, starts) / counts, fitted.x[starts]
 
 
-def reliability(model: HarmModel, test: Lessons, bins: int = 10) -> dict[str, Any]:
+def reliability(model: HarmModel, test: Lessons, bins: int = 10) -> Figures:
     """Return the reliability of a model's predictions: by bins of equal count, rising."""
     expected = model.harm(test.signs)
     groups = np.array_split(np.argsort(expected, kind="stable"), bins)

@@ -102,7 +102,7 @@ class Plan:
             reason = str(error).replace(self.storage, shown).splitlines()[0]
             raise ValueError(f"storage: {shown!r}, cannot be opened: {reason}") from None
 
-    def _question(self) -> dict[str, Any]:
+    def _question(self) -> dict[str, object]:
         """Return what must be the same for all workers, as JSON data."""
         ground = self.ground
         return {

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import asdict
-from typing import Any
 
 import yaml
 from optuna.trial import FixedTrial
@@ -13,6 +12,7 @@ from optuna.trial import FixedTrial
 from adahi_ros.core.files import replacing
 from adahi_ros.lab.calibration.calibrate import node_parameters
 from adahi_ros.lab.evaluation.loaded_policies import Bench, PolicyFiles
+from adahi_ros.lab.figures import Figures
 from adahi_ros.lab.methods.methods import METHODS
 from adahi_ros.lab.tuning.search import Row, efficient
 from adahi_ros.lab.tuning.trial import CHECKPOINTS, COSTS, TRAINED, Ground, Setting, suggested
@@ -54,7 +54,7 @@ def keep_best(row: Row, ground: Ground) -> str:
     return setting.name
 
 
-def search_figures(rows: list[Row], ground: Ground) -> dict[str, Any]:
+def search_figures(rows: list[Row], ground: Ground) -> Figures:
     """Return the figures of a search as they are written."""
     best = best_of(rows)
     return {

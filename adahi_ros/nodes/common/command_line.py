@@ -6,7 +6,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator
-from typing import Any
 
 from rclpy.utilities import remove_ros_args
 
@@ -14,7 +13,7 @@ from adahi_ros.core.registry import Argument, arguments_beside
 from adahi_ros.nodes.common.parameters import rows
 
 
-def read_arguments(about: str, parameters: type[Any] | None) -> None:
+def read_arguments(about: str, parameters: type[object] | None) -> None:
     """Print `--help` and end; refuse every other argument that is not ROS's."""
     helps = not {"-h", "--help"}.isdisjoint(sys.argv)
     table = list(listed(parameters)) if helps and parameters is not None else []
@@ -30,7 +29,7 @@ def read_arguments(about: str, parameters: type[Any] | None) -> None:
     ).parse_args(remove_ros_args(sys.argv)[1:])
 
 
-def listed(kind: type[Any]) -> Iterator[tuple[Argument, str]]:
+def listed(kind: type[object]) -> Iterator[tuple[Argument, str]]:
     """Iterate over a dataclass's parameters, each with its component; '' for the node's own.
 
     Arguments of components are listed only for components of this package.

@@ -41,7 +41,7 @@ class DeferredService:
         service.send_response = received
         self._service, self.handle = service, service.handle
 
-    def send_response(self, response: Any, header: Any) -> None:
+    def send_response(self, response: object, header: object) -> None:
         """Send the reply to the request of a header."""
         Service.send_response(self._service, response, header)
 

@@ -9,7 +9,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from lifecycle_msgs.srv import ChangeState
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+from rclpy.service import Service
 from std_srvs.srv import Trigger
 
 from adahi_ros.core.texts import abridged
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from adahi_ros.nodes.common.manager_bond import ManagerBond
 
 M = TypeVar("M", bound="ManagedNode")
+Change = Callable[[ChangeState.Request, ChangeState.Response], ChangeState.Response]
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,7 @@ class ManagedNode(LifecycleNode):
             self.get_logger().info("unconfigured; waits for 'configure' and 'activate'")
         self._service_change_state.callback = refusing(self._service_change_state.callback)
 
-    def create_service(self, *arguments: Any, **options: Any) -> Any:
+    def create_service(self, *arguments: Any, **options: Any) -> Service:
         """See rclpy. A reply that cannot reach its client does not block the node."""
         service = super().create_service(*arguments, **options)
         self._replies.guard(service)
@@ -159,10 +162,10 @@ def started(make: Callable[[], M]) -> M:
     return node
 
 
-def refusing(change_state: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+def refusing(change_state: Change) -> Change:
     """Reply False to a transition that the state does not allow; rclpy would end the process."""
 
-    def reply(request: Any, response: Any) -> Any:
+    def reply(request: ChangeState.Request, response: ChangeState.Response) -> ChangeState.Response:
         try:
             return change_state(request, response)
         except RuntimeError:  # rclpy's RCLError is one

@@ -24,6 +24,7 @@ from rcl_interfaces.msg import (
 from rcl_interfaces.srv import SetParameters, SetParametersAtomically
 from rclpy.exceptions import ParameterException
 from rclpy.node import Node
+from rclpy.parameter import Parameter
 
 from adahi_ros.core.registry import SHOWN, Argument, argument, arguments_beside
 from adahi_ros.core.texts import shortened
@@ -59,7 +60,7 @@ def _descriptor(row: Argument) -> ParameterDescriptor:
     return descriptor
 
 
-def _refusal(row: Argument, value: Any) -> str:
+def _refusal(row: Argument, value: object) -> str:
     """Return why a value of any ROS type is refused, and what is allowed."""
     if isinstance(row.default, float) and type(value) is int:  # ROS does not convert 1 to 1.0
         return f"{row.refusal(value)}, with a decimal point as in {shortened(repr(float(value)), SHOWN)}"
@@ -76,7 +77,7 @@ def group(kind: type[V], name: str = "") -> V:
     return field(default_factory=kind, metadata={"group": name})
 
 
-def arguments_of_named(name: str) -> Mapping[str, Any]:
+def arguments_of_named(name: str) -> Mapping[str, object]:
     """Declare a field of a group as the arguments of the component that its parameter `name` names.
 
     Each field of the component becomes a parameter of the group.
@@ -106,12 +107,12 @@ def rows(kind: type[Any], within: str = "") -> tuple[Argument, ...]:
     return tuple(found)
 
 
-def filled(kind: type[P], values: Mapping[str, Any], within: str = "") -> P:
+def filled(kind: type[P], values: Mapping[str, object], within: str = "") -> P:
     """Make a dataclass from parameters' values by name; missing ones have their defaults.
 
     Lists of strings become tuples, `NO_NAMES` an empty one.
     """
-    given: dict[str, Any] = {}
+    given: dict[str, object] = {}
     for each in fields(kind):  # type: ignore[arg-type]  # no type says that it is a dataclass
         inner, inside = _inside(within, each)
         name = f"{within}{each.name}"
@@ -124,8 +125,9 @@ def filled(kind: type[P], values: Mapping[str, Any], within: str = "") -> P:
             given[each.name] = {name.removeprefix(begin): values[name] for name in named if name in values}
         elif name in values:
             value = values[name]
-            names = isinstance(value, list)
-            given[each.name] = tuple(one for one in value if one not in NO_NAMES) if names else value
+            given[each.name] = (
+                tuple(one for one in value if one not in NO_NAMES) if isinstance(value, list) else value
+            )
     return kind(**given)
 
 
@@ -205,7 +207,7 @@ class Parameters(Generic[P]):
             raise ParameterError("; ".join(self._faults.values()))
         return filled(self._kind, {name: self._node.get_parameter(name).value for name in self._table})
 
-    def _check(self, parameters: list[Any]) -> SetParametersResult:
+    def _check(self, parameters: list[Parameter]) -> SetParametersResult:
         for parameter in parameters:
             row = self._table.get(parameter.name)
             if row is None:
@@ -220,12 +222,12 @@ class Parameters(Generic[P]):
             self._note(parameters)
         return SetParametersResult(successful=True)
 
-    def _is_as_before(self, parameter: Any) -> bool:
+    def _is_as_before(self, parameter: Parameter) -> bool:
         """Whether a parameter keeps its value, for example when a node's own dump is loaded."""
         before = self._node.get_parameter(parameter.name)
         return bool(before.type_ == parameter.type_ and before.value == parameter.value)
 
-    def _note(self, parameters: list[Any]) -> None:
+    def _note(self, parameters: list[Parameter]) -> None:
         """Record what has been set; `_check` cannot, because later callbacks may refuse it."""
         for parameter in parameters:
             row = self._table.get(parameter.name)

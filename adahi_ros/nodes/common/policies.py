@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -42,7 +41,7 @@ class VerificationParameters:
 
 
 def policy_from(
-    values: PolicyParameters, away: Callable[[str], object] | None = None, **compute: Any
+    values: PolicyParameters, away: Callable[[str], object] | None = None, **compute: object
 ) -> Policy:
     """Load the policy, and run it once, because the first prediction is slow.
 

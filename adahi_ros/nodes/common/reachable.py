@@ -52,7 +52,7 @@ class ServiceReplies:
         """Release its resources; services still send."""
         self._clients.close()
 
-    def _send(self, send: Callable[[Any, Any], object], response: Any, header: Any) -> None:
+    def _send(self, send: Callable[[object, object], object], response: object, header: object) -> None:
         client = self._clients.client_of(header)
         if client is None:
             send(response, header)

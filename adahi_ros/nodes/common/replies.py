@@ -6,6 +6,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from rclpy.client import Client
 from rclpy.exceptions import InvalidHandle
 from rclpy.node import Node
 from rclpy.task import Future
@@ -20,7 +21,7 @@ class NotRepliedError(RuntimeError):
 
 
 async def replied(
-    node: Node, client: Any, request: Any, wait_s: float, given_up: Future | None = None
+    node: Node, client: Client, request: object, wait_s: float, given_up: Future | None = None
 ) -> Any:
     """Wait for a service, send a request, and return its reply.
 
@@ -44,7 +45,7 @@ async def replied(
 
 
 async def asked(
-    node: Node, client: Any, request: Any, wait_s: float, given_up: Future | None = None
+    node: Node, client: Client, request: object, wait_s: float, given_up: Future | None = None
 ) -> Future:
     """Wait for a service, send a request, and return the future of its reply.
 
@@ -64,11 +65,11 @@ async def asked(
         raise NotRepliedError(f"{client.srv_name}: the client was destroyed") from None
 
 
-async def elapsed(node: Node, duration_s: float, *futures: Any) -> None:
+async def elapsed(node: Node, duration_s: float, *futures: Future | None) -> None:
     """Wait for a time, or until one of these futures is done; None among them is ignored."""
     over = Future()
 
-    def end(_: Any = None) -> None:
+    def end(_: object = None) -> None:
         if not over.done():
             over.set_result(None)
 

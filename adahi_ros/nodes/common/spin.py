@@ -11,7 +11,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import rclpy
 from rclpy.executors import Executor, ExternalShutdownException, SingleThreadedExecutor
@@ -89,7 +89,7 @@ def freeze_garbage() -> None:
 def run(
     make: Callable[[], N],
     about: str,
-    parameters: type[Any] | None,
+    parameters: type[object] | None,
     finished: Callable[[N], Future | None] = lambda node: None,
     make_executor: Callable[[N], Executor] = single_threaded,
     last_words: Callable[[N], None] = lambda node: None,

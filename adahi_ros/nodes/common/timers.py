@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Timers of a steady clock, so that a clock that is set back delays nothing."""
+"""Timers of nodes: all are made here, by a steady clock, so that a clock that is set back delays nothing."""
 
 from __future__ import annotations
 
@@ -19,14 +19,20 @@ def steady_timer(
     node: Node, period_s: float, call: Callable[[], None], opened: ExitStack | None = None
 ) -> Timer:
     """Return a timer that calls once a period, until it is destroyed; `opened` destroys it."""
+    timer = timer_by(Clock(clock_type=ClockType.STEADY_TIME), node, period_s, call)
+    if opened is not None:
+        opened.callback(node.destroy_timer, timer)
+    return timer
+
+
+def timer_by(clock: Clock, node: Node, period_s: float, call: Callable[[], None]) -> Timer:
+    """Return a timer of this clock, such as that of a simulated world; else as `steady_timer`."""
 
     def fire() -> None:
         if timer in node.timers:  # else the events executor queued this call before the timer was destroyed
             call()
 
-    timer = node.create_timer(period_s, fire, clock=Clock(clock_type=ClockType.STEADY_TIME))
-    if opened is not None:
-        opened.callback(node.destroy_timer, timer)
+    timer: Timer = node.create_timer(period_s, fire, clock=clock)
     return timer
 
 

@@ -8,12 +8,15 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from adahi_ros.core.kinematics import Chain
 from adahi_ros.protocol.records import Reason
+
+if TYPE_CHECKING:
+    from adahi_msgs.msg import DraftStatus
 
 UNUSED = -1
 Colour = tuple[float, float, float, float]
@@ -142,7 +145,7 @@ def lines(places: Sequence[Place]) -> Lines:
     )
 
 
-def colour_of(status: Any) -> Colour:
+def colour_of(status: DraftStatus) -> Colour:
     """Return the colour of a DraftStatus: verified, skipped by the gate, or a fallback."""
     if status.reason != Reason.NONE:
         return FALLBACK
@@ -162,7 +165,7 @@ class EpisodePath:
         self._places: deque[Place] = deque(maxlen=steps)
         self._newest = (-1, -1)  # episode and step
 
-    def add(self, status: Any) -> None:
+    def add(self, status: DraftStatus) -> None:
         """Take in a DraftStatus; another episode or an earlier step begins a new path.
 
         Raises:

@@ -7,7 +7,7 @@ import math
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,12 @@ from adahi_ros.protocol.records import UNSAID, Reason, StepRecord
 from adahi_ros.robot.session import VerifierState
 from adahi_ros.safety.intervention import Intervention
 
+if TYPE_CHECKING:
+    from adahi_msgs.msg import LinkState, SafetyState
+    from diagnostic_msgs.msg import DiagnosticStatus
+
+Figures = Mapping[str, Any]
+"""A robot's figures, as JSON has them."""
 STATUS_TYPE = "adahi_msgs/msg/DraftStatus"
 PERCENTILES = {"p50": 50, "p95": 95}
 LEVELS = {b"\0": "OK", b"\1": "WARN", b"\2": "ERROR", b"\3": "STALE"}  # as numbered in DiagnosticStatus
@@ -47,7 +53,7 @@ class HeardRobot:
         self._forget(now_s)
         self._newest["step"] = now_s, record
 
-    def add(self, kind: str, message: Any, now_s: float) -> None:
+    def add(self, kind: str, message: LinkState | SafetyState | DiagnosticStatus, now_s: float) -> None:
         """Take in a LinkState, a SafetyState or a DiagnosticStatus; `kind` is link, safety or diagnostics."""
         self._newest[kind] = now_s, message
 
@@ -61,7 +67,7 @@ class HeardRobot:
             return str(self._newest["diagnostics"][1].hardware_id)
         return ""
 
-    def figures(self, now_s: float) -> dict[str, Any]:
+    def figures(self, now_s: float) -> Figures:
         """Return the figures, fit for JSON: numbers that are not finite are None.
 
         `recent` covers the steps received in the last `window_s`, `since_activation` has the robot's counts.
@@ -92,13 +98,15 @@ class HeardRobot:
         while self._steps and self._steps[0][0] < now_s - self._window_s:
             self._steps.popleft()
 
-    def _of(self, kind: str, now_s: float, read: Callable[[Any], dict[str, Any]]) -> dict[str, Any] | None:
+    def _of(
+        self, kind: str, now_s: float, read: Callable[[Any], dict[str, object]]
+    ) -> dict[str, object] | None:
         if kind not in self._newest:
             return None
         at_s, message = self._newest[kind]
         return {"age_s": now_s - at_s, **read(message)}
 
-    def _recent(self) -> dict[str, Any]:
+    def _recent(self) -> dict[str, object]:
         steps = [step for _, step in self._steps]
         verified = [step for step in steps if step.verified]
         coded = [step for step in verified if step.accepted]
@@ -122,10 +130,10 @@ class HeardRobot:
         steps = sum(last.reason_counts) - sum(first.reason_counts)
         return steps / (last_s - first_s) if last_s > first_s else None
 
-    def _since_activation(self) -> dict[str, Any]:
+    def _since_activation(self) -> dict[str, object]:
         newest = self._newest.get("diagnostics")
         values = {} if newest is None else {pair.key: pair.value for pair in newest[1].values}
-        figures: dict[str, Any] = {
+        figures: dict[str, object] = {
             name: _number(values.get(name)) for name in ("transmission_rate", "acceptance")
         }
         if "step" not in self._newest:
@@ -173,7 +181,9 @@ class Fleet:
                 found.append(self.robots[topic])
         return found
 
-    def add_diagnostics(self, status: Any, publishers: Callable[[str], set[str]], now_s: float) -> None:
+    def add_diagnostics(
+        self, status: DiagnosticStatus, publishers: Callable[[str], set[str]], now_s: float
+    ) -> None:
         """Take in a DiagnosticStatus of any node.
 
         It belongs to a robot if its node is in the robot's namespace, and publishes the robot's status. In a
@@ -191,12 +201,12 @@ class Fleet:
             if node in publishers(robot.topic) or status.hardware_id == robot.robot_id:
                 robot.add("diagnostics", status, now_s)
 
-    def figures(self, now_s: float) -> list[dict[str, Any]]:
+    def figures(self, now_s: float) -> list[Figures]:
         """Return `HeardRobot.figures` of each, by topic."""
         return [self.robots[topic].figures(now_s) for topic in sorted(self.robots)]
 
 
-def _plan(step: StepRecord) -> dict[str, Any] | None:
+def _plan(step: StepRecord) -> dict[str, object] | None:
     if step.proposer == "draft" and not step.planned:
         return None
     correction = step.correction
@@ -210,12 +220,12 @@ def _plan(step: StepRecord) -> dict[str, Any] | None:
     }
 
 
-def _link(message: Any) -> dict[str, Any]:
+def _link(message: LinkState) -> dict[str, object]:
     figures = {name: _finite(getattr(message, name)) for name in LINK_FIGURES}
     return {"verifier": _label(VerifierState, message.verifier), **figures}
 
 
-def _safety(message: Any) -> dict[str, Any]:
+def _safety(message: SafetyState) -> dict[str, object]:
     return {
         "enabled": message.enabled,
         "holding": message.holding,
@@ -224,7 +234,7 @@ def _safety(message: Any) -> dict[str, Any]:
     }
 
 
-def _diagnostics(message: Any) -> dict[str, Any]:
+def _diagnostics(message: DiagnosticStatus) -> dict[str, object]:
     return {
         "level": LEVELS.get(message.level, str(message.level)),
         "message": message.message,

@@ -10,7 +10,6 @@ import os
 import time
 from functools import partial
 from types import TracebackType
-from typing import Any
 
 import rclpy
 from adahi_msgs.msg import DraftStatus, LinkState, SafetyState
@@ -22,7 +21,7 @@ from rclpy.utilities import try_shutdown
 
 from adahi_ros.nodes.common.messages import from_status
 from adahi_ros.nodes.common.qos import LISTENING
-from adahi_ros.nodes.monitoring.robot_status import Fleet, HeardRobot
+from adahi_ros.nodes.monitoring.robot_status import Figures, Fleet, HeardRobot
 
 POLL_S = 0.1  # longest delay of Ctrl-C
 LOOK_S = 0.5  # between searches for new robots
@@ -88,7 +87,7 @@ class Watcher:
         """Topics of robots in other namespaces."""
         return self._fleet.elsewhere
 
-    def figures(self) -> list[dict[str, Any]]:
+    def figures(self) -> list[Figures]:
         """Return `HeardRobot.figures` of each, by topic."""
         return self._fleet.figures(time.monotonic())
 
@@ -101,7 +100,7 @@ class Watcher:
         def on_status(message: DraftStatus) -> None:
             robot.add_step(from_status(message), time.monotonic())
 
-        def on(kind: str, message: Any) -> None:
+        def on(kind: str, message: object) -> None:
             robot.add(kind, message, time.monotonic())
 
         subscribe = self._node.create_subscription

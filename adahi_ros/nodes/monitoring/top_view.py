@@ -5,14 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from rich.console import Console, ConsoleOptions, Group, JustifyMethod, RenderableType, RenderResult
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-Figures = Mapping[str, Any]
+from adahi_ros.nodes.monitoring.robot_status import Figures
 
 WIDE = 132  # least columns for a robot's details in two columns
 ROW_SPARK, DETAIL_SPARK = 12, 60

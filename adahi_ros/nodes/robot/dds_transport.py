@@ -12,6 +12,7 @@ from itertools import count
 from typing import Any
 
 from adahi_msgs.srv import DescribeTarget, VerifyDraft
+from rclpy.client import Client
 from rclpy.exceptions import InvalidServiceNameException
 from rclpy.node import Node
 from rclpy.task import Future
@@ -25,6 +26,8 @@ from adahi_ros.protocol.request import Reply, Request, Sender
 from adahi_ros.protocol.window import WireWindow
 from adahi_ros.robot.diagnosis import News
 from adahi_ros.robot.transport import Sent, Transport
+
+Read = Callable[[int, Any], Reply | Described]  # of the number of a request and a response
 
 
 class VerifierClients:
@@ -79,7 +82,7 @@ class DdsTransport(Transport):
         self._sender = sender
         self._on_arrival = on_arrival
         self._ids = count()
-        self._futures: dict[int, tuple[Any, Future]] = {}
+        self._futures: dict[int, tuple[Client, Future]] = {}
         self._arrived: list[Reply | Described] = []
 
     @property
@@ -109,14 +112,14 @@ class DdsTransport(Transport):
             client, future = self._futures.pop(sent)
             client.remove_pending_request(future)
 
-    def _call(self, client: Any, message: Any, read: Callable[[int, Any], Reply | Described]) -> int:
+    def _call(self, client: Client, message: object, read: Read) -> int:
         sent = next(self._ids)
         future = client.call_async(message)
         self._futures[sent] = client, future
         future.add_done_callback(partial(self._received, sent, read))
         return sent
 
-    def _received(self, sent: int, read: Callable[[int, Any], Reply | Described], future: Future) -> None:
+    def _received(self, sent: int, read: Read, future: Future) -> None:
         if self._futures.pop(sent, None) is not None:
             self._arrived.append(read(sent, future.result()))
             self._on_arrival()

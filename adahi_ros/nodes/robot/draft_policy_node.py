@@ -14,12 +14,13 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from adahi_msgs.msg import DraftStatus, LinkState
-from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
+from rclpy.lifecycle import LifecyclePublisher, LifecycleState, TransitionCallbackReturn
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from std_msgs.msg import String
@@ -180,14 +181,16 @@ class DraftPolicyNode(ManagedNode):
         self._check_deadline(values)
         self._check_calibration(policy)
 
-    def _open_publisher(self, kind: type, topic: str, qos: QoSProfile) -> Any:
+    def _open_publisher(self, kind: type, topic: str, qos: QoSProfile) -> LifecyclePublisher:
         publisher = self.create_lifecycle_publisher(
             kind, topic, qos, qos_overriding_options=QoSOverridingOptions.with_default_policies()
         )
         self._opened.callback(self.destroy_lifecycle_publisher, publisher)
         return publisher
 
-    def _subscribe(self, kind: type, topic: str, called: Any, qos: QoSProfile, **options: Any) -> None:
+    def _subscribe(
+        self, kind: type, topic: str, called: Callable[..., None], qos: QoSProfile, **options: Any
+    ) -> None:
         subscription = self.create_subscription(kind, topic, called, qos, **options)
         self._opened.callback(self.destroy_subscription, subscription)
 
@@ -233,7 +236,7 @@ class DraftPolicyNode(ManagedNode):
 
     # A step
 
-    def _on_message(self, topic: str, qos: QoSProfile, message: Any) -> None:
+    def _on_message(self, topic: str, qos: QoSProfile, message: object) -> None:
         if not self._condition.active:
             return
         if self._turn.waits:  # after a step, other callbacks such as a stop come first
@@ -250,7 +253,7 @@ class DraftPolicyNode(ManagedNode):
         self._inputs.clear()
         self._kept.clear()
 
-    def _take(self, topic: str, message: Any) -> None:
+    def _take(self, topic: str, message: object) -> None:
         try:
             observation = self._inputs.add(topic, message, self.get_clock().now().nanoseconds)
             if observation is not None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from adahi_ros.contract.contract import BY_CONTRACT, COMMAND_FIELDS
 from adahi_ros.contract.sinks import INTERFACES
@@ -90,7 +89,7 @@ class GateParameters:
     threshold: float = parameter(
         1.0, "The robot sends a request where the gate's score is above this", live=True
     )
-    arguments: Mapping[str, Any] = arguments_of_named("name")
+    arguments: Mapping[str, object] = arguments_of_named("name")
 
 
 @dataclass(frozen=True)
@@ -198,7 +197,7 @@ class DraftPolicyParameters(PolicyParameters, ManagedParameters):
         "wants, which its verifier or an encoder on the robot makes of a reply",
         names=PROPOSERS,
     )
-    proposer_arguments: Mapping[str, Any] = arguments_of_named("proposer")
+    proposer_arguments: Mapping[str, object] = arguments_of_named("proposer")
     corrector: str = parameter(
         "",
         "Checkpoint of the corrector, DIRECTORY/NAME; a relative path is below the package's checkpoints",

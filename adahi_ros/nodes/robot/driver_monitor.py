@@ -61,7 +61,7 @@ class DriverMonitor:
     def _close(self) -> None:
         self._closed = True
 
-    def _received(self, index: int, field: str, message: Any) -> None:
+    def _received(self, index: int, field: str, message: object) -> None:
         if self._closed:  # the events executor queued this message before the subscription was destroyed
             return
         self._state.seen(index, _value(message, field), time.monotonic())

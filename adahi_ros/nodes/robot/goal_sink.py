@@ -6,15 +6,17 @@ from __future__ import annotations
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from action_msgs.msg import GoalStatus
 from action_msgs.srv import CancelGoal
 from rclpy.action import ActionClient  # type: ignore[attr-defined]
+from rclpy.action.client import ClientGoalHandle
 from rclpy.context import Context
 from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.lifecycle import LifecycleNode
+from rclpy.task import Future
+from rclpy.waitable import Waitable
 
 from adahi_ros.contract.contract import Sink
 from adahi_ros.contract.fields import NANOSECONDS
@@ -34,9 +36,9 @@ CLOSE_LOOK_S = 0.05
 class _Accepted:
     """An accepted goal that is not known to be over."""
 
-    handle: Any
+    handle: ClientGoalHandle
     cancel: Cancel = field(default_factory=Cancel)
-    answer: Any = None  # future of the newest cancel request
+    answer: Future | None = None  # future of the newest cancel request
 
     @property
     def over(self) -> bool:
@@ -51,7 +53,7 @@ class _Accepted:
             self.answer = self.handle.cancel_goal_async()
 
 
-def _cancels(answer: CancelGoal.Response, handle: Any) -> bool:
+def _cancels(answer: CancelGoal.Response, handle: ClientGoalHandle) -> bool:
     """Return whether the answer says that the goal is being cancelled, or is over."""
     if answer.return_code != CancelGoal.Response.ERROR_NONE:
         return answer.return_code != CancelGoal.Response.ERROR_REJECTED
@@ -80,7 +82,7 @@ class GoalSink:
         self._filled = goals
         self._type = message_type(goals.kind)
         self._goals = Goals()
-        self._asked: dict[int, Any] = {}  # futures of goals without an answer, by number
+        self._asked: dict[int, Future] = {}  # futures of goals without an answer, by number
         self._accepted: list[_Accepted] = []
         self._client = ActionClient(node, self._type, sink.channel.topic)
         opened.callback(self._close)
@@ -130,7 +132,7 @@ class GoalSink:
         if self.fault:
             self._log.warning("not cancelled", self.fault)
 
-    def _answered(self, number: int, handle: Any, now_s: float) -> None:
+    def _answered(self, number: int, handle: ClientGoalHandle, now_s: float) -> None:
         if not handle.accepted:
             self._warn("refused", f"{self._sink.channel.topic} refuses a goal")
         else:
@@ -173,7 +175,7 @@ class GoalSink:
         self._log.warning(kind, f"{self._sink.key}: {text}")
 
 
-def _serve(waitable: Any, context: Context, timeout_s: float) -> None:
+def _serve(waitable: Waitable, context: Context, timeout_s: float) -> None:
     """Wait for a waitable and execute it without an executor; callbacks of futures do not run.
 
     Args:

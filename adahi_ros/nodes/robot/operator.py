@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from rclpy.lifecycle import LifecycleNode
 from rclpy.qos import QoSProfile
@@ -62,7 +61,7 @@ class Operator:
     def _publishers(self) -> int:
         return self._node.count_publishers(self._subscription.topic_name)
 
-    def _on_set_enabled(self, request: SetBool.Request, header: Any) -> None:
+    def _on_set_enabled(self, request: SetBool.Request, header: object) -> None:
         response = SetBool.Response()
         if request.data and not self._active():
             response.message = "the node is not active"

@@ -9,6 +9,7 @@ from typing import Any
 from lifecycle_msgs.msg import State, Transition
 from lifecycle_msgs.srv import ChangeState, GetState
 from rcl_interfaces.srv import GetParameters, SetParametersAtomically
+from rclpy.client import Client
 from rclpy.node import Node
 from rclpy.parameter import Parameter, parameter_value_to_python
 from rclpy.task import Future
@@ -146,10 +147,10 @@ class PolicyNode:
             return str(error)
         return reply.message or "it gave no reason"
 
-    async def _called(self, client: Any, request: Any, wait_s: float = CALL_S) -> Any:
+    async def _called(self, client: Client, request: object, wait_s: float = CALL_S) -> Any:
         return await replied(self._node, client, request, wait_s, self.given_up)
 
-    async def _configured(self, request: ChangeState.Request) -> Any:
+    async def _configured(self, request: ChangeState.Request) -> ChangeState.Response:
         """Configure the node, which takes long; notice if its process ends meanwhile.
 
         Raises:

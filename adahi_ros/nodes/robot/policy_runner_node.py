@@ -20,8 +20,10 @@ from typing import Any
 
 from adahi_msgs.action import RunPolicy
 from adahi_msgs.msg import DraftStatus, EpisodeResult, LinkState, SafetyState
+from builtin_interfaces.msg import Duration as DurationMessage
 from lifecycle_msgs.msg import State, TransitionEvent
 from rclpy.action import ActionServer, CancelResponse, GoalResponse  # type: ignore[attr-defined]
+from rclpy.action.server import ServerGoalHandle
 from rclpy.duration import Duration
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
@@ -174,7 +176,7 @@ class PolicyRunnerNode(Node):
         self._busy = True
         return GoalResponse.ACCEPT
 
-    async def _execute(self, handle: Any) -> RunPolicy.Result:
+    async def _execute(self, handle: ServerGoalHandle) -> RunPolicy.Result:
         values = self._values
         allowed = values.no_verifier_s, values.no_steps_s, values.stopped_s
         limits = AttemptLimits(_seconds(handle.request.time_limit), *allowed)
@@ -197,7 +199,7 @@ class PolicyRunnerNode(Node):
             self._attempt = None
             self._busy = False
 
-    async def _until_ended(self, handle: Any, attempt: Attempt) -> None:
+    async def _until_ended(self, handle: ServerGoalHandle, attempt: Attempt) -> None:
         """Publish feedback until the attempt has ended."""
         published_s = time.monotonic()
         while attempt.ended(time.monotonic()) is None:
@@ -218,7 +220,7 @@ class PolicyRunnerNode(Node):
                     )
                 )
 
-    async def _over(self, handle: Any, attempt: Attempt) -> RunPolicy.Result:
+    async def _over(self, handle: ServerGoalHandle, attempt: Attempt) -> RunPolicy.Result:
         """Hold the robot, and return the goal's result."""
         now_s = time.monotonic()
         ended = attempt.ended(now_s)
@@ -249,7 +251,7 @@ class PolicyRunnerNode(Node):
 
     # The policy's node
 
-    async def _start(self, handle: Any, limits: AttemptLimits) -> None:
+    async def _start(self, handle: ServerGoalHandle, limits: AttemptLimits) -> None:
         """Configure and activate the node for a goal; the attempt begins with the activation.
 
         Args:
@@ -303,11 +305,11 @@ class PolicyRunnerNode(Node):
         return self._rest_ns >= since_ns if inactive else self._left_ns > 0
 
 
-def _seconds(duration: Any) -> float:
+def _seconds(duration: DurationMessage) -> float:
     return float(duration.sec) + duration.nanosec / NANOSECONDS
 
 
-def _duration(seconds: float) -> Any:
+def _duration(seconds: float) -> DurationMessage:
     return Duration(seconds=max(0.0, seconds)).to_msg()
 
 

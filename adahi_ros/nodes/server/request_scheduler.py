@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from adahi_msgs.srv import VerifyDraft
 
+from adahi_ros.nodes.common.deferred_service import DeferredService
 from adahi_ros.nodes.common.parameters import parameter
 from adahi_ros.nodes.common.qos import REQUESTS_KEPT
 from adahi_ros.nodes.common.reachable import Clients, ReachableClients
@@ -76,8 +77,8 @@ class BatchParameters:
 class Sender(NamedTuple):
     """Where a reply goes: the service that sends it, and the header of the request, both of rclpy."""
 
-    service: Any
-    header: Any
+    service: DeferredService
+    header: object
 
 
 _Turn = Turn[Sender]
@@ -107,7 +108,7 @@ class RequestScheduler:
         unheard: Callable[[Request], None],
         wake: Callable[[], object] = lambda: None,
     ) -> None:
-        self.services: Sequence[Any] = [service for _, service in services]
+        self.services = [service for _, service in services]
         self._robots = [robot for robot, _ in services]
         self._verification = verification
         self._batch = batch
@@ -135,7 +136,7 @@ class RequestScheduler:
             return 0.0
         return max(0.0, self._waiting.oldest_s + self._batch.wait_s - time.monotonic())
 
-    def take_in(self, robot: str, request: VerifyDraft.Request, header: Any) -> None:
+    def take_in(self, robot: str, request: VerifyDraft.Request, header: object) -> None:
         """Take a request that arrived at a robot's service; `serve` takes the others."""
         self._admit(robot, request, Sender(self.services[self._robots.index(robot)], header))
 

@@ -16,7 +16,6 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from adahi_msgs.srv import DescribeTarget, LoadTarget, UnloadTarget, VerifyDraft
 from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
@@ -52,7 +51,7 @@ SHARED_WARNING_PERIOD_S = 10.0  # of warnings about two robots with one name
 class TargetVerifierNode(ManagedNode):
     """See the module. Its services exist while it is active."""
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, **options: object) -> None:
         self._serving = ExitStack()
         self._scheduler: RequestScheduler | None = None  # None while inactive
         self._loading = False
@@ -77,7 +76,7 @@ class TargetVerifierNode(ManagedNode):
         self._serving.callback(self._scheduler.dismiss)  # called before the sleep
         return super().on_activate(state)
 
-    def _received(self, robot: str, request: VerifyDraft.Request, header: Any) -> None:
+    def _received(self, robot: str, request: VerifyDraft.Request, header: object) -> None:
         if self._scheduler is not None:
             self._scheduler.take_in(robot, request, header)
             self._turn.request()
@@ -172,7 +171,7 @@ class TargetVerifierNode(ManagedNode):
         response.targets = list(targets.names)
         return response
 
-    def _load_target(self, request: LoadTarget.Request, header: Any) -> None:
+    def _load_target(self, request: LoadTarget.Request, header: object) -> None:
         """Load a policy in a thread while the others are served, then serve it."""
         refusal = self._refusal()
         if refusal:
@@ -189,7 +188,7 @@ class TargetVerifierNode(ManagedNode):
 
         threading.Thread(target=load, daemon=True).start()
 
-    def _on_loaded(self, service: VerificationService, header: Any, made: ServedTarget | str) -> None:
+    def _on_loaded(self, service: VerificationService, header: object, made: ServedTarget | str) -> None:
         self._loading, fault = False, ""
         if isinstance(made, str):
             fault = made

@@ -7,7 +7,6 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from adahi_ros.acceptance.interface import WITHIN
 from adahi_ros.acceptance.registry import ACCEPTANCES, BY_TARGET, semantic_arguments
@@ -145,7 +144,7 @@ class TargetVerifierParameters(PolicyParameters, ManagedParameters):
         choices=(BY_TARGET, *ACCEPTANCES),
         names=ACCEPTANCES,
     )
-    rule_arguments: Mapping[str, Any] = arguments_of_named("rule")
+    rule_arguments: Mapping[str, object] = arguments_of_named("rule")
     distance: float = parameter(
         WITHIN,
         "For the rule distance: largest difference of each entry of an action, in action scales",
@@ -201,7 +200,7 @@ def check_robots(names: Sequence[str]) -> None:
             raise ParameterError(f"robots: {name!r}, must not be there twice")
 
 
-def told_to_compute(values: TargetVerifierParameters) -> dict[str, Any]:
+def told_to_compute(values: TargetVerifierParameters) -> dict[str, object]:
     """Return the parameters that are set of where and how the target computes."""
     return {name: value for name in COMPUTE if (value := getattr(values, name))}
 

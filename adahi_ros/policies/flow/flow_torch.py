@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from adahi_ros.policies.flow.flow_checkpoint import FlowCheckpoint
 from adahi_ros.policies.flow.flow_network import FlowNetwork
@@ -25,7 +24,7 @@ def load_network(checkpoint: FlowCheckpoint) -> FlowNetwork:
     )
 
 
-def save_flow(directory: Path, name: str, network: FlowNetwork, training: dict[str, Any]) -> None:
+def save_flow(directory: Path, name: str, network: FlowNetwork, training: dict[str, object]) -> None:
     """Write a trained policy."""
     save_weights(
         directory,

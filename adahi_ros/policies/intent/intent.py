@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +30,7 @@ class IntentEncoder:
     Attributes:
         sizes: see `EncoderConfig`.
         fingerprint: of its configuration and weights, 16 hexadecimal digits.
+        parameters: number of its weights.
 
     Args:
         checkpoint: of the network.
@@ -38,6 +40,7 @@ class IntentEncoder:
     def __init__(self, checkpoint: EncoderCheckpoint, network: RunNetwork | None = None) -> None:
         self.sizes = checkpoint.sizes
         self.fingerprint = checkpoint.digest()
+        self.parameters = checkpoint.parameters
         self._run = checkpoint.on_onnx() if network is None else network
 
     @property
@@ -94,7 +97,6 @@ class Intent(Actor):
 
     Attributes:
         encoder: of its intents; None where only the verifier has it.
-        at_target: the verifier makes its intents, and the robot none.
         encoder_fingerprint: of the encoder that it was trained with.
         size: Z, numbers of an intent.
 
@@ -122,13 +124,20 @@ class Intent(Actor):
             )
         margin = RANGE_MARGIN * checkpoint.action_scale
         allowed = ActionRange(checkpoint.action_low - margin, checkpoint.action_high + margin)
-        super().__init__(checkpoint.signature, allowed, checkpoint.action_scale, checkpoint.digest())
+        signature = checkpoint.signature
+        if encoder is not None and not encoder.sizes.extra_dim:
+            signature = replace(signature, parameters=signature.parameters + encoder.parameters)
+        super().__init__(signature, allowed, checkpoint.action_scale, checkpoint.digest())
         self.encoder = encoder
-        self.at_target = encoder is None or encoder.sizes.extra_dim > 0
         self.encoder_fingerprint = sizes.encoder
         self.size = sizes.size
         self._mean = checkpoint.action_mean
         self._run = checkpoint.on_onnx() if network is None else network
+
+    @property
+    def at_target(self) -> bool:
+        """Whether the verifier makes its intents, and the robot none."""
+        return self.encoder is None or self.encoder.sizes.extra_dim > 0
 
     def act(self, observation: np.ndarray, previous: np.ndarray, intent: np.ndarray) -> Correction:
         """Return the actions (B, A) and expected errors of B robots; see `acting_features`."""

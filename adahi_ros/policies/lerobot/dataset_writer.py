@@ -13,18 +13,21 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from adahi_ros.core.files import replacing, save_json
 from adahi_ros.core.trajectories import Trajectories
+from adahi_ros.policies.lerobot.dataset_rows import INDEX, TASKS
 from adahi_ros.policies.lerobot.lerobot_dataset import ACTION, BOUNDS, INFO
+
+if TYPE_CHECKING:
+    import pyarrow
 
 STATE, ENVIRONMENT = "observation.state", "observation.environment_state"
 PLACE = "chunk-000/file-000.parquet"
 QUANTILES = (1, 10, 50, 90, 99)  # percent
-INDEX = "__index_level_0__"  # pandas's name of a nameless index; LeRobot reads the sentences with pandas
 Column = Mapping[str, np.ndarray]
 
 
@@ -72,12 +75,12 @@ def save_dataset(folder: Path, data: Trajectories, fps: float, joints: int, sent
     }
     _write_table(folder / "data" / PLACE, columns)
     _write_episodes(folder / "meta/episodes" / PLACE, data, columns, sentence)
-    _write_sentences(folder / "meta/tasks.parquet", sentence)
+    _write_sentences(folder / TASKS, sentence)
     save_json(folder / "meta/stats.json", {name: _distribution(each) for name, each in columns.items()})
     save_json(folder / INFO, _info(data, columns, fps))  # last: without it, there is no dataset
 
 
-def _info(data: Trajectories, columns: Column, fps: float) -> dict[str, Any]:
+def _info(data: Trajectories, columns: Column, fps: float) -> dict[str, object]:
     return {
         "codebase_version": "v3.0",
         "robot_type": data.task,
@@ -142,7 +145,7 @@ def _write_sentences(path: Path, sentence: str) -> None:
     _write(path, table.replace_schema_metadata({"pandas": json.dumps(description)}))
 
 
-def _pandas(name: str | None, column: str | None, kind: str, stored: str) -> dict[str, Any]:
+def _pandas(name: str | None, column: str | None, kind: str, stored: str) -> dict[str, object]:
     """Describe a column as pandas does in the metadata of its files."""
     return {
         "name": name,
@@ -153,7 +156,7 @@ def _pandas(name: str | None, column: str | None, kind: str, stored: str) -> dic
     }
 
 
-def _write(path: Path, table: Any) -> None:
+def _write(path: Path, table: pyarrow.Table) -> None:
     import pyarrow.parquet as pq
 
     with replacing(path) as partial:

@@ -5,7 +5,7 @@
     meta/episodes/chunk-*/file-*.parquet    first and last row of each episode
     data/chunk-*/file-*.parquet             the rows, a column per feature
 
-Numbers are read, images and videos are not.
+Numbers are read here, images and videos are not.
 """
 
 from __future__ import annotations
@@ -13,12 +13,16 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from adahi_ros.core.files import LARGEST_RECORDING, check_size, read_json
+from adahi_ros.core.files import read_json
 from adahi_ros.core.trajectories import Trajectories
+from adahi_ros.policies.lerobot.dataset_rows import parquet_file, parts_of
+
+if TYPE_CHECKING:
+    import pyarrow
 
 INFO = "meta/info.json"
 OBSERVATIONS = ("observation.state", "observation.environment_state")
@@ -46,18 +50,18 @@ def load_dataset(folder: Path, task: str, observations: Sequence[str] | None = N
             and what was expected.
     """
     info_path = folder / INFO
-    info = _read_info(info_path)
+    info = read_info(info_path)
     features = info["features"]
     if observations is None:
         observations = [name for name in OBSERVATIONS if name in features]
     if not observations:
         raise ValueError(f"{info_path}: features: none of {', '.join(OBSERVATIONS)}, expected at least one")
-    widths = {name: _width(features, name, info_path) for name in (*observations, ACTION)}
+    widths = {name: width_of(features, name, info_path) for name in (*observations, ACTION)}
     left_out = [name for name in features if name.startswith("observation") and name not in widths]
     if left_out:
         warnings.warn(f"{folder}: left out of the observations: {', '.join(left_out)}", stacklevel=2)
     ends = _ends(folder)
-    columns = _columns(folder, {"index": 1, "episode_index": 1, **widths})
+    columns = read_columns(folder, {"index": 1, "episode_index": 1, **widths})
     _check_order(columns, ends, folder)
     return Trajectories(
         task=task,
@@ -68,7 +72,13 @@ def load_dataset(folder: Path, task: str, observations: Sequence[str] | None = N
     )
 
 
-def _read_info(path: Path) -> dict[str, Any]:
+def read_info(path: Path) -> dict[str, Any]:
+    """Return the description of a dataset, with a mapping `features`.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: it is no description, or of another format; names file and field.
+    """
     try:
         info = read_json(path)
     except FileNotFoundError:
@@ -84,7 +94,7 @@ def _read_info(path: Path) -> dict[str, Any]:
     return info
 
 
-def _width(features: dict[str, Any], name: str, path: Path) -> int:
+def width_of(features: dict[str, Any], name: str, path: Path) -> int:
     """Return the number of entries of a feature."""
     if name not in features:
         raise ValueError(f"{path}: features: no {name!r}, there are {', '.join(sorted(features))}")
@@ -99,7 +109,7 @@ def _width(features: dict[str, Any], name: str, path: Path) -> int:
 
 def _ends(folder: Path) -> np.ndarray:
     """Return one past the last row of each episode: (E,) int64."""
-    rows = _columns(folder, dict.fromkeys(BOUNDS, 1), "meta/episodes")
+    rows = read_columns(folder, dict.fromkeys(BOUNDS, 1), "meta/episodes")
     episodes, starts, ends = (rows[name][:, 0].astype(np.int64) for name in BOUNDS)
     order = np.argsort(episodes)
     starts, ends = starts[order], ends[order]
@@ -130,27 +140,23 @@ def _check_order(columns: dict[str, np.ndarray], ends: np.ndarray, folder: Path)
         )
 
 
-def _columns(folder: Path, widths: dict[str, int], part: str = "data") -> dict[str, np.ndarray]:
-    """Read columns (T, width) of all the files of a part, in the order of their names."""
-    paths = sorted((folder / part).glob("*/*.parquet"))
-    if not paths:
-        raise FileNotFoundError(f"{folder / part}: no chunk-*/file-*.parquet")
-    tables = [(path, _read_table(path, list(widths))) for path in paths]
+def read_columns(folder: Path, widths: dict[str, int], part: str = "data") -> dict[str, np.ndarray]:
+    """Read columns (T, width) of all the files of a part, in the order of their names.
+
+    Raises:
+        ImportError: pyarrow is not installed.
+        FileNotFoundError: there are no files.
+        ValueError: a file is damaged, or lacks a column; names both.
+    """
+    tables = [(path, _read_table(path, list(widths))) for path in parts_of(folder, part)]
     return {
         name: np.concatenate([_numbers(table, name, width, path) for path, table in tables])
         for name, width in widths.items()
     }
 
 
-def _read_table(path: Path, names: list[str]) -> Any:
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        raise ImportError(f"{path}: needs pyarrow; install it with 'pip install pyarrow'") from None
-    try:
-        file = pyarrow.parquet.ParquetFile(path)
-        check_size(path, LARGEST_RECORDING)
+def _read_table(path: Path, names: list[str]) -> pyarrow.Table:
+    with parquet_file(path) as file:
         groups = [file.metadata.row_group(index) for index in range(file.metadata.num_row_groups)]
         chunks = [group.column(index) for group in groups for index in range(group.num_columns)]
         prefixes = tuple(f"{name}." for name in names)  # the path of lists is longer
@@ -158,15 +164,13 @@ def _read_table(path: Path, names: list[str]) -> Any:
         if numbers > MOST_NUMBERS:  # a run of one number takes no room in the file
             raise OSError(f"{numbers} numbers, must be at most {MOST_NUMBERS}")
         table = file.read(columns=names)
-    except (pyarrow.ArrowException, OSError, ValueError) as error:
-        raise ValueError(f"{path}: not a Parquet file ({' '.join(str(error).split())})") from None
     for name in names:
         if name not in table.column_names:
             raise ValueError(f"{path}: {name}: missing, must be a column")
     return table
 
 
-def _numbers(table: Any, name: str, width: int, path: Path) -> np.ndarray:
+def _numbers(table: pyarrow.Table, name: str, width: int, path: Path) -> np.ndarray:
     """Return a column (T, width); LeRobot stores a single entry as a number, several as a list."""
     try:
         values = np.array(table[name].to_pylist(), dtype=np.float64).reshape(len(table), -1)

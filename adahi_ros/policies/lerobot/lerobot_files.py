@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.core.files import read_json
@@ -20,7 +20,7 @@ class LeRobotSchema(Schema):
     """A `Schema` of the fields used here; LeRobot writes more."""
 
     @classmethod
-    def prepared(cls, values: dict[Any, Any]) -> dict[Any, Any]:
+    def prepared(cls, values: dict[object, object]) -> dict[object, object]:
         """See `Schema`."""
         names = {each.name.rstrip("_") for each in fields(cls)}  # type: ignore[arg-type]
         return {name: value for name, value in values.items() if name in names}

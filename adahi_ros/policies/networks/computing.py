@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
 
 import numpy as np
 import torch
@@ -32,7 +31,7 @@ def device_called(name: str) -> torch.device:
     return device
 
 
-def autocast(device: torch.device, dtype: torch.dtype | None) -> AbstractContextManager[Any]:
+def autocast(device: torch.device, dtype: torch.dtype | None) -> AbstractContextManager[object]:
     """Return the autocast context of a number format; None for that of the weights."""
     return nullcontext() if dtype is None else torch.autocast(device.type, dtype)
 

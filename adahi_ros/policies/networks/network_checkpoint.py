@@ -173,7 +173,7 @@ class NetworkCheckpoint(Generic[S]):
         return OnTorch(at_place(self.network)(self), **compute)
 
 
-def network_digest(config: Any, weights: bytes) -> str:
+def network_digest(config: object, weights: bytes) -> str:
     """Return 16 hexadecimal digits of the SHA-256 of a configuration and weights."""
     return hashlib.sha256(json.dumps(config, sort_keys=True).encode() + weights).hexdigest()[:16]
 

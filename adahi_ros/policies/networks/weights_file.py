@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
@@ -17,7 +17,7 @@ from adahi_ros.core.files import replacing, save_json
 N = TypeVar("N", bound=nn.Module)
 
 
-def save_weights(directory: Path, name: str, tensors: Mapping[str, Tensor], **described: Any) -> None:
+def save_weights(directory: Path, name: str, tensors: Mapping[str, Tensor], **described: object) -> None:
     """Write `NAME.safetensors` and `NAME.json`.
 
     Args:

@@ -152,7 +152,7 @@ def _listed(names: set[str]) -> str:
     return abridged(", ".join(sorted(names)) or "nothing", ERROR_LENGTH)
 
 
-def answer_of(message: bytes) -> Any:
+def answer_of(message: bytes) -> object:
     """Return the content of a server's answer.
 
     Raises:

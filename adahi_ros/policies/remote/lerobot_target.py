@@ -186,7 +186,7 @@ class LeRobotTarget(Policy):
                 self._policy._queues = populate_queues(self._policy._queues, batch)
         return batch, scaled
 
-    def _observed(self, observations: Observations, step: int, begun: np.ndarray) -> dict[str, Any]:
+    def _observed(self, observations: Observations, step: int, begun: np.ndarray) -> dict[str, object]:
         """Return one of the observations as in LeRobot's evaluation: pixels from 0 to 1, (B, 3, H, W)."""
         state = self._interface.state(observations)
         batch: dict[str, Any] = {name: torch.from_numpy(each[:, step]) for name, each in state.items()}

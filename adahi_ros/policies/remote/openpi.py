@@ -151,13 +151,13 @@ def _check_metadata(greeting: bytes, metadata: Mapping[str, Any]) -> None:
             raise ServerFault(f"is another policy: its metadata.{name} is {found}, must be {wanted!r}")
 
 
-def _together(*parts: Mapping[str, Any]) -> dict[str, Any]:
+def _together(*parts: Mapping[str, object]) -> dict[str, object]:
     """Return the message of an observation.
 
     Raises:
         ValueError: two entries have the same name.
     """
-    together: dict[str, Any] = {}
+    together: dict[str, object] = {}
     for part in parts:
         for name in part:
             if name in together:

@@ -80,7 +80,7 @@ def unpack_groot(message: bytes) -> Value:
     return _unpack(message, _from_groot)
 
 
-def _pack(value: Value, coded: Callable[[np.ndarray], dict[Any, Any]]) -> bytes:
+def _pack(value: Value, coded: Callable[[np.ndarray], dict[object, object]]) -> bytes:
     import msgpack
 
     def default(other: object) -> dict[Any, Any]:
@@ -93,7 +93,7 @@ def _pack(value: Value, coded: Callable[[np.ndarray], dict[Any, Any]]) -> bytes:
     return packed
 
 
-def _unpack(message: bytes, decoded: Callable[[Mapping[Any, Any]], Value]) -> Value:
+def _unpack(message: bytes, decoded: Callable[[Mapping[object, object]], Value]) -> Value:
     import msgpack
 
     try:
@@ -105,11 +105,11 @@ def _unpack(message: bytes, decoded: Callable[[Mapping[Any, Any]], Value]) -> Va
         raise PackedError(f"{len(message)} bytes that are no message ({reason})") from None
 
 
-def _openpi_array(array: np.ndarray) -> dict[Any, Any]:
+def _openpi_array(array: np.ndarray) -> dict[object, object]:
     return {b"__ndarray__": True, b"data": array.tobytes(), b"dtype": array.dtype.str, b"shape": array.shape}
 
 
-def _from_openpi(value: Mapping[Any, Any]) -> Value:
+def _from_openpi(value: Mapping[object, object]) -> Value:
     if b"__ndarray__" in value:
         return _array(value[b"data"], value[b"dtype"], value[b"shape"])
     if b"__npgeneric__" in value:
@@ -120,7 +120,7 @@ def _from_openpi(value: Mapping[Any, Any]) -> Value:
     return value
 
 
-def _groot_array(array: np.ndarray) -> dict[Any, Any]:
+def _groot_array(array: np.ndarray) -> dict[object, object]:
     file = io.BytesIO()
     np.save(file, array, allow_pickle=False)
     return {"__ndarray_class__": True, "as_npy": file.getvalue()}

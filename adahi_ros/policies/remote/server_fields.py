@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import field
 from hashlib import blake2b
-from typing import Annotated, Any
+from typing import Annotated
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -24,7 +24,7 @@ LONGEST_TIMEOUT_S = 60.0
 INSTALL = "pip install -r requirements/remote_targets.txt"
 
 
-def _constant(value: Any) -> Any:
+def _constant(value: object) -> object:
     """Return the value to send for a constant: a list of numbers as an array (N,) float32, else unchanged."""
     if isinstance(value, list):
         return np.array(checked(list[Number], value), dtype=np.float32)
@@ -72,10 +72,10 @@ class ServerFile(TargetFile):
 
     url: str
     timeout_s: Annotated[float, above(0.0, LONGEST_TIMEOUT_S)] = TIMEOUT_S
-    extra: dict[Text, Annotated[Any, PlainValidator(_constant)]] = field(default_factory=dict)
+    extra: dict[Text, Annotated[object, PlainValidator(_constant)]] = field(default_factory=dict)
 
 
-def digest_of(kind: str, values: Mapping[str, Any]) -> str:
+def digest_of(kind: str, values: Mapping[str, object]) -> str:
     """Return 32 hexadecimal digits that identify a file's content. The server's weights are unknown."""
     content = json.dumps([kind, values], sort_keys=True, default=str)
     return blake2b(content.encode(), digest_size=16).hexdigest()

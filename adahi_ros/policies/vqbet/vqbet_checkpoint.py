@@ -129,7 +129,7 @@ def load_tokenizer(directory: Path) -> ActionTokenizer:
         raise CheckpointError(f"{path}: does not fit the config in tokenizer.json ({error})") from None
 
 
-def save_policy(directory: Path, name: str, model: VQBeT, training: dict[str, Any]) -> None:
+def save_policy(directory: Path, name: str, model: VQBeT, training: dict[str, object]) -> None:
     """Write a trained policy beside its saved tokenizer."""
     from adahi_ros.policies.networks.weights_file import save_weights
 

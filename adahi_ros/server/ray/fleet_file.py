@@ -55,7 +55,7 @@ class Replicas(Schema):
     under_way: Annotated[int, within(1, 64, "an integer")] = UNDER_WAY
 
     @classmethod
-    def prepared(cls, values: dict[Any, Any]) -> dict[Any, Any]:
+    def prepared(cls, values: dict[object, object]) -> dict[object, object]:
         """See `Schema`: the default of `most` is `least`."""
         return {"most": values.get("least", 1), **values}
 
@@ -106,7 +106,7 @@ class FleetPolicy(Schema):
     name: str = ""
 
     @classmethod
-    def prepared(cls, values: dict[Any, Any]) -> dict[Any, Any]:
+    def prepared(cls, values: dict[object, object]) -> dict[object, object]:
         """See `Schema`: a single number of replicas is both least and most."""
         replicas = values.get("replicas")
         return {**values, "replicas": {"least": replicas}} if isinstance(replicas, int) else values

@@ -11,7 +11,6 @@ import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 from ray import serve
@@ -126,10 +125,10 @@ def _sent(verdict: Verdict | Exception) -> Verdict | Exception:
     return RuntimeError(f"{type(verdict).__name__}: {verdict}")
 
 
-def deployment(policy: FleetPolicy) -> Any:
+def deployment(policy: FleetPolicy) -> object:
     """Return the application of a policy, for `serve.run`."""
     replicas = policy.replicas
-    how_many: dict[str, Any] = {"num_replicas": replicas.most}
+    how_many: dict[str, object] = {"num_replicas": replicas.most}
     if replicas.least < replicas.most:
         how_many = {
             "autoscaling_config": {

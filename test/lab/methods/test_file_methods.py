@@ -205,6 +205,21 @@ def test_what_a_class_says_and_cannot_be_is_named(text: str, said: str, written:
     assert str(refused.value).startswith(f"{name}: ")
 
 
+@pytest.mark.parametrize(
+    ("right", "wrong"), [("threshold", "treshold"), ("score", "scor"), ("wait_policy", "waitpolicy")]
+)
+def test_a_misspelt_name_of_a_class_is_refused_with_the_right_one(
+    right: str, wrong: str, written: Written
+) -> None:
+    text = DEVIATION.replace("threshold", "wait_policy = 'ahead'; proposer = 'plan'; threshold")
+    name = written(text.replace(right, wrong))
+    said = f"{name}: {wrong}: has no meaning here (did you mean {right!r}?)"
+    with pytest.raises(ValueError, match=f"^{re.escape(said)}"):
+        parse_methods(name, own=True)
+    name = written(text.replace("threshold", "weights = scores = start = 1; threshold"))
+    assert parse_methods(name, own=True) == [name]  # names of its own
+
+
 def test_a_threshold_is_any_finite_number(comparison: Comparison, written: Written) -> None:
     name = written(DEVIATION.replace("0.4", "np.float32(0.5)"))
     assert METHODS[name].threshold(comparison.bench()) == ("Deviation", 0.5)

@@ -8,7 +8,7 @@ import pytest
 
 from adahi_ros.lab.evaluation.run_metrics import run_figures
 from adahi_ros.lab.reporting.run_figure import axis_label, draw_plans, draw_run, shown_entries
-from adahi_ros.lab.reporting.style import figure
+from adahi_ros.lab.reporting.style import LABEL_WIDTH, figure, label_of
 from adahi_ros.lab.tasks import make
 from adahi_ros.protocol.records import EpisodeRecord, RunRecord, StepRecord
 
@@ -51,6 +51,14 @@ def test_an_action_of_one_entry_takes_one_plot(step_record: Make) -> None:
     draw_plans(panels, rows, make("inverted_pendulum").spec)
     assert panels[0].figure.axes[0] is panels[0]
     assert panels[1] not in panels[0].figure.axes
+
+
+def test_a_picture_has_the_whole_name_of_a_method() -> None:
+    name = "plan:adaptive_age:growth=1.05:latest_s=0.7@0.04"
+    lines = label_of(name).splitlines()
+    assert "".join(lines) == name
+    assert max(map(len, lines)) <= LABEL_WIDTH
+    assert label_of("adahi") == "ADAHI"
 
 
 @pytest.mark.parametrize(

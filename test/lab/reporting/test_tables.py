@@ -46,6 +46,7 @@ def test_methods_side_by_side() -> None:
     assert headings(table) == ["method", "success", "95 %", "TR", "TSR", *calls, "MSE"]
     assert row(table, "ADAHI") == ["ADAHI", "0.900", "0.80-0.95", "0.612", "0.750", "28.0", "31.1", "0.250"]
     assert row(table, "Hybrid")[4:] == ["", "28.0", "", "0.250"]
+    assert table.caption == tables.RATES
     assert width(table) <= 80
 
 
@@ -73,6 +74,9 @@ def test_a_long_name_of_a_method_takes_nothing_from_its_figures(shown: Shown) ->
     table = tables.paired_table({"target": {"against": None}, name: {"against": pair}})
     printed = shown(table)
     assert re.search(r" 3 +20 +< \.001 +worse\n", printed)
+    assert name in "".join(line.split(" ")[0] for line in printed.splitlines())
+    printed = shown(tables.method_table({name: FIGURES}, "ball"))
+    assert re.search(r" 0\.900 +0\.80-0\.95 +0\.612 +28\.0 +0\.250\n", printed)
     assert name in "".join(line.split(" ")[0] for line in printed.splitlines())
 
 
@@ -130,10 +134,10 @@ def test_ours_beside_the_papers() -> None:
 def test_refused_steps_are_told_where_there_were_any() -> None:
     whole = {**FIGURES, "refused": 0, "subtasks": 1, "subtasks_completed": 0.9}
     some = {"adahi": whole, "hybrid": {**whole, "refused": 12}, "plan_2": {**whole, "refused": 1}}
-    assert tables.method_table({"adahi": whole}, "swarm").caption is None
+    assert tables.method_table({"adahi": whole}, "swarm").caption == tables.RATES
     assert tables.paper_table({"swarm": {"adahi": whole}}).caption is None
     told = "refused, being no action: Hybrid 12, Plan/2 1"
-    assert tables.method_table(some, "swarm").caption == told
+    assert tables.method_table(some, "swarm").caption == f"{tables.RATES}\n{told}"
     assert tables.paper_table({"ball": {"adahi": whole}, "swarm": some}).caption == (
         "refused, being no action: swarm Hybrid 12, swarm Plan/2 1"
     )

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from adahi_ros.lab.tasks import make, make_expert, names
-from adahi_ros.lab.tasks.commanded import CommandedTask, standing_still
+from adahi_ros.lab.tasks.commanded import CommandedTask, Motion, standing_still
 from adahi_ros.lab.tasks.demonstrations import Demonstrator
 from adahi_ros.lab.tasks.task_interface import Task
 
@@ -32,6 +32,13 @@ def commanded(**changes: Any) -> CommandedTask:
         **changes,
     }
     return CommandedTask(make("ball"), **arguments)
+
+
+def motion_of(robot: CommandedTask, now_ns: int) -> Motion:
+    """Return what moves it now; it must not wait for a command."""
+    motion = robot.motion(now_ns)
+    assert motion is not None
+    return motion
 
 
 def roll_off(robot: CommandedTask) -> int:
@@ -69,12 +76,10 @@ def test_in_real_time_the_newest_command_is_executed_until_it_is_too_old() -> No
     robot.show(150 * MS)
     robot.take(second, 150 * MS, 160 * MS)
     robot.take(late, 100 * MS, 170 * MS)  # overtaken on its way
-    at_last = robot.motion(300 * MS)
-    assert at_last is not None
+    at_last = motion_of(robot, 300 * MS)
     assert at_last.late_s is None
     np.testing.assert_array_equal(at_last.action, second)
-    held = robot.motion(301 * MS)
-    assert held is not None
+    held = motion_of(robot, 301 * MS)
     assert held.late_s == pytest.approx(0.151)
     np.testing.assert_array_equal(held.action, robot.task.joint_positions[0])
 
@@ -84,11 +89,9 @@ def test_in_real_time_a_command_without_a_stamp_counts_from_receipt(stamp_ns: in
     robot = commanded()
     robot.show(100 * MS)
     robot.take(np.zeros(2), stamp_ns, 1000 * MS)
-    motion = robot.motion(1150 * MS)
-    assert motion is not None
+    motion = motion_of(robot, 1150 * MS)
     assert motion.late_s is None
-    motion = robot.motion(1151 * MS)
-    assert motion is not None
+    motion = motion_of(robot, 1151 * MS)
     assert motion.late_s == pytest.approx(0.151)
 
 
@@ -122,8 +125,7 @@ def drive(robot: CommandedTask, stamped: bool) -> float:
         robot.show(shown_ns)
         target, came_ns = np.full(2, (step % 2) * largest), shown_ns + AGE_NS
         robot.take(target, shown_ns if stamped else 0, came_ns)
-        motion = robot.motion(came_ns)
-        assert motion is not None
+        motion = motion_of(robot, came_ns)
         np.testing.assert_array_equal(motion.action, target)  # reached within the period
         robot.advance(motion.action)
     assert robot.controller is not None
@@ -140,8 +142,7 @@ def test_a_point_beyond_the_period_is_approached_as_a_controller_does() -> None:
     robot.show(100 * MS)
     robot.take(np.array([0.1, -0.2]), 0, 110 * MS, None, 0.1)
     for now_ns, share in ((110, 0.5), (135, 0.75), (160, 1.0), (200, 1.0)):
-        motion = robot.motion(now_ns * MS)
-        assert motion is not None
+        motion = motion_of(robot, now_ns * MS)
         assert motion.velocities is not None
         np.testing.assert_allclose(motion.action, share * np.array([0.1, -0.2]))
         np.testing.assert_allclose(motion.velocities, (share < 1.0) * np.array([1.0, -2.0]))
@@ -175,8 +176,7 @@ def test_only_positions_in_real_time_go_through_a_controller() -> None:
     assert by_velocities.controller is None
     by_velocities.show(100 * MS)
     by_velocities.take(np.full(9, 0.1), 0, 110 * MS)
-    motion = by_velocities.motion(110 * MS)
-    assert motion is not None
+    motion = motion_of(by_velocities, 110 * MS)
     np.testing.assert_array_equal(motion.action, np.full(9, 0.1))
     assert motion.velocities is None
 
@@ -219,8 +219,7 @@ def test_in_a_demonstration_the_expert_is_shown_and_its_noise_executed() -> None
         shown = robot.show((step + 1) * MS)
         assert shown is not None
         np.testing.assert_array_equal(shown, wanted[0])
-        motion = robot.motion(1_000_000 * MS)  # however late its clock is
-        assert motion is not None
+        motion = motion_of(robot, 1_000_000 * MS)  # however late its clock is
         assert motion.late_s is None
         np.testing.assert_array_equal(motion.action, executed[0])
         robot.advance(motion.action)

@@ -189,19 +189,6 @@ def test_an_episode_without_its_last_observation_is_refused(load: Callable[..., 
         load()
 
 
-def test_without_internet_one_line_says_what_to_do(
-    load: Callable[..., Demonstrations], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def unreachable(dataset: str, download: bool) -> None:
-        assert download
-        raise ConnectionError("no route\nto host")
-
-    monkeypatch.setattr(minari, "load_dataset", unreachable)
-    with pytest.raises(FileNotFoundError, match=f"no route to host.*'minari download {DATASET}'") as caught:
-        load()
-    assert "\n" not in str(caught.value)
-
-
 @pytest.mark.parametrize("name", ["made up", "made_up", "/made/up-v0", "made-v"])
 def test_what_is_neither_a_folder_nor_an_id_is_told_before_minari_is_asked(
     load: Callable[..., Demonstrations], monkeypatch: pytest.MonkeyPatch, name: str
@@ -225,6 +212,11 @@ def test_what_is_neither_a_folder_nor_an_id_is_told_before_minari_is_asked(
             "^made/up-v0: .* huggingface_hub is missing$",
         ),
         (AssertionError(), FileNotFoundError, r"^made/up-v0: .* cannot be downloaded \(AssertionError\)"),
+        (  # without internet
+            ConnectionError("no route\nto host"),
+            FileNotFoundError,
+            "no route to host.*'minari download made/up-v0'",
+        ),
     ],
 )
 def test_a_dataset_that_minari_does_not_give_is_one_line_that_says_why(
@@ -235,6 +227,7 @@ def test_a_dataset_that_minari_does_not_give_is_one_line_that_says_why(
     message: str,
 ) -> None:
     def refuse(dataset: str, download: bool) -> None:
+        assert download
         raise raised
 
     monkeypatch.setattr(minari, "load_dataset", refuse)

@@ -21,6 +21,11 @@ def place(task: Swarm, position: np.ndarray, velocity: np.ndarray | float = 0.0)
     task._velocity = np.broadcast_to(velocity, task._position.shape).copy()
 
 
+def fly(task: Swarm, command: np.ndarray, steps: int) -> None:
+    for _ in range(steps):
+        task.step(command)
+
+
 def corners(half_side: float) -> np.ndarray:
     """(4, 2), one drone in each corner of a square."""
     return half_side * np.array([[1.0, 1.0], [-1.0, 1.0], [-1.0, -1.0], [1.0, -1.0]])
@@ -49,8 +54,7 @@ def test_without_wind_and_command_a_hovering_drone_stays_where_it_is() -> None:
     task = Swarm(STILL)
     place(task, corners(1.0))
     before = task.state
-    for _ in range(20):
-        task.step(np.zeros((1, ACTIONS)))
+    fly(task, np.zeros((1, ACTIONS)), 20)
     np.testing.assert_array_equal(task.state, before)
 
 
@@ -60,8 +64,7 @@ def test_each_drone_follows_its_own_command_with_a_first_order_lag() -> None:
     command = np.zeros((1, ACTIONS))
     command[0, :2] = 0.3, -0.2
     steps = 5
-    for _ in range(steps):
-        task.step(command)
+    fly(task, command, steps)
     velocity = task.state[0, ACTIONS:].reshape(DRONES, 2)
     share = 1.0 - np.exp(-steps / STILL.control_rate_hz / STILL.velocity_lag_s)
     np.testing.assert_allclose(velocity[0], share * command[0, :2], rtol=0.03)
@@ -115,8 +118,7 @@ def test_drones_that_touch_fail_the_episode_for_good_and_stop() -> None:
     place(task, position)
     command = np.zeros((1, ACTIONS))
     command[0, 2] = 0.5  # the second drone flies to the first
-    for _ in range(20):
-        task.step(command)
+    fly(task, command, 20)
     assert task.collided.tolist() == [[True, True, False, False]]
     assert task.failed[0]
     assert task.done[0]
@@ -132,8 +134,7 @@ def test_drones_that_only_pass_closely_do_not_fail() -> None:
     position = corners(1.0)
     position[1] = position[0] - [2.0 * STILL.drone_radius_m + 0.01, 0.6]
     place(task, position)
-    for _ in range(20):
-        task.step(np.tile([0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0], (1, 1)))
+    fly(task, np.eye(1, ACTIONS, 3), 20)  # the second drone flies past the first
     assert task.state[0, 3] > task.state[0, 1]
     assert not task.failed[0]
 
@@ -141,8 +142,7 @@ def test_drones_that_only_pass_closely_do_not_fail() -> None:
 def test_a_drone_that_leaves_the_arena_fails_the_episode_for_good() -> None:
     task = Swarm(STILL)
     place(task, corners(1.5))
-    for _ in range(40):
-        task.step(np.tile([1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0], (1, 1)))
+    fly(task, np.eye(1, ACTIONS), 40)  # the first drone flies outwards
     assert task.failed[0]
     assert task.done[0]
     assert not task.collided.any()
@@ -156,16 +156,14 @@ def test_success_takes_all_drones_on_their_targets_at_once_and_is_latched() -> N
     one_away = target.copy()
     one_away[2] *= 0.5
     place(task, one_away)
-    for _ in range(STILL.hold_steps + 3):
-        task.step(still)
+    fly(task, still, STILL.hold_steps + 3)
     assert task.completed.tolist() == [[True, True, False, True]]
     assert task.fulfilled.tolist() == [[True, True, False, True]]
     assert not task.success[0]
     others_away = 0.5 * target
     others_away[2] = target[2]
     place(task, others_away)
-    for _ in range(STILL.hold_steps):
-        task.step(still)
+    fly(task, still, STILL.hold_steps)
     assert task.completed.all(), "each drone has been there"
     assert not task.success[0], "but not together"
     place(task, target)
@@ -260,9 +258,7 @@ def test_the_picture_tells_how_an_episode_ended() -> None:
 def test_a_picture_keeps_the_last_moments_of_an_episode_that_is_over() -> None:
     task = Swarm(dataclasses.replace(STILL, max_steps=20))
     inward = 0.5 * task.goal
-    for _ in range(20):
-        task.step(inward)
+    fly(task, inward, 20)
     last = task.render(0)
-    for _ in range(60):  # others may still be flying
-        task.step(inward)
+    fly(task, inward, 60)  # others may still be flying
     np.testing.assert_array_equal(task.render(0), last)

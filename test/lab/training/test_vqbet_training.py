@@ -139,12 +139,8 @@ def test_a_damaged_state_is_refused(data: Trajectories, tmp_path: Path) -> None:
         lambda: save_file({"a": np.zeros(1)}, state, metadata={"adahi": "{}"}),
     ):
         damage()
-        _refused(data, state)
-
-
-def _refused(data: Trajectories, state: Path) -> None:
-    with pytest.raises(ValueError, match=re.escape(f"{state}: not a saved run")):
-        train_tokenizer(data, TOKENIZER, FOUR, Run(1, state))
+        with pytest.raises(ValueError, match=re.escape(f"{state}: not a saved run")):
+            train_tokenizer(data, TOKENIZER, FOUR, Run(1, state))
 
 
 def test_the_policy_learns_the_toy_problem_on_a_frozen_tokenizer(

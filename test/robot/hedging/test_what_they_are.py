@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -12,24 +13,7 @@ from adahi_ros.protocol.request import RequestFault
 from adahi_ros.robot.hedged_transport import FIRST_NAMED_S, QUIET_S, REFRESH_S
 from adahi_ros.robot.session import DESCRIBE_RETRY_S, VerifierState
 from test.robot.hedging.conftest import HedgedRobot, MakeHedged, requests_to
-from test.robot.simulated import WEIGHTS
-
-
-def test_a_backup_of_another_policy_is_refused_by_name_and_not_asked(make_hedged: MakeHedged) -> None:
-    robot = make_hedged("at_once")
-    robot.backup.describe_otherwise(parameters=12)
-    robot.connect()
-    robot.steps(5)
-    assert robot.news[0].level is Level.ERROR
-    own = robot.verifier.description.signature.parameters
-    assert robot.texts == [f"verifier backup is not asked: parameters: 12, must be {own}"]
-    assert requests_to(robot.backup_link) == 0
-    assert robot.figure("backup.trouble") == f"parameters: 12, must be {own}"
-    robot.backup.describe_otherwise(parameters=own)
-    robot.pass_time(DESCRIBE_RETRY_S + 0.1)
-    robot.steps(1, first=5)
-    assert requests_to(robot.backup_link) == 1
-
+from test.robot.simulated import WEIGHTS, SimulatedVerifier
 
 OTHER = "fedcba9876543210"
 REFUSED = (
@@ -39,15 +23,33 @@ REFUSED = (
 ALLOWED = "verifier backup is asked although its weights are unknown"
 
 
-def test_a_backup_with_other_weights_of_the_same_sizes_is_not_asked(make_hedged: MakeHedged) -> None:
+@pytest.mark.parametrize(
+    ("change", "trouble"),
+    [
+        (lambda backup: backup.describe_otherwise(parameters=12), "parameters: 12, must be {own}"),
+        (
+            lambda backup: backup.load(OTHER),
+            f"policy_fingerprint: {OTHER}, must be {WEIGHTS}; it has other weights",
+        ),
+    ],
+)
+def test_a_backup_of_another_policy_is_refused_by_name_and_not_asked(
+    make_hedged: MakeHedged, change: Callable[[SimulatedVerifier], None], trouble: str
+) -> None:
     robot = make_hedged("at_once")
-    robot.backup.load(OTHER)
+    right = robot.backup.description
+    change(robot.backup)
     robot.connect()
     robot.steps(5)
-    trouble = f"policy_fingerprint: {OTHER}, must be {WEIGHTS}; it has other weights"
+    assert robot.news[0].level is Level.ERROR
+    trouble = trouble.format(own=right.signature.parameters)
     assert robot.texts == [f"verifier backup is not asked: {trouble}"]
     assert requests_to(robot.backup_link) == 0
     assert robot.figure("backup.trouble") == trouble
+    robot.backup.description = right
+    robot.pass_time(DESCRIBE_RETRY_S + 0.1)
+    robot.steps(1, first=5)
+    assert requests_to(robot.backup_link) == 1
 
 
 @pytest.mark.parametrize("unknown", [("first",), ("backup",), ("first", "backup")])
@@ -96,11 +98,12 @@ def test_a_first_that_loads_other_weights_is_followed_by_the_backup(make_hedged:
     assert all(record.verified for record in robot.records)
 
 
-def test_a_backup_that_is_alone_may_load_other_weights(make_hedged: MakeHedged) -> None:
+def test_without_the_first_the_backup_describes_the_target(make_hedged: MakeHedged) -> None:
     robot = make_hedged()
     robot.link.present = False
     robot.loop.start(10.0)
     robot.pass_time(FIRST_NAMED_S + 0.1)
+    assert robot.session.link is VerifierState.READY
     robot.steps(2)
     robot.backup.load(OTHER)
     robot.pass_time(REFRESH_S + 0.5)
@@ -161,16 +164,6 @@ def test_a_backup_that_changed_while_the_robot_was_away_is_not_asked(make_hedged
     robot.steps(5, first=2)
     assert requests_to(robot.backup_link) == asked
     assert robot.texts[-1].startswith("verifier backup is not asked: parameters: 12")
-
-
-def test_without_the_first_the_backup_says_what_the_target_is(make_hedged: MakeHedged) -> None:
-    robot = make_hedged()
-    robot.link.present = False
-    robot.loop.start(10.0)
-    robot.pass_time(FIRST_NAMED_S + 0.1)
-    assert robot.session.link is VerifierState.READY
-    robot.steps(3)
-    assert all(record.verified for record in robot.records)
 
 
 def test_the_first_says_what_the_target_is_however_late(make_hedged: MakeHedged) -> None:

@@ -1,0 +1,131 @@
+"""Requests drawn for examples of intents, and both networks trained together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from adahi_ros.core.checkpoint_files import CheckpointError
+from adahi_ros.lab.training.fitting import FitConfig, Run
+from adahi_ros.lab.training.intent_data import FIRST_ALONE, NEVER, drawn_requests, newest_requests
+from adahi_ros.lab.training.intent_training import train_intent
+from adahi_ros.lab.training.recipes import INTENT, INTENT_OF_PLAN, IntentRecipe, recipe_of
+from adahi_ros.policies.backends import load_policy
+from adahi_ros.policies.intent.intent import Intent, IntentEncoder, load_encoder, load_intent
+from adahi_ros.policies.intent.intent_checkpoint import (
+    encoder_path,
+    load_encoder_checkpoint,
+    load_intent_checkpoint,
+)
+from adahi_ros.policies.intent.intent_features import RepliesView
+
+TASK = "ball_instructed"
+CHECKPOINTS = Path(__file__).resolve().parents[3] / "checkpoints"
+
+
+def requests_before(step: int, period: int, second: int) -> list[int]:
+    return [0, *range(second, step + 1, period)][::-1]
+
+
+@pytest.mark.parametrize(("period", "second"), [(1, 1), (3, 1), (3, 3), (5, 2), (NEVER, NEVER)])
+def test_the_newest_requests_are_those_of_a_robot_with_a_period(period: int, second: int) -> None:
+    for step in range(20):
+        found = newest_requests(np.array([step]), np.array([period]), np.array([second]), 4)[0].tolist()
+        wanted = requests_before(step, period, second)[:4]
+        assert found == wanted + [-1] * (4 - len(wanted))
+
+
+def test_a_share_of_the_episodes_has_one_request_and_the_others_any_period() -> None:
+    period, second = drawn_requests(np.random.default_rng(1).random((4000, 3)))
+    alone = period == NEVER
+    assert abs(alone.mean() - FIRST_ALONE) < 0.03
+    assert ((second[~alone] >= 1) & (second[~alone] <= period[~alone])).all()
+    assert period[~alone].min() == 2
+    assert period[~alone].max() == 63
+
+
+@pytest.fixture(scope="module", params=[INTENT, INTENT_OF_PLAN])
+def trained(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Intents that were hardly trained."""
+    folder, name = tmp_path_factory.mktemp("intents"), str(request.param)
+    beside = name == INTENT
+    recipe = IntentRecipe(
+        3,
+        {"size": 4, "hidden": 8},
+        FitConfig(20, 16, warmup=0),
+        reads_extra=beside,
+        replies=1 if beside else 2,
+        hidden=8,
+        rounds=2,
+        episodes=2,
+    )
+    target = load_policy(CHECKPOINTS / TASK / "plans/target", "onnxruntime")
+    losses = train_intent(TASK, target, recipe, folder, Run(3), lambda losses, count: {}, name)
+    assert len(losses) == 20
+    return folder / name
+
+
+def view_of(encoder: IntentEncoder, robots: int) -> RepliesView:
+    sizes, draw = encoder.sizes, np.random.default_rng(2)
+    return RepliesView(
+        draw.normal(size=(robots, sizes.replies, sizes.observation_dim)),
+        draw.normal(size=(robots, sizes.replies, sizes.horizon, sizes.action_dim)),
+        np.tile(np.arange(sizes.replies)[::-1], (robots, 1)),
+        draw.normal(size=(robots, sizes.extra_dim)),
+    )
+
+
+def test_an_intent_is_whole_numbers_and_moves_the_action(trained: Path) -> None:
+    robot, encoder = load_intent(trained), load_encoder(trained)
+    assert (robot.encoder is None) == (encoder.sizes.extra_dim > 0)
+    assert robot.encoder_fingerprint == encoder.fingerprint
+    intent = encoder.encode(view_of(encoder, 3))
+    assert intent.dtype == np.int8
+    assert intent.shape == (3, 4)
+    observation = np.zeros((2, robot.signature.observation_dim), np.float32)
+    far = robot.act(observation, observation, np.array([[-127] * 4, [127] * 4], np.int8))
+    assert not np.allclose(far.actions[0], far.actions[1])
+    assert (far.expected_error > 0.0).all()
+    assert robot.sound(far.actions[:, None]).all()
+
+
+def test_a_reply_that_is_missing_has_no_effect(trained: Path) -> None:
+    encoder = load_encoder(trained)
+    view = view_of(encoder, 1)
+    view.requested_at[:, -1] = -1
+    one = encoder.encode(view)
+    view.plan[:, -1] += 5.0
+    if encoder.sizes.replies > 1:
+        np.testing.assert_array_equal(encoder.encode(view), one)
+    else:
+        assert view.requested_at.max() < 0
+
+
+def test_the_intents_of_another_encoder_are_refused(trained: Path, tmp_path: Path) -> None:
+    checkpoint, encoder = load_intent_checkpoint(trained), load_encoder_checkpoint(encoder_path(trained))
+    other = IntentEncoder(encoder)
+    other.fingerprint = "f" * 16
+    with pytest.raises(CheckpointError, match=r"encoder: f{16}, must be [0-9a-f]{16}"):
+        Intent(checkpoint, other)
+
+
+def test_recipes_say_where_the_encoder_runs() -> None:
+    student = {"seed": 1, "size": {}, "fit": {"steps": 2}}
+    values = {
+        "demonstrations": {"episodes": 1, "seed": 0, "action_noise": 0.0},
+        "window_length": 2,
+        "policies": {"target": {"kind": "flow", "seed": 1, "size": {"horizon": 4}, "fit": {"steps": 2}}},
+        "intent": student,
+        "intent_of_plan": {**student, "reads_extra": False, "replies": 3},
+    }
+    assert list(recipe_of(values).taught) == [INTENT, INTENT_OF_PLAN]
+    for wrong, message in (
+        ({"intent": {**student, "reads_extra": False}}, "intent.reads_extra: False, must be True"),
+        ({"intent_of_plan": student}, "intent_of_plan.reads_extra: True, must be False"),
+        ({"intent": {**student, "replies": 2}}, "replies: 2, must be 1"),
+        ({"intent": {**student, "size": {"replies": 2}}}, "replies: unknown"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            recipe_of({**values, **wrong})
