@@ -84,7 +84,7 @@ def test_lockstep_over_dds_equals_the_rollout(folder: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize(("beside", "theirs"), [("other", "[0-9a-f]{16}"), ("", "none")])
-def test_a_verifier_with_another_encoder_or_none_is_refused_before_the_first_step(
+def test_a_verifier_with_another_encoder_or_none_is_refused(
     stage: Stage, folder: Path, beside: str, theirs: str
 ) -> None:
     draft, target = nodes(folder, "intent", beside)
