@@ -21,6 +21,7 @@ from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.lab.training import corrector_training
 from adahi_ros.policies.corrector.corrector_checkpoint import CorrectorCheckpoint, load_corrector
 from adahi_ros.policies.direct import DirectPolicy
+from adahi_ros.policies.intent.intent import load_encoder, load_intent
 from adahi_ros.policies.registry import POLICIES
 from test.bags import conftest as toy
 from test.bags.conftest import run
@@ -82,6 +83,25 @@ def test_a_corrector_comes_of_bags_alone(
     }
     assert "1,392 examples of 12 episodes" in said
     assert "3 episodes held out: plans are" in said
+
+
+def test_intents_come_of_bags_alone_too(bag: Path, options: list[Any], recipe: Path, folder: Path) -> None:
+    student = {"seed": 3, "size": {"size": 3, "hidden": 4}, "fit": {"steps": 5}, "hidden": 4}
+    values = yaml.safe_load(recipe.read_text())
+    values |= {"intent": student, "intent_of_plan": {**student, "reads_extra": False, "replies": 2}}
+    recipe.write_text(yaml.safe_dump(values))
+    said = run("train", "corrector", bag, *options, "--intent")
+    for name, extra_dim in (("intent", 2), ("intent_of_plan", 0)):
+        assert f"{folder / name}: 360 examples of 12 episodes" in said
+        assert load_encoder(folder / name).sizes.extra_dim == extra_dim
+        assert (load_intent(folder / name).encoder is None) == (extra_dim > 0)
+
+
+def test_a_recipe_without_intents_is_refused_where_they_are_wanted(
+    bag: Path, options: list[Any], fails: Callable[..., str]
+) -> None:
+    message = fails("train", "corrector", bag, *options, "--intent")
+    assert "--recipe: must have intent_of_plan or intent with --intent" in message
 
 
 def test_the_whole_part_of_a_cut_bag_is_learnt_from_where_requested(

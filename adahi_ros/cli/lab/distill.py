@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from adahi_ros.lab.calibration.target_inputs import Asked
     from adahi_ros.lab.calibration.target_plans import Planned
     from adahi_ros.lab.figures import Figures
-    from adahi_ros.lab.training.recipes import CorrectorRecipe
+    from adahi_ros.lab.training.recipes import CorrectorRecipe, IntentRecipe
     from adahi_ros.policies.interface import Policy
 
 DEFAULT_RECIPE = "config/recipes/distill/default.yaml"
@@ -39,12 +39,16 @@ def distill(
     with_draft: Annotated[
         bool, Option("--draft", help="Also train a draft, for steps without a plan.")
     ] = False,
+    with_intent: Annotated[
+        bool,
+        Option("--intent", help="Also train intents, by which a robot acts long after a plan is over."),
+    ] = False,
     instruction: options.Instruction = "",
     recipe: Annotated[
         Path | None,
         Option(
-            help="With 'corrector', optionally 'distilled'. Default: config/recipes/ROBOT_TYPE-plans.yaml, "
-            f"where there is none {DEFAULT_RECIPE}."
+            help="With 'corrector', optionally 'distilled' and intents. Default: "
+            f"config/recipes/ROBOT_TYPE-plans.yaml, where there is none {DEFAULT_RECIPE}."
         ),
     ] = None,
     held_out: Annotated[
@@ -77,7 +81,7 @@ def distill(
     from adahi_ros.lab.calibration.target_inputs import Jpeg
     from adahi_ros.lab.calibration.target_replies import GATE, ask_by_expected_error
     from adahi_ros.lab.tasks import goal_is_for_target
-    from adahi_ros.lab.training.recipes import CORRECTOR, load_pupils
+    from adahi_ros.lab.training.recipes import CORRECTOR, INTENT, INTENT_OF_PLAN, load_pupils
     from adahi_ros.lab.training.train_corrector import DRAFT, check_held_out, check_plans, split
     from adahi_ros.policies.backends import load_policy
     from adahi_ros.policies.corrector.corrector import Corrector
@@ -86,12 +90,16 @@ def distill(
 
     read = load_contract(contract)
     made = [CORRECTOR, DRAFT] if with_draft else [CORRECTOR]
+    how = load_pupils(_recipe_of(read.robot_type, recipe))
+    if with_intent:
+        if not how.intents:
+            raise ValueError(f"--recipe: must have {INTENT_OF_PLAN} or {INTENT} with --intent")
+        made += how.intents
     for name in made:
         options.tried("--out", options.replaceable("--out", out / f"{name}.json", overwrite))
     if params is not None:
         options.tried("--params", options.replaceable("--params", params, overwrite))
     check_held_out(held_out)
-    how = load_pupils(_recipe_of(read.robot_type, recipe))
     where = _target_of(read.robot_type, out, target)
     policy = load_policy(where, backend)
     check_plans(policy)
@@ -122,6 +130,8 @@ def distill(
     if with_draft:
         its_seed = how.distilled.seed if seed is None else seed
         found[DRAFT] = _trained(planned, how.distilled, out, its_seed, *how_made, DRAFT)
+    for name, intent in how.intents.items() if with_intent else ():
+        found[name] = _intent(planned, intent, out, chosen, note, held_out, name)
     _tell(found, out)
     figures: dict[str, object] = {"left_out": planned.left_out, **found}
     if params is not None:
@@ -157,6 +167,23 @@ def _trained(planned: Planned, recipe: CorrectorRecipe, out: Path, seed: int, *h
 
     with fit_bar("fit", recipe.fit.steps) as on_step:
         return train_on_recordings(planned, recipe, out, Run(seed, on_step=on_step), *how).figures
+
+
+def _intent(
+    planned: Planned,
+    recipe: IntentRecipe,
+    out: Path,
+    seed: int,
+    note: Mapping[str, Any],
+    held_out: float,
+    name: str,
+) -> Figures:
+    from adahi_ros.lab.training.fitting import Run
+    from adahi_ros.lab.training.intent_training import train_intent_on_recordings
+
+    with fit_bar(name, recipe.fit.steps) as on_step:
+        run = Run(seed, on_step=on_step)
+        return train_intent_on_recordings(planned, recipe, out, run, note, held_out, name)
 
 
 def _planned(policy: Policy, dataset: BagDataset, asked: Asked, out: Path) -> Planned:

@@ -7,7 +7,7 @@ at any earlier step.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from adahi_ros.lab.tasks import make
 from adahi_ros.lab.training.fitting import Run, digest_of, fit
 from adahi_ros.lab.training.intent_data import IntentExamples, drawn_requests, lesson, newest_requests
 from adahi_ros.lab.training.recipes import IntentRecipe
+from adahi_ros.lab.training.train_corrector import split
 from adahi_ros.policies.corrector.corrector_network import CorrectorNetwork, corrector_loss, weights_count
 from adahi_ros.policies.intent.intent import Intent, IntentEncoder
 from adahi_ros.policies.intent.intent_checkpoint import (
@@ -229,28 +230,67 @@ def train_intent_on_recordings(
     recipe: IntentRecipe,
     folder: Path,
     run: Run,
-    note: Callable[[list[float], int], dict[str, Any]],
+    note: Mapping[str, Any],
+    held_out: float,
     name: str,
-) -> list[float]:
-    """Train as `train_intent`, on recorded episodes only; return the losses.
+) -> dict[str, Any]:
+    """Train as `train_intent`, on recorded episodes only; return figures.
 
     Args:
         planned: a robot's observations, and the target's plans there.
         recipe: settings of the training; those of rollouts are ignored.
         folder: see `train_intent`.
         run: of the fit.
-        note: see `train_intent`.
+        note: the checkpoint's notes on its training.
+        held_out: share of the episodes, drawn at random, for the measured error.
         name: see `train_intent`.
+
+    Returns:
+        Counts, and the root mean square error in action scales on the episodes held out, of the network and
+        of the mean action.
     """
-    return _trained(recorded_examples(planned), recipe, folder, run, note, name)[1]
+    learnt, unseen = split(planned.data, run.seed, held_out)
+    examples, tests = (recorded_examples(planned, numbers) for numbers in (learnt, unseen))
+    intent, _ = _trained(examples, recipe, folder, run, lambda losses, count: dict(note), name)
+    read = _Data(tests, _sizes_of(intent), recipe.reads_extra)
+    rows = np.arange(len(tests))
+    view = read.view(rows, np.random.default_rng(run.seed).random((len(rows), 3)))
+    wanted, act = tests.plan[:, 0], _acting(intent, recipe.reads_extra)
+    return {
+        "episodes": len(learnt) + len(unseen),
+        "examples": len(examples) + len(tests),
+        "held_out": {
+            "episodes": len(unseen),
+            "examples": len(tests),
+            "mean_error": _root_mean_square(
+                (wanted - examples.plan[:, 0].mean(axis=0)) / intent.action_scale
+            ),
+            "error": _root_mean_square((wanted - act(*read.observed(rows), view)) / intent.action_scale),
+        },
+    }
 
 
-def recorded_examples(planned: Planned) -> IntentExamples:
-    """Return an example of every recorded step, with the first of its plans."""
-    data = planned.data
-    step = np.concatenate([np.arange(end - start) for start, end in data.spans()])
-    extra = np.concatenate([data.image_features, step_goals(data)], axis=1).astype(np.float32)
-    return IntentExamples(step, data.observations, extra, planned.plans[:, 0])
+def _sizes_of(intent: Intent) -> EncoderConfig:
+    """Return the sizes of an intent's encoder."""
+    assert intent.encoder is not None
+    return intent.encoder.sizes
+
+
+def _root_mean_square(values: np.ndarray) -> float:
+    return float(np.sqrt(np.mean(np.square(values, dtype=np.float64))))
+
+
+def recorded_examples(planned: Planned, numbers: Sequence[int]) -> IntentExamples:
+    """Return an example of every step of some episodes, with the first of its plans."""
+    data, spans = planned.data, list(planned.data.spans())
+    goals = step_goals(data)
+    parts = []
+    for number in numbers:
+        rows = np.arange(*spans[number])
+        extra = np.concatenate([data.image_features[rows], goals[rows]], axis=1).astype(np.float32)
+        step = np.arange(len(rows))
+        parts.append(IntentExamples(step, data.observations[rows], extra, planned.plans[rows, 0]))
+    return IntentExamples.joined(parts)
 
 
 def _trained(

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, dataclass, fields, replace
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, Generic, TypeVar
 
@@ -22,6 +23,7 @@ TARGET = "target"
 CORRECTOR = "corrector"
 DISTILLED = "distilled"
 INTENT, INTENT_OF_PLAN = "intent", "intent_of_plan"
+STUDENTS = (CORRECTOR, DISTILLED, INTENT, INTENT_OF_PLAN)
 F = TypeVar("F", bound=FitConfig)
 VQBET = "vqbet"
 Seed = Annotated[int, at_least(0)]
@@ -257,6 +259,8 @@ def recipe_of(values: Any) -> Recipe:
 class _PupilFile(Schema):
     corrector: CorrectorRecipe
     distilled: Distilled | None = None
+    intent: IntentRecipe | None = None
+    intent_of_plan: IntentRecipe | None = None
 
 
 @dataclass(frozen=True)
@@ -266,19 +270,23 @@ class PupilRecipes:
     Attributes:
         corrector: of the plans.
         distilled: a policy without plans.
+        intents: by name, `INTENT` and `INTENT_OF_PLAN`, those that the file has.
     """
 
     corrector: CorrectorRecipe
     distilled: CorrectorRecipe
+    intents: Mapping[str, IntentRecipe] = field(default_factory=dict)
 
 
 def _pupils(values: Any) -> PupilRecipes:
     """Return a recipe's students; if it has only one recipe, both use it."""
     if isinstance(values, dict) and "policies" in values:
         recipe_of(values)
-        values = {name: values[name] for name in (CORRECTOR, DISTILLED) if name in values}
+        values = {name: values[name] for name in STUDENTS if name in values}
     file: _PupilFile = checked(_PupilFile, values, "recipe")
-    return PupilRecipes(file.corrector, file.distilled or file.corrector)
+    intents = {INTENT: file.intent, INTENT_OF_PLAN: file.intent_of_plan}
+    made = {name: recipe for name, recipe in intents.items() if recipe is not None}
+    return PupilRecipes(file.corrector, file.distilled or file.corrector, made)
 
 
 @dataclass(frozen=True)
