@@ -152,9 +152,11 @@ class TargetVerifierNode(ManagedNode):
 
     def _log_target(self, target: ServedTarget) -> None:
         description = target.description
+        encoder = description.intent_fingerprint
+        intents = f", {description.intent_size} numbers of intent by the encoder {encoder}" if encoder else ""
         self.get_logger().info(
             f"target policy of {description.signature}, by the name {description.target!r}, by the rule "
-            f"{description.acceptance}"
+            f"{description.acceptance}{intents}"
         )
 
     def _away(self, why: str) -> None:
