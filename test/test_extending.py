@@ -142,7 +142,7 @@ def section(title: str) -> str:
 
 def lines(text: str) -> list[tuple[str, str]]:
     """Return groups and lines of entry points that a text tells."""
-    return re.findall(r"Line, in `(adahi_ros\.\w+)`: `([^`]+)`", text)
+    return re.findall(r"Entry point, in `(adahi_ros\.\w+)`: `([^`]+)`", text)
 
 
 def commands(text: str) -> list[str]:

@@ -83,12 +83,14 @@ class AttemptLimits:
         no_verifier_s: without a ready verifier.
         no_steps_s: without a control step.
         stopped_s: until the operator enables a robot that was stopped before.
+        held_s: without interruption held by its safety layer, though it is enabled.
     """
 
     time_s: float
     no_verifier_s: float
     no_steps_s: float
     stopped_s: float
+    held_s: float = 0.0
 
 
 class Attempt:
@@ -116,12 +118,14 @@ class Attempt:
         self._begun_s = self._step_s = self._verifier_s = now_s
         self._verifier = False
         self._served = False
+        self._held_from_s = math.inf  # since when it is held though it is enabled
         self._stopped = self._free = False  # the second: it may have moved since it began
         self._end: tuple[End, str] | None = None
 
     def activated(self, now_s: float) -> None:
         """The policy's node acts from now on; the time that activation took does not count."""
         self._begun_s = self._step_s = self._verifier_s = now_s
+        self._held_from_s = math.inf
 
     def elapsed_s(self, now_s: float) -> float:
         """Return the duration so far."""
@@ -150,6 +154,7 @@ class Attempt:
         Time while it is not enabled does not count for `no_steps_s`: a simulator may wait for the robot.
         """
         self.holding = holding
+        self._held_from_s = min(self._held_from_s, now_s) if holding and enabled else math.inf
         if not enabled:
             self._step_s = now_s
         if stopped and self._free:
@@ -179,12 +184,15 @@ class Attempt:
         """Return what has ended the run, with a text for people; None while it continues."""
         limits = self._limits
         silent_s, alone_s = now_s - self._step_s, 0.0 if self._verifier else now_s - self._verifier_s
+        held_s = now_s - self._held_from_s
         if 0.0 < limits.time_s <= self.elapsed_s(now_s):
             self.end(End.TIME_LIMIT, f"{limits.time_s:g} s are over")
         elif 0.0 < limits.no_steps_s < silent_s:
             self.end(End.NO_STEPS, _too_long("control step", silent_s, limits.no_steps_s))
         elif 0.0 < limits.no_verifier_s < alone_s:
             self.end(End.NO_VERIFIER, _too_long("verifier", alone_s, limits.no_verifier_s))
+        elif 0.0 < limits.held_s < held_s:
+            self.end(End.TIME_LIMIT, f"held for {held_s:.1f} s, allowed are {limits.held_s:g} s")
         elif self._stopped and 0.0 < limits.stopped_s < self.elapsed_s(now_s):
             self.end(End.STOPPED, "the robot was stopped before, and the operator has not enabled it")
         return self._end

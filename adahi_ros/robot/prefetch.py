@@ -19,9 +19,9 @@ from adahi_ros.robot.session import VerifierSession
 from adahi_ros.robot.steps import Outcome, PendingRequest
 
 AT_ONCE_S = 1e-3
-UNDER_WAY_MOST = 4  # pending requests; with more, none would be in time
+MOST_IN_FLIGHT = 4  # pending requests; with more, none would be in time
 USEFUL_MOST_S = 10.0  # a request for an intent counts as missed after this, however long an intent lasts
-PATIENT_MOST = 8  # pending requests for intents: one every 1.5 s, each for 10 s at most
+MOST_FOR_INTENTS = 8  # pending requests for intents: one every 1.5 s, each for 10 s at most
 PATIENCE_S = 1.5  # until another request for an intent: the reply to the first is as good, and may take long
 
 
@@ -75,10 +75,10 @@ class RequestsAhead:
         self._period_s = period_s
         self._received = received
         self._useful = useful
-        self._under_way: list[_Asked] = []
+        self._in_flight: list[_Asked] = []
 
     def __len__(self) -> int:
-        return len(self._under_way)
+        return len(self._in_flight)
 
     @property
     def delay_steps(self) -> int:
@@ -97,9 +97,9 @@ class RequestsAhead:
             left: control steps left in the plan, this one included.
             now_s: the time.
         """
-        overdue, count = False, len(self._under_way)
+        overdue, count = False, len(self._in_flight)
         if count:
-            waited_s, expected_s = now_s - self._under_way[-1].at_s, self._session.expected_s
+            waited_s, expected_s = now_s - self._in_flight[-1].at_s, self._session.expected_s
             if self._useful is not None:
                 overdue = waited_s >= max(PATIENCE_S, expected_s)
             else:
@@ -119,33 +119,33 @@ class RequestsAhead:
             now_s: the time.
         """
         asked = _Asked(step, now_s)
-        self._under_way.append(asked)
+        self._in_flight.append(asked)
         useful_s = self._session.target.horizon * self._period_s
         if self._useful is not None:
             useful_s = max(useful_s, min(self._useful * self._period_s, USEFUL_MOST_S))
         asked.pending = self._session.submit(
             request, useful_s, now_s, lambda outcome: self._ended(asked, outcome)
         )
-        if len(self._under_way) > (UNDER_WAY_MOST if self._useful is None else PATIENT_MOST):
-            oldest = self._under_way.pop(0)
+        if len(self._in_flight) > (MOST_IN_FLIGHT if self._useful is None else MOST_FOR_INTENTS):
+            oldest = self._in_flight.pop(0)
             assert oldest.pending is not None
             self._session.give_up(oldest.pending, now_s)
         return asked.pending
 
     def cancel(self) -> None:
         """Cancel all pending requests."""
-        self._cancel_before(len(self._under_way))
+        self._cancel_before(len(self._in_flight))
 
     def _ended(self, asked: _Asked, outcome: Outcome) -> None:
-        place = self._under_way.index(asked)
-        self._under_way.pop(place)
+        place = self._in_flight.index(asked)
+        self._in_flight.pop(place)
         if outcome.verification is not None:
             self._cancel_before(place)
         assert asked.pending is not None
         self._received(asked.step, asked.pending.request.ahead, outcome)
 
     def _cancel_before(self, place: int) -> None:
-        overtaken, self._under_way = self._under_way[:place], self._under_way[place:]
+        overtaken, self._in_flight = self._in_flight[:place], self._in_flight[place:]
         for each in overtaken:
             assert each.pending is not None
             self._session.cancel(each.pending)

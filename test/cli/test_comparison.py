@@ -116,7 +116,7 @@ def test_the_example_of_a_method_in_a_file_runs(monkeypatch: pytest.MonkeyPatch,
     assert (fading["gate"], fading["transmission_rate"]) == ("age", pytest.approx(1 / 8, abs=0.02))
     assert fading["against"]["method"] == "plan_8"
     for label in ("Moved", "Moved@0.01", "Fading"):
-        assert f" {label} " in result.output
+        assert f"{label} " in result.output
 
 
 def test_a_method_in_a_file_alone_comes_beside_the_others_at_their_rate(

@@ -38,7 +38,7 @@ def test_an_arms_contract_is_written_with_its_comments(
     assert load_contract(str(written)).robot_type == load_contract(arm).robot_type
 
 
-def test_each_shipped_contract_is_of_an_arm_or_of_a_task(run: Run, fails: Fails) -> None:
+def test_each_shipped_contract_is_of_an_arm_or_of_a_task(fails: Fails) -> None:
     from adahi_ros.lab.tasks import TASKS
 
     shipped = {path.stem for path in asset("config/contracts").glob("*.yaml")}

@@ -12,7 +12,7 @@ import pytest
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
 from adahi_ros.protocol.records import Reason
 from adahi_ros.protocol.request import RequestFault
-from adahi_ros.robot.prefetch import UNDER_WAY_MOST
+from adahi_ros.robot.prefetch import MOST_IN_FLIGHT
 from adahi_ros.robot.session import VerifierState
 from test.robot.conftest import PERIOD_S, Fate, MakeRobot, Robot
 from test.robot.simulated import planned
@@ -98,8 +98,8 @@ def test_where_no_reply_comes_only_so_many_requests_are_under_way(planner: Robot
     most = 0
     for record in planner.walk(range(12)):
         most = max(most, record.requests_pending)
-    assert most == UNDER_WAY_MOST
-    assert fates(planner).count(Fate.PENDING) <= UNDER_WAY_MOST
+    assert most == MOST_IN_FLIGHT
+    assert fates(planner).count(Fate.PENDING) <= MOST_IN_FLIGHT
     assert Fate.SUPERSEDED in fates(planner)
     assert planner.session.link is VerifierState.UNRESPONSIVE
 
@@ -125,7 +125,7 @@ def test_what_a_gate_has_learned_outlasts_a_change_of_something_else(make_robot:
 def test_a_target_that_is_slower_than_expected_is_not_asked_ever_more(planner: Robot) -> None:
     planner.link.delay_s = (0.1, 0.1)
     records = planner.walk(range(60))
-    assert sum(record.transmitted for record in records[:9]) <= UNDER_WAY_MOST
+    assert sum(record.transmitted for record in records[:9]) <= MOST_IN_FLIGHT
     assert all(record.plan_left > 0 or record.transmitted for record in records[20:])
     assert sum(record.plan_left > 0 for record in records[20:]) >= 36
     assert planner.session.link is VerifierState.READY

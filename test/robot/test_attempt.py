@@ -97,7 +97,7 @@ def test_time_silence_and_a_verifier_that_is_gone_end_it(attempt: Attempt, step_
     assert alone.ended(103.1) == (End.NO_VERIFIER, "no verifier for 2.1 s, allowed are 2 s")
 
 
-def test_a_stop_ends_it_but_one_of_before_may_be_lifted(attempt: Attempt, step_record: Make) -> None:
+def test_a_stop_ends_it_but_one_of_before_may_be_lifted(attempt: Attempt) -> None:
     attempt.safety(False, False, True, 100.0)
     attempt.safety(True, True, False, 100.0)
     assert attempt.ended(100.1) == (End.STOPPED, "the operator stopped the robot")
@@ -124,7 +124,22 @@ def test_time_without_the_operator_is_no_time_without_a_step(step_record: Make) 
     assert why(waiting, 111.5) in (End.NO_STEPS, End.TIME_LIMIT)
 
 
-def test_without_a_limit_it_goes_on(step_record: Make) -> None:
+def test_an_enabled_robot_that_stays_held_ends_it_where_that_is_limited() -> None:
+    held = Attempt(AttemptLimits(0.0, 0.0, 0.0, 0.0, held_s=2.0), 100.0)
+    held.safety(False, True, True, 100.0)
+    held.activated(101.0)  # what was before does not count
+    assert held.ended(103.5) is None
+    for enabled, holding, now_s in ((True, True, 104.0), (True, False, 105.0), (False, True, 106.0)):
+        held.safety(False, holding, enabled, now_s)
+        assert held.ended(now_s + 0.9) is None
+    assert held.ended(109.0) is None  # the operator does not enable it
+    held.safety(False, True, True, 110.0)
+    held.safety(False, True, True, 111.0)
+    assert held.ended(112.0) is None
+    assert held.ended(112.1) == (End.TIME_LIMIT, "held for 2.1 s, allowed are 2 s")
+
+
+def test_without_a_limit_it_goes_on() -> None:
     endless = Attempt(AttemptLimits(0.0, 0.0, 0.0, 0.0), 0.0)
     endless.linked(False, 1.0)
     endless.safety(True, True, False, 100.0)

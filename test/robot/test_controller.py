@@ -78,7 +78,7 @@ COOLED = np.array(DRAFT) ** 2 / (np.array(DRAFT) ** 2).sum(axis=1, keepdims=True
     ("gate", "temperature", "probabilities"),
     [("always", 1.0, TARGET), ("always", 0.3, TARGET), ("never", 1.0, DRAFT), ("never", 0.5, COOLED)],
 )
-def test_always_executes_the_targets_distribution_never_the_drafts(
+def test_always_executes_the_targets_distribution_and_never_the_drafts(
     fixed_policy: Make, gate: str, temperature: float, probabilities: list[list[float]]
 ) -> None:
     """The draft's temperature cools only what is executed without the target."""

@@ -8,7 +8,7 @@ from hypothesis.stateful import initialize, invariant, run_state_machine_as_test
 
 from adahi_ros.protocol.description import LONGEST_HISTORY
 from adahi_ros.protocol.records import NO_PLAN
-from adahi_ros.robot.prefetch import UNDER_WAY_MOST
+from adahi_ros.robot.prefetch import MOST_IN_FLIGHT
 from test.robot.conftest import Fate, MakeRobot
 from test.robot.simulated import planned
 from test.robot.test_interleavings import IN_TIME, MOSTLY, Interleavings
@@ -37,7 +37,7 @@ class InterleavingsAhead(Interleavings):
     def every_request_has_one_fate(self) -> None:
         session = self.robot.session
         by_stamp = {each.stamp_ns: each for each in self.robot.records}
-        under_way = 0
+        in_flight = 0
         for number, submitted in enumerate(session.submitted):
             pending, fate = submitted.pending, submitted.fate
             assert self.fates.setdefault(number, fate) in (fate, Fate.PENDING)
@@ -45,8 +45,8 @@ class InterleavingsAhead(Interleavings):
             assert by_stamp[submitted.stamp_ns].transmitted
             assert session.outcomes[number] == (fate in IN_TIME or fate is Fate.MISSED)
             assert bool(pending.ids) == (fate is Fate.PENDING)
-            under_way += fate is Fate.PENDING
-        assert under_way <= (UNDER_WAY_MOST if self.running else 0)
+            in_flight += fate is Fate.PENDING
+        assert in_flight <= (MOST_IN_FLIGHT if self.running else 0)
         sent = {each.stamp_ns for each in session.submitted}
         assert {each.stamp_ns for each in self.robot.records if each.transmitted} == sent
 

@@ -95,6 +95,7 @@ def evaluate(
     console.print(method_table(figures, f"{file_name(task)}, {episodes} episodes, seed {seed}"))
     paired = paired_table(figures)
     if paired is not None:
+        say("")
         console.print(paired)
     write_json(json_file, comparison_figures(task, seed, episodes, found, files.load(), figures))
 

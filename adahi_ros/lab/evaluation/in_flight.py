@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pending requests of robots in a rollout, and when their replies arrive."""
+"""Pending requests of robots in a rollout, and when their replies arrive.
+
+`RequestsAhead` (`robot/prefetch.py`) keeps those of one robot, which measures its link and may have several.
+Here B robots share a step, the link is known, and each has at most one request. Both use `is_due`.
+"""
 
 from __future__ import annotations
 

@@ -148,30 +148,30 @@ def rollout(
     draws = VerificationDraws(seed, ROBOT_ID, numbers, verifier.policy.draws)
     action = np.zeros((len(numbers), controller.policy.signature.action_dim), dtype=np.float32)
     course = None if across is None else LinkCourse(across.link, seed, numbers)
-    under_way = InFlight(controller, len(numbers), late, course)
+    in_flight = InFlight(controller, len(numbers), late, course)
     rows: list[tuple[np.ndarray, ...]] = []
     while not world.done.all():
         active = ~world.done
         observed = {OBSERVATION: world.observation, GOAL: world.goal}
-        under_way.arrive(len(rows))
+        in_flight.arrive(len(rows))
         step = controller.begin(observed, stand_in=action, beside=for_target(world))
         observations = controller.seen.window(verifier.policy.signature)
-        transmit = under_way.asks(step)
+        transmit = in_flight.asks(step)
         rest = action if across is None else across.hold(action)
         asked = np.ones(len(numbers), dtype=bool) if controller.drafts else transmit
         accepted, uniforms = np.zeros((len(numbers), 0), dtype=bool), draws.next()
         refused, verdict = ~step.sound, None
         if asked.any():
-            committed = under_way.committed(step, asked)
+            committed = in_flight.committed(step, asked)
             request = VerificationRequest(observations.rows(asked), step.draft(asked), committed)
             verdict = verifier.verdict(request, uniforms[asked])
             refused[asked] |= transmit[asked] & ~controller.policy.sound(verdict.actions)
             if controller.drafts:
                 accepted, verdict = verdict.accepted, verdict.rows(transmit)
         intended = np.where(np.isnan(step.intended), rest, step.intended)
-        now = under_way.send(transmit, verdict, step)
+        now = in_flight.send(transmit, verdict, step)
         action = controller.finish(step, now.verdict, now.rows, intended)
-        action = np.where(under_way.held[:, None], rest, action)
+        action = np.where(in_flight.held[:, None], rest, action)
         controller.executed(action)
         if step.proposal is None:
             intended = action

@@ -113,8 +113,8 @@ class FileClass:
     def _class(self) -> type[ByDefault]:
         made = _class_of(self.path, self.class_name, self.digest)
         completed = _completed(made)
-        kinds = (ByDefault, *(kind for kind in (Gate, Proposer) if issubclass(completed, kind)))
-        allowed = {name for kind in kinds for name in dir(kind) if not name.startswith("_")}
+        kinds = [kind for kind in (Gate, Proposer) if issubclass(completed, kind)] or [Gate, Proposer]
+        allowed = {name for kind in (ByDefault, *kinds) for name in dir(kind) if not name.startswith("_")}
         written = [name for each in made.__mro__ if each.__module__ == made.__module__ for name in vars(each)]
         fault = misspelt(written, allowed)
         if fault:

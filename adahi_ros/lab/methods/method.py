@@ -233,7 +233,7 @@ class Method:
             rule,
             agreement=method.agreement,
             arguments=method.acceptance_arguments,
-            intents=actor.encoder if isinstance(actor, Intent) and actor.at_target else None,
+            intents=actor.encoder_of_target if isinstance(actor, Intent) else None,
         )
         return rollout(world, controller, verifier, seed, episodes, on_step, method.delay, bench.across)
 

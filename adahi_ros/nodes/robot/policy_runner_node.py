@@ -64,6 +64,9 @@ class PolicyRunnerParameters:
     stopped_s: float = parameter(
         10.0, "How long a goal waits for the operator if the robot is stopped, s; 0 for ever", 0.0, 3600.0
     )
+    held_s: float = parameter(
+        0.0, "End a goal when the enabled robot was held for this time, s; 0 for never", 0.0, 3600.0
+    )
     feedback_period_s: float = parameter(0.5, "Time between two feedbacks, s", 0.05, 60.0)
 
 
@@ -178,7 +181,7 @@ class PolicyRunnerNode(Node):
 
     async def _execute(self, handle: ServerGoalHandle) -> RunPolicy.Result:
         values = self._values
-        allowed = values.no_verifier_s, values.no_steps_s, values.stopped_s
+        allowed = values.no_verifier_s, values.no_steps_s, values.stopped_s, values.held_s
         limits = AttemptLimits(_seconds(handle.request.time_limit), *allowed)
         self._moved, self._left_ns = None, 0
         try:

@@ -139,6 +139,11 @@ class Intent(Actor):
         """Whether the verifier makes its intents, and the robot none."""
         return self.encoder is None or self.encoder.sizes.extra_dim > 0
 
+    @property
+    def encoder_of_target(self) -> IntentEncoder | None:
+        """The encoder, where it reads what only the target reads; else None."""
+        return self.encoder if self.encoder is not None and self.encoder.sizes.extra_dim else None
+
     def act(self, observation: np.ndarray, previous: np.ndarray, intent: np.ndarray) -> Correction:
         """Return the actions (B, A) and expected errors of B robots; see `acting_features`."""
         action, log_variance = self._run(acting_features(observation, previous, intent))

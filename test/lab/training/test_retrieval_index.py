@@ -25,7 +25,7 @@ def test_an_index_takes_no_more_than_it_may(tmp_path: Path) -> None:
         make_index(data, 1, neighbours=4, most_bytes=100)
 
 
-def test_the_same_seed_makes_the_same_index(tmp_path: Path) -> None:
+def test_the_same_seed_makes_the_same_index() -> None:
     one, other = (make_index(recorded(), 3, 4, 5600) for _ in range(2))
     assert one[1] == other[1]
     for name, values in vars(one[0]).items():

@@ -98,7 +98,7 @@ def test_a_first_that_loads_other_weights_is_followed_by_the_backup(make_hedged:
     assert all(record.verified for record in robot.records)
 
 
-def test_without_the_first_the_backup_describes_the_target(make_hedged: MakeHedged) -> None:
+def test_without_the_first_the_backup_names_the_target_and_may_change(make_hedged: MakeHedged) -> None:
     robot = make_hedged()
     robot.link.present = False
     robot.loop.start(10.0)
