@@ -15,6 +15,7 @@ OPTIONAL = (
     "adahi_ros.nodes.common.manager_bond",
     "adahi_ros.nodes.robot.goal_sink",
     "adahi_ros.policies.corrector",
+    "adahi_ros.policies.intent",
     "adahi_ros.policies.remote",
     "adahi_ros.policies.retrieval",
     "adahi_ros.proposers.kalman",

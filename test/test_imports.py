@@ -14,7 +14,14 @@ import pytest
 import adahi_ros
 
 PACKAGE = Path(adahi_ros.__file__).parent
-POLICIES = {"policies", "policies.networks", "policies.corrector", "policies.flow", "policies.vqbet"}
+POLICIES = {
+    "policies",
+    "policies.networks",
+    "policies.corrector",
+    "policies.flow",
+    "policies.intent",
+    "policies.vqbet",
+}
 MAY_IMPORT = {
     "core": set(),
     "contract": {"contract.sinks", "vision"},
@@ -27,14 +34,15 @@ MAY_IMPORT = {
     "policies.networks": set(),
     "policies.corrector": {"policies", "policies.networks"},
     "policies.flow": {"policies", "policies.networks"},
+    "policies.intent": {"policies", "policies.networks", "policies.corrector"},
     "policies.vqbet": {"policies", "policies.networks"},
     "policies.lerobot": {"policies.networks", "policies.vqbet"},
     "policies.remote": {"policies", "policies.networks"},
-    "proposers": {"acceptance", "policies", "policies.corrector"},
+    "proposers": {"acceptance", "policies", "policies.corrector", "policies.intent"},
     "robot": {"acceptance", "contract", "gates", "policies", "proposers", "protocol", "vision"},
     "safety": {"contract"},
     "server": {"acceptance", "policies", "protocol", "vision"},
-    "server.ray": {"acceptance", "policies", "policies.remote", "protocol", "server"},
+    "server.ray": {"acceptance", "policies", "policies.intent", "policies.remote", "protocol", "server"},
     "bags": {"contract", "protocol", "vision"},
     "security": set(),
 }
@@ -48,13 +56,14 @@ NODES_MAY_IMPORT = {
         "gates",
         "policies",
         "policies.corrector",
+        "policies.intent",
         "proposers",
         "protocol",
         "robot",
         "safety",
         "vision",
     },
-    "nodes.server": {"acceptance", "policies", "protocol", "server", "server.ray"},
+    "nodes.server": {"acceptance", "policies", "policies.intent", "protocol", "server", "server.ray"},
     "nodes.monitoring": {"bags", "contract", "protocol", "robot", "safety"},
     "nodes.launching": {"policies", "server.ray"},
 }

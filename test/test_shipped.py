@@ -20,6 +20,7 @@ from adahi_ros.lab.tasks import goal_is_for_target, make, names
 from adahi_ros.lab.training.recipes import Recipe, load_recipe
 from adahi_ros.policies.corrector.corrector_checkpoint import load_corrector
 from adahi_ros.policies.flow.flow_checkpoint import load_flow
+from adahi_ros.policies.intent.intent_checkpoint import load_encoder_checkpoint, load_intent_checkpoint
 from adahi_ros.policies.networks.onnx_files import DIGEST
 from adahi_ros.policies.vqbet.vqbet_checkpoint import load_checkpoint
 
@@ -28,6 +29,8 @@ LOADERS: dict[str | None, Callable[[Path], Any]] = {
     "vqbet": load_checkpoint,
     "flow": load_flow,
     "corrector": load_corrector,
+    "intent": load_intent_checkpoint,
+    "intent_encoder": load_encoder_checkpoint,
 }
 TRAINED = sorted(names())
 PLANNED = sorted(

@@ -38,8 +38,9 @@ class IntentProposer(Proposer):
     steps: int = argument(400, "Control steps that a robot acts by one intent, at most", 1, 1_000_000)
 
     def __post_init__(self) -> None:
+        self.intent_only, self.reply_steps = self.intent.at_target, self.steps
         self._memory: ObservationBuffer | None = None
-        self._intent: np.ndarray | None = None
+        self._intent: np.ndarray | None = None  # before the first step
 
     def forget(self) -> None:
         """See `Proposer`; a reply for the new task may arrive before the next step."""
@@ -71,16 +72,31 @@ class IntentProposer(Proposer):
     def propose(self, context: ProposerContext) -> Proposal:
         """See `Proposer`; one action; NaN without an intent."""
         self._memory = context.memory
-        now = np.full(len(context.plan.left(context.step)), context.step)
-        if self._intent is None or context.begins or len(self._intent) != len(now):
-            self._begin(len(now))
-        assert self._intent is not None
-        observation = context.memory.at(OBSERVATION, now)
-        previous = context.memory.at(OBSERVATION, now - 1)
-        actions, expected_error = self.intent.act(observation, previous, self._intent)
-        without = self.left(context.step, context.plan) == 0
-        actions[without], expected_error[without] = np.nan, np.inf
+        batch = len(context.plan.left(context.step))
+        if self._intent is None or context.begins or len(self._intent) != batch:
+            self._begin(batch)
+        actions, expected_error = self._acts(context.step, context.plan)
         return Proposal(actions[:, None], expected_error=expected_error)
+
+    def answered(self, step: int, plan: Plan) -> np.ndarray:
+        """See `Proposer`; the plan's actions where there is a plan."""
+        planned = plan.at(step)
+        return (
+            planned
+            if self._intent is None
+            else np.where(np.isnan(planned), self._acts(step, plan)[0], planned)
+        )
+
+    def _acts(self, step: int, plan: Plan) -> tuple[np.ndarray, np.ndarray]:
+        """Return the actions (B, A) and expected errors (B,) by the intents; NaN without one."""
+        assert self._intent is not None
+        assert self._memory is not None
+        now = np.full(len(self._intent), step)
+        observation, previous = (self._memory.at(OBSERVATION, at) for at in (now, now - 1))
+        actions, expected_error = self.intent.act(observation, previous, self._intent)
+        without = self.left(step, plan) == 0
+        actions[without], expected_error[without] = np.nan, np.inf
+        return actions, expected_error
 
     def observe_reply(self, requested_at: int, verdict: Verdict, rows: np.ndarray) -> None:
         """See `Proposer`; a reply to an older request than the newest changes nothing."""
@@ -94,7 +110,7 @@ class IntentProposer(Proposer):
             kept[rows, 1:] = kept[rows, :-1]
         self._requested[rows, 0] = requested_at
         encoder = self.intent.encoder
-        if encoder is None or encoder.sizes.extra_dim:
+        if encoder is None or self.intent.at_target:
             if verdict.intent is None:
                 raise ValueError("intent: empty, the target must have an encoder of intents")
             self._intent[rows] = verdict.intent

@@ -46,9 +46,13 @@ class Proposer(ABC):
 
     Attributes:
         needs_plan: without a plan it has nothing to propose; the robot then sends a request.
+        intent_only: it acts by the intents of replies, so that their actions need not be sent.
+        reply_steps: control steps that a reply is useful; None for as many as it has actions.
     """
 
     needs_plan: bool = False
+    intent_only: bool = False
+    reply_steps: int | None = None
 
     @abstractmethod
     def propose(self, context: ProposerContext) -> Proposal | None:
@@ -61,6 +65,10 @@ class Proposer(ABC):
     def age(self, step: int, plan: Plan) -> np.ndarray:
         """Return the age (B,), in steps, of the reply that robots act on; infinite without one."""
         return plan.age(step)
+
+    def answered(self, step: int, plan: Plan) -> np.ndarray:
+        """Return the actions (B, A) of the present step by replies since it was proposed; NaN without one."""
+        return plan.at(step)
 
     def forget(self) -> None:  # noqa: B027
         """Drop what it keeps of replies, because the task has changed or a gap ended; by default nothing."""

@@ -37,6 +37,8 @@ class Description:
         encoder_fingerprint: of its image encoder; empty without one.
         protocol: the verifier's protocol version.
         policy_fingerprint: of the target's configuration and weights; empty if unknown.
+        intent_fingerprint: of its encoder of intents; empty without one.
+        intent_size: Z, numbers of an intent; 0 without an encoder of intents.
     """
 
     target: str
@@ -45,6 +47,8 @@ class Description:
     encoder_fingerprint: str = ""
     protocol: int = PROTOCOL_VERSION
     policy_fingerprint: str = ""
+    intent_fingerprint: str = ""
+    intent_size: int = 0
 
     @property
     def without_weights(self) -> Description:
@@ -97,7 +101,9 @@ class Wants:
         offered: its observations, conditions and actions.
         target: name of the policy; empty takes any.
         encoder_fingerprint: of the encoder that the verifier must have; None without images.
-        horizon: that its plans must have, for the robot's corrector; None for any.
+        horizon: that its plans must have, for the robot's network that reads them; None for any.
+        intent: of the encoder that the verifier must have, its fingerprint and the numbers of an intent; None
+            where the robot needs no intents of the verifier.
     """
 
     draft: Signature
@@ -105,6 +111,7 @@ class Wants:
     target: str = ""
     encoder_fingerprint: str | None = None
     horizon: int | None = None
+    intent: tuple[str, int] | None = None
 
     def mismatch(self, described: Description) -> str | None:
         """Return the first difference between robot and target, with both values; None without one."""
@@ -126,7 +133,7 @@ class Wants:
         if self.horizon not in (None, theirs.horizon):
             return (
                 f"horizon: the target's is {theirs.horizon}, must be {self.horizon}, that of the plans which "
-                "the corrector knows"
+                "the robot's network knows"
             )
         try:
             fault = ACCEPTANCES[described.acceptance]().compatible(self.draft, theirs)
@@ -138,7 +145,16 @@ class Wants:
         # A target that reads the images themselves has no encoder.
         if fault is None and not theirs.images and encoder not in (None, described.encoder_fingerprint):
             fault = difference("encoder_fingerprint", encoder, described.encoder_fingerprint or "none")
-        return fault
+        return fault or self._other_intent(described)
+
+    def _other_intent(self, described: Description) -> str | None:
+        if self.intent is None:
+            return None
+        for name, ours in zip(("intent_fingerprint", "intent_size"), self.intent, strict=True):
+            theirs = getattr(described, name) or "none"
+            if ours != theirs:
+                return f"{name}: the robot's is {ours}, the verifier's {theirs}; must be the same"
+        return None
 
     def sent_to(self, described: Description) -> SentParts:
         """Return the parts of a draft that a target needs and can read."""

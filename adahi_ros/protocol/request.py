@@ -35,6 +35,10 @@ SESSION_BITS = 32
 INTERNAL_ERROR = 6  # likewise
 PARTS_MOST = 64
 """Largest number of a draft's parts that a reply judges, as in `VerifyDraft.srv`."""
+INTENT_MOST = 64
+"""Largest number of an intent's entries, as in `VerifyDraft.srv`."""
+INTENT_LIMIT = 127
+"""An intent's entries are from -127 to 127."""
 
 
 class RequestFault(IntEnum):
@@ -143,6 +147,7 @@ class Request:
         instruction: for the target, in a sentence; empty without one.
         needed_in_s: how soon the robot needs the reply, from when it makes the request; 0 where unknown.
         round_trip_ms: as `reported_round_trip_ms` returns it; the same in all copies of a request.
+        intent_only: the reply has an intent and no actions.
         robot_id: names the robot's windows and draws at the verifier.
         session: distinguishes this start of the robot from others.
         target: name of the policy; empty takes the verifier's first.
@@ -162,6 +167,7 @@ class Request:
     instruction: str = ""
     needed_in_s: float = 0.0
     round_trip_ms: float = UNKNOWN_MS
+    intent_only: bool = False
     robot_id: str = ""
     session: int = 0
     target: str = ""
@@ -181,6 +187,7 @@ class Request:
         instruction: str = "",
         needed_in_s: float = 0.0,
         round_trip_ms: float = UNKNOWN_MS,
+        intent_only: bool = False,
     ) -> Request:
         """Return the request about one robot's draft (M = 1).
 
@@ -193,12 +200,13 @@ class Request:
             instruction: see the class.
             needed_in_s: see the class.
             round_trip_ms: see the class.
+            intent_only: see the class.
         """
         drawn = draft.distribution
         codes = counts = NO_CODES
         if drawn is not None and drawn.counts is not None:
             codes, counts = drawn.codes[0], drawn.counts[0].ravel()
-        content = codes, counts, instruction, needed_in_s, round_trip_ms
+        content = codes, counts, instruction, needed_in_s, round_trip_ms, intent_only
         return cls(episode, step, step + ahead, window, draft.actions[0].ravel(), *content)
 
     @property
@@ -221,10 +229,13 @@ class Reply:
         message: human-readable; empty where the status is `OK`.
         episode, step, first_step: those of the request.
         accepted: N; empty unless `OK`.
-        actions: ((T - (first_step - step)) * A,) float32, from `first_step` on; empty unless `OK`.
+        actions: ((T - (first_step - step)) * A,) float32, from `first_step` on; empty where the request wants
+            an intent only, and unless `OK`.
         compute_ms: the verifier's own share of the round trip.
         window_kept: a later request may name this window as its base.
         retry_after_s: when to ask again, where the verifier is busy; else 0.
+        intent: Z, from -127 to 127; empty without an encoder of intents.
+        intent_fingerprint: of that encoder; `NO_FINGERPRINT` without an intent.
         id: of the answered message on the robot.
         size_bytes: of the serialized reply.
         fault: why the robot cannot read it; then the other fields are meaningless.
@@ -241,6 +252,8 @@ class Reply:
     compute_ms: float = 0.0
     window_kept: bool = False
     retry_after_s: float = 0.0
+    intent: Sequence[int] | np.ndarray = ()
+    intent_fingerprint: int = NO_FINGERPRINT
     id: int = 0
     size_bytes: int = 0
     fault: str = ""
@@ -343,3 +356,30 @@ def check_reply(
         np.array(actions, dtype=np.float32).reshape(1, *shape),
         np.array(accepted, dtype=bool).reshape(1, len(accepted)),
     )
+
+
+def check_intent(
+    intent: Sequence[int] | np.ndarray, fingerprint: int, size: int, wanted: int
+) -> np.ndarray | None:
+    """Convert a reply's intent to one robot's (1, Z) int8, or refuse it; None without one.
+
+    Args:
+        intent: of the reply.
+        fingerprint: of its encoder, as the reply has it.
+        size: Z, as described.
+        wanted: fingerprint of the encoder, as described.
+
+    Raises:
+        RequestError: another encoder or size than the described one, or out of range.
+    """
+    if fingerprint != wanted:
+        found, allowed = fingerprint_text(fingerprint) or "none", fingerprint_text(wanted) or "none"
+        raise RequestError(
+            RequestFault.WRONG_SHAPE, f"intent_fingerprint: {found}, must be {allowed}, as described"
+        )
+    check_size("intent", len(intent), (size,))
+    for index, entry in enumerate(intent):
+        if not -INTENT_LIMIT <= entry <= INTENT_LIMIT:
+            allowed = f"from {-INTENT_LIMIT} to {INTENT_LIMIT}"
+            raise RequestError(RequestFault.WRONG_SHAPE, f"intent[{index}]: {entry}, must be {allowed}")
+    return np.array(intent, dtype=np.int8).reshape(1, size) if size else None

@@ -253,16 +253,18 @@ def request_bytes(
     length.sequence(2, codes)
     length.sequence(2, counts)
     length.numbers(4)  # round_trip_ms
+    length.numbers(1)  # intent_only
     return HEADER + length.bytes
 
 
-def reply_bytes(actions: int, accepted: int = 0, message: str = "") -> int:
+def reply_bytes(actions: int, accepted: int = 0, message: str = "", intent: int = 0) -> int:
     """Return the size of a reply.
 
     Args:
         actions: number of float32 values.
         accepted: number of judged parts of the draft.
         message: human-readable.
+        intent: number of its entries.
     """
     length = _Length()
     length.numbers(1)  # status
@@ -272,4 +274,6 @@ def reply_bytes(actions: int, accepted: int = 0, message: str = "") -> int:
     length.sequence(1, accepted)
     length.numbers(4, 2)  # compute_time_ms, retry_after_s
     length.numbers(1)  # window_kept
+    length.sequence(1, intent)
+    length.numbers(8)  # intent_fingerprint
     return HEADER + length.bytes

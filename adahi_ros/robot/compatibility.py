@@ -186,6 +186,7 @@ def wants_of(
     view: TargetView,
     encoder: EncoderSizes | None,
     horizon: int | None = None,
+    intent: tuple[str, int] | None = None,
 ) -> Wants:
     """Return what a verifier must fit.
 
@@ -196,6 +197,7 @@ def wants_of(
         view: what the target sees; JPEGs need the robot's encoder at the verifier.
         encoder: of the images; None without cameras.
         horizon: see `Wants`.
+        intent: see `Wants`.
     """
     return Wants(
         signature,
@@ -203,4 +205,5 @@ def wants_of(
         target,
         encoder.fingerprint if encoder is not None and view.needs_encoder else None,
         horizon,
+        intent,
     )

@@ -83,6 +83,8 @@ class Controller:
 
     Attributes:
         drafts: the proposer makes drafts for the target to verify, not actions from the target's plans.
+        intent_only: it acts by the intents of replies; their actions are dropped, so they need not be sent.
+        reply_steps: control steps that a reply is useful; None for as many as it has actions.
 
     Args:
         policy: what the proposer needs: the draft policy, a corrector, or, for a robot that executes plans,
@@ -121,9 +123,16 @@ class Controller:
         self._proposer = PROPOSERS[proposer](policy, **arguments) if made is None else made
         self.drafts = not self._proposer.needs_plan
         self._observes = self._proposer.observes
+        self._acts_by_intent = self._proposer.intent_only
+        self.reply_steps = self._proposer.reply_steps
         self.seen = ObservationBuffer(LONGEST_MEMORY)
         self._deviation = DeviationTracker(policy.action_scale, config.smoothing, config.normalization)
         self.reset(0, [0])
+
+    @property
+    def intent_only(self) -> bool:
+        """See the class."""
+        return self._acts_by_intent and not self.config.trigger.learns
 
     def reset(self, seed: int, episodes: list[int]) -> None:
         """Start the episodes with these numbers; B is how many there are."""
@@ -263,6 +272,7 @@ class Controller:
             LookupError: a robot has neither a verdict nor an intended action.
         """
         if verdict is not None:
+            verdict = self._without_plan(verdict)
             who = np.arange(self._batch)[slice(None) if rows is None else rows]
             which = np.zeros(self._batch, dtype=bool)
             sound = self.policy.sound(verdict.actions)
@@ -270,7 +280,8 @@ class Controller:
                 self.policy.check(verdict.actions)
             self._splice(verdict, step.index, who, sound)
             which[who[sound]] = True
-            intended = np.where(which[:, None], self._plan.at(step.index), step.intended)
+            answered = self._proposer.answered(step.index, self._plan)
+            intended = np.where(which[:, None], answered, step.intended)
         else:
             intended = step.intended
         if stand_in is not None:
@@ -280,14 +291,15 @@ class Controller:
         return intended
 
     def again(self, step: Step) -> Step:
-        """Return the step updated to the current plan.
+        """Return the step updated to the current plan or intent.
 
         Proposals that were made without a plan, or from a plan that is gone, are dropped.
         """
         planned, left = self._plan.at(step.index), self._proposer.left(step.index, self._plan)
         otherwise = (step.plan_left > 0) != (left > 0)
         otherwise &= (left > 0) | self._proposer.needs_plan
-        intended = np.where(otherwise[:, None], planned, step.intended)
+        answered = self._proposer.answered(step.index, self._plan)
+        intended = np.where(otherwise[:, None], answered, step.intended)
         age = self._proposer.age(step.index, self._plan)
         return replace(step, intended=intended, planned=planned, plan_age=age, plan_left=left)
 
@@ -311,7 +323,7 @@ class Controller:
         """Take in a reply that arrives after the step of its request.
 
         Args:
-            verdict: the target's, from the step of the request on.
+            verdict: the target's, from the step of the request on; without actions by an intent alone.
             requested_at: that step, counted from 0.
             rows: robots that the verdict is for, by mask.
             committed: number of leading actions that are the robots' own.
@@ -319,9 +331,14 @@ class Controller:
         Returns:
             (M,) bool, which replies are valid; the others are dropped.
         """
+        verdict = self._without_plan(verdict)
         sound = self.policy.sound(verdict.actions)
         self._splice(verdict, requested_at, np.flatnonzero(rows), sound, committed)
         return sound
+
+    def _without_plan(self, verdict: Verdict) -> Verdict:
+        """Return a verdict without the actions, where the proposer needs none."""
+        return replace(verdict, actions=verdict.actions[:, :0]) if self.intent_only else verdict
 
     def _splice(
         self, verdict: Verdict, requested_at: int, who: np.ndarray, sound: np.ndarray, committed: int = 0
@@ -332,7 +349,7 @@ class Controller:
         actions = verdict.actions[sound]
         executable = actions[:, committed : self._execution_horizon]
         self._plan.splice(executable, requested_at + committed, requested_at, who[sound])
-        if self.config.trigger.learns and not committed:
+        if self.config.trigger.learns and not committed and actions.shape[1]:
             first = actions[:, 0] / self.policy.action_scale
             self.config.trigger.gate.learn(requested_at, first, who[sound])
         if self._observes and not committed:

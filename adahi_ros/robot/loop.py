@@ -98,7 +98,7 @@ class ControlLoop:
         if ahead_period_s is not None:
             from adahi_ros.robot.prefetch import RequestsAhead
 
-            self._ahead = RequestsAhead(session, ahead_period_s, self._received)
+            self._ahead = RequestsAhead(session, ahead_period_s, self._received, controller.reply_steps)
         self._arrived: Outcome | None = None  # since the last step, with `ahead`
 
     @property
@@ -294,7 +294,8 @@ class ControlLoop:
         episode, step = observation.episode, observation.step
         draft = self._session.sent_parts.of(draft, committed)
         trip_ms = reported_round_trip_ms(self._session.rtt_ms)
-        return Request.of(draft, episode, step, window, committed, instruction, needed_in_s, trip_ms)
+        content = committed, instruction, needed_in_s, trip_ms, self.controller.intent_only
+        return Request.of(draft, episode, step, window, *content)
 
     def _received(self, step: int, committed: int, outcome: Outcome) -> None:
         """Take in the outcome of this step's request, with `ahead`."""
@@ -317,7 +318,7 @@ class ControlLoop:
         return self._trouble or replace(arrived, reason=Reason.NO_PLAN)
 
     def _goes_by_plan(self, begun: ActiveStep) -> bool:
-        """Whether the step executes the target's plan."""
+        """Whether the step executes the target's plan, or acts by its intent."""
         return bool(begun.step.plan_left[0]) and not self.controller.drafts
 
     def _forget_plans(self) -> None:

@@ -20,6 +20,9 @@ from adahi_ros.robot.steps import Outcome, PendingRequest
 
 AT_ONCE_S = 1e-3
 MOST_IN_FLIGHT = 4  # pending requests; with more, none would be in time
+USEFUL_MOST_S = 10.0  # a request for an intent counts as missed after this, however long an intent lasts
+MOST_FOR_INTENTS = 8  # pending requests for intents: one every 1.5 s, each for 10 s at most
+PATIENCE_S = 1.5  # until another request for an intent: the reply to the first is as good, and may take long
 
 
 def is_due(
@@ -58,14 +61,20 @@ class RequestsAhead:
         period_s: control period.
         received: called with the control step of a request, its number of committed actions, and its
             outcome; not if the reply to a later request came first.
+        useful: control steps that an intent is useful; None for plans, which last as long as they are.
     """
 
     def __init__(
-        self, session: VerifierSession, period_s: float, received: Callable[[int, int, Outcome], None]
+        self,
+        session: VerifierSession,
+        period_s: float,
+        received: Callable[[int, int, Outcome], None],
+        useful: int | None = None,
     ) -> None:
         self._session = session
         self._period_s = period_s
         self._received = received
+        self._useful = useful
         self._in_flight: list[_Asked] = []
 
     def __len__(self) -> int:
@@ -90,23 +99,34 @@ class RequestsAhead:
         """
         overdue, count = False, len(self._in_flight)
         if count:
-            # Each overdue request doubles the wait for the next one. Otherwise a slow target would get ever
-            # more requests, and reply ever later.
-            overdue = now_s - self._in_flight[-1].at_s >= self._session.expected_s * 2 ** (count - 1)
+            waited_s, expected_s = now_s - self._in_flight[-1].at_s, self._session.expected_s
+            if self._useful is not None:
+                overdue = waited_s >= max(PATIENCE_S, expected_s)
+            else:
+                # Each overdue request doubles the wait for the next one. Otherwise a slow target would get
+                # ever more requests, and reply ever later.
+                overdue = waited_s >= expected_s * 2 ** (count - 1)
         return bool(is_due(wanted, left, self.delay_steps, count, overdue))
 
     def submit(self, request: Request, step: int, now_s: float) -> PendingRequest:
         """Request the plan from a control step on; only while the session is READY.
 
-        With too many pending requests, the oldest is given up. A reply is useful until its plan is over.
+        With too many pending requests, the oldest is given up.
+
+        Args:
+            request: to send.
+            step: its control step.
+            now_s: the time.
         """
         asked = _Asked(step, now_s)
         self._in_flight.append(asked)
         useful_s = self._session.target.horizon * self._period_s
+        if self._useful is not None:
+            useful_s = max(useful_s, min(self._useful * self._period_s, USEFUL_MOST_S))
         asked.pending = self._session.submit(
             request, useful_s, now_s, lambda outcome: self._ended(asked, outcome)
         )
-        if len(self._in_flight) > MOST_IN_FLIGHT:
+        if len(self._in_flight) > (MOST_IN_FLIGHT if self._useful is None else MOST_FOR_INTENTS):
             oldest = self._in_flight.pop(0)
             assert oldest.pending is not None
             self._session.give_up(oldest.pending, now_s)

@@ -11,7 +11,15 @@ from adahi_ros.core.signature import Signature
 from adahi_ros.gates.interface import LinkEstimate
 from adahi_ros.protocol.description import Described, Description, Wants
 from adahi_ros.protocol.records import Reason
-from adahi_ros.protocol.request import PROTOCOL_VERSION, Reply, Request, RequestFault, SentParts
+from adahi_ros.protocol.request import (
+    OK,
+    PROTOCOL_VERSION,
+    Reply,
+    Request,
+    RequestFault,
+    SentParts,
+    fingerprint_number,
+)
 from adahi_ros.protocol.window import WHOLE, SentWindows
 from adahi_ros.robot.link_estimate import Breaker, LinkEstimator, RetransmissionTimeout
 from adahi_ros.robot.steps import Outcome, PendingRequest, judged
@@ -152,6 +160,10 @@ class VerifierSession:
         assert self._described_target is not None
         return self._described_target
 
+    @property
+    def _intent_fingerprint(self) -> int:
+        return fingerprint_number(self._target.intent_fingerprint)
+
     def submit(
         self, request: Request, deadline_s: float, now_s: float, on_outcome: OnOutcome
     ) -> PendingRequest:
@@ -253,6 +265,8 @@ class VerifierSession:
         self._breaker.replied()
         if reply.status in OF_ANOTHER:
             self._lose(f"the verifier refuses the {OF_ANOTHER[RequestFault(reply.status)]}")
+        elif reply.status == OK and reply.intent_fingerprint != self._intent_fingerprint:
+            self._lose("the verifier has another encoder of intents than it has described")
         elif self.link is VerifierState.UNRESPONSIVE:  # a request that was sent after the missed ones
             self._change(VerifierState.READY, "")
         elif on_trial and self.link is VerifierState.READY:

@@ -23,7 +23,9 @@ from adahi_ros.protocol.request import (
     Request,
     RequestError,
     RequestFault,
+    check_intent,
     check_reply,
+    fingerprint_number,
 )
 from adahi_ros.protocol.window import NO_WINDOW, WireWindow
 
@@ -125,16 +127,21 @@ def judged(target: Description, request: Request, reply: Reply, verify_ms: float
         message = f"compute_time_ms: {reply.compute_ms}, must be finite and at least 0"
         return Outcome(None, Reason.BAD_REPLY, message, reply_bytes=size)
     try:
-        known = _left_out(target, request, reply.accepted)
+        known = (
+            target.signature.horizon if request.intent_only else _left_out(target, request, reply.accepted)
+        )
         parts = request.codes.size if target.rule.needs_codes else None  # other rules have other parts
         verification = check_reply(target.signature, known, parts, reply.accepted, reply.actions)
+        wanted_intent = target.intent_size, fingerprint_number(target.intent_fingerprint)
+        intent = check_intent(reply.intent, reply.intent_fingerprint, *wanted_intent)
     except RequestError as error:
         return Outcome(None, Reason.BAD_REPLY, str(error), reply_bytes=size)
-    if known:  # complete it: from the step of the request on
+    actions = verification.actions
+    if known and not request.intent_only:  # complete it: from the step of the request on
         dim = target.signature.action_dim
         drafted = request.actions[: known * dim].reshape(1, known, dim)
-        actions = np.concatenate([drafted, verification.actions], axis=1)
-        verification = Verdict(actions, verification.accepted)
+        actions = np.concatenate([drafted, actions], axis=1)
+    verification = Verdict(actions, verification.accepted, intent)
     took = verify_ms, reply.compute_ms
     return Outcome(verification, Reason.NONE, "", *took, size, assignment=reply.assignment)
 

@@ -132,6 +132,7 @@ class Engine:
         self.at_once = verifier.at_once
         self._signature = signature = verifier.terms.signature
         self._fingerprint = signature.codes and fingerprint_number(signature.codes.fingerprint)
+        self._intent_fingerprint = fingerprint_number(verifier.terms.intent_fingerprint)
         length, dim, seen = signature.history, signature.observation_dim, len(signature.images)
         self._windows = WindowCache(length, dim, images, robots, max_age_s, seen)
         self._remembered: OrderedDict[Hashable, Verdict] = OrderedDict()
@@ -206,12 +207,12 @@ class Engine:
         """Return the part of a verdict that goes into the reply, and keep it for copies of the request.
 
         A reply leaves out the actions that the robot knows: those before the reply begins, and those of a
-        completely accepted draft.
+        completely accepted draft. A reply with an intent only has no actions.
         """
-        skipped = checked.asked.ahead
+        skipped = self._signature.horizon if checked.asked.request.intent_only else checked.asked.ahead
         if self._terms.acceptance.keeps_drafts and verdict.accepted.all():
             skipped = max(skipped, checked.request.draft.actions.shape[1])
-        verdict = Verdict(verdict.actions[:, skipped:], verdict.accepted)
+        verdict = Verdict(verdict.actions[:, skipped:], verdict.accepted, verdict.intent)
         self._remembered[checked.asked.key] = verdict
         if len(self._remembered) > REPLIES_KEPT:
             self._remembered.popitem(last=False)
@@ -224,8 +225,14 @@ class Engine:
         kept = self._windows.keep(request.robot_id, asked.window, now_s)
         accepted = tuple(map(bool, verdict.accepted[0]))
         about = request.episode, request.step, request.first_step
-        given = request.assignment
-        return Reply(OK, "", *about, accepted, verdict.actions.ravel(), window_kept=kept, assignment=given)
+        intent, encoder = () if verdict.intent is None else verdict.intent[0], self._intent_fingerprint
+        return Reply(
+            *(OK, "", *about, accepted, verdict.actions.ravel()),
+            window_kept=kept,
+            intent=intent,
+            intent_fingerprint=encoder,
+            assignment=request.assignment,
+        )
 
     def _complete(self, request: Request) -> _Asked:
         """Check a request's sizes, and complete its window."""
@@ -246,10 +253,13 @@ class Engine:
                 RequestFault.WRONG_SHAPE,
                 f"first_step: {request.first_step}, must be from {request.step} to {last}",
             )
+        if request.intent_only and not self._terms.intent_size:
+            what = "intent_only: true, must be false: the target has no encoder of intents"
+            raise RequestError(RequestFault.WRONG_SHAPE, what)
         window = self._windows.complete(request.robot_id, request.window)
         key = (
             *(request.robot_id, request.episode, request.step, request.first_step, request.instruction),
-            window.digest,
+            *(request.intent_only, window.digest),
             None if request.assigned_goal is None else request.assigned_goal.tobytes(),
             *(each.tobytes() for each in (request.codes, request.counts, request.actions)),
             request.round_trip_ms if self._terms.acceptance.uses_link else None,

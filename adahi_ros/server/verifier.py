@@ -7,7 +7,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -23,10 +23,8 @@ from adahi_ros.policies.interface import (
     TooManyAtOnceError,
     fingerprint_of,
 )
+from adahi_ros.protocol.description import Description
 from adahi_ros.protocol.request import PARTS_MOST, RequestError, RequestFault, sent_codes
-
-if TYPE_CHECKING:
-    from adahi_ros.policies.intent.intent import IntentEncoder
 
 SAMPLES = 8  # plans that the agreement `choose` draws
 AGREEMENTS = {
@@ -137,6 +135,8 @@ class Terms:
         rule: a key of `ACCEPTANCES`.
         acceptance: that rule.
         fingerprint: of the target's configuration and weights, see `fingerprint_of`.
+        intent_fingerprint: of the encoder of intents; empty without one.
+        intent_size: Z, numbers of an intent; 0 without an encoder.
     """
 
     signature: Signature
@@ -144,6 +144,45 @@ class Terms:
     rule: str
     acceptance: Acceptance
     fingerprint: str
+    intent_fingerprint: str = ""
+    intent_size: int = 0
+
+    def described(self, name: str, encoder_fingerprint: str = "") -> Description:
+        """Return the description for robots.
+
+        Args:
+            name: of the target.
+            encoder_fingerprint: of its image encoder; empty without one.
+        """
+        return Description(
+            name,
+            self.rule,
+            self.signature,
+            encoder_fingerprint,
+            policy_fingerprint=self.fingerprint,
+            intent_fingerprint=self.intent_fingerprint,
+            intent_size=self.intent_size,
+        )
+
+
+class IntentEncoder(Protocol):
+    """Makes intents of a target's replies; see `adahi_ros.policies.intent.intent`."""
+
+    fingerprint: str
+
+    @property
+    def size(self) -> int:
+        """Z, numbers of an intent."""
+
+    def check_target(self, signature: Signature) -> None:
+        """Check that it reads what this target reads and plans.
+
+        Raises:
+            ValueError: names the field, the value and what is allowed.
+        """
+
+    def encode_replies(self, observations: Observations, plans: np.ndarray) -> np.ndarray:
+        """Return the intents (B, Z) int8 of plans (B, T, A)."""
 
 
 class Verifier(Protocol):
@@ -226,7 +265,11 @@ class TargetVerifier:
             given["within"] = distance * policy.action_scale
         self.acceptance, fingerprint = made(rule, given), fingerprint_of(policy)
         self.acceptance.check_target(policy.signature, fingerprint)
-        self.terms = Terms(policy.signature, self.policy.draws, rule, self.acceptance, fingerprint)
+        kind = "", 0
+        if intents is not None:
+            intents.check_target(policy.signature)
+            kind = intents.fingerprint, intents.size
+        self.terms = Terms(policy.signature, self.policy.draws, rule, self.acceptance, fingerprint, *kind)
         self.at_once = 1
         self._sampling = Sampling(temperature, sendable)
         self._agrees = agreement != "none"

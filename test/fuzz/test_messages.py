@@ -6,6 +6,7 @@ import math
 import re
 from array import array
 from collections.abc import Collection
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -20,25 +21,28 @@ from adahi_ros.contract.assembler import Observation, ObservationAssembler
 from adahi_ros.contract.fields import InputError
 from adahi_ros.contract.parsing import load_contract
 from adahi_ros.core.assets import asset
-from adahi_ros.core.proposal import UNITS
+from adahi_ros.core.proposal import UNITS, Proposal
 from adahi_ros.core.signature import GOAL, OBSERVATION, Offer
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
-from adahi_ros.nodes.common.verifier_messages import (
-    describe,
-    from_described,
-    from_reply,
-    from_request,
-    to_reply,
-)
+from adahi_ros.nodes.common.verifier_messages import from_described, from_reply
+from adahi_ros.nodes.server.robot_messages import describe, from_request, to_reply
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import Policy
 from adahi_ros.protocol.description import Described, Description, Wants
-from adahi_ros.protocol.request import PROTOCOL_VERSION, Reply, Request, RequestError, fingerprint_number
-from adahi_ros.protocol.window import WireWindow
+from adahi_ros.protocol.records import Reason
+from adahi_ros.protocol.request import (
+    INTENT_LIMIT,
+    PROTOCOL_VERSION,
+    Reply,
+    Request,
+    RequestError,
+    fingerprint_number,
+)
+from adahi_ros.protocol.window import NO_WINDOW, WireWindow
 from adahi_ros.robot.controller import Controller
 from adahi_ros.robot.loop import ControlLoop, DraftError
 from adahi_ros.robot.session import VerifierSession
-from adahi_ros.robot.steps import Fallback
+from adahi_ros.robot.steps import Fallback, judged
 from adahi_ros.robot.target_view import Features
 from adahi_ros.robot.transport import Sent
 from adahi_ros.safety.envelope import Envelope
@@ -313,6 +317,35 @@ def test_garbage_leaves_nothing_in_later_observations(name: str, data: st.DataOb
     assert expected is not None
     np.testing.assert_array_equal(seen.values, expected.values)
     np.testing.assert_array_equal(seen.goal, expected.goal)
+
+
+@more
+@given(data=st.data())
+def test_no_robot_acts_by_an_intent_that_was_not_described(data: st.DataObject) -> None:
+    signature = replace(policy("ball/target").signature, horizon=4, codes=None)
+    described = Description("ball", "replace", signature, intent_fingerprint="a" * 16, intent_size=3)
+    only = data.draw(st.booleans())
+    request = Request.of(Proposal(np.zeros((1, 0, 2), np.float32)), 1, 2, NO_WINDOW, intent_only=only)
+    good = VerifyDraft.Response(
+        episode_id=1,
+        step_id=2,
+        first_step=2,
+        actions=array("f", bytes(0 if only else 4 * 4 * signature.action_dim)),
+        intent=array("b", (-127, 0, 127)),
+        intent_fingerprint=int("a" * 16, 16),
+    )
+    message = garbage.mutated(data.draw, good)
+    outcome = judged(described, request, from_reply(0, message), 1.0)
+    verdict = outcome.verification
+    if verdict is None:
+        assert outcome.reason is not Reason.NONE
+        return
+    assert message.intent_fingerprint == good.intent_fingerprint
+    assert verdict.intent is not None
+    assert (verdict.intent.shape, verdict.intent.dtype) == ((1, 3), np.int8)
+    assert verdict.intent.min() >= -INTENT_LIMIT
+    assert verdict.actions.shape == (1, 0 if only else 4, signature.action_dim)
+    assert np.isfinite(verdict.actions).all()
 
 
 def good_request(camera: bool) -> VerifyDraft.Request:

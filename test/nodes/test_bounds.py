@@ -29,10 +29,10 @@ from adahi_ros.nodes.common.verifier_messages import (
     check_signature_bounds,
     from_description,
     from_reply,
-    from_request,
 )
 from adahi_ros.nodes.robot.draft_policy_parameters import DraftPolicyParameters
 from adahi_ros.nodes.robot.draft_policy_parts import check_fit
+from adahi_ros.nodes.server.robot_messages import from_request
 from adahi_ros.protocol.description import Description
 from adahi_ros.protocol.records import Reason, StepRecord
 from adahi_ros.protocol.request import PARTS_MOST, PROTOCOL_VERSION, Request, RequestError, RequestFault
@@ -96,9 +96,9 @@ def test_the_middleware_delivers_what_is_longer_than_its_bound() -> None:
     """Where this fails, `check_request_bounds` may go."""
     named = serialize_message(VerifyDraft.Request(check_fields=False, robot_id="x" * MANY))
     assert len(deserialize_message(named, VerifyDraft.Request).robot_id) == MANY
-    # The end is two lengths of 0, of codes and probabilities, and a number. That is how those look of whom no
-    # bound binds.
-    coded = serialize_message(VerifyDraft.Request())[:-12] + struct.pack("<I", MANY) + bytes(2 * MANY + 8)
+    # The end is two lengths of 0, of codes and probabilities, a number and a bool. That is how those look of
+    # whom no bound binds.
+    coded = serialize_message(VerifyDraft.Request())[:-13] + struct.pack("<I", MANY) + bytes(2 * MANY + 9)
     assert len(deserialize_message(coded, VerifyDraft.Request).codes) == MANY
 
 

@@ -36,17 +36,18 @@ from adahi_ros.nodes.common.messages import (
 )
 from adahi_ros.nodes.common.qos import new_message
 from adahi_ros.nodes.common.verifier_messages import (
-    describe,
+    RESPONSE,
     from_description,
     from_reply,
-    from_request,
     size_of,
-    to_reply,
     to_request,
 )
+from adahi_ros.nodes.server.robot_messages import describe, from_request, to_reply
+from adahi_ros.policies.intent.intent_checkpoint import LONGEST_INTENT
 from adahi_ros.protocol.description import Description
 from adahi_ros.protocol.records import Reason, StepRecord
 from adahi_ros.protocol.request import (
+    INTENT_MOST,
     INTERNAL_ERROR,
     NO_FINGERPRINT,
     OK,
@@ -60,7 +61,7 @@ from adahi_ros.protocol.request import (
     fingerprint_number,
     sent_codes,
 )
-from adahi_ros.protocol.window import WireRows, WireWindow
+from adahi_ros.protocol.window import WireRows, WireWindow, reply_bytes
 from adahi_ros.robot.session import VerifierState
 
 
@@ -134,7 +135,7 @@ def over_the_wire(message: VerifyDraft.Request) -> VerifyDraft.Request:
 )
 def test_requests_survive_the_wire(kind: str, seed: int, books: int, size: int, horizon: int) -> None:
     request = request_of(ROWS[kind], books, size, seed, horizon)
-    request = replace(request, first_step=9, instruction="fold", round_trip_ms=12.5)
+    request = replace(request, first_step=9, instruction="fold", round_trip_ms=12.5, intent_only=True)
     received = over_the_wire(to_request(request, request.window, SENDER))
     assert (received.protocol, received.robot_id, received.target) == (
         PROTOCOL_VERSION,
@@ -172,7 +173,7 @@ def test_a_request_without_cameras_carries_nothing_of_them() -> None:
     names = (4 + 6) + (4 + 1)  # each ends with a zero
     numbers = 4 * 4 + 2 * 8  # session, episode and steps; fingerprint and base
     draft = 4 + (4 + 2 * 2) + (4 + 2 * 8 * 2)  # no actions; codes and counts
-    described = 4 + 1 + numbers + names + (4 + 6 * 4) + 4 + 4 + (4 + 2 * 4) + (4 + 1) + draft + 4
+    described = 4 + 1 + numbers + names + (4 + 6 * 4) + 4 + 4 + (4 + 2 * 4) + (4 + 1) + draft + 4 + 1
     padding = len(serialize_message(sent)) - described
     assert 0 <= padding < 4 * 8
 
@@ -182,8 +183,9 @@ LATER = PROTOCOL_VERSION + 1
 
 def test_a_later_protocol_with_more_fields_at_the_end_is_recognised() -> None:
     """So that of protocol 5 is by robots and verifiers of protocol 4: what came with it is at the end."""
-    assert list(VerifyDraft.Request.get_fields_and_field_types())[-1] == "round_trip_ms"
-    assert list(DescribeTarget.Response.get_fields_and_field_types())[-1] == "policy_fingerprint"
+    assert list(VerifyDraft.Request.get_fields_and_field_types())[-1] == "intent_only"
+    assert list(DescribeTarget.Response.get_fields_and_field_types())[-1] == "intent_size"
+    assert list(VerifyDraft.Response.get_fields_and_field_types())[-1] == "intent_fingerprint"
     request = request_of(ROWS["images"])
     sent = to_request(request, request.window, SENDER)
     sent.protocol = LATER
@@ -216,6 +218,36 @@ def test_replies_survive_the_wire(seed: int, books: int) -> None:
     assert (received.id, received.status, received.compute_ms, received.window_kept) == (3, OK, 500.0, True)
 
 
+@given(st.lists(st.integers(-128, 127), max_size=INTENT_MOST), st.integers(0, 2**64 - 1))
+def test_intents_survive_the_wire(intent: list[int], fingerprint: int) -> None:
+    sent = to_reply(Reply(OK, "", 7, 8, 9, intent=np.int8(intent), intent_fingerprint=fingerprint), 0.5)
+    received = from_reply(3, deserialize_message(serialize_message(sent), VerifyDraft.Response))
+    assert list(received.intent) == intent
+    assert (received.intent_fingerprint, len(received.actions)) == (fingerprint, 0)
+
+
+@pytest.mark.parametrize(("actions", "intent"), [(16 * 7, 0), (16 * 7, 8), (0, 8), (0, 5), (2, 1)])
+def test_the_size_of_a_reply_is_that_of_its_message(actions: int, intent: int) -> None:
+    reply = Reply(OK, "", 7, 8, 9, (), np.zeros(actions, np.float32), intent=np.zeros(intent, np.int8))
+    sent = to_reply(reply, 0.5)
+    assert from_reply(3, sent).size_bytes == len(serialize_message(sent))
+
+
+def test_an_intent_alone_is_a_few_bytes() -> None:
+    whole, alone = reply_bytes(16 * 7, intent=8), reply_bytes(0, intent=8)
+    assert (whole, alone) == (516, 68)
+
+
+def test_an_intent_that_is_too_long_is_refused() -> None:
+    assert RESPONSE["intent"] == INTENT_MOST == LONGEST_INTENT
+    response = VerifyDraft.Response(check_fields=False, intent=array("b", bytes(INTENT_MOST + 1)))
+    assert from_reply(0, response).fault == "intent: length 65, must be at most 64"
+    described = describe(Description("arm/act", "replace", SEES, intent_fingerprint="c" * 16))
+    described.intent_size = INTENT_MOST + 1
+    with pytest.raises(ValueError, match=r"^intent_size: 65, must be at most 64$"):
+        from_description(described)
+
+
 def test_refusals_survive_the_wire() -> None:
     sent = to_reply(Reply(INTERNAL_ERROR, "KeyError: 3", 7, 8, 9), 0.0)
     response = deserialize_message(serialize_message(sent), VerifyDraft.Response)
@@ -243,6 +275,7 @@ SEES = Signature(
         Description("ball", "speculative", Signature(6, 1, 2, FEATURES, (Feature("goal", 2),), CODES)),
         Description("", "replace", Signature(1, 8, 7, FEATURES, (), None, True, 2**40), "a" * 16, 1),
         Description("ball", "replace", Signature(1, 8, 7, FEATURES), policy_fingerprint="b" * 16),
+        Description("a", "replace", Signature(1, 8, 7, ()), intent_fingerprint="c" * 16, intent_size=64),
         Description("arm/act", "replace", SEES),
     ],
 )

@@ -170,4 +170,6 @@ def test_a_corrector_needs_plans_as_long_as_those_it_learned_from() -> None:
     wants = Wants(DRAFT, OFFERED, horizon=8)
     assert wants.mismatch(told(acceptance="replace", codes=None, horizon=8)) is None
     fault = wants.mismatch(told(acceptance="replace", codes=None, horizon=16))
-    assert fault == "horizon: the target's is 16, must be 8, that of the plans which the corrector knows"
+    assert (
+        fault == "horizon: the target's is 16, must be 8, that of the plans which the robot's network knows"
+    )

@@ -15,6 +15,7 @@ import pytest
 from adahi_ros.contract.assembler import Observation
 from adahi_ros.core.signature import GOAL, OBSERVATION, Offer
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
+from adahi_ros.policies.intent.intent import Intent
 from adahi_ros.policies.interface import Policy
 from adahi_ros.protocol.description import Wants
 from adahi_ros.protocol.records import Reason, StepRecord
@@ -153,6 +154,7 @@ class Robot:
     Args:
         plans: horizon of the target's plans, by which the robot then goes on, and waits for no reply.
         waits: it waits for replies all the same.
+        acting: acts by the intents of replies.
     """
 
     def __init__(
@@ -163,6 +165,7 @@ class Robot:
         limit: int | None = None,
         plans: int = 0,
         waits: bool = False,
+        acting: Intent | None = None,
     ) -> None:
         self.policy = policy
         self.verifier = SimulatedVerifier(policy, plans)
@@ -172,10 +175,12 @@ class Robot:
         self.commands = Commands()
         self.records: list[StepRecord] = []
         self.changes: list[VerifierState] = []
+        proposer = "plan" if plans else "draft"
+        if acting is not None:
+            proposer = "intent"
+            self.verifier.describe_intents(acting.encoder_fingerprint, acting.size)
         self.loop = ControlLoop(
-            Controller(
-                policy, ControllerConfig(ThresholdedGate(gate, 0.5)), "plan" if plans else "draft", policy
-            ),
+            Controller(acting or policy, ControllerConfig(ThresholdedGate(gate, 0.5)), proposer, policy),
             self.session,
             Features(policy.signature.observation_dim),
             "robot",

@@ -13,7 +13,7 @@ import numpy as np
 
 from adahi_ros.policies.interface import Policy
 from adahi_ros.protocol.description import Described, Description
-from adahi_ros.protocol.request import OK, Reply, Request, RequestFault
+from adahi_ros.protocol.request import OK, Reply, Request, RequestFault, fingerprint_number
 from adahi_ros.protocol.window import WHOLE, WireWindow, window_digest
 from adahi_ros.robot.transport import Sent
 
@@ -48,6 +48,11 @@ class SimulatedVerifier:
         assert codes is not None
         self.describe_otherwise(codes=replace(codes, fingerprint=fingerprint))
 
+    def describe_intents(self, fingerprint: str, size: int) -> None:
+        """Send intents from now on; their numbers are that of the observation."""
+        named = {"intent_fingerprint": fingerprint, "intent_size": size}
+        self.description = replace(self.description, **named)
+
     def describe_otherwise(self, **changes: Any) -> None:
         signature = replace(self.description.signature, **changes)
         self.description = replace(self.description, signature=signature)
@@ -81,6 +86,12 @@ class SimulatedVerifier:
             id=sent,
             size_bytes=100 + sent,
         )
+        if size := self.description.intent_size:
+            fingerprint = fingerprint_number(self.description.intent_fingerprint)
+            intent = (int(number_of(request)),) * size
+            right = replace(right, intent=intent, intent_fingerprint=fingerprint)
+        if request.intent_only:
+            right = replace(right, actions=())
         if update.base != WHOLE and update.base not in self._windows:
             return replace(right, status=int(RequestFault.WINDOW_UNKNOWN), message="base_window: unknown")
         changed = replace(right, **self.changes)

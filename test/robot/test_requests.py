@@ -65,6 +65,52 @@ def test_a_reply_that_is_no_good_says_why(changes: dict[str, Any], reason: Reaso
     assert (outcome.verify_ms, outcome.compute_ms, outcome.reply_bytes) == (0.0, 0.0, 60)
 
 
+ENCODER = "00000000000000aa"
+BY_INTENT = Description(
+    "target", "replace", replace(TARGET, horizon=4, codes=None), intent_fingerprint=ENCODER, intent_size=3
+)
+INTENT = replace(RIGHT, accepted=(), actions=(), intent=(-127, 0, 127), intent_fingerprint=0xAA)
+
+
+def test_a_reply_may_be_an_intent_alone() -> None:
+    request = replace(REQUEST, intent_only=True)
+    outcome = judged(BY_INTENT, request, INTENT, 12.0)
+    assert outcome.verification is not None
+    assert outcome.verification.actions.shape == (1, 0, 2)
+    assert outcome.verification.intent is not None
+    assert outcome.verification.intent.dtype == np.int8
+    assert outcome.verification.intent.tolist() == [[-127, 0, 127]]
+    both = judged(BY_INTENT, REQUEST, replace(INTENT, actions=(0.0,) * 8), 12.0)
+    assert both.verification is not None
+    assert both.verification.intent is not None
+    assert both.verification.actions.shape == (1, 4, 2)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"intent": (1, 2)}, "intent: 2 values, expected 3 for shape (3,)"),
+        ({"intent": ()}, "intent: 0 values, expected 3 for shape (3,)"),
+        ({"intent": (0, -128, 0)}, "intent[1]: -128, must be from -127 to 127"),
+        ({"intent": np.int8([0, 0, -128])}, "intent[2]: -128, must be from -127 to 127"),
+        ({"intent_fingerprint": 0xBB}, "intent_fingerprint: 00000000000000bb, must be 00000000000000aa"),
+        ({"intent_fingerprint": 0}, "intent_fingerprint: none, must be 00000000000000aa, as described"),
+        ({"actions": (0.0,) * 8}, "actions: 8 values, expected 0 for shape (0, 2)"),
+    ],
+)
+def test_a_wrong_intent_is_a_bad_reply(changes: dict[str, Any], message: str) -> None:
+    request = replace(REQUEST, intent_only=True)
+    outcome = judged(BY_INTENT, request, replace(INTENT, **changes), 12.0)
+    assert (outcome.verification, outcome.reason) == (None, Reason.BAD_REPLY)
+    assert outcome.message.startswith(message)
+
+
+def test_an_intent_that_was_not_described_is_a_bad_reply() -> None:
+    outcome = outcome_of(intent=(1, 2, 3), intent_fingerprint=0xAA)
+    assert outcome.reason is Reason.BAD_REPLY
+    assert outcome.message == "intent_fingerprint: 00000000000000aa, must be none, as described"
+
+
 def test_a_reply_that_begins_later_goes_on_from_what_was_committed() -> None:
     described = Description("target", "replace", replace(TARGET, horizon=4, codes=None))
     drafted = np.arange(6, dtype=np.float32).reshape(1, 3, 2)

@@ -21,8 +21,8 @@ from trajectory_msgs.msg import JointTrajectory
 from adahi_ros.lab.nodes.observer import Observer
 from adahi_ros.nodes.common.messages import from_stamp, from_status, to_joint_state, to_task_state
 from adahi_ros.nodes.common.qos import verify_qos
-from adahi_ros.nodes.common.verifier_messages import describe
 from adahi_ros.nodes.launching.child_processes import NodeProcess, NodeProcesses
+from adahi_ros.nodes.server.robot_messages import describe
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.protocol.description import Description
 from adahi_ros.protocol.records import StepRecord

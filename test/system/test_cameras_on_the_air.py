@@ -18,8 +18,9 @@ from adahi_ros.core.proposal import Proposal, counted
 from adahi_ros.core.signature import GOAL, OBSERVATION, Offer
 from adahi_ros.nodes.common.qos import verify_qos
 from adahi_ros.nodes.common.timers import DueTimer
-from adahi_ros.nodes.common.verifier_messages import describe, to_request
+from adahi_ros.nodes.common.verifier_messages import to_request
 from adahi_ros.nodes.robot.dds_transport import DdsTransport, VerifierClients
+from adahi_ros.nodes.server.robot_messages import describe
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import Policy, fingerprint_of
 from adahi_ros.protocol.description import Description, Wants

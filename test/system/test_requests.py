@@ -16,7 +16,8 @@ from sensor_msgs.msg import CompressedImage
 
 from adahi_ros.core.proposal import counted
 from adahi_ros.nodes.common.qos import verify_qos
-from adahi_ros.nodes.common.verifier_messages import from_description, from_reply, from_request
+from adahi_ros.nodes.common.verifier_messages import from_description, from_reply
+from adahi_ros.nodes.server.robot_messages import from_request
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import fingerprint_of
 from adahi_ros.policies.vqbet.vqbet_checkpoint import load_decoder

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from adahi_ros.gates.parameter_file import Calibration
-from adahi_ros.lab.evaluation.loaded_policies import PLANS, PolicyFiles
+from adahi_ros.lab.evaluation.loaded_policies import INTENTS, PLANS, PolicyFiles
 from adahi_ros.lab.methods.actors import CORRECTOR
 from adahi_ros.lab.methods.method_names import COOL
 from adahi_ros.lab.methods.methods import on_task
+from adahi_ros.policies.intent.intent import at_target
 
 
 def node_parameters(
@@ -44,8 +45,11 @@ def node_parameters(
             "draft_temperature": COOL,
             **{f"gate.{name}": str(Path(file).resolve()) for name, file in method.gate_arguments.items()},
         }
+        draft |= {f"{method.proposer}.{name}": value for name, value in method.proposer_arguments.items()}
         if method.proposer == CORRECTOR:
             draft["corrector"] = str(folder / PLANS / CORRECTOR)
+        if method.proposer in INTENTS:
+            draft["intent"] = str(folder / PLANS / method.proposer)
     else:
         config = method.config(calibration)
         draft |= {
@@ -59,6 +63,9 @@ def node_parameters(
     }
     checkpoint = folder / PLANS / "target" if method.by_plans else folder / "target"
     target = {"checkpoint": str(checkpoint), "backend": files.backend, "rule": method.acceptance}
+    intent = folder / PLANS / method.proposer
+    if method.proposer in INTENTS and at_target(intent):
+        target["intent"] = str(intent)
     return draft, target | arguments
 
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -30,20 +30,22 @@ class Recommendation:
         wait_policy: one of `WAIT_POLICIES`.
         gate: name of the gate, a key of `GATES`.
         threshold: of the gate.
+        proposer_arguments: of the proposer, by name; those without a value have their defaults.
     """
 
     proposer: str
     wait_policy: str
     gate: str
     threshold: float
+    proposer_arguments: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        for field, value, allowed in (
+        for name, value, allowed in (
             ("proposer", self.proposer, tuple(PROPOSERS)),
             ("wait_policy", self.wait_policy, WAIT_POLICIES),
         ):
             if value not in allowed:
-                raise ValueError(f"{field}: {value!r}, must be one of {', '.join(allowed)}")
+                raise ValueError(f"{name}: {value!r}, must be one of {', '.join(allowed)}")
         ThresholdedGate(self.gate, self.threshold)
 
     @property
@@ -60,6 +62,7 @@ class Recommendation:
             at=self.threshold,
             delay=int(self.wait_policy == "ahead"),
             wait_policy=self.wait_policy,
+            proposer_arguments=self.proposer_arguments,
             source=None,
         )
 
@@ -121,10 +124,14 @@ def recommended(task: str) -> Recommendation:
     path = asset(relative)
     try:
         parameters: Mapping[str, Any] = read_yaml(path)[ROBOT]["ros__parameters"]
-        gate = parameters["gate"]
-        return Recommendation(
-            parameters["proposer"], parameters["wait_policy"], str(gate["name"]), float(gate["threshold"])
-        )
+        gate, proposer = parameters["gate"], parameters["proposer"]
+        own = {
+            name.removeprefix(f"{proposer}."): value
+            for name, value in parameters.items()
+            if name.startswith(f"{proposer}.")
+        }
+        when = parameters["wait_policy"], str(gate["name"]), float(gate["threshold"])
+        return Recommendation(proposer, *when, own)
     except (KeyError, TypeError) as error:
         raise ValueError(f"{path}: {ROBOT}.ros__parameters: lacks {error}") from None
     except ValueError as error:

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Converts messages of `verify_draft` and `describe_target`, and checks the lengths of their fields.
+"""Makes requests to a verifier, and reads its replies and descriptions; checks the lengths of their fields.
+
+The verifier's side is `adahi_ros.nodes.server.robot_messages`.
 
 The message definitions bound the fields, but the receiver must check them: Fast DDS and rclpy deliver strings
 and sequences of any length. A sender cannot send a sequence that is too long.
@@ -19,7 +21,7 @@ from adahi_msgs.srv import DescribeTarget, VerifyDraft
 from sensor_msgs.msg import CompressedImage
 
 from adahi_ros.core.signature import CodeSpace, Feature, ImageInput, Signature
-from adahi_ros.core.texts import NAME_LENGTH, shortened
+from adahi_ros.core.texts import shortened
 from adahi_ros.protocol.description import Described, Description
 from adahi_ros.protocol.request import (
     NO_FINGERPRINT,
@@ -29,10 +31,9 @@ from adahi_ros.protocol.request import (
     RequestError,
     RequestFault,
     Sender,
-    fingerprint_number,
     fingerprint_text,
 )
-from adahi_ros.protocol.window import IMAGE_FORMAT, WireRows, WireWindow, reply_bytes, request_bytes
+from adahi_ros.protocol.window import IMAGE_FORMAT, WireWindow, reply_bytes, request_bytes
 from adahi_ros.vision.interface import MAX_SIDE
 
 
@@ -52,19 +53,12 @@ STATUS = _bounds(DraftStatus)
 IMAGE_BYTES = 10_000_000  # our own bound: CompressedImage has none
 
 
-def check_request_bounds(message: VerifyDraft.Request) -> None:
-    """Check the lengths of all strings and sequences, before anything is copied.
+def check_length(field: str, length: int, most: int) -> None:
+    """Check the length of a field.
 
     Raises:
-        RequestError: names the first field that is too long, its length and what is allowed.
+        RequestError: it is too long; names field, length and what is allowed.
     """
-    for field, most in REQUEST.items():
-        _check(field, len(getattr(message, field)), most)
-    for index, image in enumerate(message.images):
-        _check(f"images[{index}].data", len(image.data), IMAGE_BYTES)
-
-
-def _check(field: str, length: int, most: int) -> None:
     if length > most:
         raise RequestError(RequestFault.WRONG_SHAPE, f"{field}: length {length}, must be at most {most}")
 
@@ -75,8 +69,8 @@ def check_response_bounds(message: VerifyDraft.Response) -> None:
     Raises:
         RequestError: names the first field that is too long, its length and what is allowed.
     """
-    for field in ("accepted", "actions"):
-        _check(field, len(getattr(message, field)), RESPONSE[field])
+    for field in ("accepted", "actions", "intent"):
+        check_length(field, len(getattr(message, field)), RESPONSE[field])
 
 
 def check_signature_bounds(signature: Signature) -> None:
@@ -131,14 +125,16 @@ def to_request(request: Request, window: WireWindow, sender: Sender) -> VerifyDr
         images=[CompressedImage(format=IMAGE_FORMAT, data=array("B", image)) for image in rows.images],
         goal=array("f", window.goal),
         instruction=request.instruction,
-        draft_actions=_floats(request.actions),
+        draft_actions=floats(request.actions),
         codes=_codes(request.codes),
         draft_probabilities=_codes(request.counts),
         round_trip_ms=request.round_trip_ms,
+        intent_only=request.intent_only,
     )
 
 
-def _floats(values: np.ndarray) -> array:
+def floats(values: np.ndarray) -> array:
+    """Return an array of any shape as float32, for a message."""
     return array("f", values.astype(np.float32, copy=False).tobytes())
 
 
@@ -162,84 +158,6 @@ def size_of(message: VerifyDraft.Request) -> int:
     )
 
 
-def header_of(message: VerifyDraft.Request) -> Request:
-    """Return the part of a request that replies and queues need.
-
-    A name that is too long is cut, but stays longer than allowed.
-    """
-    return Request(**_header(message))
-
-
-def _header(message: VerifyDraft.Request) -> dict[str, Any]:
-    needed_in_s = message.needed_in_s
-    return {
-        "episode": message.episode_id,
-        "step": message.step_id,
-        "first_step": message.first_step,
-        "needed_in_s": needed_in_s if 0.0 < needed_in_s < math.inf else 0.0,
-        "robot_id": message.robot_id[: NAME_LENGTH + 1],
-        "session": message.session_id,
-        "target": message.target[: NAME_LENGTH + 1],
-    }
-
-
-def from_request(message: VerifyDraft.Request) -> Request:
-    """Return the request of a message, unchecked: `Engine` checks it.
-
-    With another protocol, a field that is too long or an image of another format, the request has a `fault`
-    and no content.
-    """
-    header = _header(message)
-    try:
-        if message.protocol != PROTOCOL_VERSION:
-            raise RequestError(
-                RequestFault.PROTOCOL_MISMATCH,
-                f"protocol: the request's is {message.protocol}, the verifier's {PROTOCOL_VERSION}; "
-                "must be the same",
-            )
-        check_request_bounds(message)
-        for index, image in enumerate(message.images):
-            if image.format != IMAGE_FORMAT:
-                raise RequestError(
-                    RequestFault.WRONG_SHAPE,
-                    f"images[{index}].format: {image.format[:20]!r}, must be {IMAGE_FORMAT!r}",
-                )
-    except RequestError as error:
-        return Request(**header, fault=error.with_traceback(None))
-    rows = WireRows(
-        message.observation_window.tobytes(),
-        message.features.tobytes(),
-        tuple(image.data.tobytes() for image in message.images),
-    )
-    return Request(
-        **header,
-        window=WireWindow(message.base_window, rows, message.goal.tobytes()),
-        actions=np.asarray(message.draft_actions, dtype=np.float32),
-        codes=np.asarray(message.codes, dtype=np.int64),
-        counts=np.asarray(message.draft_probabilities, dtype=np.int64),
-        instruction=message.instruction,
-        round_trip_ms=message.round_trip_ms,
-        fingerprint=message.tokenizer_fingerprint,
-    )
-
-
-def to_reply(reply: Reply, took_s: float) -> VerifyDraft.Response:
-    """Make the message of a reply to a request that was received `took_s` ago."""
-    return VerifyDraft.Response(
-        status=reply.status,
-        message=reply.message,
-        episode_id=reply.episode,
-        step_id=reply.step,
-        first_step=reply.first_step,
-        assignment=reply.assignment,
-        actions=_floats(np.asarray(reply.actions)),
-        accepted=list(reply.accepted),
-        compute_time_ms=1e3 * took_s,
-        window_kept=reply.window_kept,
-        retry_after_s=reply.retry_after_s,
-    )
-
-
 def from_reply(sent: int, response: VerifyDraft.Response) -> Reply:
     """Return the reply of a response to the message with that id, unchecked."""
     about = response.episode_id, response.step_id, response.first_step
@@ -256,41 +174,11 @@ def from_reply(sent: int, response: VerifyDraft.Response) -> Reply:
         response.compute_time_ms,
         response.window_kept,
         response.retry_after_s,
+        response.intent,
+        response.intent_fingerprint,
         sent,
-        reply_bytes(len(response.actions), len(response.accepted), response.message),
+        reply_bytes(len(response.actions), len(response.accepted), response.message, len(response.intent)),
         assignment=response.assignment,
-    )
-
-
-def describe(description: Description) -> DescribeTarget.Response:
-    """Make the message that describes a target."""
-    signature = description.signature
-    features, conditions, codes = signature.features, signature.conditions, signature.codes
-    return DescribeTarget.Response(
-        protocol=description.protocol,
-        target=description.target,
-        acceptance=description.acceptance,
-        feature_names=[each.name for each in features],
-        feature_sizes=[each.size for each in features],
-        feature_entries=_entries(features),
-        image_names=[each.name for each in signature.images],
-        image_rows=[each.rows for each in signature.images],
-        image_columns=[each.columns for each in signature.images],
-        image_padded=[each.padded for each in signature.images],
-        condition_names=[each.name for each in conditions],
-        condition_sizes=[each.size for each in conditions],
-        instruction=signature.instruction,
-        history=signature.history,
-        horizon=signature.horizon,
-        action_dim=signature.action_dim,
-        action_names=list(signature.action_names),
-        rate_hz=signature.rate_hz,
-        tokenizer_fingerprint=fingerprint_number("" if codes is None else codes.fingerprint),
-        codebooks=0 if codes is None else codes.codebooks,
-        codebook_size=0 if codes is None else codes.codebook_size,
-        encoder_fingerprint=fingerprint_number(description.encoder_fingerprint),
-        parameters=signature.parameters,
-        policy_fingerprint=fingerprint_number(description.policy_fingerprint),
     )
 
 
@@ -323,6 +211,8 @@ def from_description(response: DescribeTarget.Response) -> Description:
     )
     if response.protocol == PROTOCOL_VERSION:  # a mismatch of protocols comes first
         check_signature_bounds(signature)
+        if response.intent_size > RESPONSE["intent"]:
+            raise ValueError(f"intent_size: {response.intent_size}, must be at most {RESPONSE['intent']}")
     return Description(
         target=shortened(response.target),
         acceptance=shortened(response.acceptance),
@@ -330,6 +220,8 @@ def from_description(response: DescribeTarget.Response) -> Description:
         encoder_fingerprint=fingerprint_text(response.encoder_fingerprint),
         protocol=response.protocol,
         policy_fingerprint=fingerprint_text(response.policy_fingerprint),
+        intent_fingerprint=fingerprint_text(response.intent_fingerprint),
+        intent_size=response.intent_size,
     )
 
 
@@ -337,13 +229,6 @@ def _parts(kind: str, names: Sequence[str], sizes: Sequence[int]) -> tuple[Featu
     if len(names) != len(sizes):
         raise ValueError(f"{kind}_sizes: {len(sizes)}, must be as many as {kind}_names, {len(names)}")
     return tuple(Feature(shortened(name), size) for name, size in zip(names, sizes, strict=True))
-
-
-def _entries(features: Sequence[Feature]) -> list[str]:
-    """Return the entries' names of all features; empty if one feature has none."""
-    if not all(len(each.entries) == each.size for each in features):
-        return []
-    return [entry for each in features for entry in each.entries]
 
 
 def _features(response: DescribeTarget.Response) -> tuple[Feature, ...]:

@@ -50,6 +50,7 @@ from adahi_ros.nodes.robot.draft_policy_parts import (
     first_episode,
     policy_and_contract,
     view_of,
+    wanted_of_replies,
 )
 from adahi_ros.nodes.robot.heartbeat_watch import HeartbeatWatch
 from adahi_ros.nodes.robot.kept_messages import KeptMessages
@@ -147,9 +148,9 @@ class DraftPolicyNode(ManagedNode):
         controller = controller_of(values, policy)
         # Without drafts, the target's codes need not match.
         signature = policy.signature if controller.drafts else replace(policy.signature, codes=None)
-        horizon = controller.policy.signature.horizon if values.proposer == "corrector" else None
         offered = offer_of(contract, policy.signature.observation_dim, image_dim)
-        wants = wants_of(signature, offered, target, view, encoder, horizon)
+        of_replies = wanted_of_replies(values, controller.policy)
+        wants = wants_of(signature, offered, target, view, encoder, *of_replies)
         self._session = VerifierSession(self._transport, wants, reliability == "best_effort", self._on_link)
         self._loop = ControlLoop(
             controller,

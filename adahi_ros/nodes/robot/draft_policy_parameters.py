@@ -28,7 +28,8 @@ from adahi_ros.robot.transport import HEDGES
 from adahi_ros.vision.interface import QUALITY
 
 DRAWN = -1
-WITHOUT_DRAFT = ("plan", "corrector")  # proposers that leave a robot held where there is no plan
+INTENTS = ("intent", "intent_of_plan")
+WITHOUT_DRAFT = ("plan", "corrector", *INTENTS)  # proposers that leave a robot held where there is no plan
 FIRST_EPISODES = 2**31 - 1  # largest value; leaves as many numbers for later episodes
 
 
@@ -147,8 +148,8 @@ class DraftPolicyParameters(PolicyParameters, ManagedParameters):
     )
     checkpoint: str = parameter(
         "ball/draft",
-        f"{CHECKPOINT}; '' for none, with a contract, limits and the proposer plan or corrector: held "
-        "without a plan",
+        f"{CHECKPOINT}; '' for none, with a contract, limits and a proposer that acts by the target's "
+        "replies: held without one",
         optional=True,
     )
     seed: int = parameter(0, "Seed of the random draws of draft and gate", 0, LARGEST_INTEGER)
@@ -192,13 +193,20 @@ class DraftPolicyParameters(PolicyParameters, ManagedParameters):
         "corrector: the plan, corrected at every step; without a plan, the policy of checkpoint acts "
         "as fallback allows. retrieval: an action demonstrated at nearly the same observation; "
         "mixture: that, or the policy of checkpoint; kalman: extrapolates recent actions; rectified: "
-        "the policy of checkpoint, replaced where it is far from that",
+        "the policy of checkpoint, replaced where it is far from that. intent: acts by what the target "
+        "wants, which its verifier or an encoder on the robot makes of a reply",
         names=PROPOSERS,
     )
     proposer_arguments: Mapping[str, object] = arguments_of_named("proposer")
     corrector: str = parameter(
         "",
         "Checkpoint of the corrector, DIRECTORY/NAME; a relative path is below the package's checkpoints",
+        optional=True,
+    )
+    intent: str = parameter(
+        "",
+        "Checkpoint of the network that acts by intents, DIRECTORY/NAME; a relative path is below the "
+        "package's checkpoints. Its encoder NAME_encoder is beside it, or only at the verifier",
         optional=True,
     )
     index: str = parameter(

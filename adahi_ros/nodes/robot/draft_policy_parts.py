@@ -16,6 +16,7 @@ from adahi_ros.nodes.common.verifier_messages import REQUEST
 from adahi_ros.nodes.robot.draft_policy_parameters import (
     DRAWN,
     FIRST_EPISODES,
+    INTENTS,
     WITHOUT_DRAFT,
     DraftPolicyParameters,
 )
@@ -74,11 +75,24 @@ def controller_of(values: DraftPolicyParameters, policy: Policy) -> Controller:
 
 def _actor_of(values: DraftPolicyParameters, policy: Policy) -> Actor:
     """Return the proposer's actor; its code is imported only if a parameter names it."""
-    if values.proposer not in ("corrector", "retrieval", "mixture"):
+    if values.proposer not in ("corrector", "retrieval", "mixture", *INTENTS):
         return policy
     from adahi_ros.nodes.robot.proposer_actors import actor_of
 
     return actor_of(values, policy)
+
+
+def wanted_of_replies(
+    values: DraftPolicyParameters, actor: Actor
+) -> tuple[int | None, tuple[str, int] | None]:
+    """Return the horizon and the intents that an actor needs of a target; see `Wants`."""
+    if values.proposer in INTENTS:
+        from adahi_ros.policies.intent.intent import Intent
+
+        assert isinstance(actor, Intent)
+        if actor.at_target:
+            return None, (actor.encoder_fingerprint, actor.size)
+    return actor.signature.horizon if values.proposer in ("corrector", *INTENTS) else None, None
 
 
 def view_of(values: DraftPolicyParameters, contract: Contract) -> TargetView:
@@ -121,7 +135,7 @@ def policy_and_contract(values: DraftPolicyParameters) -> tuple[Policy, Contract
     if values.proposer not in WITHOUT_DRAFT or not values.contract:
         raise ParameterError(
             f"checkpoint: '', must name a policy; it may be empty only with a contract and the proposer "
-            f"{' or '.join(WITHOUT_DRAFT)}"
+            f"{', '.join(WITHOUT_DRAFT[:-1])} or {WITHOUT_DRAFT[-1]}"
         )
     contract = load_contract(values.contract)
     if contract.encoder and not contract.images_for_target:

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 from adahi_msgs.srv import VerifyDraft
 from rclpy.serialization import deserialize_message, serialize_message
 
-from adahi_ros.nodes.common.verifier_messages import describe, from_request, to_reply
-from adahi_ros.protocol.description import Description
+from adahi_ros.nodes.server.robot_messages import describe, from_request, to_reply
 from adahi_ros.server.engine import Engine
 from adahi_ros.server.service import ServedTarget, ServedTargets, VerificationService
 from adahi_ros.server.verifier import TargetVerifier
@@ -31,8 +31,7 @@ class CalledVerifier:
     def __init__(
         self, verifier: TargetVerifier, rule: str, seed: int, images: ImageEncoder | None = None
     ) -> None:
-        terms = verifier.terms
-        description = Description("", rule, terms.signature, policy_fingerprint=terms.fingerprint)
+        description = replace(verifier.terms.described(""), acceptance=rule)
         target = ServedTarget(Engine(verifier, seed, images), description)
         self._service = VerificationService(ServedTargets(target))
         self._description = describe(description)

@@ -20,7 +20,7 @@ from adahi_ros.nodes.common.deferred_service import DeferredService
 from adahi_ros.nodes.common.parameters import parameter
 from adahi_ros.nodes.common.qos import REQUESTS_KEPT
 from adahi_ros.nodes.common.reachable import Clients, ReachableClients
-from adahi_ros.nodes.common.verifier_messages import from_request, header_of, to_reply
+from adahi_ros.nodes.server.robot_messages import from_request, header_of, to_reply
 from adahi_ros.protocol.request import Reply, Request, RequestError, RequestFault
 from adahi_ros.server.admission import Admission, Refusal
 from adahi_ros.server.engine import Batch

@@ -31,11 +31,11 @@ from adahi_ros.nodes.common.qos import verify_qos
 from adahi_ros.nodes.common.spin import freeze_garbage, run
 from adahi_ros.nodes.common.throttled_log import ThrottledLog
 from adahi_ros.nodes.common.timers import DueTimer
-from adahi_ros.nodes.common.verifier_messages import describe
 from adahi_ros.nodes.server.assignment_service import AssignmentService
 from adahi_ros.nodes.server.exposure import exposure
 from adahi_ros.nodes.server.machine import memory_figures
 from adahi_ros.nodes.server.request_scheduler import RequestScheduler
+from adahi_ros.nodes.server.robot_messages import describe
 from adahi_ros.nodes.server.target_verifier_parameters import (
     TargetVerifierParameters,
     check_robots,
@@ -157,9 +157,11 @@ class TargetVerifierNode(ManagedNode):
 
     def _log_target(self, target: ServedTarget) -> None:
         description = target.description
+        encoder = description.intent_fingerprint
+        intents = f", {description.intent_size} numbers of intent by the encoder {encoder}" if encoder else ""
         self.get_logger().info(
             f"target policy of {description.signature}, by the name {description.target!r}, by the rule "
-            f"{description.acceptance}"
+            f"{description.acceptance}{intents}"
         )
 
     def _away(self, why: str) -> None:
@@ -183,10 +185,11 @@ class TargetVerifierNode(ManagedNode):
             self._loader.send_response(LoadTarget.Response(message=refusal), header)
             return
         values = replace(self._values, checkpoint=request.checkpoint, target=request.target)
+        default = self._service.targets.names[0]
         loaded, self._loading = partial(self._on_loaded, self._service, header), True
 
         def load() -> None:
-            made = _load(values, self._away)
+            made = _load(values, default, self._away)
             if self.executor is not None:
                 self.executor.create_task(loaded, made)
 
@@ -265,13 +268,16 @@ class TargetVerifierNode(ManagedNode):
         )
 
 
-def _load(values: TargetVerifierParameters, away: Callable[[str], None]) -> ServedTarget | str:
+def _load(values: TargetVerifierParameters, default: str, away: Callable[[str], None]) -> ServedTarget | str:
     """Load a policy; return the reason if that fails.
 
-    As text: an exception would keep the partly loaded policy in memory.
+    As text: an exception would keep the partly loaded policy in memory. The encoder of intents is for the
+    default target, whatever its weights.
     """
     try:
-        target_name(values.target, values.checkpoint)  # check it before a load that may take minutes
+        # Check the name before a load that may take minutes.
+        if target_name(values.target, values.checkpoint) != default:
+            values = replace(values, intent="")
         return served_target(values, away)
     except ValueError as error:
         return shortened(str(error))

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 from adahi_ros.acceptance.interface import WITHIN
 from adahi_ros.acceptance.registry import ACCEPTANCES, BY_TARGET, semantic_arguments
+from adahi_ros.core.assets import CHECKPOINTS, named
+from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.core.registry import LARGEST_INTEGER
 from adahi_ros.core.texts import NAME_LENGTH
 from adahi_ros.nodes.common.managed import ManagedParameters
@@ -23,11 +25,11 @@ from adahi_ros.nodes.common.policies import (
 from adahi_ros.nodes.server.request_scheduler import BatchParameters
 from adahi_ros.nodes.server.target_worker import TargetWorker
 from adahi_ros.policies.registry import COMPUTE, DTYPES
-from adahi_ros.protocol.description import Description, why_not_served
+from adahi_ros.protocol.description import why_not_served
 from adahi_ros.protocol.request import ROUND_TRIP_MS
 from adahi_ros.server.engine import Engine
 from adahi_ros.server.service import ServedTarget, target_name
-from adahi_ros.server.verifier import AGREEMENTS, SAMPLES, TargetVerifier, Verifier
+from adahi_ros.server.verifier import AGREEMENTS, SAMPLES, IntentEncoder, TargetVerifier, Verifier
 from adahi_ros.server.window_cache import MAX_AGE_S, ROBOTS_KEPT
 
 ROBOT_NAME = f"[A-Za-z_][A-Za-z0-9_]{{0,{NAME_LENGTH - 1}}}"  # also valid as a namespace
@@ -177,6 +179,13 @@ class TargetVerifierParameters(PolicyParameters, ManagedParameters):
         "package's checkpoints/encoders; '' if robots send features or nothing",
         optional=True,
     )
+    intent: str = parameter(
+        "",
+        "Checkpoint of a network that acts by intents, DIRECTORY/NAME; its encoder NAME_encoder, which "
+        "fits the target of checkpoint, adds an intent to each reply. A relative path is below the "
+        "package's checkpoints; '' for replies without intents",
+        optional=True,
+    )
     cache: CacheParameters = group(CacheParameters)
     batch: BatchParameters = group(BatchParameters)
     verification: VerificationParameters = group(VerificationParameters)
@@ -225,6 +234,7 @@ def served_target(values: TargetVerifierParameters, away: Callable[[str], None])
     name = target_name(values.target, values.checkpoint)
     semantic = values.rule == "semantic"
     arguments = semantic_arguments(**vars(values.semantic)) if semantic else values.rule_arguments
+    intents = _encoder_of_intents(values.intent) if values.intent else None
     try:
         verifier = TargetVerifier(
             policy,
@@ -234,11 +244,26 @@ def served_target(values: TargetVerifierParameters, away: Callable[[str], None])
             samples=values.samples,
             distance=values.distance,
             arguments=arguments,
+            intents=intents,
         )
     except ValueError as error:
         of_rule = str(error).partition(":")[0] in arguments
         raise ParameterError(f"{values.rule}.{error}" if of_rule else str(error)) from error
     return target_by(values, name, TargetWorker(verifier), device)
+
+
+def _encoder_of_intents(name: str) -> IntentEncoder:
+    """Load an encoder of intents; its code is imported only if a parameter names it.
+
+    Raises:
+        ParameterError: it cannot be loaded.
+    """
+    from adahi_ros.policies.intent.intent import load_encoder
+
+    try:
+        return load_encoder(named(name, CHECKPOINTS))
+    except (CheckpointError, OSError) as error:
+        raise ParameterError(f"intent: {name!r}, cannot be loaded: {error}") from error
 
 
 def target_by(values: TargetVerifierParameters, name: str, verifier: Verifier, device: str) -> ServedTarget:
@@ -260,6 +285,5 @@ def target_by(values: TargetVerifierParameters, name: str, verifier: Verifier, d
 
         images = ReceivedImages(encoder_from(values.encoder))
     engine = Engine(verifier, values.seed, images, values.cache.robots, values.cache.max_age_s)
-    terms, eye = verifier.terms, "" if images is None else images.fingerprint
-    description = Description(name, terms.rule, terms.signature, eye, policy_fingerprint=terms.fingerprint)
+    description = verifier.terms.described(name, "" if images is None else images.fingerprint)
     return ServedTarget(engine, description, device)

@@ -10,7 +10,7 @@ import numpy as np
 
 from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.core.proposal import ActionRange
-from adahi_ros.core.signature import OBSERVATION, Observations
+from adahi_ros.core.signature import OBSERVATION, Observations, Signature
 from adahi_ros.policies.corrector.corrector import RANGE_MARGIN, Correction
 from adahi_ros.policies.intent.intent_checkpoint import (
     EncoderCheckpoint,
@@ -43,10 +43,37 @@ class IntentEncoder:
         self.parameters = checkpoint.parameters
         self._run = checkpoint.on_onnx() if network is None else network
 
+    @property
+    def size(self) -> int:
+        """Z, numbers of an intent."""
+        return self.sizes.size
+
+    def check_target(self, signature: Signature) -> None:
+        """Check that it can read the replies of a target, beside it.
+
+        Raises:
+            ValueError: names the size, its value and what is allowed.
+        """
+        seen = {feature.name: feature.size for feature in signature.features}
+        beside = sum(size for name, size in seen.items() if name != OBSERVATION) + signature.goal_dim
+        allowed = {
+            "observation_dim": seen.get(OBSERVATION, 0),
+            "action_dim": signature.action_dim,
+            "horizon": signature.horizon,
+            "extra_dim": beside,
+            "replies": 1,
+        }
+        for name, wanted in allowed.items():
+            if (its := getattr(self.sizes, name)) != wanted:
+                raise ValueError(
+                    f"intent: its encoder's {name} is {its}, must be {wanted}, as for the target"
+                )
+
     def encode(self, view: RepliesView) -> np.ndarray:
         """Return the intents of B robots, (B, Z) int8."""
         (intent,) = self._run(reply_features(view, self.sizes))
-        return intent.astype(np.int8)
+        with np.errstate(invalid="ignore"):  # a plan that is not finite is refused elsewhere
+            return intent.astype(np.int8)
 
     def encode_replies(self, observations: Observations, plans: np.ndarray) -> np.ndarray:
         """Return the intents (B, Z) int8 of one reply of each robot, beside the target.
@@ -108,6 +135,11 @@ class Intent(Actor):
         self._run = checkpoint.on_onnx() if network is None else network
 
     @property
+    def at_target(self) -> bool:
+        """Whether the verifier makes its intents, and the robot none."""
+        return self.encoder is None or self.encoder.sizes.extra_dim > 0
+
+    @property
     def encoder_of_target(self) -> IntentEncoder | None:
         """The encoder, where it reads what only the target reads; else None."""
         return self.encoder if self.encoder is not None and self.encoder.sizes.extra_dim else None
@@ -133,9 +165,21 @@ def load_intent(path: Path, with_encoder: bool = False) -> Intent:
     Raises:
         CheckpointError: one cannot be used.
     """
-    encoder = load_encoder_checkpoint(encoder_path(path))
+    checkpoint, beside = load_intent_checkpoint(path), encoder_path(path)
+    if not with_encoder and not beside.with_name(f"{beside.name}.json").exists():
+        return Intent(checkpoint, None)  # only the verifier has it
+    encoder = load_encoder_checkpoint(beside)
     wanted = with_encoder or not encoder.sizes.extra_dim
-    return Intent(load_intent_checkpoint(path), IntentEncoder(encoder) if wanted else None)
+    return Intent(checkpoint, IntentEncoder(encoder) if wanted else None)
+
+
+def at_target(path: Path) -> bool:
+    """Return whether the encoder of the checkpoint `DIRECTORY/NAME` is for the verifier.
+
+    Raises:
+        CheckpointError: it cannot be read.
+    """
+    return load_encoder_checkpoint(encoder_path(path)).sizes.extra_dim > 0
 
 
 def load_encoder(path: Path) -> IntentEncoder:

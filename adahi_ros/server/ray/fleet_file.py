@@ -79,7 +79,7 @@ class FleetPolicy(Schema):
 
     Attributes:
         checkpoint, backend, device, dtype, compile, rule, temperature, distance, semantic, agreement,
-            samples, added_compute_s: see the parameters of the verifier's node.
+            samples, added_compute_s, intent: see the parameters of the verifier's node.
         batch: largest number of robots in a batch.
         replicas: how many.
         num_cpus, num_gpus: of each replica; may be fractions.
@@ -98,6 +98,7 @@ class FleetPolicy(Schema):
     agreement: Annotated[str, one_of(AGREEMENTS)] = "none"
     samples: Count = SAMPLES
     added_compute_s: Annotated[float, within(0.0, 60.0)] = 0.0
+    intent: Text | None = None
     batch: Count = 16
     replicas: Replicas = Replicas()
     num_cpus: Processors = 1.0

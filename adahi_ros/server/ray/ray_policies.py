@@ -223,6 +223,8 @@ class RayPolicies:
             was, now = before.terms, described.terms
             if replace(was.signature, parameters=0) != replace(now.signature, parameters=0):
                 raise ValueError(f"policy {policy.name!r} is back, and reads or proposes something else")
+            if was.intent_fingerprint != now.intent_fingerprint:
+                raise ValueError(f"policy {policy.name!r} is back, and has another encoder of intents")
             if was.fingerprint != now.fingerprint:
                 self._say(f"policy {policy.name!r} is back with other weights than its description says")
         self._connection = _Connection(handles, self._loop.create_future())

@@ -19,6 +19,7 @@ from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.acceptance.registry import semantic_arguments
 from adahi_ros.core.assets import CHECKPOINTS, named
 from adahi_ros.policies.backends import load_policy
+from adahi_ros.policies.intent.intent import load_encoder
 from adahi_ros.policies.interface import TargetUnavailableError
 from adahi_ros.policies.slowed import SlowedPolicy
 from adahi_ros.protocol.request import RequestError
@@ -70,6 +71,7 @@ class Replica:
             samples=made_of.samples,
             distance=made_of.distance,
             arguments=semantic_arguments(**asdict(made_of.semantic)) if made_of.rule == "semantic" else {},
+            intents=load_encoder(named(made_of.intent, CHECKPOINTS)) if made_of.intent else None,
         )
         self._description = ReplicaDescription(made_of, self._verifier.terms, device)
         self._begun_s = float("inf")

@@ -14,7 +14,8 @@ from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
 from adahi_ros.lab.methods import recommended as room
 from adahi_ros.lab.methods.dds_method import goes_ahead, node_parameters
 from adahi_ros.lab.methods.recommended import BEST, recommended
-from adahi_ros.policies.backends import is_policy
+from adahi_ros.policies.backends import is_policy, load_policy
+from test.tiny_intents import tiny_intents
 
 TASKS = sorted(path.stem for path in asset("config/best").glob("*.yaml"))
 ROBOT, VERIFIER = "/**/draft_policy", "/**/target_verifier"
@@ -25,7 +26,9 @@ def test_what_is_shipped_is_there_and_is_what_the_nodes_of_best_are_told(task: s
     told = yaml.safe_load(asset(f"config/best/{task}.yaml").read_text())
     robot, verifier = (told[node]["ros__parameters"] for node in (ROBOT, VERIFIER))
     names = [robot["checkpoint"], verifier["checkpoint"]]
-    names += [robot["corrector"]] if robot["proposer"] == "corrector" else []
+    beside = "intent" if robot["proposer"] == "intent" else "corrector"
+    names += [robot[beside]] if robot["proposer"] in ("corrector", "intent") else []
+    assert verifier.get("intent") == (robot["intent"] if beside == "intent" else None)
     assert all(is_policy(named(name, CHECKPOINTS)) for name in names)
     files = PolicyFiles(asset(f"checkpoints/{task}"), "onnxruntime")
     draft, target = node_parameters("best", task, files, load_calibration(asset(f"config/{task}.yaml")), 0.05)
@@ -36,7 +39,7 @@ def test_what_is_shipped_is_there_and_is_what_the_nodes_of_best_are_told(task: s
     assert draft["draft_temperature"] == robot["draft_temperature"]
     assert target["rule"] == verifier["rule"] == "replace"
     for name, path in zip(
-        names, (draft["checkpoint"], target["checkpoint"], draft.get("corrector")), strict=False
+        names, (draft["checkpoint"], target["checkpoint"], draft.get(beside)), strict=False
     ):
         assert path == str(named(name, CHECKPOINTS).resolve())
     assert goes_ahead("best", task) == (robot["wait_policy"] == "ahead")
@@ -66,6 +69,34 @@ def test_what_is_wrong_in_a_file_is_named(
         BEST.on("ball")
     assert str(refused.value).startswith(f"{path}: ")
     recommended.cache_clear()
+
+
+@pytest.mark.parametrize("at_target", [True, False])
+def test_an_intent_may_be_recommended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_target: bool
+) -> None:
+    """The robot gets the network, and the verifier the encoder, if that is beside the target."""
+    told = yaml.safe_load(asset("config/best/ball_instructed.yaml").read_text())
+    told[ROBOT]["ros__parameters"] |= {
+        "proposer": "intent",
+        "intent": "ball_instructed/plans/intent",
+        "intent.steps": 60,
+        "gate": {"name": "age", "threshold": 50.0},
+    }
+    path, plans = tmp_path / "ball_instructed.yaml", tmp_path / "plans"
+    path.write_text(yaml.safe_dump(told))
+    monkeypatch.setattr(room, "asset", lambda relative: path)
+    recommended.cache_clear()
+    target = load_policy(asset("checkpoints/ball_instructed/plans") / "target", "onnxruntime").signature
+    tiny_intents(plans, "intent", target, at_target=at_target)
+    calibration = load_calibration(asset("config/ball_instructed.yaml"))
+    files = PolicyFiles(tmp_path, "onnxruntime")
+    draft, verifier = node_parameters("best", "ball_instructed", files, calibration, 0.05)
+    recommended.cache_clear()
+    assert draft["intent"] == str(plans / "intent")
+    assert (draft["proposer"], draft["intent.steps"], draft["gate.threshold"]) == ("intent", 60, 50.0)
+    assert verifier.get("intent") == (draft["intent"] if at_target else None)
+    assert "corrector" not in draft
 
 
 def test_a_task_without_a_recommendation_is_named() -> None:

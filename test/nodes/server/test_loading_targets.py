@@ -14,7 +14,7 @@ from adahi_msgs.srv import DescribeTarget, LoadTarget, VerifyDraft
 from adahi_ros.nodes.common.qos import verify_qos
 from adahi_ros.nodes.server import target_verifier_node
 from adahi_ros.nodes.server.target_verifier_node import TargetVerifierNode
-from adahi_ros.nodes.server.target_verifier_parameters import served_target
+from adahi_ros.nodes.server.target_verifier_parameters import TargetVerifierParameters, served_target
 from test.nodes.in_process import DEADLINE_S, NodesInProcess
 
 
@@ -100,3 +100,14 @@ def test_what_fails_to_load_is_told_and_another_may_be(loading: Loading, exporte
     assert not refused.success
     assert "'/nowhere/target', cannot be loaded" in refused.message
     assert loading.load_at_once("spare", exported / "target").success
+
+
+@pytest.mark.parametrize(("name", "intent"), [("arm", "plans/intent"), ("leg", ""), ("", "")])
+def test_the_encoder_of_intents_is_for_the_default_target(
+    monkeypatch: pytest.MonkeyPatch, name: str, intent: str
+) -> None:
+    loaded: list[TargetVerifierParameters] = []
+    monkeypatch.setattr(target_verifier_node, "served_target", lambda values, away: loaded.append(values))
+    values = TargetVerifierParameters(checkpoint="ball/target", target=name, intent="plans/intent")
+    target_verifier_node._load(values, "arm", lambda why: None)
+    assert [each.intent for each in loaded] == [intent]

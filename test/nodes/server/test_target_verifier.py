@@ -24,9 +24,9 @@ from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.texts import TEXT_LENGTH
 from adahi_ros.nodes.common.policies import policy_from
 from adahi_ros.nodes.common.throttled_log import ThrottledLog
-from adahi_ros.nodes.common.verifier_messages import from_request, to_reply
 from adahi_ros.nodes.server import target_verifier_parameters
 from adahi_ros.nodes.server.request_scheduler import BatchParameters, RequestScheduler
+from adahi_ros.nodes.server.robot_messages import from_request, to_reply
 from adahi_ros.nodes.server.target_verifier_node import TargetVerifierNode
 from adahi_ros.policies.interface import Policy
 from adahi_ros.policies.slowed import SlowedPolicy

@@ -1,0 +1,186 @@
+"""A robot that acts by intents, in simulated time: one reply is enough; a wrong one is not acted upon."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from adahi_ros.acceptance.interface import Verdict
+from adahi_ros.core.signature import GOAL, OBSERVATION, Feature, Signature
+from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
+from adahi_ros.policies.corrector.corrector import Correction
+from adahi_ros.policies.intent.intent import Intent
+from adahi_ros.policies.interface import Actor, Policy
+from adahi_ros.protocol.description import Wants
+from adahi_ros.protocol.records import NO_PLAN, Reason
+from adahi_ros.robot.controller import Controller
+from adahi_ros.robot.session import VerifierState
+from test.robot.conftest import DRAFT, OFFERED, PERIOD_S, MakeRobot, Robot
+
+HORIZON, SIZE = 8, 3
+ENCODER, OTHER = "00000000000000aa", "00000000000000bb"
+
+
+class StubIntent(Intent):
+    """Its action is the first number of the intent, in thousandths."""
+
+    def __init__(self, policy: Policy) -> None:
+        signature = Signature(1, HORIZON, 2, (Feature(OBSERVATION, 3),))
+        Actor.__init__(self, signature, policy, policy.action_scale, "stub")
+        self.encoder = None
+        self.encoder_fingerprint, self.size = ENCODER, SIZE
+
+    def act(self, observation: np.ndarray, previous: np.ndarray, intent: np.ndarray) -> Correction:
+        return Correction(np.repeat(intent[:, :1] / np.float32(1000), 2, axis=1), np.full(len(intent), 0.5))
+
+
+def by_intent(number: int) -> tuple[float, ...]:
+    return (float(np.float32(number) / np.float32(1000)),) * 2
+
+
+@pytest.fixture
+def acting(fixed_policy: Callable[..., Policy]) -> StubIntent:
+    return StubIntent(fixed_policy(DRAFT))
+
+
+@pytest.fixture
+def robot(make_robot: MakeRobot, acting: StubIntent) -> Robot:
+    """A robot that asks only where it must, and waits for no reply."""
+    return make_robot("never", plans=HORIZON, acting=acting).connect()
+
+
+def test_one_reply_is_enough_however_old_it_is(robot: Robot) -> None:
+    first, *others = robot.walk(range(60))
+    assert (first.transmitted, first.reason, first.plan_age, first.plan_left) == (True, Reason.NO_PLAN, -1, 0)
+    assert first.action == first.draft_action != ()
+    assert not any(each.transmitted for each in others)
+    assert {each.action for each in others} == {by_intent(1)}
+    assert [each.plan_age for each in others] == list(range(1, 60))
+    assert [each.plan_left for each in others] == [400 - age for age in range(1, 60)]
+    assert {each.planned_action for each in others} == {()}
+    assert {each.expected_error for each in others} == {0.5}
+    assert {each.reason for each in others} == {Reason.NONE}
+    (request,) = [each for each, _ in robot.link.updates]
+    assert (request.intent_only, request.actions.size, request.ahead) == (True, 0, 0)
+
+
+def test_who_waits_acts_by_the_reply_to_the_same_step(make_robot: MakeRobot, acting: StubIntent) -> None:
+    robot = make_robot("never", plans=HORIZON, waits=True, acting=acting).connect()
+    first, *others = robot.walk(range(4))
+    assert (first.transmitted, first.verified, first.reason) == (True, True, Reason.NONE)
+    assert first.action == by_intent(1) != first.draft_action
+    assert {each.action for each in others} == {by_intent(1)}
+    assert not any(each.transmitted for each in others)
+
+
+def test_a_gate_still_asks_by_the_age_of_the_last_reply(make_robot: MakeRobot, acting: StubIntent) -> None:
+    robot = make_robot("never", plans=HORIZON, acting=acting).connect()
+    robot.choose("age", 20.0)
+    records = robot.walk(range(100))
+    asked = [each.step for each in records if each.transmitted]
+    assert asked[0] == 0
+    assert set(np.diff(asked)) == {21}
+    assert records[-1].action == by_intent(asked[-1] + 1)
+
+
+@pytest.mark.parametrize(("delay_s", "asked"), [(1.0, 1), (6.0, 4)])
+def test_a_reply_that_takes_long_is_still_useful(
+    delay_s: float, asked: int, make_robot: MakeRobot, acting: StubIntent
+) -> None:
+    robot = make_robot("never", plans=HORIZON, acting=acting).connect()
+    robot.link.delay_s = (delay_s / 2, delay_s / 2)
+    records = robot.walk(range(260))
+    assert delay_s > HORIZON * PERIOD_S
+    acted = [each for each in records if each.plan_age != NO_PLAN]
+    assert acted[0].step == pytest.approx(delay_s / PERIOD_S, abs=1)
+    assert len(acted) == 260 - acted[0].step
+    assert sum(each.transmitted for each in records) == asked
+    assert robot.changes == [VerifierState.READY]
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_another_instruction_drops_the_intent(make_robot: MakeRobot, acting: StubIntent, waits: bool) -> None:
+    robot = make_robot("never", plans=HORIZON, waits=waits, acting=acting)
+    robot.verifier.describe_otherwise(instruction=True)
+    robot.loop.tell("left")
+    robot.connect()
+    robot.walk(range(3))
+    robot.loop.tell("right")
+    here, *others = robot.walk(range(3, 6))
+    assert here.transmitted
+    assert not any(each.transmitted for each in others)
+    assert {each.action for each in others} == {by_intent(4)}
+    told = [request.instruction for request, _ in robot.link.updates]
+    assert told == ["left", "right"]
+
+
+def test_a_new_instruction_while_a_step_waits_gets_the_new_intent(
+    make_robot: MakeRobot, acting: StubIntent
+) -> None:
+    robot = make_robot("never", plans=HORIZON, waits=True, acting=acting)
+    robot.verifier.describe_otherwise(instruction=True)
+    robot.loop.tell("left")
+    robot.connect()
+    robot.see(1, 0)
+    robot.loop.tell("right")
+    robot.pass_time(PERIOD_S)
+    (record,) = robot.records
+    assert (record.verified, record.action) == (True, by_intent(1))
+    assert [request.instruction for request, _ in robot.link.updates] == ["left", "right"]
+
+
+@pytest.mark.parametrize("waits", [False, True])
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"intent_fingerprint": 0xBB}, "intent_fingerprint: 00000000000000bb, must be 00000000000000aa"),
+        ({"intent": (9,) * (SIZE - 1)}, "intent: 2 values, expected 3"),
+        ({"intent": (-128,) * SIZE}, "intent[0]: -128, must be from -127 to 127"),
+        ({"actions": (0.0,) * 2 * HORIZON}, "actions: 16 values, expected 0"),
+    ],
+)
+def test_a_wrong_intent_is_never_acted_upon(
+    make_robot: MakeRobot, acting: StubIntent, waits: bool, changes: dict[str, object], message: str
+) -> None:
+    robot = make_robot("never", plans=HORIZON, waits=waits, acting=acting).connect()
+    robot.verifier.changes = changes
+    records = robot.walk(range(4))
+    assert {each.plan_age for each in records} == {NO_PLAN}
+    assert {each.action for each in records} == {each.draft_action for each in records}
+    bad = [each for each in records if each.reason is Reason.BAD_REPLY]
+    assert bad
+    assert bad[0].message.startswith(message)
+
+
+def test_a_verifier_with_another_encoder_is_asked_what_it_is_now(robot: Robot) -> None:
+    robot.walk(range(2))
+    assert robot.session.link is VerifierState.READY
+    robot.choose("age", 1.0)
+    robot.verifier.changes = {"intent_fingerprint": 0xBB}
+    robot.verifier.describe_intents(OTHER, SIZE)
+    robot.session._wants = Wants(robot.policy.signature, OFFERED, intent=(ENCODER, SIZE))
+    robot.walk(range(2, 30))
+    assert robot.session.link is VerifierState.MISMATCHED
+    assert robot.session.trouble.startswith(
+        f"intent_fingerprint: the robot's is {ENCODER}, the verifier's {OTHER};"
+    )
+
+
+def test_the_step_of_a_reply_is_by_intent_also_where_the_reply_has_a_plan(acting: StubIntent) -> None:
+    """So that an evaluation in process is what a robot does whose replies have no plan."""
+    controller = Controller(acting, ControllerConfig(ThresholdedGate("never", 0.0)), "intent")
+    assert controller.intent_only
+    controller.reset(0, [0, 1])
+    observed = {OBSERVATION: np.zeros((2, 3), np.float32), GOAL: np.zeros((2, 1), np.float32)}
+    step = controller.begin(observed)
+    assert step.transmit.tolist() == [True, True]
+    plan, nothing = np.full((1, HORIZON, 2), 0.5, np.float32), np.zeros((1, 0), bool)
+    verdict = Verdict(plan, nothing, np.full((1, SIZE), 7, np.int8))
+    actions = controller.finish(step, verdict, np.array([False, True]), stand_in=np.zeros((2, 2), np.float32))
+    assert actions.tolist() == [[0.0, 0.0], list(by_intent(7))]
+    later = controller.begin(observed, stand_in=np.zeros((2, 2), np.float32))
+    assert later.transmit.tolist() == [True, False]
+    assert later.plan_left.tolist() == [0, 399]
+    assert np.isnan(later.planned).all()

@@ -1,0 +1,131 @@
+"""A robot over DDS that acts by intents: as in process, and never by another encoder's."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
+from adahi_ros.lab.evaluation.loaded_policies import PLANS, PolicyFiles
+from adahi_ros.lab.evaluation.rollout import rollout
+from adahi_ros.lab.nodes.dds_run import run_over_dds
+from adahi_ros.lab.tasks import make
+from adahi_ros.nodes.launching.child_processes import DdsRunError
+from adahi_ros.policies.backends import load_policy
+from adahi_ros.policies.intent.intent import load_intent
+from adahi_ros.protocol.records import Reason
+from adahi_ros.protocol.window import reply_bytes
+from adahi_ros.robot.controller import Controller
+from adahi_ros.server.verifier import TargetVerifier
+from test.system.stage import Stage
+from test.tiny_intents import SIZE, tiny_intents
+
+SEED, AGE, EPISODE = 11, 6.0, 4
+
+
+@pytest.fixture(scope="module")
+def folder(files: PolicyFiles, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Draft and target that plans, with encoders beside the target, `other`, and on the robot."""
+    folder = tmp_path_factory.mktemp("intents") / "policies"
+    shutil.copytree(files.folder, folder)
+    for name in ("draft", f"{PLANS}/target"):
+        load_policy(folder / name, "onnxruntime")
+    target = load_policy(folder / PLANS / "target", "onnxruntime").signature
+    tiny_intents(folder / PLANS, "intent", target)
+    tiny_intents(folder / PLANS, "other", target, seed=1)
+    tiny_intents(folder / PLANS, "intent_of_plan", target, at_target=False, replies=3)
+    return folder
+
+
+def nodes(folder: Path, name: str, at_target: str = "") -> tuple[dict[str, object], dict[str, object]]:
+    draft = {
+        "checkpoint": str(folder / "draft"),
+        "proposer": "intent",
+        "intent": str(folder / PLANS / name),
+        "gate.name": "age",
+        "gate.threshold": AGE,
+        "deadline_s": 20.0,
+    }
+    target = {"checkpoint": str(folder / PLANS / "target"), "rule": "replace"}
+    return draft, target | ({"intent": str(folder / PLANS / at_target)} if at_target else {})
+
+
+@pytest.mark.parametrize("name", ["intent", "intent_of_plan"])
+def test_lockstep_over_dds_equals_the_rollout(folder: Path, name: str) -> None:
+    at_target = name == "intent"
+    run = run_over_dds(
+        "ball", *nodes(folder, name, name if at_target else ""), SEED, range(EPISODE, EPISODE + 1)
+    )
+    target = load_policy(folder / PLANS / "target", "onnxruntime")
+    acting = load_intent(folder / PLANS / name, with_encoder=True)
+    controller = Controller(acting, ControllerConfig(ThresholdedGate("age", AGE)), "intent")
+    verifier = TargetVerifier(target, "replace", intents=acting.encoder if at_target else None)
+    world = make("ball")
+    log = rollout(world, controller, verifier, SEED, [EPISODE])
+    rows = run.steps
+    assert [row.step for row in rows] == list(range(len(log.action)))
+    assert {row.reason for row in rows} == {Reason.NONE}
+    bounds = np.array([world.spec.action_low, world.spec.action_high], np.float32)
+    executed = np.clip(log.action[:, 0], *bounds)
+    np.testing.assert_array_equal(np.array([row.action for row in rows], np.float32), executed)
+    assert [row.transmitted for row in rows] == log.transmitted[:, 0].tolist()
+    asked = [row for row in rows if row.transmitted]
+    assert [row.step for row in asked] == list(range(0, len(rows), int(AGE) + 1))
+    assert [row.plan_age for row in rows[1:8]] == list(range(1, 8))
+    signature = target.signature
+    sent = 0 if at_target else signature.horizon * signature.action_dim
+    expected = reply_bytes(sent, intent=SIZE if at_target else 0)
+    assert {row.response_bytes for row in asked} == {expected}
+    assert all(bool(row.planned_action) == (not at_target) for row in rows[1:3])
+
+
+@pytest.mark.parametrize(("beside", "theirs"), [("other", "[0-9a-f]{16}"), ("", "none")])
+def test_a_verifier_with_another_encoder_or_none_is_refused(
+    stage: Stage, folder: Path, beside: str, theirs: str
+) -> None:
+    draft, target = nodes(folder, "intent", beside)
+    stage.clear()
+    robot = stage.start("draft_policy_node", **draft)
+    stage.start("target_verifier_node", **target)
+    assert stage.change_state("configure")
+    assert stage.change_state("activate")
+    ours = load_intent(folder / PLANS / "intent").encoder_fingerprint
+    expected = f"intent_fingerprint: the robot's is {ours}, the verifier's {theirs}; must be the same"
+    stage.wait(lambda: re.search(expected, robot.output) is not None, "the reason in the log")
+    stage.wait(lambda: stage.state() == "inactive", "the refusal")
+    stage.clear()
+
+
+@pytest.mark.parametrize("steps", [1, 3])
+def test_the_steps_of_an_intent_are_a_parameter(folder: Path, steps: int) -> None:
+    draft, target = nodes(folder, "intent", "intent")
+    draft |= {"gate.name": "never", "gate.threshold": 0.0, "intent.steps": steps}
+    run = run_over_dds("ball", draft, target, SEED, range(1))
+    asked = [row.step for row in run.steps if row.transmitted]
+    assert asked == list(range(0, len(run.steps), steps))
+
+
+def test_an_encoder_on_the_robot_takes_any_verifier(folder: Path) -> None:
+    run = run_over_dds("ball", *nodes(folder, "intent_of_plan", "other"), SEED, range(1))
+    assert {row.reason for row in run.steps} == {Reason.NONE}
+    assert any(row.plan_age > 1 for row in run.steps)
+
+
+@pytest.mark.parametrize(
+    ("node", "value", "message"),
+    [
+        ("target", "/nowhere/intent", r"intent: '/nowhere/intent', cannot be loaded: "),
+        ("target", "intent_of_plan", r"intent: its encoder's extra_dim is 0, must be 2, as for the target"),
+        ("draft", "", r"intent: '', must name a checkpoint for this proposer"),
+        ("draft", "target", r"intent: '.*target', cannot be loaded: "),
+    ],
+)
+def test_a_checkpoint_that_cannot_be_used_is_named(folder: Path, node: str, value: str, message: str) -> None:
+    draft, target = nodes(folder, "intent", "intent")
+    (draft if node == "draft" else target)["intent"] = value and str(folder / PLANS / value)
+    with pytest.raises(DdsRunError, match=message):
+        run_over_dds("ball", draft, target, SEED, range(1))
