@@ -220,7 +220,9 @@ def test_replies_survive_the_wire(seed: int, books: int) -> None:
 
 @given(st.lists(st.integers(-128, 127), max_size=INTENT_MOST), st.integers(0, 2**64 - 1))
 def test_intents_survive_the_wire(intent: list[int], fingerprint: int) -> None:
-    sent = to_reply(Reply(OK, "", 7, 8, 9, intent=np.int8(intent), intent_fingerprint=fingerprint), 0.5)
+    sent = to_reply(
+        Reply(OK, "", 7, 8, 9, intent=np.array(intent, np.int8), intent_fingerprint=fingerprint), 0.5
+    )
     received = from_reply(3, deserialize_message(serialize_message(sent), VerifyDraft.Response))
     assert list(received.intent) == intent
     assert (received.intent_fingerprint, len(received.actions)) == (fingerprint, 0)

@@ -50,8 +50,7 @@ class SimulatedVerifier:
 
     def describe_intents(self, fingerprint: str, size: int) -> None:
         """Send intents from now on; their numbers are that of the observation."""
-        named = {"intent_fingerprint": fingerprint, "intent_size": size}
-        self.description = replace(self.description, **named)
+        self.description = replace(self.description, intent_fingerprint=fingerprint, intent_size=size)
 
     def describe_otherwise(self, **changes: Any) -> None:
         signature = replace(self.description.signature, **changes)

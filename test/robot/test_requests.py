@@ -92,7 +92,7 @@ def test_a_reply_may_be_an_intent_alone() -> None:
         ({"intent": (1, 2)}, "intent: 2 values, expected 3 for shape (3,)"),
         ({"intent": ()}, "intent: 0 values, expected 3 for shape (3,)"),
         ({"intent": (0, -128, 0)}, "intent[1]: -128, must be from -127 to 127"),
-        ({"intent": np.int8([0, 0, -128])}, "intent[2]: -128, must be from -127 to 127"),
+        ({"intent": np.array([0, 0, -128], np.int8)}, "intent[2]: -128, must be from -127 to 127"),
         ({"intent_fingerprint": 0xBB}, "intent_fingerprint: 00000000000000bb, must be 00000000000000aa"),
         ({"intent_fingerprint": 0}, "intent_fingerprint: none, must be 00000000000000aa, as described"),
         ({"actions": (0.0,) * 8}, "actions: 8 values, expected 0 for shape (0, 2)"),

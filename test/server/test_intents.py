@@ -46,11 +46,14 @@ def test_a_reply_has_the_intent_of_its_plan_or_the_intent_alone(encoder: IntentE
     target = Constant(TARGET, (0.5, -0.25))
     engine = Engine(TargetVerifier(target, "replace", intents=encoder), 0)
     draw = np.random.default_rng(0)
-    window, goal = draw.normal(size=(2, 5)).astype(np.float16).astype(np.float32), np.float32([0.75])
+    window, goal = (
+        draw.normal(size=(2, 5)).astype(np.float16).astype(np.float32),
+        np.array([0.75], np.float32),
+    )
     whole = engine.verify(request_of(window, goal), NOW_S)
     alone = engine.verify(request_of(window, goal, intent_only=True), NOW_S)
     extra = np.concatenate([window[-1:, 3:], goal[None]], axis=1)
-    plan = np.tile(np.float32([0.5, -0.25]), (4, 1))
+    plan = np.tile(np.array([0.5, -0.25], np.float32), (4, 1))
     view = RepliesView(window[None, -1:, :3], plan[None, None], np.zeros((1, 1), np.int64), extra)
     (expected,) = encoder.encode(view)
     assert np.abs(expected).max() > 0

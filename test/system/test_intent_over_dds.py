@@ -42,7 +42,7 @@ def folder(files: PolicyFiles, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 
 def nodes(folder: Path, name: str, at_target: str = "") -> tuple[dict[str, object], dict[str, object]]:
-    draft = {
+    draft: dict[str, object] = {
         "checkpoint": str(folder / "draft"),
         "proposer": "intent",
         "intent": str(folder / PLANS / name),
@@ -50,8 +50,8 @@ def nodes(folder: Path, name: str, at_target: str = "") -> tuple[dict[str, objec
         "gate.threshold": AGE,
         "deadline_s": 20.0,
     }
-    target = {"checkpoint": str(folder / PLANS / "target"), "rule": "replace"}
-    return draft, target | ({"intent": str(folder / PLANS / at_target)} if at_target else {})
+    target: dict[str, object] = {"checkpoint": str(folder / PLANS / "target"), "rule": "replace"}
+    return draft, target | (dict[str, object](intent=str(folder / PLANS / at_target)) if at_target else {})
 
 
 @pytest.mark.parametrize("name", ["intent", "intent_of_plan"])
