@@ -17,10 +17,14 @@ from adahi_ros.gates.parameter_file import load_calibration
 from adahi_ros.lab.calibration.calibrate import node_parameters
 from adahi_ros.lab.evaluation.loaded_policies import PLANS, PolicyFiles
 from adahi_ros.lab.tasks import goal_is_for_target, make, names
-from adahi_ros.lab.training.recipes import Recipe, load_recipe
+from adahi_ros.lab.training.recipes import IntentRecipe, Recipe, load_recipe
 from adahi_ros.policies.corrector.corrector_checkpoint import load_corrector
 from adahi_ros.policies.flow.flow_checkpoint import load_flow
-from adahi_ros.policies.intent.intent_checkpoint import load_encoder_checkpoint, load_intent_checkpoint
+from adahi_ros.policies.intent.intent_checkpoint import (
+    SUFFIX,
+    load_encoder_checkpoint,
+    load_intent_checkpoint,
+)
 from adahi_ros.policies.networks.onnx_files import DIGEST
 from adahi_ros.policies.vqbet.vqbet_checkpoint import load_checkpoint
 
@@ -62,10 +66,15 @@ def check_notes(models: Path, recipe: Recipe, command: str) -> None:
         if model is None:
             continue
         notes = json.loads((models / f"{name}.json").read_text())
-        assert notes["training"]["command"] in (command, f"{command} --only {name}")
+        made_by = notes["training"]["command"].replace(
+            "adahi train policy", "adahi train"
+        )  # both are the verb
+        assert made_by in (command, f"{command} --only {name}")
         assert notes["training"]["seed"] == model.seed
         assert notes["training"]["steps"] == model.fit.steps
-        assert model.size.items() <= notes["config"].items()
+        sized = f"{name}{SUFFIX}" if isinstance(model, IntentRecipe) else name
+        config = json.loads((models / f"{sized}.json").read_text())["config"]
+        assert model.size.items() <= config.items()
 
 
 @pytest.mark.parametrize("task", [task for task in TRAINED if goal_is_for_target(task)])
