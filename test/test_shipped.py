@@ -66,9 +66,7 @@ def check_notes(models: Path, recipe: Recipe, command: str) -> None:
         if model is None:
             continue
         notes = json.loads((models / f"{name}.json").read_text())
-        made_by = notes["training"]["command"].replace(
-            "adahi train policy", "adahi train"
-        )  # both are the verb
+        made_by = notes["training"]["command"].replace("adahi train policy", "adahi train")
         assert made_by in (command, f"{command} --only {name}")
         assert notes["training"]["seed"] == model.seed
         assert notes["training"]["steps"] == model.fit.steps

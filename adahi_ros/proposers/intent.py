@@ -13,7 +13,6 @@ import numpy as np
 
 from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.core.observation_buffer import ObservationBuffer
-from adahi_ros.core.plan import Plan
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.registry import argument
 from adahi_ros.core.signature import OBSERVATION
@@ -38,12 +37,12 @@ class IntentProposer(Proposer):
     steps: int = argument(400, "Control steps that a robot acts by one intent, at most", 1, 1_000_000)
 
     def __post_init__(self) -> None:
-        self.intent_only, self.reply_steps = self.intent.at_target, self.steps
+        self.held, self.alone = self, self.intent.at_target
         self._memory: ObservationBuffer | None = None
         self._intent: np.ndarray | None = None  # before the first step
 
     def forget(self) -> None:
-        """See `Proposer`; a reply for the new task may arrive before the next step."""
+        """See `HeldReplies`; a reply for the new task may arrive before the next step."""
         if self._intent is not None:
             self._begin(len(self._intent))
 
@@ -55,19 +54,19 @@ class IntentProposer(Proposer):
         self._observed = np.zeros((batch, replies, sizes.observation_dim), dtype=np.float32)
         self._plans = np.zeros((batch, replies, sizes.horizon, sizes.action_dim), dtype=np.float32)
 
-    def left(self, step: int, plan: Plan) -> np.ndarray:
-        """See `Proposer`; the steps until an intent is too old."""
-        if self._intent is None:
-            return np.zeros_like(plan.left(step))
+    def left(self, step: int) -> np.ndarray:
+        """See `HeldReplies`; the steps until an intent is too old."""
         newest = self._requested[:, 0]
         return np.where(newest == NONE, 0, np.maximum(0, newest + self.steps - step))
 
-    def age(self, step: int, plan: Plan) -> np.ndarray:
-        """See `Proposer`; the age of the intent's request."""
-        if self._intent is None:
-            return np.full(len(plan.left(step)), np.inf)
+    def age(self, step: int) -> np.ndarray:
+        """See `HeldReplies`; the age of the intent's request."""
         newest = self._requested[:, 0]
         return np.where(newest == NONE, np.inf, step - newest)
+
+    def at(self, step: int) -> np.ndarray:
+        """See `HeldReplies`."""
+        return self._acts(step)[0]
 
     def propose(self, context: ProposerContext) -> Proposal:
         """See `Proposer`; one action; NaN without an intent."""
@@ -75,26 +74,17 @@ class IntentProposer(Proposer):
         batch = len(context.plan.left(context.step))
         if self._intent is None or context.begins or len(self._intent) != batch:
             self._begin(batch)
-        actions, expected_error = self._acts(context.step, context.plan)
+        actions, expected_error = self._acts(context.step)
         return Proposal(actions[:, None], expected_error=expected_error)
 
-    def answered(self, step: int, plan: Plan) -> np.ndarray:
-        """See `Proposer`; the plan's actions where there is a plan."""
-        planned = plan.at(step)
-        return (
-            planned
-            if self._intent is None
-            else np.where(np.isnan(planned), self._acts(step, plan)[0], planned)
-        )
-
-    def _acts(self, step: int, plan: Plan) -> tuple[np.ndarray, np.ndarray]:
+    def _acts(self, step: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the actions (B, A) and expected errors (B,) by the intents; NaN without one."""
         assert self._intent is not None
         assert self._memory is not None
         now = np.full(len(self._intent), step)
         observation, previous = (self._memory.at(OBSERVATION, at) for at in (now, now - 1))
         actions, expected_error = self.intent.act(observation, previous, self._intent)
-        without = self.left(step, plan) == 0
+        without = self.left(step) == 0
         actions[without], expected_error[without] = np.nan, np.inf
         return actions, expected_error
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,6 +14,9 @@ from adahi_ros.core.observation_buffer import ObservationBuffer
 from adahi_ros.core.plan import Plan
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import Observations
+
+if TYPE_CHECKING:
+    from adahi_ros.proposers.held_replies import HeldReplies
 
 
 @dataclass(frozen=True)
@@ -46,32 +50,15 @@ class Proposer(ABC):
 
     Attributes:
         needs_plan: without a plan it has nothing to propose; the robot then sends a request.
-        intent_only: it acts by the intents of replies, so that their actions need not be sent.
-        reply_steps: control steps that a reply is useful; None for as many as it has actions.
+        held: what it acts by instead of the plan; None for the plan.
     """
 
     needs_plan: bool = False
-    intent_only: bool = False
-    reply_steps: int | None = None
+    held: HeldReplies | None = None
 
     @abstractmethod
     def propose(self, context: ProposerContext) -> Proposal | None:
         """Propose actions from the present step on, valid or not; None executes the plan unchanged."""
-
-    def left(self, step: int, plan: Plan) -> np.ndarray:
-        """Return for how many steps (B,), this one included, robots can act on the replies that they have."""
-        return plan.left(step)
-
-    def age(self, step: int, plan: Plan) -> np.ndarray:
-        """Return the age (B,), in steps, of the reply that robots act on; infinite without one."""
-        return plan.age(step)
-
-    def answered(self, step: int, plan: Plan) -> np.ndarray:
-        """Return the actions (B, A) of the present step by replies since it was proposed; NaN without one."""
-        return plan.at(step)
-
-    def forget(self) -> None:  # noqa: B027
-        """Drop what it keeps of replies, because the task has changed or a gap ended; by default nothing."""
 
     @property
     def observes(self) -> bool:

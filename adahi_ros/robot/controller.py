@@ -123,8 +123,9 @@ class Controller:
         self._proposer = PROPOSERS[proposer](policy, **arguments) if made is None else made
         self.drafts = not self._proposer.needs_plan
         self._observes = self._proposer.observes
-        self._acts_by_intent = self._proposer.intent_only
-        self.reply_steps = self._proposer.reply_steps
+        held = self._proposer.held
+        self._alone = held is not None and held.alone
+        self.reply_steps = None if held is None else held.steps
         self.seen = ObservationBuffer(LONGEST_MEMORY)
         self._deviation = DeviationTracker(policy.action_scale, config.smoothing, config.normalization)
         self.reset(0, [0])
@@ -132,7 +133,7 @@ class Controller:
     @property
     def intent_only(self) -> bool:
         """See the class."""
-        return self._acts_by_intent and not self.config.trigger.learns
+        return self._alone and not self.config.trigger.learns
 
     def reset(self, seed: int, episodes: list[int]) -> None:
         """Start the episodes with these numbers; B is how many there are."""
@@ -151,7 +152,8 @@ class Controller:
     def forget_plan(self) -> None:
         """Drop the target's plans, because the task has changed."""
         self._plan = Plan(self._batch, self.policy.signature.action_dim, self._blend)
-        self._proposer.forget()
+        if self._proposer.held is not None:
+            self._proposer.held.forget()
 
     def begin(
         self,
@@ -208,6 +210,7 @@ class Controller:
         draws, plan = self._step_draws, self._plan
         plan.forget_before(index)
         age, planned, plan_left = plan.since(index), plan.at(index), plan.left(index)
+        left, plan_age = plan_left, plan.age(index)
         ahead = plan.ahead(index, max(1, int(plan_left.max())))
         temperature = self.config.draft_temperature
         context = ProposerContext(
@@ -216,7 +219,8 @@ class Controller:
             executed=self._executed,
         )
         proposal = self._proposer.propose(context)
-        left, plan_age = self._proposer.left(index, plan), self._proposer.age(index, plan)
+        if self._proposer.held is not None:
+            left, plan_age = self._proposer.held.left(index), self._proposer.held.age(index)
         unplanned = self._proposer.needs_plan & (left == 0)
         sound = np.ones(self._batch, dtype=bool)
         if proposal is None:
@@ -280,8 +284,8 @@ class Controller:
                 self.policy.check(verdict.actions)
             self._splice(verdict, step.index, who, sound)
             which[who[sound]] = True
-            answered = self._proposer.answered(step.index, self._plan)
-            intended = np.where(which[:, None], answered, step.intended)
+            held = self._proposer.held or self._plan
+            intended = np.where(which[:, None], held.at(step.index), step.intended)
         else:
             intended = step.intended
         if stand_in is not None:
@@ -295,12 +299,12 @@ class Controller:
 
         Proposals that were made without a plan, or from a plan that is gone, are dropped.
         """
-        planned, left = self._plan.at(step.index), self._proposer.left(step.index, self._plan)
+        held = self._proposer.held or self._plan
+        planned, left = self._plan.at(step.index), held.left(step.index)
         otherwise = (step.plan_left > 0) != (left > 0)
         otherwise &= (left > 0) | self._proposer.needs_plan
-        answered = self._proposer.answered(step.index, self._plan)
-        intended = np.where(otherwise[:, None], answered, step.intended)
-        age = self._proposer.age(step.index, self._plan)
+        intended = np.where(otherwise[:, None], held.at(step.index), step.intended)
+        age = held.age(step.index)
         return replace(step, intended=intended, planned=planned, plan_age=age, plan_left=left)
 
     def committed(self, step: Step, count: int) -> Proposal:

@@ -12,17 +12,17 @@ import numpy as np
 from adahi_ros.contract.assembler import Observation
 from adahi_ros.core.signature import GOAL, OBSERVATION
 from adahi_ros.gates.gate_config import ControllerConfig
-from adahi_ros.protocol.notice import Notice
 from adahi_ros.protocol.records import Reason, StepRecord
 from adahi_ros.protocol.request import Request, reported_round_trip_ms
-from adahi_ros.robot.assignments import AssignmentWatch
-from adahi_ros.robot.command_sink import CommandSink
 from adahi_ros.robot.controller import Controller, Step
 from adahi_ros.robot.session import VerifierSession, VerifierState
 from adahi_ros.robot.steps import ActiveStep, Fallback, Outcome, Totals, is_repeated
 from adahi_ros.robot.target_view import TargetView
 
 if TYPE_CHECKING:
+    from adahi_ros.protocol.notice import Notice
+    from adahi_ros.robot.assignments import AssignmentWatch
+    from adahi_ros.robot.command_sink import CommandSink
     from adahi_ros.robot.prefetch import RequestsAhead
 
 THE_ROBOT = np.array([True])
@@ -80,7 +80,7 @@ class ControlLoop:
         self.deadline_s = deadline_s
         self.totals = Totals()
         self.instruction = ""
-        self._assignments = AssignmentWatch()
+        self._assignments: AssignmentWatch | None = None  # before the first notice or assigned reply
         self._pushed = False  # a notice made the newest request
         self._instructed = False  # the plan or a pending request depends on the instruction
         self._session = session
@@ -138,16 +138,23 @@ class ControlLoop:
     def notice(self, notice: Notice) -> bool:
         """Take in a verifier's notice; return whether it drops plans, because the assignment is new.
 
-        A waiting step sends a new request, else the next step does. A request that an earlier notice made
-        stays the only one in flight; its reply is refused if it is older than this notice.
+        A waiting step requests again, else the next step does. A request of an earlier notice stays the only
+        one in flight; its reply is refused if it is older than this notice.
         """
-        if not self._assignments.noticed(notice):
+        if not self._watch().noticed(notice):
             return False
         if self._pushed and (self._waiting is not None or self._ahead):
             self.controller.forget_plan()
         else:
             self._change_task()
         return True
+
+    def _watch(self) -> AssignmentWatch:
+        if self._assignments is None:  # most robots never need one
+            from adahi_ros.robot.assignments import AssignmentWatch
+
+            self._assignments = AssignmentWatch()
+        return self._assignments
 
     def _change_task(self) -> None:
         """Drop plans for the former task; a pending step sends a new request."""
@@ -163,7 +170,8 @@ class ControlLoop:
         """Drop a pending step without a command, and reset."""
         self._forget_plans()
         self._session.stop()
-        self._assignments.begin()
+        if self._assignments is not None:
+            self._assignments.begin()
         self._waiting = None
         self._last = None
         self.totals = Totals()
@@ -172,7 +180,7 @@ class ControlLoop:
     def poll(self, slack_s: float = 0.0) -> None:
         """Process what the verifier has sent, and what is due; see `VerifierSession.poll`."""
         self._session.poll(self._clock(), slack_s)
-        if self._session.link is VerifierState.ABSENT:
+        if self._assignments is not None and self._session.link is VerifierState.ABSENT:
             self._assignments.verifier_lost()
 
     def observe(self, observation: Observation) -> None:
@@ -231,7 +239,8 @@ class ControlLoop:
     def _go_on(self, begun: ActiveStep) -> None:
         """Send a request if one is due; command now, or when the reply arrives."""
         withheld = self.fallback.withholds and not self._goes_by_plan(begun)
-        wanted = bool(begun.step.transmit[0]) or withheld or self._assignments.outdated
+        outdated = self._assignments is not None and self._assignments.outdated
+        wanted = bool(begun.step.transmit[0]) or withheld or outdated
         trouble = self._trouble
         if self._ahead is not None:
             left, now_s = int(begun.step.plan_left[0]), self._clock()
@@ -259,7 +268,8 @@ class ControlLoop:
         link = self._session.link
         if link is not VerifierState.READY:
             return Outcome(None, WITHOUT_REQUEST[link], self._session.trouble)
-        if self._session.target.instruction and not (self.instruction.strip() or self._assignments.own):
+        assigned = self._assignments is not None and self._assignments.own
+        if self._session.target.instruction and not (self.instruction.strip() or assigned):
             return Outcome(None, Reason.REFUSED, UNTOLD)
         if self._clock() < self._session.busy_until_s:
             return Outcome(None, Reason.BUSY, BUSY)
@@ -282,11 +292,11 @@ class ControlLoop:
 
     def _request(self, begun: ActiveStep, needed_in_s: float, committed: int = 0) -> Request:
         """Return the request of a step, with the actions that are executed before its reply arrives."""
-        draft = begun.step.draft(np.array([0]))
+        draft, intent_only = begun.step.draft(np.array([0])), self.controller.intent_only
         if committed:
             draft = self.controller.committed(begun.step, committed)
             committed = draft.actions.shape[1]
-        self._pushed = self._assignments.outdated
+        self._pushed = self._assignments is not None and self._assignments.outdated
         target = self._session.target
         instruction = self.instruction if target.instruction else ""
         self._instructed |= bool(instruction)
@@ -294,7 +304,7 @@ class ControlLoop:
         episode, step = observation.episode, observation.step
         draft = self._session.sent_parts.of(draft, committed)
         trip_ms = reported_round_trip_ms(self._session.rtt_ms)
-        content = committed, instruction, needed_in_s, trip_ms, self.controller.intent_only
+        content = committed, instruction, needed_in_s, trip_ms, intent_only
         return Request.of(draft, episode, step, window, *content)
 
     def _received(self, step: int, committed: int, outcome: Outcome) -> None:
@@ -335,11 +345,12 @@ class ControlLoop:
 
     def _of_assignment(self, outcome: Outcome) -> Outcome:
         """Return the outcome; without its reply, if that was made before the robot's newest assignment."""
-        if outcome.verification is None:
+        if outcome.verification is None or not (outcome.assignment or self._assignments):
             return outcome
-        if refusal := self._assignments.refusal(outcome.assignment):
+        watch = self._watch()
+        if refusal := watch.refusal(outcome.assignment):
             return replace(outcome, verification=None, reason=Reason.SUPERSEDED, message=refusal)
-        if self._assignments.replied(outcome.assignment):
+        if watch.replied(outcome.assignment):
             self.controller.forget_plan()  # a reply may come before its notice
         return outcome
 

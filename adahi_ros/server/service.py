@@ -8,7 +8,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from adahi_ros.core.texts import NAME_LENGTH, shortened
 from adahi_ros.policies.interface import TargetUnavailableError
@@ -22,9 +22,11 @@ from adahi_ros.protocol.request import (
     RequestFault,
 )
 from adahi_ros.server.admission import Refusal
-from adahi_ros.server.assignments import Assignments
 from adahi_ros.server.engine import Batch, Engine
 from adahi_ros.server.server_health import Counts
+
+if TYPE_CHECKING:
+    from adahi_ros.server.assignments import Assignments
 
 TARGETS_MOST = 64
 """Of one verifier, as in `DescribeTarget.srv`."""
@@ -210,7 +212,7 @@ class VerificationService:
     Attributes:
         counts: so far.
         targets: verify.
-        assignments: replace fields of requests; none by default.
+        assignments: replace fields of requests; None for none.
 
     Args:
         targets: see the class.
@@ -219,7 +221,7 @@ class VerificationService:
     def __init__(self, targets: ServedTargets) -> None:
         self.counts = Counts()
         self.targets = targets
-        self.assignments = Assignments()
+        self.assignments: Assignments | None = None
         self._sessions = Sessions()
         self._in_flight: list[Batch] = []
 
@@ -249,7 +251,8 @@ class VerificationService:
         for place, request in enumerate(requests):
             target = self.targets.named("")  # any engine refuses a request with a fault
             if request.fault is None:
-                request = self.assignments.applied(request)
+                if self.assignments is not None:
+                    request = self.assignments.applied(request)
                 try:
                     target = self.targets.named(request.target)
                 except RequestError as error:

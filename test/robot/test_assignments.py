@@ -188,6 +188,7 @@ def test_a_notice_stays_valid_while_the_robot_is_inactive(ahead: Robot) -> None:
     ahead.loop.notice(Notice(START_NS, 1, 1))
     ahead.connect()
     ahead.walk(range(1))
+    assert ahead.loop._assignments is not None
     assert ahead.loop._assignments.own == 1
 
 

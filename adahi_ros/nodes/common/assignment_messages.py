@@ -7,18 +7,11 @@ from collections.abc import Mapping
 
 from adahi_msgs.msg import Assignments
 from builtin_interfaces.msg import Time
-from rclpy.qos import DurabilityPolicy, QoSProfile
 
 from adahi_ros.core.texts import NAME_LENGTH
 from adahi_ros.protocol.notice import ROBOTS_MOST, Notice
 
-ASSIGNMENTS = "assignments"
 SECOND_NS = 1_000_000_000
-
-
-def notice_qos() -> QoSProfile:
-    """Return the QoS of `assignments`: a late robot gets the newest message, which lists all robots."""
-    return QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 
 def to_assignments(started_ns: int, revision: int, revisions: Mapping[str, int]) -> Assignments:

@@ -11,6 +11,7 @@ from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPo
 from adahi_ros.contract.contract import Channel
 from adahi_ros.nodes.common.parameters import ParameterError
 
+ASSIGNMENTS = "assignments"  # topic
 REQUESTS_KEPT = 100  # by a busy verifier, of all its robots
 LISTENING = QoSProfile(depth=100, reliability=ReliabilityPolicy.BEST_EFFORT)
 """For monitoring: matches any publisher, and causes no retransmissions."""
@@ -24,6 +25,11 @@ def observation_qos(channel: Channel) -> QoSProfile:
         reliability=ReliabilityPolicy[channel.reliability.upper()],
         durability=DurabilityPolicy[channel.durability.upper()],
     )
+
+
+def notice_qos() -> QoSProfile:
+    """Return the QoS of `assignments`: a late robot gets the newest message, which lists all robots."""
+    return QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 
 def verify_qos(reliability: str) -> QoSProfile:

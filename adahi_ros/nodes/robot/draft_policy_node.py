@@ -29,12 +29,11 @@ from adahi_ros.contract.assembler import Observation, ObservationAssembler
 from adahi_ros.contract.fields import InputError
 from adahi_ros.core.health_level import Health, Level
 from adahi_ros.core.texts import printable
-from adahi_ros.nodes.common.assignment_messages import ASSIGNMENTS, from_assignments, notice_qos
 from adahi_ros.nodes.common.diagnostics import DiagnosticsPublisher
 from adahi_ros.nodes.common.executors import Turn, executor_of
 from adahi_ros.nodes.common.managed import ManagedNode, started
 from adahi_ros.nodes.common.messages import to_link_state, to_status
-from adahi_ros.nodes.common.qos import message_type, observation_qos
+from adahi_ros.nodes.common.qos import ASSIGNMENTS, message_type, notice_qos, observation_qos
 from adahi_ros.nodes.common.spin import run
 from adahi_ros.nodes.common.throttled_log import ThrottledLog
 from adahi_ros.nodes.common.timers import DueTimer, steady_timer
@@ -211,6 +210,8 @@ class DraftPolicyNode(ManagedNode):
         self._due.set(self._loop.next_due_s)
 
     def _on_assignments(self, message: Assignments) -> None:
+        from adahi_ros.nodes.common.assignment_messages import from_assignments
+
         try:
             notice = from_assignments(message, self._values.robot_id)
         except ValueError as error:

@@ -4,52 +4,48 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from adahi_msgs import msg
 from adahi_msgs.srv import Assign
 
 from adahi_ros.core.texts import shortened
-from adahi_ros.nodes.common.assignment_messages import ASSIGNMENTS, notice_qos, to_assignments
+from adahi_ros.nodes.common.assignment_messages import to_assignments
+from adahi_ros.nodes.common.qos import ASSIGNMENTS, notice_qos
 from adahi_ros.server.assignments import Assignments
 from adahi_ros.server.service import ServedTargets
 
 
 class AssignmentService:
-    """Serves `~/assign`; while open, keeps the assignments and publishes them.
+    """Serves `~/assign`, keeps the assignments and publishes them, until it is closed.
+
+    Attributes:
+        assignments: of the robots; none at first.
 
     Args:
         node: has the service.
-        refusal: returns why assignments cannot be changed now; empty if they can.
+        targets: must read what is assigned.
+        robots: the only robots with a service; empty for any.
     """
 
-    def __init__(self, node: Any, refusal: Callable[[], str]) -> None:
+    def __init__(self, node: Any, targets: ServedTargets, robots: Sequence[str]) -> None:
         self._node = node
-        self._refusal = refusal
-        self._publishers: dict[str, Any] = {}  # by robot; empty while closed
-        node.create_service(Assign, "~/assign", self._assign)
-
-    def open(self, targets: ServedTargets, robots: Sequence[str]) -> Assignments:
-        """Publish that there are no assignments, and return them; call `close` before the next time.
-
-        Args:
-            targets: must read what is assigned.
-            robots: the only robots with a service; empty for any.
-        """
-        self._assignments, self._targets, self._robots = Assignments(), targets, robots
+        self.assignments, self._targets, self._robots = Assignments(), targets, robots
         self._started_ns = time.time_ns()  # system time: simulated time may be the same at two starts
-        for robot in robots or ("",):
-            topic, qos = self._topic(robot), notice_qos()
-            self._publishers[robot] = self._node.create_publisher(msg.Assignments, topic, qos)
+        qos = notice_qos()
+        self._publishers = {
+            robot: node.create_publisher(msg.Assignments, self._topic(robot), qos)
+            for robot in robots or ("",)
+        }
         self._publish()
-        return self._assignments
+        self._service = node.create_service(Assign, "~/assign", self._assign)
 
     def close(self) -> None:
         """End all assignments."""
+        self._node.destroy_service(self._service)
         for publisher in self._publishers.values():
             self._node.destroy_publisher(publisher)
-        self._publishers.clear()
 
     def _topic(self, robot: str) -> str:
         """Return the name of a robot's topic, beside the remapped shared one."""
@@ -58,20 +54,17 @@ class AssignmentService:
 
     def _publish(self) -> None:
         """Publish the assignments; on a robot's own topic, only that robot's."""
-        revisions = self._assignments.revisions
+        revisions = self.assignments.revisions
         for robot, publisher in self._publishers.items():
             own = {robot: revisions[robot]} if robot in revisions else {}
-            notice = self._started_ns, self._assignments.revision, own if robot else revisions
+            notice = self._started_ns, self.assignments.revision, own if robot else revisions
             publisher.publish(to_assignments(*notice))
 
     def _assign(self, request: Assign.Request, response: Assign.Response) -> Assign.Response:
-        response.message = self._refusal()
-        if response.message:
-            return response
         signatures = [self._targets.named(name).description.signature for name in self._targets.names]
         about = request.robot_id, request.instruction, request.goal
         try:
-            response.revision = self._assignments.assign(*about, signatures, self._robots)
+            response.revision = self.assignments.assign(*about, signatures, self._robots)
         except ValueError as error:
             response.message = shortened(str(error))
             return response

@@ -31,7 +31,6 @@ from adahi_ros.nodes.common.qos import verify_qos
 from adahi_ros.nodes.common.spin import freeze_garbage, run
 from adahi_ros.nodes.common.throttled_log import ThrottledLog
 from adahi_ros.nodes.common.timers import DueTimer
-from adahi_ros.nodes.server.assignment_service import AssignmentService
 from adahi_ros.nodes.server.exposure import exposure
 from adahi_ros.nodes.server.machine import memory_figures
 from adahi_ros.nodes.server.request_scheduler import RequestScheduler
@@ -64,13 +63,16 @@ class TargetVerifierNode(ManagedNode):
             self.get_logger().warning(warning)
         self._loader = DeferredService(self, LoadTarget, "~/load_target", self._load_target)
         self.create_service(UnloadTarget, "~/unload_target", self._unload_target)
-        self._assigning = AssignmentService(self, self._no_assignments)
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Serve robots."""
         services = [(robot, self._open_services(robot)) for robot in self._values.robots or ("",)]
-        self._service.assignments = self._assigning.open(self._service.targets, self._values.robots)
-        self._serving.callback(self._assigning.close)
+        if self._values.assigns:
+            from adahi_ros.nodes.server.assignment_service import AssignmentService
+
+            assigning = AssignmentService(self, self._service.targets, self._values.robots)
+            self._service.assignments = assigning.assignments
+            self._serving.callback(assigning.close)
         self._due = DueTimer(self, self._serve)
         self._turn = Turn(self, self._serve)
         self._serving.callback(self._due.destroy)
@@ -222,12 +224,6 @@ class TargetVerifierNode(ManagedNode):
         if not self._values.loads_targets:
             return "loads_targets: False, must be true to load or unload targets"
         return "target_verifier: another one is being loaded" if self._loading else ""
-
-    def _no_assignments(self) -> str:
-        """Return why robots can get no assignments now; empty if they can."""
-        if self._scheduler is None:
-            return "target_verifier: it is not active"
-        return "" if self._values.assigns else "assigns: False, must be true to assign"
 
     def _unload_target(
         self, request: UnloadTarget.Request, response: UnloadTarget.Response

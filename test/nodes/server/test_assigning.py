@@ -12,8 +12,8 @@ from adahi_msgs.msg import Assignments
 from adahi_msgs.srv import Assign, VerifyDraft
 
 from adahi_ros.core.proposal import counted
-from adahi_ros.nodes.common.assignment_messages import from_assignments, notice_qos
-from adahi_ros.nodes.common.qos import verify_qos
+from adahi_ros.nodes.common.assignment_messages import from_assignments
+from adahi_ros.nodes.common.qos import notice_qos, verify_qos
 from adahi_ros.nodes.server.target_verifier_node import TargetVerifierNode
 from adahi_ros.policies.vqbet.vqbet_checkpoint import load_decoder
 from adahi_ros.protocol.request import PROTOCOL_VERSION, fingerprint_number
@@ -37,6 +37,11 @@ class Verifier:
     def assign(self, robot: str, goal: list[float], instruction: str = "") -> Assign.Response:
         request = Assign.Request(robot_id=robot, goal=goal, instruction=instruction)
         return self.nodes.call(self._assigning, request)
+
+    @property
+    def offers_assignments(self) -> bool:
+        """Whether there is a service ~/assign."""
+        return bool(self._assigning.service_is_ready())
 
     def verify(self, goal: list[float], step: int = 7, robot: str = "arm") -> VerifyDraft.Response:
         draw = np.random.default_rng(1)
@@ -114,7 +119,7 @@ def test_assignments_end_with_the_activation_and_a_restart_shows(verifier: Verif
     verifier.assign("arm", ASSIGNED)
     verifier.nodes.wait(lambda: messages[-1].revision == 1, "the notice")
     verifier.change_state("deactivate")
-    assert verifier.assign("arm", ASSIGNED).message == "target_verifier: it is not active"
+    verifier.nodes.wait(lambda: not verifier.offers_assignments, "the end of ~/assign")
     before = len(messages)
     verifier.change_state("activate")
     verifier.nodes.wait(lambda: len(messages) > before, "the notice of the restart")
@@ -138,8 +143,8 @@ def test_what_cannot_be_assigned_is_refused(verifier: Verifier) -> None:
 
 def test_nothing_is_assigned_unless_the_parameter_allows_it(nodes: NodesInProcess, exported: Path) -> None:
     verifier = Verifier(nodes, exported, assigns=False)
-    refused = verifier.assign("arm", ASSIGNED)
-    assert (refused.success, refused.message) == (False, "assigns: False, must be true to assign")
+    assert verifier.verify(OWN).assignment == 0
+    assert not verifier.offers_assignments
 
 
 def test_a_robot_with_its_own_topic_sees_no_other(nodes: NodesInProcess, exported: Path) -> None:
