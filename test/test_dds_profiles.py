@@ -12,7 +12,9 @@ import setuptools
 
 ROOT = Path(__file__).resolve().parents[1]
 PROFILES = sorted((ROOT / "config/dds").glob("*.xml"))
-FAST, CYCLONE = (ROOT / f"config/dds/{name}dds_wireless.xml" for name in ("fast", "cyclone"))
+FAST, FAST_3, CYCLONE = (
+    ROOT / f"config/dds/{name}_wireless.xml" for name in ("fastdds", "fastdds_3", "cyclonedds")
+)
 FAST_SPACE = {"": "http://www.eprosima.com/XMLSchemas/fastRTPS_Profiles"}
 
 
@@ -21,7 +23,7 @@ def local_name(element: ElementTree.Element) -> str:
 
 
 def test_there_is_one_for_each_middleware() -> None:
-    assert sorted([FAST, CYCLONE]) == PROFILES
+    assert sorted([FAST, FAST_3, CYCLONE]) == PROFILES
     assert local_name(ElementTree.parse(FAST).getroot()) == "dds"
     assert local_name(ElementTree.parse(CYCLONE).getroot()) == "CycloneDDS"
 
@@ -33,6 +35,15 @@ def test_every_setting_is_explained(file: Path) -> None:
     assert leaves
     for leaf in leaves:
         assert f"`{local_name(leaf)}`" in page, local_name(leaf)
+
+
+def test_both_of_fast_dds_have_the_same_settings() -> None:
+    """Fast DDS 3 renamed elements: each lower-case name is the other one without underscores."""
+    found = [
+        [(local_name(each).replace("_", "").lower(), (each.text or "").strip()) for each in root.iter()]
+        for root in (ElementTree.parse(file).getroot() for file in (FAST, FAST_3))
+    ]
+    assert found[0] == found[1]
 
 
 def test_every_profile_of_fast_dds_is_a_default() -> None:

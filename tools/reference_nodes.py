@@ -41,7 +41,7 @@ NODES: dict[str, Settings] = {
         },
     },
     "policy_runner_node": {"": {}},
-    "target_verifier_node": {"": {}},
+    "target_verifier_node": {"": {}, "`assigns`": {"assigns": True}},
     "robot_simulator_node": {
         "": {},
         "a camera in `task`": {"task": "ball_camera"},

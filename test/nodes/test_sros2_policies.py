@@ -89,7 +89,7 @@ def start(make_node: Make) -> Callable[..., Node]:
     ("role", "kind", "namespace", "remapped", "parameters"),
     [
         ("server", TargetVerifierNode, "/server", AT_THE_SERVER, {}),
-        ("server", TargetVerifierNode, "/server", [], {}),
+        ("server", TargetVerifierNode, "/server", [], {"assigns": True}),
         ("robot", DraftPolicyNode, "/robot", AT_THE_SERVER, ASKED_BEFORE),
         ("robot", DraftPolicyNode, "/robot", AT_THE_SERVER, ASKED_BEFORE | CAMERA),
         ("robot", PolicyRunnerNode, "/robot", [], {}),
@@ -131,7 +131,7 @@ def test_a_policy_allows_no_more_than_is_opened(
     start: Callable[..., Node], role: str, others: set[End]
 ) -> None:
     if role == "server":
-        nodes = [start(TargetVerifierNode, "/server", [])]
+        nodes = [start(TargetVerifierNode, "/server", [], assigns=True)]
     else:
         draft = start(DraftPolicyNode, "/robot", AT_THE_SERVER, **ASKED_BEFORE, **CAMERA)
         nodes = [draft, start(PolicyRunnerNode, "/robot", [])]
