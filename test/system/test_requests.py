@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -41,12 +42,15 @@ def ask(stage: Stage, exported: Path) -> Iterator[Ask]:
 
 
 @pytest.fixture
-def good(exported: Path) -> dict[str, Any]:
-    """The fields of a request that is right: H 3, O 6, G 2, N 2, K 8."""
+def good(exported: Path, request: pytest.FixtureRequest) -> dict[str, Any]:
+    """The fields of a request that is right: H 3, O 6, G 2, N 2, K 8; of a robot of each test's own.
+
+    A verifier limits the requests of a robot per second, and these tests are fast.
+    """
     draw = np.random.default_rng(1)
     return {
         "protocol": PROTOCOL_VERSION,
-        "robot_id": "robot",
+        "robot_id": f"robot_{zlib.crc32(request.node.name.encode())}",
         "episode_id": 3,
         "step_id": 7,
         "first_step": 7,
@@ -71,11 +75,11 @@ def test_a_good_request_gets_the_reply_of_the_verifier_in_process(
     assert (response.episode_id, response.step_id, response.first_step) == (3, 7, 7)
     policy = load_policy(exported / "target", "onnxruntime")
     sent, verifier = from_request(request), TargetVerifier(policy)
-    window = WindowCache(3, 6).complete("robot", sent.window)
+    window = WindowCache(3, 6).complete(good["robot_id"], sent.window)
     checked = check_request(
         policy.signature, verifier.acceptance, window.values, window.goal, sent.codes, sent.counts
     )
-    expected = verifier.verify(checked, verification_uniforms(SEED, "robot", 3, 7, 2))
+    expected = verifier.verify(checked, verification_uniforms(SEED, good["robot_id"], 3, 7, 2))
     reply = from_reply(0, response)
     assert reply.accepted == expected.accepted[0].tolist()
     np.testing.assert_array_equal(reply.actions, expected.actions.ravel())
