@@ -12,8 +12,7 @@ from rclpy.serialization import deserialize_message, serialize_message
 from adahi_ros.core.proposal import Proposal, counted
 from adahi_ros.core.signature import GOAL, OBSERVATION, Offer
 from adahi_ros.lab.bench.verification_calls import VerificationCalls
-from adahi_ros.nodes.robot.called_transport import CalledTransport
-from adahi_ros.nodes.server.called_verifier import CalledVerifier
+from adahi_ros.lab.nodes.called_verifier import CalledTransport, CalledVerifier
 from adahi_ros.policies.interface import Policy
 from adahi_ros.protocol.description import Wants
 from adahi_ros.protocol.request import sent_codes

@@ -24,11 +24,10 @@ from adahi_ros.lab.evaluation.metrics import transmission_rate, wilson_interval
 from adahi_ros.lab.evaluation.rollout import Log, Logged
 from adahi_ros.lab.figures import Figures
 from adahi_ros.lab.methods.methods import gated
+from adahi_ros.lab.nodes.called_verifier import CalledTransport, CalledVerifier
 from adahi_ros.lab.parallel import Job, run_jobs
 from adahi_ros.lab.tasks import make
 from adahi_ros.lab.tasks.camera import CameraTask
-from adahi_ros.nodes.robot.called_transport import CalledTransport
-from adahi_ros.nodes.server.called_verifier import CalledVerifier
 from adahi_ros.protocol.description import Wants
 from adahi_ros.robot.controller import Controller
 from adahi_ros.robot.target_view import Jpegs, TargetView, target_view

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes that replace a robot."""
+"""Nodes that simulate or measure."""
