@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Heartbeats between the policy runner and the policy's node, on the topic `run_policy_heartbeat`."""
+"""Heartbeats of the policy runner, on the topic `run_policy_heartbeat`, as they are received."""
 
 from __future__ import annotations
 
@@ -21,32 +21,6 @@ PERIOD_S = 0.1
 LIFESPAN_S = 0.5
 # Best effort: DDS must not send old heartbeats again after an outage.
 QOS = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT, lifespan=Duration(seconds=LIFESPAN_S))
-
-
-class HeartbeatPublisher:
-    """Publishes heartbeats from `begin` to `end`.
-
-    Args:
-        node: the policy runner's.
-    """
-
-    def __init__(self, node: Node) -> None:
-        self._beats = False
-        self._publisher = node.create_publisher(Empty, TOPIC, QOS)
-        steady_timer(node, PERIOD_S, self._beat)
-
-    def begin(self) -> None:
-        """Publish the first one at once."""
-        self._beats = True
-        self._beat()
-
-    def end(self) -> None:
-        """Stop; the policy's node deactivates itself if it is still active."""
-        self._beats = False
-
-    def _beat(self) -> None:
-        if self._beats:
-            self._publisher.publish(Empty())
 
 
 class HeartbeatWatch:

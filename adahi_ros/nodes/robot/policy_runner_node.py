@@ -35,7 +35,7 @@ from adahi_ros.nodes.common.messages import from_status
 from adahi_ros.nodes.common.parameters import Parameters, parameter
 from adahi_ros.nodes.common.replies import NotRepliedError, elapsed
 from adahi_ros.nodes.common.spin import run
-from adahi_ros.nodes.robot.heartbeat_watch import HeartbeatPublisher
+from adahi_ros.nodes.robot.heartbeat_publisher import HeartbeatPublisher
 from adahi_ros.nodes.robot.policy_client import CALL_S, NotStartedError, PolicyNode
 from adahi_ros.robot.policy_run import Attempt, AttemptLimits, End, Preparation
 from adahi_ros.safety.commands import LONGEST_STOP_S

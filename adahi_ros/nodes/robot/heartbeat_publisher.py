@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Publishes the heartbeats of the policy runner."""
+
+from __future__ import annotations
+
+from rclpy.node import Node
+from std_msgs.msg import Empty
+
+from adahi_ros.nodes.common.timers import steady_timer
+from adahi_ros.nodes.robot.heartbeat_watch import PERIOD_S, QOS, TOPIC
+
+
+class HeartbeatPublisher:
+    """Publishes heartbeats from `begin` to `end`.
+
+    Args:
+        node: the policy runner's.
+    """
+
+    def __init__(self, node: Node) -> None:
+        self._beats = False
+        self._publisher = node.create_publisher(Empty, TOPIC, QOS)
+        steady_timer(node, PERIOD_S, self._beat)
+
+    def begin(self) -> None:
+        """Publish the first one at once."""
+        self._beats = True
+        self._beat()
+
+    def end(self) -> None:
+        """Stop; the policy's node deactivates itself if it is still active."""
+        self._beats = False
+
+    def _beat(self) -> None:
+        if self._beats:
+            self._publisher.publish(Empty())
