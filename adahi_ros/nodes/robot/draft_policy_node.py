@@ -210,10 +210,10 @@ class DraftPolicyNode(ManagedNode):
         self._due.set(self._loop.next_due_s)
 
     def _on_assignments(self, message: Assignments) -> None:
-        from adahi_ros.nodes.common.assignment_messages import from_assignments
+        from adahi_ros.protocol.notice import Notice
 
         try:
-            notice = from_assignments(message, self._values.robot_id)
+            notice = Notice.from_message(message, self._values.robot_id)
         except ValueError as error:
             self._throttled.warning("assignments", f"ignored: assignments: {error}")
             return

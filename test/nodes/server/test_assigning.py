@@ -12,10 +12,10 @@ from adahi_msgs.msg import Assignments
 from adahi_msgs.srv import Assign, VerifyDraft
 
 from adahi_ros.core.proposal import counted
-from adahi_ros.nodes.common.assignment_messages import from_assignments
 from adahi_ros.nodes.common.qos import notice_qos, verify_qos
 from adahi_ros.nodes.server.target_verifier_node import TargetVerifierNode
 from adahi_ros.policies.vqbet.vqbet_checkpoint import load_decoder
+from adahi_ros.protocol.notice import Notice
 from adahi_ros.protocol.request import PROTOCOL_VERSION, fingerprint_number
 from test.nodes.in_process import DEADLINE_S, NodesInProcess
 
@@ -110,7 +110,7 @@ def test_a_late_subscriber_gets_the_newest_revision_of_every_robot(verifier: Ver
     verifier.assign("arm", OWN)
     (message,) = verifier.notices()
     assert (message.revision, revisions(message)) == (3, {"arm": 3, "leg": 2})
-    notices = [from_assignments(message, robot).own for robot in ("arm", "leg", "wheel")]
+    notices = [Notice.from_message(message, robot).own for robot in ("arm", "leg", "wheel")]
     assert notices == [3, 2, 0]
 
 
@@ -123,7 +123,7 @@ def test_assignments_end_with_the_activation_and_a_restart_shows(verifier: Verif
     before = len(messages)
     verifier.change_state("activate")
     verifier.nodes.wait(lambda: len(messages) > before, "the notice of the restart")
-    first, last = (from_assignments(each, "arm") for each in (messages[0], messages[-1]))
+    first, last = (Notice.from_message(each, "arm") for each in (messages[0], messages[-1]))
     assert (last.revision, last.own) == (0, 0)
     assert last.started_ns > first.started_ns
     assert verifier.verify(OWN).assignment == 0
@@ -173,4 +173,4 @@ def test_a_malformed_notice_is_refused(fault: str) -> None:
     message = Assignments(revision=2)
     GARBAGE[fault](message)
     with pytest.raises(ValueError, match=fault):
-        from_assignments(message, "arm")
+        Notice.from_message(message, "arm")
