@@ -169,9 +169,9 @@ class VerifierClient:
         sentence = instruction if signature.instruction else ""
         request = Request.of(draft, episode, step, sent, 0, sentence, self._deadline_s, round_trip_ms)
         message = to_request(request, sent, Sender(*self._name, fingerprint))
-        begun_s = time.monotonic()
+        started_s = time.monotonic()
         response = await self._call(self._verifying, message)
-        outcome = judged(target, request, from_reply(0, response), 1e3 * (time.monotonic() - begun_s))
+        outcome = judged(target, request, from_reply(0, response), 1e3 * (time.monotonic() - started_s))
         if outcome.verification is None:
             self._description = None  # there may be another verifier by now
             reason = Reason(outcome.reason).name.lower()

@@ -141,11 +141,11 @@ def fails(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -
         capsys.readouterr()
         with pytest.raises(SystemExit) as ended:
             cli.main()
-        said = capsys.readouterr().err
+        message = capsys.readouterr().err
         assert ended.value.code == 2
-        assert said.startswith("adahi: ")
-        assert said.count("\n") == 1, said
-        return said
+        assert message.startswith("adahi: ")
+        assert message.count("\n") == 1, message
+        return message
 
     return main
 

@@ -117,7 +117,7 @@ def test_every_verb_on_a_page_is_one() -> None:
 
 
 def test_messages_that_a_cure_is_told_for_are_said_somewhere() -> None:
-    said = [
+    texts = [
         node.value
         for file in (ROOT / "adahi_ros").rglob("*.py")
         for node in ast.walk(ast.parse(file.read_text()))
@@ -127,7 +127,7 @@ def test_messages_that_a_cure_is_told_for_are_said_somewhere() -> None:
     assert messages
     for message in messages:
         for part in filter(None, (" ".join(part.split()) for part in message.split("…"))):
-            assert any(part in each for each in said), f"{message}: nobody says {part!r}"
+            assert any(part in each for each in texts), f"{message}: nobody says {part!r}"
 
 
 INTERFACES = sorted(path for path in (ROOT / "adahi_msgs").glob("*/*.*") if path.suffix != ".action")
@@ -138,9 +138,9 @@ def test_a_message_names_its_topic_and_qos_as_they_are(path: Path) -> None:
     comment = " ".join(
         line.removeprefix("#").strip() for line in path.read_text().splitlines() if line[:1] == "#"
     )
-    told = re.search(r"(?:Topic|Service) `([\w~/]+)`, of the node (\w+).*?\. QoS: ([\w, ]+)", comment)
-    assert told is not None
-    name, node, qos = told.groups()
+    found = re.search(r"(?:Topic|Service) `([\w~/]+)`, of the node (\w+).*?\. QoS: ([\w, ]+)", comment)
+    assert found is not None
+    name, node, qos = found.groups()
     page = (ROOT / "docs/reference/parameters.md").read_text()
     section = re.findall(rf"^## {node}_node\n(.*?)(?=^#)", page, re.MULTILINE | re.DOTALL)[0]
     rows = re.findall(

@@ -340,12 +340,12 @@ def test_they_work_together_as_three_nodes(outside: Path) -> None:
 def test_the_nodes_take_them_and_refuse_what_is_broken(outside: Path) -> None:
     write_package(outside, "torn", TORN)
     try:
-        said = run(outside, sys.executable, "-c", NODES)
+        output = run(outside, sys.executable, "-c", NODES)
     finally:
         shutil.rmtree(outside / "torn-1.0.dist-info")  # of the folder that all tests here share
-    told = "adahi_ros.gates: 'torn' of torn: no_such_module:Gate cannot be imported"
-    assert re.search(rf"\[ERROR\].*: {told} .*; keeps the former gate", said)
-    assert re.search(rf"\[ERROR\].*: cannot be configured: {told}", said)
+    message = "adahi_ros.gates: 'torn' of torn: no_such_module:Gate cannot be imported"
+    assert re.search(rf"\[ERROR\].*: {message} .*; keeps the former gate", output)
+    assert re.search(rf"\[ERROR\].*: cannot be configured: {message}", output)
 
 
 def test_every_line_that_the_page_begins_with_is_that_of_a_section() -> None:

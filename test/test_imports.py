@@ -216,11 +216,11 @@ def test_nothing_that_is_installed_needs_what_is_not() -> None:
     root = PACKAGE.parent
     for file in (root / "setup.py", *sorted(PACKAGE.rglob("*.py")), *sorted((root / "launch").glob("*.py"))):
         tree = ast.parse(file.read_text())
-        said = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}  # docstrings
+        docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}  # docstrings
         paths = [
             node.value
             for node in ast.walk(tree)
-            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in said
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings
         ]
         for name in (*paths, *(each.replace(".", "/") for each in imported(file))):
             assert NOT_INSTALLED.isdisjoint(name.split("/")), f"{file.name} needs {name}"

@@ -31,10 +31,10 @@ def test_xml_is_well_formed_and_what_its_schema_says(
 ) -> None:
     lint = pytest.importorskip("ament_xmllint.main", reason="ament_xmllint comes with ROS 2, not from PyPI")
     code = lint.main([*(str(ROOT / path) for path in paths), "--extensions", "xml", "urdf"])
-    said = "".join(capfd.readouterr())
-    if paths == PACKAGES and "failed to load external entity" in said:
+    output = "".join(capfd.readouterr())
+    if paths == PACKAGES and "failed to load external entity" in output:
         pytest.skip("the schema of package.xml cannot be reached at download.ros.org")
-    assert code == 0, said
+    assert code == 0, output
 
 
 @pytest.mark.parametrize("path", PACKAGES)

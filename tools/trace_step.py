@@ -74,7 +74,7 @@ class Sink:
         self.sent: list[np.ndarray] = []
         commands.start(clock())
 
-    def heard(self) -> None:
+    def observed(self) -> None:
         self._guard.observed(self._clock())
 
     def send(self, action: np.ndarray, observation: Observation) -> np.ndarray | None:

@@ -17,7 +17,7 @@ import numpy as np
 from adahi_ros.bags.alignment import aligned
 from adahi_ros.bags.bag_reader import OnLoss, Received, read_bag
 from adahi_ros.bags.definitions import BagError
-from adahi_ros.bags.message_counts import BagSurvey, Tally
+from adahi_ros.bags.message_counts import BagSurvey, BagTotals
 from adahi_ros.bags.recorded_topics import EPISODE_RESULT, INSTRUCTION, Kinds, topics_of
 from adahi_ros.bags.unrecorded_goals import OnMeasured, WholeActions
 from adahi_ros.contract.assembler import EPISODE_GAP_S, Encode, Observation, ObservationAssembler, concerns
@@ -103,13 +103,13 @@ def survey_bag(
     Raises:
         BagError: the bag cannot be used.
     """
-    tally = Tally()
+    totals = BagTotals()
     nothing = np.zeros((len(contract.cameras), 1), dtype=np.float32)
-    passed = _Pass(contract, lambda images: nothing, tally)
+    passed = _Pass(contract, lambda images: nothing, totals)
     observed = {topic: channel.kind for topic, channel in contract.channels.items()}
     for received in read_bag(path, observed, topics_of(contract), namespace, on_loss):
         passed.take(received)
-    return tally.survey()
+    return totals.survey()
 
 
 def read_dataset(
@@ -143,31 +143,31 @@ def read_dataset(
     """
     whole = WholeActions(contract, on_measured)
     encode = encoder_of(contract)
-    tally = Tally()
+    totals = BagTotals()
     episodes: list[list[_Step]] = []
     bag_of: list[int] = []
 
     def lost(loss: str) -> None:
-        tally.loss = loss
+        totals.loss = loss
         if on_loss is not None:
             on_loss(loss)
 
     losses = None if on_loss is None else lost
     for bag, path in enumerate(paths):
         on_bag(path)
-        passed = _Pass(contract, encode, tally, instruction)
+        passed = _Pass(contract, encode, totals, instruction)
         extras = beside(instruction is not None)
         for received in read_bag(path, topics_of(contract), extras, namespace, losses):
             passed.take(received)
         found = passed.episodes(whole, keep_failures)
         steps_here = sum(map(len, found))
-        tally.end_of_bag(path, namespace, steps_here)
+        totals.end_of_bag(path, namespace, steps_here)
         episodes += found
         bag_of += [bag] * steps_here
     if not episodes:
         names = ", ".join(map(str, paths))
         raise BagError(
-            f"{names}: no step has an observation and an action, expected at least one ({tally.why()})"
+            f"{names}: no step has an observation and an action, expected at least one ({totals.why()})"
         )
     steps = [step for episode in episodes for step in episode]
     trajectories = Trajectories(
@@ -181,8 +181,8 @@ def read_dataset(
     stamps_ns = np.array([step.observation.stamp_ns for step in steps], dtype=np.int64)
     places = np.stack([np.array(bag_of), np.array([step.number for step in steps])], axis=1)
     instructions = () if instruction is None else tuple(step.instruction for step in steps)
-    intervals_s = {topic: np.array(each) / NANOSECONDS for topic, each in tally.intervals_ns.items()}
-    summary = tally.summary(contract, trajectories)
+    intervals_s = {topic: np.array(each) / NANOSECONDS for topic, each in totals.intervals_ns.items()}
+    summary = totals.summary(contract, trajectories)
     return BagDataset(trajectories, stamps_ns, places, instructions, intervals_s, summary)
 
 
@@ -203,7 +203,7 @@ class _Step:
 class _Result:
     """A result that was reported for an episode, and the number of observations before it."""
 
-    heard_at: int
+    received_at: int
     number: int
     stamp_ns: int
     success: bool
@@ -227,15 +227,15 @@ class _Pass:
         self,
         contract: Contract,
         encode: Encode | None,
-        tally: Tally,
+        totals: BagTotals,
         instruction: str | None = None,
     ) -> None:
         self._contract = contract
         self._instructed = instruction is not None
         self._instruction = instruction or ""
         self._instructions: list[str] = []  # one per observation
-        self._tally = tally
-        self._assembler = ObservationAssembler(contract, encode, tally.miss)
+        self._totals = totals
+        self._assembler = ObservationAssembler(contract, encode, totals.miss)
         acted = [sink.source for sink in contract.action.sinks if not sink.is_ros_action]
         self._acted = [(source, source.reader()) for source in acted]
         sources = (*contract.numbers, *(() if contract.goal is None else (contract.goal,)), *acted)
@@ -250,17 +250,17 @@ class _Pass:
     def take(self, received: Received) -> None:
         """Take the next message."""
         topic, message = received.topic, received.message
-        self._tally.message(received)
+        self._totals.message(received)
         readers = self._readers.get(topic)
         if readers and not any(concerns(reader, message) for reader in readers):
-            self._tally.fault(readers[0].stranger(message), stranger=True)
+            self._totals.fault(readers[0].unmatched(message), unmatched=True)
         try:
             if topic in self._contract.channels:
                 observation = self._assembler.add(topic, message, received.received_ns)
                 if observation is not None:
                     self._observations.append(replace(observation, images={}))  # only their features are used
                     self._instructions.append(self._instruction)
-                    self._tally.observations += 1
+                    self._totals.observations += 1
             for (source, reader), taken in zip(self._acted, self._actions, strict=True):
                 if topic == source.channel.topic and concerns(reader, message):
                     at_ns, values = _acted(source, reader, message, received.received_ns)
@@ -268,9 +268,9 @@ class _Pass:
                         at_ns = self._observations[-1].stamp_ns
                         at_ns = 0 if taken and taken[-1][0] >= at_ns else at_ns
                     taken.append((at_ns, values))
-                    self._tally.actions += 1
+                    self._totals.actions += 1
         except InputError as error:
-            self._tally.fault(error)
+            self._totals.fault(error)
         if topic in INSTRUCTION and len(message.data) <= INSTRUCTION_LENGTH:  # as the robot's node does
             self._instruction = message.data
         if topic in EPISODE_RESULT and self._observations:
@@ -285,35 +285,35 @@ class _Pass:
         chosen = self._chosen()
         failed = self._failed()
         if not keep_failures:
-            self._tally.counts["failed_episodes"] += sum(bool(failed[rows.start]) for rows in self._runs())
+            self._totals.counts["failed_episodes"] += sum(bool(failed[rows.start]) for rows in self._runs())
         episodes: list[list[_Step]] = []
         last: Observation | None = None
         has_action, previous = True, ""
         for index, observation in enumerate(self._observations):
             repeated = last is not None and observation.key == last.key
-            self._tally.counts["repeated_steps"] += repeated
+            self._totals.counts["repeated_steps"] += repeated
             if repeated and has_action:
                 continue
             instruction = self._instructions[index]
             if not repeated:
-                self._tally.counts["steps_without_action"] += not has_action
+                self._totals.counts["steps_without_action"] += not has_action
                 if last is None or self._ends(last, observation):
                     episodes.append([])
                 elif instruction != previous:
-                    self._tally.counts["instruction_changes"] += 1
+                    self._totals.counts["instruction_changes"] += 1
                     episodes.append([])
             previous = instruction
             last, has_action = observation, bool((chosen[index] >= 0).all())
             if failed[index] and not keep_failures:
                 has_action = True  # none is looked for
             elif self._instructed and not instruction.strip():
-                self._tally.counts["untold_steps"] += 1
+                self._totals.counts["untold_steps"] += 1
                 has_action = True
             elif has_action:
                 parts = zip(self._actions, chosen[index], strict=True)
                 action = whole.of([of[row][1] for of, row in parts], observation)
                 episodes[-1].append(_Step(observation, action, index, instruction))
-        self._tally.counts["steps_without_action"] += not has_action
+        self._totals.counts["steps_without_action"] += not has_action
         return [episode for episode in episodes if episode]
 
     def _chosen(self) -> np.ndarray:
@@ -328,7 +328,7 @@ class _Pass:
 
     def _ends(self, last: Observation, following: Observation) -> bool:
         """Whether an episode ends between two observations; counts the reasons, and missing samples."""
-        counts = self._tally.counts
+        counts = self._totals.counts
         new_number = following.episode != last.episode
         if new_number and self._contract.episode is not None:
             return True
@@ -354,10 +354,10 @@ class _Pass:
             # Use the newest of the last two episodes with this number, since a slow recorder gets results
             # early or late. A restarted robot repeats its numbers: its result for a second episode 0, which
             # is not in the bag, must not count for the first.
-            begun = [rows for rows in runs if rows.start < result.heard_at][-2:]
+            started = [rows for rows in runs if rows.start < result.received_at][-2:]
             mine = [
                 rows
-                for rows in begun
+                for rows in started
                 if self._observations[rows.start].episode == result.number
                 and self._observations[rows.start].stamp_ns <= result.stamp_ns
             ]
@@ -365,7 +365,7 @@ class _Pass:
                 judged.add(mine[-1].start)
                 failed[mine[-1]] = not result.success
             else:
-                self._tally.counts["results_of_no_episode"] += 1
+                self._totals.counts["results_of_no_episode"] += 1
         return failed
 
     def _runs(self) -> list[slice]:

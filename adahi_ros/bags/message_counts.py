@@ -39,14 +39,14 @@ class BagSurvey:
 
 
 @dataclass
-class Tally:
+class BagTotals:
     """Counts over all bags."""
 
     counts: Counter[str] = field(default_factory=Counter)
     faults: Counter[str] = field(default_factory=Counter)
     first_faults: dict[str, str] = field(default_factory=dict)
     missed: dict[str, tuple[int, str]] = field(default_factory=dict)
-    strangers: Counter[str] = field(default_factory=Counter)  # with none of the names; may be another robot's
+    others: Counter[str] = field(default_factory=Counter)  # with none of the names; may be another robot's
     observations: int = 0
     actions: int = 0
     loss: str = ""  # of this bag, where it was cut off
@@ -68,9 +68,9 @@ class Tally:
         if header is not None and stamp_ns(header.stamp):  # a stamp of 0 is no time
             self.ages_ms[topic].append(1e-6 * (now_ns - stamp_ns(header.stamp)))
 
-    def fault(self, error: InputError, stranger: bool = False) -> None:
+    def fault(self, error: InputError, unmatched: bool = False) -> None:
         """Count a refused message, or one with none of the names."""
-        (self.strangers if stranger else self.faults)[error.field] += 1
+        (self.others if unmatched else self.faults)[error.field] += 1
         self.first_faults.setdefault(error.field, str(error))
 
     def miss(self, error: InputError) -> None:
@@ -80,7 +80,7 @@ class Tally:
 
     def survey(self) -> BagSurvey:
         """Return the accepted and refused messages, the most frequent fault first."""
-        commonest = (self.faults + self.strangers).most_common()
+        commonest = (self.faults + self.others).most_common()
         refused = {name: (count, self.first_faults[name]) for name, count in commonest}
         return BagSurvey(self.observations, self.actions, refused, self.missed)
 

@@ -94,7 +94,7 @@ class Recording:
         self._ahead_s: dict[str, float] = {}
         self._bag = bag
         self._subscribed: dict[str, Listening] = {}
-        self._strangers: defaultdict[str, set[str]] = defaultdict(set)
+        self._other_types: defaultdict[str, set[str]] = defaultdict(set)
         self._fault = ""
         self._left_out = 0
 
@@ -121,11 +121,11 @@ class Recording:
         self._subscribed[topic] = wanted
         return wanted
 
-    def strangers(self, topic: str, publishers: Sequence[tuple[str, Qos]]) -> list[str]:
+    def other_types(self, topic: str, publishers: Sequence[tuple[str, Qos]]) -> list[str]:
         """Return messages about publishers of another type, which are not recorded: once per type."""
         name, kind = self._names[topic], self._kinds[topic]
-        new = sorted({other for other, _ in publishers} - {kind} - self._strangers[topic])
-        self._strangers[topic].update(new)
+        new = sorted({other for other, _ in publishers} - {kind} - self._other_types[topic])
+        self._other_types[topic].update(new)
         return [f"{name}: is published as {other}, expected {kind}; not recorded" for other in new]
 
     def write(self, topic: str, data: bytes | memoryview, now_ns: int) -> str:
@@ -137,8 +137,8 @@ class Recording:
         if self._fault:
             return ""
         back_s = (self._bag.newest_ns - now_ns) / NANOSECONDS
-        begun_anew = back_s > MOMENT_S and not self._left_out
-        if begun_anew or self._left_out:
+        restarted = back_s > MOMENT_S and not self._left_out
+        if restarted or self._left_out:
             self._left_out += 1
         else:
             with self._noting_faults():
@@ -146,7 +146,7 @@ class Recording:
             stamp_ns = stamp_of(data) if topic in self._stamped else None
             if stamp_ns is not None:
                 self._ahead_s[topic] = (stamp_ns - now_ns) / NANOSECONDS
-        return f"the clock went back by {back_s:.1f} s: the bag ends where it did" if begun_anew else ""
+        return f"the clock went back by {back_s:.1f} s: the bag ends where it did" if restarted else ""
 
     def flush(self) -> None:
         """Write all messages to the disk."""

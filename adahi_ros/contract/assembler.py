@@ -181,7 +181,7 @@ class ObservationAssembler:
         self._lacking: Samples
         """The samples that the pending step waits for."""
         self._episode = first_episode
-        self._begun = False
+        self._started = False
         self.clear()
 
     def clear(self) -> None:
@@ -273,8 +273,8 @@ class ObservationAssembler:
         period_ns = round(self.contract.period_s * NANOSECONDS)
         last_ns, gap_ns = self._last_ns, max(round(EPISODE_GAP_S * NANOSECONDS), 5 * period_ns)
         if last_ns is None or not -period_ns < at_ns - last_ns <= gap_ns:  # samples may arrive out of order
-            self._episode += self._begun
-            self._begun = True
+            self._episode += self._started
+            self._started = True
             self._step = 0
             self._due_ns = at_ns + period_ns
         elif at_ns >= self._due_ns - round(EARLY * period_ns):

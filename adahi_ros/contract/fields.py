@@ -127,7 +127,7 @@ class FieldReader:
         self.names_at = "" if self._naming is None else self._naming.names
         self.wanted = frozenset(name for part in self._parts for name in part.names)
 
-    def stranger(self, message: object) -> InputError:
+    def unmatched(self, message: object) -> InputError:
         """Return the error for a message without any of the names: its names, and the wanted ones."""
         assert self._naming is not None
         names = list(getattr(message, self._naming.names))

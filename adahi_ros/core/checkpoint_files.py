@@ -141,12 +141,12 @@ def save_arrays(path: Path, arrays: Mapping[str, np.ndarray], metadata: dict[str
         save_file(tensors, partial, metadata)
 
 
-def check_count(field: str, asked: int, shapes: Shapes, before: str, after: str) -> None:
+def check_count(field: str, stated: int, shapes: Shapes, before: str, after: str) -> None:
     """Check that there are as many layers as in a configuration, numbered from 0.
 
     Args:
         field: of the configuration.
-        asked: its value.
+        stated: its value.
         shapes: of the weights.
         before: text before the number in the name of one tensor of each layer.
         after: text after it.
@@ -155,8 +155,8 @@ def check_count(field: str, asked: int, shapes: Shapes, before: str, after: str)
         ValueError: there are more, or fewer.
     """
     found = sum(name.startswith(before) and name.endswith(after) for name in shapes)
-    if asked != found:
-        raise ValueError(f"{field}: {asked!r}, must be {found}, as many as there are {before}*{after}")
+    if stated != found:
+        raise ValueError(f"{field}: {stated!r}, must be {found}, as many as there are {before}*{after}")
 
 
 def check_shapes(shapes: Shapes, wanted: Shapes) -> None:

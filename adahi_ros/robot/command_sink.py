@@ -13,7 +13,7 @@ from adahi_ros.contract.assembler import Observation
 class CommandSink(Protocol):
     """Takes the robot's actions, and commands them as far as that is safe."""
 
-    def heard(self) -> None:
+    def observed(self) -> None:
         """There is a new observation that the policy can act on."""
 
     def send(self, action: np.ndarray, observation: Observation) -> np.ndarray | None:

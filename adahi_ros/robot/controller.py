@@ -145,7 +145,7 @@ class Controller:
         self._draws = EpisodeStreams(seed, "controller", episodes, self.policy.draws + 1)
         self._step_draws: np.ndarray | None = None
         self._next = 0
-        self._begun = False
+        self._started = False
         if self._backup is not None:
             self._backup.reset(seed, episodes)
 
@@ -188,7 +188,7 @@ class Controller:
             raise
         self._step_draws = None
         self._next = index + 1
-        self._begun = True
+        self._started = True
         return step
 
     def _begin(
@@ -215,7 +215,7 @@ class Controller:
         temperature = self.config.draft_temperature
         context = ProposerContext(
             *(index, observations, self.seen, plan, draws[:, 1:], temperature),
-            begins=not self._begun,
+            begins=not self._started,
             executed=self._executed,
         )
         proposal = self._proposer.propose(context)
@@ -244,7 +244,7 @@ class Controller:
         uniforms = draws[:, 0]
         known = GateContext(
             *(index, observed, observations, proposal, deviation, age, uniforms, link, course),
-            begins=not self._begun,
+            begins=not self._started,
         )
         score = trigger.gate.score(known)
         # A NaN score and a robot without a plan always send a request.

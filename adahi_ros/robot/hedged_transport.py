@@ -26,11 +26,11 @@ from adahi_ros.robot.link_estimate import FIRST_S
 from adahi_ros.robot.session import DESCRIBE_RETRY_S, OF_ANOTHER, WATCH_PERIOD_S
 from adahi_ros.robot.steps import judged
 from adahi_ros.robot.transport import Sent, Transport
-from adahi_ros.robot.verifier_endpoint import SOONEST_S, Asked, Message, VerifierEndpoint
+from adahi_ros.robot.verifier_endpoint import SOONEST_S, Message, Pending, VerifierEndpoint
 
 UNKNOWN = "policy_fingerprint: unknown, so its weights may differ; verification.hedge_unknown: true allows it"
 FIRST_NAMED_S = 0.3  # wait for the first verifier's description before using another's
-ANEW_S = 3 * WATCH_PERIOD_S  # appear absent this long, so that the session sees that the target changed
+ABSENT_S = 3 * WATCH_PERIOD_S  # appear absent this long, so that the session sees that the target changed
 REFRESH_S = 5.0  # between descriptions of one verifier: it may serve another policy by now
 QUIET_S = 5.0  # between two log lines on whether one verifier is there
 BETTER = 0.8  # share of the cost below which another verifier becomes the first
@@ -69,12 +69,12 @@ class HedgedTransport(Transport):
         self._clock = clock
         self._on_news = on_news
         self._ids = count()
-        self._open: list[Asked] = []
+        self._open: list[Pending] = []
         self._target: Description | None = None
         self._named_by = self._first
-        self._asked_for: int | None = None  # by the session: a description
-        self._asked_for_s = -math.inf
-        self._anew_s = -math.inf
+        self._describe_id: int | None = None  # by the session: a description
+        self._describe_since_s = -math.inf
+        self._absent_until_s = -math.inf
         self._arrived: list[Reply | Described | Sent] = []
 
     @property
@@ -83,12 +83,12 @@ class HedgedTransport(Transport):
         there = [end for end in self._ends if end.transport.present]
         if self._target is not None:
             there = [end for end in there if not end.trouble]
-        return bool(there) and self._clock() >= self._anew_s
+        return bool(there) and self._clock() >= self._absent_until_s
 
     @property
     def next_due_s(self) -> float:
         """When the next request is to be hedged."""
-        return min((asked.hedge_s for asked in self._open), default=math.inf)
+        return min((pending.hedge_s for pending in self._open), default=math.inf)
 
     @property
     def figures(self) -> dict[str, object]:
@@ -107,41 +107,41 @@ class HedgedTransport(Transport):
         now_s, sent = self._clock(), next(self._ids)
         ready = self._ready(now_s)
         first, others = ready[0], [end for end in ready[1:] if not end.is_spared(now_s)]
-        asked = next((each for each in self._open if each.request is request), None)
-        if asked is None:
-            asked = Asked(request, now_s)
-            self._open.append(asked)
+        pending = next((each for each in self._open if each.request is request), None)
+        if pending is None:
+            pending = Pending(request, now_s)
+            self._open.append(pending)
             if self._hedge == "late" and others:
                 # Verifiers without measurements may be much faster: hedge early to measure them.
                 known = all(end.is_measured for end in others)
-                asked.hedge_s = now_s + (first.late_s if known else min(FIRST_S, first.late_s))
+                pending.hedge_s = now_s + (first.late_s if known else min(FIRST_S, first.late_s))
             spread = others if self._hedge == "at_once" else []
         elif self._hedge == "off":
             spread = []
         else:
-            asked.hedge_s = math.inf
-            spread = [end for end in others if now_s >= asked.sent_s.get(end.name, -math.inf) + end.late_s]
-        asked.ids.append(sent)
-        return Sent(sent, sum(end.send(asked, now_s) for end in [first, *spread]))
+            pending.hedge_s = math.inf
+            spread = [end for end in others if now_s >= pending.sent_s.get(end.name, -math.inf) + end.late_s]
+        pending.ids.append(sent)
+        return Sent(sent, sum(end.send(pending, now_s) for end in [first, *spread]))
 
     def describe(self) -> int:
         """Request all descriptions, and send nothing else until they arrive; return the message's id."""
         now_s = self._clock()
-        self._asked_for, self._asked_for_s = next(self._ids), now_s
+        self._describe_id, self._describe_since_s = next(self._ids), now_s
         for end in self._ends:
             end.description = None  # it may be outdated
             if end.transport.present:
                 end.probe(now_s, DESCRIBE_RETRY_S)
-        return self._asked_for
+        return self._describe_id
 
     def cancel(self, sent: int) -> None:
         """Forget a message; a later reply counts only in the verifier's statistics."""
-        if sent == self._asked_for:
-            self._asked_for = None
-        for asked in self._open:
-            if sent in asked.ids:
-                asked.ids.remove(sent)
-        self._open = [asked for asked in self._open if asked.ids]
+        if sent == self._describe_id:
+            self._describe_id = None
+        for pending in self._open:
+            if sent in pending.ids:
+                pending.ids.remove(sent)
+        self._open = [pending for pending in self._open if pending.ids]
 
     def poll(self) -> list[Reply | Described | Sent]:
         """Return what has arrived since the last call, and hedge requests with a late reply."""
@@ -152,9 +152,9 @@ class HedgedTransport(Transport):
                     self._described(end, received, now_s)
                 elif isinstance(received, Reply):
                     self._replied(end, received, now_s)
-        for asked in self._open:
-            if now_s >= asked.hedge_s:
-                self._ask_another(asked, now_s)
+        for pending in self._open:
+            if now_s >= pending.hedge_s:
+                self._ask_another(pending, now_s)
         self._look(now_s)
         arrived, self._arrived = self._arrived, []
         return arrived
@@ -176,48 +176,48 @@ class HedgedTransport(Transport):
                 self._on_news(News(Level.OK, f"verifier {best.name} is asked first from now on"))
         return [self._leading, *(end for end in fit if end is not self._leading)]
 
-    def _ask_another(self, asked: Asked, now_s: float) -> None:
+    def _ask_another(self, pending: Pending, now_s: float) -> None:
         """Send the request also to the next verifier, if there is one."""
-        asked.hedge_s = math.inf
+        pending.hedge_s = math.inf
         others = [
-            end for end in self._ready(now_s) if end.name not in asked.sent_s and not end.is_spared(now_s)
+            end for end in self._ready(now_s) if end.name not in pending.sent_s and not end.is_spared(now_s)
         ]
         if others:
-            self._send_more(asked, others[0], now_s)
+            self._send_more(pending, others[0], now_s)
         if len(others) > 1 and self._hedge == "late":
-            asked.hedge_s = now_s + others[0].late_s
+            pending.hedge_s = now_s + others[0].late_s
 
-    def _send_more(self, asked: Asked, end: VerifierEndpoint, now_s: float) -> None:
-        self._arrived.append(Sent(asked.ids[-1], end.send(asked, now_s)))
+    def _send_more(self, pending: Pending, end: VerifierEndpoint, now_s: float) -> None:
+        self._arrived.append(Sent(pending.ids[-1], end.send(pending, now_s)))
 
     def _replied(self, end: VerifierEndpoint, reply: Reply, now_s: float) -> None:
         message = end.under_way.pop(reply.id, None)
         if message is None:
             return
-        asked = message.asked
+        pending = message.pending
         if reply.status == RequestFault.WINDOW_UNKNOWN and not message.whole:
             end.lacks_window(reply)
-            if asked.ids:
-                self._send_more(asked, end, now_s)
+            if pending.ids:
+                self._send_more(pending, end, now_s)
             return
         good = self._judge(end, message, reply, now_s)
         end.replied(message, reply, good, now_s)
-        if not asked.ids:
+        if not pending.ids:
             end.totals.spare += good
         elif good:
             end.totals.answers += 1
-            self._hand_over(asked, reply)
+            self._hand_over(pending, reply)
         else:
-            self._refused(asked, end, reply, now_s)
+            self._refused(pending, end, reply, now_s)
 
-    def _refused(self, asked: Asked, end: VerifierEndpoint, reply: Reply, now_s: float) -> None:
+    def _refused(self, pending: Pending, end: VerifierEndpoint, reply: Reply, now_s: float) -> None:
         """Send the request to another verifier; if none is left that may answer, pass on the refusal."""
-        if not end.is_asked(asked):  # another copy may still be accepted
-            asked.refused.add(end.name)
+        if not end.awaits_reply(pending):  # another copy may still be accepted
+            pending.refused.add(end.name)
         if reply.status != RequestFault.SUPERSEDED:  # caused by the robot itself
-            self._ask_another(asked, now_s)
-        if asked.refused >= asked.sent_s.keys():
-            self._hand_over(asked, self._refusal(reply, now_s))
+            self._ask_another(pending, now_s)
+        if pending.refused >= pending.sent_s.keys():
+            self._hand_over(pending, self._refusal(reply, now_s))
 
     def _judge(self, end: VerifierEndpoint, message: Message, reply: Reply, now_s: float) -> bool:
         """Return whether a reply is an answer; update the verifier's state if it is none."""
@@ -238,11 +238,11 @@ class HedgedTransport(Transport):
         free_s = min((end.busy_until_s for end in self._ends if self._fits(end)), default=-math.inf)
         return replace(reply, retry_after_s=max(SOONEST_S, free_s - now_s))
 
-    def _hand_over(self, asked: Asked, reply: Reply) -> None:
+    def _hand_over(self, pending: Pending, reply: Reply) -> None:
         # To each copy, because the session waits for all of them if a verifier is busy.
-        self._arrived += [replace(reply, id=sent) for sent in asked.ids]
-        asked.ids.clear()
-        self._open.remove(asked)
+        self._arrived += [replace(reply, id=sent) for sent in pending.ids]
+        pending.ids.clear()
+        self._open.remove(pending)
 
     # Verifiers
 
@@ -264,7 +264,7 @@ class HedgedTransport(Transport):
             self._report(end, now_s)
         if not any(end.transport.present for end in self._ends):
             self._target = None  # the next verifier describes its target again
-        elif self._target is None and now_s - self._asked_for_s >= FIRST_NAMED_S:
+        elif self._target is None and now_s - self._describe_since_s >= FIRST_NAMED_S:
             for end in self._ends:
                 if end.description is not None:
                     self._settle(end, end.description, now_s)
@@ -295,8 +295,8 @@ class HedgedTransport(Transport):
         for end in self._ends:
             if end.description is not None:
                 self._compare(end)
-        if changed and self._asked_for is None:
-            self._anew_s = now_s + ANEW_S
+        if changed and self._describe_id is None:
+            self._absent_until_s = now_s + ABSENT_S
         self._describe(Described(0, target))
 
     def _compare(self, end: VerifierEndpoint) -> None:
@@ -338,6 +338,6 @@ class HedgedTransport(Transport):
 
     def _describe(self, described: Described) -> None:
         """Pass a description to the session, if it requested one."""
-        if self._asked_for is not None:
-            self._arrived.append(replace(described, id=self._asked_for))
-            self._asked_for = None
+        if self._describe_id is not None:
+            self._arrived.append(replace(described, id=self._describe_id))
+            self._describe_id = None

@@ -205,7 +205,7 @@ class ControlLoop:
         if self._last is not None and is_repeated(observation, self._last.observation):
             self.totals.repeated += 1
             if self._last.withheld and self._trouble is None:
-                self._commands.heard()
+                self._commands.observed()
                 step = self.controller.again(self._last.step)
                 again = replace(self._last, observation=observation, received_s=received_s, step=step)
                 self._go_on(replace(again, pending=None))
@@ -232,35 +232,35 @@ class ControlLoop:
         except ValueError as error:
             self.totals.undrafted += 1
             raise DraftError(str(error)) from error
-        begun = ActiveStep(observation, step, received_s, 1e3 * (self._clock() - received_s))
-        self._commands.heard()
-        self._go_on(begun)
+        active = ActiveStep(observation, step, received_s, 1e3 * (self._clock() - received_s))
+        self._commands.observed()
+        self._go_on(active)
 
-    def _go_on(self, begun: ActiveStep) -> None:
+    def _go_on(self, active: ActiveStep) -> None:
         """Send a request if one is due; command now, or when the reply arrives."""
-        withheld = self.fallback.withholds and not self._goes_by_plan(begun)
+        withheld = self.fallback.withholds and not self._goes_by_plan(active)
         outdated = self._assignments is not None and self._assignments.outdated
-        wanted = bool(begun.step.transmit[0]) or withheld or outdated
+        wanted = bool(active.step.transmit[0]) or withheld or outdated
         trouble = self._trouble
         if self._ahead is not None:
-            left, now_s = int(begun.step.plan_left[0]), self._clock()
+            left, now_s = int(active.step.plan_left[0]), self._clock()
             if trouble is not None:
                 if trouble.reason is not Reason.BUSY:  # then pending requests were accepted before
                     self._ahead.cancel()
             elif self._ahead.due(wanted, left, now_s):
                 committed = min(left, self._ahead.delay_steps, self._session.target.horizon - 1)
-                request = self._request(begun, self._ahead.needed_in_s(left), committed)
-                begun.pending = self._ahead.submit(request, begun.step.index, now_s)
-            self._finish(begun, self._so_far(begun))
+                request = self._request(active, self._ahead.needed_in_s(left), committed)
+                active.pending = self._ahead.submit(request, active.step.index, now_s)
+            self._finish(active, self._so_far(active))
         elif not wanted:
-            self._finish(begun, Outcome(None, Reason.NONE))
+            self._finish(active, Outcome(None, Reason.NONE))
         elif trouble is None:
-            self._waiting = begun
-            begun.pending = self._session.submit(
-                self._request(begun, self.deadline_s), self.deadline_s, self._clock(), self._ended
+            self._waiting = active
+            active.pending = self._session.submit(
+                self._request(active, self.deadline_s), self.deadline_s, self._clock(), self._ended
             )
         else:
-            self._finish(begun, trouble)
+            self._finish(active, trouble)
 
     @property
     def _trouble(self) -> Outcome | None:
@@ -290,17 +290,17 @@ class ControlLoop:
             self._last = None
             self.totals.dropped += 1
 
-    def _request(self, begun: ActiveStep, needed_in_s: float, committed: int = 0) -> Request:
+    def _request(self, active: ActiveStep, needed_in_s: float, committed: int = 0) -> Request:
         """Return the request of a step, with the actions that are executed before its reply arrives."""
-        draft, intent_only = begun.step.draft(np.array([0])), self.controller.intent_only
+        draft, intent_only = active.step.draft(np.array([0])), self.controller.intent_only
         if committed:
-            draft = self.controller.committed(begun.step, committed)
+            draft = self.controller.committed(active.step, committed)
             committed = draft.actions.shape[1]
         self._pushed = self._assignments is not None and self._assignments.outdated
         target = self._session.target
         instruction = self.instruction if target.instruction else ""
         self._instructed |= bool(instruction)
-        observation, window = begun.observation, self._view.window(target)
+        observation, window = active.observation, self._view.window(target)
         episode, step = observation.episode, observation.step
         draft = self._session.sent_parts.of(draft, committed)
         trip_ms = reported_round_trip_ms(self._session.rtt_ms)
@@ -318,18 +318,18 @@ class ControlLoop:
                 outcome = replace(outcome, verification=None, reason=Reason.BAD_REPLY, message=str(error))
         self._arrived = outcome
 
-    def _so_far(self, begun: ActiveStep) -> Outcome:
+    def _so_far(self, active: ActiveStep) -> Outcome:
         """Return the newest outcome since the step before; without a plan, say why."""
         arrived, self._arrived = self._arrived, None
         if arrived is None:
             arrived = Outcome(None, Reason.NONE)
-        if begun.step.plan_left[0] or arrived.reason is not Reason.NONE:
+        if active.step.plan_left[0] or arrived.reason is not Reason.NONE:
             return arrived
         return self._trouble or replace(arrived, reason=Reason.NO_PLAN)
 
-    def _goes_by_plan(self, begun: ActiveStep) -> bool:
+    def _goes_by_plan(self, active: ActiveStep) -> bool:
         """Whether the step executes the target's plan, or acts by its intent."""
-        return bool(begun.step.plan_left[0]) and not self.controller.drafts
+        return bool(active.step.plan_left[0]) and not self.controller.drafts
 
     def _forget_plans(self) -> None:
         """Cancel pending requests and drop replies: they are outdated."""
@@ -354,8 +354,8 @@ class ControlLoop:
             self.controller.forget_plan()  # a reply may come before its notice
         return outcome
 
-    def _finish(self, begun: ActiveStep, outcome: Outcome) -> None:
-        step, observation, by_plan = begun.step, begun.observation, self._goes_by_plan(begun)
+    def _finish(self, active: ActiveStep, outcome: Outcome) -> None:
+        step, observation, by_plan = active.step, active.observation, self._goes_by_plan(active)
         # With `ahead` the reply is in the plan already.
         verdict = outcome.verification if self._ahead is None else None
         actions: np.ndarray | None
@@ -378,9 +378,9 @@ class ControlLoop:
         commanded = self._commands.commanded()
         if commanded is not None:
             self.controller.executed(commanded[None])
-        total_ms = 1e3 * (self._clock() - begun.received_s)
-        self._last = replace(begun, withheld=withheld)
-        record = begun.record(
+        total_ms = 1e3 * (self._clock() - active.received_s)
+        self._last = replace(active, withheld=withheld)
+        record = active.record(
             outcome,
             executed,
             total_ms,

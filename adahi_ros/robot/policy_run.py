@@ -115,7 +115,7 @@ class Attempt:
         self.holding = False
         self.success_estimate = math.nan
         self._limits = limits
-        self._begun_s = self._step_s = self._verifier_s = now_s
+        self._started_s = self._step_s = self._verifier_s = now_s
         self._verifier = False
         self._served = False
         self._held_from_s = math.inf  # since when it is held though it is enabled
@@ -124,12 +124,12 @@ class Attempt:
 
     def activated(self, now_s: float) -> None:
         """The policy's node acts from now on; the time that activation took does not count."""
-        self._begun_s = self._step_s = self._verifier_s = now_s
+        self._started_s = self._step_s = self._verifier_s = now_s
         self._held_from_s = math.inf
 
     def elapsed_s(self, now_s: float) -> float:
         """Return the duration so far."""
-        return now_s - self._begun_s
+        return now_s - self._started_s
 
     def stepped(self, record: StepRecord, now_s: float) -> None:
         """The policy has made a step."""

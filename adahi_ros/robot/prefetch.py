@@ -45,7 +45,7 @@ def is_due(
 
 
 @dataclass(eq=False)
-class _Asked:
+class _Sent:
     """A request for the plan from a control step on."""
 
     step: int
@@ -75,7 +75,7 @@ class RequestsAhead:
         self._period_s = period_s
         self._received = received
         self._useful = useful
-        self._in_flight: list[_Asked] = []
+        self._in_flight: list[_Sent] = []
 
     def __len__(self) -> int:
         return len(self._in_flight)
@@ -118,31 +118,31 @@ class RequestsAhead:
             step: its control step.
             now_s: the time.
         """
-        asked = _Asked(step, now_s)
-        self._in_flight.append(asked)
+        sent = _Sent(step, now_s)
+        self._in_flight.append(sent)
         useful_s = self._session.target.horizon * self._period_s
         if self._useful is not None:
             useful_s = max(useful_s, min(self._useful * self._period_s, USEFUL_MOST_S))
-        asked.pending = self._session.submit(
-            request, useful_s, now_s, lambda outcome: self._ended(asked, outcome)
+        sent.pending = self._session.submit(
+            request, useful_s, now_s, lambda outcome: self._ended(sent, outcome)
         )
         if len(self._in_flight) > (MOST_IN_FLIGHT if self._useful is None else MOST_FOR_INTENTS):
             oldest = self._in_flight.pop(0)
             assert oldest.pending is not None
             self._session.give_up(oldest.pending, now_s)
-        return asked.pending
+        return sent.pending
 
     def cancel(self) -> None:
         """Cancel all pending requests."""
         self._cancel_before(len(self._in_flight))
 
-    def _ended(self, asked: _Asked, outcome: Outcome) -> None:
-        place = self._in_flight.index(asked)
+    def _ended(self, sent: _Sent, outcome: Outcome) -> None:
+        place = self._in_flight.index(sent)
         self._in_flight.pop(place)
         if outcome.verification is not None:
             self._cancel_before(place)
-        assert asked.pending is not None
-        self._received(asked.step, asked.pending.request.ahead, outcome)
+        assert sent.pending is not None
+        self._received(sent.step, sent.pending.request.ahead, outcome)
 
     def _cancel_before(self, place: int) -> None:
         overtaken, self._in_flight = self._in_flight[:place], self._in_flight[place:]

@@ -51,7 +51,7 @@ class VerifierTotals:
 
 
 @dataclass(eq=False)
-class Asked:
+class Pending:
     """A request of the session, for any verifier.
 
     Attributes:
@@ -76,14 +76,14 @@ class Message:
     """A request as sent to one verifier.
 
     Attributes:
-        asked: the session's request.
+        pending: the session's request.
         request: as it was sent.
         whole: the window was sent whole.
         sent_s: when it was sent.
         missed: it was counted as missed.
     """
 
-    asked: Asked
+    pending: Pending
     request: Request
     whole: bool
     sent_s: float
@@ -179,25 +179,25 @@ class VerifierEndpoint:
 
     # Requests
 
-    def send(self, asked: Asked, now_s: float) -> int:
+    def send(self, pending: Pending, now_s: float) -> int:
         """Send it a request with the part of the window that it lacks; return the number of bytes."""
-        request, waited_s = asked.request, now_s - asked.since_s
+        request, waited_s = pending.request, now_s - pending.since_s
         if request.needed_in_s and waited_s:
             request = replace(request, needed_in_s=max(SOONEST_S, request.needed_in_s - waited_s))
         update = self._windows.update(request.window)
         sent = self.transport.submit(request, update)
-        self.under_way[sent.id] = Message(asked, request, update.base == WHOLE, now_s)
+        self.under_way[sent.id] = Message(pending, request, update.base == WHOLE, now_s)
         self.totals.requests += 1
-        self.totals.hedges += bool(asked.sent_s) and self.name not in asked.sent_s
+        self.totals.hedges += bool(pending.sent_s) and self.name not in pending.sent_s
         self.totals.bytes_up += sent.size_bytes
-        asked.sent_s[self.name] = now_s
+        pending.sent_s[self.name] = now_s
         if len(self.under_way) > UNDER_WAY_MOST:
             self._drop(next(iter(self.under_way)), now_s)
         return sent.size_bytes
 
-    def is_asked(self, asked: Asked) -> bool:
+    def awaits_reply(self, pending: Pending) -> bool:
         """Whether it may still reply to this request."""
-        return any(message.asked is asked for message in self.under_way.values())
+        return any(message.pending is pending for message in self.under_way.values())
 
     def lacks_window(self, reply: Reply) -> None:
         """Record that it does not have the base window."""
@@ -228,7 +228,7 @@ class VerifierEndpoint:
         for sent, message in tuple(self.under_way.items()):
             if now_s - message.sent_s >= patience_s:
                 self._missed(message, now_s)
-            if message.missed and not message.asked.ids:
+            if message.missed and not message.pending.ids:
                 self._drop(sent, now_s)
 
     def _drop(self, sent: int, now_s: float) -> None:

@@ -21,11 +21,11 @@ class Goals:
     the time, of a clock that never jumps.
 
     Attributes:
-        asked: number of sent goals, which is also the number of the newest.
+        newest: number of sent goals, which is also the number of the newest.
     """
 
     def __init__(self) -> None:
-        self.asked = 0
+        self.newest = 0
         self._wanted: float | None = None
         self._sent: float | None = None
         self._answer_s: float | None = None  # when the answer is overdue; None if none is awaited
@@ -41,7 +41,7 @@ class Goals:
 
         An answer to a goal that was sent again is ignored.
         """
-        if number != self.asked:
+        if number != self.newest:
             return None
         self._answer_s = None
         if not accepted:
@@ -69,7 +69,7 @@ class Goals:
             return None
         if self._sent is not None and abs(self._wanted - self._sent) <= TOLERANCE:
             return None
-        self.asked += 1
+        self.newest += 1
         self._answer_s = now_s + ANSWER_S
         self._sent = self._wanted
         return self._wanted

@@ -250,19 +250,19 @@ class Heartbeat:
 
     def __init__(self, timeout_s: float) -> None:
         self._timeout_s = timeout_s
-        self._begun = False
+        self._started = False
         self._sent_s: float | None = None  # when the newest heartbeat was sent
         self._looked_s = 0.0
 
     def begin(self, now_s: float) -> None:
         """Start judging: the node acts."""
-        self._begun, self._looked_s = True, now_s
+        self._started, self._looked_s = True, now_s
         if self._sent_s is not None and now_s - self._sent_s > self._timeout_s:
             self._sent_s = None
 
     def end(self) -> None:
         """Stop judging, and forget former heartbeats: the node does not act."""
-        self._begun, self._sent_s = False, None
+        self._started, self._sent_s = False, None
 
     def received(self, age_s: float, now_s: float) -> None:
         """Process a heartbeat of this age; one that is older than the timeout does not count.
@@ -283,7 +283,7 @@ class Heartbeat:
                 receive messages either.
         """
         stalled_s, self._looked_s = now_s - self._looked_s - period_s, now_s
-        if not self._begun or self._sent_s is None or self._timeout_s == 0.0:
+        if not self._started or self._sent_s is None or self._timeout_s == 0.0:
             return None
         if stalled_s > 0.0:
             self._sent_s += stalled_s

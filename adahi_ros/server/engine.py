@@ -46,7 +46,7 @@ NO_IMAGES: Mapping[str, np.ndarray] = {}
 REPLIES_KEPT = 256  # of all robots: a request is repeated within milliseconds, or never
 
 
-class _Asked(NamedTuple):
+class _Received(NamedTuple):
     """A request with its window.
 
     Attributes:
@@ -66,12 +66,12 @@ class _Checked(NamedTuple):
     """A request that can be verified.
 
     Attributes:
-        asked: as it arrived.
+        received: as it arrived.
         request: checked.
         draws: (1, N, 2).
     """
 
-    asked: _Asked
+    received: _Received
     request: VerificationRequest
     draws: np.ndarray
 
@@ -83,14 +83,14 @@ class Batch:
     Attributes:
         engine: verifies them.
         requests: of the batch.
-        asked: for each, the request with its window, or its error.
+        received: for each, the request with its window, or its error.
         verdicts: known so far, by the keys of requests.
         awaited: the other requests, grouped as they are verified, with their futures.
     """
 
     engine: Engine
     requests: Sequence[Request]
-    asked: list[_Asked | Exception]
+    received: list[_Received | Exception]
     verdicts: dict[Hashable, Verdict | Exception]
     awaited: list[tuple[list[_Checked], Future[Verdicts]]]
 
@@ -163,10 +163,10 @@ class Engine:
             requests: unchecked.
             until_s: when their replies become useless, by the verifier's clock.
         """
-        asked = [_result_or_error(self._complete, request) for request in requests]
+        received = [_result_or_error(self._complete, request) for request in requests]
         verdicts: dict[Hashable, Verdict | Exception] = {}
         fresh: dict[Hashable, _Checked] = {}
-        for each in asked:
+        for each in received:
             if isinstance(each, Exception) or each.key in verdicts or each.key in fresh:
                 continue
             if each.key in self._remembered:
@@ -185,7 +185,7 @@ class Engine:
             draws = np.concatenate([each.draws for each in some])
             together = joined([each.request for each in some])
             awaited.append((some, self._verifier.submit(together, draws, until_s)))
-        return Batch(self, requests, asked, verdicts, awaited)
+        return Batch(self, requests, received, verdicts, awaited)
 
     def finish(self, batch: Batch, now_s: float) -> list[Reply | Exception]:
         """Wait for a batch; return the reply or the error of each request. Raises nothing.
@@ -197,10 +197,10 @@ class Engine:
         for checked, verdicts in batch.awaited:
             for each, verdict in zip(checked, _each_of(verdicts, len(checked)), strict=True):
                 new = self._remember(each, verdict) if isinstance(verdict, Verdict) else verdict
-                batch.verdicts[each.asked.key] = new
+                batch.verdicts[each.received.key] = new
         return [
             each if isinstance(each, Exception) else self._replied(each, batch.verdicts[each.key], now_s)
-            for each in batch.asked
+            for each in batch.received
         ]
 
     def _remember(self, checked: _Checked, verdict: Verdict) -> Verdict:
@@ -209,20 +209,20 @@ class Engine:
         A reply leaves out the actions that the robot knows: those before the reply begins, and those of a
         completely accepted draft. A reply with an intent only has no actions.
         """
-        skipped = self._signature.horizon if checked.asked.request.intent_only else checked.asked.ahead
+        skipped = self._signature.horizon if checked.received.request.intent_only else checked.received.ahead
         if self._terms.acceptance.keeps_drafts and verdict.accepted.all():
             skipped = max(skipped, checked.request.draft.actions.shape[1])
         verdict = Verdict(verdict.actions[:, skipped:], verdict.accepted, verdict.intent)
-        self._remembered[checked.asked.key] = verdict
+        self._remembered[checked.received.key] = verdict
         if len(self._remembered) > REPLIES_KEPT:
             self._remembered.popitem(last=False)
         return verdict
 
-    def _replied(self, asked: _Asked, verdict: Verdict | Exception, now_s: float) -> Reply | Exception:
+    def _replied(self, received: _Received, verdict: Verdict | Exception, now_s: float) -> Reply | Exception:
         if isinstance(verdict, Exception):
             return verdict
-        request = asked.request
-        kept = self._windows.keep(request.robot_id, asked.window, now_s)
+        request = received.request
+        kept = self._windows.keep(request.robot_id, received.window, now_s)
         accepted = tuple(map(bool, verdict.accepted[0]))
         about = request.episode, request.step, request.first_step
         intent, encoder = () if verdict.intent is None else verdict.intent[0], self._intent_fingerprint
@@ -234,7 +234,7 @@ class Engine:
             assignment=request.assignment,
         )
 
-    def _complete(self, request: Request) -> _Asked:
+    def _complete(self, request: Request) -> _Received:
         """Check a request's sizes, and complete its window."""
         if request.fault is not None:
             raise request.fault
@@ -264,10 +264,10 @@ class Engine:
             *(each.tobytes() for each in (request.codes, request.counts, request.actions)),
             request.round_trip_ms if self._terms.acceptance.uses_link else None,
         )
-        return _Asked(key, request, window, ahead)
+        return _Received(key, request, window, ahead)
 
-    def _checked(self, asked: _Asked) -> _Checked:
-        request, window = asked.request, asked.window
+    def _checked(self, received: _Received) -> _Checked:
+        request, window = received.request, received.window
         images = NO_IMAGES
         if self._signature.images:
             from adahi_ros.server.received_images import pictures
@@ -282,12 +282,12 @@ class Engine:
             request.counts,
             request.actions,
             request.instruction,
-            asked.ahead,
+            received.ahead,
             images,
             request.round_trip_ms,
         )
         where = request.robot_id, request.episode, request.step
-        return _Checked(asked, checked, verification_uniforms(self._seed, *where, self._terms.draws))
+        return _Checked(received, checked, verification_uniforms(self._seed, *where, self._terms.draws))
 
 
 def _each_of(verdicts: Future[Verdicts], count: int) -> Verdicts:

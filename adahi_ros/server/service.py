@@ -171,7 +171,7 @@ class Sessions:
     def __init__(self) -> None:
         self._names: OrderedDict[str, _Name] = OrderedDict()
 
-    def heard(self, robot_id: str, session_id: int, now_s: float) -> bool:
+    def received(self, robot_id: str, session_id: int, now_s: float) -> bool:
         """Count a request; return whether it shows that two robots have this name.
 
         Args:
@@ -260,9 +260,9 @@ class VerificationService:
             places, its = of_engine.setdefault(target.engine, ([], []))
             places.append(place)
             its.append(request)
-        begun = [(places, engine.begin(its, until_s)) for engine, (places, its) in of_engine.items()]
-        self._in_flight += [batch for _, batch in begun]
-        return begun
+        started = [(places, engine.begin(its, until_s)) for engine, (places, its) in of_engine.items()]
+        self._in_flight += [batch for _, batch in started]
+        return started
 
     def finish(self, batch: Batch, now_s: float) -> list[Served]:
         """Wait for the replies to a batch, and return them; raises nothing.
@@ -297,7 +297,7 @@ class VerificationService:
     def _served(self, request: Request, replied: Reply | Exception, now_s: float) -> Served:
         if isinstance(replied, Reply):
             self.counts.replies[STATUS_NAMES[replied.status]] += 1
-            shared = self._sessions.heard(request.robot_id, request.session, now_s)
+            shared = self._sessions.received(request.robot_id, request.session, now_s)
             what = f"robot_id: {request.robot_id!r}, two robots use this name, must be unique for each robot"
             return Served(replied, shared=what if shared else "")
         status, message = INTERNAL_ERROR, f"{type(replied).__name__}: {replied}"

@@ -35,7 +35,7 @@ def described(rule: str) -> Description:
     return Description("still", rule, Still().signature)
 
 
-def asked(draft: Proposal, ahead: int = 0) -> Request:
+def request_for(draft: Proposal, ahead: int = 0) -> Request:
     view = Features(1)
     view.add({OBSERVATION: np.zeros(1)})
     return Request.of(draft, 0, 7, view.window(Still().signature), ahead)
@@ -43,6 +43,6 @@ def asked(draft: Proposal, ahead: int = 0) -> Request:
 
 def outcome_of(rule: str, draft: Proposal, ahead: int = 0) -> tuple[Outcome, Reply]:
     """Return what comes of a request by a rule, and the verifier's reply."""
-    request = asked(draft, ahead)
+    request = request_for(draft, ahead)
     reply = Engine(TargetVerifier(Still(), rule), 0).verify(request, 1.0)
     return judged(described(rule), request, reply, 2.0), reply

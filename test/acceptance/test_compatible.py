@@ -64,13 +64,15 @@ def test_replacing_takes_the_targets_plan_and_names_codes_that_match() -> None:
     actions = np.arange(6, dtype=np.float32).reshape(1, 3, 2)
     draws = np.zeros((1, 2, 2))
     nothing = Proposal(np.zeros((1, 0, 2), np.float32))
-    said = Replace().verify(Proposal(nothing.actions, drawn([1, 2])), Proposal(actions, drawn([1, 3])), draws)
-    np.testing.assert_array_equal(said.actions, actions)
-    assert said.accepted.tolist() == [[True, False]]
+    found = Replace().verify(
+        Proposal(nothing.actions, drawn([1, 2])), Proposal(actions, drawn([1, 3])), draws
+    )
+    np.testing.assert_array_equal(found.actions, actions)
+    assert found.accepted.tolist() == [[True, False]]
     for draft, target in (
         (nothing, Proposal(actions, drawn([1, 3]))),
         (Proposal(nothing.actions, drawn([1, 2])), Proposal(actions)),
     ):
-        said = Replace().verify(draft, target, draws)
-        np.testing.assert_array_equal(said.actions, actions)
-        assert said.accepted.shape == (1, 0)
+        found = Replace().verify(draft, target, draws)
+        np.testing.assert_array_equal(found.actions, actions)
+        assert found.accepted.shape == (1, 0)

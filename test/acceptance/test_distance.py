@@ -16,7 +16,7 @@ from adahi_ros.protocol.records import Reason
 from adahi_ros.protocol.request import Reply
 from adahi_ros.robot.controller import Controller
 from adahi_ros.robot.steps import Outcome, judged
-from test.acceptance.conftest import NO_DRAWS, SCALE, Still, T, asked, described, outcome_of
+from test.acceptance.conftest import NO_DRAWS, SCALE, Still, T, described, outcome_of, request_for
 
 DESCRIPTION = described("distance")
 
@@ -34,9 +34,9 @@ def test_what_is_executed_is_never_further_off_than_allowed(seed: int, count: in
     assert verdict.actions.shape == plan.actions.shape
     assert (np.abs(verdict.actions - plan.actions) <= within * SCALE).all()
     for row, accepted in enumerate(verdict.accepted[:, 0]):
-        told = min(count, T) if accepted else 0
-        np.testing.assert_array_equal(verdict.actions[row, :told], drafted[row, :told])
-        np.testing.assert_array_equal(verdict.actions[row, told:], plan.actions[row, told:])
+        known = min(count, T) if accepted else 0
+        np.testing.assert_array_equal(verdict.actions[row, :known], drafted[row, :known])
+        np.testing.assert_array_equal(verdict.actions[row, known:], plan.actions[row, known:])
 
 
 def test_each_entry_has_its_own_scale() -> None:
@@ -49,15 +49,15 @@ def test_each_entry_has_its_own_scale() -> None:
         )
 
 
-def checked_outcome(draft: Proposal, ahead: int, said: int) -> Outcome:
+def checked_outcome(draft: Proposal, ahead: int, sent: int) -> Outcome:
     """Return what comes of a request to a verifier that says so many actions in its reply."""
     outcome, reply = outcome_of("distance", draft, ahead)
-    assert len(reply.actions) == said * 2
+    assert len(reply.actions) == sent * 2
     return outcome
 
 
 @pytest.mark.parametrize(
-    ("count", "ahead", "off", "said"),
+    ("count", "ahead", "off", "sent"),
     [
         (T, 0, 0.1, 0),  # a yes
         (2, 0, 0.1, 2),  # a yes, and what comes after
@@ -69,10 +69,10 @@ def checked_outcome(draft: Proposal, ahead: int, said: int) -> Outcome:
     ],
 )
 def test_a_draft_that_stands_is_not_said_again_and_the_robot_has_it_whole(
-    count: int, ahead: int, off: float, said: int
+    count: int, ahead: int, off: float, sent: int
 ) -> None:
     drafted = np.full((count, 2), off, np.float32)
-    outcome = checked_outcome(Proposal(drafted[None]), ahead, said)
+    outcome = checked_outcome(Proposal(drafted[None]), ahead, sent)
     assert outcome.reason is Reason.NONE
     assert outcome.verification is not None
     near = off < 0.25
@@ -83,7 +83,7 @@ def test_a_draft_that_stands_is_not_said_again_and_the_robot_has_it_whole(
 
 
 def test_a_reply_that_says_yes_to_more_than_was_asked_is_none() -> None:
-    request = asked(Proposal(np.full((1, 2, 2), 0.1, np.float32)))
+    request = request_for(Proposal(np.full((1, 2, 2), 0.1, np.float32)))
     reply = Reply(0, "", 0, 7, 7, [True], [], 1.0, True)
     outcome = judged(DESCRIPTION, request, reply, 2.0)
     assert (outcome.reason, outcome.message) == (

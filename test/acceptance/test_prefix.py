@@ -19,8 +19,8 @@ def verdict(off: np.ndarray, within: float = 0.3, horizon: int = 5) -> tuple[np.
     """Return actions (T, 3), and what is accepted, of a draft so far off (C, 3) a plan of zeros."""
     target = Proposal(np.zeros((1, horizon, 3), np.float32))
     draft = Proposal((off * SCALE)[None].astype(np.float32))
-    told = Prefix(within * SCALE).verify(draft, target, NO_DRAWS)
-    return told.actions[0], told.accepted[0]
+    outcome = Prefix(within * SCALE).verify(draft, target, NO_DRAWS)
+    return outcome.actions[0], outcome.accepted[0]
 
 
 def test_what_comes_after_the_first_that_is_far_is_the_targets() -> None:
@@ -48,14 +48,14 @@ def test_what_is_executed_is_never_further_off_than_allowed(seed: int, count: in
     draw = np.random.default_rng(seed)
     draft = (draw.normal(size=(4, count, 3)) * SCALE).astype(np.float32)
     plan = Proposal((0.3 * draw.normal(size=(4, 5, 3)) * SCALE).astype(np.float32))
-    told = Prefix(within * SCALE).verify(Proposal(draft), plan, np.zeros((4, 0, 2)))
-    assert told.actions.shape == plan.actions.shape
-    assert (np.abs(told.actions - plan.actions) <= within * SCALE * (1 + 1e-6)).all()
-    assert (np.diff(told.accepted.astype(int), axis=1) <= 0).all()
-    for row, accepted in enumerate(told.accepted):
+    outcome = Prefix(within * SCALE).verify(Proposal(draft), plan, np.zeros((4, 0, 2)))
+    assert outcome.actions.shape == plan.actions.shape
+    assert (np.abs(outcome.actions - plan.actions) <= within * SCALE * (1 + 1e-6)).all()
+    assert (np.diff(outcome.accepted.astype(int), axis=1) <= 0).all()
+    for row, accepted in enumerate(outcome.accepted):
         kept = int(accepted.sum())
-        np.testing.assert_array_equal(told.actions[row, :kept], draft[row, :kept])
-        np.testing.assert_array_equal(told.actions[row, kept:], plan.actions[row, kept:])
+        np.testing.assert_array_equal(outcome.actions[row, :kept], draft[row, :kept])
+        np.testing.assert_array_equal(outcome.actions[row, kept:], plan.actions[row, kept:])
 
 
 def test_no_reply_has_more_parts_than_it_may() -> None:

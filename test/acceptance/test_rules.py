@@ -12,7 +12,7 @@ CODES = Signature(1, 1, 2, (Feature("observation", 3),), codes=CodeSpace("0" * 1
 
 
 @pytest.mark.parametrize(
-    ("told", "target", "rule"),
+    ("given", "target", "rule"),
     [
         (BY_TARGET, CODES, "speculative"),
         (BY_TARGET, PLANS, "replace"),
@@ -20,8 +20,8 @@ CODES = Signature(1, 1, 2, (Feature("observation", 3),), codes=CodeSpace("0" * 1
         ("distance", PLANS, "distance"),
     ],
 )
-def test_where_nobody_says_by_which_the_target_decides(told: str, target: Signature, rule: str) -> None:
-    assert rule_for(told, target) == rule
+def test_by_default_the_target_decides(given: str, target: Signature, rule: str) -> None:
+    assert rule_for(given, target) == rule
 
 
 def test_one_about_codes_is_refused_of_a_target_that_has_none() -> None:

@@ -57,13 +57,13 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @given(st.integers(0, 2**32 - 1))
 def test_at_tolerance_0_it_is_speculative_sampling_exactly(file: str, seed: int) -> None:
-    asked = pair(seed)
-    expected = Speculative().verify(*asked)
+    inputs = pair(seed)
+    expected = Speculative().verify(*inputs)
     free = np.zeros(M)  # of a link on which a round trip costs nothing
     for verdict in (
-        Semantic().verify(*asked),
-        Semantic(file).verify(*asked),
-        Semantic(file, patience_ms=50.0).verify(*asked, round_trip_ms=free),
+        Semantic().verify(*inputs),
+        Semantic(file).verify(*inputs),
+        Semantic(file, patience_ms=50.0).verify(*inputs, round_trip_ms=free),
     ):
         np.testing.assert_array_equal(verdict.actions, expected.actions)
         np.testing.assert_array_equal(verdict.accepted, expected.accepted)
@@ -106,16 +106,17 @@ def test_the_drawn_codes_probabilities_alone_decide_what_stands(file: str) -> No
 
 
 def test_a_longer_round_trip_lets_more_stand_an_unknown_one_no_more(file: str) -> None:
-    asked, rule = pair(2), Semantic(file, 0.2, patience_ms=50.0)
+    inputs, rule = pair(2), Semantic(file, 0.2, patience_ms=50.0)
     shares = [
-        rule.verify(*asked, round_trip_ms=np.full(M, ms)).accepted.all(axis=1).mean() for ms in (0, 5, 25, 60)
+        rule.verify(*inputs, round_trip_ms=np.full(M, ms)).accepted.all(axis=1).mean()
+        for ms in (0, 5, 25, 60)
     ]
     assert shares == sorted(shares)
     assert shares[0] < shares[-1] == 1.0
-    told = Semantic(file, 0.2).verify(*asked)
-    unknown = rule.verify(*asked, round_trip_ms=np.full(M, np.nan))
-    np.testing.assert_array_equal(unknown.actions, told.actions)
-    np.testing.assert_array_equal(rule.verify(*asked).actions, told.actions)
+    tolerant = Semantic(file, 0.2).verify(*inputs)
+    unknown = rule.verify(*inputs, round_trip_ms=np.full(M, np.nan))
+    np.testing.assert_array_equal(unknown.actions, tolerant.actions)
+    np.testing.assert_array_equal(rule.verify(*inputs).actions, tolerant.actions)
 
 
 @pytest.mark.parametrize(
@@ -185,12 +186,12 @@ def test_the_shipped_heads_are_of_the_shipped_targets(task: str) -> None:
 def test_by_link_the_tolerance_is_the_round_trip_as_a_share_of_patience(
     file: str, seed: int, patience_ms: float
 ) -> None:
-    asked = pair(seed)
-    by_link, told = Semantic(file, patience_ms=patience_ms), Semantic(file, 0.25)
+    inputs = pair(seed)
+    by_link, tolerant = Semantic(file, patience_ms=patience_ms), Semantic(file, 0.25)
     assert by_link.uses_link
-    assert not told.uses_link
-    verdict = by_link.verify(*asked, round_trip_ms=np.full(M, 0.25 * patience_ms))
-    np.testing.assert_array_equal(verdict.actions, told.verify(*asked).actions)
+    assert not tolerant.uses_link
+    verdict = by_link.verify(*inputs, round_trip_ms=np.full(M, 0.25 * patience_ms))
+    np.testing.assert_array_equal(verdict.actions, tolerant.verify(*inputs).actions)
 
 
 @pytest.mark.parametrize(

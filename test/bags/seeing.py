@@ -67,8 +67,8 @@ class Seeing(DirectPolicy):
 
     def _plan(self, one: Observations) -> np.ndarray:
         shade = sum(float(image.mean()) for image in one.images.values()) / 1000
-        told = len(one.instructions[0]) / 100
-        start = one.features["observation.joints"][0, -1] + one.conditions[GOAL][0] / 10 + shade + told
+        given = len(one.instructions[0]) / 100
+        start = one.features["observation.joints"][0, -1] + one.conditions[GOAL][0] / 10 + shade + given
         return np.stack([start + 0.01 * step for step in range(HORIZON)])
 
 
@@ -97,10 +97,10 @@ def messages(seed: int = 3, episodes: int = 4, steps: int = 9) -> list[Line]:
                 lines.append(Line(FRONT_TOPIC, front, at))
             lines.append(Line(WRIST_TOPIC, wrist, at + 1))
             lines.append(Line("joint_states", joints(now, draw.normal(size=2)), at + 2))
-            told = state(now, draw.normal(size=4), goal, episode, step)
-            lines.append(Line("task_state", told, at + 3))
+            given = state(now, draw.normal(size=4), goal, episode, step)
+            lines.append(Line("task_state", given, at + 3))
             if (episode, step) == (0, 5):
-                lines.append(Line("task_state", told, at + 4))
+                lines.append(Line("task_state", given, at + 4))
             lines.append(Line("command", command(now, draw.normal(size=2)), at + 5))
             if (episode, step) == (0, 1):
                 lines.append(Line("instruction", first, at + 6))

@@ -175,8 +175,8 @@ def test_a_result_without_observations_says_nothing_of_the_run_before(
     for start_ns, success in ((0, first_succeeds), (40 * SECOND_NS, not first_succeeds)):
         run = toy.recorded(demonstrations(2), toy.START_NS + start_ns)[:91]
         stamp = run[-1].message.header.stamp
-        said = toy.result(stamp.sec * SECOND_NS + stamp.nanosec, 0, success)
-        runs.append([*run[:90], run[90]._replace(message=said)])
+        result = toy.result(stamp.sec * SECOND_NS + stamp.nanosec, 0, success)
+        runs.append([*run[:90], run[90]._replace(message=result)])
     first, second = runs
     other = toy.recorded(demonstrations(2))[91:182]  # episode 1, so that there is something in any case
     found = read_dataset([in_bag([*first, *other, *refused(second)])], contract)

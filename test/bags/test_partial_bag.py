@@ -75,14 +75,14 @@ def test_of_a_file_that_was_cut_off_the_beginning_is_read(
             bag
         )
         try:
-            found, said = remains(bag)
+            found, reason = remains(bag)
         except BagError:
             # In one piece, or a few, of which the last is needed for all.
             assert storage == "sqlite3" or compression in ("storage", "file")
             continue
         assert found == whole[: len(found)]
-        assert said.startswith(f"{bag}: cut off or damaged: {file.name.removesuffix('.zstd')}")
-        assert "; left out: " in said
+        assert reason.startswith(f"{bag}: cut off or damaged: {file.name.removesuffix('.zstd')}")
+        assert "; left out: " in reason
         most = max(most, len(found))
     assert most > 10 or compression in ("storage", "file")
 
@@ -118,10 +118,10 @@ def test_of_a_database_that_was_cut_off_about_as_much_is_read_as_is_there(
     content = file.read_bytes()
     for share in (0.5, 0.75, 0.9):
         file.write_bytes(content[: round(share * len(content))])
-        found, said = remains(bag)
+        found, reason = remains(bag)
         assert found == whole[: len(found)]
         assert share - 0.15 < len(found) / len(whole) < share
-        assert "some.db3: database disk image is malformed; read: " in said
+        assert "some.db3: database disk image is malformed; read: " in reason
 
 
 def test_messages_before_the_cut_are_read_and_those_after_it_are_counted(
@@ -132,19 +132,19 @@ def test_messages_before_the_cut_are_read_and_those_after_it_are_counted(
     content = file.read_bytes()
     at = content.index(whole[301][2]) + 4  # amid the numbers of that message
     cut(file, at)
-    found, said = remains(bag)
+    found, reason = remains(bag)
     assert found == whole[:301]
     count = sum(each.received_ns < whole[301][1] for each in lines)
     duration_s = 1e-9 * (lines[count - 1].received_ns - lines[0].received_ns)
     left_s = 1e-9 * (lines[-1].received_ns - lines[count - 1].received_ns)
-    said_of_it = re.fullmatch(
+    matched = re.fullmatch(
         rf"{bag}: cut off or damaged: {file.name}: no whole record at byte (\d+) of {at}; "
         rf"read: {count} messages, {duration_s:.1f} s; "
         rf"left out: {len(lines) - count} messages, {left_s:.1f} s",
-        said,
+        reason,
     )
-    assert said_of_it is not None, said
-    assert at - 400 < int(said_of_it[1]) < at
+    assert matched is not None, reason
+    assert at - 400 < int(matched[1]) < at
 
 
 def test_where_nobody_knows_how_much_there_was_that_is_named(
@@ -153,9 +153,9 @@ def test_where_nobody_knows_how_much_there_was_that_is_named(
     bag = in_bag(lines[:200])
     whole = comparable(read_bag(bag, WANTED))
     (bag / "metadata.yaml").unlink()
-    found, said = remains(bag)
+    found, reason = remains(bag)
     assert found == whole
-    assert said == (
+    assert reason == (
         f"{bag}: cut off or damaged: no metadata.yaml that can be read; read: 200 messages, 3.3 s; "
         "left out: unknown"
     )
@@ -188,15 +188,15 @@ def test_of_a_bag_of_several_files_those_that_are_whole_are_read(
     last = split / "split_11.mcap"
     cut(last, last.stat().st_size // 2)
     assert refused(split).startswith(f"{split}: split_11.mcap: expected a rosbag2, ")
-    found, said = remains(split)
+    found, reason = remains(split)
     assert 660 < len(found) < 720
     assert found == whole[: len(found)]
-    assert f"{split}: cut off or damaged: split_11.mcap: no whole record at byte " in said
+    assert f"{split}: cut off or damaged: split_11.mcap: no whole record at byte " in reason
     (split / "split_3.mcap").unlink()
     shutil.copy(split / "split_0.mcap", split / "split_12.mcap")
     assert remains(split)[0] == found[:180] + found[240:]
-    said = remains(split)[1]
-    assert "damaged: split_3.mcap: missing; split_12.mcap: metadata.yaml does not name it; split_11" in said
+    reason = remains(split)[1]
+    assert "damaged: split_3.mcap: missing; split_12.mcap: metadata.yaml does not name it; split_11" in reason
     (split / "metadata.yaml").unlink()
     (split / "split_12.mcap").unlink()
     assert remains(split)[0] == found[:180] + found[240:]  # 10 and 11 come after 9
@@ -260,10 +260,10 @@ def test_rows_not_yet_in_the_database_are_read_and_files_stay_unchanged(
     (beside,) = (each for each in killed.iterdir() if each.name.endswith(("-wal", "-journal")))
     before = {each.name: each.read_bytes() for each in killed.iterdir()}
     assert f"{beside.name} is beside it: it was not closed; give --incomplete" in refused(killed)
-    found, said = remains(killed)
+    found, reason = remains(killed)
     assert found[: len(whole)] == whole
     assert len(found) == (2 if mode == "WAL" else 1) * len(whole)
-    assert f"{beside.name} is beside it" in said
+    assert f"{beside.name} is beside it" in reason
     assert {each.name: each.read_bytes() for each in killed.iterdir()} == before
 
 

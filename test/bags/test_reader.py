@@ -103,8 +103,8 @@ def test_a_message_that_is_cut_short_is_named(lines: list[Any], in_bag: Callable
     whole = bytes(toy.STORE.serialize_cdr(lines[0].message, WANTED["joint_states"]))
     for data in (whole[:-12], b"", b"\7\7\0\0" + whole[4:]):
         bag = in_bag([lines[0]._replace(message=data)])
-        said = fault(bag, {"joint_states": WANTED["joint_states"]})
-        assert said.startswith("BAG: /joint_states: message 0, expected a sensor_msgs/msg/JointState (")
+        message = fault(bag, {"joint_states": WANTED["joint_states"]})
+        assert message.startswith("BAG: /joint_states: message 0, expected a sensor_msgs/msg/JointState (")
 
 
 def test_bytes_after_the_last_field_are_passed_over_as_rclpy_leaves_some(
@@ -192,21 +192,21 @@ def test_a_damaged_bag_yields_some_of_its_messages_or_a_bag_error(
     storage: str, compression: str, lines: list[Any], in_bag: Callable[..., Path], tmp_path: Path
 ) -> None:
     bag = in_bag(lines[:91], storage=storage, compression=compression)
-    said: list[bool] = []
+    message: list[bool] = []
     losses: list[str]
     for copy in damaged(bag, tmp_path, seed=len(storage) + len(compression), tries=60):
         found: list[Received] = []
         try:
             found.extend(read_bag(copy, WANTED))
         except BagError as error:
-            said.append(str(copy) in str(error))
+            message.append(str(copy) in str(error))
         assert len(found) <= 60
         found, losses = [], []
         try:
             found.extend(read_bag(copy, WANTED, on_loss=losses.append))
         except BagError as error:
-            said.append(str(copy) in str(error))
+            message.append(str(copy) in str(error))
         assert len(found) <= 60
-        said += [each.startswith(str(copy)) for each in losses]
-    assert said
-    assert all(said)
+        message += [each.startswith(str(copy)) for each in losses]
+    assert message
+    assert all(message)

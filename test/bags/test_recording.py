@@ -72,17 +72,17 @@ def test_a_topic_is_subscribed_once_and_anew_where_a_publisher_offers_less(recor
 
 
 def test_a_type_that_is_not_expected_is_told_once_and_not_recorded(recording: Recording) -> None:
-    strangers = [("std_msgs/msg/String", qos()), (JOINTS, qos()), (STATUS, qos())]
-    told = recording.strangers("draft_status", strangers)
-    assert told == [
+    other_types = [("std_msgs/msg/String", qos()), (JOINTS, qos()), (STATUS, qos())]
+    messages = recording.other_types("draft_status", other_types)
+    assert messages == [
         f"/r1/draft_status: is published as {kind}, expected {STATUS}; not recorded"
         for kind in (JOINTS, "std_msgs/msg/String")
     ]
-    assert recording.strangers("draft_status", strangers) == []
-    assert recording.subscription("draft_status", strangers[:2]) is None
+    assert recording.other_types("draft_status", other_types) == []
+    assert recording.subscription("draft_status", other_types[:2]) is None
 
 
-def heard(recording: Recording) -> None:
+def receive(recording: Recording) -> None:
     """Have a publisher of every topic of the contract, and a message of each at 10 s."""
     for topic in ("joint_states", "task_state", "command"):
         kind = recorded_kinds(CONTRACT)[topic]
@@ -99,7 +99,7 @@ def test_what_a_target_was_told_is_recorded_also_what_was_said_before(recording:
 
 def test_a_whole_recording_says_what_is_in_it(recording: Recording, bag: BagWriter) -> None:
     assert recording.progress(4.7) == "5 s: none of the topics is published"
-    heard(recording)
+    receive(recording)
     counts = "/r1/joint_states 1, /r1/task_state 1, /r1/command 1"
     assert recording.progress(4.7) == f"5 s: {counts}"
     recording.flush()
@@ -141,7 +141,7 @@ def stamped(at_s: int, order: str = "little") -> bytes:
 @pytest.mark.parametrize("order", ["little", "big"])
 def test_stamps_far_in_the_future_are_warned_of(recording: Recording, bag: BagWriter, order: str) -> None:
     """As where a recorder uses simulated time that nothing publishes: its clock stands at 0."""
-    heard(recording)
+    receive(recording)
     assert recording.other_clock == ""
     recording.write("task_state", stamped(1_800_000_000, order), 10 * S)
     recording.write("command", stamped(1_900_000_000, order), 10 * S)  # no observation
@@ -153,7 +153,7 @@ def test_stamps_far_in_the_future_are_warned_of(recording: Recording, bag: BagWr
 
 
 def test_a_clock_that_starts_late_is_not_warned_of_for_ever(recording: Recording) -> None:
-    heard(recording)
+    receive(recording)
     recording.write("task_state", stamped(100), 10 * S)
     assert recording.other_clock
     recording.write("task_state", stamped(101), 101 * S)
@@ -162,7 +162,7 @@ def test_a_clock_that_starts_late_is_not_warned_of_for_ever(recording: Recording
 
 
 def test_a_clock_that_goes_back_by_a_moment_goes_on(recording: Recording, bag: BagWriter) -> None:
-    heard(recording)
+    receive(recording)
     newest_ns = bag.newest_ns
     assert recording.write("command", bytes(8), newest_ns - S) == ""
     assert not recording.over
@@ -170,7 +170,7 @@ def test_a_clock_that_goes_back_by_a_moment_goes_on(recording: Recording, bag: B
 
 
 def test_a_clock_that_begins_anew_ends_it(recording: Recording, bag: BagWriter) -> None:
-    heard(recording)
+    receive(recording)
     why = recording.write("command", bytes(8), bag.newest_ns - 3 * S)
     assert why == "the clock went back by 3.0 s: the bag ends where it did"
     assert recording.over
@@ -187,7 +187,7 @@ def test_a_clock_that_begins_anew_ends_it(recording: Recording, bag: BagWriter) 
 def test_a_bag_that_cannot_be_written_ends_it(
     recording: Recording, bag: BagWriter, monkeypatch: pytest.MonkeyPatch, fails: str
 ) -> None:
-    heard(recording)
+    receive(recording)
     closed = SimpleNamespace(times=0)
 
     def fail(*arguments: object) -> None:

@@ -125,10 +125,10 @@ def test_a_damaged_file_gives_its_beginning_or_says_why_not(
         begin, length = int(draw.integers(len(whole))), int(draw.choice([1, 64, 4096]))
         is_cut = number % 2 == 0
         file.write_bytes(whole[:begin] + (b"" if is_cut else draw.bytes(length) + whole[begin + length :]))
-        found, said = recovered(file.parent, tmp_path / str(number))
+        found, message = recovered(file.parent, tmp_path / str(number))
         assert len(found) <= len(messages)
-        assert found or said.startswith(str(file.parent))
-        assert not is_cut or (found == messages[: len(found)] and (said or len(found) == len(messages)))
+        assert found or message.startswith(str(file.parent))
+        assert not is_cut or (found == messages[: len(found)] and (message or len(found) == len(messages)))
 
 
 def test_a_definition_that_is_none_is_told(half: Callable[..., Any], tmp_path: Path) -> None:

@@ -54,11 +54,11 @@ def test_behind_a_gate_that_is_blind_what_comes_back_is_the_targets(
 ) -> None:
     assert gate.gate.blind
     found = behind(bench, gate)
-    assert found.asked == pytest.approx(1.0 - gate.threshold)
+    assert found.rate == pytest.approx(1.0 - gate.threshold)
     assert found.returned.max() < ROUNDING
     assert found.drafted.min() > 0.1
     # What is not asked for is executed as drafted.
-    np.testing.assert_allclose(found.executed, (1.0 - found.asked) * found.drafted, atol=ROUNDING)
+    np.testing.assert_allclose(found.executed, (1.0 - found.rate) * found.drafted, atol=ROUNDING)
 
 
 @pytest.mark.parametrize(("name", "apart"), [("deviation", 0.05), ("uncertainty", 0.05)])
@@ -66,7 +66,7 @@ def test_behind_a_gate_that_looks_at_the_draw_it_is_not(bench: Bench, name: str,
     trigger = bench.calibration.controller(name).trigger
     assert not trigger.gate.blind
     found = behind(bench, trigger)
-    assert 0.1 < found.asked.mean() < 0.9
+    assert 0.1 < found.rate.mean() < 0.9
     figures = found.figures()
     assert figures["returned"] > apart
     assert found.returned.max() >= figures["returned_p95"] >= figures["returned"]
@@ -77,7 +77,7 @@ def test_behind_a_gate_that_looks_at_the_draw_it_is_not(bench: Bench, name: str,
 def test_where_nobody_is_asked_there_is_nothing_to_compare(bench: Bench) -> None:
     found = behind(bench, ThresholdedGate("never"))
     np.testing.assert_array_equal(found.executed, found.drafted)
-    assert not found.asked.any()
+    assert not found.rate.any()
     assert found.figures()["returned"] is None
 
 
@@ -139,8 +139,8 @@ def test_what_a_rollout_gets_back_through_a_gate_is_what_was_computed(
     observed = {OBSERVATION: place[None], GOAL: goals[:1]}
     known = GateContext(0, observed, one, draft, np.full(1, np.inf), np.zeros(1), np.zeros(1))
     past = DeviationTracker(policies.draft.action_scale, 0.5, "std")
-    asked = asking(policies.draft, gate, past, known)
-    assert set(np.unique(asked)) == {0.0, 1.0}
+    rate = asking(policies.draft, gate, past, known)
+    assert set(np.unique(rate)) == {0.0, 1.0}
     drafted = draft.distribution
     aim = policies.target.propose(one, np.zeros((1, 2))).distribution
     assert drafted is not None
@@ -148,7 +148,7 @@ def test_what_a_rollout_gets_back_through_a_gate_is_what_was_computed(
     assert aim is not None
     assert policies.target.signature.codes is not None
     q, size = aim.probabilities, policies.target.signature.codes.codebook_size
-    back = returned(drafted.counts, q, joint(drafted.counts) * asked)
+    back = returned(drafted.counts, q, joint(drafted.counts) * rate)
     seen = np.bincount(size * codes[:, 0] + codes[:, 1], minlength=size**2)
     assert abs(sent.mean() - back.sum()) < 5 * 0.5 / np.sqrt(MANY)
     assert p_value(seen, back[0]) > 1e-4
@@ -159,8 +159,8 @@ def test_the_benchmark_tells_every_gate(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def found(bench: Bench, gate: ThresholdedGate, *others: object) -> Exactness:
-        asked, apart = float(gate.name != "never"), 1e-8 if gate.gate.blind else 0.25
-        return Exactness(*(np.array([value] * 2) for value in (asked, apart * asked, 0.5, 0.75, 1e-4)))
+        rate, apart = float(gate.name != "never"), 1e-8 if gate.gate.blind else 0.25
+        return Exactness(*(np.array([value] * 2) for value in (rate, apart * rate, 0.5, 0.75, 1e-4)))
 
     monkeypatch.setattr(benchmark, "measure_exactness", found)
     benchmark.main("ball", 2, 0, tmp_path / "figures.json")

@@ -17,11 +17,11 @@ KEPT = [[1, 1], [0, 1], [1, 1], [1, 1], [0, 0]]
 def log(accepted: list[list[int]] = KEPT, sent: list[int] | None = None) -> Log:
     steps = len(accepted)
     flags = np.array(accepted, dtype=bool)[:, None]
-    asked = np.ones((steps, 1), bool) if sent is None else np.array(sent, bool)[:, None]
+    requested = np.ones((steps, 1), bool) if sent is None else np.array(sent, bool)[:, None]
     nothing = np.zeros((steps, 1))
     actions = np.zeros((steps, 1, 2), np.float32)
     active = np.ones((steps, 1), bool)
-    return Log(active, asked, nothing, nothing, flags, actions, actions, np.zeros((steps, 1), bool))
+    return Log(active, requested, nothing, nothing, flags, actions, actions, np.zeros((steps, 1), bool))
 
 
 def test_rounds_and_bytes_by_both_ways(policies: Policies) -> None:

@@ -63,11 +63,11 @@ def test_the_version_is_told_and_is_that_of_the_package(run: Run) -> None:
 
 
 def test_the_package_is_the_command_too() -> None:
-    told = [
+    outputs = [
         subprocess.run([sys.executable, *program, "--version"], capture_output=True, text=True, check=True)
         for program in (["-m", "adahi_ros"], ["-c", "from adahi_ros.cli import main; main()"])
     ]
-    assert told[0].stdout == told[1].stdout == f"adahi {__version__}\n"
+    assert outputs[0].stdout == outputs[1].stdout == f"adahi {__version__}\n"
 
 
 def test_an_error_in_a_real_process_is_one_line() -> None:
@@ -89,16 +89,16 @@ def test_an_error_in_a_real_process_is_one_line() -> None:
         env={**os.environ, "COLUMNS": "40"},
     )
     assert ended.returncode == 2
-    said = f"adahi: methods: 'telepathy', must be of {', '.join(METHODS)}, or "
-    assert ended.stderr.startswith(said)
+    output = f"adahi: methods: 'telepathy', must be of {', '.join(METHODS)}, or "
+    assert ended.stderr.startswith(output)
     assert ended.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize("verb", [*OF_A_TASK, "table", "figures"])
 def test_an_unknown_task_is_named_with_those_there_are(verb: str, fails: Fails) -> None:
     options = ("--out", "never") if verb == "data simulate" else ()
-    said = fails(*verb.split(), *(("chess",) if verb in OF_A_TASK else ("--tasks", "ball,chess")), *options)
-    assert said.startswith(f"adahi: task: 'chess', expected one of {', '.join(names())}")
+    output = fails(*verb.split(), *(("chess",) if verb in OF_A_TASK else ("--tasks", "ball,chess")), *options)
+    assert output.startswith(f"adahi: task: 'chess', expected one of {', '.join(names())}")
     assert {"ball", "kitchen", "swarm"} <= set(names())
 
 

@@ -30,9 +30,9 @@ def fails(fails: Callable[..., str]) -> Callable[..., str]:
 @pytest.fixture(scope="module")
 def dataset(bag: Path, contract_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("verbs") / "data"
-    said = run("dataset", "from-bag", bag, "--contract", contract_file, "--out", out)
-    assert "toy: 12 episodes, 360 steps" in said
-    assert "left out or cut: nothing" in said
+    output = run("dataset", "from-bag", bag, "--contract", contract_file, "--out", out)
+    assert "toy: 12 episodes, 360 steps" in output
+    assert "left out or cut: nothing" in output
     return out
 
 
@@ -43,8 +43,8 @@ def params(
     out = tmp_path_factory.mktemp("verbs") / "params.yaml"
     options = ["--contract", contract_file, "--draft", checkpoints / "draft", "--backend", "torch"]
     options += ["--rate", 0.5, "--smoothing", 0.5, "--normalization", "std", "--workers", 1]
-    said = run("calibrate", "--bag", bag, *options, "--out", out, "--picture", out.with_suffix(".png"))
-    assert "threshold, deviation gate" in said
+    output = run("calibrate", "--bag", bag, *options, "--out", out, "--picture", out.with_suffix(".png"))
+    assert "threshold, deviation gate" in output
     return out
 
 
@@ -62,8 +62,8 @@ def test_checkpoints_of_a_bag_are_those_of_the_same_demonstrations(
     (tmp_path / "recipe.yaml").write_text(recipe_of(20, draft=6))
     demonstrations(2).save(tmp_path / "demos.safetensors")
     options = ["--recipe", tmp_path / "recipe.yaml", "--workers", 1]
-    said = run("train", "toy", "--data", dataset, *options, "--out", tmp_path / "of_bag")
-    assert "draft: " in said
+    output = run("train", "toy", "--data", dataset, *options, "--out", tmp_path / "of_bag")
+    assert "draft: " in output
     (tmp_path / "same").mkdir()
     (tmp_path / "demos.safetensors").rename(tmp_path / "same/trajectories.safetensors")
     run("train", "toy", "--data", tmp_path / "same", *options, "--out", tmp_path / "of_demos")
@@ -105,7 +105,7 @@ def test_a_replay_needs_no_more_than_a_bag_and_a_parameter_file(
 ) -> None:
     monkeypatch.setattr(latency, "REPETITIONS", 3)
     figures, picture = tmp_path / "replay.json", tmp_path / "replay.png"
-    said = run(
+    output = run(
         *("replay", bag, "--params", params, "--backend", "torch", "--profile", "wired"),
         *("--json", figures, "--figure", picture),
     )
@@ -114,7 +114,7 @@ def test_a_replay_needs_no_more_than_a_bag_and_a_parameter_file(
     assert written["methods"]["adahi"]["transmission_rate"] == pytest.approx(0.5, abs=0.05)
     assert picture.read_bytes().startswith(b"\x89PNG")
     for name in written["methods"]:
-        assert METHODS[name].label in said
+        assert METHODS[name].label in output
 
 
 def test_methods_that_go_by_plans_are_replayed_with_those_of_a_folder(
@@ -124,11 +124,11 @@ def test_methods_that_go_by_plans_are_replayed_with_those_of_a_folder(
     figures, plans = tmp_path / "replay.json", named("ball/plans", CHECKPOINTS)
     replayed = ("replay", bag, "--params", params, "--backend", "torch", "--methods", "plan_8,corrector_16")
     written = ("--json", figures, "--figure", tmp_path / "replay.png")
-    said = run(*replayed, "--plans", plans, *written)
+    output = run(*replayed, "--plans", plans, *written)
     found = json.loads(figures.read_text(), parse_constant=pytest.fail)["methods"]
     assert {name: each["calls"] for name, each in found.items()} == {"plan_8": 48, "corrector_16": 24}
     for words in ("Plan/8", "Corrected plan/16", "calls"):
-        assert words in said
+        assert words in output
     assert fails(*replayed, *written).startswith(
         "plan_8: there is no target that plans beside these policies"
     )
@@ -165,11 +165,11 @@ def test_what_lacks_is_named(
 def test_policies_of_other_sizes_than_the_contracts_are_told(
     bag: Path, contract_file: Path, fails: Callable[..., str]
 ) -> None:
-    said = fails(
+    output = fails(
         *("calibrate", "--bag", bag, "--contract", contract_file, "--workers", 1, "--out", "never.yaml"),
         *("--draft", named("kitchen/draft", CHECKPOINTS)),
     )
-    assert said == "observation: the contract's has 6 entries, the policies' 59; must agree"
+    assert output == "observation: the contract's has 6 entries, the policies' 59; must agree"
 
 
 def test_every_verb_says_what_can_be_done_with_a_cut_bag_and_does_it(
@@ -188,7 +188,7 @@ def test_every_verb_says_what_can_be_done_with_a_cut_bag_and_does_it(
     file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
     contract, picture = ("--contract", contract_file), tmp_path / "picture.png"
     draft = ("--draft", checkpoints / "draft", "--backend", "torch")
-    told = (
+    warning = (
         f"{killed}: cut off or damaged: no metadata.yaml that can be read; {file.name}: no whole record at "
     )
     refused = (
@@ -205,15 +205,15 @@ def test_every_verb_says_what_can_be_done_with_a_cut_bag_and_does_it(
         ),
     ):
         assert fails(*verb) == refused
-        said = run(*verb, "--incomplete")
-        assert said.count(told) == 1
-        assert "; left out: unknown\n" in said
+        output = run(*verb, "--incomplete")
+        assert output.count(warning) == 1
+        assert "; left out: unknown\n" in output
     assert fails("report", killed) == refused
     (of_it,) = json.loads((data / "dataset.json").read_text())["bags"]
-    assert of_it["cut_off"].startswith(told)
+    assert of_it["cut_off"].startswith(warning)
     assert 100 < of_it["steps"] < 300
-    said = run("bag", "recover", killed, "--out", tmp_path / "new")
-    assert f"{killed}: the rest is lost: {file.name}: no whole record at byte " in said
+    output = run("bag", "recover", killed, "--out", tmp_path / "new")
+    assert f"{killed}: the rest is lost: {file.name}: no whole record at byte " in output
     again = tmp_path / "again"
     run("dataset", "from-bag", tmp_path / "new", *contract, "--out", again)
     one, other = (each / "trajectories.safetensors" for each in (data, again))
@@ -266,11 +266,11 @@ def test_a_bag_that_gives_no_observation_is_named_by_every_verb(
         ("replay", old, "--params", params, "--backend", "torch"),
         ("calibrate", "--bag", old, *contract, "--draft", checkpoints / "draft", "--workers", 1),
     ):
-        said = fails(*verb)
-        assert said.startswith(
+        output = fails(*verb)
+        assert output.startswith(
             f"{old}: no step has an observation and an action, expected at least one (0 obs"
         )
-        assert "360 times joint_states.header.stamp: 1.001 s old" in said
+        assert "360 times joint_states.header.stamp: 1.001 s old" in output
     assert not (tmp_path / "never").exists()
 
 
@@ -286,20 +286,20 @@ def test_a_contract_that_does_not_observe_all_it_commands_is_told(
     ]
     path = tmp_path / "arm.yaml"
     path.write_text(yaml.safe_dump(values))
-    said = run("contract", "check", path)
-    assert "  not observed where they stand: gripper\n" in said
-    assert "  driver robot_mode: std_msgs/msg/UInt8, data must be 7\n" in said
-    assert "observed task_state: adahi_msgs/msg/TaskState, best_effort, all kept, transient local" in said
+    output = run("contract", "check", path)
+    assert "  not observed where they stand: gripper\n" in output
+    assert "  driver robot_mode: std_msgs/msg/UInt8, data must be 7\n" in output
+    assert "observed task_state: adahi_msgs/msg/TaskState, best_effort, all kept, transient local" in output
 
 
 def test_a_contract_is_checked_alone_and_against_a_bag(bag: Path, contract_file: Path) -> None:
-    said = run("contract", "check", contract_file)
-    assert "toy: 20 steps per second, paced by task_state" in said
-    assert "observation: 6 numbers, no camera" in said
-    assert "goal: 2 numbers [goal.0, goal.1]" in said
-    assert "action: 2 numbers [positions.left_joint, positions.right_joint]" in said
-    assert "observed joint_states: sensor_msgs/msg/JointState, best_effort, depth 10" in said
-    assert "observations, " not in said
+    output = run("contract", "check", contract_file)
+    assert "toy: 20 steps per second, paced by task_state" in output
+    assert "observation: 6 numbers, no camera" in output
+    assert "goal: 2 numbers [goal.0, goal.1]" in output
+    assert "action: 2 numbers [positions.left_joint, positions.right_joint]" in output
+    assert "observed joint_states: sensor_msgs/msg/JointState, best_effort, depth 10" in output
+    assert "observations, " not in output
     counted = run("contract", "check", contract_file, "--bag", bag)
     assert f"{bag}: 360 observations, 360 actions\n  nothing was refused" in counted
     other = run("contract", "check", "kitchen", "--bag", bag)

@@ -12,6 +12,6 @@ def test_a_contract_that_is_not_there_is_named(
     verb: tuple[str, ...], tmp_path: Path, fails: Fails, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    said = fails(*verb, tmp_path / "none", "--contract", tmp_path / "none.yaml")
-    assert said.startswith(f"adahi: contract: '{tmp_path / 'none.yaml'}', no such file")
+    output = fails(*verb, tmp_path / "none", "--contract", tmp_path / "none.yaml")
+    assert output.startswith(f"adahi: contract: '{tmp_path / 'none.yaml'}', no such file")
     assert not Path("never").exists()

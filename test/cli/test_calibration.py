@@ -34,5 +34,5 @@ def test_calibrate_writes_parameters_a_picture_and_figures(
 
 
 def test_a_rate_and_a_rejection_contradict_each_other(fails: Fails) -> None:
-    said = fails("calibrate", "ball", "--rate", 0.5, "--rejection", 0.6)
-    assert said == "adahi: rate: 0.5, must be left out where rejection (0.6) is given\n"
+    output = fails("calibrate", "ball", "--rate", 0.5, "--rejection", 0.6)
+    assert output == "adahi: rate: 0.5, must be left out where rejection (0.6) is given\n"

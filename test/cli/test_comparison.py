@@ -17,8 +17,8 @@ def evaluate(toy: list[object]) -> list[object]:
 def test_evaluate_writes_what_was_measured(
     evaluate: list[object], checkpoints: Path, calibrated: Path, measured: Measured
 ) -> None:
-    asked = (*evaluate, "--methods", "adahi,draft", "--episodes", 3, "--seed", 4)
-    (result, written), (_, again) = measured(*asked), measured(*asked)
+    requested = (*evaluate, "--methods", "adahi,draft", "--episodes", 3, "--seed", 4)
+    (result, written), (_, again) = measured(*requested), measured(*requested)
     assert "ADAHI" in result.output
     assert f"policies: {checkpoints}\ncalibration: {calibrated}\n" in result.output
     assert written == again  # the same seed, the same numbers
@@ -106,8 +106,8 @@ def test_a_calibration_of_other_checkpoints_is_refused(
     evaluate: list[object], make_checkpoints: Callable[..., Path], checkpoints: Path, fails: Fails
 ) -> None:
     others = make_checkpoints(seed=1)
-    said = fails(*(others if each == checkpoints else each for each in evaluate))
-    assert "made for other policies or another task (ball); run 'adahi thresholds ball'" in said
+    output = fails(*(others if each == checkpoints else each for each in evaluate))
+    assert "made for other policies or another task (ball); run 'adahi thresholds ball'" in output
 
 
 EXAMPLE = Path(__file__).parents[2] / "docs/examples/own_method.py"
@@ -150,8 +150,8 @@ def test_a_method_in_a_file_alone_comes_beside_the_others_at_their_rate(
 
 def test_a_method_that_cannot_be_had_of_its_file_is_named(evaluate: list[object], fails: Fails) -> None:
     assert fails(*evaluate, "--method", "nowhere.py:Gate") == "adahi: nowhere.py: no such file\n"
-    said = fails(*evaluate, "--method", f"{EXAMPLE}:Gate")
-    assert said == f"adahi: {EXAMPLE}: has no class Gate, but Moved, Fading\n"
+    output = fails(*evaluate, "--method", f"{EXAMPLE}:Gate")
+    assert output == f"adahi: {EXAMPLE}: has no class Gate, but Moved, Fading\n"
 
 
 def test_compare_tells_where_methods_stand_and_goes_on_from_what_is_there(
@@ -184,8 +184,8 @@ def test_what_cannot_stand_anywhere_is_named(tmp_path: Path, fails: Fails) -> No
     )
     assert fails("compare", "--task", "maze", "--out", out).startswith("adahi: task: 'maze', expected one of")
     out.write_text("rows")
-    said = fails("compare", "--task", "ball", "--out", out)
-    assert said.startswith(f"adahi: {out}: not rows of 'adahi lab compare'")
+    output = fails("compare", "--task", "ball", "--out", out)
+    assert output.startswith(f"adahi: {out}: not rows of 'adahi lab compare'")
     # The figures would be written over rows that took hours.
     assert fails("compare", "--out", out, "--json", tmp_path / "x/../rows.json") == (
         f"adahi: --json: {tmp_path / 'x/../rows.json'}, must be another file than the rows have (--out)\n"

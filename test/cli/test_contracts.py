@@ -43,9 +43,9 @@ def test_each_shipped_contract_is_of_an_arm_or_of_a_task(fails: Fails) -> None:
 
     shipped = {path.stem for path in asset("config/contracts").glob("*.yaml")}
     assert shipped - set(ARMS) <= set(TASKS) | {"inverted_pendulum"}
-    said = fails("contract", "write", "so100")
-    assert said.endswith(f"or an arm: {', '.join(ARMS)} (did you mean 'so101'?)\n")
-    assert "expected one of ball, " in said
+    output = fails("contract", "write", "so100")
+    assert output.endswith(f"or an arm: {', '.join(ARMS)} (did you mean 'so101'?)\n")
+    assert "expected one of ball, " in output
 
 
 def arm(tmp_path: Path, old: str = "", new: str = "", **more: Any) -> Path:
@@ -63,17 +63,17 @@ def test_no_shipped_contract_has_a_joint_that_its_robot_lacks(name: str, run: Ru
 
 @pytest.mark.parametrize("path", ["positions.elbow_flex", "position.elbow_flex"])
 def test_a_misspelt_joint_is_warned_of_without_a_bag(path: str, tmp_path: Path, run: Run) -> None:
-    said = run("contract", "check", arm(tmp_path, path, path.replace("flex", "flx"))).output
-    assert "joints: 6 of 7 are in limits/so101.yaml\n" in said
-    assert "  warning: 'elbow_flx' is not in limits/so101.yaml (did you mean 'elbow_flex'?)\n" in said
+    output = run("contract", "check", arm(tmp_path, path, path.replace("flex", "flx"))).output
+    assert "joints: 6 of 7 are in limits/so101.yaml\n" in output
+    assert "  warning: 'elbow_flx' is not in limits/so101.yaml (did you mean 'elbow_flex'?)\n" in output
 
 
 def test_the_joints_are_compared_with_the_files_that_are_given(tmp_path: Path, run: Run) -> None:
     path, urdf = arm(tmp_path, robot_type="mine"), tmp_path / "arm.urdf"
     urdf.write_text(URDF)
     assert "joints: compared with no robot; --limits FILE names" in run("contract", "check", path).output
-    said = run("contract", "check", path, "--limits", urdf).output
-    assert said.count("warning: ") == 5  # all but the shoulder's pan
+    output = run("contract", "check", path, "--limits", urdf).output
+    assert output.count("warning: ") == 5  # all but the shoulder's pan
     both = run("contract", "check", path, "--limits", urdf, "--limits", asset("config/limits/so101.yaml"))
     assert "joints: 6 of 6 are in " in both.output
 
@@ -86,9 +86,9 @@ def test_images_for_the_target_need_no_encoder(tmp_path: Path, run: Run) -> None
     observed = yaml.safe_load(asset("config/contracts/so101.yaml").read_text())["observations"]
     seeing = observed | {"observation.images.front": camera}
     path = arm(tmp_path, observations=seeing, images_for_target=True)
-    said = run("contract", "check", path).output
-    assert "observation: 6 numbers, 1 camera for the target alone\n" in said
-    assert "encoder" not in said
+    output = run("contract", "check", path).output
+    assert "observation: 6 numbers, 1 camera for the target alone\n" in output
+    assert "encoder" not in output
 
 
 def test_a_bag_is_counted_though_goals_of_a_ros_action_are_in_none(tmp_path: Path, run: Run) -> None:
@@ -116,6 +116,6 @@ def test_a_bag_is_counted_though_goals_of_a_ros_action_are_in_none(tmp_path: Pat
         for topic, message in ((observed, state(stamp, names, zeros, none, none)), (moved, goal)):
             writer.write(topic, types.serialize_cdr(message, kinds[topic]), now_ns)
     writer.close()
-    said = run("contract", "check", "so101", "--bag", tmp_path / "bag").output
-    assert f"{tmp_path / 'bag'}: 5 observations, 5 actions\n" in said
-    assert "action.gripper: goals of a ROS action are in no bag, and are not counted\n" in said
+    output = run("contract", "check", "so101", "--bag", tmp_path / "bag").output
+    assert f"{tmp_path / 'bag'}: 5 observations, 5 actions\n" in output
+    assert "action.gripper: goals of a ROS action are in no bag, and are not counted\n" in output

@@ -33,7 +33,7 @@ def test_methods_are_measured_once_across_each_link_and_drawn(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "output"),
     [
         (("speed",), "against: 'speed', must be one of delay, jitter, loss, outage"),
         (("delay", "--values", "1,x"), "values: '1,x', must be numbers separated by commas"),
@@ -42,12 +42,12 @@ def test_methods_are_measured_once_across_each_link_and_drawn(
         (("loss", "--values", "1"), "loss: 1.0, must be at least 0 and below 1"),
     ],
 )
-def test_what_no_link_can_be_is_refused(arguments: tuple[str, ...], said: str, fails: Fails) -> None:
-    assert fails("curve", *arguments) == f"adahi: {said}\n"
+def test_what_no_link_can_be_is_refused(arguments: tuple[str, ...], output: str, fails: Fails) -> None:
+    assert fails("curve", *arguments) == f"adahi: {output}\n"
 
 
 def test_outages_have_some_time_between_them(run: Run) -> None:
     ended = run("curve", "outage", "--between", "0", status=2)
-    said = " ".join(ended.output.split())
-    assert "--between" in said
-    assert "greater than or equal to 1" in said
+    output = " ".join(ended.output.split())
+    assert "--between" in output
+    assert "greater than or equal to 1" in output

@@ -46,5 +46,5 @@ def test_demonstrations_of_another_task_are_refused(
     tmp_path: Path, fails: Fails, demonstrations: Callable[[int], Trajectories]
 ) -> None:
     demonstrations(2).save(tmp_path / "demos")
-    said = fails("index", "ball", "--demos", tmp_path / "demos", "--out", tmp_path)
-    assert "demos: of task 'toy', must be of 'ball'" in said
+    output = fails("index", "ball", "--demos", tmp_path / "demos", "--out", tmp_path)
+    assert "demos: of task 'toy', must be of 'ball'" in output

@@ -65,7 +65,7 @@ def test_a_corrector_comes_of_bags_alone(
     figures = folder / "figures.json"
     words = ["train", "corrector", bag, *options, "--seed", 5, "--held-out", 0.25, "--json", figures]
     monkeypatch.setattr("sys.argv", ["adahi", *map(str, words)])
-    said = run(*words)
+    text = run(*words)
     checkpoint = load_corrector(folder / "corrector")
     sizes = {"observation_dim": 6, "goal_dim": 2, "action_dim": 2, "horizon": 8, "hidden": 4}
     assert checkpoint.config == sizes
@@ -74,15 +74,15 @@ def test_a_corrector_comes_of_bags_alone(
     assert training["seed"] == 5
     assert (training["episodes"], training["held_out"]["episodes"]) == (12, 3)
     assert training["examples"] == 12 * 29 * 4
-    told = json.loads(figures.read_text())
-    assert told == {
+    stated = json.loads(figures.read_text())
+    assert stated == {
         "task": "toy",
         "seed": 5,
         "left_out": 0,
         "corrector": {name: training[name] for name in ("episodes", "examples", "held_out")},
     }
-    assert "1,392 examples of 12 episodes" in said
-    assert "3 episodes held out: plans are" in said
+    assert "1,392 examples of 12 episodes" in text
+    assert "3 episodes held out: plans are" in text
 
 
 def test_intents_come_of_bags_alone_too(bag: Path, options: list[Any], recipe: Path, folder: Path) -> None:
@@ -90,9 +90,9 @@ def test_intents_come_of_bags_alone_too(bag: Path, options: list[Any], recipe: P
     values = yaml.safe_load(recipe.read_text())
     values |= {"intent": student, "intent_of_plan": {**student, "reads_extra": False, "replies": 2}}
     recipe.write_text(yaml.safe_dump(values))
-    said = run("train", "corrector", bag, *options, "--intent")
+    text = run("train", "corrector", bag, *options, "--intent")
     for name, extra_dim in (("intent", 2), ("intent_of_plan", 0)):
-        assert f"{folder / name}: 360 examples of 12 episodes" in said
+        assert f"{folder / name}: 360 examples of 12 episodes" in text
         assert load_encoder(folder / name).sizes.extra_dim == extra_dim
         assert (load_intent(folder / name).encoder is None) == (extra_dim > 0)
 
@@ -112,8 +112,8 @@ def test_the_whole_part_of_a_cut_bag_is_learnt_from_where_requested(
     file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
     words = ["distill", half, *options]
     assert f"{half}: {file.name}: expected a rosbag2, " in fails(*words)
-    said = run(*words, "--incomplete")
-    assert f"{half}: cut off or damaged: {file.name}: no whole record at byte " in said
+    text = run(*words, "--incomplete")
+    assert f"{half}: cut off or damaged: {file.name}: no whole record at byte " in text
     assert 3 < load_corrector(folder / "corrector").training["episodes"] < 12
 
 
@@ -145,8 +145,8 @@ def test_a_gripper_with_a_ros_action_is_learnt_from_its_measured_position(
         "action.hand": {"channel": channel, "select": ["position.right_joint"]},
     }
     (tmp_path / "gripping.yaml").write_text(yaml.safe_dump(values))
-    said = run("train", "corrector", bag, *options, "--contract", tmp_path / "gripping.yaml")
-    assert "contract: action.hand, goals of a ROS action are in no bag; the measured position counts" in said
+    text = run("train", "corrector", bag, *options, "--contract", tmp_path / "gripping.yaml")
+    assert "contract: action.hand, goals of a ROS action are in no bag; the measured position counts" in text
     assert load_corrector(folder / "corrector").training["episodes"] == 12
 
 
@@ -175,22 +175,22 @@ def test_what_cannot_be_used_is_told_by_field_and_value(
 def test_a_target_of_single_actions_is_refused(
     bag: Path, options: list[Any], checkpoints: Path, fails: Callable[..., str]
 ) -> None:
-    said = fails("distill", bag, *options, "--target", checkpoints / "target")
-    assert "target.horizon: 1, must be at least 2" in said
+    text = fails("distill", bag, *options, "--target", checkpoints / "target")
+    assert "target.horizon: 1, must be at least 2" in text
 
 
 def test_a_robot_of_which_nothing_is_shipped_needs_a_target(
     bag: Path, contract_file: Path, tmp_path: Path, fails: Callable[..., str]
 ) -> None:
-    said = fails("distill", bag, "--contract", contract_file, "--out", tmp_path / "new")
-    assert "--target: none, must be given: none that plans for 'toy' is shipped" in said
+    text = fails("distill", bag, "--contract", contract_file, "--out", tmp_path / "new")
+    assert "--target: none, must be given: none that plans for 'toy' is shipped" in text
 
 
 def test_a_shipped_corrector_is_replaced_on_demand_alone(bag: Path, fails: Callable[..., str]) -> None:
     out = Path("checkpoints/ball/plans").resolve()
     before = (out / "corrector.json").read_bytes()
-    said = fails("distill", bag, "--contract", "ball", "--out", out)
-    assert "is shipped; must be another place, or give --overwrite" in said
+    text = fails("distill", bag, "--contract", "ball", "--out", out)
+    assert "is shipped; must be another place, or give --overwrite" in text
     assert (out / "corrector.json").read_bytes() == before
 
 
@@ -234,9 +234,9 @@ def test_a_target_that_is_not_ours_gives_a_robot_all_that_it_needs(
     sizes = {"observation_dim": 6, "goal_dim": 2, "action_dim": 2, "hidden": 4}
     assert corrector.config == {**sizes, "horizon": HORIZON}
     assert draft.config == {**sizes, "horizon": 1}
-    told = json.loads(figures.read_text())
-    assert told["draft"] == {name: draft.training[name] for name in ("episodes", "examples", "held_out")}
-    assert told["asking"] == {
+    stated = json.loads(figures.read_text())
+    assert stated["draft"] == {name: draft.training[name] for name in ("episodes", "examples", "held_out")}
+    assert stated["asking"] == {
         "threshold": pytest.approx(np.exp(0.125), abs=0.2),
         "rate": pytest.approx(0.5, abs=0.1),
     }
@@ -246,7 +246,7 @@ def test_a_target_that_is_not_ours_gives_a_robot_all_that_it_needs(
     assert robot["corrector"] == str(tmp_path / "arm" / "corrector")
     assert robot["contract"] == str(tmp_path / "seeing.yaml")
     assert (robot["proposer"], robot["wait_policy"]) == ("corrector", "ahead")
-    assert robot["gate"] == {"name": "expected_error", "threshold": told["asking"]["threshold"]}
+    assert robot["gate"] == {"name": "expected_error", "threshold": stated["asking"]["threshold"]}
     assert robot["verification"] == {"jpeg_quality": 60}
     assert robot["instruction"] == "wave"
     verifier = nodes["/**/target_verifier"]["ros__parameters"]
@@ -271,22 +271,22 @@ def test_calibration_takes_bags_that_training_left_out(
 
     how = ["--draft", "--params", params, "--instruction", "wave", "--jpeg-quality", 60]
     run("distill", in_bag(messages(3)), *seeing_options, *how)
-    said = run("calibrate", "--bag", held, "--params", params, "--out", final)
+    text = run("calibrate", "--bag", held, "--params", params, "--out", final)
     before, after = (yaml.safe_load(path.read_text()) for path in (params, final))
     assert after["/**/target_verifier"] == before["/**/target_verifier"]
     old, new = (each["/**/draft_policy"]["ros__parameters"] for each in (before, after))
     gate = new.pop("gate")
     assert old.pop("gate")["name"] == gate["name"] == "expected_error"
-    assert f"asks where expected_error is above {gate['threshold']:.3g}" in said
+    assert f"asks where expected_error is above {gate['threshold']:.3g}" in text
     assert {name: new[name] for name in old} == old
     calibration = new["calibration"]
     assert calibration["transmission_rate"] == 0.5  # half of four actions
     assert calibration["measured_rates"]["expected_error"] == pytest.approx(0.5, abs=0.1)
     assert "expected_error" not in calibration["thresholds"]  # which are those of who drafts
-    asked = sorted((tmp_path / "arm" / "planned").iterdir())
-    assert len(asked) == 2
+    requested = sorted((tmp_path / "arm" / "planned").iterdir())
+    assert len(requested) == 2
     run("replay", held, "--params", final, "--json", figures)
-    assert sorted((tmp_path / "arm" / "planned").iterdir()) == asked
+    assert sorted((tmp_path / "arm" / "planned").iterdir()) == requested
     methods = json.loads(figures.read_text())["methods"]
     assert list(methods) == ["best", "deviation:replace", "never:replace", "target", "random:replace"]
     rate = calibration["measured_rates"]["expected_error"]
@@ -308,19 +308,19 @@ def test_an_unavailable_target_ends_it_and_the_same_command_resumes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     bag = in_bag(messages(3))
-    asked: list[Seeing] = []
+    requested: list[Seeing] = []
 
     def failing(folder: Path, gain: float) -> Seeing:
-        asked.append(Seeing(folder, gain, fails_after=30 if len(asked) == 0 else 10**9))
-        return asked[-1]
+        requested.append(Seeing(folder, gain, fails_after=30 if len(requested) == 0 else 10**9))
+        return requested[-1]
 
     monkeypatch.setitem(POLICIES.shipped, "seeing", failing)
     words = ["distill", bag, *seeing_options]
-    said = fails(*words)
-    assert "adahi: seeing: ws://gpu:8000, dropped the connection; 16 of 33 steps are planned" in said
+    text = fails(*words)
+    assert "adahi: seeing: ws://gpu:8000, dropped the connection; 16 of 33 steps are planned" in text
     assert not (tmp_path / "arm" / "corrector.json").exists()
     run(*words)
-    assert [len(each.read) for each in asked] == [16, 17]
+    assert [len(each.read) for each in requested] == [16, 17]
     stopped = (tmp_path / "arm" / "corrector.safetensors").read_bytes()
     shutil.rmtree(tmp_path / "arm")
     run(*words)
@@ -365,11 +365,11 @@ def test_a_target_that_reads_images_is_calibrated_by_its_recorded_plans(
     (tmp_path / "draft.yaml").write_text("kind: still")
     bag, params, figures = in_bag(messages(3)), tmp_path / "params.yaml", tmp_path / "figures.json"
     pair = ["--draft", tmp_path / "draft", "--target", tmp_path / "target.yaml"]
-    told = ["--instruction", "wave"]
-    calibrated = ["calibrate", "--bag", bag, *seeing_options[:2], *pair, *told, "--out", params]
+    stated = ["--instruction", "wave"]
+    calibrated = ["calibrate", "--bag", bag, *seeing_options[:2], *pair, *stated, "--out", params]
     run(*calibrated)
     plans = list((tmp_path / "planned").iterdir())
-    words = ["replay", bag, *seeing_options[:2], *pair, *told, "--params", params, "--json", figures]
+    words = ["replay", bag, *seeing_options[:2], *pair, *stated, "--params", params, "--json", figures]
     words += ["--methods", "target,plan_2,never:replace"]
     run(*words)
     assert list((tmp_path / "planned").iterdir()) == plans  # asked once
@@ -377,7 +377,7 @@ def test_a_target_that_reads_images_is_calibrated_by_its_recorded_plans(
     robot = yaml.safe_load(params.read_text())
     robot["/**"]["ros__parameters"] |= {"verification": {"jpeg_quality": 30}, "instruction": "wave"}
     params.write_text(yaml.safe_dump(robot))
-    words = [each for each in words if each not in told]
+    words = [each for each in words if each not in stated]
     run(*words)
     assert len(list((tmp_path / "planned").iterdir())) == 2  # of other pictures
     assert json.loads(figures.read_text())["costs"]["request_bytes"] < found["costs"]["request_bytes"]

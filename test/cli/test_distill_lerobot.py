@@ -68,11 +68,11 @@ def test_a_dataset_of_our_exporter_gives_a_corrector_that_runs(
 ) -> None:
     out, params, figures = tmp_path / "out", tmp_path / "params.yaml", tmp_path / "figures.json"
     how = ["--contract", "ball", "--recipe", recipe, "--out", out, "--params", params, "--json", figures]
-    said = run("train", "corrector", ball, *how)
+    output = run("train", "corrector", ball, *how)
     found = json.loads(figures.read_text())["corrector"]
     info = json.loads((ball / "meta/info.json").read_text())
     assert found["episodes"] == info["total_episodes"]
-    assert f"{found['examples']:,} examples of {found['episodes']} episodes" in said
+    assert f"{found['examples']:,} examples of {found['episodes']} episodes" in output
     horizon = load_corrector(out / "corrector").config["horizon"]
     assert np.isfinite(corrected(out / "corrector", int(horizon))).all()
     robot = yaml.safe_load(params.read_text())["/**/draft_policy"]["ros__parameters"]
@@ -83,17 +83,17 @@ def test_what_does_not_fit_is_named(
     ball: Path, recipe: Path, tmp_path: Path, fails: Callable[..., str]
 ) -> None:
     how = ["--recipe", recipe, "--out", tmp_path / "out"]
-    said = fails("train", "corrector", ball, "--contract", "kitchen", *how)
-    assert "info.json: fps: 20, must be 12.5, the fps of the contract" in said
-    said = fails("train", "corrector", tmp_path, "--contract", "ball", *how)
-    assert f"{tmp_path}: no metadata.yaml, expected the folder of a bag" in said
+    output = fails("train", "corrector", ball, "--contract", "kitchen", *how)
+    assert "info.json: fps: 20, must be 12.5, the fps of the contract" in output
+    output = fails("train", "corrector", tmp_path, "--contract", "ball", *how)
+    assert f"{tmp_path}: no metadata.yaml, expected the folder of a bag" in output
     old = write_dataset(tmp_path / "old")
     change_info(old, lambda info: info.update(codebase_version="v2.1"))
-    said = fails("distill", old, "--contract", "ball", *how)
-    assert "codebase_version: 'v2.1', must be v3.x" in said
+    output = fails("distill", old, "--contract", "ball", *how)
+    assert "codebase_version: 'v2.1', must be v3.x" in output
     (old / "meta/info.json").unlink()
-    said = fails("distill", old, "--contract", "ball", *how)
-    assert "meta/info.json: no such file; expected the folder of a LeRobotDataset" in said
+    output = fails("distill", old, "--contract", "ball", *how)
+    assert "meta/info.json: no such file; expected the folder of a LeRobotDataset" in output
     assert not (tmp_path / "out/corrector.json").exists()
 
 

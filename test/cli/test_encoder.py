@@ -19,8 +19,8 @@ def test_an_encoder_is_trained_by_a_recipe_and_runs(tmp_path: Path, measured: Me
     }
     path, out = tmp_path / "eye.yaml", tmp_path / "eye"
     path.write_text(yaml.safe_dump(recipe))
-    asked = ("encoder", "train", "ball", "--recipe", path, "--out", out, "--workers", 1)
-    result, written = measured(*asked)
+    requested = ("encoder", "train", "ball", "--recipe", path, "--out", out, "--workers", 1)
+    result, written = measured(*requested)
     assert "ball_x_m: error" in result.stdout
     encoder = Encoder.load(out)
     assert encoder.encode(np.zeros((2, 64, 64, 3), np.uint8)).shape == (2, 6)
@@ -28,5 +28,5 @@ def test_an_encoder_is_trained_by_a_recipe_and_runs(tmp_path: Path, measured: Me
     assert written["steps"] == 3
     assert not list(tmp_path.glob("*.training.*"))
     path.write_text(yaml.safe_dump({**recipe, "architecture": "vit"}))
-    assert fails(*asked) == "adahi: architecture: 'vit', must be one of keypoints, resnet18\n"
+    assert fails(*requested) == "adahi: architecture: 'vit', must be one of keypoints, resnet18\n"
     assert "task: 'swarm', must be one that a camera looks at" in fails("encoder", "train", "swarm")

@@ -36,10 +36,10 @@ def test_a_gate_is_trained_and_its_reliability_told(
 
 
 def test_what_cannot_be_trained_is_told(tmp_path: Path, checkpoints: Path, fails: Fails) -> None:
-    asked = ("gate", "train", "ball", "--out", tmp_path / "gate.safetensors", "--picture", tmp_path / "g.png")
-    assert fails(*asked, "--proposer", "draft") == "adahi: proposer: 'draft', must be plan or corrector\n"
-    said = fails(*asked, "--checkpoints", checkpoints, "--backend", "torch", "--workers", 1)
-    assert said.startswith("adahi: corrector: there is no corrector beside these policies")
+    verb = ("gate", "train", "ball", "--out", tmp_path / "gate.safetensors", "--picture", tmp_path / "g.png")
+    assert fails(*verb, "--proposer", "draft") == "adahi: proposer: 'draft', must be plan or corrector\n"
+    output = fails(*verb, "--checkpoints", checkpoints, "--backend", "torch", "--workers", 1)
+    assert output.startswith("adahi: corrector: there is no corrector beside these policies")
 
 
 @pytest.fixture(scope="module")
@@ -67,9 +67,9 @@ def test_a_gate_is_learned_of_bags_alone(
     words: list[str], tmp_path: Path, measured: Measured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(train_gate, "FIT", FitConfig(20, 64))
-    _, told = measured(*words)
+    _, result = measured(*words)
     LearnedGate(str(tmp_path / "gate.safetensors"))
-    assert 0 < told["steps"] <= 3 * 29 * 3  # those of a fifth of the episodes, at three rates
+    assert 0 < result["steps"] <= 3 * 29 * 3  # those of a fifth of the episodes, at three rates
 
 
 def test_a_recorded_episode_is_for_one_purpose_at_every_rate(
@@ -86,8 +86,8 @@ def test_a_recorded_episode_is_for_one_purpose_at_every_rate(
 
 
 def test_what_cannot_be_learned_of_is_told(words: list[str], fails: Fails, tmp_path: Path) -> None:
-    said = "there is no corrector beside these policies"
-    assert said in fails(*words, "--proposer", "corrector")
+    output = "there is no corrector beside these policies"
+    assert output in fails(*words, "--proposer", "corrector")
     without = [
         word for word in words if word not in ("--checkpoints", words[words.index("--checkpoints") + 1])
     ]

@@ -36,9 +36,9 @@ def test_learn_goes_through_its_rounds(demos: Path, tmp_path: Path, measured: Me
         *("--demos", demos, "--picture", picture, "--no-guard"),
     )
     assert "adahi thresholds ball --checkpoints" in result.output.replace("\n", " ")
-    told = figures["rounds"]
-    assert [each["round"] for each in told] == [0, 1]
-    assert told[0]["update"]["share"] == 1.0
+    values = figures["rounds"]
+    assert [each["round"] for each in values] == [0, 1]
+    assert values[0]["update"]["share"] == 1.0
     assert picture.stat().st_size > 0
     assert (
         load_policy(out / "draft", "onnxruntime").digest
@@ -48,7 +48,7 @@ def test_learn_goes_through_its_rounds(demos: Path, tmp_path: Path, measured: Me
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "output"),
     [
         (("--ask", "nobody"), "methods: 'nobody', must be of"),
         (("--ask", "plan_8"), "ask: 'plan_8', must be of corrected plans"),
@@ -60,11 +60,11 @@ def test_learn_goes_through_its_rounds(demos: Path, tmp_path: Path, measured: Me
     ],
 )
 def test_learn_refuses(
-    arguments: tuple[object, ...], said: str, tmp_path: Path, run: Run, fails: Fails
+    arguments: tuple[object, ...], output: str, tmp_path: Path, run: Run, fails: Fails
 ) -> None:
     command = ("learn", "ball", "--out", tmp_path / "out", *arguments)
-    if said:
-        assert said in fails(*command)
+    if output:
+        assert output in fails(*command)
     else:
         run(*command, status=2)
     assert not (tmp_path / "out").exists()
@@ -73,12 +73,12 @@ def test_learn_refuses(
 def test_shipped_policies_are_not_replaced(fails: Fails) -> None:
     shipped = asset("checkpoints/ball")
     assert "is shipped; must be another place" in fails("learn", "ball", "--out", shipped)
-    said = fails("train", "ball", "--from-corrections", "bag", "--out", shipped)
-    assert "is shipped; must be another place" in said
+    output = fails("train", "ball", "--from-corrections", "bag", "--out", shipped)
+    assert "is shipped; must be another place" in output
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "output"),
     [
         (("--only", "draft"), "only: draft, must be left out where --from-corrections is given"),
         (("--seed-offset", 3), "seed_offset: 3, must be left out where --from-corrections is given"),
@@ -88,16 +88,16 @@ def test_shipped_policies_are_not_replaced(fails: Fails) -> None:
     ],
 )
 def test_bags_that_cannot_be_learned_from_are_refused(
-    arguments: tuple[object, ...], said: str, tmp_path: Path, fails: Fails
+    arguments: tuple[object, ...], output: str, tmp_path: Path, fails: Fails
 ) -> None:
     out = tmp_path / "out"
     command = ("train", "ball", "--from-corrections", tmp_path / "bag", "--out", out, *arguments)
-    assert said in fails(*command)
+    assert output in fails(*command)
     assert not out.exists()
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "output"),
     [
         (("--steps", 3), "steps: 3"),
         (("--no-guard",), "no_guard: True"),
@@ -107,22 +107,22 @@ def test_bags_that_cannot_be_learned_from_are_refused(
     ],
 )
 def test_what_is_of_corrections_alone_is_refused_without(
-    arguments: tuple[object, ...], said: str, tmp_path: Path, fails: Fails
+    arguments: tuple[object, ...], output: str, tmp_path: Path, fails: Fails
 ) -> None:
     """Else it would be ignored, and nobody told."""
     out = tmp_path / "out"
     found = fails("train", "ball", "--out", out, *arguments)
-    assert f"{said}, must be left out where --from-corrections is not given" in found
+    assert f"{output}, must be left out where --from-corrections is not given" in found
     assert not out.exists()
 
 
 def test_what_is_learned_by_default_is_said_once() -> None:
     """The options have the numbers of what they set, which help does not load."""
 
-    def told(verb: Callable[..., None], *names: str) -> list[Any]:
+    def values(verb: Callable[..., None], *names: str) -> list[Any]:
         return [signature(verb).parameters[name].default for name in names]
 
     for verb in (train, learn):
-        assert learning_config(*told(verb, *SETS)) == LearningConfig()
-        assert told(verb, "most") == [MOST]
-    assert Rounds(*told(learn, "rounds", "episodes", "ask", "explore", "rate", "evaluated")) == Rounds()
+        assert learning_config(*values(verb, *SETS)) == LearningConfig()
+        assert values(verb, "most") == [MOST]
+    assert Rounds(*values(learn, "rounds", "episodes", "ask", "explore", "rate", "evaluated")) == Rounds()

@@ -34,8 +34,8 @@ def test_a_policy_becomes_target_tokenizer_and_encoder(tmp_path: Path, run: Run,
 
 def test_an_act_is_not_imported_but_run_by_lerobot(tmp_path: Path, fails: Fails) -> None:
     (tmp_path / "config.json").write_text('{"type": "act", "chunk_size": 100}')
-    said = fails("import", "vqbet", tmp_path, "--out", tmp_path / "arm")
-    assert said == (
+    output = fails("import", "vqbet", tmp_path, "--out", tmp_path / "arm")
+    assert output == (
         f"adahi: {tmp_path / 'config.json'}: type: 'act', must be 'vqbet'; other policies run without an "
         "import, by a target file with 'kind: lerobot': see docs/how_to/run_lerobot.md\n"
     )
@@ -77,9 +77,9 @@ def test_of_a_robot_that_nothing_is_known_of_the_rate_must_be_given(
     pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     ones = np.ones((4, 3), dtype=np.float32)
     Trajectories("arm", ones, ones, ones[:1, :0], np.array([4])).save(tmp_path / TRAJECTORIES)
-    asked = ("lerobot", "export", tmp_path, "--out", tmp_path / "dataset")
-    assert "--fps: none, must be given for arm" in fails(*asked)
-    run(*asked, "--fps", "10", "--joints", "1")
+    requested = ("lerobot", "export", tmp_path, "--out", tmp_path / "dataset")
+    assert "--fps: none, must be given for arm" in fails(*requested)
+    run(*requested, "--fps", "10", "--joints", "1")
 
 
 def test_what_is_no_policy_is_told(tmp_path: Path, fails: Fails) -> None:

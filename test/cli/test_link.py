@@ -46,8 +46,8 @@ def test_the_shipped_profiles_are_listed(run: Run) -> None:
 @pytest.mark.parametrize("verb", [("run",), ("check",), ("set", "--control", "nowhere")])
 def test_an_unknown_profile_is_named_with_those_there_are(verb: tuple[str, ...], fails: Fails) -> None:
     command = ("--", "true") if verb == ("run",) else ()
-    said = fails("link", *verb, "--profile", "tin_cans", *command)
-    assert said.startswith("adahi: link: 'tin_cans', must be one of ")
+    text = fails("link", *verb, "--profile", "tin_cans", *command)
+    assert text.startswith("adahi: link: 'tin_cans', must be one of ")
 
 
 def test_a_link_that_is_none_cannot_be_changed(
@@ -78,13 +78,13 @@ def test_the_command_changes_its_link() -> None:
 
 @needs_a_link
 def test_the_servers_command_ends_with_the_robots(tmp_path: Path) -> None:
-    said = tmp_path / "server"
-    server = f"sh -c 'echo $$ > {said}; exec sleep 1000'"
+    text = tmp_path / "server"
+    server = f"sh -c 'echo $$ > {text}; exec sleep 1000'"
     ended = adahi(
-        "link", "run", "--server", server, "--", "sh", "-c", f"until test -s {said}; do sleep 0.01; done"
+        "link", "run", "--server", server, "--", "sh", "-c", f"until test -s {text}; do sleep 0.01; done"
     )
     assert ended.returncode == 0, ended.stderr
-    assert not Path("/proc", said.read_text().strip(), "ns/net").exists()
+    assert not Path("/proc", text.read_text().strip(), "ns/net").exists()
 
 
 @pytest.fixture

@@ -92,9 +92,9 @@ def test_a_picture_that_cannot_be_written_is_said_before_the_work(
 def test_a_result_that_cannot_be_written_is_said_before_the_work(
     verb: tuple[str, ...], nowhere: Path, fails: Fails
 ) -> None:
-    said = fails(*verb, nowhere / "result")
-    assert said.startswith(f"adahi: --out: {nowhere}/")
-    assert said.endswith("cannot be written (Not a directory)\n")
+    output = fails(*verb, nowhere / "result")
+    assert output.startswith(f"adahi: --out: {nowhere}/")
+    assert output.endswith("cannot be written (Not a directory)\n")
 
 
 @pytest.mark.parametrize("verb", SHIPPED, ids=" ".join)
@@ -102,8 +102,8 @@ def test_what_is_shipped_is_not_replaced_unasked(
     verb: tuple[str, ...], fails: Fails, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(asset("package.xml").parent)
-    said = fails(*verb)
-    assert said == f"adahi: {SHIPPED[verb]} is shipped; must be another place, or give --overwrite\n"
+    output = fails(*verb)
+    assert output == f"adahi: {SHIPPED[verb]} is shipped; must be another place, or give --overwrite\n"
 
 
 def test_what_is_shipped_is_replaced_where_one_says_so(

@@ -19,8 +19,8 @@ ON_AIR = [name for name, method in METHODS.items() if runs_on_robot(method)]
 
 @pytest.mark.parametrize("name", sorted(METHODS.keys() - set(ON_AIR)))
 def test_what_no_robot_can_do_is_refused_with_what_one_can(name: str, fails: Fails) -> None:
-    said = fails("demo", "ball", "--methods", f"adahi,{name}")
-    assert said.startswith(f"adahi: methods: '{name}', must be of {', '.join(ON_AIR)}, or PROPOSER[")
+    output = fails("demo", "ball", "--methods", f"adahi,{name}")
+    assert output.startswith(f"adahi: methods: '{name}', must be of {', '.join(ON_AIR)}, or PROPOSER[")
 
 
 @pytest.mark.parametrize("deadline_s", [-1, 0.0001, 100])
@@ -36,8 +36,8 @@ def test_a_file_of_a_method_is_looked_for_in_the_folder_of_the_policies(
     toy: list[object], checkpoints: Path, fails: Fails
 ) -> None:
     method = "always:semantic:file={checkpoints}/{task}-head.safetensors:tolerance=0.1"
-    said = fails("demo", "ball", *toy, "--methods", method, "--episodes", 1)
-    assert f"{checkpoints}/ball-head.safetensors: no such checkpoint" in said
+    output = fails("demo", "ball", *toy, "--methods", method, "--episodes", 1)
+    assert f"{checkpoints}/ball-head.safetensors: no such checkpoint" in output
 
 
 @pytest.mark.parametrize("lockstep", [True, False])
@@ -47,17 +47,17 @@ def test_a_robot_has_a_quota_of_requests_but_in_a_world_that_waits_for_it(
     class SeenError(Exception):
         pass
 
-    told = {}
+    given = {}
 
     def start(_: Any, module: str, parameters: dict[str, Any], *prefix: Any) -> None:
-        told[module] = parameters
+        given[module] = parameters
         if module == "target_verifier_node":
             raise SeenError
 
     monkeypatch.setattr(NodeProcesses, "start", start)
     with pytest.raises(SeenError):
         dds_run.run_over_dds("ball", {}, {"checkpoint": "ball/target"}, 0, range(1), lockstep)
-    assert told["target_verifier_node"].get("batch.quota_hz") == (0.0 if lockstep else None)
+    assert given["target_verifier_node"].get("batch.quota_hz") == (0.0 if lockstep else None)
 
 
 def test_all_methods_run_in_the_one_domain_that_is_told(
@@ -72,7 +72,7 @@ def test_all_methods_run_in_the_one_domain_that_is_told(
     run_over_dds = dds_run.run_over_dds
     monkeypatch.setattr(dds_run, "run_over_dds", watched)
     picture = tmp_path / "demo.png"
-    said = run("demo", "ball", *toy, "--methods", "draft,target", "--episodes", 1, "--picture", picture)
-    (told,) = re.findall(r"watch it: \S*adahi watch --domain (\d+)\n", said.stdout)
-    assert domains == [int(told)] * 2
-    assert said.stdout.index("watch it") < said.stdout.index("Draft only")
+    output = run("demo", "ball", *toy, "--methods", "draft,target", "--episodes", 1, "--picture", picture)
+    (given,) = re.findall(r"watch it: \S*adahi watch --domain (\d+)\n", output.stdout)
+    assert domains == [int(given)] * 2
+    assert output.stdout.index("watch it") < output.stdout.index("Draft only")

@@ -82,8 +82,8 @@ def test_a_table_leaves_out_what_a_task_lacks(
 
 
 def test_a_table_of_what_no_policies_are_there_for_is_refused(tmp_path: Path, fails: Fails) -> None:
-    said = fails("table", "--task", "inverted_pendulum", "--methods", "plan_8,best", "--out", tmp_path)
-    assert said.startswith("adahi: plan_8: there is no target that plans")
+    output = fails("table", "--task", "inverted_pendulum", "--methods", "plan_8,best", "--out", tmp_path)
+    assert output.startswith("adahi: plan_8: there is no target that plans")
 
 
 def test_the_methods_of_papers_are_printed_and_written_and_taken_again(
@@ -155,8 +155,8 @@ def test_what_was_measured_over_dds_is_taken_or_named(tmp_path: Path, fails: Fai
     unknown = json.dumps({"methods": {"telepathy": figures}})
     for damaged in ("{", "{}", "[]", lacking, unknown):
         path.write_text(damaged)
-        said = fails("figures", *ON_BALL, "--dds", tmp_path, "--out", tmp_path / "never")
-        assert said.startswith(f"adahi: {path}: ")
+        output = fails("figures", *ON_BALL, "--dds", tmp_path, "--out", tmp_path / "never")
+        assert output.startswith(f"adahi: {path}: ")
 
 
 def test_what_cannot_be_compared_or_drawn_is_named(tmp_path: Path, fails: Fails) -> None:

@@ -39,34 +39,34 @@ def ball(
 @pytest.mark.parametrize("name", ["ball.yaml", "best/ball.yaml"])
 def test_shipped_parameter_files_do_as_they_are(name: str, ball: Path, tmp_path: Path) -> None:
     picture, figures = tmp_path / "new/replay.png", tmp_path / "replay.json"
-    said = run("replay", ball, "--params", asset(f"config/{name}"), "--out", picture, "--out", figures)
+    output = run("replay", ball, "--params", asset(f"config/{name}"), "--out", picture, "--out", figures)
     assert picture.read_bytes().startswith(b"\x89PNG")
     found = json.loads(figures.read_text(), parse_constant=pytest.fail)
     assert (found["robot_type"], found["episodes"], found["cut_off"]) == ("ball", 2, [])
     usual = ["adahi", "hybrid", "draft", "target", "random", "uncertainty"]
     assert list(found["methods"]) == (["best", *usual] if name == "best/ball.yaml" else usual)
-    assert ("calls" in said) == (name == "best/ball.yaml")
-    assert f"picture: {picture}" in said
+    assert ("calls" in output) == (name == "best/ball.yaml")
+    assert f"picture: {picture}" in output
 
 
 def test_a_file_of_ones_own_is_gone_by(ball: Path, tmp_path: Path) -> None:
-    told = yaml.safe_load(asset("config/best/ball.yaml").read_text())
+    values = yaml.safe_load(asset("config/best/ball.yaml").read_text())
     own, figures = tmp_path / "own.yaml", tmp_path / "replay.json"
     calls = {}
     for threshold in (3.0, 11.0):
-        told["/**/draft_policy"]["ros__parameters"]["gate"]["threshold"] = threshold
-        own.write_text(yaml.safe_dump(told))
+        values["/**/draft_policy"]["ros__parameters"]["gate"]["threshold"] = threshold
+        own.write_text(yaml.safe_dump(values))
         written = ("--json", figures, "--picture", tmp_path / "a.png")
         run("replay", ball, "--params", own, "--methods", "best", *written)
         calls[threshold] = json.loads(figures.read_text())["methods"]["best"]["calls"]
     assert calls[3.0] > 2 * calls[11.0] > 0
-    del told["/**/draft_policy"]["ros__parameters"]["safety"]
-    told["/**/draft_policy"]["ros__parameters"]["checkpoint"] = str(tmp_path / "arm/draft")
+    del values["/**/draft_policy"]["ros__parameters"]["safety"]
+    values["/**/draft_policy"]["ros__parameters"]["checkpoint"] = str(tmp_path / "arm/draft")
     shutil.copytree(named("ball", CHECKPOINTS), tmp_path / "arm")
-    own.write_text(yaml.safe_dump(told))
-    said = run("replay", ball, "--params", own, "--out", tmp_path / "a.png")
-    assert "Best" in said
-    assert "ADAHI" not in said  # of which nobody knows the threshold for an arm
+    own.write_text(yaml.safe_dump(values))
+    output = run("replay", ball, "--params", own, "--out", tmp_path / "a.png")
+    assert "Best" in output
+    assert "ADAHI" not in output  # of which nobody knows the threshold for an arm
     options = ("--calibration", OF_THE_BALL, "--methods", "adahi", "--contract", "ball")
     assert "ADAHI" in run("replay", ball, "--params", own, *options, "--out", tmp_path / "a.png")
 
@@ -135,20 +135,22 @@ def test_what_a_parameter_file_or_a_contract_names_is_missed_as_early(
     ball: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: Callable[..., str]
 ) -> None:
     monkeypatch.setattr(replay, "load_policy", pytest.fail)
-    told = yaml.safe_load(asset("config/best/ball.yaml").read_text())
-    robot, verifier = (told[f"/**/{node}"]["ros__parameters"] for node in ("draft_policy", "target_verifier"))
+    values = yaml.safe_load(asset("config/best/ball.yaml").read_text())
+    robot, verifier = (
+        values[f"/**/{node}"]["ros__parameters"] for node in ("draft_policy", "target_verifier")
+    )
     params = tmp_path / "params.yaml"
     for section, name in ((verifier, "checkpoint"), (robot, "corrector"), (robot, "checkpoint")):
         section[name] = "no/such"
-        params.write_text(yaml.safe_dump(told))
+        params.write_text(yaml.safe_dump(values))
         assert fails("replay", ball, "--params", params).startswith(f"adahi: {params}: checkpoint")
     robot["contract"] = "no.yaml"
-    params.write_text(yaml.safe_dump(told))
+    params.write_text(yaml.safe_dump(values))
     assert fails("replay", ball, "--params", params).startswith("adahi: contract: 'no.yaml', no such file")
     seeing = tmp_path / "seeing.yaml"
     seeing.write_text(yaml.safe_dump(with_camera(contract_values(make("ball")), "nobodys", 64, 64)))
-    said = fails("replay", ball, "--params", OF_THE_BALL, "--contract", seeing)
-    assert said.startswith("adahi: contract: encoder: ")
-    assert "checkpoints/encoders/nobodys, no such checkpoint" in said
+    output = fails("replay", ball, "--params", OF_THE_BALL, "--contract", seeing)
+    assert output.startswith("adahi: contract: encoder: ")
+    assert "checkpoints/encoders/nobodys, no such checkpoint" in output
     (ball / "metadata.yaml").unlink()
     assert "it was not closed; give --incomplete" in fails("replay", ball, "--params", OF_THE_BALL)

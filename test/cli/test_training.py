@@ -21,10 +21,10 @@ def test_train_follows_a_recipe(
     path, out = tmp_path / "recipe.yaml", tmp_path / "out"
     path.write_text(yaml.safe_dump(recipe))
     result, figures = measured("train", "ball", "--recipe", path, "--demos", data, "--out", out)
-    said = result.output.replace("\n", " ")
-    assert f"checkpoints: {out} " in said
+    text = result.output.replace("\n", " ")
+    assert f"checkpoints: {out} " in text
     assert (
-        f"other verbs take these policies with --checkpoints {out}, else {asset('checkpoints/ball')}" in said
+        f"other verbs take these policies with --checkpoints {out}, else {asset('checkpoints/ball')}" in text
     )
     assert figures["models"].keys() == {"tokenizer", "draft"}
     assert load_policy(out / "draft", "onnxruntime").signature.parameters > 0

@@ -52,8 +52,8 @@ def test_what_cannot_be_searched_is_said_before_anything_is_begun(
     monkeypatch.setitem(sys.modules, "optuna", None)
     for name in [name for name in sys.modules if name.startswith(("adahi_ros.lab.tuning.", "optuna."))]:
         monkeypatch.delitem(sys.modules, name)
-    said = fails("tune", "ball", "--space", space, *toys)
-    assert "optuna: must be installed to tune: pip install -r requirements/tune.txt" in said
+    output = fails("tune", "ball", "--space", space, *toys)
+    assert "optuna: must be installed to tune: pip install -r requirements/tune.txt" in output
     assert not out.exists()
 
 
@@ -72,9 +72,9 @@ def test_the_password_of_a_database_is_neither_said_nor_kept(
     monkeypatch.setattr(sys, "argv", ["adahi", *map(str, arguments)])
     searched = Mock(wraps=search.run)
     monkeypatch.setattr(search, "run", searched)
-    said = fails(*arguments)
-    assert f"storage: '{shown}', cannot be opened: " in said
-    assert "secret" not in said
+    output = fails(*arguments)
+    assert f"storage: '{shown}', cannot be opened: " in output
+    assert "secret" not in output
     plan = searched.call_args.args[0]
     assert plan.storage == url
     assert f"--storage {shown}" in plan.ground.command.replace("'", "")

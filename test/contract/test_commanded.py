@@ -104,20 +104,22 @@ def test_a_sink_sends_the_contracts_type_unless_a_parameter_names_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("whole", "told", "said"),
+    ("whole", "given", "fault"),
     [
         (TWO, "twist", "command_interface: 'twist', must be by_contract with several actions"),
         (action(GRIPPER, "position.finger"), "twist", "command_interface: 'twist', must be by_contract"),
         (action(TWIST, "twist.linear.x"), BY_CONTRACT, f"contract: commands are {TWIST}, must be one of tra"),
     ],
 )
-def test_an_interface_that_cannot_be_had_is_refused(whole: Action, told: str, said: str) -> None:
-    with pytest.raises(ValueError, match=f"^{said}"):
-        kinds_by_sink(whole, told, INTERFACES, KNOWN)
+def test_an_interface_that_cannot_be_had_is_refused(whole: Action, given: str, fault: str) -> None:
+    with pytest.raises(ValueError, match=f"^{fault}"):
+        kinds_by_sink(whole, given, INTERFACES, KNOWN)
 
 
 def test_two_actions_have_two_topics() -> None:
     check_topics_apart(TWO.sinks, ["/arm", "/lift"])
-    said = "^action.arm.channel.topic: 'arm' and 'lift' of action.lift, both '/r1/arm', must be one action's$"
-    with pytest.raises(ValueError, match=said):
+    fault = (
+        "^action.arm.channel.topic: 'arm' and 'lift' of action.lift, both '/r1/arm', must be one action's$"
+    )
+    with pytest.raises(ValueError, match=fault):
         check_topics_apart(TWO.sinks, ["/r1/arm", "/r1/arm"])

@@ -255,13 +255,13 @@ def test_a_shipped_contract_without_a_task_observes_joints_it_commands(name: str
 def test_the_so101s_policy_has_lerobots_units() -> None:
     contract = load_contract("so101")
     wire = np.array([np.pi / 2, 0.0, -np.pi / 4, 0.0, 0.0, np.pi])
-    told = [90.0, 0.0, -45.0, 0.0, 0.0, 100.0]
-    assert contract.action.from_wire(wire) == pytest.approx(told)
-    assert contract.action.to_wire(np.array(told)) == pytest.approx(wire)
+    stated = [90.0, 0.0, -45.0, 0.0, 0.0, 100.0]
+    assert contract.action.from_wire(wire) == pytest.approx(stated)
+    assert contract.action.to_wire(np.array(stated)) == pytest.approx(wire)
     read = [
         source.from_wire(part) for source, part in zip(contract.numbers, np.split(wire, [5]), strict=True)
     ]
-    assert np.concatenate(read) == pytest.approx(told)  # observed as it is commanded
+    assert np.concatenate(read) == pytest.approx(stated)  # observed as it is commanded
 
 
 def test_a_file_that_is_no_contract_is_named(tmp_path: Path) -> None:
@@ -297,11 +297,11 @@ def test_a_fault_is_told_in_short_whatever_is_in_the_file(
     path.write_text(yaml.safe_dump(values))
     with pytest.raises(ContractError) as caught:
         load_contract(str(path))
-    told = str(caught.value)
-    assert told.startswith(f"{path}: {names}")
-    assert allows in told
-    assert len(told) <= 1000
-    assert told.isprintable()
+    stated = str(caught.value)
+    assert stated.startswith(f"{path}: {names}")
+    assert allows in stated
+    assert len(stated) <= 1000
+    assert stated.isprintable()
 
 
 @pytest.mark.parametrize("name", [HUGE, f"{HUGE}.yaml", "a" * 300])

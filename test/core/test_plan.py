@@ -22,8 +22,8 @@ def splices(draw: st.DrawFn) -> tuple[np.ndarray, int, int, np.ndarray]:
     horizon = draw(st.integers(0, 5))
     rows = np.array(draw(st.lists(st.booleans(), min_size=B, max_size=B)))
     # What a robot's target says at one step is always the same, so an action tells who asked, and when.
-    asked = np.float32(100 * requested + np.arange(first, first + horizon))
-    actions = np.broadcast_to(asked[None, :, None], (B, horizon, A)) + np.float32(0.25) * np.arange(A)
+    encoded = np.float32(100 * requested + np.arange(first, first + horizon))
+    actions = np.broadcast_to(encoded[None, :, None], (B, horizon, A)) + np.float32(0.25) * np.arange(A)
     return actions[rows].astype(np.float32), first, requested, rows
 
 
@@ -107,7 +107,7 @@ def test_the_latest_request_that_was_replied_to_is_known(
     arrivals: list[tuple[np.ndarray, int, int, np.ndarray]], step: int
 ) -> None:
     for robot, since in enumerate(spliced(arrivals).since(step)):
-        newest = max((asked for _, _, asked, rows in arrivals if rows[robot]), default=None)
+        newest = max((encoded for _, _, encoded, rows in arrivals if rows[robot]), default=None)
         assert since == (np.inf if newest is None else step - newest)
 
 

@@ -44,11 +44,11 @@ def test_one_that_came_while_it_was_blocked_ends_the_block_at_once() -> None:
 
 
 def test_a_handler_of_somebodys_stays() -> None:
-    heard: list[int] = []
-    signal.signal(signal.SIGTERM, lambda number, frame: heard.append(number))
+    received: list[int] = []
+    signal.signal(signal.SIGTERM, lambda number, frame: received.append(number))
     with leaving_on(*BOTH):
         signal.raise_signal(signal.SIGTERM)
-    assert heard == [signal.SIGTERM]
+    assert received == [signal.SIGTERM]
 
 
 def test_a_thread_that_hears_no_signals_changes_nothing() -> None:

@@ -83,9 +83,9 @@ def test_what_is_read_and_not_offered_is_named(offered: dict[str, int], message:
 
 def test_an_instruction_must_be_offered_where_it_is_read() -> None:
     offered = Offer({"state": 4, "goal": 2})
-    told = replace(READS, instruction=True)
-    assert told.unmet(offered) == "instruction: is read, but the robot has none"
-    assert told.unmet(replace(offered, instruction=True)) is None
+    instructed = replace(READS, instruction=True)
+    assert instructed.unmet(offered) == "instruction: is read, but the robot has none"
+    assert instructed.unmet(replace(offered, instruction=True)) is None
 
 
 def test_a_signature_is_told_in_short() -> None:

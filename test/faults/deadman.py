@@ -20,9 +20,9 @@ def press(node: LifecycleNode, for_s: float) -> None:
     enable = node.create_publisher(Bool, "enable", 100)
     while enable.get_subscription_count() == 0:
         rclpy.spin_once(node, timeout_sec=PERIOD_S)
-    begun_s = time.monotonic()
-    while time.monotonic() < begun_s + 1.0 + for_s:
-        enable.publish(Bool(data=time.monotonic() > begun_s + 1.0))
+    started_s = time.monotonic()
+    while time.monotonic() < started_s + 1.0 + for_s:
+        enable.publish(Bool(data=time.monotonic() > started_s + 1.0))
         rclpy.spin_once(node, timeout_sec=PERIOD_S)
     print(f"let go {time.monotonic()}", flush=True)
     while True:

@@ -41,7 +41,7 @@ def end(at: LinkEnd, log: Path, environment: dict[str, str], *arguments: str) ->
             process.wait()
 
 
-def said(log: Path, word: str) -> list[float]:
+def times(log: Path, word: str) -> list[float]:
     """Return the times of all that an end said with this word."""
     lines = [line.rsplit(" ", 1) for line in log.read_text().splitlines()]
     return [float(line[1]) for line in lines if line[0] == word]
@@ -72,13 +72,13 @@ def run(
         end(link.robot, watches, environment, "watch"),
         end(link.server, presses, environment, "press", str(PRESSED_S)),
     ):
-        wait(lambda: bool(said(watches, "enabled")), "the deadman reaches the robot")
-        wait(lambda: time.monotonic() > said(watches, "enabled")[0] + PRESSED_S / 2, "pressed for a while")
+        wait(lambda: bool(times(watches, "enabled")), "the deadman reaches the robot")
+        wait(lambda: time.monotonic() > times(watches, "enabled")[0] + PRESSED_S / 2, "pressed for a while")
         link.cut(CUT_S)
-        wait(lambda: bool(said(presses, "let go")), "let go")
-        let_go_s = said(presses, "let go")[0]
+        wait(lambda: bool(times(presses, "let go")), "let go")
+        let_go_s = times(presses, "let go")[0]
         wait(lambda: time.monotonic() > let_go_s + 2 * CUT_S, "DDS has sent all again")
-    enabled, held = said(watches, "enabled"), said(watches, "held")
+    enabled, held = times(watches, "enabled"), times(watches, "held")
     assert held
     assert max(held) > max(enabled)
     return let_go_s, [*enabled, max(held) - TRIP_S]

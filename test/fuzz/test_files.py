@@ -196,10 +196,10 @@ def test_a_wrong_value_is_refused_by_its_name_with_what_is_allowed(
     container, key = data.draw(st.sampled_from(garbage.places(tree)))
     value = container[key] = data.draw(st.sampled_from(WRONG))
     (folder / sound.name).write_text(yaml.safe_dump(tree, sort_keys=False))
-    said = fault_of(read, folder / sound.name)
-    named = isinstance(container, list) or str(key) in said  # of a list its own name may do
-    assert not said or named or str(value) in said
-    assert not said or re.search("must|missing|expected|only|lacks|no such|not found", said)
+    fault = fault_of(read, folder / sound.name)
+    named = isinstance(container, list) or str(key) in fault  # of a list its own name may do
+    assert not fault or named or str(value) in fault
+    assert not fault or re.search("must|missing|expected|only|lacks|no such|not found", fault)
 
 
 def of_step(step: int) -> list[tuple[str, Any, int]]:
@@ -208,8 +208,8 @@ def of_step(step: int) -> list[tuple[str, Any, int]]:
     seen = garbage.observed(0, step, stamp_ns)
     status = DraftStatus(header=seen["task_state"].header, step_id=step, accepted=[True, True])
     command = trajectory(JOINTS, np.zeros(2), stamp_ns)
-    said = {**seen, "command": command, "draft_status": status}
-    return [(f"/{topic}", message, stamp_ns + 10**6) for topic, message in said.items()]
+    fault = {**seen, "command": command, "draft_status": status}
+    return [(f"/{topic}", message, stamp_ns + 10**6) for topic, message in fault.items()]
 
 
 def write_bag(path: Path, storage: str, messages: list[tuple[str, Any, int]]) -> Path:

@@ -189,7 +189,7 @@ class Robot:
 
     # As a sink of commands
 
-    def heard(self) -> None:
+    def observed(self) -> None:
         self.guard.observed(self.now_s)
 
     def send(self, action: np.ndarray, observation: Observation) -> np.ndarray | None:

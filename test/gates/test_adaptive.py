@@ -16,17 +16,17 @@ HORIZON = 16
 
 def follow(gate: AdaptiveAgeGate, jumps: list[float], horizon: int = HORIZON) -> list[int]:
     """Ask whenever the score is above 1; plans lie so far from the one before; return the ages of asking."""
-    asked, value, age, step = [], 0.0, 0.0, 1
+    ages, value, age, step = [], 0.0, 0.0, 1
     plans = iter(jumps)
     gate.score(context(0, np.inf, value, 0))
     while True:
         age += 1
         left = horizon - int(age)
         if gate.score(context(step, age, value, left))[0] > 1.0:
-            asked.append(int(age))
+            ages.append(int(age))
             jump = next(plans, None)
             if jump is None:
-                return asked
+                return ages
             value, age = value + jump, 0.0
         step += 1
 

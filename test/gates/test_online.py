@@ -30,26 +30,26 @@ def test_what_goes_wrong_unasked_stays_below_the_bound_in_95_of_100_drifts() -> 
     ran = drift_of_bound()
     assert (ran.missed <= BOUND).sum() >= 95
     assert (ran.wrong.mean(axis=0) > 1.5 * BOUND).sum() > 50  # what never asking would have led to
-    assert ran.asked.mean() < 0.75
-    told = np.array([state.wrong for state in ran.gate.states])
-    assert abs(told.mean() - ran.missed.mean()) < 0.01  # what is published is what happens
+    assert ran.requested.mean() < 0.75
+    reported = np.array([state.wrong for state in ran.gate.states])
+    assert abs(reported.mean() - ran.missed.mean()) < 0.01  # what is published is what happens
 
 
 def test_the_bound_holds_for_a_useless_score_at_the_price_of_requests() -> None:
     useless = drift(OnlineGate(FOLLOWED, error_share=BOUND, tolerance=TOLERANCE), 3000, 1, useless=True)
     assert (useless.missed <= BOUND).sum() >= 95
-    assert useless.asked.mean() > 0.3
+    assert useless.requested.mean() > 0.3
 
 
 def test_the_rate_stays_within_two_hundredths_of_what_was_asked_for() -> None:
     ran = drift_of_rate()
-    apart = np.abs(ran.asked.mean(axis=0) - RATE)
+    apart = np.abs(ran.requested.mean(axis=0) - RATE)
     assert (
         apart.max() <= (1 + 2 * RATE_PACE) / (RATE_PACE * RATE_STEPS) <= 0.02
     )  # the theorem's, for every one
-    blocks = ran.asked.reshape(5, 300, DRIFTS).mean(axis=1)
+    blocks = ran.requested.reshape(5, 300, DRIFTS).mean(axis=1)
     assert np.abs(blocks.mean(axis=1) - RATE).max() < 0.02  # all along, not on the whole alone
-    informed = ran.wrong[ran.asked].mean() / ran.wrong.mean()
+    informed = ran.wrong[ran.requested].mean() / ran.wrong.mean()
     assert informed > 1.3  # it asks where it matters
 
 
@@ -57,16 +57,16 @@ def test_the_figures_say_where_the_bound_held_and_how_far_the_rate_was_off() -> 
     gate = OnlineGate(FOLLOWED, rate=RATE)
     wrong = np.zeros((20, 3), dtype=bool)
     wrong[:2, 1] = wrong[:5, 2] = True  # a tenth, which is allowed, and a quarter
-    asked = np.zeros((20, 3), dtype=bool)
-    asked[19] = True  # of twenty
-    figures = guarantee(Drifted(asked, wrong, gate), Drifted(asked, wrong, gate))
+    requested = np.zeros((20, 3), dtype=bool)
+    requested[19] = True  # of twenty
+    figures = guarantee(Drifted(requested, wrong, gate), Drifted(requested, wrong, gate))
     assert (figures["drifts"], figures["held"], figures["worst"]) == (3, 2, 0.25)
     assert figures["furthest_from_rate"] == pytest.approx(0.05)
 
 
 def test_exploration_counts_as_asking() -> None:
     ran = drift(OnlineGate(FOLLOWED, rate=0.2, explore=0.05, pace=0.05), 1500, 3)
-    assert np.abs(ran.asked.mean(axis=0) - 0.2).max() < 0.02
+    assert np.abs(ran.requested.mean(axis=0) - 0.2).max() < 0.02
     states = ran.gate.states
     assert 0.02 < np.mean([state.explored for state in states]) / 1500 < 0.05
     assert abs(np.mean([state.rate for state in states]) - 0.2) < 0.02

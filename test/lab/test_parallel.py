@@ -28,13 +28,13 @@ if __name__ == "__main__":
 
 @pytest.mark.parametrize("workers", [1, 2, 50])
 def test_results_are_in_the_order_of_the_jobs_and_each_is_told_once(workers: int) -> None:
-    told: list[int] = []
+    reported: list[int] = []
     # The first takes by far the longest.
     jobs: list[Any] = [(math.factorial, (20_000,)), *((pow, (2, power)) for power in range(5))]
-    assert run_jobs(jobs, workers, told.append) == [math.factorial(20_000), 1, 2, 4, 8, 16]
-    assert sorted(told) == list(range(len(jobs)))
+    assert run_jobs(jobs, workers, reported.append) == [math.factorial(20_000), 1, 2, 4, 8, 16]
+    assert sorted(reported) == list(range(len(jobs)))
     if workers == 1:
-        assert told == list(range(len(jobs)))
+        assert reported == list(range(len(jobs)))
 
 
 @pytest.mark.parametrize("workers", [1, 4])
@@ -55,10 +55,10 @@ def test_one_worker_is_this_process_and_more_are_others_with_a_core_each() -> No
 
 
 def test_an_exception_of_a_job_is_raised_here() -> None:
-    told: list[int] = []
+    reported: list[int] = []
     with pytest.raises(ValueError, match=r"math domain error|nonnegative"):
-        run_jobs([(math.sqrt, (4.0,)), (math.sqrt, (-1.0,)), (math.sqrt, (9.0,))], 1, told.append)
-    assert told == [0]
+        run_jobs([(math.sqrt, (4.0,)), (math.sqrt, (-1.0,)), (math.sqrt, (9.0,))], 1, reported.append)
+    assert reported == [0]
 
 
 def test_an_exception_ends_the_call_though_another_job_never_ends() -> None:
@@ -110,8 +110,8 @@ def running(deaf: Callable[[], None]) -> Iterator[subprocess.Popen[str]]:
 def test_ctrl_c_leaves_no_process_behind(running: subprocess.Popen[str]) -> None:
     os.killpg(running.pid, signal.SIGINT)  # as a terminal does
     # Every process of the group holds the pipes: reading ends once all of them have.
-    said, complained = running.communicate(timeout=DEADLINE_S)
-    assert said == ""
+    output, complained = running.communicate(timeout=DEADLINE_S)
+    assert output == ""
     assert complained.count("Traceback") == 1, complained
     assert complained.rstrip().endswith("KeyboardInterrupt")
 

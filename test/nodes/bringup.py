@@ -45,7 +45,7 @@ def generate_test_description() -> LaunchDescription:
     return LaunchDescription([panda, included("robot.launch.py", **ROBOT), ReadyToTest()])
 
 
-def heard(kind: Any, topic: str, qos: QoSProfile) -> Any:
+def received(kind: Any, topic: str, qos: QoSProfile) -> Any:
     """Return the first message of a topic."""
     rclpy.init()
     try:
@@ -63,11 +63,11 @@ class TestUp(unittest.TestCase):
     """What is heard while it runs."""
 
     def test_the_arm_says_where_its_joints_are(self) -> None:
-        state = heard(JointState, "joint_states", qos_profile_sensor_data)
+        state = received(JointState, "joint_states", qos_profile_sensor_data)
         assert {f"panda_joint{number}" for number in range(1, 8)} <= set(state.name)
 
     def test_the_policy_decides(self) -> None:
-        status = heard(DraftStatus, "draft_status", qos_profile_sensor_data)
+        status = received(DraftStatus, "draft_status", qos_profile_sensor_data)
         assert len(status.draft_action) == 9
 
     def test_the_description_is_there_for_whoever_comes_late(self) -> None:
@@ -76,8 +76,8 @@ class TestUp(unittest.TestCase):
         from tf2_msgs.msg import TFMessage
 
         late = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-        assert '<robot name="panda_kitchen">' in heard(String, "robot_description", late).data
-        transforms = heard(TFMessage, "tf", QoSProfile(depth=10)).transforms
+        assert '<robot name="panda_kitchen">' in received(String, "robot_description", late).data
+        transforms = received(TFMessage, "tf", QoSProfile(depth=10)).transforms
         assert "panda_link7" in {transform.child_frame_id for transform in transforms}
 
 

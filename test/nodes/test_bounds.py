@@ -124,8 +124,8 @@ def test_what_a_verifier_describes_at_length_is_shortened() -> None:
         feature_sizes=[60],
     )
     found = from_description(described)
-    told = found.target, found.acceptance, found.signature.features[0].name
-    assert set(told) == {"x" * (TEXT_LENGTH - 3) + "..."}
+    texts = found.target, found.acceptance, found.signature.features[0].name
+    assert set(texts) == {"x" * (TEXT_LENGTH - 3) + "..."}
 
 
 @pytest.mark.parametrize("status", [0, 1])

@@ -60,8 +60,8 @@ def test_two_actions_may_not_meet_on_one_topic(
             sinks = open_sinks(node, contract, parts, "by_contract", "", opened)
             assert len(sinks) == 2
             return
-        said = f"^left.channel.topic: 'left/command' and '{right}' of right, both '{shared}', must be one"
-        with pytest.raises(ParameterError, match=said):
+        message = f"^left.channel.topic: 'left/command' and '{right}' of right, both '{shared}', must be one"
+        with pytest.raises(ParameterError, match=message):
             open_sinks(node, contract, parts, "by_contract", "", opened)
 
 
@@ -90,7 +90,7 @@ def sent(observer: Observer, name: str, stamp_ns: int, lockstep: bool = False, *
     return arrived[0]
 
 
-def asked_of_a_controller(message: Any, now_ns: int) -> float:
+def requested_of_a_controller(message: Any, now_ns: int) -> float:
     """Return the speed that a trajectory asks of an arm at 0, received at a time."""
     interface = JointTrajectorySink()
     controller = TrajectoryController(np.zeros(2))
@@ -99,17 +99,17 @@ def asked_of_a_controller(message: Any, now_ns: int) -> float:
     _, time_s = interface.reach(message, JOINTS)
     assert time_s is not None
     controller.receive(interface.action(message, JOINTS, "positions"), None, stamp_s, time_s, 0.0)
-    return float(controller.asked_speed.max())
+    return float(controller.peak_speed.max())
 
 
 def test_a_point_has_its_whole_period_from_when_it_is_sent(observer: Observer) -> None:
     """With the observation's stamp 10 of 50 ms are left, and five times the speed is asked."""
     now_ns = observer.node.get_clock().now().nanoseconds
     message = sent(observer, "joint_trajectory", now_ns - AGE_NS)
-    assert asked_of_a_controller(message, now_ns) <= LIMIT * (1 + 1e-9)
+    assert requested_of_a_controller(message, now_ns) <= LIMIT * (1 + 1e-9)
     in_lockstep = sent(observer, "joint_trajectory", now_ns - AGE_NS, lockstep=True)
     assert from_stamp(in_lockstep.header.stamp) == now_ns - AGE_NS
-    assert asked_of_a_controller(in_lockstep, now_ns) == pytest.approx(5.0 * LIMIT)
+    assert requested_of_a_controller(in_lockstep, now_ns) == pytest.approx(5.0 * LIMIT)
 
 
 @pytest.mark.parametrize("stamp_ns", [0, 12])

@@ -40,12 +40,12 @@ def configured(make_node: Make, exported: Path, capfd: pytest.CaptureFixture[str
     ],
 )
 def test_what_does_not_fit_is_named(configured: Any, values: dict[str, Any], words: list[str]) -> None:
-    fits, said = configured(values)
+    fits, text = configured(values)
     assert not fits
-    assert "cannot be configured" in said
+    assert "cannot be configured" in text
     for word in words:
-        assert word in said
-    assert "Traceback" not in said
+        assert word in text
+    assert "Traceback" not in text
 
 
 @pytest.mark.parametrize(
@@ -55,14 +55,14 @@ def test_what_does_not_fit_is_named(configured: Any, values: dict[str, Any], wor
 def test_that_nothing_limits_the_commands_is_told_once(
     configured: Any, values: dict[str, Any], times: int
 ) -> None:
-    fits, said = configured(values)
+    fits, text = configured(values)
     assert fits
-    assert said.count("nothing limits where, and how fast, commands move") == times
-    assert said.count("have safety.require_limits refuse to go without") == int(values == {"autostart": True})
+    assert text.count("nothing limits where, and how fast, commands move") == times
+    assert text.count("have safety.require_limits refuse to go without") == int(values == {"autostart": True})
 
 
 def test_what_is_unwise_is_told(configured: Any) -> None:
-    fits, said = configured({"calibration.draft": "0" * 16, "deadline_s": 1.0})
+    fits, text = configured({"calibration.draft": "0" * 16, "deadline_s": 1.0})
     assert fits
-    assert "calibration.draft: 0000" in said
-    assert "deadline_s: 1, should be below the control period" in said
+    assert "calibration.draft: 0000" in text
+    assert "deadline_s: 1, should be below the control period" in text

@@ -146,15 +146,15 @@ def test_a_drivers_state_that_comes_as_its_monitor_is_closed_is_ignored(stage: S
     mode = Monitor("robot_mode", "std_msgs/msg/Int32", "data", (7,))
     modes = stage.node.create_publisher(Int32, "robot_mode", 10)
     for _ in range(3):
-        said: list[str] = []
+        messages: list[str] = []
         opened = ExitStack()
-        running = partial(said.append, "running")
-        DriverMonitor(stage.node, [mode], said.append, running, opened)
+        running = partial(messages.append, "running")
+        DriverMonitor(stage.node, [mode], messages.append, running, opened)
         stage.spin_until(lambda: modes.get_subscription_count() > 0)
 
-        def end(said: list[str] = said, opened: ExitStack = opened) -> None:
+        def end(messages: list[str] = messages, opened: ExitStack = opened) -> None:
             opened.close()
-            said.clear()
+            messages.clear()
 
         end_before(stage, lambda: modes.publish(Int32(data=7)), end)
-        assert said == []
+        assert messages == []

@@ -51,7 +51,7 @@ class Driver:
     def __init__(self, context: Any, refused: int, waits: bool) -> None:
         self.node = Node("driver", context=context, use_global_arguments=False)
         self.refused = refused
-        self.asked = 0
+        self.requested = 0
         self.cancels = 0
         self.handles: list[Any] = []
         self._executor = SingleThreadedExecutor(context=context)
@@ -83,7 +83,7 @@ class Driver:
         self.node.destroy_node()
 
     async def _on_goal(self, goal: Any) -> GoalResponse:
-        self.asked += 1
+        self.requested += 1
         await self._may_accept
         return GoalResponse.ACCEPT
 
@@ -157,17 +157,17 @@ def test_a_hold_cancels_every_goal_at_once(make_hand: MakeHand) -> None:
 def test_a_driver_that_refuses_to_cancel_gets_a_bounded_number_of_requests(make_hand: MakeHand) -> None:
     hand = make_hand(refused=10**6)
     hand.goals(1, OPEN)
-    said = f"({CANCEL_ATTEMPTS} requests)"
-    hand.until(lambda: said in hand.sink.fault and hand.driver.cancels == CANCEL_ATTEMPTS, hand.sink.hold)
+    message = f"({CANCEL_ATTEMPTS} requests)"
+    hand.until(lambda: message in hand.sink.fault and hand.driver.cancels == CANCEL_ATTEMPTS, hand.sink.hold)
     for _ in range(100):
         hand.sink.hold()
     assert hand.driver.cancels == CANCEL_ATTEMPTS
-    assert said in hand.sink.fault
+    assert message in hand.sink.fault
 
 
 def test_a_goal_that_is_accepted_after_the_hold_is_cancelled(make_hand: MakeHand) -> None:
     hand = make_hand(waits=True)
-    hand.until(lambda: hand.driver.asked > 0, lambda: hand.sink.send(OPEN, 0))
+    hand.until(lambda: hand.driver.requested > 0, lambda: hand.sink.send(OPEN, 0))
     hand.sink.hold()
     hand.driver.accept()
     hand.until(lambda: bool(hand.driver.handles) and hand.driver.handles[0].is_cancel_requested)
@@ -175,7 +175,7 @@ def test_a_goal_that_is_accepted_after_the_hold_is_cancelled(make_hand: MakeHand
 
 def test_a_goal_that_is_accepted_while_the_node_ends_is_cancelled(make_hand: MakeHand) -> None:
     hand = make_hand(waits=True)
-    hand.until(lambda: hand.driver.asked > 0, lambda: hand.sink.send(OPEN, 0))
+    hand.until(lambda: hand.driver.requested > 0, lambda: hand.sink.send(OPEN, 0))
     hand.sink.hold()
     hand.driver.accept()  # its answer is read by nothing but the end
     hand.closing.close()
@@ -184,6 +184,6 @@ def test_a_goal_that_is_accepted_while_the_node_ends_is_cancelled(make_hand: Mak
 
 def test_a_driver_without_an_answer_does_not_keep_the_node_from_its_end(make_hand: MakeHand) -> None:
     hand = make_hand(waits=True)
-    hand.until(lambda: hand.driver.asked > 0, lambda: hand.sink.send(OPEN, 0))
+    hand.until(lambda: hand.driver.requested > 0, lambda: hand.sink.send(OPEN, 0))
     hand.closing.close()
     assert hand.driver.handles == []

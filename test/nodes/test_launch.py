@@ -73,7 +73,9 @@ def test_an_argument_that_nobody_takes_is_told_with_the_nearest(
     assert not any(isinstance(each, type(check)) for each in rest)
 
 
-def test_what_may_be_for_a_file_that_includes_this_one_is_not_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_what_may_be_for_a_file_that_includes_this_one_is_not_reported(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     from launch import LaunchContext
 
     context = LaunchContext(argv=["taks:=ball"])
@@ -265,8 +267,8 @@ def test_an_example_starts_a_node_with_the_contract_and_limits_of_its_arm(
     source = AnyLaunchDescriptionSource(str(asset(f"launch/examples/{file}")))
     node = node_in(source.get_launch_description(LaunchContext()), params_file=FILES["params_file"])
     parameters = parameters_of(node)
-    told = {"contract": arm, "safety.limits": arm, "safety.require_enable": True}
-    assert parameters.items() >= told.items()
+    given = {"contract": arm, "safety.limits": arm, "safety.require_enable": True}
+    assert parameters.items() >= given.items()
     assert node.expanded_node_namespace == namespace
 
 

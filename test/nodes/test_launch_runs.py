@@ -217,13 +217,13 @@ def test_a_launch_that_is_interrupted_ends_with_0(
     ) as process:
         try:
             assert process.stdout is not None
-            said = next(line for line in process.stdout if "here it is" in line)
+            output = next(line for line in process.stdout if "here it is" in line)
             os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C does
-            said += process.communicate(timeout=60)[0]
+            output += process.communicate(timeout=60)[0]
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
-    assert process.returncode == 0, said
+    assert process.returncode == 0, output
     assert died.exists() is respawn
 
 

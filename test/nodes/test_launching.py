@@ -12,7 +12,7 @@ from adahi_ros.lab.nodes.task_encoders import encoder_parameters
 from adahi_ros.nodes.launching.exits import fail_with_it, leave_interrupts_to_launch
 
 
-def told(code: int, shutting_down: bool = False) -> None:
+def exited(code: int, shutting_down: bool = False) -> None:
     event = SimpleNamespace(process_name="target_verifier_node-1", returncode=code)
     fail_with_it(event, SimpleNamespace(is_shutdown=shutting_down))
 
@@ -20,13 +20,13 @@ def told(code: int, shutting_down: bool = False) -> None:
 def test_a_node_that_has_died_is_an_error() -> None:
     for code in (1, -9):
         with pytest.raises(RuntimeError, match=f"target_verifier_node-1 has died, exit code {code}"):
-            told(code)
+            exited(code)
 
 
 def test_a_node_that_was_asked_to_end_is_none() -> None:
     for code in (0, -2, -15):
-        told(code)
-    told(-9, shutting_down=True)
+        exited(code)
+    exited(-9, shutting_down=True)
 
 
 def test_an_interrupt_breaks_off_nothing_that_launch_does() -> None:

@@ -19,14 +19,14 @@ BONDPY = "bondpy.bondpy"
 
 
 @dataclass(frozen=True)
-class Told(ManagedParameters):
+class Values(ManagedParameters):
     autostart: bool = parameter(False, "")
 
 
 class Managed(ManagedNode):
     fails = False
 
-    def _open(self, values: Told) -> None:
+    def _open(self, values: Values) -> None:
         pass
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -70,7 +70,7 @@ def bonds(monkeypatch: pytest.MonkeyPatch) -> list[Bond]:
 
 @pytest.fixture
 def make(make_node: Make) -> Make:
-    return lambda **values: make_node(Managed, "managed", Told, given=values)
+    return lambda **values: make_node(Managed, "managed", Values, given=values)
 
 
 FORMED, DISSOLVED = ["start 0.1 4"], ["start 0.1 4", "break", "shutdown"]

@@ -40,9 +40,9 @@ def overload(nodes: NodesInProcess, act: Callable[[], object]) -> None:
 
 def takes_s(nodes: NodesInProcess, client: Any, request: Any) -> float:
     """Return how long a call takes."""
-    begun_s = time.monotonic()
+    started_s = time.monotonic()
     nodes.call(client, request)
-    return time.monotonic() - begun_s
+    return time.monotonic() - started_s
 
 
 def test_a_robot_whose_steps_take_too_long_is_stopped_soon(

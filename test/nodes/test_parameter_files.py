@@ -71,8 +71,8 @@ def test_what_several_sections_say_is_taken_as_ros_takes_it(tmp_path: Path) -> N
     file, names = tmp_path / "some.yaml", ("/node", "/**", "/**/node", "/*", "/other")
     with exclusive_domain() as domain:
         for order in itertools.permutations(names, 3):
-            told = {name: {"ros__parameters": {"a": {name[-1]: 1, "b": name}}} for name in order}
-            file.write_text(yaml.safe_dump(told, sort_keys=False))
+            given = {name: {"ros__parameters": {"a": {name[-1]: 1, "b": name}}} for name in order}
+            file.write_text(yaml.safe_dump(given, sort_keys=False))
             context = Context()
             rclpy.init(
                 args=["node", "--ros-args", "--params-file", str(file)], context=context, domain_id=domain
@@ -81,7 +81,7 @@ def test_what_several_sections_say_is_taken_as_ros_takes_it(tmp_path: Path) -> N
             taken = {name: each.value for name, each in node._parameter_overrides.items()}
             node.destroy_node()
             context.destroy()
-            assert parameters_for(told, "/node") == taken, order
+            assert parameters_for(given, "/node") == taken, order
 
 
 def test_what_a_replay_takes_for_the_nodes_defaults_are_these() -> None:
@@ -112,7 +112,7 @@ def test_a_name_that_is_a_pattern_elsewhere_is_none_here() -> None:
 
 
 def test_files_are_named_after_ros_args() -> None:
-    told = [
+    given = [
         "node",
         "--params-file",
         "no",
@@ -124,7 +124,7 @@ def test_files_are_named_after_ros_args() -> None:
         "--",
         "--params-file",
     ]
-    assert list(parameter_files([*told, "no", "--ros-args", "--params-file", "two"])) == [
+    assert list(parameter_files([*given, "no", "--ros-args", "--params-file", "two"])) == [
         Path("one"),
         Path("two"),
     ]

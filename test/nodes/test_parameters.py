@@ -133,9 +133,9 @@ def test_what_a_node_reads_is_what_was_set(given: Given) -> None:
 def test_what_is_of_another_type_or_out_of_range_is_told_in_one_sentence(
     given: Given, name: str, value: Any, says: str
 ) -> None:
-    with pytest.raises(ParameterError) as told:
+    with pytest.raises(ParameterError) as noted:
         Parameters(given({name: value}), Nested).read()
-    assert str(told.value) == says
+    assert str(noted.value) == says
 
 
 def test_what_another_refuses_is_not_taken_for_set(node: Node) -> None:
@@ -193,23 +193,23 @@ def test_what_no_parameter_is_named_like_is_told_with_the_nearest(
     given: Given, capfd: pytest.CaptureFixture[str]
 ) -> None:
     Parameters(given({"colur": "red", "calibration.rate": 0.5, "use_sim_time": False}), Few)
-    said = capfd.readouterr().err
-    assert "colur: no parameter of this node, ignored; did you mean colour?" in said
-    assert "calibration" not in said
-    assert "use_sim_time" not in said
+    output = capfd.readouterr().err
+    assert "colur: no parameter of this node, ignored; did you mean colour?" in output
+    assert "calibration" not in output
+    assert "use_sim_time" not in output
 
 
 def test_a_file_with_nothing_for_the_node_is_told(
     node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "robot.yaml"
-    for name, told in (("parametres", True), ("parameters", False)):
+    for name, noted in (("parametres", True), ("parameters", False)):
         file.write_text(f"{name}: {{ros__parameters: {{size: 2}}}}\n")
         monkeypatch.setattr("sys.argv", ["node", "--ros-args", "--params-file", str(file)])
-        Parameters(node, Late if told else Nothing)
-        said = capfd.readouterr().err
-        assert (f"{file}: nothing in it is for this node, ignored" in said) == told
-        assert ("its sections are for /parametres; must be for /parameters, or /**" in said) == told
+        Parameters(node, Late if noted else Nothing)
+        output = capfd.readouterr().err
+        assert (f"{file}: nothing in it is for this node, ignored" in output) == noted
+        assert ("its sections are for /parametres; must be for /parameters, or /**" in output) == noted
 
 
 def test_a_value_of_an_unknown_type_is_refused_and_ends_nothing(node: Node) -> None:

@@ -32,7 +32,7 @@ class Elsewhere(DirectPolicy):
     """Proposes its draws; may be out of reach.
 
     Attributes:
-        asked: what was observed whenever it was asked.
+        requested: what was observed whenever it was asked.
     """
 
     def __init__(self, images: tuple[ImageInput, ...] = (), instruction: bool = False) -> None:
@@ -42,11 +42,11 @@ class Elsewhere(DirectPolicy):
         )
         most = np.full(2, LARGEST)
         super().__init__(signature, ActionRange(-most, most), np.ones(2), "elsewhere", draws=8)
-        self.asked: list[Observations] = []
+        self.requested: list[Observations] = []
         self.away = False
 
     def act(self, observations: Observations, draws: np.ndarray) -> np.ndarray:
-        self.asked.append(observations)
+        self.requested.append(observations)
         if self.away:
             raise TargetUnavailableError(AWAY)
         return draws.reshape(len(draws), 4, 2)
@@ -101,26 +101,26 @@ def test_it_is_asked_once_before_anyone_waits_for_it(monkeypatch: pytest.MonkeyP
     policy = Elsewhere((ImageInput("observation.images.front", 6, 8),), instruction=True)
     monkeypatch.setattr(policies, "load_policy", lambda *arguments: policy)
     policy_from(PolicyParameters("large"))
-    (asked,) = policy.asked
-    assert {name: values.shape for name, values in asked.features.items()} == {
+    (requested,) = policy.requested
+    assert {name: values.shape for name, values in requested.features.items()} == {
         "observation.state": (1, 2, 3),
         "observation.force": (1, 2, 1),
     }
-    assert asked.conditions["goal"].shape == (1, 5)
-    (picture,) = asked.images.values()
+    assert requested.conditions["goal"].shape == (1, 5)
+    (picture,) = requested.images.values()
     assert (picture.shape, picture.dtype, picture.max()) == ((1, 2, 6, 8, 3), np.uint8, 0)
-    assert len(asked.instructions) == 1
+    assert len(requested.instructions) == 1
 
 
 def test_what_robots_get_is_the_same_whether_it_was_asked_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked_before, new = Elsewhere(), Elsewhere()
-    monkeypatch.setattr(policies, "load_policy", lambda *arguments: asked_before)
+    earlier, new = Elsewhere(), Elsewhere()
+    monkeypatch.setattr(policies, "load_policy", lambda *arguments: earlier)
     policy_from(PolicyParameters("large"))
     window = WireWindow.of(np.ones((2, 4), np.float32), np.zeros(5, np.float32))
     draft = Proposal(np.zeros((1, 0, 2), np.float32))
     request = replace(Request.of(draft, 3, 7, window), robot_id="arm")
     first, second = (
-        Engine(TargetVerifier(policy, "replace"), 0).verify(request, 1.0) for policy in (asked_before, new)
+        Engine(TargetVerifier(policy, "replace"), 0).verify(request, 1.0) for policy in (earlier, new)
     )
     np.testing.assert_array_equal(np.asarray(first.actions), np.asarray(second.actions))
     assert np.asarray(first.actions).std() > 0
@@ -132,8 +132,8 @@ def test_a_target_may_be_unavailable_at_first_and_a_draft_must_be_there(
     policy = Elsewhere()
     policy.away = True
     monkeypatch.setattr(policies, "load_policy", lambda *arguments: policy)
-    told: list[str] = []
-    assert policy_from(PolicyParameters("large"), told.append) is policy
-    assert told == [AWAY]
+    reported: list[str] = []
+    assert policy_from(PolicyParameters("large"), reported.append) is policy
+    assert reported == [AWAY]
     with pytest.raises(ParameterError, match=rf"^checkpoint: 'large', TargetUnavailableError: {AWAY}$"):
         policy_from(PolicyParameters("large"))

@@ -24,7 +24,7 @@ def test_a_node_that_is_started_again_while_it_is_configured_is_noticed(
     """The request died with the old process. One that is slow says that it is configuring."""
     monkeypatch.setattr(policy_client, "CALL_S", 0.2)
     state = State.PRIMARY_STATE_UNCONFIGURED if killed else State.TRANSITION_STATE_CONFIGURING
-    asked: list[GetState.Request] = []
+    requested: list[GetState.Request] = []
     slow = Future()
 
     async def change(request: ChangeState.Request, response: ChangeState.Response) -> Any:
@@ -33,8 +33,8 @@ def test_a_node_that_is_started_again_while_it_is_configured_is_noticed(
         return response
 
     def say(request: GetState.Request, response: GetState.Response) -> GetState.Response:
-        asked.append(request)
-        if not killed and len(asked) > 2:
+        requested.append(request)
+        if not killed and len(requested) > 2:
             slow.set_result(None)
         response.current_state.id = state
         return response

@@ -38,10 +38,10 @@ def runner(observer: Observer, make_node: Make) -> PolicyRunnerNode:
     return node
 
 
-def begin(runner: PolicyRunnerNode, record: StepRecord, begun_ns: int) -> Attempt:
+def begin(runner: PolicyRunnerNode, record: StepRecord, started_ns: int) -> Attempt:
     attempt = Attempt(NO_LIMITS, time.monotonic())
     attempt.stepped(record, time.monotonic())
-    runner._attempt, runner._begun_ns = attempt, begun_ns
+    runner._attempt, runner._started_ns = attempt, started_ns
     return attempt
 
 
@@ -58,9 +58,9 @@ def test_a_judge_that_dds_finds_late_is_heard_but_not_of_the_goal_before(
     """The runner meets its publisher only after it has spoken, of a goal before and of this one."""
     judge = observer.node.create_publisher(EpisodeResult, "episode_result", KEPT)
     judge.publish(EpisodeResult(success=True))
-    begun_ns = time.time_ns()
+    started_ns = time.time_ns()
     judge.publish(EpisodeResult(success=False))
-    attempt = begin(request.getfixturevalue("runner"), step_record(), begun_ns)
+    attempt = begin(request.getfixturevalue("runner"), step_record(), started_ns)
     assert ended(observer, attempt) is End.FAILURE
 
 

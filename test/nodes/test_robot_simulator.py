@@ -29,7 +29,7 @@ def test_who_has_not_asked_for_the_results_is_not_waited_for(
     observer: Observer, simulator: RobotSimulatorNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(robot_simulator_node, "LAST_WORDS_S", LONG_S)
-    simulator._begun_s -= 2 * LONG_S
+    simulator._started_s -= 2 * LONG_S
     simulator._say_goodbye()
     observer.wait_until(simulator.finished.done, 10.0, "the end")
 
@@ -38,7 +38,7 @@ def test_who_has_just_come_has_time_to_ask(
     observer: Observer, simulator: RobotSimulatorNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(robot_simulator_node, "LAST_WORDS_S", 0.25)
-    simulator._begun_s = began_s = time.monotonic()
+    simulator._started_s = began_s = time.monotonic()
     simulator._say_goodbye()
     observer.wait_until(simulator.finished.done, 10.0, "the end")
     assert time.monotonic() > began_s + 0.25

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from adahi_ros.nodes.monitoring.robot_status import LINK_FIGURES, STATUS_TYPE, Fleet, HeardRobot
+from adahi_ros.nodes.monitoring.robot_status import LINK_FIGURES, STATUS_TYPE, Fleet, SeenRobot
 from adahi_ros.protocol.records import Reason, StepRecord
 
 Make = Callable[..., StepRecord]
@@ -34,12 +34,12 @@ def diagnostics(name: str, **changes: Any) -> Any:
 
 
 @pytest.fixture
-def robot() -> HeardRobot:
-    return HeardRobot("/draft_status", window_s=5.0)
+def robot() -> SeenRobot:
+    return SeenRobot("/draft_status", window_s=5.0)
 
 
 def test_figures_are_of_the_recent_steps_and_of_all(step_record: Make) -> None:
-    robot = HeardRobot("/r1/draft_status", window_s=5.0)
+    robot = SeenRobot("/r1/draft_status", window_s=5.0)
     for step in range(100):  # one a tenth of a second, every other sent, every fourth kept, two too late
         sent = step % 2 == 0
         late = step in (10, 80)
@@ -75,20 +75,20 @@ def test_figures_are_of_the_recent_steps_and_of_all(step_record: Make) -> None:
     assert gone["since_activation"]["steps"] == 100
 
 
-def test_the_rate_counts_steps_whose_status_got_lost(robot: HeardRobot, step_record: Make) -> None:
+def test_the_rate_counts_steps_whose_status_got_lost(robot: SeenRobot, step_record: Make) -> None:
     for step in (0, 7, 20):
         robot.add_step(step_record(reason_counts=counts(step + 1)), step / 20)
     assert robot.figures(1.0)["recent"]["rate_hz"] == pytest.approx(20.0)
 
 
-def test_a_new_activation_begins_anew(robot: HeardRobot, step_record: Make) -> None:
+def test_a_new_activation_begins_again(robot: SeenRobot, step_record: Make) -> None:
     robot.add_step(step_record(reason_counts=counts(500)), 0.0)
     robot.add_step(step_record(reason_counts=counts(1)), 1.0)
     figures = robot.figures(1.0)
     assert (figures["recent"]["steps"], figures["since_activation"]["steps"]) == (1, 1)
 
 
-def test_what_is_not_finite_or_not_heard_is_null(robot: HeardRobot, step_record: Make) -> None:
+def test_what_is_not_finite_or_not_received_is_null(robot: SeenRobot, step_record: Make) -> None:
     before = robot.figures(0.0)
     assert before["age_s"] is before["link"] is before["safety"] is before["diagnostics"] is None
     robot.add_step(step_record(score=float("inf"), deviation=float("nan")), 0.0)
@@ -101,7 +101,7 @@ def test_what_is_not_finite_or_not_heard_is_null(robot: HeardRobot, step_record:
     assert figures["link"]["verifier"] == "unresponsive"
 
 
-def test_the_plan_is_that_of_the_newest_step(robot: HeardRobot, step_record: Make) -> None:
+def test_the_plan_is_that_of_the_newest_step(robot: SeenRobot, step_record: Make) -> None:
     assert robot.figures(0.0)["plan"] is None
     robot.add_step(step_record(), 0.0)
     assert robot.figures(0.0)["plan"] is None  # it drafts
@@ -125,14 +125,14 @@ def test_the_plan_is_that_of_the_newest_step(robot: HeardRobot, step_record: Mak
     json.dumps(robot.figures(0.3), allow_nan=False)
 
 
-def test_replies_without_codes_are_neither_kept_nor_changed(robot: HeardRobot, step_record: Make) -> None:
+def test_replies_without_codes_are_neither_kept_nor_changed(robot: SeenRobot, step_record: Make) -> None:
     robot.add_step(step_record(accepted=()), 0.0)
     assert robot.figures(0.0)["recent"]["acceptance"] is None
     robot.add_step(step_record(step=1, accepted=(True, False)), 0.1)
     assert robot.figures(0.1)["recent"]["acceptance"] == 0.0
 
 
-def test_safety_is_told_by_kind(robot: HeardRobot) -> None:
+def test_safety_is_reported_by_kind(robot: SeenRobot) -> None:
     robot.add(
         "safety",
         SimpleNamespace(
@@ -151,7 +151,7 @@ def test_safety_is_told_by_kind(robot: HeardRobot) -> None:
     assert robot.figures(0.5)["robot_id"] == "arm"
 
 
-def test_diagnostics_are_told_by_level_with_the_figures_since_activation(robot: HeardRobot) -> None:
+def test_diagnostics_are_reported_by_level_with_figures_since_activation(robot: SeenRobot) -> None:
     pairs = {"transmission_rate": "0.6", "acceptance": "nan", "misses": "words"}
     values = [SimpleNamespace(key=key, value=value) for key, value in pairs.items()]
     robot.add("diagnostics", diagnostics("/draft_policy", hardware_id="arm", level=b"\1", values=values), 1.0)
@@ -196,7 +196,7 @@ def test_without_a_namespace_all_robots_are_shown_ordered_by_topic() -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "heard"),
+    ("status", "received"),
     [
         (diagnostics("/r1/draft_policy: control"), True),
         (diagnostics("/r1/draft_policy"), True),
@@ -206,9 +206,9 @@ def test_without_a_namespace_all_robots_are_shown_ordered_by_topic() -> None:
         (diagnostics("/draft_policy", hardware_id="one"), False),
     ],
 )
-def test_diagnostics_go_to_the_robot_that_they_are_of(status: Any, heard: bool) -> None:
+def test_diagnostics_go_to_the_robot_that_they_are_of(status: Any, received: bool) -> None:
     fleet = Fleet("", window_s=5.0)
     (robot,) = fleet.find({"/r1/draft_status": [STATUS_TYPE]}, published)
     robot.add("link", link_state(), 0.0)
     fleet.add_diagnostics(status, {"/r1/draft_status": {"/r1/draft_policy"}}.__getitem__, 1.0)
-    assert (robot.figures(1.0)["diagnostics"] is not None) == heard
+    assert (robot.figures(1.0)["diagnostics"] is not None) == received

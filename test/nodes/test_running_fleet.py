@@ -54,9 +54,9 @@ class Head:
 
 class Up:
     def __init__(self) -> None:
-        self.said: list[str] = []
+        self.lines: list[str] = []
         self.head, self.processes = Head(), Processes()
-        self.fleet = RunningFleet(self.head, self.processes, {}, self.said.append)  # type: ignore[arg-type]
+        self.fleet = RunningFleet(self.head, self.processes, {}, self.lines.append)  # type: ignore[arg-type]
 
     @property
     def verifier(self) -> Verifier:
@@ -70,7 +70,7 @@ def test_each_line_is_said_and_read_once() -> None:
     for number in range(5):
         up.verifier.lines.append(f"line {number}")
         up.fleet.look()
-    assert up.said == [f"line {number}" for number in range(5)]
+    assert up.lines == [f"line {number}" for number in range(5)]
     assert up.verifier.read == 5
 
 
@@ -83,7 +83,7 @@ def test_a_verifier_that_is_killed_is_started_and_read_again() -> None:
     assert up.verifier.exit_code is None
     up.verifier.lines = [f"{SERVING} leg"]
     up.fleet.await_serving()
-    assert up.said[-2:] == ["the verifier was killed; it is started again", f"{SERVING} leg"]
+    assert up.lines[-2:] == ["the verifier was killed; it is started again", f"{SERVING} leg"]
 
 
 def test_a_verifier_that_ends_by_itself_ends_the_fleet() -> None:

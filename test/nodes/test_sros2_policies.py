@@ -38,7 +38,7 @@ AT_THE_SERVER = [
     f"{name}:=/server/robot/{name}" for name in ("verify_draft", "describe_target", "assignments")
 ]
 CAMERA = {"contract": "ball_camera", "checkpoint": "ball_camera/draft"}
-ASKED_BEFORE = {"verifier_wait_s": 0.0}
+WITHOUT_WAIT = {"verifier_wait_s": 0.0}
 CORNER = {"robot_description": str(asset("config/urdf/ball.urdf")), "tip_link": "plate_corner"}
 
 
@@ -90,8 +90,8 @@ def start(make_node: Make) -> Callable[..., Node]:
     [
         ("server", TargetVerifierNode, "/server", AT_THE_SERVER, {}),
         ("server", TargetVerifierNode, "/server", [], {"assigns": True}),
-        ("robot", DraftPolicyNode, "/robot", AT_THE_SERVER, ASKED_BEFORE),
-        ("robot", DraftPolicyNode, "/robot", AT_THE_SERVER, ASKED_BEFORE | CAMERA),
+        ("robot", DraftPolicyNode, "/robot", AT_THE_SERVER, WITHOUT_WAIT),
+        ("robot", DraftPolicyNode, "/robot", AT_THE_SERVER, WITHOUT_WAIT | CAMERA),
         ("robot", PolicyRunnerNode, "/robot", [], {}),
         ("drivers", RobotSimulatorNode, "/robot", [], {"task": "ball_camera"}),
         ("drivers", RobotSimulatorNode, "/robot", [], {"demonstrate": True}),
@@ -133,7 +133,7 @@ def test_a_policy_allows_no_more_than_is_opened(
     if role == "server":
         nodes = [start(TargetVerifierNode, "/server", [], assigns=True)]
     else:
-        draft = start(DraftPolicyNode, "/robot", AT_THE_SERVER, **ASKED_BEFORE, **CAMERA)
+        draft = start(DraftPolicyNode, "/robot", AT_THE_SERVER, **WITHOUT_WAIT, **CAMERA)
         nodes = [draft, start(PolicyRunnerNode, "/robot", [])]
     by_parameter = {("topic", "subscribe", "/clock")}
     bond = {("topic", verb, f"/{role}/{BOND}") for verb in ("publish", "subscribe")}
@@ -167,8 +167,8 @@ def test_no_other_role_may_publish_assignments(role: str) -> None:
 
 
 def test_a_robot_may_ask_by_its_own_services_alone() -> None:
-    asked = {name for what, verb, name in allowed("robot") if (what, verb) == ("service", "request")}
-    assert {name for name in asked if name.startswith("/server/")} == {
+    requested = {name for what, verb, name in allowed("robot") if (what, verb) == ("service", "request")}
+    assert {name for name in requested if name.startswith("/server/")} == {
         "/server/robot/describe_target",
         "/server/robot/verify_draft",
     }

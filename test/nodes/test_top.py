@@ -29,8 +29,8 @@ def test_numbers_and_names_are_those_of_the_messages() -> None:
     }
     assert len(LEVELS) == 4
     prefix = "INTERVENTION_"
-    told = [name for name in dir(SafetyState) if name.startswith(prefix)]
-    numbers = {name.removeprefix(prefix): getattr(SafetyState, name) for name in told}
+    names = [name for name in dir(SafetyState) if name.startswith(prefix)]
+    numbers = {name.removeprefix(prefix): getattr(SafetyState, name) for name in names}
     assert numbers == {each.name: each.value for each in Intervention}
     assert f"adahi_msgs/msg/{DraftStatus.__name__}" == STATUS_TYPE
 
@@ -84,13 +84,13 @@ def drafts(domain: int, step_record: Make) -> Iterator[list[Draft]]:
         draft.observer.close()
 
 
-def heard(watcher: Watcher, drafts: list[Draft], robots: int) -> list[Figures]:
+def received(watcher: Watcher, drafts: list[Draft], robots: int) -> list[Figures]:
     """Let robots publish until all there is to hear has been heard of so many."""
 
     def complete() -> bool:
         figures = watcher.figures()
-        told = ("age_s", "link", "safety", "diagnostics")
-        return len(figures) == robots and all(each[key] is not None for each in figures for key in told)
+        names = ("age_s", "link", "safety", "diagnostics")
+        return len(figures) == robots and all(each[key] is not None for each in figures for key in names)
 
     def go_on() -> bool:
         for draft in drafts:
@@ -105,7 +105,7 @@ def heard(watcher: Watcher, drafts: list[Draft], robots: int) -> list[Figures]:
 def test_every_robot_is_found_with_all_it_says(drafts: list[Draft]) -> None:
     with Watcher() as watcher:
         assert watcher.find(DEADLINE_S)
-        figures = heard(watcher, drafts, 2)
+        figures = received(watcher, drafts, 2)
     assert [each["topic"] for each in figures] == ["/r1/draft_status", "/r2/draft_status"]
     assert [each["robot_id"] for each in figures] == ["r1", "r2"]
     for each in figures:
@@ -118,7 +118,7 @@ def test_every_robot_is_found_with_all_it_says(drafts: list[Draft]) -> None:
 
 def test_a_namespace_has_its_own_robots_alone(drafts: list[Draft]) -> None:
     with Watcher(namespace="r2") as watcher:
-        figures = heard(watcher, drafts, 1)
+        figures = received(watcher, drafts, 1)
         assert [each["topic"] for each in figures] == ["/r2/draft_status"]
 
         def found_elsewhere() -> bool:  # DDS may introduce that one later
@@ -148,7 +148,7 @@ def test_whoever_only_listens_is_no_robot(domain: int) -> None:
 def test_a_robot_owes_the_watcher_nothing(drafts: list[Draft]) -> None:
     node = drafts[0].observer.node
     with Watcher() as watcher:
-        heard(watcher, drafts, 2)
+        received(watcher, drafts, 2)
         for kind in ("draft_status", "link_state", "safety_state"):
             (found,) = node.get_subscriptions_info_by_topic(f"/r1/{kind}")
             assert found.qos_profile.reliability is ReliabilityPolicy.BEST_EFFORT

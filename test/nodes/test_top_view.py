@@ -173,7 +173,7 @@ def test_a_row_never_leaves_the_screen_and_wider_shows_no_less(width: int) -> No
 
 def test_a_robot_has_the_name_of_its_namespace_and_its_own() -> None:
     names = [("/", "arm"), ("/r1", "r1"), ("/r1", "left"), ("/r1", "")]
-    robots = [figures(namespace=space, robot_id=said) for space, said in names]
+    robots = [figures(namespace=space, robot_id=named) for space, named in names]
     starts = [line[:20].split("  ")[0].strip() for line in shown(robots, 100)[2:]]
     assert starts == ["arm", "/r1", "/r1 left", "/r1/draft_status"]
 

@@ -66,5 +66,5 @@ class FixedCodes(FixedAction):
         if counts is not None:
             probabilities = probabilities_of(counts)
         codes = sample(probabilities if counts is None else counts, draws)
-        said = CodeDistribution(probabilities, codes, self.actions_of, counts)
-        return Proposal(self.actions_of(codes), said)
+        distribution = CodeDistribution(probabilities, codes, self.actions_of, counts)
+        return Proposal(self.actions_of(codes), distribution)

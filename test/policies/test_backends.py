@@ -203,7 +203,7 @@ def test_the_network_is_compiled_where_that_is_asked_for(
 
 
 @pytest.mark.parametrize(
-    ("backend", "told", "message"),
+    ("backend", "given", "message"),
     [
         ("torch", {"device": "abacus"}, r"device: 'abacus', must be auto, or one that torch has here \("),
         ("torch", {"device": "meta"}, r"device: 'meta', must be auto, or one that torch has here"),
@@ -213,10 +213,10 @@ def test_the_network_is_compiled_where_that_is_asked_for(
     ],
 )
 def test_an_unknown_device_or_a_backend_without_choice_is_refused(
-    checkpoints: Path, backend: str, told: dict[str, Any], message: str
+    checkpoints: Path, backend: str, given: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(ValueError, match=f"^{message}"):
-        load_policy(checkpoints / "target", backend, **told)
+        load_policy(checkpoints / "target", backend, **given)
 
 
 def test_what_is_told_goes_before_the_file_of_a_kind_that_takes_it(

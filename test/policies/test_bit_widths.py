@@ -151,12 +151,12 @@ def test_each_robot_is_told_what_its_precision_says(pair: tuple[Policy, Policy])
     draws, sampling = np.random.default_rng(1).random((6, policy.draws)), Sampling(0.7, sendable=True)
     assert policy.coarse(seen).tolist() == [False, True] * 3
     got = policy.propose(seen, draws, sampling)
-    told = [each.propose(seen, draws, sampling) for each in (full, light)]
+    singly = [each.propose(seen, draws, sampling) for each in (full, light)]
     for row in range(6):
-        assert_same(got, told[row % 2], row)
+        assert_same(got, singly[row % 2], row)
         alone = policy.propose(seen.rows(np.array([row])), draws[row : row + 1], sampling)
         np.testing.assert_array_equal(alone.actions[0], got.actions[row])
-    assert np.abs(drawn(told[0]).probabilities - drawn(told[1]).probabilities).max() > 0.0
+    assert np.abs(drawn(singly[0]).probabilities - drawn(singly[1]).probabilities).max() > 0.0
 
 
 def drawn(proposal: Proposal) -> CodeDistribution:

@@ -87,11 +87,11 @@ def test_one_is_drawn_as_often_as_its_credit_says() -> None:
 @pytest.mark.parametrize("fusion", FUSIONS)
 def test_codes_are_drawn_from_what_is_sent(fusion: str) -> None:
     made = committee(FixedCodes(SHARP), FixedCodes(SHARP[::-1]), fusion=fusion)
-    said = made.propose(nothing_seen(), DRAWS, SENT).distribution
-    assert said is not None
-    assert said.counts is not None
-    np.testing.assert_array_equal(probabilities_of(said.counts), said.probabilities)
-    assert (np.take_along_axis(said.counts, said.codes[..., None], axis=-1) > 0).all()
+    distribution = made.propose(nothing_seen(), DRAWS, SENT).distribution
+    assert distribution is not None
+    assert distribution.counts is not None
+    np.testing.assert_array_equal(probabilities_of(distribution.counts), distribution.probabilities)
+    assert (np.take_along_axis(distribution.counts, distribution.codes[..., None], axis=-1) > 0).all()
 
 
 def test_members_without_codes_count_by_the_error_that_they_expect() -> None:

@@ -18,7 +18,7 @@ from test.policies.walks import STEPS, T, recorded, saved
 NO_DRAWS = np.zeros((1, 0))
 
 
-def asked(policy: Retrieval, data: Trajectories, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def proposed(policy: Retrieval, data: Trajectories, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     goals = np.repeat(data.goals, STEPS, axis=0)[rows]
     observations = policy.signature.observations(data.observations[rows][:, None], goals)
     proposal = policy.propose(observations, np.zeros((len(rows), 0)))
@@ -31,7 +31,7 @@ def test_where_an_observation_was_recorded_the_recorded_plan_is_retrieved(tmp_pa
     data = recorded(goals=goals)
     policy = load_retrieval(saved(tmp_path, data))
     rows = np.arange(len(data.observations))
-    plans, _ = asked(policy, data, rows)
+    plans, _ = proposed(policy, data, rows)
     for row in rows:
         end = STEPS * (row // STEPS + 1)
         expected = data.actions[np.minimum(row + np.arange(T), end - 1)]
@@ -42,9 +42,9 @@ def test_a_robot_alone_is_answered_as_one_among_others(tmp_path: Path) -> None:
     data = recorded()
     policy = load_retrieval(saved(tmp_path, data))
     rows = np.arange(0, len(data.observations), 7)
-    together = asked(policy, recorded(5), rows)
+    together = proposed(policy, recorded(5), rows)
     for place, row in enumerate(rows):
-        alone = asked(policy, recorded(5), np.array([row]))
+        alone = proposed(policy, recorded(5), np.array([row]))
         np.testing.assert_array_equal(alone[0][0], together[0][place])
         np.testing.assert_allclose(alone[1][0], together[1][place], rtol=1e-5)
 
@@ -53,13 +53,13 @@ def test_doubt_grows_where_neighbours_disagree_or_nothing_is_near(tmp_path: Path
     policy = load_retrieval(saved(tmp_path, recorded()))
     unseen = recorded(9)
     rows = np.arange(len(unseen.observations))
-    _, expected = asked(policy, unseen, rows)
+    _, expected = proposed(policy, unseen, rows)
     torn = unseen.observations[:, 0] > 0.0
     assert expected[torn].mean() > expected[~torn].mean()
     index = replace(policy.index, error=np.array([0.0, 1.0]))
     far = Retrieval(index, 3, T, 4, "far")
     away = replace(unseen, observations=unseen.observations + np.float32(9.0))
-    assert asked(far, away, rows)[1].min() > asked(far, unseen, rows)[1].max()
+    assert proposed(far, away, rows)[1].min() > proposed(far, unseen, rows)[1].max()
 
 
 def test_neighbours_are_of_different_episodes_and_may_be_asked_for_but_one(tmp_path: Path) -> None:

@@ -36,9 +36,9 @@ def live(made: Controller, targets: list[np.ndarray], steps: int, seed: int = 0)
     for _ in range(steps):
         step = made.begin(SEEN)
         assert step.proposal is not None
-        said = step.proposal.distribution
-        assert said is not None
-        codes, accepted = speculative_sample(said.probabilities, q, said.codes, random.random((B, N, 2)))
+        drawn = step.proposal.distribution
+        assert drawn is not None
+        codes, accepted = speculative_sample(drawn.probabilities, q, drawn.codes, random.random((B, N, 2)))
         verdict = Verdict(np.repeat(codes[:, :1, None], 2, axis=2).astype(np.float32), accepted)
         executed.append(made.finish(step, verdict))
         made.executed(executed[-1])

@@ -135,10 +135,10 @@ def test_nothing_is_left_of_an_intent_after_a_gap_or_in_a_new_episode(what: str)
 def test_the_age_gate_requests_again_and_no_plan_is_committed() -> None:
     made = controller(None, ThresholdedGate("age", 2.0))
     made.finish(made.begin(observed(0)), reply(1, 1))
-    asked = []
+    requested = []
     for index in range(1, 5):
         step = made.begin(observed(index))
-        asked.append(bool(step.transmit.all()))
+        requested.append(bool(step.transmit.all()))
         assert made.committed(step, 2).actions.shape == (B, 0, A)
         made.finish(step, reply(2, 2) if step.transmit.all() else None)
-    assert asked == [False, False, True, False]
+    assert requested == [False, False, True, False]

@@ -32,10 +32,10 @@ class StubDraft(Policy):
         return Proposal(np.broadcast_to(self.next * SCALE, (len(draws), 1, A)).astype(np.float32))
 
 
-def asked(proposer: Proposer, step: int, executed: np.ndarray | None) -> Proposal:
-    said = np.full((1, A), np.nan, np.float32) if executed is None else executed
+def propose(proposer: Proposer, step: int, executed: np.ndarray | None) -> Proposal:
+    last = np.full((1, A), np.nan, np.float32) if executed is None else executed
     context = ProposerContext(
-        step, NOTHING, ObservationBuffer(2), Plan(1, A), np.zeros((1, 0)), 1.0, executed=said
+        step, NOTHING, ObservationBuffer(2), Plan(1, A), np.zeros((1, 0)), 1.0, executed=last
     )
     proposal = proposer.propose(context)
     assert proposal is not None
@@ -82,14 +82,14 @@ def test_before_the_first_action_a_draft_is_expected_to_be_wrong() -> None:
     for make in (KalmanProposer, RectifiedProposer):
         draft = StubDraft()
         draft.next = np.array([3.0, -3.0])
-        proposal = asked(make(draft), 0, None)
+        proposal = propose(make(draft), 0, None)
         np.testing.assert_allclose(proposal.actions[0, 0], draft.next * SCALE)
         assert proposal.expected_error is not None
         assert np.isinf(proposal.expected_error).all()
 
 
 def test_who_is_made_amid_an_episode_begins_to_learn_there() -> None:
-    proposal = asked(KalmanProposer(StubDraft()), 40, np.zeros((1, A), np.float32))
+    proposal = propose(KalmanProposer(StubDraft()), 40, np.zeros((1, A), np.float32))
     assert proposal.expected_error is not None
     assert np.isinf(proposal.expected_error).all()
 
@@ -98,7 +98,7 @@ def test_the_filters_own_actions_teach_it_nothing_and_it_grows_unsure() -> None:
     proposer, draw = KalmanProposer(StubDraft()), np.random.default_rng(1)
     executed, expected = None, []
     for step in range(12):
-        proposal = asked(proposer, step, executed)
+        proposal = propose(proposer, step, executed)
         if step < 8:
             executed = (draw.normal(size=(1, A)) * SCALE).astype(np.float32)
         else:
@@ -114,7 +114,7 @@ def steady(proposer: RectifiedProposer, draft: StubDraft, steps: int = 12) -> np
     draw, executed = np.random.default_rng(2), None
     for step in range(steps):
         draft.next = 0.1 * draw.normal(size=A)
-        proposal = asked(proposer, step, executed)
+        proposal = propose(proposer, step, executed)
         executed = proposal.actions[:, 0]
     assert executed is not None
     return executed
@@ -127,7 +127,7 @@ def test_a_rejected_draft_is_repaired_and_then_verified_for_some_steps() -> None
     draft.next = np.array([2.0, 2.0])
     repaired, errors = [], []
     for step in range(12, 21):
-        proposal = asked(proposer, step, executed)
+        proposal = propose(proposer, step, executed)
         assert proposal.expected_error is not None
         repaired.append(not np.allclose(proposal.actions[0, 0], draft.next * SCALE))
         errors.append(proposal.expected_error.item())
@@ -144,9 +144,9 @@ def test_the_threshold_follows_the_innovations_within_its_bounds() -> None:
         draw, executed = np.random.default_rng(3), None
         for step in range(30):
             draft.next = jitter * draw.normal(size=A)
-            executed = asked(proposer, step, executed).actions[:, 0]
+            executed = propose(proposer, step, executed).actions[:, 0]
         draft.next = np.array([9.0, 9.0])
-        beyond = asked(proposer, 30, executed).expected_error
+        beyond = propose(proposer, 30, executed).expected_error
         assert beyond is not None
         off = np.sqrt(np.square(draft.next - proposer._motion.predicted[0] / SCALE).mean())
         return float(off - beyond.item())

@@ -276,13 +276,13 @@ def test_a_robot_without_a_plan_is_seen_with_one_of_zeros() -> None:
 
 
 def test_the_gate_is_told_what_is_done_and_planned_in_action_scales() -> None:
-    told: list[GateContext] = []
+    reported: list[GateContext] = []
 
     class Listening(Gate):
         blind = True
 
         def score(self, context: GateContext) -> np.ndarray:
-            told.append(context)
+            reported.append(context)
             return np.zeros(B)
 
     made, corrector = controller("corrector", ThresholdedGate("listening", 0.5, Listening()))
@@ -290,7 +290,7 @@ def test_the_gate_is_told_what_is_done_and_planned_in_action_scales() -> None:
     begin(made)
     made.executed(np.full((B, A), 6.0, np.float32))
     made.begin(observed(1))
-    before, now = (each.course for each in told)
+    before, now = (each.course for each in reported)
     assert before is not None
     assert now is not None
     assert np.isnan(before.executed).all()
@@ -303,7 +303,7 @@ def test_the_gate_is_told_what_is_done_and_planned_in_action_scales() -> None:
 
 @pytest.mark.parametrize("late", [False, True])
 def test_a_gate_learns_what_fresh_plans_say_of_the_step_that_sent(late: bool) -> None:
-    told: list[tuple[int, np.ndarray, np.ndarray]] = []
+    reported: list[tuple[int, np.ndarray, np.ndarray]] = []
 
     class Learning(Gate):
         blind = True
@@ -312,7 +312,7 @@ def test_a_gate_learns_what_fresh_plans_say_of_the_step_that_sent(late: bool) ->
             return np.zeros(B)
 
         def learn(self, requested_at: int, fresh: np.ndarray, rows: np.ndarray) -> None:
-            told.append((requested_at, fresh, rows))
+            reported.append((requested_at, fresh, rows))
 
     made, corrector = controller("corrector", ThresholdedGate("learning", 0.5, Learning()))
     corrector.action_scale = np.array([1.0, 2.0], np.float32)
@@ -324,7 +324,7 @@ def test_a_gate_learns_what_fresh_plans_say_of_the_step_that_sent(late: bool) ->
         made.receive(reply, 0, some)
     else:
         made.finish(step, reply, some, np.zeros((B, A), np.float32))
-    ((requested_at, fresh, rows),) = told
+    ((requested_at, fresh, rows),) = reported
     assert (requested_at, rows.tolist()) == (0, [1])
     np.testing.assert_array_equal(fresh, [[3.0, 1.5]])
 
@@ -337,30 +337,30 @@ class Nosy(Gate):
 
     def score(self, context: GateContext) -> np.ndarray:
         self.seen |= context.observed.keys() | context.observations.conditions.keys()
-        told = [*context.observed.values(), *context.observations.conditions.values()]
-        return np.max([values.max(axis=1) for values in told], axis=0)
+        reported = [*context.observed.values(), *context.observations.conditions.values()]
+        return np.max([values.max(axis=1) for values in reported], axis=0)
 
 
-@pytest.mark.parametrize("told", [True, False])
-def test_a_goal_that_the_policy_is_not_told_reaches_nobody_on_the_robot(told: bool) -> None:
+@pytest.mark.parametrize("reported", [True, False])
+def test_a_goal_that_the_policy_does_not_receive_stays_off_the_robot(reported: bool) -> None:
     nosy = Nosy()
     done = []
     for goal in (-1.0, 1000.0):
-        corrector = StubCorrector(GOALS if told else ())
+        corrector = StubCorrector(GOALS if reported else ())
         controller = Controller(
             corrector, ControllerConfig(ThresholdedGate("nosy", 999.0, nosy)), "corrector"
         )
         controller.reset(0, list(range(B)))
-        asked, actions = [], []
+        requested, actions = [], []
         for index in range(3):
             step = controller.begin({**observed(index), GOAL: np.full((B, 1), goal, np.float32)})
             reply = verdict(index) if index == 0 else None
             actions.append(controller.finish(step, reply))
             controller.executed(actions[-1])
-            asked.append(step.transmit)
+            requested.append(step.transmit)
         goals = {float(value) for view in corrector.views for value in view.goal.ravel()}
-        assert goals == ({goal} if told else set())
-        done.append((np.stack(actions), np.stack(asked[1:])))
-    assert (GOAL in nosy.seen) == told
+        assert goals == ({goal} if reported else set())
+        done.append((np.stack(actions), np.stack(requested[1:])))
+    assert (GOAL in nosy.seen) == reported
     np.testing.assert_array_equal(done[0][0], done[1][0])
-    assert np.array_equal(done[0][1], done[1][1]) != told
+    assert np.array_equal(done[0][1], done[1][1]) != reported

@@ -18,7 +18,7 @@ OFFERED = Offer({"state": 5, "goal": 2})
 GOOD = Description("ball/target", "speculative", replace(DRAFT, history=5, conditions=(Feature("goal", 2),)))
 
 
-def told(**changes: Any) -> Description:
+def described(**changes: Any) -> Description:
     """A description whose signature, where it has that field, or else itself is changed."""
     own = {name: value for name, value in changes.items() if hasattr(GOOD, name)}
     others = {name: value for name, value in changes.items() if name not in own}
@@ -29,11 +29,11 @@ def told(**changes: Any) -> Description:
     "described",
     [
         GOOD,
-        told(target="another"),
-        told(encoder_fingerprint="feed"),
-        told(history=1),
-        told(history=LONGEST_HISTORY),
-        told(acceptance="replace", codes=None, horizon=8),
+        described(target="another"),
+        described(encoder_fingerprint="feed"),
+        described(history=1),
+        described(history=LONGEST_HISTORY),
+        described(acceptance="replace", codes=None, horizon=8),
     ],
 )
 def test_what_fits_is_no_mismatch(described: Description) -> None:
@@ -55,7 +55,7 @@ SEEN = (ImageInput("observation.images.front", 8, 8),)
 def test_a_verifier_and_a_robot_agree_on_how_much_of_the_past_there_is(
     changes: dict[str, Any], allowed: str | None
 ) -> None:
-    target = told(**changes)
+    target = described(**changes)
     fault = why_not_served(target.signature)
     expected = allowed and f"history: the target's is {changes['history']}, must be {allowed}"
     assert fault == expected
@@ -67,19 +67,19 @@ ONE, OTHER = "0123456789abcdef", "fedcba9876543210"
 
 
 def test_other_weights_and_other_inputs_are_each_distinguished() -> None:
-    one, other = told(policy_fingerprint=ONE), told(policy_fingerprint=OTHER)
+    one, other = described(policy_fingerprint=ONE), described(policy_fingerprint=OTHER)
     assert one.difference_from(other) == f"policy_fingerprint: {ONE}, must be {OTHER}; it has other weights"
     assert one.difference_from(one) is None
     assert one.difference_from(GOOD) is GOOD.difference_from(one) is GOOD.difference_from(GOOD) is None
-    assert one.difference_from(told(policy_fingerprint=OTHER, horizon=4)) == "horizon: 1, must be 4"
-    assert one.without_weights == told(policy_fingerprint=OTHER, parameters=7).without_weights
-    assert one.without_weights != told(policy_fingerprint=ONE, horizon=4).without_weights
+    assert one.difference_from(described(policy_fingerprint=OTHER, horizon=4)) == "horizon: 1, must be 4"
+    assert one.without_weights == described(policy_fingerprint=OTHER, parameters=7).without_weights
+    assert one.without_weights != described(policy_fingerprint=ONE, horizon=4).without_weights
 
 
 def test_a_rule_that_this_robot_cannot_use_is_a_mismatch(monkeypatch: pytest.MonkeyPatch) -> None:
     broken = EntryPoint("broken", "no_such_module:Rule", "adahi_ros.acceptances")
     monkeypatch.setattr(ACCEPTANCES, "_added", {"broken": [broken]})
-    fault = Wants(DRAFT, OFFERED).mismatch(told(acceptance="broken"))
+    fault = Wants(DRAFT, OFFERED).mismatch(described(acceptance="broken"))
     assert fault is not None
     assert fault.startswith("acceptance: adahi_ros.acceptances: 'broken' of no_such_module: ")
 
@@ -88,22 +88,22 @@ def test_a_rule_that_this_robot_cannot_use_is_a_mismatch(monkeypatch: pytest.Mon
     ("described", "message"),
     [
         (
-            told(protocol=1),
+            described(protocol=1),
             f"protocol: the robot's is {PROTOCOL_VERSION}, the verifier's 1;",
         ),
         (
-            told(acceptance="guess"),
+            described(acceptance="guess"),
             "acceptance: 'guess', must be one of distance, prefix, replace, semantic, speculative",
         ),
-        (told(history=0), "history: the target's is 0, must be from 1 to 64"),
-        (told(history=65), "history: the target's is 65, must be from 1 to 64"),
-        (told(horizon=0), "horizon: the target's is 0, must be at least 1"),
-        (told(horizon=8), "horizon: the draft's is 1, the target's 8; must be the same"),
-        (told(codes=CodeSpace("b", 2, 4)), "tokenizer_fingerprint: the draft's is a, the target's b;"),
-        (told(acceptance="replace", action_dim=3), "action_dim: the draft's is 2, the target's 3;"),
-        (told(features=(Feature("image", 9),)), "image: is read, but the robot offers state, goal"),
-        (told(features=(Feature("state", 9),)), "state: 9 numbers are read, the robot offers 5"),
-        (told(instruction=True), "instruction: is read, but the robot has none"),
+        (described(history=0), "history: the target's is 0, must be from 1 to 64"),
+        (described(history=65), "history: the target's is 65, must be from 1 to 64"),
+        (described(horizon=0), "horizon: the target's is 0, must be at least 1"),
+        (described(horizon=8), "horizon: the draft's is 1, the target's 8; must be the same"),
+        (described(codes=CodeSpace("b", 2, 4)), "tokenizer_fingerprint: the draft's is a, the target's b;"),
+        (described(acceptance="replace", action_dim=3), "action_dim: the draft's is 2, the target's 3;"),
+        (described(features=(Feature("image", 9),)), "image: is read, but the robot offers state, goal"),
+        (described(features=(Feature("state", 9),)), "state: 9 numbers are read, the robot offers 5"),
+        (described(instruction=True), "instruction: is read, but the robot has none"),
     ],
 )
 def test_the_first_thing_that_does_not_fit_is_named(described: Description, message: str) -> None:
@@ -121,10 +121,10 @@ def test_a_target_may_be_wanted_by_name() -> None:
 
 def test_an_encoder_must_be_the_robots_where_it_sends_images() -> None:
     wants = Wants(DRAFT, OFFERED, encoder_fingerprint="feed")
-    assert wants.mismatch(told(encoder_fingerprint="feed")) is None
+    assert wants.mismatch(described(encoder_fingerprint="feed")) is None
     for its in ("", "dead"):
         expected = f"encoder_fingerprint: the draft's is feed, the target's {its or 'none'}; must be the same"
-        assert wants.mismatch(told(encoder_fingerprint=its)) == expected
+        assert wants.mismatch(described(encoder_fingerprint=its)) == expected
 
 
 DRAWN = sent_codes(np.array([[0, 1]]), counted(np.full((1, 2, 4), 0.25)))
@@ -136,20 +136,20 @@ def test_codes_are_sent_where_they_mean_the_same_and_actions_elsewhere(
     rule: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wants = Wants(DRAFT, OFFERED)
-    sent = wants.sent_to(told(acceptance=rule)).of(DRAFTED)
+    sent = wants.sent_to(described(acceptance=rule)).of(DRAFTED)
     assert sent.distribution is DRAWN
     assert sent.actions.shape == (1, 0, 2)
-    assert wants.sent_to(told(acceptance=rule)).of(Proposal(DRAFTED.actions)).distribution is None
+    assert wants.sent_to(described(acceptance=rule)).of(Proposal(DRAFTED.actions)).distribution is None
     for codes in (None, CodeSpace("b", 2, 4)):
-        assert wants.sent_to(told(acceptance=rule, codes=codes)).of(DRAFTED).distribution is None
+        assert wants.sent_to(described(acceptance=rule, codes=codes)).of(DRAFTED).distribution is None
     monkeypatch.setattr(ACCEPTANCES[rule], "needs_actions", True)
-    assert wants.sent_to(told(acceptance=rule)).of(DRAFTED).actions is DRAFTED.actions
+    assert wants.sent_to(described(acceptance=rule)).of(DRAFTED).actions is DRAFTED.actions
 
 
 @pytest.mark.parametrize("rule", ["speculative", "replace"])
 def test_what_is_executed_whatever_is_replied_is_sent_to_any_target(rule: str) -> None:
     wants, actions = Wants(DRAFT, OFFERED), np.arange(6, dtype=np.float32).reshape(1, 3, 2)
-    sent = wants.sent_to(told(acceptance=rule)).of(Proposal(actions), ahead=2)
+    sent = wants.sent_to(described(acceptance=rule)).of(Proposal(actions), ahead=2)
     np.testing.assert_array_equal(sent.actions, actions[:, :2])
 
 
@@ -162,14 +162,14 @@ def test_a_rule_of_another_package_that_raises_is_a_mismatch(
 
     rule = type("Rule", (type(ACCEPTANCES["replace"]()),), {where: broken})
     monkeypatch.setitem(ACCEPTANCES.shipped, "strange", rule)
-    mismatch = Wants(DRAFT, OFFERED).mismatch(told(acceptance="strange"))
+    mismatch = Wants(DRAFT, OFFERED).mismatch(described(acceptance="strange"))
     assert mismatch == "acceptance: 'strange', KeyError: 'codes'"
 
 
 def test_a_corrector_needs_plans_as_long_as_those_it_learned_from() -> None:
     wants = Wants(DRAFT, OFFERED, horizon=8)
-    assert wants.mismatch(told(acceptance="replace", codes=None, horizon=8)) is None
-    fault = wants.mismatch(told(acceptance="replace", codes=None, horizon=16))
+    assert wants.mismatch(described(acceptance="replace", codes=None, horizon=8)) is None
+    fault = wants.mismatch(described(acceptance="replace", codes=None, horizon=16))
     assert (
         fault == "horizon: the target's is 16, must be 8, that of the plans which the robot's network knows"
     )

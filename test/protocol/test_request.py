@@ -82,8 +82,8 @@ def test_a_robot_may_have_no_actions_to_be_judged() -> None:
 def test_an_instruction_is_read_by_a_target_that_is_told_one() -> None:
     flat = (WINDOW, np.zeros(1), np.array([0, 3]), P, np.zeros(0), "fold")
     assert check_request(TARGET, RULE, *flat).observations.instructions == ()
-    told = replace(TARGET, instruction=True)
-    assert check_request(told, RULE, *flat).observations.instructions == ("fold",)
+    instructed = replace(TARGET, instruction=True)
+    assert check_request(instructed, RULE, *flat).observations.instructions == ("fold",)
 
 
 class Near(Replace):
@@ -138,7 +138,7 @@ def test_drafted_actions_must_be_finite() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told_ms", "fault", "message"),
+    ("sent_ms", "fault", "message"),
     [
         (math.nan, "NOT_FINITE", "nan, must be finite"),
         (math.inf, "NOT_FINITE", "inf, must be finite"),
@@ -148,19 +148,19 @@ def test_drafted_actions_must_be_finite() -> None:
         (3e38, "WRONG_SHAPE", "3e+38, must be from 0 to 60000"),
     ],
 )
-def test_a_round_trip_that_can_be_none_is_refused(told_ms: float, fault: str, message: str) -> None:
+def test_a_round_trip_that_can_be_none_is_refused(sent_ms: float, fault: str, message: str) -> None:
     with pytest.raises(RequestError, match=f"^round_trip_ms: {re.escape(message)}$") as refusal:
-        check_round_trip(told_ms)
+        check_round_trip(sent_ms)
     assert refusal.value.fault is RequestFault[fault]
 
 
 @given(st.floats(0.0, 1e300) | st.just(math.nan))
 def test_a_robots_round_trip_is_never_refused_and_0_means_unknown(ms: float) -> None:
-    told_ms = float(np.float32(reported_round_trip_ms(ms)))  # as it is sent
-    check_round_trip(told_ms)
-    assert (told_ms == UNKNOWN_MS) == math.isnan(ms)
+    sent_ms = float(np.float32(reported_round_trip_ms(ms)))  # as it is sent
+    check_round_trip(sent_ms)
+    assert (sent_ms == UNKNOWN_MS) == math.isnan(ms)
     if 1e-3 <= ms <= 60_000.0:
-        assert told_ms == pytest.approx(ms)
+        assert sent_ms == pytest.approx(ms)
 
 
 def test_what_was_sent_of_a_round_trip_is_in_the_request_where_it_is_known() -> None:

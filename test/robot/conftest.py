@@ -50,7 +50,7 @@ class Commands:
         self.sent: list[tuple[int, tuple[float, ...]]] = []
         self.repeated: list[int] = []
 
-    def heard(self) -> None:
+    def observed(self) -> None:
         pass
 
     def send(self, action: np.ndarray, observation: Observation) -> np.ndarray | None:

@@ -79,15 +79,15 @@ def test_a_gate_still_asks_by_the_age_of_the_last_reply(make_robot: MakeRobot, a
     robot = make_robot("never", plans=HORIZON, acting=acting).connect()
     robot.choose("age", 20.0)
     records = robot.walk(range(100))
-    asked = [each.step for each in records if each.transmitted]
-    assert asked[0] == 0
-    assert set(np.diff(asked)) == {21}
-    assert records[-1].action == by_intent(asked[-1] + 1)
+    requested = [each.step for each in records if each.transmitted]
+    assert requested[0] == 0
+    assert set(np.diff(requested)) == {21}
+    assert records[-1].action == by_intent(requested[-1] + 1)
 
 
-@pytest.mark.parametrize(("delay_s", "asked"), [(1.0, 1), (6.0, 4)])
+@pytest.mark.parametrize(("delay_s", "requested"), [(1.0, 1), (6.0, 4)])
 def test_a_reply_that_takes_long_is_still_useful(
-    delay_s: float, asked: int, make_robot: MakeRobot, acting: StubIntent
+    delay_s: float, requested: int, make_robot: MakeRobot, acting: StubIntent
 ) -> None:
     robot = make_robot("never", plans=HORIZON, acting=acting).connect()
     robot.link.delay_s = (delay_s / 2, delay_s / 2)
@@ -96,7 +96,7 @@ def test_a_reply_that_takes_long_is_still_useful(
     acted = [each for each in records if each.plan_age != NO_PLAN]
     assert acted[0].step == pytest.approx(delay_s / PERIOD_S, abs=1)
     assert len(acted) == 260 - acted[0].step
-    assert sum(each.transmitted for each in records) == asked
+    assert sum(each.transmitted for each in records) == requested
     assert robot.changes == [VerifierState.READY]
 
 
@@ -112,8 +112,8 @@ def test_another_instruction_drops_the_intent(make_robot: MakeRobot, acting: Stu
     assert here.transmitted
     assert not any(each.transmitted for each in others)
     assert {each.action for each in others} == {by_intent(4)}
-    told = [request.instruction for request, _ in robot.link.updates]
-    assert told == ["left", "right"]
+    instructions = [request.instruction for request, _ in robot.link.updates]
+    assert instructions == ["left", "right"]
 
 
 def test_a_new_instruction_while_a_step_waits_gets_the_new_intent(

@@ -31,7 +31,7 @@ class Guarded:
         self.guard = Guard(envelope, GuardConfig(PERIOD_S, 0.5), self.permission, link.now_s)
         self.guard.start(link.now_s)
 
-    def heard(self) -> None:
+    def observed(self) -> None:
         self.guard.observed(self._link.now_s)
 
     def send(self, action: np.ndarray, observation: Observation) -> np.ndarray | None:

@@ -58,8 +58,8 @@ def test_no_command_waits_and_the_next_plan_is_there_before_it_is_needed(
     assert [stamp for stamp, _ in planner.commands.sent] == [record.stamp_ns for record in records]
     assert all(record.plan_left > 0 for record in records[10:])
     late = math.ceil(2 * delay_s / PERIOD_S)
-    asked = sum(record.transmitted for record in records[20:])
-    assert 80 / (HORIZON - late + 1) - 2 <= asked <= 80 / (HORIZON - late - 2) + 2
+    requested = sum(record.transmitted for record in records[20:])
+    assert 80 / (HORIZON - late + 1) - 2 <= requested <= 80 / (HORIZON - late - 2) + 2
 
 
 def test_a_request_tells_what_is_executed_before_its_reply_can_come(planner: Robot) -> None:
@@ -221,10 +221,10 @@ def test_what_was_asked_before_the_verifier_was_busy_is_still_waited_for(make_ro
     robot = make_robot("always", limit=0, plans=HORIZON).connect()
     robot.verifier.replies = False
     robot.walk(range(1))
-    (asked,) = robot.session.submitted
+    (requested,) = robot.session.submitted
     robot.session.busy_until_s = robot.link.now_s + 10 * PERIOD_S
     robot.walk(range(1, 2))
-    assert asked.fate is Fate.PENDING
+    assert requested.fate is Fate.PENDING
     assert robot.records[-1].reason is Reason.FALLBACK_LIMIT  # held: there is no plan yet
     assert robot.records[-1].message.startswith("busy")
 

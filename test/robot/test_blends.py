@@ -23,8 +23,8 @@ NAMES = st.sampled_from(sorted(BLENDS))
 def plan_of(values: list[float], name: str) -> Plan:
     """Return a plan of one robot whose replies, one asked for at each step, say these values for STEP."""
     plan = Plan(1, 1, BLENDS[name])
-    for asked, value in enumerate(values):
-        plan.splice(np.full((1, STEP + 1 - asked, 1), value, np.float32), asked, asked)
+    for requested, value in enumerate(values):
+        plan.splice(np.full((1, STEP + 1 - requested, 1), value, np.float32), requested, requested)
     return plan
 
 

@@ -82,18 +82,18 @@ def test_always_executes_the_targets_distribution_and_never_the_drafts(
     fixed_policy: Make, gate: str, temperature: float, probabilities: list[list[float]]
 ) -> None:
     """The draft's temperature cools only what is executed without the target."""
-    codes, offsets, asked = executed(fixed_policy, ThresholdedGate(gate), draft_temperature=temperature)
+    codes, offsets, requested = executed(fixed_policy, ThresholdedGate(gate), draft_temperature=temperature)
     assert_joint(codes, np.array(probabilities))
-    np.testing.assert_array_equal(asked, gate == "always")
+    np.testing.assert_array_equal(requested, gate == "always")
     np.testing.assert_array_equal(offsets, 0.5 if gate == "always" else 0.25)
 
 
 def test_a_random_gate_draws_apart_from_the_codes(fixed_policy: Make) -> None:
-    codes, offsets, asked = executed(fixed_policy, ThresholdedGate("random", 0.5))
-    assert abs(asked.mean() - 0.5) < 5 * 0.5 / np.sqrt(ROBOTS * STEPS)
-    np.testing.assert_array_equal(offsets == 0.5, asked.ravel())
-    assert_joint(codes[asked.ravel()], np.array(TARGET))
-    assert_joint(codes[~asked.ravel()], np.array(DRAFT))
+    codes, offsets, requested = executed(fixed_policy, ThresholdedGate("random", 0.5))
+    assert abs(requested.mean() - 0.5) < 5 * 0.5 / np.sqrt(ROBOTS * STEPS)
+    np.testing.assert_array_equal(offsets == 0.5, requested.ravel())
+    assert_joint(codes[requested.ravel()], np.array(TARGET))
+    assert_joint(codes[~requested.ravel()], np.array(DRAFT))
 
 
 def codes_of(step: Step) -> np.ndarray:

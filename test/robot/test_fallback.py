@@ -8,9 +8,9 @@ from adahi_ros.robot.steps import Fallback
 
 
 @given(st.integers(0, 6), st.lists(st.booleans(), max_size=60))
-def test_no_run_without_a_verified_draft_is_longer_than_the_limit(limit: int, heard: list[bool]) -> None:
+def test_no_run_without_a_verified_draft_is_longer_than_the_limit(limit: int, received: list[bool]) -> None:
     fallback, alone = Fallback(limit), 0
-    for verified in heard:
+    for verified in received:
         if verified:
             fallback.reset()
             alone = 0

@@ -113,8 +113,8 @@ def test_what_was_reported_is_no_news(step_record: Make) -> None:
     assert robot.report(10.0)[1] == "input ignored"
     level, message, figures = robot.report(11.0)
     assert (level, message, figures["rate_hz"]) == (Level.OK, "stepping", "0.0")
-    told = figures["fallbacks.deadline"], figures["ignored.goal[0]"], figures["safety.velocity"]
-    assert told == (10, 2, 3)
+    news = figures["fallbacks.deadline"], figures["ignored.goal[0]"], figures["safety.velocity"]
+    assert news == (10, 2, 3)
     robot.totals = after_steps(step_record, 12, Reason.DEADLINE)
     robot.observe(12.0)
     assert robot.report(12.0)[:2] == (Level.WARN, "drafts executed without the target's reply")
@@ -167,11 +167,11 @@ def test_a_mismatch_keeps_a_robot_from_beginning_but_does_not_stop_it(
 ) -> None:
     robot = Robot(VerifierState.MISMATCHED, "action_dim: 2")
     robot.totals.steps = steps
-    told = robot.news(0.0)
-    assert told is not None
-    assert (told.level, told.refuses, robot.diagnosis.refusal) == (Level.ERROR, refuses, told.text * refuses)
-    assert told.text.startswith(begins)
-    assert told.text.endswith(": action_dim: 2")
+    news = robot.news(0.0)
+    assert news is not None
+    assert (news.level, news.refuses, robot.diagnosis.refusal) == (Level.ERROR, refuses, news.text * refuses)
+    assert news.text.startswith(begins)
+    assert news.text.endswith(": action_dim: 2")
 
 
 @pytest.mark.parametrize(
@@ -193,6 +193,6 @@ def test_an_unwise_deadline_is_told(deadline_s: float, beginnings: list[str]) ->
 
 def test_a_calibration_of_another_policy_is_told() -> None:
     assert calibration_warning(None, "a") is calibration_warning("a", "a") is None
-    told = calibration_warning("b", "a")
-    assert told is not None
-    assert told.startswith("calibration.draft: b, but the draft policy is a")
+    news = calibration_warning("b", "a")
+    assert news is not None
+    assert news.startswith("calibration.draft: b, but the draft policy is a")

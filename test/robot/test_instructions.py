@@ -20,7 +20,7 @@ def connected(robot: Robot) -> Robot:
 
 
 @pytest.fixture
-def told(make_robot: MakeRobot) -> Robot:
+def instructed(make_robot: MakeRobot) -> Robot:
     """A robot that goes on by the plans of a target, and waits for none."""
     return connected(make_robot("age", plans=HORIZON))
 
@@ -31,17 +31,17 @@ def waiting(make_robot: MakeRobot) -> Robot:
     return connected(make_robot("age", plans=HORIZON, waits=True))
 
 
-def test_a_target_that_must_be_told_is_not_asked_before(told: Robot) -> None:
-    told.walk(range(2))
-    told.loop.tell(" \n")
-    told.walk(range(2, 3))
-    assert not told.link.sent
-    assert told.records[-1].reason is Reason.REFUSED
-    assert told.records[-1].message.startswith("instruction: empty, must say what to do")
-    told.loop.tell("fold the towel")
-    told.walk(range(3, 5))
-    assert [request.instruction for request, _ in told.link.updates] == ["fold the towel"]
-    assert told.records[-1].planned_action
+def test_a_target_that_needs_an_instruction_gets_no_request_before(instructed: Robot) -> None:
+    instructed.walk(range(2))
+    instructed.loop.tell(" \n")
+    instructed.walk(range(2, 3))
+    assert not instructed.link.sent
+    assert instructed.records[-1].reason is Reason.REFUSED
+    assert instructed.records[-1].message.startswith("instruction: empty, must say what to do")
+    instructed.loop.tell("fold the towel")
+    instructed.walk(range(3, 5))
+    assert [request.instruction for request, _ in instructed.link.updates] == ["fold the towel"]
+    assert instructed.records[-1].planned_action
 
 
 def test_a_target_that_is_told_nothing_gets_no_sentence(make_robot: MakeRobot) -> None:
@@ -59,7 +59,7 @@ def test_plans_of_a_target_that_is_told_nothing_stand_whatever_is_said(
     robot.choose("age", 4.0)
     robot.connect()
     robot.walk(range(2))
-    asked, left = len(robot.link.updates), robot.records[-1].plan_left
+    before, left = len(robot.link.updates), robot.records[-1].plan_left
     assert left > 1
     robot.loop.tell("fold the towel")
     robot.walk(range(2, 3))
@@ -68,27 +68,27 @@ def test_plans_of_a_target_that_is_told_nothing_stand_whatever_is_said(
     robot.show(robot.observation(1, 3))  # asks, and the reply is on its way
     robot.loop.tell("open the drawer")
     robot.pass_time(PERIOD_S)
-    assert len(robot.link.updates) == asked + 1
+    assert len(robot.link.updates) == before + 1
     assert robot.records[-1].planned_action
 
 
-def test_what_was_planned_or_asked_for_something_else_is_not_done(told: Robot) -> None:
-    told.loop.tell("fold the towel")
-    told.walk(range(3))
-    assert told.records[-1].plan_left > 1
-    under_way = told.observation(1, 3)
-    told.choose("always")
-    told.show(under_way)  # asks, and the reply is on its way
-    asked = len(told.link.updates)
-    told.loop.tell("open the drawer")
-    told.loop.tell("open the drawer")  # said again, it changes nothing
-    now = told.see(1, 4)
-    assert told.record(now).plan_left == 0
-    told.pass_time(PERIOD_S)
-    last = told.see(1, 5)
-    assert [request.instruction for request, _ in told.link.updates[asked:]] == ["open the drawer"] * 2
+def test_what_was_planned_or_requested_for_something_else_is_not_done(instructed: Robot) -> None:
+    instructed.loop.tell("fold the towel")
+    instructed.walk(range(3))
+    assert instructed.records[-1].plan_left > 1
+    under_way = instructed.observation(1, 3)
+    instructed.choose("always")
+    instructed.show(under_way)  # asks, and the reply is on its way
+    before = len(instructed.link.updates)
+    instructed.loop.tell("open the drawer")
+    instructed.loop.tell("open the drawer")  # said again, it changes nothing
+    now = instructed.see(1, 4)
+    assert instructed.record(now).plan_left == 0
+    instructed.pass_time(PERIOD_S)
+    last = instructed.see(1, 5)
+    assert [request.instruction for request, _ in instructed.link.updates[before:]] == ["open the drawer"] * 2
     number = float(now.values[0])
-    assert told.record(last).planned_action[0] == planned(number, 5)
+    assert instructed.record(last).planned_action[0] == planned(number, 5)
 
 
 def test_a_step_that_waits_sends_again_with_another_instruction(waiting: Robot) -> None:

@@ -180,7 +180,7 @@ class Interleavings(RuleBasedStateMachine):
         self.robot.verifier.restart()
 
     @rule()
-    def mend(self) -> None:
+    def restore(self) -> None:
         """Everything is well again, for some time."""
         self.change_link(0.0, 0.0, 0.001, 0.01)
         self.change_verifier(True, True, True)
@@ -261,8 +261,8 @@ class Interleavings(RuleBasedStateMachine):
                 assert pending.deadline_s > self.robot.link.now_s or not self.running
                 continue
             assert not pending.ids
-            told = fate in IN_TIME or fate is Fate.MISSED
-            assert session.outcomes[number] == told
+            reported = fate in IN_TIME or fate is Fate.MISSED
+            assert session.outcomes[number] == reported
             assert record is not None or fate in (Fate.SUPERSEDED, Fate.CANCELLED)
             if record is not None:
                 assert record.transmitted
@@ -302,7 +302,7 @@ class Interleavings(RuleBasedStateMachine):
         assert estimate.requests == estimate.replies + missed
 
     @invariant()
-    def trouble_is_told_where_there_is_any(self) -> None:
+    def trouble_is_reported(self) -> None:
         session = self.robot.session
         assert bool(session.trouble) == (session.link is not VerifierState.READY)
 

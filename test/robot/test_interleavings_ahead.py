@@ -64,12 +64,12 @@ class InterleavingsAhead(Interleavings):
             if record.plan_age == NO_PLAN:
                 assert (record.planned_action, record.plan_left) == ((), 0)
                 continue
-            asked = record.step - record.plan_age
+            requested = record.step - record.plan_age
             assert 1 <= record.plan_age < HORIZON
             assert 1 <= record.plan_left < 2 * HORIZON  # the next plan may be there already
             assert record.action == record.planned_action
             assert any(
-                (episode, step) == (record.episode, asked)
+                (episode, step) == (record.episode, requested)
                 and record.action == (planned(number, record.step),) * len(record.action)
                 for number, episode, step in replied
             )

@@ -196,9 +196,9 @@ def test_a_verifier_that_is_busy_is_left_alone_for_as_long_as_it_says(robot: Rob
     assert robot.session.link is VerifierState.READY
 
 
-@pytest.mark.parametrize("said", [math.nan, math.inf, -1.0, 1e9])
-def test_a_verifier_that_says_nonsense_of_when_to_ask_again_is_asked_soon(robot: Robot, said: float) -> None:
-    robot.verifier.changes = {"status": int(RequestFault.BUSY), "retry_after_s": said}
+@pytest.mark.parametrize("delay", [math.nan, math.inf, -1.0, 1e9])
+def test_a_verifier_with_a_nonsense_retry_time_is_queried_soon(robot: Robot, delay: float) -> None:
+    robot.verifier.changes = {"status": int(RequestFault.BUSY), "retry_after_s": delay}
     robot.walk(range(1))
     robot.verifier.changes = {}
     robot.pass_time(RETRY_MOST_S)

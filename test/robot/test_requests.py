@@ -35,8 +35,8 @@ def test_a_good_reply_may_be_executed() -> None:
     assert outcome.verification is not None
     assert outcome.verification.accepted.tolist() == [[True, False]]
     assert outcome.verification.actions.tolist() == [[[0.5, -0.5]]]
-    told = (outcome.reason, outcome.message, outcome.verify_ms, outcome.compute_ms, outcome.reply_bytes)
-    assert told == (Reason.NONE, "", 12.0, 0.25, 60)
+    reported = (outcome.reason, outcome.message, outcome.verify_ms, outcome.compute_ms, outcome.reply_bytes)
+    assert reported == (Reason.NONE, "", 12.0, 0.25, 60)
 
 
 @pytest.mark.parametrize(

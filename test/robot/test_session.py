@@ -63,10 +63,10 @@ def test_a_verifier_whose_description_cannot_be_read_differs_from_none(make_robo
 
 
 def test_a_refusal_of_the_robots_name_is_kept_until_the_next_start(robot: Robot) -> None:
-    said = "robot_id: 'robot', must be 'arm' on this service"
-    robot.verifier.changes = {"status": int(RequestFault.UNKNOWN_ROBOT), "message": said, "actions": ()}
+    message = "robot_id: 'robot', must be 'arm' on this service"
+    robot.verifier.changes = {"status": int(RequestFault.UNKNOWN_ROBOT), "message": message, "actions": ()}
     robot.walk(range(3), PERIOD_S)
-    assert robot.session.misnamed == said
+    assert robot.session.misnamed == message
     assert robot.changes == [VerifierState.READY] * 2  # what was told of once is not told of again
     robot.loop.stop()
     assert robot.session.misnamed == ""
@@ -77,10 +77,10 @@ def test_all_copies_of_a_request_say_the_same_of_the_link(robot: Robot) -> None:
     known_ms = robot.session.estimate(robot.link.now_s).rtt_ms
     robot.link.loss = 1.0
     robot.walk(range(1, 2), PERIOD_S)
-    told = [request.round_trip_ms for request, _ in robot.link.updates]
-    assert told[0] == UNKNOWN_MS
-    assert told[1:] == [known_ms] * len(told[1:])
-    assert len(told) > 2
+    trips = [request.round_trip_ms for request, _ in robot.link.updates]
+    assert trips[0] == UNKNOWN_MS
+    assert trips[1:] == [known_ms] * len(trips[1:])
+    assert len(trips) > 2
     assert 0.0 < known_ms < 1e3 * PERIOD_S
 
 

@@ -65,7 +65,7 @@ class Robot(Guarded):
         self.out.append(outgoing)
         return outgoing
 
-    def told(self) -> list[SafetyRecord]:
+    def reported(self) -> list[SafetyRecord]:
         """Return all that was told since this was last called."""
         records = records_of(self.out)
         self.out.clear()
@@ -86,7 +86,7 @@ def moving(acceleration: float = 1.0) -> Robot:
     for _ in range(100):
         robot.act(FULL)
         robot.wait()
-    robot.told()
+    robot.reported()
     return robot
 
 
@@ -163,7 +163,7 @@ def test_an_action_that_goes_out_as_it_is_needs_no_word() -> None:
 def test_each_command_that_is_not_the_action_is_told() -> None:
     robot = Robot(WIDE).start()
     robot.wait()
-    robot.told()
+    robot.reported()
     for count in range(1, 4):
         record = robot.act(200.0).record
         assert record is not None
@@ -173,20 +173,20 @@ def test_each_command_that_is_not_the_action_is_told() -> None:
         assert (record.enabled, record.stopped, record.holding, record.warning) == (True, False, False, "")
         assert records_of(robot.wait()) == []
     robot.act(UNEVEN)
-    robot.told()
+    robot.reported()
     assert [record.interventions for record in records_of(robot.wait(3))] == [()]  # it is over
 
 
 def test_a_change_of_being_enabled_is_told_once() -> None:
     robot = Robot(WIDE, require_enable=True, timeout_s=0.2).start()
     assert [record.enabled for record in records_of(robot.wait(3))] == [False]
-    robot.told()
+    robot.reported()
     robot.press(True)
     robot.wait(10)
-    assert [record.enabled for record in robot.told()] == [True, False]
+    assert [record.enabled for record in robot.reported()] == [True, False]
     robot.call(False)
     robot.wait(10)
-    assert [(record.enabled, record.stopped) for record in robot.told()] == [(False, True)]
+    assert [(record.enabled, record.stopped) for record in robot.reported()] == [(False, True)]
 
 
 def test_a_robot_at_rest_that_may_not_move_is_reported_once() -> None:
@@ -194,12 +194,12 @@ def test_a_robot_at_rest_that_may_not_move_is_reported_once() -> None:
     for _ in range(5):
         assert robot.act(UNEVEN).command is None
         robot.wait()
-    told = robot.told()
-    assert [record.message for record in told] == ["disabled", "at rest: disabled"]
-    assert {record.interventions for record in told} == {(Intervention.DISABLED,)}
-    assert told[0].holding
-    assert told[0].needs_press
-    assert warnings(told) == ["held: disabled"]
+    reported = robot.reported()
+    assert [record.message for record in reported] == ["disabled", "at rest: disabled"]
+    assert {record.interventions for record in reported} == {(Intervention.DISABLED,)}
+    assert reported[0].holding
+    assert reported[0].needs_press
+    assert warnings(reported) == ["held: disabled"]
 
 
 def test_the_record_is_available_while_there_is_something_to_tell() -> None:
@@ -221,21 +221,21 @@ def test_the_record_is_available_while_there_is_something_to_tell() -> None:
 def test_why_the_robot_is_held_is_said_once_per_change() -> None:
     robot = moving()
     robot.wait(11)
-    told = robot.told()
-    assert sum(record.holding for record in told) > 1  # each command that holds is published
-    assert warnings(told) == ["held: stale"]
+    reported = robot.reported()
+    assert sum(record.holding for record in reported) > 1  # each command that holds is published
+    assert warnings(reported) == ["held: stale"]
     robot.press(False)
     robot.wait(40)
-    told = robot.told()
-    assert warnings(told) == ["held: disabled"]
-    assert told[-1].counts[Intervention.DISABLED] == 1
+    reported = robot.reported()
+    assert warnings(reported) == ["held: disabled"]
+    assert reported[-1].counts[Intervention.DISABLED] == 1
     robot.press(True)
     robot.act(1.0)
     robot.wait()
-    assert warnings(robot.told()) == []
+    assert warnings(robot.reported()) == []
     robot.sent(robot.commands.withhold(robot.now_s))
     robot.wait(5)
-    assert warnings(robot.told()) == ["held: unverified"]
+    assert warnings(robot.reported()) == ["held: unverified"]
 
 
 # The end
@@ -251,7 +251,7 @@ def test_a_robot_that_is_stopped_is_brought_to_rest() -> None:
     assert speeds[0] < np.deg2rad(FULL)
     assert (np.diff(speeds) <= 0.0).all()
     assert speeds[-HOLDS_AT_REST:] == [0.0] * HOLDS_AT_REST
-    assert warnings(robot.told()) == ["held: deactivated"]
+    assert warnings(robot.reported()) == ["held: deactivated"]
     assert robot.act(FULL).command is None
 
 
@@ -271,7 +271,7 @@ def test_a_robot_that_is_closed_comes_to_rest_and_is_commanded_no_more() -> None
     assert robot.commands.halt(robot.now_s).command is None
     last = robot.out[-1].command
     assert listed(last) == [0.0]
-    assert warnings(robot.told()) == []  # whoever closed it knows
+    assert warnings(robot.reported()) == []  # whoever closed it knows
 
 
 def test_one_that_rests_is_closed_at_once() -> None:
@@ -299,8 +299,8 @@ def test_what_is_not_active_is_stopped_for_when_it_will_be() -> None:
     robot.call(False)
     robot.start()
     assert robot.act(UNEVEN).command is None
-    told = robot.told()
-    assert [(record.enabled, record.stopped) for record in told] == [(False, True)]
+    reported = robot.reported()
+    assert [(record.enabled, record.stopped) for record in reported] == [(False, True)]
     robot.call(True)
     assert robot.act(UNEVEN).command is not None
 
@@ -315,9 +315,9 @@ def test_a_false_holds_at_once_until_a_true(by: str) -> None:
     assert (held.record.enabled, held.record.holding) == (False, True)
     robot.wait(40)
     assert robot.act(UNEVEN).command is None
-    robot.told()
+    robot.reported()
     says(True)
-    assert [record.enabled for record in robot.told()] == [True]
+    assert [record.enabled for record in robot.reported()] == [True]
     assert robot.act(UNEVEN).command is not None
 
 

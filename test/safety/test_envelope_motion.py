@@ -251,7 +251,7 @@ def test_an_intervention_names_its_limit_and_counts_match(
 
 
 @pytest.mark.parametrize(
-    ("field", "one", "other", "told"),
+    ("field", "one", "other", "expected"),
     [
         ("positions", {"velocity": 1.0}, {"position_high": 0.5}, ["POSITION", "VELOCITY"]),
         ("positions", {"velocity": 1.0}, {"max_step": 0.5}, ["STEP", "VELOCITY"]),
@@ -261,12 +261,12 @@ def test_an_intervention_names_its_limit_and_counts_match(
     ],
 )
 def test_interventions_come_in_the_order_of_the_limits_not_of_entries(
-    field: str, one: dict[str, float], other: dict[str, float], told: list[str]
+    field: str, one: dict[str, float], other: dict[str, float], expected: list[str]
 ) -> None:
     for first, second in ((one, other), (other, one)):
         limits = Limits.of(["first", "second"], {"first": first, "second": second})
         admitted = Envelope(limits, field, PERIOD_S).admit(np.full(2, 2.0), np.zeros(2), PERIOD_S)
-        assert [why.name for why in admitted.interventions] == told
+        assert [why.name for why in admitted.interventions] == expected
 
 
 def test_wrong_shapes_fields_and_periods_are_refused() -> None:

@@ -16,7 +16,7 @@ from adahi_ros.safety.goals import (
 def test_a_position_that_stays_is_one_goal() -> None:
     goals = Goals()
     assert goals.want(0.04, 0.0) == 0.04
-    assert goals.answered(goals.asked, True, 0.1) is None
+    assert goals.answered(goals.newest, True, 0.1) is None
     assert [goals.want(0.04 - 0.9 * TOLERANCE * (step % 2), 0.2 + step) for step in range(5)] == [None] * 5
     assert goals.want(0.0, 9.0) == 0.0
 
@@ -25,14 +25,14 @@ def test_only_the_newest_wish_during_a_goal_request_follows_it() -> None:
     goals = Goals()
     assert goals.want(0.04, 0.0) == 0.04
     assert [goals.want(position, 0.1) for position in (0.03, 0.02)] == [None, None]
-    assert goals.answered(goals.asked, True, 0.2) == 0.02
-    assert goals.answered(goals.asked, True, 0.3) is None
+    assert goals.answered(goals.newest, True, 0.2) == 0.02
+    assert goals.answered(goals.newest, True, 0.3) is None
 
 
 def test_a_goal_that_is_refused_is_asked_for_again_but_not_at_every_step() -> None:
     goals = Goals()
     goals.want(0.04, 0.0)
-    assert goals.answered(goals.asked, False, 0.1) is None
+    assert goals.answered(goals.newest, False, 0.1) is None
     assert goals.want(0.04, 0.2) is None
     assert goals.want(0.04, 0.1 + RETRY_S) == 0.04
 
@@ -43,7 +43,7 @@ def test_after_a_hold_the_same_position_is_a_new_goal() -> None:
     goals.want(0.04, 0.0)
     goals.hold()
     assert goals.held
-    assert goals.answered(goals.asked, True, 0.1) is None  # nothing is wanted any more
+    assert goals.answered(goals.newest, True, 0.1) is None  # nothing is wanted any more
     assert goals.want(0.04, 0.2) == 0.04
 
 

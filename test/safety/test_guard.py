@@ -87,10 +87,10 @@ def test_motion_begins_where_it_is_measured_only_after_a_while_at_rest(
         if what == "act":
             measured = (sent or 0.0) + 1e-6  # too little to be displaced
             with pytest.MonkeyPatch.context() as patch:
-                begun: list[np.ndarray | None] = []
-                patch.setattr(robot.guard._envelope, "begin", begun.append)
+                started: list[np.ndarray | None] = []
+                patch.setattr(robot.guard._envelope, "begin", started.append)
                 command = robot.act(data.draw(st.floats(-1.0, 1.0)), measured)
-            assert not begun or robot.now_s - moved_s >= SETTLED_S
+            assert not started or robot.now_s - moved_s >= SETTLED_S
         else:
             if what != "look":
                 robot.permission.set_enabled(what == "allow")

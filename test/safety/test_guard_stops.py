@@ -9,12 +9,12 @@ from test.safety.conftest import PERIOD_S, Robot
 
 def stream(robot: Robot, periods: int) -> list[bool]:
     """Let `enable` say true once a period; return whether the robot was enabled after each."""
-    said = []
+    enabled = []
     for _ in range(periods):
         robot.wait()
         robot.press(True)
-        said.append(robot.guard.enabled(robot.now_s))
-    return said
+        enabled.append(robot.guard.enabled(robot.now_s))
+    return enabled
 
 
 @pytest.mark.parametrize("required", [True, False])

@@ -256,10 +256,10 @@ def test_moveits_limits_hold_unless_they_are_switched_off(tmp_path: Path) -> Non
     off = {**MOVEIT, "has_velocity_limits": False, "has_acceleration_limits": False, "max_acceleration": 0}
     assert row(load_limits(moveit(tmp_path, {**off, "has_position_limits": False}), ["elbow"])) == UNLIMITED
     load_limits(moveit(tmp_path, {**MOVEIT, "has_position_limits": False}), ["elbow"], ["positions"])
-    said_nothing = {"max_velocity": 3.0}
+    without_values = {"max_velocity": 3.0}
     with pytest.raises(ValueError, match=r"elbow\.position: missing"):
-        load_limits(moveit(tmp_path, said_nothing), ["elbow"], ["positions"])
-    assert load_limits(moveit(tmp_path, said_nothing), ["elbow"]).velocity.tolist() == [3.0]
+        load_limits(moveit(tmp_path, without_values), ["elbow"], ["positions"])
+    assert load_limits(moveit(tmp_path, without_values), ["elbow"]).velocity.tolist() == [3.0]
     slower = {**MOVEIT, "has_deceleration_limits": True, "max_deceleration": 2.5}
     assert load_limits(moveit(tmp_path, slower), ["elbow"]).acceleration.tolist() == [2.5]
 

@@ -33,7 +33,7 @@ def test_the_speed_asked_of_a_controller_stays_within_the_limit(targets: list[fl
             with_velocities += at is not None
             controller.receive(np.array([command]), at, 0.0, PERIOD_S, robot.now_s)
     assert controller is not None
-    assert max(controller.asked_speed) <= VELOCITY + 1e-6
+    assert max(controller.peak_speed) <= VELOCITY + 1e-6
     assert with_velocities > 0
 
 

@@ -105,8 +105,8 @@ def test_an_arm_that_is_released_is_asked_for_no_more_than_its_velocity(name: st
         action = envelope.admit(stuck + 0.03 * step, stuck, contract.period_s).action
     arm = slice(0, contract.action.size - 1)
     assert action is not None
-    asked = np.abs(action - stuck)[arm] / contract.period_s
-    assert (asked <= np.minimum(2.5 + 1e-9, limits.velocity[arm])).all()
+    requested = np.abs(action - stuck)[arm] / contract.period_s
+    assert (requested <= np.minimum(2.5 + 1e-9, limits.velocity[arm])).all()
 
 
 @pytest.mark.parametrize("name", ARMS)

@@ -75,8 +75,8 @@ def test_a_batch_replies_as_to_each_alone_and_asks_once_per_kind() -> None:
     policy = Planning()
     together = replies_of(engine(policy), *requests)
     assert policy.batches == [3, 3, 3]  # those that send as many actions
-    for each, asked in zip(together, requests, strict=True):
-        alone = engine().verify(asked, NOW_S)
+    for each, requested in zip(together, requests, strict=True):
+        alone = engine().verify(requested, NOW_S)
         assert isinstance(each, Reply)
         np.testing.assert_allclose(each.actions, alone.actions, rtol=1e-6)
         np.testing.assert_array_equal(each.accepted, alone.accepted)
@@ -107,9 +107,9 @@ def test_what_one_has_sent_is_nothing_to_the_others(bad: Request, kind: type) ->
     requests = [request(number) for number in range(4)]
     replies = replies_of(engine(), *requests[:2], bad, *requests[2:])
     assert isinstance(replies.pop(2), kind)
-    for each, asked in zip(replies, requests, strict=True):
+    for each, requested in zip(replies, requests, strict=True):
         assert isinstance(each, Reply)
-        expected = engine().verify(asked, NOW_S).actions
+        expected = engine().verify(requested, NOW_S).actions
         np.testing.assert_allclose(each.actions, expected, rtol=1e-6)
 
 
@@ -157,9 +157,9 @@ def test_a_refusal_names_its_field_in_a_batch_as_well() -> None:
 def test_what_a_round_trip_takes_is_each_robots_own_and_unknown_of_others() -> None:
     observations = Observations({OBSERVATION: np.zeros((1, 2, 3), np.float32)}, {GOAL: np.zeros((1, 1))})
     silent = VerificationRequest(observations, Proposal(np.zeros((1, 0, 2), np.float32)))
-    heard = replace(silent, round_trip_ms=np.array([7.0]))
+    received = replace(silent, round_trip_ms=np.array([7.0]))
     assert joined([silent, silent]).round_trip_ms is None
-    both = joined([heard, silent, replace(silent, round_trip_ms=np.array([9.0]))])
+    both = joined([received, silent, replace(silent, round_trip_ms=np.array([9.0]))])
     assert both.round_trip_ms is not None
     np.testing.assert_array_equal(both.round_trip_ms, [7.0, np.nan, 9.0])
     part = both.rows(np.array([2, 0])).round_trip_ms

@@ -21,10 +21,10 @@ class Drawn(DirectPolicy):
     def __init__(self) -> None:
         signature = Signature(1, HORIZON, 2, (Feature("observation", 1),))
         super().__init__(signature, ActionRange(np.zeros(2), np.ones(2)), SCALE, "drawn", draws=2)
-        self.asked: list[int] = []
+        self.requested: list[int] = []
 
     def act(self, observations: Observations, draws: np.ndarray) -> np.ndarray:
-        self.asked.append(len(draws))
+        self.requested.append(len(draws))
         plans = np.repeat(draws[:, None], HORIZON, axis=1)
         return np.where(draws[:, :1, None] < 0.1, np.nan, plans)
 
@@ -32,9 +32,9 @@ class Drawn(DirectPolicy):
 def chosen(draws: list[list[float]], committed: list[list[float]] | None) -> np.ndarray:
     """Return the first action of the plan that is chosen for one robot, of draws (N, 2)."""
     policy = NearestPlan(Drawn(), len(draws))
-    told = None if committed is None else np.array([committed], np.float32)
+    known = None if committed is None else np.array([committed], np.float32)
     observations, flat = policy.signature.nothing(), np.array(draws).reshape(1, -1)
-    actions = policy.propose(observations, flat, Sampling(committed=told)).actions
+    actions = policy.propose(observations, flat, Sampling(committed=known)).actions
     assert actions.shape == (1, HORIZON, 2)
     return np.asarray(actions[0, 0])
 
@@ -57,8 +57,8 @@ def test_only_what_a_robot_has_committed_to_counts() -> None:
 
 @pytest.mark.parametrize("committed", [None, [], [NAN, NAN]])
 def test_who_has_committed_to_nothing_gets_the_first(committed: list[list[float]] | None) -> None:
-    told = None if committed is None else np.reshape(committed, (-1, 2)).tolist()
-    np.testing.assert_allclose(chosen([FAR, NEAR], told), FAR)
+    known = None if committed is None else np.reshape(committed, (-1, 2)).tolist()
+    np.testing.assert_allclose(chosen([FAR, NEAR], known), FAR)
 
 
 def test_a_plan_that_is_no_number_is_chosen_only_where_there_is_no_other() -> None:
@@ -80,7 +80,7 @@ def test_robots_are_served_together_as_one_by_one() -> None:
             policy.signature.nothing(), draws[row : row + 1], Sampling(committed=committed[row : row + 1])
         )
         np.testing.assert_array_equal(alone.actions[0], together[row])
-    assert inner.asked == [5 * SAMPLES, *(1 if row == 3 else SAMPLES for row in range(5))]
+    assert inner.requested == [5 * SAMPLES, *(1 if row == 3 else SAMPLES for row in range(5))]
     np.testing.assert_allclose(together[3, 0], draws[3, :2], rtol=1e-6)
 
 

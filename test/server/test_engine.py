@@ -92,8 +92,8 @@ def request_of(**changes: Any) -> Request:
     counts = counted(np.full((1, 2, 5), 0.2))
     draft = Proposal(np.zeros((1, 0, 2), np.float32), sent_codes(np.array([[1, 2]]), counts))
     update = SentWindows().update(view.window(Recalling(2).signature))
-    told = {"robot_id": "arm", "fingerprint": int(DECODER.fingerprint, 16), **changes}
-    return replace(Request.of(draft, 0, 7, update), **told)
+    given = {"robot_id": "arm", "fingerprint": int(DECODER.fingerprint, 16), **changes}
+    return replace(Request.of(draft, 0, 7, update), **given)
 
 
 def bare(**changes: Any) -> Request:
@@ -115,16 +115,16 @@ def test_drafted_actions_before_the_reply_begins_are_committed(
     ahead: int, sent: int, count: int | None
 ) -> None:
     target = Recalling(2)
-    told = noted(target, lambda observations, draws, sampling: sampling.committed)
+    given = noted(target, lambda observations, draws, sampling: sampling.committed)
     engine = Engine(TargetVerifier(target, "replace", agreement="continue"), SEED)
     actions = np.arange(2 * sent, dtype=np.float32)
     engine.verify(bare(actions=actions, first_step=7 + ahead), NOW_S)
     engine.verify(bare(actions=actions + 1, first_step=7 + ahead), NOW_S)  # another request
     if count is None:
-        assert told[0] is None
+        assert given[0] is None
     else:
-        np.testing.assert_array_equal(told[0], actions[: 2 * count].reshape(1, count, 2))
-    assert len(told) == (2 if sent else 1)
+        np.testing.assert_array_equal(given[0], actions[: 2 * count].reshape(1, count, 2))
+    assert len(given) == (2 if sent else 1)
 
 
 def test_what_is_committed_is_as_the_target_acts_and_finite() -> None:
@@ -188,7 +188,7 @@ def counting(target: Recalling) -> list[int]:
 
 def test_by_link_a_draft_stands_where_the_round_trip_is_long(tmp_path: Path) -> None:
     target = Recalling(2)
-    asked = counting(target)
+    requested = counting(target)
     by_link = semantic(tmp_path, patience_ms=100.0)
     engine = Engine(TargetVerifier(target, "semantic", arguments=by_link), SEED)
     plain = Engine(TargetVerifier(Recalling(2)), SEED)
@@ -204,37 +204,37 @@ def test_by_link_a_draft_stands_where_the_round_trip_is_long(tmp_path: Path) -> 
         for verdict, one in zip(together(engine, requests), expected, strict=True):
             np.testing.assert_array_equal(verdict.accepted, one.accepted)
             np.testing.assert_allclose(verdict.actions, one.actions, rtol=1e-6)
-    before = len(asked)
+    before = len(requested)
     together(engine, all_stand)  # sent again as they were
-    assert len(asked) == before
+    assert len(requested) == before
 
 
 def test_the_round_trip_makes_no_new_request_where_no_rule_uses_it(tmp_path: Path) -> None:
     for rule in ("speculative", "semantic"):
         target = Recalling(2)
-        asked = counting(target)
-        told = semantic(tmp_path, tolerance=0.1) if rule == "semantic" else {}
-        engine = Engine(TargetVerifier(target, rule, arguments=told), SEED)
+        requested = counting(target)
+        given = semantic(tmp_path, tolerance=0.1) if rule == "semantic" else {}
+        engine = Engine(TargetVerifier(target, rule, arguments=given), SEED)
         replies = [engine.verify(request_of(round_trip_ms=ms), NOW_S).actions for ms in (0.0, 7.0, 60_000.0)]
-        assert len(asked) == 1
+        assert len(requested) == 1
         for actions in replies[1:]:
             np.testing.assert_array_equal(actions, replies[0])
 
 
 @pytest.mark.parametrize("rule", ["speculative", "replace"])
-@pytest.mark.parametrize("told_ms", [np.nan, np.inf, -1.0, 60_001.0])
-def test_garbage_of_the_link_is_refused_also_for_a_remembered_reply(rule: str, told_ms: float) -> None:
+@pytest.mark.parametrize("sent_ms", [np.nan, np.inf, -1.0, 60_001.0])
+def test_garbage_of_the_link_is_refused_also_for_a_remembered_reply(rule: str, sent_ms: float) -> None:
     engine = Engine(TargetVerifier(Recalling(2), rule), SEED)
     engine.verify(request_of(), NOW_S)
     with pytest.raises(RequestError, match=r"^round_trip_ms: "):
-        engine.verify(request_of(round_trip_ms=told_ms), NOW_S)
+        engine.verify(request_of(round_trip_ms=sent_ms), NOW_S)
 
 
 def test_another_instruction_is_another_request() -> None:
     target = Recalling(2)
     target.signature = replace(target.signature, instruction=True)
-    told = noted(target, lambda observations, draws, sampling: observations.instructions)
+    given = noted(target, lambda observations, draws, sampling: observations.instructions)
     engine = Engine(TargetVerifier(target), SEED)
     for instruction in ("fold", "fold", "pour"):
         engine.verify(request_of(instruction=instruction), NOW_S)
-    assert told == [("fold",), ("pour",)]
+    assert given == [("fold",), ("pour",)]

@@ -35,11 +35,11 @@ class Seeing(DirectPolicy):
         signature = Signature(H, 1, 2 * H, (Feature("state", 1),), images=(FRONT, WRIST), instruction=True)
         most = np.full(2 * H, LARGEST)
         super().__init__(signature, ActionRange(-most, most), np.ones(2 * H), "seeing")
-        self.told: tuple[str, ...] = ()
+        self.instructions: tuple[str, ...] = ()
 
     def act(self, observations: Observations, draws: np.ndarray) -> np.ndarray:
-        self.told = observations.instructions
-        if self.told == ("fail",):
+        self.instructions = observations.instructions
+        if self.instructions == ("fail",):
             raise TargetUnavailableError("openpi: ws://there:8000, stalled for 2 s")
         shades = [observations.images[each.name].mean(axis=(2, 3, 4)) for each in (FRONT, WRIST)]
         return np.stack(shades, axis=2).reshape(len(draws), 1, 2 * H)
@@ -52,7 +52,7 @@ def frames(step: int) -> dict[str, np.ndarray]:
     }
 
 
-def asked(update: Any, step: int, instruction: str = "stack the blocks") -> Request:
+def request(update: Any, step: int, instruction: str = "stack the blocks") -> Request:
     draft = Proposal(np.zeros((1, 0, 2 * H), np.float32))
     return replace(Request.of(draft, 0, step, update, instruction=instruction), robot_id="arm")
 
@@ -66,13 +66,13 @@ def test_each_observation_has_its_images_though_only_new_ones_are_sent() -> None
         window = view.window(policy.signature)
         update = sent.update(window)
         counts.append(len(update.rows.images))
-        reply = engine.verify(asked(update, step), 1.0)
+        reply = engine.verify(request(update, step), 1.0)
         sent.replied(window, reply.window_kept)
         seen = [max(0, step - H + 1 + row) for row in range(H)]
         expected = [shade for past in seen for shade in (10 * past, 5 * past)]
         np.testing.assert_allclose(reply.actions[: 2 * H], expected, atol=1.0)
     assert counts == [2 * H] + [2] * 7
-    assert policy.told == ("stack the blocks",)
+    assert policy.instructions == ("stack the blocks",)
 
 
 def test_images_that_are_missing_or_too_many_are_refused() -> None:
@@ -85,9 +85,9 @@ def test_images_that_are_missing_or_too_many_are_refused() -> None:
         with pytest.raises(
             RequestError, match=rf"^images: {len(images)} values, must be 6, 2 per observation$"
         ):
-            engine.verify(asked(wrong, 0), 1.0)
+            engine.verify(request(wrong, 0), 1.0)
     with pytest.raises(RequestError, match=r"^instruction: empty, must say what to do") as refusal:
-        engine.verify(asked(update, 0, " "), 1.0)
+        engine.verify(request(update, 0, " "), 1.0)
     assert refusal.value.fault is RequestFault.NO_INSTRUCTION
 
 
@@ -99,7 +99,7 @@ def test_a_policy_that_is_not_to_be_had_is_told_by_a_status_of_its_own() -> None
     view.add({"state": np.zeros(1, np.float32)}, frames(1))
     update = SentWindows().update(view.window(Seeing().signature))
     for instruction, status in (("fail", RequestFault.TARGET_UNAVAILABLE), ("go", 0)):
-        (served,) = service.replies([asked(update, 0, instruction)], 1.0)
+        (served,) = service.replies([request(update, 0, instruction)], 1.0)
         assert served.reply.status == status
     assert service.counts.replies == {"target_unavailable": 1, "ok": 1}
 

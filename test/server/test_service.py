@@ -178,7 +178,7 @@ def test_a_bad_request_is_nothing_to_the_others_of_its_batch(
 
 
 @pytest.mark.parametrize(
-    ("told", "checkpoint", "name"),
+    ("given", "checkpoint", "name"),
     [
         ("", "ball/target", "ball/target"),
         ("", "/robots/checkpoints/ball/target", "ball/target"),
@@ -189,8 +189,8 @@ def test_a_bad_request_is_nothing_to_the_others_of_its_batch(
         ("x" * NAME_LENGTH, "ball/target", "x" * NAME_LENGTH),
     ],
 )
-def test_a_target_is_named_as_it_is_told_or_by_its_checkpoint(told: str, checkpoint: str, name: str) -> None:
-    assert target_name(told, checkpoint) == name
+def test_a_target_is_named_as_configured_or_by_its_checkpoint(given: str, checkpoint: str, name: str) -> None:
+    assert target_name(given, checkpoint) == name
 
 
 def test_a_name_that_no_request_can_say_is_refused() -> None:

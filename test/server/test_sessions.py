@@ -13,8 +13,8 @@ from adahi_ros.server.service import LATE_S, MAX_AGE_S, SHARED_S, Sessions
 A, B, C = 7, 8, 9
 
 
-def heard(sessions: Sessions, *requests: tuple[int, float], name: str = "robot") -> list[bool]:
-    return [sessions.heard(name, session, now_s) for session, now_s in requests]
+def received(sessions: Sessions, *requests: tuple[int, float], name: str = "robot") -> list[bool]:
+    return [sessions.received(name, session, now_s) for session, now_s in requests]
 
 
 @given(st.lists(st.tuples(st.integers(1, 50), st.floats(0.0, 1e4)), max_size=30))
@@ -23,7 +23,7 @@ def test_one_robot_however_often_restarted_is_one(runs: list[tuple[int, float]])
     for session, (requests, pause_s) in enumerate(runs):
         for _ in range(requests):
             now_s += 0.05
-            assert not sessions.heard("robot", session, now_s)
+            assert not sessions.received("robot", session, now_s)
         now_s += pause_s
     assert not sessions.shared(now_s)
 
@@ -34,8 +34,8 @@ def test_robots_of_one_name_are_noticed_within_seconds(robots: int) -> None:
     for tick in range(2000):
         now_s = 0.05 * tick
         for session in range(robots):
-            sessions.heard("robot", session, now_s)
-        sessions.heard("other", 0, now_s)
+            sessions.received("robot", session, now_s)
+        sessions.received("other", 0, now_s)
         if now_s < 0.99 * LATE_S:
             assert not sessions.shared(now_s)
         if now_s > 1.01 * LATE_S:
@@ -46,43 +46,43 @@ def test_robots_of_one_name_are_noticed_within_seconds(robots: int) -> None:
 
 def test_a_packet_that_comes_late_is_no_other_robot() -> None:
     sessions = Sessions()
-    late = heard(sessions, (A, 0.0), (B, 5.0), (A, 5.0 + 0.9 * LATE_S), (B, 6.0), (B, 60.0))
+    late = received(sessions, (A, 0.0), (B, 5.0), (A, 5.0 + 0.9 * LATE_S), (B, 6.0), (B, 60.0))
     assert not any(late)
 
 
 def test_a_session_that_comes_back_after_that_is() -> None:
-    assert heard(Sessions(), (A, 0.0), (B, 5.0), (A, 5.0 + LATE_S)) == [False, False, True]
-    assert heard(Sessions(), (A, 0.0), (B, 5.0), (C, 6.0), (A, 9.0)) == [False, False, False, True]
-    assert heard(Sessions(), (A, 0.0), (B, 5.0), (A, 5.0 + MAX_AGE_S)) == [False, False, True]
+    assert received(Sessions(), (A, 0.0), (B, 5.0), (A, 5.0 + LATE_S)) == [False, False, True]
+    assert received(Sessions(), (A, 0.0), (B, 5.0), (C, 6.0), (A, 9.0)) == [False, False, False, True]
+    assert received(Sessions(), (A, 0.0), (B, 5.0), (A, 5.0 + MAX_AGE_S)) == [False, False, True]
 
 
 def test_one_that_comes_back_after_very_long_is_a_new_one() -> None:
-    assert heard(Sessions(), (A, 0.0), (B, 5.0), (A, 6.0 + MAX_AGE_S)) == [False, False, False]
+    assert received(Sessions(), (A, 0.0), (B, 5.0), (A, 6.0 + MAX_AGE_S)) == [False, False, False]
 
 
 def test_the_one_that_is_left_of_two_is_one() -> None:
     sessions = Sessions()
-    heard(sessions, (A, 0.0), (B, 5.0), (A, 10.0))
-    assert not any(heard(sessions, *((A, 10.0 + number) for number in range(100))))
+    received(sessions, (A, 0.0), (B, 5.0), (A, 10.0))
+    assert not any(received(sessions, *((A, 10.0 + number) for number in range(100))))
 
 
 def test_no_name_is_another() -> None:
     sessions = Sessions()
-    assert not any(heard(sessions, (A, 0.0), name="a") + heard(sessions, (B, 5.0), name="b"))
-    assert not any(heard(sessions, (A, 10.0), name="a"))
+    assert not any(received(sessions, (A, 0.0), name="a") + received(sessions, (B, 5.0), name="b"))
+    assert not any(received(sessions, (A, 10.0), name="a"))
 
 
 def test_what_is_remembered_is_bounded_and_a_robot_that_asks_is() -> None:
     sessions = Sessions()
-    heard(sessions, (A, 0.0), (B, 0.0))
+    received(sessions, (A, 0.0), (B, 0.0))
     tracemalloc.start()
     try:
         for number in range(20_000):
-            sessions.heard(f"{number:064d}", number, 1.0)
-            sessions.heard("restless", number, 1.0 + 2.0 * number)
+            sessions.received(f"{number:064d}", number, 1.0)
+            sessions.received("restless", number, 1.0 + 2.0 * number)
             if number % 100 == 0:
-                sessions.heard("robot", B, 1.0)
+                sessions.received("robot", B, 1.0)
         assert tracemalloc.get_traced_memory()[0] < 2_000_000
     finally:
         tracemalloc.stop()
-    assert heard(sessions, (A, 5.0)) == [True]
+    assert received(sessions, (A, 5.0)) == [True]

@@ -153,15 +153,15 @@ def test_the_policy_is_told_what_is_committed_where_it_is_to_agree(
     fixed_policy: Callable[..., Policy], agreement: str
 ) -> None:
     policy = fixed_policy(TARGET)
-    told = noted(policy, lambda observations, draws, sampling: sampling.committed)
+    given = noted(policy, lambda observations, draws, sampling: sampling.committed)
     verifier = TargetVerifier(policy, "replace", agreement=agreement, samples=3)
     uniforms = np.full((2, verifier.policy.draws, 2), 0.5)
     committed = np.ones((2, 1, 2), np.float32)
     drafts = request(np.array([[0, 0], [0, 0]]))
     verifier.verify(replace(drafts, committed=committed), uniforms)
     verifier.verify(drafts, uniforms)
-    assert [each is committed for each in told] == [agreement == "continue", False]
-    assert told[1] is None
+    assert [each is committed for each in given] == [agreement == "continue", False]
+    assert given[1] is None
 
 
 def test_of_plans_that_are_drawn_the_nearest_to_what_is_committed_is_sent(
@@ -199,14 +199,14 @@ def test_what_the_target_makes_nothing_finite_of_is_refused(fixed_policy: Callab
     prediction = policy.predict(np.zeros((1, 2, 3)), np.zeros((1, 1)))
     broken = replace(prediction, offsets=np.full_like(prediction.offsets, np.nan))
     policy.predict = lambda windows, goals: broken
-    asked, draws = request(np.array([[0, 0]])), np.zeros((1, 2, 2))
+    requested, draws = request(np.array([[0, 0]])), np.zeros((1, 2, 2))
     with pytest.raises(RequestError, match=r"^observation_window: so far") as refused:
-        TargetVerifier(policy).verify(asked, draws)
+        TargetVerifier(policy).verify(requested, draws)
     assert refused.value.fault is RequestFault.NOT_FINITE
-    asked = replace(asked, committed=np.full((1, 1, 2), 1e38, np.float32))
+    requested = replace(requested, committed=np.full((1, 1, 2), 1e38, np.float32))
     for agreement, field in (
         ("none", "observation_window"),
         ("continue", "observation_window or draft_actions"),
     ):
         with pytest.raises(RequestError, match=rf"^{field}: so far"):
-            TargetVerifier(policy, "replace", agreement=agreement).verify(asked, draws)
+            TargetVerifier(policy, "replace", agreement=agreement).verify(requested, draws)

@@ -44,9 +44,9 @@ class Recorder:
 
     def ended(self, code: int) -> str:
         """Wait until it ends by itself, with this exit code; return what it has said."""
-        assert self.process.wait(ENDS_S) == code, self.said()
-        return self.said()
+        assert self.process.wait(ENDS_S) == code, self.output()
+        return self.output()
 
-    def said(self) -> str:
+    def output(self) -> str:
         self._output.seek(0)
         return self._output.read()

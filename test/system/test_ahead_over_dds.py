@@ -31,6 +31,6 @@ def test_what_is_recommended_goes_on_by_plans_that_it_asks_for_ahead(task: str) 
         assert step.expected_error > 0
         assert len(step.planned_action) == len(step.action) == 2
     assert any(step.action != step.planned_action for step in planned)  # it is corrected
-    asked, replied = (sum(getattr(step, name) for step in run.steps) for name in ("transmitted", "verified"))
-    assert 2 <= replied <= asked < len(run.steps) / 2
+    sent, replied = (sum(getattr(step, name) for step in run.steps) for name in ("transmitted", "verified"))
+    assert 2 <= replied <= sent < len(run.steps) / 2
     assert all(np.isfinite(step.draft_action).all() for step in run.steps)

@@ -93,9 +93,9 @@ def demonstrated(stage: Stage, folder: Path, record: Record) -> Path:
         qos_overrides=RELIABLE,
     )
     stage.await_end(simulator)
-    said = recorder.end()
-    assert "demonstrations: " in said
-    assert "Traceback" not in said
+    output = recorder.end()
+    assert "demonstrations: " in output
+    assert "Traceback" not in output
     return folder / "demonstrations"
 
 
@@ -123,12 +123,12 @@ def test_a_recorded_demonstration_is_what_collecting_it_gives(trained: str, fold
 
 
 def test_the_recording_is_replayed_without_a_robot(trained: str, demonstrated: Path, folder: Path) -> None:
-    said = adahi(
+    output = adahi(
         folder,
         *("replay", demonstrated, "--params", "params.yaml", "--figure", "replay.png"),
         *("--json", "replay.json"),
     )
-    assert "modelled" in said
+    assert "modelled" in output
     methods = json.loads((folder / "replay.json").read_text())["methods"]
     assert methods["adahi"]["transmission_rate"] == pytest.approx(0.5, abs=0.1)
     assert methods["adahi"]["modelled_latency_ms"]["mean"] < methods["hybrid"]["modelled_latency_ms"]["mean"]
@@ -148,14 +148,14 @@ def test_the_policies_run_on_the_robot_and_their_run_is_reported(
     simulator = stage.start_simulator(episodes=1, lockstep=True, wait_for_subscribers=2)
     stage.await_end(simulator)
     recorder.end(signal.SIGTERM)
-    said = adahi(folder, "report", "run", "--json", "run.json")
+    output = adahi(folder, "report", "run", "--json", "run.json")
     found = json.loads((folder / "run.json").read_text())
     assert found["steps"] >= 10
     assert found["judged_episodes"] == 1
     assert 0.0 < found["transmission_rate"] < 1.0
-    assert f"{found['steps']} steps" in said
+    assert f"{found['steps']} steps" in output
     assert "timeline-0" in (folder / "run.html").read_text()
-    said = adahi(
+    output = adahi(
         folder,
         *("train", "ball", "--from-corrections", "run", "--contract", "ball.yaml", "--data", "data"),
         *("--recipe", "recipe.yaml", "--checkpoints", "policies", "--out", "learned", "--steps", 3),
@@ -166,7 +166,7 @@ def test_the_policies_run_on_the_robot_and_their_run_is_reported(
     assert learned["corrections"] + sum(learned["left_out"].values()) == replies
     assert learned["corrections"] > replies / 2
     assert learned["share"] == 1.0
-    assert "'adahi thresholds' makes new ones" in said
+    assert "'adahi thresholds' makes new ones" in output
     assert load_policy(folder / "learned/draft", "onnxruntime").signature.codes is not None
 
 
@@ -189,7 +189,7 @@ def test_a_recorder_in_a_namespace_ends_by_itself_with_a_whole_bag(
     assert recorder.process.returncode == 0
     assert (
         "no messages on /left/joint_states, /left/command; check the names, and --namespace"
-        in recorder.said()
+        in recorder.output()
     )
     steps = steps_in(folder / "left", "left")
     assert steps == list(np.arange(steps[0], steps[-1] + 1))
@@ -232,9 +232,9 @@ def test_a_clock_that_begins_anew_ends_the_bag_and_says_so(
 
     for second in (LATE_RUN, 1):
         stage.wait(runs(second), f"run at {second} s")
-    said = recorder.ended(1)
-    assert "the clock went back by " in said
-    assert "twice: ends where the clock was reset; " in said
+    output = recorder.ended(1)
+    assert "the clock went back by " in output
+    assert "twice: ends where the clock was reset; " in output
     kept = states_in(folder / "twice", "twice")
     assert kept
     assert kept[-1].episode_id == LATE_RUN
@@ -242,9 +242,9 @@ def test_a_clock_that_begins_anew_ends_the_bag_and_says_so(
 
 def test_a_recording_of_nothing_is_a_failure(stage: Stage, folder: Path, record: Record) -> None:
     recorder = record("nobody", "--namespace", "nobody", "--duration", 0.5)
-    said = recorder.ended(1)
-    assert "Traceback" not in said
-    assert "nobody: no messages of the contract; expected publishers of /nobody/joint_states, " in said
+    output = recorder.ended(1)
+    assert "Traceback" not in output
+    assert "nobody: no messages of the contract; expected publishers of /nobody/joint_states, " in output
 
 
 @pytest.mark.parametrize("storage", STORAGES)
@@ -292,12 +292,12 @@ def test_a_disk_that_is_full_ends_the_recording_and_says_so(
         return recorder.process.poll() is not None
 
     stage.wait(over, "end of the recorder")
-    said = recorder.ended(1)
+    output = recorder.ended(1)
     assert (
         "full: cannot be written (File too large); 'adahi bag repair full --out NEW' writes a complete"
-        in said
+        in output
     )
-    assert "Traceback" not in said
+    assert "Traceback" not in output
     adahi(folder, "bag", "recover", "full", "--out", "rest")
     steps = steps_in(folder / "rest", "full")
     assert steps == list(range(steps[0], steps[0] + len(steps)))
@@ -308,8 +308,8 @@ def test_what_somebody_publishes_with_another_type_is_told(
 ) -> None:
     out = stage.node.create_publisher(String, "/other/command", 10)
     recorder = record("other", "--namespace", "other")
-    told = "/other/command: is published as std_msgs/msg/String, expected trajectory_msgs/msg/JointTraj"
-    stage.wait(lambda: told in recorder.said(), "warning")
+    warning = "/other/command: is published as std_msgs/msg/String, expected trajectory_msgs/msg/JointTraj"
+    stage.wait(lambda: warning in recorder.output(), "warning")
     recorder.process.send_signal(signal.SIGINT)
     assert "/other/command: found a publisher, recording" not in recorder.ended(1)
     stage.node.destroy_publisher(out)

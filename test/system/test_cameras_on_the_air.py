@@ -186,9 +186,9 @@ def test_each_start_of_a_robot_is_a_session() -> None:
     numbers = np.zeros((H, S + 4), np.float32)
     counts = np.full((1, 2, 8), [[8192] * 7 + [8191]], np.uint16)
     draft = Proposal(np.zeros((1, 0, 2), np.float32), sent_codes(np.zeros((1, 2), np.int64), counts))
-    asked = Request.of(draft, 1, 0, WireWindow.of(numbers[:, :S], AIM))
+    requested = Request.of(draft, 1, 0, WireWindow.of(numbers[:, :S], AIM))
     first, second = (Sender.of_new_start("robot", "", None) for _ in range(2))
-    sessions = [to_request(asked, asked.window, each).session_id for each in (first, first, second)]
+    sessions = [to_request(requested, requested.window, each).session_id for each in (first, first, second)]
     assert sessions[0] == sessions[1] != sessions[2]
 
 
@@ -199,8 +199,8 @@ def test_it_describes_its_encoder(
     assert list(description.targets) == [description.target]
     description.targets = []
     name, weights = "/".join(exported.parts[-1:]) + "/target", fingerprint_of(target)
-    told = Description(name, "speculative", target.signature, encoder[1].fingerprint)
-    assert description == describe(replace(told, policy_fingerprint=weights))
+    described = Description(name, "speculative", target.signature, encoder[1].fingerprint)
+    assert description == describe(replace(described, policy_fingerprint=weights))
 
 
 @pytest.mark.parametrize(

@@ -40,11 +40,11 @@ def test_a_window_has_an_answer_and_again_the_same(stage: Stage, exported: Path)
     deaf = stage.node.create_client(VerifyDraft, "verify_draft", qos_profile=verify_qos("reliable"))
     assert not deaf.service_is_ready()
 
-    def told() -> bool:
+    def reported() -> bool:
         deaf.call_async(VerifyDraft.Request(robot_id="deaf"))  # not all are heard: it may be unknown yet
         return "no reply reaches 'deaf'" in verifier.output
 
-    stage.wait(told, "the client's name in the verifier's log")
+    stage.wait(reported, "the client's name in the verifier's log")
     stage.node.destroy_client(deaf)
     stage.processes.kill(verifier)
 

@@ -45,10 +45,10 @@ def test_the_draft_policy_is_configured_once_everything_is_right(
     def refused_with(*words: str) -> None:
         before = len(process.output)
         assert not stage.change_state("configure")
-        said = process.output[before:]
-        assert "[ERROR]" in said
+        message = process.output[before:]
+        assert "[ERROR]" in message
         for word in words:
-            assert word in said
+            assert word in message
 
     refused_with("backend: 'tensorrt', must be one of int8, lerobot, onnxruntime, torch")
     refused_with("deadline_s", "-1.0", "from 0.001 to 60")

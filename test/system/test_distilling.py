@@ -22,7 +22,7 @@ from test.system.stage import Robot, Stage
 
 HORIZON = 4  # actions of a plan
 SIDE = 16  # pixels
-TOLD = "balance the ball"
+INSTRUCTION = "balance the ball"
 SMALL = {"seed": 1, "size": {"hidden": 4}, "fit": {"steps": 20, "batch_size": 16}}
 pytestmark = pytest.mark.timeout(120)
 
@@ -73,17 +73,17 @@ def test_six_commands_lead_from_bags_to_a_robot_with_a_remote_policy(
 
     adahi("contract", "check", "arm.yaml", "--bag", "train")
     made = ["--contract", "arm.yaml", "--target", "target.yaml", "--recipe", "recipe.yaml", "--out", "arm"]
-    how = ["--draft", "--params", "params.yaml", "--instruction", TOLD, "--jpeg-quality", 60]
+    how = ["--draft", "--params", "params.yaml", "--instruction", INSTRUCTION, "--jpeg-quality", 60]
     assert "2 episodes" in adahi("distill", "train", *made, *how)
     adahi("calibrate", "--bag", "held", "--params", "params.yaml", "--out", "robot.yaml")
-    asked = len(policy.heard)
+    requested = len(policy.received)
     assert "Best" in adahi("replay", "held", "--params", "robot.yaml", "--out", "replay.png")
-    assert len(policy.heard) - asked < 20  # for what it costs: the answers are known
-    assert {heard["prompt"] for heard in policy.heard} <= {TOLD, ""}
+    assert len(policy.received) - requested < 20  # for what it costs: the answers are known
+    assert {received["prompt"] for received in policy.received} <= {INSTRUCTION, ""}
 
-    told = RobotFile.read(folder / "robot.yaml")
-    stage.start("target_verifier_node", **told.verifier)
-    settings = {name: value for name, value in told.robot.items() if not name.startswith("calibration.")}
+    written = RobotFile.read(folder / "robot.yaml")
+    stage.start("target_verifier_node", **written.verifier)
+    settings = {name: value for name, value in written.robot.items() if not name.startswith("calibration.")}
     node = stage.start(
         "draft_policy_node",
         **{**settings, "safety.limits": "ball", "safety.require_limits": True},
@@ -100,5 +100,5 @@ def test_six_commands_lead_from_bags_to_a_robot_with_a_remote_policy(
     assert {step.proposer for step in robot.steps} == {"corrector"}
     assert {step.gate for step in robot.steps} == {"expected_error"}
     assert any(step.correction for step in robot.steps)
-    assert policy.heard[-1]["prompt"] == TOLD
+    assert policy.received[-1]["prompt"] == INSTRUCTION
     assert "Traceback" not in node.output

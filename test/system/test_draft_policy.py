@@ -61,16 +61,16 @@ def test_who_subscribes_late_as_a_recorder_does_hears_nothing_of_before(scene: S
     (publisher,) = node.get_publishers_info_by_topic("draft_status")
     offered = publisher.qos_profile
     as_offered = QoSProfile(depth=1000, reliability=offered.reliability, durability=offered.durability)
-    heard: list[DraftStatus] = []
-    subscription = node.create_subscription(DraftStatus, "draft_status", heard.append, as_offered)
+    received: list[DraftStatus] = []
+    subscription = node.create_subscription(DraftStatus, "draft_status", received.append, as_offered)
     for step in range(1, 1000):
         robot.show(episode, step)
         robot.answer_to(episode, step)
-        if heard:
+        if received:
             break
     node.destroy_subscription(subscription)
-    assert heard
-    assert {(each.episode_id, each.step_id > 0) for each in heard} == {(episode, True)}
+    assert received
+    assert {(each.episode_id, each.step_id > 0) for each in received} == {(episode, True)}
 
 
 def test_live_parameters(scene: Scene) -> None:

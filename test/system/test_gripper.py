@@ -25,7 +25,7 @@ class Gripper:
     """A driver that takes every goal and gets nowhere, or a mute one, that does not even answer."""
 
     def __init__(self, node: Any, mute: bool = False) -> None:
-        self.asked = 0
+        self.requested = 0
         self._mute = mute
         self.handles: list[Any] = []
         self._type = message_type(GRIPPER)
@@ -45,7 +45,7 @@ class Gripper:
         return [handle.request.command.position for handle in self.handles]
 
     async def _on_goal(self, goal: Any) -> GoalResponse:
-        self.asked += 1
+        self.requested += 1
         if self._mute:
             await Future()
         return GoalResponse.ACCEPT
@@ -90,7 +90,7 @@ def test_a_gripper_gets_goals_and_is_held_with_the_arm(stage: Stage, exported: P
 
     gripper.close()
     mute = Gripper(stage.node, mute=True)
-    stage.wait(lambda: bool(robot.next()) and mute.asked > 0, "a goal for a driver that was restarted")
+    stage.wait(lambda: bool(robot.next()) and mute.requested > 0, "a goal for a driver that was restarted")
     mute.close()
     after = Gripper(stage.node)
     stage.wait(lambda: bool(robot.next()) and bool(after.handles), "a goal for the one after, too")

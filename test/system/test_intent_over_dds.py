@@ -73,13 +73,13 @@ def test_lockstep_over_dds_equals_the_rollout(folder: Path, name: str) -> None:
     executed = np.clip(log.action[:, 0], *bounds)
     np.testing.assert_array_equal(np.array([row.action for row in rows], np.float32), executed)
     assert [row.transmitted for row in rows] == log.transmitted[:, 0].tolist()
-    asked = [row for row in rows if row.transmitted]
-    assert [row.step for row in asked] == list(range(0, len(rows), int(AGE) + 1))
+    requested = [row for row in rows if row.transmitted]
+    assert [row.step for row in requested] == list(range(0, len(rows), int(AGE) + 1))
     assert [row.plan_age for row in rows[1:8]] == list(range(1, 8))
     signature = target.signature
     sent = 0 if at_target else signature.horizon * signature.action_dim
     expected = reply_bytes(sent, intent=SIZE if at_target else 0)
-    assert {row.response_bytes for row in asked} == {expected}
+    assert {row.response_bytes for row in requested} == {expected}
     assert all(bool(row.planned_action) == (not at_target) for row in rows[1:3])
 
 
@@ -105,8 +105,8 @@ def test_the_steps_of_an_intent_are_a_parameter(folder: Path, steps: int) -> Non
     draft, target = nodes(folder, "intent", "intent")
     draft |= {"gate.name": "never", "gate.threshold": 0.0, "intent.steps": steps}
     run = run_over_dds("ball", draft, target, SEED, range(1))
-    asked = [row.step for row in run.steps if row.transmitted]
-    assert asked == list(range(0, len(run.steps), steps))
+    requested = [row.step for row in run.steps if row.transmitted]
+    assert requested == list(range(0, len(run.steps), steps))
 
 
 def test_an_encoder_on_the_robot_takes_any_verifier(folder: Path) -> None:

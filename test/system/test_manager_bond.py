@@ -53,10 +53,10 @@ class Manager:
 
     def broken_within(self, limit_s: float) -> float:
         """Wait until the bond is broken, and let go of it; return how long that took."""
-        begun = time.monotonic()
+        started = time.monotonic()
         self._stage.observer.wait_until(self.is_broken, limit_s, "the bond's end")
         self.close()
-        return time.monotonic() - begun
+        return time.monotonic() - started
 
     def close(self) -> None:
         """Have no bond."""

@@ -135,16 +135,16 @@ def test_a_policy_that_cannot_be_loaded_leaves_the_node_as_it_was(client: Client
 def test_a_goal_that_is_cancelled_while_it_is_configured_activates_nothing(
     client: Client, exported: Path
 ) -> None:
-    heard: list[TransitionEvent] = client.stage.received(TransitionEvent, "draft_policy/transition_event")
+    received: list[TransitionEvent] = client.stage.received(TransitionEvent, "draft_policy/transition_event")
     handle = client.send(policy=str(exported / "draft"))
     handle.cancel_goal_async()
     status, result = client.result_of(handle)
     assert (status, result.error_code, result.held) == (GoalStatus.STATUS_CANCELED, Result.CANCELED, True)
     assert client.stage.state() == "inactive"
     client.stage.wait(
-        lambda: "inactive" in [each.goal_state.label for each in heard], "that it is configured"
+        lambda: "inactive" in [each.goal_state.label for each in received], "that it is configured"
     )
-    assert "active" not in [each.goal_state.label for each in heard]
+    assert "active" not in [each.goal_state.label for each in received]
 
 
 def test_feedback_comes_until_the_goal_is_cancelled_and_the_robot_is_held(

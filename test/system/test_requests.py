@@ -203,8 +203,8 @@ def test_a_window_may_be_sent_as_what_is_new_after_an_earlier_one(ask: Ask, good
     base = {"base_window": window_digest(rows, goal.tobytes())}
     newest = np.array([0.5, 0.25, 0.125, 1.0, 2.0, 4.0], np.float32)
     whole = [*good["observation_window"][6:], *newest.tolist()]
-    stranger = ask(VerifyDraft.Request(**{**good, **base, "robot_id": "other", "observation_window": newest}))
-    assert (stranger.status, stranger.message[:11]) == (RequestFault.WINDOW_UNKNOWN, "base_window")
+    other = ask(VerifyDraft.Request(**{**good, **base, "robot_id": "other", "observation_window": newest}))
+    assert (other.status, other.message[:11]) == (RequestFault.WINDOW_UNKNOWN, "base_window")
     assert ask(VerifyDraft.Request(**good)).status == VerifyDraft.Response.STATUS_OK
     changes = {"step_id": 8, "first_step": 8, "goal": [], **base}
     short = ask(VerifyDraft.Request(**{**good, **changes, "observation_window": newest}))

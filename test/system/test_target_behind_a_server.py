@@ -23,7 +23,7 @@ ROWS, COLUMNS = 8, 12
 PICTURE = np.full((ROWS, COLUMNS, 3), (200, 100, 50), np.uint8)
 JOINTS = [0.01, -0.02]  # of the robot that the test plays
 LOST = r"ws://127\.0\.0\.1:\d+: (not reachable: Connection refused|dropped the connection)"
-TOLD = "balance the ball"
+INSTRUCTION = "balance the ball"
 
 
 def plan_of(observation: dict[str, Any]) -> np.ndarray:
@@ -75,7 +75,7 @@ def test_a_robot_executes_plans_of_a_policy_server_that_restarts(
         safety__limits="none",
         proposer="plan",
         contract=str(contract),
-        instruction=TOLD,
+        instruction=INSTRUCTION,
         **PATIENT,
         qos_overrides=reliable_input("camera/image_raw"),
     )
@@ -85,12 +85,12 @@ def test_a_robot_executes_plans_of_a_policy_server_that_restarts(
 
     record = seeing.next()
     assert (record.verified, record.reason) == (True, Reason.NONE), record.message
-    heard = policy.heard[-1]
-    assert heard["prompt"] == TOLD
-    np.testing.assert_array_equal(heard["observation/state"], np.array(JOINTS, np.float32))
-    assert heard["observation/image"].shape == PICTURE.shape
-    np.testing.assert_allclose(heard["observation/image"], PICTURE, atol=4)  # it went as JPEG
-    np.testing.assert_array_equal(np.array(record.action, np.float32), plan_of(heard)[0])
+    received = policy.received[-1]
+    assert received["prompt"] == INSTRUCTION
+    np.testing.assert_array_equal(received["observation/state"], np.array(JOINTS, np.float32))
+    assert received["observation/image"].shape == PICTURE.shape
+    np.testing.assert_allclose(received["observation/image"], PICTURE, atol=4)  # it went as JPEG
+    np.testing.assert_array_equal(np.array(record.action, np.float32), plan_of(received)[0])
 
     policy.stop()
     lost = [seeing.next() for _ in range(HORIZON + 1)]
@@ -98,7 +98,7 @@ def test_a_robot_executes_plans_of_a_policy_server_that_restarts(
     refused = [each for each in lost if each.reason is Reason.REFUSED]
     assert re.search(LOST, refused[0].message)
     for ahead in range(1, HORIZON):  # it goes on by its plan, and is held when there is no more of it
-        np.testing.assert_array_equal(np.array(lost[ahead - 1].action, np.float32), plan_of(heard)[ahead])
+        np.testing.assert_array_equal(np.array(lost[ahead - 1].action, np.float32), plan_of(received)[ahead])
     assert [each.action for each in lost[HORIZON - 1 :]] == [(), ()]
 
     policy.start()
@@ -109,7 +109,7 @@ def test_a_robot_executes_plans_of_a_policy_server_that_restarts(
         return seen[-1].verified
 
     stage.wait(verified_again, "a verified step")
-    np.testing.assert_array_equal(np.array(seen[-1].action, np.float32), plan_of(policy.heard[-1])[0])
+    np.testing.assert_array_equal(np.array(seen[-1].action, np.float32), plan_of(policy.received[-1])[0])
     assert "Traceback" not in verifier.output
 
 
@@ -120,28 +120,28 @@ def test_a_node_of_ones_own_asks_it_with_images_and_a_sentence(
     window = np.array([[0.1, 0.2]])
     large = np.kron(PICTURE, np.ones((2, 2, 1), np.uint8))[None]
 
-    def asked(**changes: Any) -> Any:
-        given = {"images": {"observation.images.camera": large}, "instruction": TOLD, **changes}
+    def propose(**changes: Any) -> Any:
+        given = {"images": {"observation.images.camera": large}, "instruction": INSTRUCTION, **changes}
         return stage.awaited(client.ask, window, **given)
 
-    answer = asked()
-    heard = policy.heard[-1]
-    assert heard["prompt"] == TOLD
-    assert heard["observation/image"].shape == PICTURE.shape
-    np.testing.assert_allclose(heard["observation/image"], PICTURE, atol=4)
-    np.testing.assert_array_equal(answer.actions, plan_of(heard))
+    answer = propose()
+    received = policy.received[-1]
+    assert received["prompt"] == INSTRUCTION
+    assert received["observation/image"].shape == PICTURE.shape
+    np.testing.assert_allclose(received["observation/image"], PICTURE, atol=4)
+    np.testing.assert_array_equal(answer.actions, plan_of(received))
     with pytest.raises(ValueError, match=r"^images: none; must be observation\.images\.camera"):
-        asked(images={})
+        propose(images={})
     with pytest.raises(
         ValueError, match=r"^images\.observation\.images\.camera: uint8 \(2, .*\), must be uint8 \(1, "
     ):
-        asked(images={"observation.images.camera": np.concatenate([large, large])})
+        propose(images={"observation.images.camera": np.concatenate([large, large])})
     with pytest.raises(ValueError, match=r"^images\.observation\.images\.camera: float64"):
-        asked(images={"observation.images.camera": large.astype(float)})
+        propose(images={"observation.images.camera": large.astype(float)})
     with pytest.raises(ValueError, match=r"^instruction: empty, must say what to do"):
-        asked(instruction=" ")
+        propose(instruction=" ")
     policy.stop()
     with pytest.raises(VerifierError, match=f"refused: {LOST}"):
-        asked(instruction="another one")  # an answer to the same question is remembered
+        propose(instruction="another one")  # an answer to the same question is remembered
     policy.start()
     client.destroy()

@@ -43,10 +43,10 @@ def test_every_step_is_verified_though_the_first_is_killed(
     robot.steps.clear()
     stage.wait(lambda: len(robot.steps) > 100, "steps without the first")
     assert all(record.verified for record in robot.steps)
-    (said,) = [line for line in stage.end(draft).splitlines() if "verifiers: " in line]
-    told = json.loads(said.partition("verifiers: ")[2])
-    assert told[f"{BACKUP}.answers"] > 50
-    assert told["/verify_draft.misses"] < 40
+    (report,) = [line for line in stage.end(draft).splitlines() if "verifiers: " in line]
+    figures = json.loads(report.partition("verifiers: ")[2])
+    assert figures[f"{BACKUP}.answers"] > 50
+    assert figures["/verify_draft.misses"] < 40
     stage.clear()
 
 

@@ -160,13 +160,13 @@ def test_the_markers_of_an_episode_are_published(stage: Stage) -> None:
 
     episode = 1
 
-    def begun_anew() -> bool:
+    def restarted() -> bool:
         nonlocal episode
         episode += 1  # of one that is shown twice, the path would no more be that of a beginning
         show(episode, 0)
         return got[-1].markers[0].action == Marker.DELETE
 
-    stage.wait(begun_anew, "a new episode")
+    stage.wait(restarted, "a new episode")
     stage.end(process)
 
 
@@ -185,7 +185,7 @@ def test_top_says_of_a_draft_policy_what_it_says_of_itself(
         episode = scene.new_episode()
         step = 0
 
-        def heard() -> bool:
+        def received() -> bool:
             nonlocal step
             step += 1
             scene.robot.show(episode, step)
@@ -193,10 +193,10 @@ def test_top_says_of_a_draft_policy_what_it_says_of_itself(
             scene.robot.answer_to(episode, step)
             watcher.listen(0.05)
             (robot,) = watcher.figures()
-            told = (robot["age_s"], robot["link"], robot["diagnostics"])
-            return None not in told and robot["recent"]["transmission_rate"] not in (None, 0.0)
+            values = (robot["age_s"], robot["link"], robot["diagnostics"])
+            return None not in values and robot["recent"]["transmission_rate"] not in (None, 0.0)
 
-        scene.stage.wait(heard, "figures")
+        scene.stage.wait(received, "figures")
         (robot,) = watcher.figures()
     newest = scene.robot.steps[-1]
     assert robot["topic"] == "/draft_status"

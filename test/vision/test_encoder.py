@@ -132,7 +132,7 @@ def test_a_missing_file_is_named(tmp_path: Path, missing: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "said"),
+    ("name", "content", "text"),
     [
         ("ball.json", b"{", "not the description of an encoder"),
         ("ball.json", b"[]", "not the description of an encoder"),
@@ -141,10 +141,10 @@ def test_a_missing_file_is_named(tmp_path: Path, missing: str) -> None:
         ("ball.onnx", b"no network", r"ball\.onnx: not the file that ball\.json tells of: its SHA-256 is"),
     ],
 )
-def test_a_damaged_file_is_named(tmp_path: Path, name: str, content: bytes, said: str) -> None:
+def test_a_damaged_file_is_named(tmp_path: Path, name: str, content: bytes, text: str) -> None:
     path = copied(tmp_path)
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(CheckpointError, match=said):
+    with pytest.raises(CheckpointError, match=text):
         Encoder.load(path)
 
 
@@ -178,9 +178,9 @@ def test_a_network_that_only_says_that_it_is_of_these_weights_is_refused(tmp_pat
 
 def test_a_description_without_the_hash_of_its_network_is_refused(tmp_path: Path) -> None:
     path = copied(tmp_path)
-    said = json.loads(path.with_suffix(".json").read_text())
-    del said[HASH]
-    path.with_suffix(".json").write_text(json.dumps(said))
+    text = json.loads(path.with_suffix(".json").read_text())
+    del text[HASH]
+    path.with_suffix(".json").write_text(json.dumps(text))
     with pytest.raises(CheckpointError, match="onnx_sha256 there is None; copy both, or export both again"):
         Encoder.load(path)
 
@@ -188,8 +188,8 @@ def test_a_description_without_the_hash_of_its_network_is_refused(tmp_path: Path
 @pytest.mark.parametrize("size", [None, 64, [64], [64, 0], [64, "64"], [10**6, 10**6], [64.0, 64]])
 def test_an_image_size_that_is_none_is_named(tmp_path: Path, size: object) -> None:
     path = copied(tmp_path)
-    said = json.loads(path.with_suffix(".json").read_text())
-    edit(path.with_suffix(".json"), config=said["config"] | {"image_size": size})
+    text = json.loads(path.with_suffix(".json").read_text())
+    edit(path.with_suffix(".json"), config=text["config"] | {"image_size": size})
     with pytest.raises(CheckpointError, match=r"ball\.json: .*image_size: .*, must be rows and columns"):
         Encoder.load(path)
 
@@ -237,14 +237,14 @@ def test_resnet_has_the_names_and_the_size_that_torchvision_gives_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "error", "said"),
+    ("source", "error", "text"),
     [
         ("nowhere.safetensors", FileNotFoundError, "weights: nowhere.safetensors: no such file"),
         ("hf://only-an-owner", ValueError, "must be hf://OWNER/REPOSITORY/FILE"),
     ],
 )
-def test_weights_that_are_not_there_are_told(source: str, error: type[Exception], said: str) -> None:
-    with pytest.raises(error, match=said):
+def test_weights_that_are_not_there_are_reported(source: str, error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=text):
         load_weights(make_network(config("resnet18")), source)
 
 
@@ -271,7 +271,7 @@ fit: {steps: 3}
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "text"),
     [
         ("seed: 1\n", "", r"recipe\.seed: missing"),
         ("seed: 1\n", "seed: -1\n", "seed: -1, must be an integer of at least 0"),
@@ -282,25 +282,27 @@ fit: {steps: 3}
         (RECIPE, "{", "not YAML"),
     ],
 )
-def test_a_fault_in_a_recipe_is_told_by_file_and_field(tmp_path: Path, old: str, new: str, said: str) -> None:
+def test_a_fault_in_a_recipe_is_reported_by_file_and_field(
+    tmp_path: Path, old: str, new: str, text: str
+) -> None:
     path = tmp_path / "eye.yaml"
     path.write_text(RECIPE)
     assert load_encoder_recipe(path).fit == FitConfig(steps=3)
     path.write_text(RECIPE.replace(old, new))
-    with pytest.raises(ValueError, match=rf"eye\.yaml: .*{said}"):
+    with pytest.raises(ValueError, match=rf"eye\.yaml: .*{text}"):
         load_encoder_recipe(path)
 
 
 @pytest.mark.parametrize(
-    ("values", "said"),
+    ("values", "text"),
     [
         ({"architecture": "vit"}, "architecture: 'vit', must be one of keypoints, resnet18"),
         ({"architecture": "keypoints", "depth": 3}, "size: .*must be what 'keypoints' takes"),
         ({"architecture": "keypoints", "keypoints": 0}, r"size\.keypoints: 0, must be at least 1"),
     ],
 )
-def test_a_network_that_cannot_be_is_told(values: dict[str, object], said: str) -> None:
-    with pytest.raises(ValueError, match=said):
+def test_a_network_that_cannot_be_is_reported(values: dict[str, object], text: str) -> None:
+    with pytest.raises(ValueError, match=text):
         make_network({**values, "image_size": SIZE})
 
 

@@ -101,7 +101,7 @@ def test_data_may_come_as_any_bytes(carrier: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "text"),
     [
         ({"encoding": "bayer_rggb8"}, "encoding: 'bayer_rggb8', must be one of rgb8"),
         ({"encoding": "x" * MEGABYTE}, r"encoding: 'xx.*\.\.\., must"),
@@ -124,8 +124,8 @@ def test_data_may_come_as_any_bytes(carrier: object) -> None:
         ({"is_bigendian": 7}, "is_bigendian: 7, must be 0 or 1"),
     ],
 )
-def test_a_wrong_raw_image_is_refused_by_field_and_value(changes: dict[str, Any], said: str) -> None:
-    with pytest.raises(ImageError, match=said):
+def test_a_wrong_raw_image_is_refused_by_field_and_value(changes: dict[str, Any], text: str) -> None:
+    with pytest.raises(ImageError, match=text):
         from_image(raw(picture(5, 7), **changes))
 
 
@@ -183,7 +183,7 @@ def test_a_png_of_sixteen_bits_is_refused_for_rgb_would_keep_nothing_of_it() -> 
 
 
 @pytest.mark.parametrize(
-    ("message", "said"),
+    ("message", "text"),
     [
         (compressed(b"", "tiff"), "format: 'tiff', must name one of jpeg"),
         (compressed(b"", ""), "format: ''"),
@@ -196,8 +196,8 @@ def test_a_png_of_sixteen_bits_is_refused_for_rgb_would_keep_nothing_of_it() -> 
         (SimpleNamespace(format="jpeg", data=None), "data: NoneType"),
     ],
 )
-def test_a_compressed_image_that_is_wrong_is_told(message: SimpleNamespace, said: str) -> None:
-    with pytest.raises(ImageError, match=said):
+def test_a_compressed_image_that_is_wrong_is_reported(message: SimpleNamespace, text: str) -> None:
+    with pytest.raises(ImageError, match=text):
         from_image(message)
 
 

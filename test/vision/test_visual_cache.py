@@ -131,19 +131,19 @@ def test_a_view_that_moves_takes_what_is_kept_with_it(path: Path, moved: tuple[i
     world = scene(3, (128, 144))
     before = world[:, 32:96, 32:112]
     after = world[:, 32 - moved[0] : 96 - moved[0], 32 - moved[1] : 112 - moved[1]]
-    blind, told, fresh = CachedEncoder(path), CachedEncoder(path), CachedEncoder(path)
-    for cached, shifts in ((blind, None), (told, np.array([moved]))):
+    blind, informed, fresh = CachedEncoder(path), CachedEncoder(path), CachedEncoder(path)
+    for cached, shifts in ((blind, None), (informed, np.array([moved]))):
         cached.encode(before)
         cached.encode(after, shifts)
     fresh.encode(after)
-    old, new = told._kept[0], fresh._kept[0]
+    old, new = informed._kept[0], fresh._kept[0]
     assert old is not None
     assert new is not None
     np.testing.assert_array_equal(old.frame, after[0])
     inner = slice(4, -4)  # at the new edges it knows what lies beyond
     found, wanted = (each.maps[:, inner, inner] for each in (old, new))
     np.testing.assert_allclose(found, wanted, atol=1e-5)
-    assert told.seen < blind.seen or all(moved)  # two edges are all around
+    assert informed.seen < blind.seen or all(moved)  # two edges are all around
 
 
 def test_cameras_are_kept_apart(path: Path) -> None:

@@ -42,7 +42,7 @@ def committee(
     import torch
 
     from adahi_ros.core.schema import checked
-    from adahi_ros.lab.tasks.demonstrations import told_to_robots
+    from adahi_ros.lab.tasks.demonstrations import seen_by_robots
     from adahi_ros.lab.training.train_committee import Lessons, by_fit, by_goal, train_committee
     from adahi_ros.policies.committee import CommitteeRules
     from adahi_ros.policies.vqbet.vqbet_checkpoint import load_tokenizer
@@ -54,7 +54,7 @@ def committee(
     steps = recipe_with_draft(options.recipe_file(recipe, f"{task}-committee", task))
     beside = folder_of(task, checkpoints)
     data = demonstrations_of(task, demonstrations, None, **asdict(steps.demonstrations), workers=workers)
-    for_robots = told_to_robots(data, task)
+    for_robots = seen_by_robots(data, task)
     torch.set_num_threads(1)
     taught = Lessons(data, for_robots, load_tokenizer(beside), steps.window_length, steps.policies["draft"])
     who = by_goal(taught, members) if split == "goal" else by_fit(taught, members, say)

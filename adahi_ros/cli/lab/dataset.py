@@ -37,14 +37,14 @@ def index(
 ) -> None:
     """Index demonstrations or bags for the proposers 'retrieval' and 'mixture'."""
     from adahi_ros.lab.evaluation.loaded_policies import RETRIEVAL
-    from adahi_ros.lab.tasks.demonstrations import NOISE, told_to_robots
+    from adahi_ros.lab.tasks.demonstrations import NOISE, seen_by_robots
     from adahi_ros.lab.training.retrieval_index import make_index, save_index
 
     name = task if dataset is not None else task_options.file_name(task_options.known_task(task))
     folder = out if out is not None else Path("checkpoints") / name
     options.replaceable("--out", folder / f"{RETRIEVAL}.json", overwrite)
     data = task_options.demonstrations_of(task, demonstrations, dataset, episodes, seed, NOISE, workers)
-    data = data.without_images() if dataset is not None else told_to_robots(data, task)
+    data = data.without_images() if dataset is not None else seen_by_robots(data, task)
     made, figures = make_index(data, seed, neighbours, int(most_mib * 2**20))
     sizes = {
         "observation_dim": data.observations.shape[1],

@@ -16,7 +16,7 @@ from adahi_ros.core.parameter_sections import PARAMETERS
 
 if TYPE_CHECKING:
     from adahi_ros.bags.bag_dataset import BagDataset
-    from adahi_ros.lab.calibration.target_inputs import Asked
+    from adahi_ros.lab.calibration.target_inputs import Query
     from adahi_ros.lab.calibration.target_plans import Planned
     from adahi_ros.lab.figures import Figures
     from adahi_ros.lab.training.recipes import CorrectorRecipe, IntentRecipe
@@ -77,7 +77,7 @@ def distill(
     from adahi_ros.contract.parsing import contract_path, load_contract
     from adahi_ros.gates.parameter_file import ROBOT, VERIFIER
     from adahi_ros.lab.calibration.recordings import bags_first, read_recordings
-    from adahi_ros.lab.calibration.replayed_targets import asked_of, instruction_for
+    from adahi_ros.lab.calibration.replayed_targets import instruction_for, query_of
     from adahi_ros.lab.calibration.target_inputs import Jpeg
     from adahi_ros.lab.calibration.target_replies import GATE, ask_by_expected_error
     from adahi_ros.lab.tasks import goal_is_for_target
@@ -116,14 +116,14 @@ def distill(
             on_warning=say,
         )
     chosen = how.corrector.seed if seed is None else seed
-    asked = asked_of(
+    query = query_of(
         *(sources, read, contract_path(contract), namespace, where, policy, backend),
         samples=how.corrector.samples,
         seed=chosen,
         jpeg=Jpeg(jpeg_quality),
         batch=batch,
     )
-    planned = _planned(policy, dataset, asked, out)
+    planned = _planned(policy, dataset, query, out)
     note = {"command": command_line(), "target": policy.digest}
     how_made = note, held_out, not goal_is_for_target(read.robot_type)
     found = {CORRECTOR: _trained(planned, how.corrector, out, chosen, *how_made)}
@@ -186,7 +186,7 @@ def _intent(
         return train_intent_on_recordings(planned, recipe, out, run, note, held_out, name)
 
 
-def _planned(policy: Policy, dataset: BagDataset, asked: Asked, out: Path) -> Planned:
+def _planned(policy: Policy, dataset: BagDataset, query: Query, out: Path) -> Planned:
     from adahi_ros.lab.calibration.bag_plans import plan_bags
     from adahi_ros.policies.interface import TargetUnavailableError
 
@@ -199,7 +199,7 @@ def _planned(policy: Policy, dataset: BagDataset, asked: Asked, out: Path) -> Pl
             update(advance=more)
 
         try:
-            planned = plan_bags(policy, dataset, asked, out, on_steps)
+            planned = plan_bags(policy, dataset, query, out, on_steps)
         except TargetUnavailableError as error:
             raise TargetUnavailableError(
                 f"{error}; {done} of {total} steps are planned; repeat the command to continue"

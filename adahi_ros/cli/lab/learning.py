@@ -54,7 +54,7 @@ def old_lessons(
     Raises:
         ValueError: there is no recipe, or one without a draft of codes, or demonstrations do not fit.
     """
-    from adahi_ros.lab.tasks.demonstrations import told_to_robots
+    from adahi_ros.lab.tasks.demonstrations import seen_by_robots
     from adahi_ros.lab.training.learn import Lessons
     from adahi_ros.policies.vqbet.vqbet_checkpoint import load_checkpoint, load_tokenizer
 
@@ -64,7 +64,7 @@ def old_lessons(
         name, demonstrations, dataset, **asdict(steps.demonstrations), workers=workers
     )
     fit = steps.policies["draft"].fit
-    return Lessons(told_to_robots(data, name), load_tokenizer(folder), sizes.window_length, fit)
+    return Lessons(seen_by_robots(data, name), load_tokenizer(folder), sizes.window_length, fit)
 
 
 def recipe_with_draft(file: Path) -> Recipe:

@@ -75,10 +75,10 @@ def dataset(
     from adahi_ros.policies.lerobot.lerobot_dataset import load_dataset
 
     options.tried("--out", out / TRAJECTORIES)
-    with warnings.catch_warnings(record=True) as heard:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         data = load_dataset(folder, task, observation)
-    for warning in heard:
+    for warning in caught:
         say(str(warning.message))
     data.save(out / TRAJECTORIES)
     say(f"{out}: {len(data)} episodes, {len(data.observations)} steps of {data.task}")

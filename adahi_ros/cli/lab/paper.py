@@ -156,7 +156,7 @@ def table(
     started = time.monotonic()
     found: dict[str, Figures] = {}
     for task, (comparison, skipped) in ready.items():
-        begun = time.monotonic()
+        started_s = time.monotonic()
         names = [name for name in wanted[task] if name not in skipped]
         with episode_bars([f"{task}, {name}" for name in names], count) as move:
             figures = evaluate_methods(
@@ -167,7 +167,7 @@ def table(
                 lambda name, done: move(f"{task}, {name}", done),  # noqa: B023
             )
         found[task] = {"methods": figures, "skipped": skipped}
-        say(f"{task}: {count} episodes of {len(names)} methods in {time.monotonic() - begun:.0f} s")
+        say(f"{task}: {count} episodes of {len(names)} methods in {time.monotonic() - started_s:.0f} s")
         written = {
             "command": command_line(),
             "seed": seed,

@@ -222,21 +222,21 @@ def play(comparison: Comparison, method: str, view: str, episodes: Sequence[int]
         step = controller.begin(observed)
         for index, (robot, image) in enumerate(zip(robots, world.images, strict=True)):
             robot.view.add({name: values[index] for name, values in observed.items()}, {CAMERA: image})
-        asked = step.transmit & active
+        requested = step.transmit & active
         verdicts = []
-        for row in np.flatnonzero(asked):
+        for row in np.flatnonzero(requested):
             asking, draft = robots[row], step.draft(np.array([row]))
             window = asking.view.window(target)
             verdicts.append(asking.calls.ask(draft, window, asking.episode, step.index))
         accepted = np.zeros((len(robots), verifier.policy.draws), dtype=bool)
         verdict = _joined(verdicts) if verdicts else None
         if verdict is not None:
-            accepted[asked] = verdict.accepted
-        action = controller.finish(step, verdict, asked)
+            accepted[requested] = verdict.accepted
+        action = controller.finish(step, verdict, requested)
         controller.executed(action)
         world.step(action)
         refused = np.zeros_like(active)  # a refusal would have raised an error
-        rows.append((active, asked, step.deviation, step.score, accepted, step.intended, action, refused))
+        rows.append((active, requested, step.deviation, step.score, accepted, step.intended, action, refused))
     return Played(
         Log(*(np.stack(column) for column in zip(*rows, strict=True))),
         world.success,
@@ -266,14 +266,14 @@ def view_figures(played: Played) -> Figures:
     `acceptance` is the share of the transmitted codes that the target kept.
     """
     log, episodes, successes = played.log, len(played.success), int(played.success.sum())
-    asked = log.transmitted
+    requested = log.transmitted
     return {
         "success_rate": successes / episodes,
         "success_ci95": list(wilson_interval(successes, episodes)),
-        "transmission_rate": transmission_rate(asked, log.active),
-        "acceptance": float(log.accepted[asked].mean()) if asked.any() else None,
-        "request_bytes": float(played.request_bytes.mean()) if asked.any() else None,
-        "response_bytes": float(played.response_bytes.mean()) if asked.any() else None,
+        "transmission_rate": transmission_rate(requested, log.active),
+        "acceptance": float(log.accepted[requested].mean()) if requested.any() else None,
+        "request_bytes": float(played.request_bytes.mean()) if requested.any() else None,
+        "response_bytes": float(played.response_bytes.mean()) if requested.any() else None,
     }
 
 

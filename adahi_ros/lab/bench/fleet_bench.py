@@ -39,12 +39,12 @@ SERVER = "adahi_ros.lab.peers.openpi_loop"
 OPENPI_FLEET, FLEET = "adahi_ros.lab.nodes.openpi_fleet", "adahi_ros.lab.nodes.fleet_robots"
 
 
-def measure_openpi(checkpoint: str, asked: Figures, added_compute_s: float = 0.0) -> Figures:
+def measure_openpi(checkpoint: str, wanted: Figures, added_compute_s: float = 0.0) -> Figures:
     """Let a fleet send requests to openpi's server; return `fleet_figures`, and `memory`.
 
     Args:
         checkpoint: of the target.
-        asked: arguments of `nodes.measuring.openpi_fleet.run_robots`, except those of the server.
+        wanted: arguments of `lab.nodes.openpi_fleet.run_robots`, except those of the server.
         added_compute_s: that every plan takes longer.
 
     Raises:
@@ -59,24 +59,24 @@ def measure_openpi(checkpoint: str, asked: Figures, added_compute_s: float = 0.0
     with TemporaryDirectory(prefix="adahi_fleet_") as scratch:
         served = Path(scratch) / "served.json"
         settings = {"added_compute_s": added_compute_s}
-        Drive("", target, asked["seed"], 0, 0, 0.0, address, port, settings).save(served)
+        Drive("", target, wanted["seed"], 0, 0, 0.0, address, port, settings).save(served)
         serve = [sys.executable, "-u", "-m", SERVER, "serve", str(served)]
         with subprocess.Popen(serve, env=variables, stdout=subprocess.PIPE, text=True) as server:
             try:
                 assert server.stdout is not None
                 if "ready" not in server.stdout.readline():
                     raise DdsRunError("openpi's server ended before it was ready")
-                fleet = {**asked, "address": address, "port": port, "target": target}
+                fleet = {**wanted, "address": address, "port": port, "target": target}
                 with MemoryWatch(server.pid) as memory:
                     records = _records(OPENPI_FLEET, fleet, Path(scratch), variables)
             finally:
                 server.terminate()
-        return {**fleet_figures(records, asked["seconds"]), "memory": memory.figures()}
+        return {**fleet_figures(records, wanted["seconds"]), "memory": memory.figures()}
 
 
 def _records(
     module: str,
-    asked: Figures,
+    wanted: Figures,
     scratch: Path,
     environment: Mapping[str, str],
     look: Callable[[], None] = lambda: None,
@@ -85,7 +85,7 @@ def _records(
 
     Args:
         module: of the program.
-        asked: its arguments.
+        wanted: its arguments.
         scratch: folder for its files.
         environment: its variables.
         look: called meanwhile; may raise, which ends the program.
@@ -94,7 +94,7 @@ def _records(
         DdsRunError: it failed.
     """
     with TemporaryFile("w+") as errors:
-        program = _program(module, asked, scratch)
+        program = _program(module, wanted, scratch)
         fleet = subprocess.Popen(program, env=environment, stderr=errors, stdout=subprocess.DEVNULL)
         try:
             while fleet.poll() is None:
@@ -169,7 +169,7 @@ def measure_fleet(
     found = {}
     for engine in engines:
         say(f"{engine}: {robots} robots, {seconds:g} s")
-        asked = {
+        wanted = {
             "robots": robots,
             "rate_hz": rate_hz,
             "seconds": seconds,
@@ -178,13 +178,13 @@ def measure_fleet(
             "seed": seed,
         }
         if engine == OPENPI:
-            found[engine] = measure_openpi(serving.checkpoint, asked, serving.added_compute_s)
+            found[engine] = measure_openpi(serving.checkpoint, wanted, serving.added_compute_s)
         else:
-            found[engine] = _measure(serving, engine, {**asked, "flood_hz": flood_hz})
+            found[engine] = _measure(serving, engine, {**wanted, "flood_hz": flood_hz})
     return found
 
 
-def _measure(serving: Serving, engine: str, asked: Figures) -> Figures:
+def _measure(serving: Serving, engine: str, wanted: Figures) -> Figures:
     with (
         TemporaryDirectory(prefix="adahi_fleet_") as scratch,
         exclusive_domain() as domain,
@@ -192,10 +192,10 @@ def _measure(serving: Serving, engine: str, asked: Figures) -> Figures:
         ExitStack() as running,
     ):
         environment = {**os.environ, **run_environment(domain)}
-        if asked["flood_hz"]:  # in a low-priority process, because it stands for another machine
+        if wanted["flood_hz"]:  # in a low-priority process, because it stands for another machine
             beside = Path(scratch) / "flood"
             beside.mkdir()
-            flood = ["nice", "-n", "19", *_program(FLEET, {**asked, "robots": 0}, beside)]
+            flood = ["nice", "-n", "19", *_program(FLEET, {**wanted, "robots": 0}, beside)]
             running.callback(_killed, subprocess.Popen(flood, env=environment))
         at_s = time.monotonic() + serving.at_s
         fault = Fault(fleet, serving.kill, at_s) if fleet and serving.kill else None
@@ -206,8 +206,8 @@ def _measure(serving: Serving, engine: str, asked: Figures) -> Figures:
                 fault.look()
 
         with MemoryWatch(server.pid) as memory:
-            found = _records(FLEET, {**asked, "flood_hz": 0.0}, Path(scratch), environment, glance)
-        figures = {**fleet_figures(found, asked["seconds"]), "memory": memory.figures()}
+            found = _records(FLEET, {**wanted, "flood_hz": 0.0}, Path(scratch), environment, glance)
+        figures = {**fleet_figures(found, wanted["seconds"]), "memory": memory.figures()}
         return figures | ({"kill": fault.figures(found)} if fault is not None else {})
 
 
@@ -253,10 +253,10 @@ def _verifier(
         yield fleet.verifier, fleet.look, fleet
 
 
-def _program(module: str, asked: Mapping[str, object], scratch: Path) -> list[str]:
+def _program(module: str, wanted: Mapping[str, object], scratch: Path) -> list[str]:
     """Write the arguments of a fleet's program; return the command that runs it."""
-    arguments = scratch / "asked.json"
-    arguments.write_text(json.dumps(asked))
+    arguments = scratch / "settings.json"
+    arguments.write_text(json.dumps(wanted))
     return [sys.executable, "-m", module, str(arguments), str(scratch / "records.json")]
 
 

@@ -105,7 +105,7 @@ def measure_latency(
     for field, value in (("episodes", episodes), ("rounds", rounds)):
         if value < 1:
             raise ValueError(f"{field}: {value}, must be at least 1")
-    asked = profile_named(profile)
+    requested = profile_named(profile)
     name = make(task).spec.name
     say(f"target of {parameters:,} weights")
     grown = grown_policies(asset(f"checkpoints/{name}"), parameters)
@@ -121,9 +121,9 @@ def measure_latency(
         for method in methods
     }
     parts: dict[str, list[RunRecord]] = {method: [] for method in methods}
-    with emulated_link(asked, seed) as link:
+    with emulated_link(requested, seed) as link:
         say("round trips")
-        trips = round_trips_ms(link, asked, PINGS)
+        trips = round_trips_ms(link, requested, PINGS)
         say("episodes")
         for numbers in in_rounds(evaluation_episodes(episodes), min(rounds, episodes)):
             for method, (draft, target) in nodes.items():
@@ -135,7 +135,7 @@ def measure_latency(
     figures = {
         "profile": profile,
         "link": {
-            "asked": asked.values(),
+            "asked": requested.values(),
             "rtt_ms": {
                 "mean": float(trips.mean()),
                 "p50": float(np.median(trips)),
@@ -215,7 +215,7 @@ def _run(
 ) -> RunRecord:
     """Run episodes in a new process, because a DDS participant stays in its first network namespace."""
     with tempfile.TemporaryDirectory(prefix="adahi_latency_") as scratch:
-        asked, record = (Path(scratch) / name for name in ("asked.json", "record.json"))
+        requested, record = (Path(scratch) / name for name in ("settings.json", "record.json"))
         arguments = {
             "task": task,
             "draft_parameters": draft,
@@ -224,8 +224,8 @@ def _run(
             "episodes": (episodes.start, episodes.stop),
             "lockstep": lockstep,
         }
-        asked.write_text(json.dumps(arguments))
-        command = ["-m", "adahi_ros.lab.nodes.dds_run", str(asked), str(record)]
+        requested.write_text(json.dumps(arguments))
+        command = ["-m", "adahi_ros.lab.nodes.dds_run", str(requested), str(record)]
         run_at_robot(link, command, dds_environment("wireless"))
         return RunRecord.of(json.loads(record.read_text()))
 

@@ -188,15 +188,15 @@ def _watch(
     sizes: dict[str, list[int]] = {name: [] for name in pids}
     waits: dict[str, list[float]] = {name: [] for name in pids}
     start_s = time.monotonic()
-    told_s = start_s
+    reported_s = start_s
     while (now_s := time.monotonic()) - start_s < seconds:
         next_s = now_s + SAMPLE_S
         stage.processes.check()
         for name, pid in pids.items():
             sizes[name].append(resident_bytes(pid))
             waits[name].append(waited_s(pid))
-        if now_s - told_s >= TICK_S:
-            told_s = now_s
+        if now_s - reported_s >= TICK_S:
+            reported_s = now_s
             verified = sum(record.verified for record in stage.log.records)
             on_progress((now_s - start_s) / seconds, f"{len(stage.log.records)} steps, {verified} verified")
         stage.wait(lambda: time.monotonic() >= next_s, "time")  # noqa: B023

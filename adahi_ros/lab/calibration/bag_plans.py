@@ -15,7 +15,7 @@ from adahi_ros.core.randomness import step_uniforms
 from adahi_ros.core.signature import Observations
 from adahi_ros.lab.calibration.plan_store import PlanStore, digest_of_bags
 from adahi_ros.lab.calibration.target_inputs import (
-    Asked,
+    Query,
     check_target,
     read_inputs,
     verifiers_encoder,
@@ -30,7 +30,7 @@ FOLDER = "planned"
 def plan_bags(
     target: Policy,
     dataset: BagDataset,
-    asked: Asked,
+    query: Query,
     folder: Path,
     on_steps: Callable[[int], None] = lambda steps: None,
 ) -> Planned:
@@ -39,7 +39,7 @@ def plan_bags(
     Args:
         target: plans.
         dataset: of the bags, by the contract.
-        asked: how the target is asked.
+        query: how the target is asked.
         folder: stores the plans as they arrive, also for later calls.
         on_steps: called with the number of steps that have just been planned.
 
@@ -48,27 +48,27 @@ def plan_bags(
         ValueError: the target does not fit, or its plans have another shape than its signature.
     """
     signature = target.signature
-    encoder = verifiers_encoder(asked.contract, signature)
-    check_target(asked.contract, asked.name, signature, encoder)
-    samples = asked.samples if target.draws else 1
+    encoder = verifiers_encoder(query.contract, signature)
+    check_target(query.contract, query.name, signature, encoder)
+    samples = query.samples if target.draws else 1
     shape = samples, signature.horizon, signature.action_dim
     question = {
-        "bags": digest_of_bags(asked.bags),
-        "namespace": asked.namespace,
+        "bags": digest_of_bags(query.bags),
+        "namespace": query.namespace,
         "steps": _digest(dataset),
         "encoder": None if encoder is None else encoder.fingerprint,
-        **{f"jpeg_{name}": value for name, value in asked.jpeg._asdict().items()},
-        "draws": [asked.seed, samples] if target.draws else None,
-        **asked.origin,
+        **{f"jpeg_{name}": value for name, value in query.jpeg._asdict().items()},
+        "draws": [query.seed, samples] if target.draws else None,
+        **query.origin,
     }
     store = PlanStore(folder / FOLDER, question, shape)
     done = len(store)
     on_steps(done)
-    inputs = read_inputs(asked, dataset, signature, encoder, done)
+    inputs = read_inputs(query, dataset, signature, encoder, done)
     fresh: list[np.ndarray] = []
     try:
-        for batch in _batches(inputs, asked.batch):
-            draws = _draws(dataset, range(done, done + len(batch)), asked.seed, samples, target.draws)
+        for batch in _batches(inputs, query.batch):
+            draws = _draws(dataset, range(done, done + len(batch)), query.seed, samples, target.draws)
             fresh.append(_plans(target, side_by_side(batch), draws, shape))
             done += len(batch)
             on_steps(len(batch))
@@ -109,8 +109,8 @@ def _draws(dataset: BagDataset, steps: range, seed: int, samples: int, count: in
     drawn = []
     for step in steps:
         episode = int(np.searchsorted(ends, step, side="right"))
-        begun = int(ends[episode - 1]) if episode else 0
-        drawn.append(step_uniforms(seed, TEACHER, episode, step - begun, samples * count))
+        start = int(ends[episode - 1]) if episode else 0
+        drawn.append(step_uniforms(seed, TEACHER, episode, step - start, samples * count))
     return np.stack(drawn).reshape(len(steps), samples, count)
 
 

@@ -20,7 +20,7 @@ from adahi_ros.contract.contract import Contract
 from adahi_ros.core.signature import GOAL, IMAGE_FEATURES, OBSERVATION, Signature
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.lab.calibration.bag_plans import plan_bags
-from adahi_ros.lab.calibration.target_inputs import Asked, mean_request_bytes, verifiers_encoder
+from adahi_ros.lab.calibration.target_inputs import Query, mean_request_bytes, verifiers_encoder
 from adahi_ros.lab.calibration.target_plans import RecordedTarget, numbered
 from adahi_ros.lab.evaluation.loaded_policies import Policies, load_plans
 from adahi_ros.lab.evaluation.step_latency import Costs, target_ms_of
@@ -36,7 +36,7 @@ def reads_more(signature: Signature) -> bool:
     return bool(signature.images) or signature.instruction or not named <= set(KEPT)
 
 
-def asked_once(target: Path, signature: Signature) -> bool:
+def queried_once(target: Path, signature: Signature) -> bool:
     """Whether a target is asked once, and its answers replayed.
 
     A target described by a YAML file may be remote or slow. A target with codes must verify the codes.
@@ -58,16 +58,16 @@ def instruction_for(instruction: str, signature: Signature) -> str | None:
     return None
 
 
-def asked_of(
+def query_of(
     bags: Sequence[Path],
     contract: Contract,
-    said_in: Path,
+    defined_in: Path,
     namespace: str,
     target: Path,
     policy: Policy,
     backend: str,
     **how: Any,
-) -> Asked:
+) -> Query:
     """Return how a target is asked at the steps of bags.
 
     The plans depend on the target's YAML file, which its digest may not cover.
@@ -75,21 +75,21 @@ def asked_of(
     Args:
         bags: of the robot.
         contract: defines its observations.
-        said_in: file of the contract.
+        defined_in: file of the contract.
         namespace: of the robot.
         target: where the policy is described.
         policy: the target.
         backend: that it runs on.
-        **how: other fields of `Asked`.
+        **how: other fields of `Query`.
     """
     described = description_of(target)
     origin = {
-        "contract": _digest(said_in),
+        "contract": _digest(defined_in),
         "target": policy.digest,
         "described": _digest(described) if described.is_file() else "",
         "backend": backend,
     }
-    return Asked(bags, contract, namespace, str(target), origin, **how)
+    return Query(bags, contract, namespace, str(target), origin, **how)
 
 
 def _digest(path: Path) -> str:
@@ -114,7 +114,7 @@ class Observed(NamedTuple):
 
 def observed(
     pair: Policies,
-    asked: Asked,
+    query: Query,
     instruction: str,
     folder: Path,
     once: bool,
@@ -127,10 +127,10 @@ def observed(
 
     Args:
         pair: draft and target.
-        asked: how the target is asked.
+        query: how the target is asked.
         instruction: of the target until a bag has another.
         folder: keeps its answers, below `planned`.
-        once: see `asked_once`; the target then also plans.
+        once: see `queried_once`; the target then also plans.
         plans: a target that plans and the corrector of its plans, where given.
         keep_failures: see `read_dataset`.
         on_loss: likewise.
@@ -143,27 +143,27 @@ def observed(
     """
     target = pair.target
     words = instruction_for(instruction, target.signature)
-    planner, corrector = load_plans(None if once else plans[0], plans[1], asked.origin["backend"])
+    planner, corrector = load_plans(None if once else plans[0], plans[1], query.origin["backend"])
     dataset = read_dataset(
-        asked.bags, asked.contract, asked.namespace, keep_failures, on_loss=on_loss, instruction=words
+        query.bags, query.contract, query.namespace, keep_failures, on_loss=on_loss, instruction=words
     )
     bags = dataset.summary["bags"]
     if not once:
         return Observed(dataset.trajectories, replace(pair, plans=planner, corrector=corrector), bags)
-    planned = plan_bags(target, dataset, asked, folder, on_steps)
+    planned = plan_bags(target, dataset, query, folder, on_steps)
     replayed = RecordedTarget(planned, target.digest)
     policies = Policies(pair.draft, replayed, replayed, corrector)
-    return Observed(numbered(planned), policies, bags, _costs(pair, asked, dataset))
+    return Observed(numbered(planned), policies, bags, _costs(pair, query, dataset))
 
 
-def _costs(pair: Policies, asked: Asked, dataset: BagDataset) -> Callable[[Costs], Costs]:
+def _costs(pair: Policies, query: Query, dataset: BagDataset) -> Callable[[Costs], Costs]:
     """Return a function that adds the measured cost of a request to the target, where wanted."""
 
     def costs_of(costs: Costs) -> Costs:
         return replace(costs, target_ms=target_ms(), request_bytes=request_bytes())
 
     signature = pair.target.signature
-    encoder = verifiers_encoder(asked.contract, signature)
+    encoder = verifiers_encoder(query.contract, signature)
     target_ms = cache(lambda: target_ms_of(pair.target))
-    request_bytes = cache(lambda: mean_request_bytes(asked, dataset, signature, encoder))
+    request_bytes = cache(lambda: mean_request_bytes(query, dataset, signature, encoder))
     return costs_of

@@ -15,7 +15,7 @@ from adahi_ros.core.assets import CHECKPOINTS, named
 from adahi_ros.core.parameter_sections import parameters_for, section_names
 from adahi_ros.core.signature import Signature
 from adahi_ros.core.yaml_files import read_yaml
-from adahi_ros.lab.calibration.replayed_targets import Observed, asked_of, asked_once, observed
+from adahi_ros.lab.calibration.replayed_targets import Observed, observed, queried_once, query_of
 from adahi_ros.lab.calibration.target_inputs import Jpeg
 from adahi_ros.lab.evaluation.loaded_policies import Policies
 from adahi_ros.lab.methods.recommended import Recommendation
@@ -54,14 +54,14 @@ class RobotFile:
         path: of the file.
         robot, verifier: their parameters, by full name.
         chosen: the target that a user selects; None for that of the file.
-        said: the user's instruction for the target; '' for that of the file.
+        given_instruction: the user's instruction for the target; '' for that of the file.
     """
 
     path: Path
     robot: Mapping[str, Any]
     verifier: Mapping[str, Any]
     chosen: Path | None = None
-    said: str = ""
+    given_instruction: str = ""
 
     @classmethod
     def absent(cls) -> RobotFile:
@@ -101,7 +101,7 @@ class RobotFile:
         if instruction:
             given["instruction"] = instruction
         chosen = None if target is None else target.expanduser()
-        return replace(self, robot={**self.robot, **given}, chosen=chosen, said=instruction)
+        return replace(self, robot={**self.robot, **given}, chosen=chosen, given_instruction=instruction)
 
     def _value(self, name: str) -> Any:
         """Return a parameter of the robot; raises ValueError where its type differs from the node's."""
@@ -126,7 +126,7 @@ class RobotFile:
         return load_contract(name) if name else None
 
     @property
-    def said_in(self) -> Path:
+    def defined_in(self) -> Path:
         """The file that defines the observations: that of the named contract, or itself."""
         name = self._value("contract")
         return contract_path(name) if name else self.path
@@ -276,12 +276,12 @@ class RobotFile:
         """
         draft, target = self.policies
         contract, wants = self.contract_of(pair.draft.signature), pair.target.signature
-        asked = asked_of(
-            *(bags, contract, self.said_in, namespace, target, pair.target, backend),
+        query = query_of(
+            *(bags, contract, self.defined_in, namespace, target, pair.target, backend),
             seed=seed,
             jpeg=self.jpeg,
         )
         # Only an instruction from the user is an error if the target takes none.
-        words = self.said or (self.instruction if wants.instruction else "")
-        answers, once = folder or draft.parent, asked_once(target, wants)
-        return observed(pair, asked, words, answers, once, plans, keep_failures, on_loss, on_steps)
+        words = self.given_instruction or (self.instruction if wants.instruction else "")
+        answers, once = folder or draft.parent, queried_once(target, wants)
+        return observed(pair, query, words, answers, once, plans, keep_failures, on_loss, on_steps)

@@ -58,7 +58,7 @@ NO_CODES = np.zeros(0, dtype=np.int64)
 
 
 @dataclass(frozen=True)
-class Asked:
+class Query:
     """How a target is asked at recorded steps.
 
     Attributes:
@@ -184,12 +184,12 @@ def check_target(contract: Contract, name: str, signature: Signature, encoder: E
 
 
 def read_inputs(
-    asked: Asked, dataset: BagDataset, signature: Signature, encoder: Encoder | None, first: int = 0
+    query: Query, dataset: BagDataset, signature: Signature, encoder: Encoder | None, first: int = 0
 ) -> Iterator[Observations]:
     """Yield a target's inputs at each step of a dataset, of one robot; few images are in memory at a time.
 
     Args:
-        asked: how the target is asked.
+        query: how the target is asked.
         dataset: of its bags, by its contract.
         signature: the target's.
         encoder: see `verifiers_encoder`.
@@ -200,12 +200,12 @@ def read_inputs(
         RequestError: a verifier would refuse an observation.
     """
     instructions, step = dataset.instructions, first
-    for bag, path in enumerate(asked.bags):
+    for bag, path in enumerate(query.bags):
         wanted = deque(dataset.places[first:][dataset.places[first:, 0] == bag, 1].tolist())
         if not wanted:
             continue
-        inputs = TargetInputs(asked.contract, signature, encoder, asked.jpeg)
-        observed = _observations(path, asked, bool(instructions), signature)
+        inputs = TargetInputs(query.contract, signature, encoder, query.jpeg)
+        observed = _observations(path, query, bool(instructions), signature)
         for number, observation in enumerate(observed):
             inputs.add(observation)
             if number == wanted[0]:
@@ -217,22 +217,22 @@ def read_inputs(
 
 
 def mean_request_bytes(
-    asked: Asked, dataset: BagDataset, signature: Signature, encoder: Encoder | None
+    query: Query, dataset: BagDataset, signature: Signature, encoder: Encoder | None
 ) -> int:
     """Return the mean size of the first observations as they are sent; see `read_inputs`."""
-    inputs = TargetInputs(asked.contract, signature, encoder, asked.jpeg)
+    inputs = TargetInputs(query.contract, signature, encoder, query.jpeg)
     instruction = dataset.instructions[0] if dataset.instructions else ""
     sizes = []
-    for observation in islice(_observations(asked.bags[0], asked, bool(instruction), signature), MEASURED):
+    for observation in islice(_observations(query.bags[0], query, bool(instruction), signature), MEASURED):
         inputs.add(observation)
         inputs.read(instruction)
         sizes.append(inputs.sent_bytes)
     return round(sum(sizes) / len(sizes)) + len(instruction)
 
 
-def _observations(path: Path, asked: Asked, instructed: bool, signature: Signature) -> Iterator[Observation]:
+def _observations(path: Path, query: Query, instructed: bool, signature: Signature) -> Iterator[Observation]:
     """Yield the observations of a bag or a LeRobotDataset, identical to those of the dataset made of it."""
-    contract, namespace = asked.contract, asked.namespace
+    contract, namespace = query.contract, query.namespace
     if is_lerobot(path):
         cameras = [each.key for each in contract.cameras if signature.image_dim]  # the verifier encodes all
         recording = LeRobotRecording.of(path, contract)

@@ -26,18 +26,18 @@ class Drifted:
     """Results of T steps of `DRIFTS` robots.
 
     Attributes:
-        asked, wrong: (T, DRIFTS) bool.
+        requested, wrong: (T, DRIFTS) bool.
         gate: that decided.
     """
 
-    asked: np.ndarray
+    requested: np.ndarray
     wrong: np.ndarray
     gate: OnlineGate
 
     @property
     def missed(self) -> np.ndarray:
         """(DRIFTS,), the share of wrong steps without a request."""
-        share: np.ndarray = (self.wrong & ~self.asked).mean(axis=0)
+        share: np.ndarray = (self.wrong & ~self.requested).mean(axis=0)
         return share
 
 
@@ -68,7 +68,7 @@ def drift(gate: OnlineGate, steps: int, seed: int = 0, useless: bool = False) ->
     size = np.exp(draw.normal(-1.2, 0.6, size=(2, DRIFTS)))
     unit, telling = np.exp(draw.normal(0.0, 3.0, size=(2, DRIFTS))), draw.random((2, DRIFTS))
     lost, late = 0.05 * draw.random((2, DRIFTS)), draw.integers(4, size=(2, DRIFTS))
-    asked, wrong = np.zeros((2, steps, DRIFTS), dtype=bool)
+    requested, wrong = np.zeros((2, steps, DRIFTS), dtype=bool)
     under_way: list[tuple[np.ndarray, int, np.ndarray]] = []
     for step in range(steps):
         draft, task, link = (step >= changes).astype(int)
@@ -84,8 +84,8 @@ def drift(gate: OnlineGate, steps: int, seed: int = 0, useless: bool = False) ->
             here = np.flatnonzero(due == step)
             gate.learn(requested_at, fresh[here, None], here)
         under_way = under_way[-4:]
-        asked[step], wrong[step] = asks, error > TOLERANCE
-    return Drifted(asked, wrong, gate)
+        requested[step], wrong[step] = asks, error > TOLERANCE
+    return Drifted(requested, wrong, gate)
 
 
 def drift_of_bound(seed: int = 0) -> Drifted:
@@ -111,5 +111,5 @@ def guarantee(bound: Drifted, rate: Drifted) -> dict[str, float]:
         "held": int((bound.missed <= BOUND).sum()),
         "worst": float(bound.missed.max()),
         "rate": RATE,
-        "furthest_from_rate": float(np.abs(rate.asked.mean(axis=0) - RATE).max()),
+        "furthest_from_rate": float(np.abs(rate.requested.mean(axis=0) - RATE).max()),
     }

@@ -43,7 +43,7 @@ def demands(method: Method, bench: Bench) -> Demands:
     """Return the requirements of a method that can run on a bench."""
     method, policies = method.on(bench.task), bench.policies
     needs = method.needs
-    asked = next((kind for kind in (TARGET, PLANS) if kind in needs), None)
+    wanted = next((kind for kind in (TARGET, PLANS) if kind in needs), None)
     on_robot = [kind for kind in needs if kind not in (TARGET, PLANS, RETRIEVAL)]
     names = [NAMES.get(kind, kind) for kind in needs]
     names += ["what no robot knows"] * (method.gate in ORACLES) + ["your own file"] * bool(method.own)
@@ -53,8 +53,8 @@ def demands(method: Method, bench: Bench) -> Demands:
         if method.own_proposer is not None
         else sum(getattr(policies, kind).signature.parameters for kind in on_robot),
         # How many retrieved actions a request holds is unknown.
-        None if asked is None or RETRIEVAL in needs else getattr(policies, asked).signature,
-        asked == TARGET and DRAFT in needs and policies.share_codes,
+        None if wanted is None or RETRIEVAL in needs else getattr(policies, wanted).signature,
+        wanted == TARGET and DRAFT in needs and policies.share_codes,
         method.delay,
     )
 

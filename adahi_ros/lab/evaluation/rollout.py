@@ -171,14 +171,14 @@ def rollout(
         observations = controller.seen.window(verifier.policy.signature)
         transmit = in_flight.asks(step, notified)
         rest = action if across is None else across.hold(action)
-        asked = np.ones(len(numbers), dtype=bool) if controller.drafts else transmit
+        requested = np.ones(len(numbers), dtype=bool) if controller.drafts else transmit
         accepted, uniforms = np.zeros((len(numbers), 0), dtype=bool), draws.next()
         refused, verdict = ~step.sound, None
-        if asked.any():
-            committed = in_flight.committed(step, asked)
-            request = VerificationRequest(observations.rows(asked), step.draft(asked), committed)
-            verdict = verifier.verdict(request, uniforms[asked])
-            refused[asked] |= transmit[asked] & ~controller.policy.sound(verdict.actions)
+        if requested.any():
+            committed = in_flight.committed(step, requested)
+            request = VerificationRequest(observations.rows(requested), step.draft(requested), committed)
+            verdict = verifier.verdict(request, uniforms[requested])
+            refused[requested] |= transmit[requested] & ~controller.policy.sound(verdict.actions)
             if controller.drafts:
                 accepted, verdict = verdict.accepted, verdict.rows(transmit)
         intended = np.where(np.isnan(step.intended), rest, step.intended)

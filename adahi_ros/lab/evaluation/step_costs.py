@@ -49,13 +49,13 @@ def step_costs(policies: Policies, repetitions: int) -> dict[str, StepCost]:
     draft, target, plans, corrector = policies.draft, policies.target, policies.plans, policies.corrector
     calls: dict[str, tuple[Actor, Callable[[], object]]] = {
         "draft": (draft, _proposing(DraftProposer(draft), draft, 1)),
-        "target": (target, _asked(target)),
+        "target": (target, _proposer_of(target)),
     }
     if corrector is not None:
         horizon = corrector.signature.horizon
         calls["corrector"] = (corrector, _proposing(CorrectorProposer(corrector), corrector, horizon))
     if plans is not None:
-        calls["target that plans"] = (plans, _asked(plans))
+        calls["target that plans"] = (plans, _proposer_of(plans))
     took: dict[str, list[float]] = {name: [] for name in calls}
     for turn in range(1 - (-repetitions // BLOCK)):
         for name, (_, call) in calls.items():
@@ -72,7 +72,7 @@ def step_costs(policies: Policies, repetitions: int) -> dict[str, StepCost]:
     }
 
 
-def _asked(target: Policy) -> Callable[[], object]:
+def _proposer_of(target: Policy) -> Callable[[], object]:
     observations, draws = target.signature.nothing(), np.zeros((1, target.draws))
     return lambda: target.propose(observations, draws)
 
@@ -94,8 +94,8 @@ def _proposing(proposer: Proposer, actor: Actor, horizon: int) -> Callable[[], o
     step = LONGEST_MEMORY
     for earlier in range(step + 1):
         memory.keep(earlier, observed)
-    asked = step - horizon // 2
-    plan.splice(np.zeros((1, horizon, signature.action_dim), np.float32), asked, asked)
+    requested = step - horizon // 2
+    plan.splice(np.zeros((1, horizon, signature.action_dim), np.float32), requested, requested)
     plan.forget_before(step)
     draws = np.zeros((1, actor.draws))
     context = ProposerContext(step, signature.nothing(), memory, plan, draws, 1.0)

@@ -128,7 +128,7 @@ class FileClass:
         except TypeError as error:
             of = "the policy alone" if arguments else "no arguments"
             raise ValueError(f"{self.name}: {error}; must be made of {of}") from None
-        return _asked(self.name, "__init__", lambda: make(*arguments))
+        return _called(self.name, "__init__", lambda: make(*arguments))
 
 
 def is_file_method(name: str) -> bool:
@@ -194,7 +194,7 @@ class CheckedGate(Gate):
         """
         robots = len(context.uniforms)
         shown = read_only(context)
-        score = _asked(self._name, "score", lambda: np.asarray(self._gate.score(shown)))
+        score = _called(self._name, "score", lambda: np.asarray(self._gate.score(shown)))
         if score.dtype.kind not in "biuf" or score.shape != (robots,):
             raise ValueError(
                 f"{self._name}: score: {score.dtype} of shape {score.shape}, must be a number for each of "
@@ -242,7 +242,7 @@ class CheckedProposer(Proposer):
             ValueError: it is no proposal for these robots, the rule cannot verify it, or the proposer raises
                 an exception.
         """
-        proposal = _asked(self._name, "propose", lambda: self._proposer.propose(context))
+        proposal = _called(self._name, "propose", lambda: self._proposer.propose(context))
         if proposal is None and self.needs_plan:
             return None
         if not isinstance(proposal, Proposal):
@@ -276,7 +276,7 @@ def read_only(value: Any) -> Any:
     return value
 
 
-def _asked(name: str, what: str, ask: Callable[[], T]) -> T:
+def _called(name: str, what: str, ask: Callable[[], T]) -> T:
     """Return the result of user code.
 
     Raises:

@@ -115,7 +115,7 @@ def on_every_task(plans: bool) -> list[str]:
     return [name for name in METHODS if name not in special and (plans or not METHODS[name].by_plans)]
 
 
-RULE_TOLD = signature(semantic_arguments).parameters.keys()
+RULE_ARGUMENTS = signature(semantic_arguments).parameters.keys()
 """Arguments of a rule that are parameters of the verifier's node."""
 
 
@@ -130,7 +130,7 @@ def runs_on_robot(method: Method) -> bool:
         in_process = method.blend != LATEST or method.delay > 0
         return not in_process and method.gate_arguments.keys() <= {"file"}
     drafts = method.proposer == DRAFT and not method.gate_arguments
-    return drafts and method.acceptance_arguments.keys() <= RULE_TOLD
+    return drafts and method.acceptance_arguments.keys() <= RULE_ARGUMENTS
 
 
 def gated(name: str) -> Method:

@@ -3,7 +3,7 @@
 
 As a program, at the robot's end,
 
-    python -m adahi_ros.lab.nodes.adahi_loop ASKED.json LOGS.json
+    python -m adahi_ros.lab.nodes.adahi_loop SETTINGS.json LOGS.json
 
 runs the episodes of a `Drive` and writes their logs. `draft` in its settings has the parameters of the
 draft policy's node. The verifier is another process at the server's end.
@@ -34,17 +34,17 @@ DOMAIN = 0  # the link's namespaces isolate it
 LOOK_S = 0.5
 
 
-def drive(asked: Drive) -> list[EpisodeLog]:
+def drive(wanted: Drive) -> list[EpisodeLog]:
     """Run episodes; return their logs.
 
     Raises:
         DdsRunError: the draft policy's node ended early, or could not be configured.
     """
     draft = {
-        "seed": asked.seed,
+        "seed": wanted.seed,
         "verifier_wait_s": CONFIGURE_S,
-        **observed(asked.task),
-        **asked.settings["draft"],
+        **observed(wanted.task),
+        **wanted.settings["draft"],
     }
     with node_processes({}) as processes:
         drafting = processes.start("draft_policy_node", draft)
@@ -52,15 +52,15 @@ def drive(asked: Drive) -> list[EpisodeLog]:
             for label in ("configure", "activate"):
                 if not observer.change_state("draft_policy", label, CONFIGURE_S, processes.check):
                     raise drafting.fault(f"did not {label}")
-        return _simulate(asked, draft, processes)
+        return _simulate(wanted, draft, processes)
 
 
-def _simulate(asked: Drive, draft: dict[str, object], processes: NodeProcesses) -> list[EpisodeLog]:
+def _simulate(wanted: Drive, draft: dict[str, object], processes: NodeProcesses) -> list[EpisodeLog]:
     parameters = {
-        "task": asked.task,
-        "seed": asked.seed,
-        "first_episode": asked.first_episode,
-        "episodes": asked.episodes,
+        "task": wanted.task,
+        "seed": wanted.seed,
+        "first_episode": wanted.first_episode,
+        "episodes": wanted.episodes,
         "lockstep": False,
         "max_command_age_s": MAX_COMMAND_AGE_S,
         "contract": draft.get("contract", ""),
@@ -68,7 +68,7 @@ def _simulate(asked: Drive, draft: dict[str, object], processes: NodeProcesses) 
     made: list[RecordedTask] = []
 
     def commanded(*arguments: object) -> RecordedTask:
-        made.append(RecordedTask(*arguments, link=CommandedLink(), outage_s=asked.outage_s))
+        made.append(RecordedTask(*arguments, link=CommandedLink(), outage_s=wanted.outage_s))
         return made[-1]
 
     rclpy.init(domain_id=DOMAIN)

@@ -2,7 +2,7 @@
 """Runs robot simulator, draft policy and target verifier as three processes over DDS, and observes them.
 
 Inside `adahi lab link run` the verifier is at the other end of the emulated link, and the link's traffic is
-counted. As a program: python -m adahi_ros.lab.nodes.dds_run ASKED.json RECORD.json. The first file has the
+counted. As a program: python -m adahi_ros.lab.nodes.dds_run SETTINGS.json RECORD.json. The first file has the
 arguments of `run_over_dds`; the program writes a `RunRecord` to the second.
 """
 
@@ -203,8 +203,8 @@ def _watch(
 
 def main() -> None:
     """Run the episodes of a file, and write their record."""
-    asked, record = map(Path, sys.argv[1:])
-    arguments = json.loads(asked.read_text())
+    wanted, record = map(Path, sys.argv[1:])
+    arguments = json.loads(wanted.read_text())
     arguments["episodes"] = range(*arguments["episodes"])
     try:
         run = run_over_dds(**arguments)

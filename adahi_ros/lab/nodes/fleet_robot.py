@@ -79,11 +79,11 @@ class FleetRobot:
         self._every = every
         self._grace_s = grace_s
         self._walk = np.random.default_rng(seed)
-        self._begun_s = np.inf
+        self._started_s = np.inf
         self._now_s = -np.inf
         self._step = -1
         self._plan_begin, self._plan_end = 0, 0
-        self._asked: dict[int, PendingRequest] = {}
+        self._pending: dict[int, PendingRequest] = {}
 
     def poll(self, now_s: float) -> None:
         """Process the replies that have arrived."""
@@ -98,14 +98,14 @@ class FleetRobot:
             return
         if self._step < 0:
             self._signature = signature = self._session.target
-            self._begun_s = now_s
+            self._started_s = now_s
             self._window = np.zeros((signature.history, signature.observation_dim), np.float32)
             self._goal = np.zeros(signature.goal_dim, np.float32)
         self._step += 1
         moved = self._window[-1] + STRIDE * self._walk.standard_normal(self._signature.observation_dim)
         self._window = np.concatenate([self._window[1:], moved[None].astype(np.float32)])
         left = max(0, self._plan_end - self._step)
-        if now_s - self._begun_s >= self._grace_s:
+        if now_s - self._started_s >= self._grace_s:
             self.record.steps += 1
             self.record.starved += not left
             if left:
@@ -126,26 +126,26 @@ class FleetRobot:
         trip_ms = reported_round_trip_ms(self._session.rtt_ms)
         request = Request.of(draft, 0, self._step, window, committed, instruction, needed_in_s, trip_ms)
         self.record.requests += 1
-        self._asked[self._step] = self._ahead.submit(request, self._step, now_s)
+        self._pending[self._step] = self._ahead.submit(request, self._step, now_s)
 
     def end(self) -> FleetRecord:
         """Count the pending requests; return the record."""
-        self._account("under_way", list(self._asked))
+        self._account("under_way", list(self._pending))
         return self.record
 
     def _account(self, reason: str, steps: Sequence[int]) -> None:
         """Count requests without a usable reply."""
         for step in steps:
-            self.record.bytes_up += self._asked.pop(step).request_bytes
+            self.record.bytes_up += self._pending.pop(step).request_bytes
             self.record.reasons[reason] += 1
 
     def _received(self, step: int, committed: int, outcome: Outcome) -> None:
-        self.record.bytes_up += self._asked.pop(step).request_bytes
+        self.record.bytes_up += self._pending.pop(step).request_bytes
         self.record.bytes_down += outcome.reply_bytes
         if outcome.verification is None:
             self.record.reasons[outcome.reason.name.lower()] += 1
             return
-        self._account("overtaken", [asked for asked in self._asked if asked < step])
+        self._account("overtaken", [sent for sent in self._pending if sent < step])
         self.record.replies += 1
         self.record.rtt_ms.append(outcome.verify_ms)
         self.record.replied_s.append(self._now_s)
@@ -160,13 +160,13 @@ class FleetClock:
     Args:
         fleet: robots.
         rate_hz: of their control.
-        begun_s: when it begins.
+        started_s: when it begins.
     """
 
-    def __init__(self, fleet: Sequence[FleetRobot], rate_hz: float, begun_s: float) -> None:
+    def __init__(self, fleet: Sequence[FleetRobot], rate_hz: float, started_s: float) -> None:
         self._fleet = fleet
         self._period_s = 1.0 / rate_hz
-        self._due = [(begun_s + each * self._period_s / len(fleet), each) for each in range(len(fleet))]
+        self._due = [(started_s + each * self._period_s / len(fleet), each) for each in range(len(fleet))]
         heapq.heapify(self._due)
 
     @property

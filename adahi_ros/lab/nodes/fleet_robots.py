@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Many robots in one process, which send requests to a verifier in real time; see `fleet_robot.py`.
 
-As a program: python -m adahi_ros.lab.nodes.fleet_robots ASKED.json RECORDS.json. The first file has the
+As a program: python -m adahi_ros.lab.nodes.fleet_robots SETTINGS.json RECORDS.json. The first file has the
 arguments of `run_robots`; the program writes one `FleetRecord` for each robot to the second.
 """
 
@@ -62,10 +62,10 @@ def run_robots(
         session = VerifierSession(transport, fleet_wants(signature), True, lambda: None)
         session.start(time.monotonic())
         fleet.append(FleetRobot(session, 1.0 / rate_hz, every, grace_s, seed + number))
-    begun_s = time.monotonic()
-    clock = FleetClock(fleet, rate_hz, begun_s)
-    flood = _Flood(clients, seed, signature, flood_hz, begun_s)
-    while (now_s := time.monotonic()) < begun_s + seconds:
+    started_s = time.monotonic()
+    clock = FleetClock(fleet, rate_hz, started_s)
+    flood = _Flood(clients, seed, signature, flood_hz, started_s)
+    while (now_s := time.monotonic()) < started_s + seconds:
         for number in tuple(arrived):
             fleet[number].poll(now_s)
         arrived.clear()
@@ -83,11 +83,11 @@ class _Flood:
     """A robot that sends far too many requests, each for a new step with a whole window."""
 
     def __init__(
-        self, clients: VerifierClients, seed: int, signature: Signature, rate_hz: float, begun_s: float
+        self, clients: VerifierClients, seed: int, signature: Signature, rate_hz: float, started_s: float
     ) -> None:
         self._client = clients.verifying
         self._period_s = 1.0 / rate_hz if rate_hz else float("inf")
-        self.due_s = begun_s if rate_hz else float("inf")
+        self.due_s = started_s if rate_hz else float("inf")
         self._step = 0
         self._message = VerifyDraft.Request(
             protocol=VerifyDraft.Request.PROTOCOL_VERSION,
@@ -124,5 +124,5 @@ def _signature(clients: VerifierClients, executor: Executor) -> Signature:
 
 
 if __name__ == "__main__":
-    asked, records = map(Path, sys.argv[1:])
-    records.write_text(json.dumps(run_robots(**json.loads(asked.read_text()))))
+    wanted, records = map(Path, sys.argv[1:])
+    records.write_text(json.dumps(run_robots(**json.loads(wanted.read_text()))))

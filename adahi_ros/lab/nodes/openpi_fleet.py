@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The fleet of `fleet_robot.py` with openpi's server, by openpi's messages over websockets.
 
-    python -m adahi_ros.lab.nodes.openpi_fleet ASKED.json RECORDS.json
+    python -m adahi_ros.lab.nodes.openpi_fleet SETTINGS.json RECORDS.json
 
 with openpi's packages on PYTHONPATH (`lab/peers/environments.py`). The first file has the arguments of
 `run_robots`; the second is written as by `fleet_robots.py`. Plans, prefetching and lateness are those of our
@@ -51,7 +51,7 @@ class OpenpiTransport(Transport):
         self._signature = signature
         self._packer = msgpack_numpy.Packer()
         self._ids = count()
-        self._asked: deque[tuple[int, Request]] = deque()
+        self._pending: deque[tuple[int, Request]] = deque()
         self._arrived: list[Reply | Described] = []
         self._sending: set[asyncio.Task[None]] = set()
         self._receiving = asyncio.create_task(self._receive())
@@ -66,7 +66,7 @@ class OpenpiTransport(Transport):
         window = np.frombuffer(request.window.rows.numbers, np.float32).reshape(self._signature.history, -1)
         goal = np.frombuffer(request.window.goal, np.float32)
         sent, message = next(self._ids), self._packer.pack({"window": window, "goal": goal})
-        self._asked.append((sent, request))
+        self._pending.append((sent, request))
         task = asyncio.create_task(self._connection.send(message))
         self._sending.add(task)
         task.add_done_callback(self._sending.discard)
@@ -90,7 +90,7 @@ class OpenpiTransport(Transport):
         async for message in self._connection:
             assert isinstance(message, bytes)
             reply = msgpack_numpy.unpackb(message)
-            sent, request = self._asked.popleft()
+            sent, request = self._pending.popleft()
             actions = reply["actions"][request.ahead :].ravel()
             compute_ms = reply["server_timing"]["infer_ms"]
             self._arrived.append(
@@ -141,14 +141,14 @@ async def run_robots(
             robot = FleetRobot(session, 1.0 / rate_hz, every, grace_s, seed + number)
             transport.on_arrival = partial(_poll, robot)
             fleet.append(robot)
-        begun_s = time.monotonic()
-        clock = FleetClock(fleet, rate_hz, begun_s)
-        while (now_s := time.monotonic()) < begun_s + seconds:
+        started_s = time.monotonic()
+        clock = FleetClock(fleet, rate_hz, started_s)
+        while (now_s := time.monotonic()) < started_s + seconds:
             clock.go_on(now_s)
             await asyncio.sleep(max(0.0, clock.next_s - time.monotonic()))
         return [robot.end().plain() for robot in fleet]
 
 
 if __name__ == "__main__":
-    asked, records = map(Path, sys.argv[1:])
-    records.write_text(json.dumps(asyncio.run(run_robots(**json.loads(asked.read_text())))))
+    wanted, records = map(Path, sys.argv[1:])
+    records.write_text(json.dumps(asyncio.run(run_robots(**json.loads(wanted.read_text())))))

@@ -76,7 +76,7 @@ class RecordingRobotNode(Node):
         self._started = time.monotonic()
         self._commanded_s = -np.inf
         self._shown = 0
-        self._asked: list[Future] = []
+        self._requested: list[Future] = []
         deep = QoSProfile(depth=DEPTH)
         self._joints_out = self.create_publisher(JointState, "joint_states", deep)
         self._state_out = self.create_publisher(TaskState, "task_state", deep)
@@ -131,8 +131,8 @@ class RecordingRobotNode(Node):
 
     def _look_after_draft(self) -> None:
         """Request both transitions in turn; the node refuses those its state does not allow."""
-        while self._asked:
-            self._change_state.remove_pending_request(self._asked.pop())
+        while self._requested:
+            self._change_state.remove_pending_request(self._requested.pop())
         if time.monotonic() - self._commanded_s < SILENT_S or not self._change_state.service_is_ready():
             return
         configured = self._ask(Transition.TRANSITION_CONFIGURE)
@@ -140,8 +140,8 @@ class RecordingRobotNode(Node):
 
     def _ask(self, wanted: int) -> Future:
         request = ChangeState.Request(transition=Transition(id=wanted))
-        self._asked.append(self._change_state.call_async(request))
-        return self._asked[-1]
+        self._requested.append(self._change_state.call_async(request))
+        return self._requested[-1]
 
 
 def main() -> None:

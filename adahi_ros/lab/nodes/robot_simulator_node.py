@@ -223,7 +223,7 @@ class RobotSimulatorNode(Node):
 
     def _begin(self) -> None:
         values = self._values
-        self._begun_s = time.monotonic()
+        self._started_s = time.monotonic()
         if values.lockstep:
             self._timer = steady_timer(self, values.command_timeout_s, self._publish_state)
         elif self._clock_out is None:
@@ -308,7 +308,7 @@ class RobotSimulatorNode(Node):
     def _advance(self, action: np.ndarray) -> None:
         if self._robot.advance(action):
             self._tell_result()
-            self._log_asked()
+            self._log_peaks()
             if not self._robot.begin_next(self._now()):
                 self._say_goodbye()
                 return
@@ -321,13 +321,14 @@ class RobotSimulatorNode(Node):
         outcome = "success" if record.success else "failure"
         self.get_logger().info(f"episode {record.episode}: {outcome} after {record.steps} steps")
 
-    def _log_asked(self) -> None:
+    def _log_peaks(self) -> None:
         """Log the largest speed and acceleration that the episode's commands asked of the controller."""
-        asked = self._robot.controller
-        if asked is not None:
+        controller = self._robot.controller
+        if controller is not None:
             self.get_logger().info(
                 f"episode {self._robot.episode}: commands asked the controller for at most "
-                f"{asked.asked_speed.max():.3g} rad/s and {asked.asked_acceleration.max():.3g} rad/s^2"
+                f"{controller.peak_speed.max():.3g} rad/s and "
+                f"{controller.peak_acceleration.max():.3g} rad/s^2"
             )
 
     def _say_goodbye(self) -> None:
@@ -343,7 +344,7 @@ class RobotSimulatorNode(Node):
 
         def delivered() -> bool:
             if self._result_out.get_subscription_count() == 0:
-                return time.monotonic() > self._begun_s + limit_s
+                return time.monotonic() > self._started_s + limit_s
             streams = (self._result_out, *self._streams)
             return all(stream.wait_for_all_acked(Duration(seconds=0)) for stream in streams)
 

@@ -190,8 +190,8 @@ class RecordedTask(CommandedTask):
             )
             self.log.success = self.success
             if self.controller is not None:
-                self.log.asked_speed = float(self.controller.asked_speed.max())
-                self.log.asked_acceleration = float(self.controller.asked_acceleration.max())
+                self.log.asked_speed = float(self.controller.peak_speed.max())
+                self.log.asked_acceleration = float(self.controller.peak_acceleration.max())
             self.logs.append(self.log)
         return over
 

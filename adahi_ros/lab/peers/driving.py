@@ -193,7 +193,7 @@ def drive(
     calls: list[Call] = []
     connected = True
     due = clock()
-    for asked in zip(*vars(observations).values(), strict=True):
+    for requested in zip(*vars(observations).values(), strict=True):
         client.rest(max(0.0, due - clock()))
         before(len(calls))
         start = clock()
@@ -201,7 +201,7 @@ def drive(
             if not connected:
                 client.connect()
                 connected = True
-            chunk, compute_ms = client.ask(*asked)
+            chunk, compute_ms = client.ask(*requested)
             check(chunk[None])
         except client.failures:
             calls.append(Call(start, 1e3 * (clock() - start), None, False))
@@ -313,7 +313,7 @@ def peer(name: str, make_server: MakeServer | None, make_client: MakeClient) -> 
     ) -> None:
         """Ask about one window per control period and record the time of each call."""
         try:
-            asked = Observations.load(observations, calls)
+            requested = Observations.load(observations, calls)
         except ValueError as error:
             raise typer.BadParameter(str(error)) from None
         draft = _loaded(checkpoint)
@@ -324,7 +324,7 @@ def peer(name: str, make_server: MakeServer | None, make_client: MakeClient) -> 
             connect_first(client)
         except TimeoutError as error:
             raise SystemExit(f"error: {address}:{port}: {error}") from None
-        made = drive(client, asked, period_s, draft.check, before=link.before)
+        made = drive(client, requested, period_s, draft.check, before=link.before)
         record = {"name": name, "calls": [asdict(call) for call in made], **link.record()}
         out.write_text(json.dumps(record, indent=1) + "\n")
 

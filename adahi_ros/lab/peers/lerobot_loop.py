@@ -70,39 +70,39 @@ class WorldRobot:
         return action
 
 
-def serve(asked: Drive, planner: Planner, ready: Callable[[], None]) -> None:
+def serve(wanted: Drive, planner: Planner, ready: Callable[[], None]) -> None:
     """See `program`."""
-    config = PolicyServerConfig(asked.address, asked.port, asked.settings["fps"], inference_latency=0)
+    config = PolicyServerConfig(wanted.address, wanted.port, wanted.settings["fps"], inference_latency=0)
     serve_plans(LeRobotPlanner(planner), policy_server.PolicyServer, config, ready)
 
 
-def drive(asked: Drive, world: RealTimeWorld) -> None:
+def drive(wanted: Drive, world: RealTimeWorld) -> None:
     """See `program`."""
-    signature = signature_of(asked.target)
+    signature = signature_of(wanted.target)
     observed = signature.history * signature.observation_dim + signature.goal_dim
     robot = WorldRobot(world, observed, signature.action_dim)
     robot_client.make_robot_from_config = lambda config: robot
-    for _ in range(asked.episodes):
-        _episode(asked, world, signature.horizon)
+    for _ in range(wanted.episodes):
+        _episode(wanted, world, signature.horizon)
 
 
-def _episode(asked: Drive, world: RealTimeWorld, horizon: int) -> None:
+def _episode(wanted: Drive, world: RealTimeWorld, horizon: int) -> None:
     """Do what LeRobot's `async_client` does, until the world's episode is over."""
-    settings = asked.settings
+    settings = wanted.settings
     client = robot_client.RobotClient(
         RobotClientConfig(
             policy_type="act",  # one that the server knows; it loads ours
             pretrained_name_or_path="target",
             robot=None,
             actions_per_chunk=horizon,
-            server_address=f"{asked.address}:{asked.port}",
+            server_address=f"{wanted.address}:{wanted.port}",
             chunk_size_threshold=settings["chunk_size_threshold"],
             fps=settings["fps"],
             aggregate_fn_name=settings["aggregate_fn_name"],
         )
     )
     if not client.start():
-        raise RuntimeError(f"{asked.address}:{asked.port}: no LeRobot server")
+        raise RuntimeError(f"{wanted.address}:{wanted.port}: no LeRobot server")
     replied = client.stub.GetActions
 
     def counted(request: Any) -> Any:

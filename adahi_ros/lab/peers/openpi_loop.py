@@ -60,25 +60,25 @@ class CountedPolicy(BasePolicy):
         self._policy.reset()
 
 
-def serve(asked: Drive, planner: Planner, ready: Callable[[], None]) -> None:
+def serve(wanted: Drive, planner: Planner, ready: Callable[[], None]) -> None:
     """See `program`."""
 
     def reply(observation: dict[str, Any]) -> dict[str, Any]:
         return {"actions": planner.plan(**observation)}
 
-    WebsocketServer(reply).serve(asked.address, asked.port, ready)
+    WebsocketServer(reply).serve(wanted.address, wanted.port, ready)
 
 
-def drive(asked: Drive, world: RealTimeWorld) -> None:
+def drive(wanted: Drive, world: RealTimeWorld) -> None:
     """See `program`."""
-    policy = CountedPolicy(WebsocketClientPolicy(asked.address, asked.port), world)
-    max_hz = asked.settings.get("max_hz", 0.0)
+    policy = CountedPolicy(WebsocketClientPolicy(wanted.address, wanted.port), world)
+    max_hz = wanted.settings.get("max_hz", 0.0)
     Runtime(
         WorldEnvironment(world, wait=not max_hz),
-        PolicyAgent(ActionChunkBroker(policy, asked.settings["action_horizon"])),
+        PolicyAgent(ActionChunkBroker(policy, wanted.settings["action_horizon"])),
         subscribers=[],
         max_hz=max_hz,
-        num_episodes=asked.episodes,
+        num_episodes=wanted.episodes,
     ).run()
 
 

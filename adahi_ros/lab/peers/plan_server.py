@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shared by the peers' servers and drivers of plans: the target and the command line.
 
-    python -m MODULE serve ASKED.json             prints `ready`, and replies until SIGTERM
-    python -m MODULE drive ASKED.json LOGS.json    runs the episodes of a `Drive`, and writes their logs
+    python -m MODULE serve SETTINGS.json             prints `ready`, and replies until SIGTERM
+    python -m MODULE drive SETTINGS.json LOGS.json    runs the episodes of a `Drive`, and writes their logs
 
 A server reads address, port, target, seed and `settings.added_compute_s` from the file.
 """
@@ -64,13 +64,13 @@ def program(
         serve: listens, calls its last argument, and replies forever.
         drive: runs all episodes of a world.
     """
-    command, asked = sys.argv[1], Drive.load(Path(sys.argv[2]))
+    command, wanted = sys.argv[1], Drive.load(Path(sys.argv[2]))
     if command == "serve":
-        planner = Planner(asked.target, asked.seed, asked.settings.get("added_compute_s", 0.0))
+        planner = Planner(wanted.target, wanted.seed, wanted.settings.get("added_compute_s", 0.0))
         freeze_garbage()
-        serve(asked, planner, lambda: print("ready", flush=True))
+        serve(wanted, planner, lambda: print("ready", flush=True))
         return
-    world = RealTimeWorld(asked, signature_of(asked.target), CommandedLink())
+    world = RealTimeWorld(wanted, signature_of(wanted.target), CommandedLink())
     freeze_garbage()
-    drive(asked, world)
+    drive(wanted, world)
     save_logs(world.logs, Path(sys.argv[3]))

@@ -59,9 +59,9 @@ def requests_of(run: BagRun) -> list[Request]:
     def unanswered(sent_s: float, step: StepRecord, end_s: float) -> Request:
         return Request(sent_s, min(end_s, sent_s + LONGEST_WAIT_S), False, 0.0, step.request_bytes, 0)
 
-    def answered(sent_s: float, asked: StepRecord, step: StepRecord) -> Request:
+    def answered(sent_s: float, origin: StepRecord, step: StepRecord) -> Request:
         end_s = sent_s + step.verify_ms / 1000
-        return Request(sent_s, end_s, True, step.target_compute_ms, asked.request_bytes, step.response_bytes)
+        return Request(sent_s, end_s, True, step.target_compute_ms, origin.request_bytes, step.response_bytes)
 
     for at_s, step in zip(run.times_s.tolist(), run.steps, strict=True):
         if ahead and step.verified and open_:

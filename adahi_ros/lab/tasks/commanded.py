@@ -86,7 +86,7 @@ class CommandedTask:
         by_positions = self.task.spec.command_field == "positions"
         if by_positions and not self._lockstep and self._demonstrator is None:
             self.controller = TrajectoryController(self.task.joint_positions[0])
-        self._begun_ns = now_ns
+        self._started_ns = now_ns
         self._first_ns = self._last_ns = 0  # when the current state was published
 
     @property
@@ -145,7 +145,7 @@ class CommandedTask:
                 f"header.stamp: {ahead_s:.3f} s in the future, must be at most {self._max_command_age_s:g} s"
             )
         starts_ns = min(stamp_ns or now_ns, now_ns)
-        if starts_ns >= (self._begun_ns if self._command is None else self._command[0]):
+        if starts_ns >= (self._started_ns if self._command is None else self._command[0]):
             if self.controller is not None:
                 stamp_s = self._seconds(stamp_ns) if stamp_ns else 0.0
                 reach_s = self._period_s if time_from_start_s is None else time_from_start_s
@@ -155,7 +155,7 @@ class CommandedTask:
 
     def _seconds(self, time_ns: int) -> float:
         """Return a time for the controller, near 0 to keep precision; 0 itself means at receipt."""
-        return (time_ns - self._begun_ns) / NANOSECONDS + 1.0
+        return (time_ns - self._started_ns) / NANOSECONDS + 1.0
 
     def motion(self, now_ns: int) -> Motion | None:
         """Return the motion of this control period; None before the episode's first command."""

@@ -163,7 +163,7 @@ def _record(name: str, seed: int, action_noise: float, numbers: Sequence[int]) -
     return Trajectories(spec.name, observed[active], acted[active], goals, ends, shown[active])
 
 
-def told_to_robots(data: Trajectories, task: str) -> Trajectories:
+def seen_by_robots(data: Trajectories, task: str) -> Trajectories:
     """Return demonstrations of a task as its robot sees them, without inputs of the target only."""
     data = data.without_images()
     return data.without_goals() if goal_is_for_target(task) else data

@@ -18,7 +18,7 @@ from adahi_ros.lab.tasks.kitchen_expert import KitchenExpert
 from adahi_ros.lab.tasks.kitchen_world import KitchenWorld
 from adahi_ros.lab.tasks.task_interface import Task
 
-TOLD = 3  # sub-tasks of an instruction
+ORDERED = 3  # sub-tasks of an instruction
 LONGEST = 200  # steps
 
 
@@ -37,10 +37,10 @@ class KitchenInstructed(Kitchen):
         self.spec = replace(
             self.spec,
             name="kitchen_instructed",
-            goal_dim=TOLD * len(SUBTASKS),
+            goal_dim=ORDERED * len(SUBTASKS),
             max_steps=LONGEST,
-            success_text=f"{TOLD} of {', '.join(SUBTASKS)}, in the instructed order, and no other",
-            subtask_names=tuple(f"instructed sub-task {number}" for number in range(1, TOLD + 1)),
+            success_text=f"{ORDERED} of {', '.join(SUBTASKS)}, in the instructed order, and no other",
+            subtask_names=tuple(f"instructed sub-task {number}" for number in range(1, ORDERED + 1)),
             goal_for_target=True,
         )
 
@@ -48,7 +48,7 @@ class KitchenInstructed(Kitchen):
         """Start the episodes with these numbers as `Kitchen` does, and draw an instruction for each."""
         super().reset(seed, episodes)
         draws = EpisodeStreams(seed, "kitchen_instructed/order", episodes, len(SUBTASKS)).next()
-        self._orders = np.argsort(draws, axis=1)[:, :TOLD]
+        self._orders = np.argsort(draws, axis=1)[:, :ORDERED]
         self._turns = np.zeros(len(episodes), dtype=np.int64)  # number of completed sub-tasks
 
     @property
@@ -59,7 +59,7 @@ class KitchenInstructed(Kitchen):
     @property
     def completed(self) -> np.ndarray:
         """(E, 3) bool, latched: which instructed sub-tasks have been completed, each in its turn."""
-        completed: np.ndarray = np.arange(TOLD) < self._turns[:, None]
+        completed: np.ndarray = np.arange(ORDERED) < self._turns[:, None]
         return completed
 
     @property
@@ -70,7 +70,7 @@ class KitchenInstructed(Kitchen):
     @property
     def success(self) -> np.ndarray:
         """(E,) bool, latched."""
-        success: np.ndarray = self._turns == TOLD
+        success: np.ndarray = self._turns == ORDERED
         return success
 
     def step(self, action: np.ndarray) -> None:
@@ -78,7 +78,9 @@ class KitchenInstructed(Kitchen):
         before, active = self._completed.copy(), ~self.done
         super().step(action)
         newly = self._completed & ~before
-        turn = np.arange(len(SUBTASKS)) == self._orders[np.arange(len(before)), self._turns % TOLD][:, None]
+        turn = (
+            np.arange(len(SUBTASKS)) == self._orders[np.arange(len(before)), self._turns % ORDERED][:, None]
+        )
         self._failed |= active & np.any(newly & ~turn, axis=1)
         self._turns += active & ~self._failed & np.any(newly & turn, axis=1)
 

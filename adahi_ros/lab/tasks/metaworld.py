@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 DISTURBANCE = 0.6  # standard deviation, as a share of the fastest motion along an axis
 GAIN = 2.0  # on the motions of scripted policies, which assume no disturbance
-ASKED = "what was asked for"
+REQUESTED = "what was asked for"
 MIDDLE_M = np.array([0.0, 0.85, 0.15])  # of the range of marks
 
 
@@ -83,7 +83,7 @@ class MetaWorld(SimulatedTask):
             control_rate_hz=1.0 / world.period_s,
             max_steps=suite.max_steps,
             success_text=suite.success_text,
-            subtask_names=(ASKED,),
+            subtask_names=(REQUESTED,),
             command_field="velocities",
             command_names=(*(f"hand_{axis}" for axis in AXES), "gripper"),
             goal_for_target=True,

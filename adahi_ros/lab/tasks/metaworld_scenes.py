@@ -158,8 +158,8 @@ def _original(name: str, scenes: tuple[Original, ...]) -> Suite:
 
 
 SCENES: tuple[Scene, ...] = checked(Listed[Scene], read_yaml(asset("config/metaworld/scenes.yaml")))
-_SAID = read_yaml(asset("config/metaworld/sentences.yaml"))
-ORIGINALS = {name: Original(name, sentence) for name, sentence in _SAID["sentences"].items()}
+_SENTENCES = read_yaml(asset("config/metaworld/sentences.yaml"))
+ORIGINALS = {name: Original(name, sentence) for name, sentence in _SENTENCES["sentences"].items()}
 """By the library's names."""
 
 SHARED = Suite(
@@ -170,5 +170,5 @@ SHARED = Suite(
     240,
     "what the sentence asks for is done, and nothing else before",
 )
-MT10 = _original("metaworld_10", tuple(ORIGINALS[name] for name in _SAID["mt10"]))
+MT10 = _original("metaworld_10", tuple(ORIGINALS[name] for name in _SENTENCES["mt10"]))
 MT50 = _original("metaworld_50", tuple(ORIGINALS.values()))

@@ -33,14 +33,14 @@ class TrajectoryController:
         positions: (A,) where it starts, at rest.
 
     Attributes:
-        asked_speed: (A,) largest speed of any segment so far, by entry.
-        asked_acceleration: (A,) largest acceleration of any segment. On a line it is the change of speed at
+        peak_speed: (A,) largest speed of any segment so far, by entry.
+        peak_acceleration: (A,) largest acceleration of any segment. On a line it is the change of speed at
             receipt over the segment's duration.
     """
 
     def __init__(self, positions: np.ndarray) -> None:
-        self.asked_speed = np.zeros(len(positions))
-        self.asked_acceleration = np.zeros(len(positions))
+        self.peak_speed = np.zeros(len(positions))
+        self.peak_acceleration = np.zeros(len(positions))
         self.hold(positions, 0.0)
 
     def hold(self, positions: np.ndarray, now_s: float) -> None:
@@ -121,5 +121,5 @@ class TrajectoryController:
             speed = np.abs([begin, turning, end]).max(axis=0)
             on_a_cubic = np.maximum(np.abs(2.0 * square), np.abs(2.0 * square + 6.0 * cube * left_s))
             acceleration = np.where(linear, np.abs(slope - before) / left_s, on_a_cubic)
-        self.asked_speed = np.maximum(self.asked_speed, speed)
-        self.asked_acceleration = np.maximum(self.asked_acceleration, acceleration)
+        self.peak_speed = np.maximum(self.peak_speed, speed)
+        self.peak_acceleration = np.maximum(self.peak_acceleration, acceleration)

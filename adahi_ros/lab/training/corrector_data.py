@@ -91,15 +91,15 @@ def _examples(planned: Planned, numbers: list[int], scales: FeatureScales, seed:
 def _view(moments: deque[Moment], age: np.ndarray, goal: np.ndarray, scale: np.ndarray) -> PlanView:
     """Return a corrector's inputs from plans made so many steps (E,) ago."""
     now, who = len(moments) - 1, np.arange(len(age))
-    asked = [moments[now - steps] for steps in age.tolist()]
-    plans = np.stack([moment.plans[robot] for robot, moment in enumerate(asked)])
+    requested = [moments[now - steps] for steps in age.tolist()]
+    plans = np.stack([moment.plans[robot] for robot, moment in enumerate(requested)])
     done = np.stack([moment.action for moment in moments], axis=1)[:, :-1]  # (E, now, A)
     plan = plans[who, nearest(plans, done, age, scale)]
     horizon = plan.shape[1]
     return PlanView(
         observation=moments[now].observation,
         previous=moments[now - 1].observation,
-        at_request=np.stack([moment.observation[robot] for robot, moment in enumerate(asked)]),
+        at_request=np.stack([moment.observation[robot] for robot, moment in enumerate(requested)]),
         goal=goal,
         ahead=plan[who[:, None], np.minimum(age[:, None] + np.arange(horizon), horizon - 1)],
         left=horizon - age,
@@ -224,8 +224,8 @@ class Teacher:
             plan.forget_before(step)
             asks = (mine[:, 0] < rate) | (plan.left(step) == 0)
             if asks.any():
-                asked = target.propose(observations.rows(asks), drawn[asks, 0]).actions
-                plan.splice(asked, step, step, asks)
+                requested = target.propose(observations.rows(asks), drawn[asks, 0]).actions
+                plan.splice(requested, step, step, asks)
             goal = world.goal[:, : len(self._scales.goal_mean)]
             view = plan_view(memory, plan, step, goal, horizon)
             fresh = fresh_plans(target, observations, drawn[:, 1:])

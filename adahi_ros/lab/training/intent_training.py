@@ -89,9 +89,9 @@ class _Data:
         """Return the replies before some rows (B,), to requests drawn by (B, 3)."""
         data, step = self.examples, self.examples.step[rows]
         at = newest_requests(step, *drawn_requests(uniforms), self.sizes.replies)
-        asked = (rows - step)[:, None] + np.maximum(at, 0)
-        extra = data.extra[asked[:, 0]] if self.reads_extra else data.extra[asked[:, 0], :0]
-        return RepliesView(data.observation[asked], data.plan[asked], at, extra)
+        requested = (rows - step)[:, None] + np.maximum(at, 0)
+        extra = data.extra[requested[:, 0]] if self.reads_extra else data.extra[requested[:, 0], :0]
+        return RepliesView(data.observation[requested], data.plan[requested], at, extra)
 
     def observed(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the observations of some rows, and those one step before."""

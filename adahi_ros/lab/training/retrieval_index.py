@@ -23,7 +23,7 @@ from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.retrieval import COMPARED, KIND, LARGEST, Index, measures
 
 LEAST_EPISODES = 8  # more than the queried neighbours
-ASKED = 2000  # steps of the measurement
+MEASURED = 2000  # steps of the measurement
 BATCH = 250  # of these at once
 FLAT = 1e-6  # standard deviation below which an entry is ignored
 WINDOW = 15  # observations; HeiSD's w
@@ -65,17 +65,17 @@ def make_index(
         most=np.ones(2),
         boundary=np.zeros(1),
     )
-    asked = np.sort(draw.permutation(len(seen))[:ASKED])
-    doubt, squared = _left_out(index, asked, neighbours)
+    chosen = np.sort(draw.permutation(len(seen))[:MEASURED])
+    doubt, squared = _left_out(index, chosen, neighbours)
     error, _ = nnls(doubt, squared)
     index = replace(index, error=error)
-    index, judged = _with_boundary(index, asked, squared, data.observations.shape[1])
+    index, judged = _with_boundary(index, chosen, squared, data.observations.shape[1])
     expected = np.sqrt(doubt @ error)
     return index, {
         "episodes": len(ends),
         "steps": len(seen),
         "error": float(np.sqrt(squared.mean())),
-        "error_of_mean": float(np.sqrt(np.square(_centred(index, asked)).mean())),
+        "error_of_mean": float(np.sqrt(np.square(_centred(index, chosen)).mean())),
         "rank_correlation_of_doubt": float(spearmanr(expected, squared).statistic),
         "rank_correlation_of_kinematics": float(spearmanr(judged, squared).statistic),
     }
@@ -113,11 +113,11 @@ def _fitting(data: Trajectories, draw: np.random.Generator, most_bytes: int) -> 
     return data.episodes(kept.tolist())
 
 
-def _left_out(index: Index, asked: np.ndarray, neighbours: int) -> tuple[np.ndarray, np.ndarray]:
+def _left_out(index: Index, chosen: np.ndarray, neighbours: int) -> tuple[np.ndarray, np.ndarray]:
     """Return doubt (N, 2) and mean square error (N,) of plans retrieved for rows of other episodes."""
     doubts, errors = [], []
-    for start in range(0, len(asked), BATCH):
-        rows = asked[start : start + BATCH]
+    for start in range(0, len(chosen), BATCH):
+        rows = chosen[start : start + BATCH]
         found, apart = index.nearest(index.keys[rows], neighbours, index.last[rows])
         wrong = (index.plans(found[:, 0], COMPARED) - index.plans(rows, COMPARED)) / index.action_scale
         doubts.append(index.doubt(found, apart))
@@ -125,21 +125,21 @@ def _left_out(index: Index, asked: np.ndarray, neighbours: int) -> tuple[np.ndar
     return np.concatenate(doubts).astype(np.float64), np.concatenate(errors).astype(np.float64)
 
 
-def _centred(index: Index, asked: np.ndarray) -> np.ndarray:
-    plans: np.ndarray = (index.plans(asked, COMPARED) - index.actions.mean(axis=0)) / index.action_scale
+def _centred(index: Index, chosen: np.ndarray) -> np.ndarray:
+    plans: np.ndarray = (index.plans(chosen, COMPARED) - index.actions.mean(axis=0)) / index.action_scale
     return plans
 
 
 def _with_boundary(
-    index: Index, asked: np.ndarray, squared: np.ndarray, observed: int
+    index: Index, chosen: np.ndarray, squared: np.ndarray, observed: int
 ) -> tuple[Index, np.ndarray]:
     """Return the index with HeiSD's metric in its demonstrations' units, and the metric of the queried rows.
 
     The boundary best separates the better half of the retrieved plans (Youden's index).
     """
-    ends = index.last[asked]
+    ends = index.last[chosen]
     first = np.searchsorted(index.last, ends, side="left")  # of its episode
-    rows = np.maximum(asked[:, None] - np.arange(WINDOW - 1, -1, -1), first[:, None])
+    rows = np.maximum(chosen[:, None] - np.arange(WINDOW - 1, -1, -1), first[:, None])
     path = index.keys[rows][:, :, :observed]
     measured = measures(path)
     least, most = measured.min(axis=0), np.percentile(measured, CLIPPED, axis=0)

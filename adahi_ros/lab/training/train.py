@@ -17,7 +17,7 @@ from torch import nn
 
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.lab.tasks import make
-from adahi_ros.lab.tasks.demonstrations import collect_parallel, told_to_robots
+from adahi_ros.lab.tasks.demonstrations import collect_parallel, seen_by_robots
 from adahi_ros.lab.training.fitting import FitConfig, Run
 from adahi_ros.lab.training.flow_training import train_flow
 from adahi_ros.lab.training.intent_training import train_intent
@@ -149,8 +149,8 @@ class _Workshop:
 
     def demonstrations(self, task: str, recipe: DemonstrationRecipe, workers: int) -> Trajectories:
         """Record the recipe's demonstrations, or read those of a stopped run."""
-        asked = [make(task).spec.name, *(str(value) for value in asdict(recipe).values())]
-        path = self._state("-".join(["demonstrations", *asked]))
+        parts = [make(task).spec.name, *(str(value) for value in asdict(recipe).values())]
+        path = self._state("-".join(["demonstrations", *parts]))
         if path.is_file():
             return Trajectories.load(path)
         job = self._bar.add_task("demonstrations", total=recipe.episodes, note="")
@@ -241,7 +241,7 @@ def train_recipe(
     def seeded(model: P) -> P:
         return model if seed is None else replace(model, seed=seed)
 
-    robots_data = told_to_robots(data, task)
+    robots_data = seen_by_robots(data, task)
     if codes and tokenizer is None:
         assert recipe.tokenizer is not None
         tokenizer = _train_tokenizer(shop, data, seeded(recipe.tokenizer))

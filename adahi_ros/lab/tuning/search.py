@@ -161,19 +161,19 @@ def work(plan: Plan, say: Callable[[str], None] = print) -> None:
         say: called with a description of each trial.
     """
     study = plan.study()
-    told_waiting = False
+    reported_waiting = False
     while True:
         fail_stale_trials(study)
         trials = study.get_trials(deepcopy=False)
         states = {trial.state for trial in trials}
-        begun = number_of(trials, len(trials))
-        if begun < plan.trials or TrialState.WAITING in states:
-            told_waiting = False
+        started = number_of(trials, len(trials))
+        if started < plan.trials or TrialState.WAITING in states:
+            reported_waiting = False
             _take_one(study, plan, say)
         elif TrialState.RUNNING in states:
-            if not told_waiting:
+            if not reported_waiting:
                 say("waiting for the trials of other workers, should one be lost")
-            told_waiting = True
+            reported_waiting = True
             time.sleep(1.0)
         else:
             return

@@ -205,15 +205,15 @@ def _space(values: Any, folder: Path, task: str) -> Space:
     known = recipe_of(recipe)
     there_are = [*known.policies, *known.taught]
     whole = file.train == EVERYTHING
-    asked = there_are if whole else file.train
-    if not isinstance(asked, list) or any(name not in there_are for name in asked):
+    requested = there_are if whole else file.train
+    if not isinstance(requested, list) or any(name not in there_are for name in requested):
         raise ValueError(
-            f"{where}.train: {asked!r}, must be {EVERYTHING} or a list of {', '.join(there_are)}"
+            f"{where}.train: {requested!r}, must be {EVERYTHING} or a list of {', '.join(there_are)}"
         )
     space = Space(
         recipe,
         {name: _threshold(name, each, f"{where}.methods") for name, each in file.methods.items()},
-        tuple(name for name in there_are if name in asked),
+        tuple(name for name in there_are if name in requested),
         whole,
         file.vary or {},
         file.folder == PLANS,

@@ -19,7 +19,7 @@ from adahi_ros.gates.interface import LinkEstimate
 from adahi_ros.protocol.records import EpisodeRecord, StepRecord
 
 CAMERA_FRAME = "camera_optical_frame"
-TOLD_ALIKE = (  # fields with the same name in StepRecord and DraftStatus
+SAME_NAMES = (  # fields with the same name in StepRecord and DraftStatus
     *("robot_id", "gate", "deviation", "score", "threshold", "transmitted", "verified"),
     *("proposer", "plan_age", "plan_left", "expected_error", "requests_pending"),
     *("draft_ms", "verify_ms", "target_compute_ms", "total_ms", "request_bytes", "response_bytes"),
@@ -86,7 +86,7 @@ def to_status(record: StepRecord) -> DraftStatus:
         planned_action=list(record.planned_action),
         action=list(record.action),
         message=record.message and shortened(record.message),
-        **{name: getattr(record, name) for name in TOLD_ALIKE},
+        **{name: getattr(record, name) for name in SAME_NAMES},
     )
 
 

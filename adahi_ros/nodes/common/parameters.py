@@ -171,7 +171,7 @@ class Parameters(Generic[P]):
                 fault = row.fault(value)
             except ParameterException:  # of another type, or out of range
                 self._node.declare_parameter(row.name, row.default, _descriptor(row), ignore_override=True)
-                fault = _refusal(row, self.told_beside(row.name))
+                fault = _refusal(row, self.value_beside(row.name))
             self._table[row.name] = row
             if fault is not None:
                 self._faults[row.name] = fault
@@ -192,7 +192,7 @@ class Parameters(Generic[P]):
                 hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(self._table)}"
                 self._node.get_logger().warning(f"{name}: no parameter of this node, ignored; {hint}")
 
-    def told_beside(self, name: str) -> Any:
+    def value_beside(self, name: str) -> Any:
         """Return a value from the parameter files that the node does not declare; None without one."""
         override = getattr(self._node, "_parameter_overrides", {}).get(name)
         return None if override is None else override.value

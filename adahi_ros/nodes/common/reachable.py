@@ -25,14 +25,14 @@ class ReachableClients:
 
     def send(self, client: Hashable, send: Callable[[], object]) -> bool:
         """Send a reply, or drop it; return whether it went out, as far as the middleware knows."""
-        begun_s = time.monotonic()
-        if not self._unreached.may_send(client, begun_s):
+        started_s = time.monotonic()
+        if not self._unreached.may_send(client, started_s):
             return False
         with warnings.catch_warnings(record=True) as warned:  # rclpy only warns of a timeout
             warnings.simplefilter("always", RuntimeWarning)
             send()
         now_s = time.monotonic()
-        self._unreached.sent(client, now_s - begun_s, bool(warned), now_s)
+        self._unreached.sent(client, now_s - started_s, bool(warned), now_s)
         return not warned
 
 

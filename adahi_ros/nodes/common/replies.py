@@ -36,7 +36,7 @@ async def replied(
         NotRepliedError: there is no reply in time, or the client was destroyed.
     """
     end_s = time.monotonic() + wait_s
-    future = await asked(node, client, request, wait_s, given_up)
+    future = await sent(node, client, request, wait_s, given_up)
     await elapsed(node, max(0.0, end_s - time.monotonic()), future, given_up)
     if not future.done():
         client.remove_pending_request(future)
@@ -44,7 +44,7 @@ async def replied(
     return future.result()
 
 
-async def asked(
+async def sent(
     node: Node, client: Client, request: object, wait_s: float, given_up: Future | None = None
 ) -> Future:
     """Wait for a service, send a request, and return the future of its reply.

@@ -50,7 +50,7 @@ class NodeProcess:
         namespace: str = "",
     ) -> None:
         self.module = module
-        self._asked = False
+        self._ending = False
         self._log = Path(tempfile.mkstemp(prefix=f"{module}_", suffix=".log", dir=directory)[1])
         file = self._log.with_suffix(".yaml")
         file.write_text(yaml.safe_dump({"/**": {"ros__parameters": dict(parameters)}}))
@@ -106,8 +106,8 @@ class NodeProcess:
 
     def ask_to_end(self) -> None:
         """Send SIGTERM if it still runs; only once, because a second one would interrupt its end."""
-        if self.exit_code is None and not self._asked:
-            self._asked = True
+        if self.exit_code is None and not self._ending:
+            self._ending = True
             self._process.terminate()
 
     def end(self) -> None:

@@ -24,7 +24,7 @@ RESPAWN: Final = "Start the node again if it dies; if false, the launch then end
 RESPAWN_DELAY_S: Final = 1.0
 ENDS_WITH_LAUNCH: Final = {LAUNCH: str(os.getpid())}  # environment of nodes, which end with this process
 # Ctrl-C reaches the nodes, too. Launch may notice a node's end before it notices Ctrl-C.
-ASKED_TO_END: Final = (0, -signal.SIGINT, -signal.SIGTERM)
+REQUESTED_ENDS: Final = (0, -signal.SIGINT, -signal.SIGTERM)
 
 
 def fail_with_it(event: ProcessExited, context: LaunchContext) -> None:
@@ -37,7 +37,7 @@ def fail_with_it(event: ProcessExited, context: LaunchContext) -> None:
     Raises:
         RuntimeError: it has died. Launch prints the error, ends the other processes, and returns 1.
     """
-    if event.returncode not in ASKED_TO_END and not context.is_shutdown:
+    if event.returncode not in REQUESTED_ENDS and not context.is_shutdown:
         raise RuntimeError(f"{event.process_name} has died, exit code {event.returncode}")
 
 

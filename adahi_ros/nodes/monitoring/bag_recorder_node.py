@@ -63,7 +63,7 @@ class BagRecorderNode(Node):
         parameters.frozen = True
         self.finished: Future = Future()
         """Done when the duration is over, or a signal was received."""
-        self._asked_to_end = False
+        self._ending = False
         self._recorded: dict[str, Any] = {}
         try:
             contract = load_contract(values.contract)
@@ -87,12 +87,12 @@ class BagRecorderNode(Node):
 
     def _look(self) -> None:
         """Subscribe to published topics; subscribe again if the QoS does not fit all publishers."""
-        if self._asked_to_end:
+        if self._ending:
             self._end()
         for topic, name in self._names.items():
             found = self.get_publishers_info_by_topic(name)
             publishers = [(each.topic_type, to_recorded(each.qos_profile)) for each in found]
-            for warning in self._recording.strangers(topic, publishers):
+            for warning in self._recording.other_types(topic, publishers):
                 self.get_logger().warning(warning)
             wanted = self._recording.subscription(topic, publishers)
             if wanted is not None:
@@ -141,7 +141,7 @@ class BagRecorderNode(Node):
 
     def hear(self, number: int, frame: object) -> None:
         """Note a signal."""
-        self._asked_to_end = True
+        self._ending = True
 
     def _end_where_over(self) -> None:
         if self._recording.over:

@@ -30,7 +30,7 @@ LINK_FIGURES = (
 )
 
 
-class HeardRobot:
+class SeenRobot:
     """The messages received from one robot.
 
     Args:
@@ -160,10 +160,10 @@ class Fleet:
     def __init__(self, namespace: str, window_s: float) -> None:
         self._inside = f"/{namespace.strip('/')}/" if namespace.strip("/") else "/"
         self._window_s = window_s
-        self.robots: dict[str, HeardRobot] = {}
+        self.robots: dict[str, SeenRobot] = {}
         self.elsewhere: set[str] = set()
 
-    def find(self, topics: Mapping[str, Sequence[str]], published: Callable[[str], bool]) -> list[HeardRobot]:
+    def find(self, topics: Mapping[str, Sequence[str]], published: Callable[[str], bool]) -> list[SeenRobot]:
         """Return the robots that are new.
 
         Args:
@@ -177,7 +177,7 @@ class Fleet:
             if not topic.startswith(self._inside):
                 self.elsewhere.add(topic)
             elif published(topic):
-                self.robots[topic] = HeardRobot(topic, self._window_s)
+                self.robots[topic] = SeenRobot(topic, self._window_s)
                 found.append(self.robots[topic])
         return found
 
@@ -202,7 +202,7 @@ class Fleet:
                 robot.add("diagnostics", status, now_s)
 
     def figures(self, now_s: float) -> list[Figures]:
-        """Return `HeardRobot.figures` of each, by topic."""
+        """Return `SeenRobot.figures` of each, by topic."""
         return [self.robots[topic].figures(now_s) for topic in sorted(self.robots)]
 
 

@@ -21,7 +21,7 @@ from rclpy.utilities import try_shutdown
 
 from adahi_ros.nodes.common.messages import from_status
 from adahi_ros.nodes.common.qos import LISTENING
-from adahi_ros.nodes.monitoring.robot_status import Figures, Fleet, HeardRobot
+from adahi_ros.nodes.monitoring.robot_status import Figures, Fleet, SeenRobot
 
 POLL_S = 0.1  # longest delay of Ctrl-C
 LOOK_S = 0.5  # between searches for new robots
@@ -88,7 +88,7 @@ class Watcher:
         return self._fleet.elsewhere
 
     def figures(self) -> list[Figures]:
-        """Return `HeardRobot.figures` of each, by topic."""
+        """Return `SeenRobot.figures` of each, by topic."""
         return self._fleet.figures(time.monotonic())
 
     def _look(self) -> None:
@@ -96,7 +96,7 @@ class Watcher:
         for robot in self._fleet.find(topics, lambda topic: self._node.count_publishers(topic) > 0):
             self._listen_to(robot)
 
-    def _listen_to(self, robot: HeardRobot) -> None:
+    def _listen_to(self, robot: SeenRobot) -> None:
         def on_status(message: DraftStatus) -> None:
             robot.add_step(from_status(message), time.monotonic())
 

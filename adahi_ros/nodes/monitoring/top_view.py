@@ -28,7 +28,7 @@ class TopView:
     """Shows robots in the width of the terminal; the least important columns are omitted first.
 
     Args:
-        robots: figures of each, from `HeardRobot.figures` (`nodes/monitoring/robot_status.py`).
+        robots: figures of each, from `SeenRobot.figures` (`nodes/monitoring/robot_status.py`).
         place: namespace and domain, for people.
     """
 

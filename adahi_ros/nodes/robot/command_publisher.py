@@ -113,7 +113,7 @@ class CommandPublisher:
             self._node.get_logger().error(f"not at rest {LONGEST_STOP_S:g} s after the end; stopped at once")
         self._publish(halted)
 
-    def heard(self) -> None:
+    def observed(self) -> None:
         """There is a new observation that the policy can act on."""
         self.guard.observed(time.monotonic())
 

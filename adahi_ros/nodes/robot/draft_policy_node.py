@@ -243,7 +243,7 @@ class DraftPolicyNode(ManagedNode):
             self.get_logger().warning(warning)
 
     def _check_calibration(self, policy: Policy) -> None:
-        warning = calibration_warning(self._declared.told_beside("calibration.draft"), policy.digest)
+        warning = calibration_warning(self._declared.value_beside("calibration.draft"), policy.digest)
         if warning is not None:
             self.get_logger().warning(warning)
 

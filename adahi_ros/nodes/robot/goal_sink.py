@@ -82,7 +82,7 @@ class GoalSink:
         self._filled = goals
         self._type = message_type(goals.kind)
         self._goals = Goals()
-        self._asked: dict[int, Future] = {}  # futures of goals without an answer, by number
+        self._unanswered: dict[int, Future] = {}  # futures of goals without an answer, by number
         self._accepted: list[_Accepted] = []
         self._client = ActionClient(node, self._type, sink.channel.topic)
         opened.callback(self._close)
@@ -115,15 +115,15 @@ class GoalSink:
             return
         goal = self._type.Goal()
         self._filled.fill(goal, self._joint, position)
-        future = self._asked[self._goals.asked] = self._client.send_goal_async(goal)
+        future = self._unanswered[self._goals.newest] = self._client.send_goal_async(goal)
         future.add_done_callback(lambda _: self._look(time.monotonic()))
-        if len(self._asked) > MOST_GOALS:
-            self._asked.pop(min(self._asked)).cancel()
+        if len(self._unanswered) > MOST_GOALS:
+            self._unanswered.pop(min(self._unanswered)).cancel()
 
     def _look(self, now_s: float) -> None:
         """Read the answers of the driver, and send the cancel requests that are due."""
-        for number, future in list(self._asked.items()):
-            if future.done() and self._asked.pop(number, None) is not None:
+        for number, future in list(self._unanswered.items()):
+            if future.done() and self._unanswered.pop(number, None) is not None:
                 self._answered(number, future.result(), now_s)
         ready = bool(self._accepted) and self._client.server_is_ready()
         for each in self._accepted:
@@ -136,10 +136,10 @@ class GoalSink:
         if not handle.accepted:
             self._warn("refused", f"{self._sink.channel.topic} refuses a goal")
         else:
-            if number == self._goals.asked:
+            if number == self._goals.newest:
                 self._supersede(now_s + SUPERSEDED_S)
             self._accepted.append(_Accepted(handle))
-            if number != self._goals.asked or self._goals.held:  # outdated
+            if number != self._goals.newest or self._goals.held:  # outdated
                 self._accepted[-1].cancel.want(now_s)
         self._send(self._goals.answered(number, handle.accepted, now_s))
 
@@ -158,16 +158,16 @@ class GoalSink:
         self.hold()
         self._cancel(time.monotonic())
         context = self._node.context
-        while (self._asked or self._accepted) and time.monotonic() < end_s:
+        while (self._unanswered or self._accepted) and time.monotonic() < end_s:
             if not (context.ok() and self._client.server_is_ready()):
                 break
             _serve(self._client, context, CLOSE_LOOK_S)
             self._look(time.monotonic())
-        if self._asked or self._accepted:
+        if self._unanswered or self._accepted:
             self._node.get_logger().error(
                 f"{self._sink.key}: {self._sink.channel.topic} has not confirmed that its goals are cancelled"
             )
-        self._asked.clear()
+        self._unanswered.clear()
         self._accepted.clear()
         self._client.destroy()
 

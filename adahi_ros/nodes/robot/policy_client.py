@@ -16,7 +16,7 @@ from rclpy.task import Future
 from std_srvs.srv import Trigger
 
 from adahi_ros.core.assets import CHECKPOINTS, named
-from adahi_ros.nodes.common.replies import NotRepliedError, asked, elapsed, replied
+from adahi_ros.nodes.common.replies import NotRepliedError, elapsed, replied, sent
 from adahi_ros.robot.policy_run import Preparation, preparations
 
 CALL_S = 5.0  # for a service and its reply
@@ -158,7 +158,7 @@ class PolicyNode:
             NotRepliedError: it does not reply.
         """
         client, end_s = self._change_state, time.monotonic() + CONFIGURE_S
-        reply = await asked(self._node, client, request, CALL_S, self.given_up)
+        reply = await sent(self._node, client, request, CALL_S, self.given_up)
         while not reply.done() and not self.given_up.done() and time.monotonic() < end_s:
             await elapsed(self._node, CALL_S, reply, self.given_up)
             if reply.done():

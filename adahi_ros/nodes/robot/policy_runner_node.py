@@ -83,7 +83,7 @@ class PolicyRunnerNode(Node):
         self._values = values = parameters.read()
         parameters.frozen = True
         self._attempt: Attempt | None = None
-        self._begun_ns = 0  # by DDS's clock
+        self._started_ns = 0  # by DDS's clock
         self._rest_ns = 0  # when the newest safety_state was sent, if the arm is at rest; else 0
         self._left_ns = 0  # when the policy's node left the active state during the goal; 0 for never
         self._moved: bool | None = None  # whether the policy's node was active since the goal began
@@ -148,7 +148,7 @@ class PolicyRunnerNode(Node):
             self._attempt.judged(message.success)
 
     def _on_kept_result(self, message: EpisodeResult, information: Mapping[str, int]) -> None:
-        if information["source_timestamp"] >= self._begun_ns:  # else it belongs to an earlier run
+        if information["source_timestamp"] >= self._started_ns:  # else it belongs to an earlier run
             self._on_result(message)
 
     def _on_estimate(self, message: Float32) -> None:
@@ -272,7 +272,7 @@ class PolicyRunnerNode(Node):
         if handle.is_cancel_requested:
             raise CanceledError("the goal was cancelled before the policy was activated")
         self._attempt = Attempt(limits, time.monotonic())
-        self._begun_ns, self._left_ns, self._moved = time.time_ns(), 0, True
+        self._started_ns, self._left_ns, self._moved = time.time_ns(), 0, True
         self._heartbeat.begin()
         if handle.request.policy or state != State.PRIMARY_STATE_ACTIVE:
             await policy.change(Preparation.ACTIVATE)

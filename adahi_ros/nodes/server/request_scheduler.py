@@ -160,26 +160,26 @@ class RequestScheduler:
 
     def _begin(self, turns: list[_Turn]) -> None:
         """Start verifying requests."""
-        begun_s = time.monotonic()
-        until_s = begun_s + LATEST_S
+        started_s = time.monotonic()
+        until_s = started_s + LATEST_S
         if self._refuses_late:
             unsaid_s = self._batch.deadline_s
             until_s = max(turn.came_s + needed_in_s(turn.request, unsaid_s) for turn in turns)
         for places, batch in self._verification.begin([turn.request for turn in turns], until_s):
-            self._in_flight.append((batch, [turns[place] for place in places], begun_s))
+            self._in_flight.append((batch, [turns[place] for place in places], started_s))
             batch.when_done(self._wake)
 
     def _finish(self) -> None:
         """Reply to the requests that have been verified."""
         for each in [each for each in self._in_flight if each[0].done]:
-            batch, turns, begun_s = each
+            batch, turns, started_s = each
             side_by_side = len(self._in_flight)
             self._in_flight.remove(each)
             now_s = time.monotonic()
             replies = self._verification.finish(batch, now_s)
-            self._verification.spent(len(turns), now_s - begun_s)
+            self._verification.spent(len(turns), now_s - started_s)
             clients = [turn.client for turn in turns]
-            self._admission.served(clients, (now_s - begun_s) / side_by_side, now_s)
+            self._admission.served(clients, (now_s - started_s) / side_by_side, now_s)
             for turn, served in zip(turns, replies, strict=True):
                 self._reply(turn, served)
 

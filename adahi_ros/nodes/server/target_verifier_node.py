@@ -122,16 +122,16 @@ class TargetVerifierNode(ManagedNode):
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """End the services; robots notice that there is no verifier. The policy stays loaded."""
-        self.serve_nobody()
+        self.stop_serving()
         return super().on_deactivate(state)
 
-    def serve_nobody(self) -> None:
+    def stop_serving(self) -> None:
         """End the services, and reply to waiting requests that they end."""
         self._scheduler = None
         self._serving.close()
 
     def _close(self) -> None:
-        self.serve_nobody()
+        self.stop_serving()
         super()._close()
 
     def _open(self, values: TargetVerifierParameters) -> None:
@@ -293,7 +293,7 @@ def main() -> None:
             __doc__ or "",
             TargetVerifierParameters,
             make_executor=executor_of,
-            last_words=TargetVerifierNode.serve_nobody,
+            last_words=TargetVerifierNode.stop_serving,
         )
     )
 

@@ -205,7 +205,7 @@ def check_robots(names: Sequence[str]) -> None:
             raise ParameterError(f"robots: {name!r}, must not be there twice")
 
 
-def told_to_compute(values: TargetVerifierParameters) -> dict[str, object]:
+def compute_arguments(values: TargetVerifierParameters) -> dict[str, object]:
     """Return the parameters that are set of where and how the target computes."""
     return {name: value for name in COMPUTE if (value := getattr(values, name))}
 
@@ -222,7 +222,7 @@ def served_target(values: TargetVerifierParameters, away: Callable[[str], None])
             value and what is allowed.
         ValueError: likewise.
     """
-    policy = policy_from(values, away, **told_to_compute(values))
+    policy = policy_from(values, away, **compute_arguments(values))
     fault = why_not_served(policy.signature)
     if fault is not None:
         raise ParameterError(f"checkpoint: {values.checkpoint!r}, {fault}")

@@ -146,7 +146,7 @@ def _connect(
     Raises:
         ServerFault: the connection or the check failed.
     """
-    begun_s = time.monotonic()
+    started_s = time.monotonic()
     link = ZmqLink(url, timeout_s)
-    left_s = max(0.0, begun_s + timeout_s - time.monotonic())
+    left_s = max(0.0, started_s + timeout_s - time.monotonic())
     return connected(link, lambda: wanted.check(answer_of(link.ask(request, left_s)), protocol))

@@ -39,7 +39,7 @@ ACTION, TASK, IMAGES = "action", "task", "observation.images"
 EMPTY_CAMERA = "observation.images.empty_camera_"  # LeRobot fills it with black itself
 TAKE_NOISE = ("pi0", "pi05", "smolvla")  # types with plans that are a function of a noise argument
 DRAW_NOTHING = ("act",)
-TOLD = ("groot", "wall_x")  # types that read the task without LeRobot's tokenizer step
+TASK_TYPES = ("groot", "wall_x")  # types that read the task without LeRobot's tokenizer step
 SEEDS = 1 << 53  # of a draw in [0, 1) that is a float64
 SMALLEST = 1e-6  # of an action's scale
 BLOCK = 1 << 20  # bytes
@@ -129,13 +129,13 @@ class LeRobotTarget(Policy):
         shape = len(draws), self.signature.horizon, self.signature.action_dim
         actions = np.empty(shape, dtype=np.float32)
         for rows in groups:
-            begun = committed[rows, : counts[rows[0]]]
-            actions[rows] = self._plans(observations.rows(rows), draws[rows, 0], sampling.temperature, begun)
+            known = committed[rows, : counts[rows[0]]]
+            actions[rows] = self._plans(observations.rows(rows), draws[rows, 0], sampling.temperature, known)
         return Proposal(actions)
 
     @torch.no_grad()
     def _plans(
-        self, observations: Observations, draws: np.ndarray, temperature: float, begun: np.ndarray
+        self, observations: Observations, draws: np.ndarray, temperature: float, known: np.ndarray
     ) -> np.ndarray:
         """Return the plans (B, T, A) of B robots.
 
@@ -143,7 +143,7 @@ class LeRobotTarget(Policy):
             observations: of them.
             draws: (B,).
             temperature: of a flow's noise.
-            begun: (B, d, A), actions that they execute first in any case.
+            known: (B, d, A), actions that they execute first in any case.
 
         Raises:
             TooManyAtOnceError: the device has too little free memory.
@@ -155,9 +155,9 @@ class LeRobotTarget(Policy):
         generators = nullcontext() if options else _seeded(self._device, draws[0])
         with generators, autocast(self._device, self._dtype):
             try:
-                batch, scaled = self._read(observations, begun)
-                if begun.shape[1]:
-                    options |= {"prev_chunk_left_over": scaled, "inference_delay": begun.shape[1]}
+                batch, scaled = self._read(observations, known)
+                if known.shape[1]:
+                    options |= {"prev_chunk_left_over": scaled, "inference_delay": known.shape[1]}
                 chunk = self._policy.predict_action_chunk(batch, **options)
             except torch.OutOfMemoryError as error:
                 raise TooManyAtOnceError(f"lerobot: {str(error).splitlines()[0]}") from error
@@ -168,7 +168,7 @@ class LeRobotTarget(Policy):
             raise ValueError(f"actions: of shape {plans.shape}, must be {allowed}, as its config.json says")
         return plans[:, :horizon]
 
-    def _read(self, observations: Observations, begun: np.ndarray) -> tuple[dict[str, Any], Any]:
+    def _read(self, observations: Observations, known: np.ndarray) -> tuple[dict[str, Any], Any]:
         """Return the newest observation in the policy's format, and the committed actions in its scale.
 
         Earlier observations are in the policy's queues, where it has any; nothing else is.
@@ -177,7 +177,7 @@ class LeRobotTarget(Policy):
 
         self._policy.reset()  # clears any state, such as TD-MPC's last plan
         for step in range(self.signature.history):
-            batch = self._before(self._observed(observations, step, begun))
+            batch = self._before(self._observed(observations, step, known))
             scaled = batch.pop(ACTION, None)
             if self._remembers:  # as its select_action does, for predict_action_chunk reads the queues
                 pictures = [batch[name] for name in self._config.image_features]
@@ -186,15 +186,15 @@ class LeRobotTarget(Policy):
                 self._policy._queues = populate_queues(self._policy._queues, batch)
         return batch, scaled
 
-    def _observed(self, observations: Observations, step: int, begun: np.ndarray) -> dict[str, object]:
+    def _observed(self, observations: Observations, step: int, known: np.ndarray) -> dict[str, object]:
         """Return one of the observations as in LeRobot's evaluation: pixels from 0 to 1, (B, 3, H, W)."""
         state = self._interface.state(observations)
         batch: dict[str, Any] = {name: torch.from_numpy(each[:, step]) for name, each in state.items()}
         for name, each in self._interface.pictures(observations).items():
             pixels = torch.from_numpy(np.ascontiguousarray(each[:, step])).permute(0, 3, 1, 2)
             batch[name] = pixels.contiguous().float() / 255
-        sentences = self._interface.sentences(observations, len(begun)) or ("",) * len(begun)
-        return {**batch, TASK: list(sentences), ACTION: torch.from_numpy(begun) if begun.shape[1] else None}
+        sentences = self._interface.sentences(observations, len(known)) or ("",) * len(known)
+        return {**batch, TASK: list(sentences), ACTION: torch.from_numpy(known) if known.shape[1] else None}
 
     def _noise(self, draws: np.ndarray) -> torch.Tensor:
         """Return a flow's noise (B, chunk_size, max_action_dim), equal on every device."""
@@ -256,7 +256,9 @@ def _own_words(config: Any, before: Any, after: Any) -> PolicyMetadata:
     if config.action_feature is None or len(config.action_feature.shape) != 1:
         raise ValueError("folder: output_features: must have action, of A numbers")
     (action_dim,) = config.action_feature.shape
-    reads_task = any(isinstance(step, TokenizerProcessorStep) for step in before.steps) or config.type in TOLD
+    reads_task = (
+        any(isinstance(step, TokenizerProcessorStep) for step in before.steps) or config.type in TASK_TYPES
+    )
     ends = after(torch.stack([torch.zeros(action_dim), torch.ones(action_dim)]))
     scale = np.abs((ends[1] - ends[0]).numpy())
     scale[scale < SMALLEST] = 1.0  # an action that was constant in the data

@@ -128,9 +128,9 @@ class RayPolicies:
         """Return the verdicts of a batch, which is split among replicas; raises nothing."""
         count = len(draws)
         parts = np.array_split(np.arange(count), -(-count // policy.batch))
-        asked = (self._ask_some(policy, request.rows(rows), draws[rows], until_s) for rows in parts)
+        jobs = (self._ask_some(policy, request.rows(rows), draws[rows], until_s) for rows in parts)
         try:
-            return [verdict for some in await asyncio.gather(*asked) for verdict in some]
+            return [verdict for some in await asyncio.gather(*jobs) for verdict in some]
         except Exception as error:  # noqa: BLE001  whatever Ray raises, each request gets its reply
             return [_fault(error)] * count
 
@@ -255,13 +255,13 @@ class RayPolicies:
         await self._disconnected()
 
 
-async def _replied(connection: _Connection, handle: Any, asked: Any, left_s: float) -> Verdicts | None:
+async def _replied(connection: _Connection, handle: Any, jobs: Any, left_s: float) -> Verdicts | None:
     """Return a replica's verdicts on a batch; None to try again, if there is time.
 
     Raises:
         Exception: of any kind, by Ray or the replica.
     """
-    response = handle.verify.remote(asked)
+    response = handle.verify.remote(jobs)
     replied = asyncio.ensure_future(response)
     await asyncio.wait((replied, connection.gone), timeout=left_s, return_when=asyncio.FIRST_COMPLETED)
     if not replied.done():

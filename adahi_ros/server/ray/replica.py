@@ -28,7 +28,7 @@ from adahi_ros.server.verifier import TargetVerifier, Terms, Verdicts, Verificat
 
 STUCK_S = 60.0  # for one batch; after it Ray Serve replaces the replica
 
-Asked = tuple[VerificationRequest, np.ndarray]
+Job = tuple[VerificationRequest, np.ndarray]
 """Drafts of M robots, and uniform draws (M, draws, 2)."""
 
 
@@ -47,8 +47,8 @@ class ReplicaDescription:
     device: str
 
 
-def _robots(asked: Sequence[Asked]) -> int:
-    return sum(len(draws) for _, draws in asked)
+def _robots(jobs: Sequence[Job]) -> int:
+    return sum(len(draws) for _, draws in jobs)
 
 
 class Replica:
@@ -74,7 +74,7 @@ class Replica:
             intents=load_encoder(named(made_of.intent, CHECKPOINTS)) if made_of.intent else None,
         )
         self._description = ReplicaDescription(made_of, self._verifier.terms, device)
-        self._begun_s = float("inf")
+        self._started_s = float("inf")
         self.verify.set_max_batch_size(made_of.batch)
         policy.propose(policy.signature.nothing(), np.zeros((1, policy.draws)))  # the first one is slow
 
@@ -83,14 +83,14 @@ class Replica:
         return self._description
 
     @serve.batch(max_batch_size=1, batch_wait_timeout_s=0.0, batch_size_fn=_robots)
-    async def verify(self, asked: list[Asked]) -> list[Verdicts]:
+    async def verify(self, jobs: list[Job]) -> list[Verdicts]:
         """Verify requests as `TargetVerifier.verify_each` does; requests of one kind together."""
-        self._begun_s = time.monotonic()
+        self._started_s = time.monotonic()
         try:
             # In a thread, so that the loop can receive requests and health checks meanwhile.
-            return await asyncio.to_thread(verified, self._verifier, asked)
+            return await asyncio.to_thread(verified, self._verifier, jobs)
         finally:
-            self._begun_s = float("inf")
+            self._started_s = float("inf")
 
     def check_health(self) -> None:
         """Check for Ray Serve that the replica is healthy.
@@ -98,22 +98,22 @@ class Replica:
         Raises:
             RuntimeError: it is not.
         """
-        if time.monotonic() - self._begun_s > STUCK_S:
+        if time.monotonic() - self._started_s > STUCK_S:
             raise RuntimeError(f"a batch takes more than {STUCK_S:g} s")
 
 
-def verified(verifier: TargetVerifier, asked: Sequence[Asked]) -> list[Verdicts]:
+def verified(verifier: TargetVerifier, jobs: Sequence[Job]) -> list[Verdicts]:
     """Return the verdicts of each request from `verify_each`; requests of one kind are joined."""
     found: dict[int, Verdicts] = {}
-    kinds = dict.fromkeys(kind_of(request) for request, _ in asked)
+    kinds = dict.fromkeys(kind_of(request) for request, _ in jobs)
     for kind in kinds:
-        places = [place for place, (request, _) in enumerate(asked) if kind_of(request) == kind]
-        draws = [asked[place][1] for place in places]
-        verdicts = verifier.verify_each(joined([asked[place][0] for place in places]), np.concatenate(draws))
+        places = [place for place, (request, _) in enumerate(jobs) if kind_of(request) == kind]
+        draws = [jobs[place][1] for place in places]
+        verdicts = verifier.verify_each(joined([jobs[place][0] for place in places]), np.concatenate(draws))
         ends = np.cumsum([len(each) for each in draws])
         for place, end in zip(places, ends, strict=True):
-            found[place] = [_sent(each) for each in verdicts[end - len(asked[place][1]) : end]]
-    return [found[place] for place in range(len(asked))]
+            found[place] = [_sent(each) for each in verdicts[end - len(jobs[place][1]) : end]]
+    return [found[place] for place in range(len(jobs))]
 
 
 def _sent(verdict: Verdict | Exception) -> Verdict | Exception:

@@ -102,10 +102,10 @@ def test_an_episode_is_that_of_the_rollout_bit_for_bit(ball: Comparison, method:
     np.testing.assert_array_equal(played.log.action, expected.action)
     np.testing.assert_array_equal(played.log.deviation, expected.deviation)
     np.testing.assert_array_equal(played.log.transmitted, expected.transmitted)
-    asked = expected.transmitted
-    np.testing.assert_array_equal(played.log.accepted[asked], expected.accepted[asked])
-    assert len(played.request_bytes) == len(played.response_bytes) == asked.sum()
-    assert method == "hybrid" or not asked.all()
+    requested = expected.transmitted
+    np.testing.assert_array_equal(played.log.accepted[requested], expected.accepted[requested])
+    assert len(played.request_bytes) == len(played.response_bytes) == requested.sum()
+    assert method == "hybrid" or not requested.all()
 
 
 def test_a_request_carries_what_its_view_shows_and_only_what_is_new(ball: Comparison) -> None:
@@ -136,16 +136,16 @@ def test_raw_frames_are_seen_as_features_are_in_episodes_side_by_side(ball: Comp
     assert not cameras.same_steps(blind.log, features.log)
 
 
-def played_by_hand(asked: bool = True) -> cameras.Played:
+def played_by_hand(requested: bool = True) -> cameras.Played:
     """Two episodes of two steps, the second over after one; both codes of three transmitted drafts."""
     active = np.array([[True, True], [True, False]])
-    transmitted = np.array([[True, True], [True, False]]) & asked
+    transmitted = np.array([[True, True], [True, False]]) & requested
     accepted = np.zeros((2, 2, 2), dtype=bool)
     accepted[0, 0] = [True, False]
     numbers = np.zeros((2, 2))
     actions = np.zeros((2, 2, 1), dtype=np.float32)
-    log = Log(active, transmitted, numbers, numbers, accepted & asked, actions, actions, ~active)
-    count = 3 * asked
+    log = Log(active, transmitted, numbers, numbers, accepted & requested, actions, actions, ~active)
+    count = 3 * requested
     sizes = np.array([300, 100, 200])[:count], np.array([50, 60, 70])[:count]
     return cameras.Played(log, np.array([True, False]), *sizes)
 
@@ -161,13 +161,13 @@ def test_figures_by_hand() -> None:
 
 
 def test_where_nothing_is_transmitted_nothing_has_a_size() -> None:
-    figures = cameras.view_figures(played_by_hand(asked=False))
+    figures = cameras.view_figures(played_by_hand(requested=False))
     assert figures["transmission_rate"] == 0.0
     assert [figures[name] for name in ("acceptance", "request_bytes", "response_bytes")] == [None] * 3
 
 
 def test_episodes_in_two_parts_have_the_figures_of_both() -> None:
-    both = cameras.Played.side_by_side([played_by_hand(), played_by_hand(asked=False)])
+    both = cameras.Played.side_by_side([played_by_hand(), played_by_hand(requested=False)])
     assert len(both.success) == 4
     assert cameras.view_figures(both)["transmission_rate"] == 0.5
     assert cameras.view_figures(both)["request_bytes"] == 200.0

@@ -31,8 +31,8 @@ def test_a_core_that_is_alone_is_that_of_both(monkeypatch: pytest.MonkeyPatch) -
 def test_a_command_runs_on_the_cores_that_it_is_given() -> None:
     core = max(os.sched_getaffinity(0))
     tell = [sys.executable, "-c", "import os; print(os.sched_getaffinity(0))"]
-    told = subprocess.run([*on_cores({core}), *tell], capture_output=True, text=True, check=True)
-    assert told.stdout.strip() == str({core})
+    shown = subprocess.run([*on_cores({core}), *tell], capture_output=True, text=True, check=True)
+    assert shown.stdout.strip() == str({core})
     assert on_cores(None) == []
 
 

@@ -87,15 +87,15 @@ def test_a_run_is_the_same_after_it_was_written_and_read(run: RunRecord, step_re
 
 def test_the_calibration_goes_with_the_grown_target() -> None:
     grown = grown_policies(asset("checkpoints/ball"), PARAMETERS)
-    told: list[str] = []
-    found = loop_latency.grown_calibration("ball", grown, SHIPPED_RATE, 0, 1, told.append)
+    reported: list[str] = []
+    found = loop_latency.grown_calibration("ball", grown, SHIPPED_RATE, 0, 1, reported.append)
     shipped = load_calibration(asset("config/ball.yaml"))
     assert found.target != shipped.target
     check_fits(found, "ball", PolicyFiles(grown, "onnxruntime").load())
     assert found.thresholds == {name: shipped.thresholds[name] for name in ("deviation", "random")}
-    again = loop_latency.grown_calibration("ball", grown, SHIPPED_RATE, 0, 1, told.append)
+    again = loop_latency.grown_calibration("ball", grown, SHIPPED_RATE, 0, 1, reported.append)
     assert again == found
-    assert len(told) == 1  # the second time it was read
+    assert len(reported) == 1  # the second time it was read
 
 
 @pytest.mark.parametrize(("change", "message"), [({"rounds": 0}, "rounds: 0"), ({"rate": 1.0}, "rate: 1.0")])

@@ -27,8 +27,8 @@ FURTHEST = 1e3  # that an action of a draft can be
 
 
 def sound(actions: np.ndarray) -> np.ndarray:
-    told: np.ndarray = np.abs(actions).max(axis=(1, 2)) <= FURTHEST
-    return told
+    given: np.ndarray = np.abs(actions).max(axis=(1, 2)) <= FURTHEST
+    return given
 
 
 @pytest.fixture(scope="module")
@@ -47,16 +47,16 @@ def steps(run: Trajectories, step_record: Callable[..., StepRecord]) -> list[Ste
     made = []
     for episode, (start, end) in enumerate(run.spans()):
         for row in range(start, end):
-            asked = (row - start) % EVERY == 0
+            requested = (row - start) % EVERY == 0
             kept = (row - start) % (2 * EVERY) == 0
             made.append(
                 step_record(
                     stamp_ns=toy.START_NS + (row + 1) * toy.PERIOD_NS,
                     episode=episode,
                     step=row - start,
-                    transmitted=asked,
-                    verified=asked,
-                    accepted=(kept, True) if asked else (),
+                    transmitted=requested,
+                    verified=requested,
+                    accepted=(kept, True) if requested else (),
                     draft_action=tuple(map(float, np.float32(row) + np.array([0.25, 0.5], np.float32))),
                     action=tuple(map(float, run.actions[row])),
                 )
@@ -69,10 +69,10 @@ def written(run: Trajectories, in_bag: Callable[..., Path]) -> Callable[[list[St
     """From steps and further lines to a bag of the run with these, in the order of their coming."""
 
     def write(steps: list[StepRecord], more: list[Any]) -> Path:
-        told = [
+        given = [
             toy.Line("draft_status", toy.status(each), each.stamp_ns + toy.LATE_NS + 10) for each in steps
         ]
-        lines = [*toy.recorded(run), *told, *more]
+        lines = [*toy.recorded(run), *given, *more]
         return in_bag(sorted(lines, key=lambda line: line.received_ns))
 
     return write
@@ -158,14 +158,14 @@ def test_a_node_started_within_an_episode_has_not_read_what_the_bag_has(
     assert found.left_out == {"broken_window": 1}  # its first, of which the bag has two observations more
 
 
-@pytest.mark.parametrize("told", [5, 20])  # before the status of step 8, and after it
+@pytest.mark.parametrize("given", [5, 20])  # before the status of step 8, and after it
 def test_what_the_envelope_may_have_changed_is_left_out(
-    steps: list[StepRecord], written: Any, contract: Contract, signature: Signature, told: int
+    steps: list[StepRecord], written: Any, contract: Contract, signature: Signature, given: int
 ) -> None:
     at = steps[8].stamp_ns + toy.LATE_NS
     states = [
         toy.Line("safety_state", toy.safety(at, [1, *[0] * 7]), at + offset)
-        for offset in (told, 2 * EVERY * toy.PERIOD_NS)  # and again, when nothing is new
+        for offset in (given, 2 * EVERY * toy.PERIOD_NS)  # and again, when nothing is new
     ]
     found = read_corrections([written(steps, states)], contract, signature, sound)
     assert found.left_out == {"intervened": 1}

@@ -22,7 +22,7 @@ from adahi_ros.core.signature import Observations
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
 from adahi_ros.gates.interface import LinkEstimate
 from adahi_ros.lab.calibration.bag_plans import plan_bags
-from adahi_ros.lab.calibration.target_inputs import Asked, Jpeg
+from adahi_ros.lab.calibration.target_inputs import Jpeg, Query
 from adahi_ros.lab.calibration.target_plans import Planned
 from adahi_ros.policies.absent import AbsentPolicy
 from adahi_ros.policies.interface import TargetUnavailableError
@@ -40,7 +40,7 @@ from test.bags.conftest import Line
 from test.bags.seeing import Seeing, messages, seeing_values
 from test.robot.conftest import Commands
 
-TOLD = "stack the blocks"
+INSTRUCTION = "stack the blocks"
 QUALITY = 70
 
 
@@ -60,8 +60,8 @@ def dataset(bags: list[Path], contract: Contract) -> BagDataset:
 
 
 @pytest.fixture
-def asked(bags: list[Path], contract: Contract) -> Asked:
-    return Asked(bags, contract, "", "seeing.yaml", {"target": "a"}, jpeg=Jpeg(QUALITY))
+def query(bags: list[Path], contract: Contract) -> Query:
+    return Query(bags, contract, "", "seeing.yaml", {"target": "a"}, jpeg=Jpeg(QUALITY))
 
 
 class LiveSession:
@@ -128,14 +128,14 @@ def read_live(lines: list[Line], contract: Contract) -> list[Observations]:
 
 
 def test_a_target_reads_of_a_bag_what_it_reads_of_the_robot_to_the_bit(
-    dataset: BagDataset, asked: Asked, contract: Contract, tmp_path: Path
+    dataset: BagDataset, query: Query, contract: Contract, tmp_path: Path
 ) -> None:
     policy = Seeing(Path())
-    planned = plan_bags(policy, dataset, asked, tmp_path)
+    planned = plan_bags(policy, dataset, query, tmp_path)
     live = [*read_live(messages(3), contract), *read_live(messages(4), contract)]
     steps = 2 * (4 * 9 - 2 - 1)  # untold in the beginning, and one without its picture
     assert len(live) == len(policy.read) == len(planned.plans) == steps
-    assert {told for one in live for told in one.instructions} == {TOLD, "open the drawer"}
+    assert {given for one in live for given in one.instructions} == {INSTRUCTION, "open the drawer"}
     for ours, theirs in zip(policy.read, live, strict=True):
         assert ours.instructions == theirs.instructions
         for kind in ("features", "conditions", "images"):
@@ -153,32 +153,32 @@ def test_another_instruction_ends_an_episode_steps_without_are_left_out(
 ) -> None:
     lengths = np.diff(dataset.trajectories.ends, prepend=0).tolist()
     assert lengths == 2 * [7, 8, 4, 5, 9]
-    assert dataset.instructions[:19] == (TOLD,) * 19
+    assert dataset.instructions[:19] == (INSTRUCTION,) * 19
     plain = read_dataset(bags, contract)
     assert np.diff(plain.trajectories.ends, prepend=0).tolist() == 2 * [9, 8, 9, 9]
     assert plain.instructions == ()
-    told = read_dataset(bags, contract, instruction="wave")
-    assert told.instructions[:2] == ("wave",) * 2
-    assert np.diff(told.trajectories.ends, prepend=0).tolist() == 2 * [2, 7, 8, 4, 5, 9]
+    given = read_dataset(bags, contract, instruction="wave")
+    assert given.instructions[:2] == ("wave",) * 2
+    assert np.diff(given.trajectories.ends, prepend=0).tolist() == 2 * [2, 7, 8, 4, 5, 9]
 
 
 @pytest.mark.parametrize("batch", [1, 5, 16])
 def test_a_run_that_was_stopped_goes_on_where_it_was(
-    batch: int, dataset: BagDataset, asked: Asked, tmp_path: Path
+    batch: int, dataset: BagDataset, query: Query, tmp_path: Path
 ) -> None:
-    whole = plan_bags(Seeing(Path()), dataset, replace(asked, batch=batch), tmp_path / "whole")
-    told: list[int] = []
+    whole = plan_bags(Seeing(Path()), dataset, replace(query, batch=batch), tmp_path / "whole")
+    given: list[int] = []
     stopped = Seeing(Path(), fails_after=40)
     with pytest.raises(TargetUnavailableError, match="dropped the connection"):
-        plan_bags(stopped, dataset, replace(asked, batch=batch), tmp_path / "parts", told.append)
-    assert sum(told) == len(stopped.read) == 40 // batch * batch
+        plan_bags(stopped, dataset, replace(query, batch=batch), tmp_path / "parts", given.append)
+    assert sum(given) == len(stopped.read) == 40 // batch * batch
     rest = Seeing(Path())
-    planned = plan_bags(rest, dataset, replace(asked, batch=batch), tmp_path / "parts", told.append)
+    planned = plan_bags(rest, dataset, replace(query, batch=batch), tmp_path / "parts", given.append)
     assert planned.plans.tobytes() == whole.plans.tobytes()
     assert len(stopped.read) + len(rest.read) == len(whole.plans)
     assert max(rest.batches) == min(batch, len(rest.read))
     again = Seeing(Path(), fails_after=0)
-    assert plan_bags(again, dataset, asked, tmp_path / "parts").plans.tobytes() == whole.plans.tobytes()
+    assert plan_bags(again, dataset, query, tmp_path / "parts").plans.tobytes() == whole.plans.tobytes()
 
 
 @pytest.mark.parametrize(
@@ -191,36 +191,36 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(
     ],
 )
 def test_plans_for_another_question_are_not_taken(
-    change: dict[str, Any], dataset: BagDataset, asked: Asked, tmp_path: Path
+    change: dict[str, Any], dataset: BagDataset, query: Query, tmp_path: Path
 ) -> None:
-    plan_bags(Seeing(Path()), dataset, asked, tmp_path)
+    plan_bags(Seeing(Path()), dataset, query, tmp_path)
     other = Seeing(Path(), gain=2.0)
-    plan_bags(other, dataset, replace(asked, **change), tmp_path)
+    plan_bags(other, dataset, replace(query, **change), tmp_path)
     assert len(other.read) == len(dataset.stamps_ns)
 
 
 def test_a_bag_that_was_changed_is_planned_anew(
-    in_bag: Callable[..., Path], dataset: BagDataset, asked: Asked, tmp_path: Path
+    in_bag: Callable[..., Path], dataset: BagDataset, query: Query, tmp_path: Path
 ) -> None:
-    plan_bags(Seeing(Path()), dataset, asked, tmp_path)
-    bags = [asked.bags[0], in_bag(messages(5))]
+    plan_bags(Seeing(Path()), dataset, query, tmp_path)
+    bags = [query.bags[0], in_bag(messages(5))]
     other = Seeing(Path())
-    plan_bags(other, read_dataset(bags, asked.contract, instruction=""), replace(asked, bags=bags), tmp_path)
+    plan_bags(other, read_dataset(bags, query.contract, instruction=""), replace(query, bags=bags), tmp_path)
     assert len(other.read) == len(dataset.stamps_ns)
 
 
-def test_what_a_target_may_not_mean_is_left_out(dataset: BagDataset, asked: Asked, tmp_path: Path) -> None:
+def test_what_a_target_may_not_mean_is_left_out(dataset: BagDataset, query: Query, tmp_path: Path) -> None:
     policy = Seeing(Path())
     allowed = ActionRange(np.full(2, -0.5), np.full(2, 1e3))
     policy.sound, policy.check = allowed.sound, allowed.check
-    planned = plan_bags(policy, dataset, asked, tmp_path)
+    planned = plan_bags(policy, dataset, query, tmp_path)
     assert 0 < planned.left_out < len(dataset.stamps_ns)
     assert len(planned.plans) == len(planned.data.observations) == len(dataset.stamps_ns) - planned.left_out
     assert planned.plans.min() >= -0.5
     allowed = ActionRange(np.full(2, 1e3), np.full(2, 1e4))
     policy.sound, policy.check = allowed.sound, allowed.check
     with pytest.raises(ValueError, match=r"^action\[0\]: .*, must be from 1000 to 1e\+04$"):
-        plan_bags(policy, dataset, asked, tmp_path)
+        plan_bags(policy, dataset, query, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -232,37 +232,37 @@ def test_what_a_target_may_not_mean_is_left_out(dataset: BagDataset, asked: Aske
     ],
 )
 def test_a_target_that_does_not_fit_the_robot_is_refused_as_the_robot_does(
-    change: dict[str, Any], message: str, dataset: BagDataset, asked: Asked, tmp_path: Path
+    change: dict[str, Any], message: str, dataset: BagDataset, query: Query, tmp_path: Path
 ) -> None:
     policy = Seeing(Path())
     policy.signature = replace(policy.signature, **change)
     with pytest.raises(ValueError, match=f"^target: seeing.yaml: {re.escape(message)}$"):
-        plan_bags(policy, dataset, asked, tmp_path)
+        plan_bags(policy, dataset, query, tmp_path)
     assert not policy.read
 
 
 def test_actions_of_another_shape_than_the_signature_says_are_refused(
-    dataset: BagDataset, asked: Asked, tmp_path: Path
+    dataset: BagDataset, query: Query, tmp_path: Path
 ) -> None:
     policy = Seeing(Path())
     policy.signature = replace(policy.signature, horizon=7)
     with pytest.raises(ValueError, match=r"^target: proposes actions of shape \(4, 2\), must be \(7, 2\)"):
-        plan_bags(policy, dataset, asked, tmp_path)
+        plan_bags(policy, dataset, query, tmp_path)
 
 
-def test_damaged_plans_are_named(dataset: BagDataset, asked: Asked, tmp_path: Path) -> None:
-    plan_bags(Seeing(Path()), dataset, asked, tmp_path)
+def test_damaged_plans_are_named(dataset: BagDataset, query: Query, tmp_path: Path) -> None:
+    plan_bags(Seeing(Path()), dataset, query, tmp_path)
     (file,) = tmp_path.glob("planned/*/000000000.safetensors")
     file.write_bytes(file.read_bytes()[:100])
     with pytest.raises(ValueError, match=r"000000000.safetensors: not stored plans .*delete it to plan"):
-        plan_bags(Seeing(Path()), dataset, asked, tmp_path)
+        plan_bags(Seeing(Path()), dataset, query, tmp_path)
 
 
 def test_the_range_of_what_was_done_and_is_planned_is_of_both(
-    dataset: BagDataset, asked: Asked, tmp_path: Path
+    dataset: BagDataset, query: Query, tmp_path: Path
 ) -> None:
-    planned: Planned = plan_bags(Seeing(Path(), gain=10.0), dataset, asked, tmp_path)
+    planned: Planned = plan_bags(Seeing(Path(), gain=10.0), dataset, query, tmp_path)
     low, high = planned.action_range
     assert (low == planned.plans.min(axis=(0, 1, 2))).all()
     assert (high == planned.plans.max(axis=(0, 1, 2))).all()
-    assert planned.data.observations.shape[1] == asked.contract.number_dim
+    assert planned.data.observations.shape[1] == query.contract.number_dim

@@ -242,12 +242,12 @@ def test_a_target_that_says_always_the_same_ranks_nothing(accepted: bool) -> Non
 def test_wrong_settings_are_named_before_anything_is_run(
     files: PolicyFiles, changes: dict[str, Any], message: str
 ) -> None:
-    said: list[str] = []
+    messages: list[str] = []
     given = {"task": "ball", "episodes": 2, "rate": 0.5, **changes}
     task, episodes = given.pop("task"), given.pop("episodes")
     with pytest.raises(ValueError, match=message):
-        calibrate(task, files, Wanted(**given), 0, episodes, say=said.append)
-    assert said == []
+        calibrate(task, files, Wanted(**given), 0, episodes, say=messages.append)
+    assert messages == []
 
 
 def test_the_file_and_the_picture_of_a_calibration(found: Calibration, tmp_path: Path) -> None:

@@ -155,9 +155,9 @@ def test_plans_are_shown(by_plans: Replay, tmp_path: Path) -> None:
     table = replay_table(by_plans, "title")
     console = Console(file=io.StringIO(), width=80)
     console.print(table)
-    said = console.file.getvalue()  # type: ignore[attr-defined]
-    assert "Corrected plan/8+2" in said
-    assert "…" not in said
+    message = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "Corrected plan/8+2" in message
+    assert "…" not in message
     assert table.row_count == len(BY_PLANS)
 
 

@@ -12,7 +12,7 @@ from adahi_ros.contract.contract import Contract
 from adahi_ros.core.proposal import ActionRange
 from adahi_ros.core.signature import OBSERVATION, Feature, Observations, Signature
 from adahi_ros.lab.calibration.calibrate import Wanted, calibrate_recorded
-from adahi_ros.lab.calibration.replayed_targets import asked_of, asked_once, observed
+from adahi_ros.lab.calibration.replayed_targets import observed, queried_once, query_of
 from adahi_ros.lab.evaluation.loaded_policies import Policies
 from adahi_ros.policies.absent import LARGEST
 from adahi_ros.policies.backends import load_policy
@@ -26,10 +26,10 @@ class Counting(DirectPolicy):
         most = np.full(2, LARGEST)
         signature = Signature(1, horizon, 2, (Feature(OBSERVATION, 6),))
         super().__init__(signature, ActionRange(-most, most), np.ones(2), f"counting {horizon}")
-        self.asked = 0
+        self.query = 0
 
     def act(self, observations: Observations, draws: np.ndarray) -> np.ndarray:
-        self.asked += len(draws)
+        self.query += len(draws)
         return np.repeat(observations.features[OBSERVATION][:, -1:, :2], self.signature.horizon, axis=1)
 
 
@@ -39,30 +39,30 @@ def test_a_described_target_plans_each_step_once_over_many_runs(
     draft, target = Counting(1), Counting(3)
     path = tmp_path / "target.yaml"
     path.write_text("kind: counting")
-    assert asked_once(path, target.signature)
-    asked = asked_of([bag], contract, contract_file, "", path, target, "onnxruntime")
-    seen = observed(Policies(draft, target), asked, "", tmp_path, once=True)
+    assert queried_once(path, target.signature)
+    query = query_of([bag], contract, contract_file, "", path, target, "onnxruntime")
+    seen = observed(Policies(draft, target), query, "", tmp_path, once=True)
     calibrate_recorded(seen.policies, seen.recorded, Wanted(0.5), 0)
-    assert target.asked == len(seen.recorded.observations) == 12 * 30
+    assert target.query == len(seen.recorded.observations) == 12 * 30
     assert seen.policies.target.signature.horizon == 3
-    observed(Policies(draft, target), asked, "", tmp_path, once=True)
-    assert target.asked == 12 * 30
+    observed(Policies(draft, target), query, "", tmp_path, once=True)
+    assert target.query == 12 * 30
 
 
 def test_a_checkpoint_that_reads_what_is_recorded_is_run_itself(checkpoints: Path) -> None:
     target = checkpoints / "target"
     signature = load_policy(target, "torch").signature
-    assert not asked_once(target, signature)
-    assert asked_once(target, replace(signature, instruction=True))
+    assert not queried_once(target, signature)
+    assert queried_once(target, replace(signature, instruction=True))
 
 
 def test_nothing_is_said_to_a_target_that_is_told_nothing(
     bag: Path, contract: Contract, contract_file: Path, tmp_path: Path
 ) -> None:
     pair = Policies(Counting(1), Counting(3))
-    asked = asked_of([bag], contract, contract_file, "", tmp_path / "target.yaml", pair.target, "onnxruntime")
+    query = query_of([bag], contract, contract_file, "", tmp_path / "target.yaml", pair.target, "onnxruntime")
     with pytest.raises(ValueError, match="--instruction: 'go', must be left out"):
-        observed(pair, asked, "go", tmp_path, once=True)
+        observed(pair, query, "go", tmp_path, once=True)
 
 
 def test_what_the_file_of_a_target_says_is_part_of_the_question(
@@ -71,5 +71,5 @@ def test_what_the_file_of_a_target_says_is_part_of_the_question(
     origins, path = [], tmp_path / "target.yaml"
     for text in ("kind: a", "kind: b"):
         path.write_text(text)
-        origins.append(asked_of([bag], contract, contract_file, "", path, Counting(2), "torch").origin)
+        origins.append(query_of([bag], contract, contract_file, "", path, Counting(2), "torch").origin)
     assert origins[0] != origins[1]

@@ -29,20 +29,20 @@ def written(path: Path, **parameters: Any) -> Path:
 
 @pytest.mark.parametrize("name", SHIPPED)
 def test_shipped_files_say_what_the_robot_observes_and_by_which_policies(name: str) -> None:
-    told = RobotFile.read(asset(f"config/{name}"))
+    file = RobotFile.read(asset(f"config/{name}"))
     task = Path(name).stem
-    draft = load_policy(told.draft, "onnxruntime")
-    contract = told.contract or told.contract_of(draft.signature)
+    draft = load_policy(file.draft, "onnxruntime")
+    contract = file.contract or file.contract_of(draft.signature)
     assert contract == load_contract(task)
-    assert told.calibrated == (name == f"{task}.yaml")
-    assert (told.by_plans is None) == told.calibrated
-    if told.by_plans is not None:
-        assert told.plans == tuple(
+    assert file.calibrated == (name == f"{task}.yaml")
+    assert (file.by_plans is None) == file.calibrated
+    if file.by_plans is not None:
+        assert file.plans == tuple(
             named(f"{task}/plans/{each}", CHECKPOINTS) for each in ("target", "corrector")
         )
-        assert all(path is not None and is_policy(path) for path in told.plans)
+        assert all(path is not None and is_policy(path) for path in file.plans)
     else:
-        assert told.robot_type == task
+        assert file.robot_type == task
 
 
 def test_there_is_something_shipped() -> None:
@@ -82,9 +82,9 @@ def test_a_file_of_ones_own_says_how_it_goes_by_plans(tmp_path: Path) -> None:
     own = written(
         tmp_path / "own.yaml", proposer="plan", wait_policy="wait", gate={"name": "age", "threshold": 4.0}
     )
-    told = RobotFile.read(own)
-    assert told.by_plans == Recommendation("plan", "wait", "age", 4.0)
-    assert told.plans == (
+    file = RobotFile.read(own)
+    assert file.by_plans == Recommendation("plan", "wait", "age", 4.0)
+    assert file.plans == (
         None,
         None,
     )  # the checkpoint is the robot's: what is said to all is not the verifier's
@@ -116,8 +116,8 @@ def test_what_cannot_be_used_is_told_by_file_field_and_value(
     signature = load_policy(named("ball/draft", CHECKPOINTS), "onnxruntime").signature
 
     def use() -> Any:
-        told = RobotFile.read(path)
-        return told.draft, told.by_plans, told.jpeg, told.contract or told.contract_of(signature)
+        file = RobotFile.read(path)
+        return file.draft, file.by_plans, file.jpeg, file.contract or file.contract_of(signature)
 
     with pytest.raises(ValueError, match=message) as refused:
         use()
@@ -125,11 +125,11 @@ def test_what_cannot_be_used_is_told_by_file_field_and_value(
 
 
 def test_what_is_sent_is_told(tmp_path: Path) -> None:
-    told = RobotFile.read(written(tmp_path / "params.yaml"))
-    assert (told.jpeg, told.instruction) == ((80, 0), "")
+    file = RobotFile.read(written(tmp_path / "params.yaml"))
+    assert (file.jpeg, file.instruction) == ((80, 0), "")
     sent = {"jpeg_quality": 60, "jpeg_budget_bytes": 900}
-    told = RobotFile.read(written(tmp_path / "params.yaml", verification=sent, instruction="wave"))
-    assert (told.jpeg, told.instruction) == ((60, 900), "wave")
+    file = RobotFile.read(written(tmp_path / "params.yaml", verification=sent, instruction="wave"))
+    assert (file.jpeg, file.instruction) == ((60, 900), "wave")
 
 
 def test_a_target_is_that_beside_the_draft_else_the_verifiers(tmp_path: Path) -> None:

@@ -71,12 +71,12 @@ def test_what_is_there_is_not_measured_again(
     comparison: Comparison, path: Path, idle: Callable[[], None]
 ) -> None:
     first = measured(comparison, path)
-    told: list[tuple[str, bool]] = []
+    noted: list[tuple[str, bool]] = []
     idle()
     wanted, _ = entries(comparison, NAMES, EPISODES)
-    again = measure(wanted, Rows(path), 1, lambda entry, now: told.append((entry.name, now)))
+    again = measure(wanted, Rows(path), 1, lambda entry, now: noted.append((entry.name, now)))
     assert again == first
-    assert told == [(name, False) for name in NAMES]
+    assert noted == [(name, False) for name in NAMES]
 
 
 def test_what_was_stopped_goes_on(
@@ -134,8 +134,8 @@ def test_whatever_decides_a_row_is_in_its_key(
     assert len({json.dumps(each) for each in [key("adahi"), *others]}) == len(others) + 1
     assert key("adahi") == json.loads(json.dumps(key("adahi")))
     recommended = Recommendation("plan", "ahead", "age", 3.0), Recommendation("plan", "wait", "age", 3.0)
-    for told in recommended:
-        monkeypatch.setattr("adahi_ros.lab.methods.recommended.recommended", lambda task, told=told: told)
+    for noted in recommended:
+        monkeypatch.setattr("adahi_ros.lab.methods.recommended.recommended", lambda task, noted=noted: noted)
         others.append(key("best"))
     assert others[-2]["threshold"] == others[-1]["threshold"]
     assert others[-2] != others[-1]
@@ -199,7 +199,7 @@ def test_a_row_takes_the_place_of_the_one_before(comparison: Comparison, path: P
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "text"),
     [
         ({"success": [1]}, "success: of 6 episodes, must be 0 or 1 for each"),
         ({"success": [2] * 6}, "success: of 6 episodes, must be 0 or 1 for each"),
@@ -211,12 +211,12 @@ def test_a_row_takes_the_place_of_the_one_before(comparison: Comparison, path: P
     ],
 )
 def test_a_row_that_is_not_whole_is_named(
-    changed: dict[str, Any], said: str, comparison: Comparison, path: Path
+    changed: dict[str, Any], text: str, comparison: Comparison, path: Path
 ) -> None:
     (row,) = measured(comparison, path, ("draft",))
     damaged = {name: value for name, value in {**row, **changed}.items() if value is not ...}
     path.write_text(json.dumps({"rows": [damaged]}))
-    message = f"^{re.escape(str(path))}: not rows of 'adahi lab compare' .*{said}"
+    message = f"^{re.escape(str(path))}: not rows of 'adahi lab compare' .*{text}"
     with pytest.raises(ValueError, match=message):
         Rows(path)
 
@@ -282,13 +282,13 @@ def test_a_gate_of_ones_own_has_one(comparison: Comparison, tmp_path: Path, path
 def test_between_plans_chance_makes_the_rate(rate: float, horizon: int, late: int) -> None:
     steps = 5000
     chance, draw = chance_between_plans(rate, steps, horizon, late), np.random.default_rng(0)
-    asked, latest = 0, -horizon
+    requested, latest = 0, -horizon
     for step in range(steps):
         waits = late > 1 and step - latest < late
         if not waits and (step - latest >= horizon or draw.random() < chance):
-            asked, latest = asked + 1, step
+            requested, latest = requested + 1, step
     assert 0.0 < chance < 1.0
-    assert asked / steps == pytest.approx(rate, abs=0.02)
+    assert requested / steps == pytest.approx(rate, abs=0.02)
 
 
 def test_chance_has_its_ends() -> None:
@@ -319,7 +319,7 @@ def test_standings_are_paired_with_the_target_and_with_chance() -> None:
 
 
 def test_entries_are_told_as_they_are_measured(comparison: Comparison, path: Path) -> None:
-    told: list[tuple[Entry, bool]] = []
+    noted: list[tuple[Entry, bool]] = []
     wanted, _ = entries(comparison, NAMES, EPISODES)
-    measure(wanted, Rows(path), 3, lambda entry, now: told.append((entry, now)))
-    assert sorted(told, key=lambda each: NAMES.index(each[0].name)) == [(entry, True) for entry in wanted]
+    measure(wanted, Rows(path), 3, lambda entry, now: noted.append((entry, now)))
+    assert sorted(noted, key=lambda each: NAMES.index(each[0].name)) == [(entry, True) for entry in wanted]

@@ -121,23 +121,23 @@ def test_the_same_seed_gives_the_same_numbers(figures: Figures, comparison: Comp
 
 def test_outcomes_do_not_depend_on_the_number_of_workers(comparison: Comparison) -> None:
     names = ["adahi", "plan_4"]
-    told: list[tuple[str, int]] = []
+    reported: list[tuple[str, int]] = []
     alone = play_all(comparison, names, range(8), 1)
-    shared = play_all(comparison, names, range(8), 2, lambda *done: told.append(done))
+    shared = play_all(comparison, names, range(8), 2, lambda *done: reported.append(done))
     assert list(shared) == names
     for name in names:
         assert_same(shared[name], alone[name])
-    assert sorted(told) == [("adahi", 8), ("plan_4", 8)]
+    assert sorted(reported) == [("adahi", 8), ("plan_4", 8)]
 
 
 def test_batches_are_joined_in_the_order_of_the_episodes(
     comparison: Comparison, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(evaluate, "BATCH", 3)
-    told: list[tuple[str, int]] = []
+    reported: list[tuple[str, int]] = []
     numbers = range(20, 28)
-    joined = play_all(comparison, ["adahi", "draft"], numbers, 1, lambda *done: told.append(done))
-    assert told == [(name, count) for name in ("adahi", "draft") for count in (3, 3, 2)]
+    joined = play_all(comparison, ["adahi", "draft"], numbers, 1, lambda *done: reported.append(done))
+    assert reported == [(name, count) for name in ("adahi", "draft") for count in (3, 3, 2)]
     for name, outcome in joined.items():
         parts = [play(Run(METHODS[name], comparison, numbers[start : start + 3])) for start in (0, 3, 6)]
         assert_same(outcome, Outcome.side_by_side(parts))
@@ -206,8 +206,8 @@ def test_held_out_episodes_are_the_experts_own(expert: Trajectories) -> None:
 
 def test_a_gate_that_was_not_calibrated_is_refused_before_anything_is_run(comparison: Comparison) -> None:
     partly = replace(comparison, calibration=replace(comparison.calibration, thresholds={"deviation": 0.8}))
-    told: list[tuple[str, int]] = []
+    reported: list[tuple[str, int]] = []
     expected = "thresholds.random: missing, the calibration has deviation"
     with pytest.raises(ValueError, match=re.escape(expected)):
-        evaluate_methods(partly, ["adahi", "random"], range(1), 1, lambda *done: told.append(done))
-    assert told == []
+        evaluate_methods(partly, ["adahi", "random"], range(1), 1, lambda *done: reported.append(done))
+    assert reported == []

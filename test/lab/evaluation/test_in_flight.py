@@ -46,10 +46,10 @@ def gone(
     )
     np.testing.assert_array_equal(log.action[:, 0], log.action[:, 1])
     np.testing.assert_array_equal(log.transmitted[:, 0], log.transmitted[:, 1])
-    return asked(log), log.action[:, 0, 0].tolist(), log.action[:, 0, 1].tolist()
+    return requested(log), log.action[:, 0, 0].tolist(), log.action[:, 0, 1].tolist()
 
 
-def asked(log: Log) -> list[int]:
+def requested(log: Log) -> list[int]:
     steps: list[int] = np.flatnonzero(log.transmitted[:, 0]).tolist()
     return steps
 
@@ -71,7 +71,7 @@ def losing(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
 
 
 @pytest.mark.parametrize(
-    ("steps", "how", "asked", "made_at", "as_planned"),
+    ("steps", "how", "requested", "made_at", "as_planned"),
     [
         (9, {"every": 3}, [0, 3, 6], [0, 0, 0, 3, 3, 3, 6, 6, 6], 9),
         # Used from the step on at which it is there; who waits for a reply does not ask.
@@ -83,10 +83,10 @@ def losing(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     ],
 )
 def test_a_plan_is_followed_from_the_step_at_which_it_is_there(
-    steps: int, how: dict[str, Any], asked: list[int], made_at: list[int], as_planned: int
+    steps: int, how: dict[str, Any], requested: list[int], made_at: list[int], as_planned: int
 ) -> None:
     found, proposed, meant_for = gone(steps, None, **how)
-    assert (found, proposed) == (asked, made_at)
+    assert (found, proposed) == (requested, made_at)
     assert meant_for[:as_planned] == list(range(as_planned))
 
 
@@ -191,7 +191,7 @@ def test_who_drafts_asks_again_of_what_was_lost_whatever_its_gate_says(losing: C
     across = Across(StepLink(delay=1), "positions")
     verifier = TargetVerifier(Numbered(1), "replace")
     log = rollout(numbered(8), robot, verifier, 1, [0, 1], across=across)
-    assert asked(log) == [2, 4]
+    assert requested(log) == [2, 4]
     assert log.action[:, 0, 0].tolist() == [1000, 1001, 1001, 1001, 1001, 4, 1006, 1007]
 
 

@@ -67,11 +67,11 @@ def test_a_goal_may_be_for_the_target_alone(policies: Policies) -> None:
     alone.check_goal_is_for_target()
     with pytest.raises(ValueError, match=r"^goal_dim: that of plans is 0, the target's 2; must be the same$"):
         replace(policies, plans=blind)
-    told: Any = SimpleNamespace(signature=policies.target.signature)
+    bare: Any = SimpleNamespace(signature=policies.target.signature)
     for name in ("draft", "corrector", "distilled"):
         message = f"^{name}: reads a goal, which this task tells to the target alone$"
         with pytest.raises(ValueError, match=message):
-            replace(alone, **{name: told}).check_goal_is_for_target()
+            replace(alone, **{name: bare}).check_goal_is_for_target()
 
 
 def test_images_may_be_for_the_target_alone(policies: Policies) -> None:

@@ -46,9 +46,9 @@ def test_what_methods_need(bench: Bench, name: str, needs: tuple[str, ...], weig
     found = demands(METHODS[name], bench)
     assert found.needs == needs
     assert found.weights == (0 if weights is None else getattr(bench.policies, weights).signature.parameters)
-    asked = None if name in ("draft", "distilled") else "plans" if "plan" in needs[0] else "target"
-    assert found.target == (None if asked is None else getattr(bench.policies, asked).signature)
-    assert found.codes == ("draft" in needs and asked == "target")
+    requested = None if name in ("draft", "distilled") else "plans" if "plan" in needs[0] else "target"
+    assert found.target == (None if requested is None else getattr(bench.policies, requested).signature)
+    assert found.codes == ("draft" in needs and requested == "target")
 
 
 @pytest.mark.parametrize(

@@ -221,9 +221,9 @@ def test_the_oracle_reads_as_the_target_does(policies: Policies) -> None:
     controller = Controller(policies.draft, ControllerConfig(gate))
     rollout(shown, controller, TargetVerifier(longer), 3, [0, 1])
     assert len(longer.seen) % 2 == 0
-    for asked, verified in zip(longer.seen[::2], longer.seen[1::2], strict=True):
-        assert asked.shape == (2, 5, 6)
-        np.testing.assert_array_equal(asked, verified)
+    for requested, verified in zip(longer.seen[::2], longer.seen[1::2], strict=True):
+        assert requested.shape == (2, 5, 6)
+        np.testing.assert_array_equal(requested, verified)
 
 
 def plain(policies: Policies, gate: ThresholdedGate) -> tuple[np.ndarray, np.ndarray]:
@@ -233,7 +233,7 @@ def plain(policies: Policies, gate: ThresholdedGate) -> tuple[np.ndarray, np.nda
     world.reset(3, numbers)
     controller.reset(3, numbers)
     draws = VerificationDraws(3, "robot", numbers, policies.target.draws)
-    actions, asked = [], []
+    actions, requested = [], []
     while not world.done.all():
         step, uniforms = controller.begin({OBSERVATION: world.observation, GOAL: world.goal}), draws.next()
         everyone = np.ones(3, dtype=bool)
@@ -242,13 +242,13 @@ def plain(policies: Policies, gate: ThresholdedGate) -> tuple[np.ndarray, np.nda
         controller.executed(action)
         world.step(action)
         actions.append(action)
-        asked.append(step.transmit)
-    return np.stack(actions), np.stack(asked)
+        requested.append(step.transmit)
+    return np.stack(actions), np.stack(requested)
 
 
 def test_replies_within_the_step_are_those_of_controller_and_verifier(policies: Policies) -> None:
-    actions, asked = plain(policies, GATE)
+    actions, requested = plain(policies, GATE)
     controller = Controller(policies.draft, ControllerConfig(GATE))
     log = rollout(make("ball"), controller, TargetVerifier(policies.target), 3, range(3), late=0)
     np.testing.assert_array_equal(log.action, actions)
-    np.testing.assert_array_equal(log.transmitted, asked)
+    np.testing.assert_array_equal(log.transmitted, requested)

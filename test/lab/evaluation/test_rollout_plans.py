@@ -52,10 +52,10 @@ def test_every_kth_step_requests_a_plan_that_is_followed_blindly(
     observations = np.random.default_rng(3).normal(scale=0.3, size=(EPISODES, STEPS, 6))
     recorded = recording(observations)
     log = plan_rollout(RecordedWorld(recorded), planner, executed, 1, range(EPISODES))
-    asked = [step for step in range(STEPS) if step % executed == 0]
-    assert [step for step in range(STEPS) if log.transmitted[step].any()] == asked
-    assert log.transmitted[asked].all()
-    for step in asked:
+    requested = [step for step in range(STEPS) if step % executed == 0]
+    assert [step for step in range(STEPS) if log.transmitted[step].any()] == requested
+    assert log.transmitted[requested].all()
+    for step in requested:
         history = np.clip(np.arange(step - planner.signature.history + 1, step + 1), 0, None)
         windows = observations[:, history].astype(np.float32)
         # One plan, made at the step that asked, is behind all the actions until the next.

@@ -76,7 +76,7 @@ def test_who_is_held_repeats_a_position_and_stops_a_velocity() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "said"),
+    ("values", "message"),
     [
         ({"delay": -1}, "delay: -1, must be a whole number from 0 to 10000"),
         ({"jitter": 0.5}, "jitter: 0.5, must be a whole number from 0 to 10000"),
@@ -85,6 +85,6 @@ def test_who_is_held_repeats_a_position_and_stops_a_velocity() -> None:
         ({"between": float("nan")}, "between: nan, must be at least 1 and finite"),
     ],
 )
-def test_what_no_link_can_be_is_named(values: dict[str, Any], said: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(said)):
+def test_what_no_link_can_be_is_named(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
         StepLink(**values)

@@ -26,25 +26,25 @@ BY_LOT = ("random", "random_cool")
 
 
 @pytest.fixture(scope="module")
-def told() -> Counter[str]:
+def played() -> Counter[str]:
     return Counter()
 
 
 @pytest.fixture(scope="module")
-def points(comparison: Comparison, told: Counter[str]) -> list[Point]:
+def points(comparison: Comparison, played: Counter[str]) -> list[Point]:
     # No threshold of the calibration is used.
     bare = replace(comparison, calibration=replace(comparison.calibration, thresholds={}))
-    return sweep(bare, EPISODES, 1, RATES, FIXED, lambda name, done: told.update({name: done}))
+    return sweep(bare, EPISODES, 1, RATES, FIXED, lambda name, done: played.update({name: done}))
 
 
 def rates_of(points: list[Point], name: str) -> list[float]:
     return [point.figures["transmission_rate"] for point in points if point.method == name]
 
 
-def test_every_gate_is_run_at_every_rate_and_the_others_once(points: list[Point], told: Counter[str]) -> None:
+def test_each_gate_is_run_at_each_rate_and_the_others_once(points: list[Point], played: Counter[str]) -> None:
     runs = {**dict.fromkeys(FIXED, 1), **dict.fromkeys(SWEPT, len(RATES))}
     assert Counter(point.method for point in points) == runs
-    assert told == {name: count * len(EPISODES) for name, count in runs.items()}
+    assert played == {name: count * len(EPISODES) for name, count in runs.items()}
 
 
 @pytest.mark.parametrize("name", SWEPT)

@@ -184,7 +184,7 @@ PROPOSES = "    def propose(self, context): return None\n"
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "fault"),
     [
         ("class Gate: ...\n", "has neither of score and propose; must have one"),
         ("class Gate:\n" + SCORES + PROPOSES, "has both of score and propose; must have one"),
@@ -198,9 +198,9 @@ PROPOSES = "    def propose(self, context): return None\n"
         (f"class Gate:\n    threshold = True\n{SCORES}", "threshold: True, must be a finite number"),
     ],
 )
-def test_what_a_class_says_and_cannot_be_is_named(text: str, said: str, written: Written) -> None:
+def test_what_a_class_says_and_cannot_be_is_named(text: str, fault: str, written: Written) -> None:
     name = written(text)
-    with pytest.raises(ValueError, match=re.escape(said)) as refused:
+    with pytest.raises(ValueError, match=re.escape(fault)) as refused:
         parse_methods(name, own=True)
     assert str(refused.value).startswith(f"{name}: ")
 
@@ -213,8 +213,8 @@ def test_a_misspelt_name_of_a_class_is_refused_with_the_right_one(
 ) -> None:
     text = DEVIATION.replace("threshold", "wait_policy = 'ahead'; proposer = 'plan'; threshold")
     name = written(text.replace(right, wrong))
-    said = f"{name}: {wrong}: has no meaning here (did you mean {right!r}?)"
-    with pytest.raises(ValueError, match=f"^{re.escape(said)}"):
+    fault = f"{name}: {wrong}: has no meaning here (did you mean {right!r}?)"
+    with pytest.raises(ValueError, match=f"^{re.escape(fault)}"):
         parse_methods(name, own=True)
     name = written(text.replace("threshold", "weights = scores = start = 1; threshold"))
     assert parse_methods(name, own=True) == [name]  # names of its own
@@ -224,8 +224,8 @@ def test_a_threshold_is_any_finite_number(comparison: Comparison, written: Writt
     name = written(DEVIATION.replace("0.4", "np.float32(0.5)"))
     assert METHODS[name].threshold(comparison.bench()) == ("Deviation", 0.5)
     for text in ("nan", "inf"):
-        said = f"threshold: {text}, must be a finite number of at most 32 characters"
-        with pytest.raises(ValueError, match=f": {re.escape(said)}$"):
+        fault = f"threshold: {text}, must be a finite number of at most 32 characters"
+        with pytest.raises(ValueError, match=f": {re.escape(fault)}$"):
             parse_methods(f"{name}@{text}", own=True)
 
 
@@ -257,7 +257,7 @@ class Own:
 
 
 @pytest.mark.parametrize(
-    ("text", "returned", "said"),
+    ("text", "returned", "fault"),
     [
         (SCORING, "context.deviation[:, None]", "float64 of shape (3, 1), must be a number for each of the"),
         (SCORING, "context.deviation.mean()", "float64 of shape (), must be a number for each of the robots"),
@@ -278,15 +278,15 @@ class Own:
     ],
 )
 def test_what_is_returned_and_is_no_score_or_proposal_is_named(
-    text: str, returned: str, said: str, comparison: Comparison, written: Written
+    text: str, returned: str, fault: str, comparison: Comparison, written: Written
 ) -> None:
-    name, asked = written(text.format(returned)), "score" if text == SCORING else "propose"
-    with pytest.raises(ValueError, match=f"^{re.escape(f'{name}: {asked}: {said}')}"):
+    name, called = written(text.format(returned)), "score" if text == SCORING else "propose"
+    with pytest.raises(ValueError, match=f"^{re.escape(f'{name}: {called}: {fault}')}"):
         run(comparison, name)
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "fault"),
     [
         ("    def score(self, context): return context.nothing\n", "score: AttributeError: .*nothing"),
         ("    def score(self, context): raise KeyError('mine')\n", "score: KeyError: 'mine'"),
@@ -295,11 +295,13 @@ def test_what_is_returned_and_is_no_score_or_proposal_is_named(
         ("    def __init__(self, p): ...\n    def propose(self, c): return p\n", "propose: NameError: .*'p'"),
     ],
 )
-def test_a_class_that_raises_is_named(text: str, said: str, comparison: Comparison, written: Written) -> None:
+def test_a_class_that_raises_is_named(
+    text: str, fault: str, comparison: Comparison, written: Written
+) -> None:
     name = written(f"class Own:\n{'    threshold = 1.0' * ('propose' not in text)}\n{text}")
-    with pytest.raises(ValueError, match=f"^{re.escape(name)}: {said}") as refused:
+    with pytest.raises(ValueError, match=f"^{re.escape(name)}: {fault}") as refused:
         run(comparison, name)
-    assert "inhomogeneous" in said or re.search(r" \(own\.py, line \d+\)$", str(refused.value))
+    assert "inhomogeneous" in fault or re.search(r" \(own\.py, line \d+\)$", str(refused.value))
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ def turned(goal: np.ndarray) -> np.ndarray:
     return goal[:, ::-1] * np.array([1.0, -1.0])
 
 
-class ToldElsewhere(BallInstructed):
+class GoalElsewhere(BallInstructed):
     """The same episodes, but for the goal."""
 
     def reset(self, seed: int, episodes: Sequence[int]) -> None:
@@ -42,7 +42,7 @@ class SeenElsewhere(BallSeen):
 
 
 WORLDS: dict[str, tuple[type, type]] = {
-    "ball_instructed": (BallInstructed, ToldElsewhere),
+    "ball_instructed": (BallInstructed, GoalElsewhere),
     "ball_seen": (BallSeen, SeenElsewhere),
 }
 

@@ -50,9 +50,9 @@ def names(draw: st.DrawFn) -> str:
 
 @given(name=st.one_of(names(), st.text(max_size=30)), on_air=st.booleans(), own=st.booleans())
 def test_a_name_is_a_method_or_is_refused_by_a_text(name: str, on_air: bool, own: bool) -> None:
-    said = refusal(lambda: parse_methods(name, on_air, own))
-    assert said.isprintable()
-    assert not said or "must" in said or "no such file" in said
+    message = refusal(lambda: parse_methods(name, on_air, own))
+    assert message.isprintable()
+    assert not message or "must" in message or "no such file" in message
 
 
 @given(
@@ -148,7 +148,7 @@ def test_a_name_is_printed_by_the_grammar_and_read_again(name: str, by_the_gramm
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [
         ("plan:horizon=8+age@3", "horizon: unknown, must be one of delay, blend, agreement, wait"),
         ("plan:delay=100+age@3", "delay: 100.0, must be a whole number from 1 to 99"),
@@ -158,8 +158,8 @@ def test_a_name_is_printed_by_the_grammar_and_read_again(name: str, by_the_gramm
         ("plan+age@3/speculative", "rule: speculative, must be replace where plans are executed"),
     ],
 )
-def test_an_argument_that_a_proposer_does_not_take_is_refused(name: str, said: str) -> None:
-    with pytest.raises(ValueError, match=f"^{re.escape(f'{name}: {said}')}"):
+def test_an_argument_that_a_proposer_does_not_take_is_refused(name: str, message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(f'{name}: {message}')}"):
         parse_methods(name)
 
 

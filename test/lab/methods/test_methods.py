@@ -119,7 +119,7 @@ def test_the_oracle_transmits_exactly_where_the_target_is_likely_to_reject(
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [
         ("plan_2", r"there is no target that plans .*ball-plans\.yaml$"),
         ("corrector_4", "there is no corrector"),
@@ -128,10 +128,10 @@ def test_the_oracle_transmits_exactly_where_the_target_is_likely_to_reject(
         ("plan_9", "the target plans only 8 actions$"),
     ],
 )
-def test_what_a_method_lacks_is_named(comparison: Comparison, name: str, said: str) -> None:
+def test_what_a_method_lacks_is_named(comparison: Comparison, name: str, message: str) -> None:
     bench = comparison.bench()
     policies = replace(bench.policies, plans=None) if name == "plan_2" else bench.policies
-    with pytest.raises(ValueError, match=f"^{name}: {said}"):
+    with pytest.raises(ValueError, match=f"^{name}: {message}"):
         METHODS[name].threshold(replace(bench, policies=policies))
 
 
@@ -150,8 +150,8 @@ def test_a_draft_and_blended_plans_are_evaluated(comparison: Comparison) -> None
         assert METHODS[name].threshold(bench) is not None
         logs[name] = played(bench, name, range(2))
     assert logs[always].transmitted[logs[always].active].all()
-    asked = np.flatnonzero(logs[hardly].transmitted[:, 0])
-    assert set(np.diff(asked)) == {8}  # a plan to its end
+    requested = np.flatnonzero(logs[hardly].transmitted[:, 0])
+    assert set(np.diff(requested)) == {8}  # a plan to its end
     first = slice(0, 2)  # the same plan; then two plans overlap
     np.testing.assert_array_equal(logs["average_2"].action[first], logs["plan_2"].action[first])
     assert not np.array_equal(logs["average_2"].action[2], logs["plan_2"].action[2])

@@ -58,10 +58,10 @@ def test_who_is_never_verified_asks_nothing_and_does_what_was_retrieved(bench: B
 
 
 def test_a_plan_is_executed_unasked_and_then_the_neighbours_decide(bench: Bench) -> None:
-    asked = run(bench, "retrieval_4:expected_error@-1")  # so sure that none is skipped but on a plan
+    requested = run(bench, "retrieval_4:expected_error@-1")  # so sure that none is skipped but on a plan
     every = run(bench, "retrieval_4:age@3")
     np.testing.assert_array_equal(every.transmitted[:, 0].nonzero()[0] % 4, 0)
-    assert asked.transmitted[asked.active].all()
+    assert requested.transmitted[requested.active].all()
     skipped = run(bench, "retrieval_4:expected_error@1000")
     assert not skipped.transmitted.any()
 

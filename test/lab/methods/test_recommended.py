@@ -23,8 +23,8 @@ ROBOT, VERIFIER = "/**/draft_policy", "/**/target_verifier"
 
 @pytest.mark.parametrize("task", TASKS)
 def test_what_is_shipped_is_there_and_is_what_the_nodes_of_best_are_told(task: str) -> None:
-    told = yaml.safe_load(asset(f"config/best/{task}.yaml").read_text())
-    robot, verifier = (told[node]["ros__parameters"] for node in (ROBOT, VERIFIER))
+    parameters = yaml.safe_load(asset(f"config/best/{task}.yaml").read_text())
+    robot, verifier = (parameters[node]["ros__parameters"] for node in (ROBOT, VERIFIER))
     names = [robot["checkpoint"], verifier["checkpoint"]]
     beside = "intent" if robot["proposer"] == "intent" else "corrector"
     names += [robot[beside]] if robot["proposer"] in ("corrector", "intent") else []
@@ -59,10 +59,10 @@ def test_what_is_shipped_is_there_and_is_what_the_nodes_of_best_are_told(task: s
 def test_what_is_wrong_in_a_file_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], message: str
 ) -> None:
-    told = yaml.safe_load(asset("config/best/ball.yaml").read_text())
-    told[ROBOT]["ros__parameters"] |= changes
+    parameters = yaml.safe_load(asset("config/best/ball.yaml").read_text())
+    parameters[ROBOT]["ros__parameters"] |= changes
     path = tmp_path / "ball.yaml"
-    path.write_text(yaml.safe_dump(told))
+    path.write_text(yaml.safe_dump(parameters))
     monkeypatch.setattr(room, "asset", lambda relative: path)
     recommended.cache_clear()
     with pytest.raises(ValueError, match=message) as refused:
@@ -76,15 +76,15 @@ def test_an_intent_may_be_recommended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_target: bool
 ) -> None:
     """The robot gets the network, and the verifier the encoder, if that is beside the target."""
-    told = yaml.safe_load(asset("config/best/ball_instructed.yaml").read_text())
-    told[ROBOT]["ros__parameters"] |= {
+    parameters = yaml.safe_load(asset("config/best/ball_instructed.yaml").read_text())
+    parameters[ROBOT]["ros__parameters"] |= {
         "proposer": "intent",
         "intent": "ball_instructed/plans/intent",
         "intent.steps": 60,
         "gate": {"name": "age", "threshold": 50.0},
     }
     path, plans = tmp_path / "ball_instructed.yaml", tmp_path / "plans"
-    path.write_text(yaml.safe_dump(told))
+    path.write_text(yaml.safe_dump(parameters))
     monkeypatch.setattr(room, "asset", lambda relative: path)
     recommended.cache_clear()
     target = load_policy(asset("checkpoints/ball_instructed/plans") / "target", "onnxruntime").signature

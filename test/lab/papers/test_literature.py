@@ -127,22 +127,22 @@ def test_what_a_task_lacks_is_told_and_the_others_are_run(comparison: Comparison
         str(comparison.files.folder / "semantic.safetensors"),
         "config/switched/ball_of_another: not found",
     ]
-    for said, reason in zip(skipped.values(), reasons, strict=True):
-        assert reason in said
+    for messages, reason in zip(skipped.values(), reasons, strict=True):
+        assert reason in messages
 
 
 def test_a_threshold_that_is_missing_is_searched_once(
     comparison: Comparison, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(calibrate, "EPISODES", 20)
-    said: list[str] = []
+    messages: list[str] = []
     name = "sampled_uncertainty:speculative"
     without, sampled = Line("first", "adahi"), Line("sampled", name)
     table = [sampled, without]
     assert searched_last(table, comparison, searched(tmp_path, comparison)) == ([without], [sampled])
-    first = Thresholds(tmp_path, comparison, 1, said.append).complete(["adahi", name]).calibration
+    first = Thresholds(tmp_path, comparison, 1, messages.append).complete(["adahi", name]).calibration
     assert first.thresholds.items() > comparison.calibration.thresholds.items()
-    assert said == ["ball: threshold of the sampled_uncertainty gate for a transmission rate of 0.600"]
+    assert messages == ["ball: threshold of the sampled_uncertainty gate for a transmission rate of 0.600"]
     assert load_calibration(tmp_path / "ball.yaml").thresholds == first.thresholds
     with monkeypatch.context() as patch:
         patch.setattr(calibrate, "calibrate", lambda *arguments, **named: pytest.fail("again"))
@@ -156,7 +156,7 @@ def test_a_threshold_that_is_missing_is_searched_once(
     ):
         again: list[str] = []
         Thresholds(tmp_path, other, 1, again.append).complete([name])
-        assert again == said
+        assert again == messages
 
 
 def test_a_page_has_every_line_with_what_was_measured() -> None:

@@ -19,12 +19,12 @@ class FakeLink:
     """Carries ten bytes up and one down whenever it is asked, and notes when it is cut."""
 
     def __init__(self) -> None:
-        self.asked = 0
+        self.requested = 0
         self.cuts: list[float] = []
 
     def carried(self) -> tuple[int, int]:
-        self.asked += 1
-        return 10 * self.asked, self.asked
+        self.requested += 1
+        return 10 * self.requested, self.requested
 
     def cut(self, for_s: float) -> None:
         self.cuts.append(for_s)
@@ -233,5 +233,5 @@ def test_clients_by_name() -> None:
     assert Client.of("openpi:4", TASK).settings == {"action_horizon": 4}
     assert Client.of("openpi:4:runtime", TASK).settings == {"action_horizon": 4, "max_hz": RATE_HZ}
     assert Client.of("ours:best", TASK).settings == {"method": "best"}
-    told = Client.of("lerobot:0.5:latest_only", TASK).settings
-    assert told == {"chunk_size_threshold": 0.5, "aggregate_fn_name": "latest_only", "fps": RATE_HZ}
+    settings = Client.of("lerobot:0.5:latest_only", TASK).settings
+    assert settings == {"chunk_size_threshold": 0.5, "aggregate_fn_name": "latest_only", "fps": RATE_HZ}

@@ -78,7 +78,7 @@ class ScriptedClient(driving.Client):
         self.events.append("close")
 
 
-def asked(count: int) -> driving.Observations:
+def recorded(count: int) -> driving.Observations:
     windows = np.zeros((count, 3, 6), np.float32)
     windows[:, 0, 0] = np.arange(count)
     return driving.Observations(
@@ -92,7 +92,7 @@ def asked(count: int) -> driving.Observations:
 def driven(
     client: ScriptedClient, calls: int, check: Callable[[np.ndarray], None] = lambda chunk: None
 ) -> list[driving.Call]:
-    return driving.drive(client, asked(calls), PERIOD_S, check, client.clock.read)
+    return driving.drive(client, recorded(calls), PERIOD_S, check, client.clock.read)
 
 
 def test_a_late_reply_delays_the_next_call_and_no_other_is_early() -> None:
@@ -154,17 +154,17 @@ def test_the_first_connection_is_given_up_after_a_while() -> None:
 
 def test_observations_are_read_as_they_were_written(tmp_path: Path) -> None:
     path = tmp_path / "windows.safetensors"
-    asked(5).save(path)
+    recorded(5).save(path)
     for field, values in vars(driving.Observations.load(path, 3)).items():
-        np.testing.assert_array_equal(values, getattr(asked(5), field)[:3])
-        assert values.dtype == getattr(asked(5), field).dtype
+        np.testing.assert_array_equal(values, getattr(recorded(5), field)[:3])
+        assert values.dtype == getattr(recorded(5), field).dtype
 
 
 def test_observations_that_are_not_there_are_named(tmp_path: Path) -> None:
     path = tmp_path / "windows.safetensors"
     with pytest.raises(ValueError, match=r"observations: .*windows\.safetensors"):
         driving.Observations.load(path, 1)
-    asked(5).save(path)
+    recorded(5).save(path)
     with pytest.raises(ValueError, match="calls: 6, must be at most 5"):
         driving.Observations.load(path, 6)
 

@@ -34,8 +34,8 @@ def test_figures_stand_where_they_were_measured(lines: Callable[..., list[str]])
     shown = lines(None)
     assert line("in one process", shown)[-3:] == ["Plan/8", "0.500", "0.125"]
     assert line("a slow target", shown)[-7:] == ["0.500", "0.125", "1.2", "4.8", "3", "of", "400"]
-    told = " ".join(" ".join(shown).split())
-    assert "unasked held in 97, the worst was 0.123; the rate of requests was at most 0.013 off." in told
+    text = " ".join(" ".join(shown).split())
+    assert "unasked held in 97, the worst was 0.123; the rate of requests was at most 0.013 off." in text
     assert "recordings" not in "\n".join(shown)
 
 
@@ -50,7 +50,7 @@ def test_a_terminal_of_80_columns_shows_every_figure(shown: Callable[..., str]) 
     conditions = {name: {"methods": {"corrector_12": MEASURED}} for name in CONDITIONS}
     rates = {"of_recordings": 0.97, "of_simulation": 0.99}
     correctors = {"methods": {"corrector_12": rates}}
-    said = shown(plans_table("ball", FIGURES, conditions, correctors, DRIFTS))
-    assert said.count("3 of 400") == len(CONDITIONS)
-    assert "0.970" in said
-    assert "…" not in said
+    text = shown(plans_table("ball", FIGURES, conditions, correctors, DRIFTS))
+    assert text.count("3 of 400") == len(CONDITIONS)
+    assert "0.970" in text
+    assert "…" not in text

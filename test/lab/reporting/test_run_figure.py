@@ -37,9 +37,9 @@ def test_what_was_planned_done_and_asked_is_where_it_happened(by_plan: tuple[Ste
     drawn = figure(4.0, 3.0)
     panels = drawn.subplots(2)
     draw_plans(panels, by_plan, make("ball").spec)  # 20 Hz
-    done, asked = panels[0].lines
+    done, requests = panels[0].lines
     assert np.column_stack(done.get_data()) == pytest.approx(np.array([[0, 0.1], [0.05, 0.1], [0.1, 0.15]]))
-    assert asked.get_xdata() == pytest.approx([0.0, 0.1])
+    assert requests.get_xdata() == pytest.approx([0.0, 0.1])
     (planned,) = panels[1].collections
     assert np.asarray(planned.get_offsets()) == pytest.approx(np.array([[0.05, 0.0], [0.1, 0.1]]))
     assert list(planned.get_array()) == [1, 2]

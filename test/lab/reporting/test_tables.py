@@ -136,8 +136,8 @@ def test_refused_steps_are_told_where_there_were_any() -> None:
     some = {"adahi": whole, "hybrid": {**whole, "refused": 12}, "plan_2": {**whole, "refused": 1}}
     assert tables.method_table({"adahi": whole}, "swarm").caption == tables.RATES
     assert tables.paper_table({"swarm": {"adahi": whole}}).caption is None
-    told = "refused, being no action: Hybrid 12, Plan/2 1"
-    assert tables.method_table(some, "swarm").caption == f"{tables.RATES}\n{told}"
+    text = "refused, being no action: Hybrid 12, Plan/2 1"
+    assert tables.method_table(some, "swarm").caption == f"{tables.RATES}\n{text}"
     assert tables.paper_table({"ball": {"adahi": whole}, "swarm": some}).caption == (
         "refused, being no action: swarm Hybrid 12, swarm Plan/2 1"
     )

@@ -27,16 +27,16 @@ FIT = {"slope": 0.3, "intercept": 0.2, "r2": 0.9}
 
 
 @pytest.fixture(scope="module")
-def told() -> Counter[str]:
+def reported() -> Counter[str]:
     return Counter()
 
 
 @pytest.fixture(scope="module")
-def found(comparison: Comparison, told: Counter[str]) -> tradeoffs.Tradeoffs:
+def found(comparison: Comparison, reported: Counter[str]) -> tradeoffs.Tradeoffs:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(latency, "REPETITIONS", 3)
         return tradeoffs.measure_tradeoffs(
-            comparison, LINK, EPISODES, 1, on_done=lambda name, done: told.update({name: done})
+            comparison, LINK, EPISODES, 1, on_done=lambda name, done: reported.update({name: done})
         )
 
 
@@ -53,9 +53,9 @@ def drawn(comparison: Comparison) -> Comparison:
 
 
 def test_progress_is_told_of_every_episode_that_was_announced(
-    found: tradeoffs.Tradeoffs, told: Counter[str], policies: Policies
+    found: tradeoffs.Tradeoffs, reported: Counter[str], policies: Policies
 ) -> None:
-    assert told.total() == tradeoffs.episodes_run(len(EPISODES), policies)
+    assert reported.total() == tradeoffs.episodes_run(len(EPISODES), policies)
     assert (
         tradeoffs.episodes_run(10, replace(policies, plans=None)) == tradeoffs.episodes_run(10, policies) - 30
     )

@@ -37,12 +37,12 @@ def figures(fallbacks: int = 0, bytes_up: float | None = 1234.5) -> dict[str, An
 
 
 def test_the_table_is_whole_on_a_terminal_of_eighty_columns(shown: Shown) -> None:
-    said = shown(latency_table(figures()))
+    text = shown(latency_table(figures()))
     for name in NAMES:
-        assert METHODS[name].label in said
+        assert METHODS[name].label in text
     for part in ("12.30 ms", "5,000,056", "18.2", "1430.2", "1055", "0.58", "1010", "latency 0.549", "0.950"):
-        assert part in said
-    assert "…" not in said
+        assert part in text
+    assert "…" not in text
 
 
 def test_steps_without_a_reply_are_told_of(shown: Shown) -> None:
@@ -52,7 +52,7 @@ def test_steps_without_a_reply_are_told_of(shown: Shown) -> None:
 
 def test_it_is_drawn(step_record: Callable[..., StepRecord], tmp_path: Path) -> None:
     run = RunRecord((step_record(), step_record(step=1, total_ms=13.0)), (EpisodeRecord(0, 2, True),))
-    for number, told in enumerate((figures(), figures(bytes_up=None))):
+    for number, each in enumerate((figures(), figures(bytes_up=None))):
         path = tmp_path / f"{number}.png"
-        draw_latency(told, dict.fromkeys(NAMES, run), path)
+        draw_latency(each, dict.fromkeys(NAMES, run), path)
         assert path.read_bytes().startswith(b"\x89PNG")

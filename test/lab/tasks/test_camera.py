@@ -180,9 +180,9 @@ def test_frames_to_learn_from_are_the_same_for_any_number_of_processes() -> None
     images, labels = record_frames("ball", 12, 3, 0.3)
     assert images.shape[1:] == (ROWS, ROWS, 3)
     assert labels.shape == (len(images), len(BallView.label_names))
-    told: list[tuple[int, int]] = []
-    shared = record_frames("ball", 12, 3, 0.3, 2, lambda done, episodes: told.append((done, episodes)))
+    reported: list[tuple[int, int]] = []
+    shared = record_frames("ball", 12, 3, 0.3, 2, lambda done, episodes: reported.append((done, episodes)))
     np.testing.assert_array_equal(shared[0], images)
     np.testing.assert_array_equal(shared[1], labels)
-    assert sorted(told)[-1] == (12, 12)
+    assert sorted(reported)[-1] == (12, 12)
     assert len(images) > 12 * 30 / EVERY

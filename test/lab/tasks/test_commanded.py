@@ -16,7 +16,7 @@ SEED = 4
 STILL_RAD = {"ball": 1e-12, "kitchen": 0.2}  # in half a second; the kitchen's arm sinks under its weight
 FIRST_EPISODE = 6
 MS = 1_000_000
-BEGUN_NS = 50 * MS
+STARTED_NS = 50 * MS
 OFF_THE_PLATE = np.array([0.19, 0.2])
 
 
@@ -28,7 +28,7 @@ def commanded(**changes: Any) -> CommandedTask:
         "episodes": 0,
         "lockstep": False,
         "max_command_age_s": 0.15,
-        "now_ns": BEGUN_NS,
+        "now_ns": STARTED_NS,
         **changes,
     }
     return CommandedTask(make("ball"), **arguments)
@@ -98,9 +98,9 @@ def test_in_real_time_a_command_without_a_stamp_counts_from_receipt(stamp_ns: in
 def test_a_command_of_before_the_episode_does_not_move_it() -> None:
     robot = commanded()
     robot.show(100 * MS)
-    robot.take(np.zeros(2), BEGUN_NS - 1, 100 * MS)
+    robot.take(np.zeros(2), STARTED_NS - 1, 100 * MS)
     assert robot.motion(110 * MS) is None
-    robot.take(np.zeros(2), BEGUN_NS, 100 * MS)
+    robot.take(np.zeros(2), STARTED_NS, 100 * MS)
     assert robot.motion(110 * MS) is not None
     roll_off(robot)
     assert robot.begin_next(500 * MS)
@@ -129,7 +129,7 @@ def drive(robot: CommandedTask, stamped: bool) -> float:
         np.testing.assert_array_equal(motion.action, target)  # reached within the period
         robot.advance(motion.action)
     assert robot.controller is not None
-    return float(robot.controller.asked_speed.max())
+    return float(robot.controller.peak_speed.max())
 
 
 def test_a_command_timed_from_receipt_stays_within_the_limit() -> None:
@@ -153,7 +153,7 @@ def test_velocities_make_a_cubic() -> None:
     robot.show(100 * MS)
     robot.take(np.array([0.1, 0.1]), 0, 110 * MS, np.array([0.0, np.nan]), 0.05)
     assert robot.controller is not None
-    np.testing.assert_allclose(robot.controller.asked_speed, [3.0, 2.0])
+    np.testing.assert_allclose(robot.controller.peak_speed, [3.0, 2.0])
 
 
 def test_a_stamp_that_no_controller_would_take_moves_nothing() -> None:
@@ -171,7 +171,7 @@ def test_a_stamp_that_no_controller_would_take_moves_nothing() -> None:
 def test_only_positions_in_real_time_go_through_a_controller() -> None:
     assert commanded().controller is not None
     assert commanded(lockstep=True).controller is None
-    arguments = (SEED, FIRST_EPISODE, 0, False, 0.15, BEGUN_NS)
+    arguments = (SEED, FIRST_EPISODE, 0, False, 0.15, STARTED_NS)
     by_velocities = CommandedTask(make("kitchen"), *arguments)
     assert by_velocities.controller is None
     by_velocities.show(100 * MS)

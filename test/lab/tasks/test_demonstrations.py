@@ -82,17 +82,17 @@ def test_any_number_of_processes_records_the_same() -> None:
     alone = collect_parallel("ball", episodes, seed=3, action_noise=0.3, workers=1)
     assert alone.failed > 0  # so that some are left out
     for workers in (2, 3):
-        told: list[tuple[int, int]] = []
-        note = partial(lambda told, *done: told.append(done), told)
+        reported: list[tuple[int, int]] = []
+        note = partial(lambda reported, *done: reported.append(done), reported)
         shared = collect_parallel("ball", episodes, 3, 0.3, workers, note)
         assert (shared.attempted, shared.failed) == (alone.attempted, alone.failed)
         for name in ("observations", "actions", "goals", "ends"):
             expected, found = getattr(alone.trajectories, name), getattr(shared.trajectories, name)
             np.testing.assert_array_equal(found, expected)
             assert found.dtype == expected.dtype
-        assert [done for done, _ in told] == sorted({done for done, _ in told})
-        assert len(told) == 3
-        assert told[-1] == (episodes, episodes)
+        assert [done for done, _ in reported] == sorted({done for done, _ in reported})
+        assert len(reported) == 3
+        assert reported[-1] == (episodes, episodes)
 
 
 def test_a_described_task_is_recorded_in_processes_too() -> None:

@@ -9,7 +9,7 @@ from adahi_ros.lab.tasks import goal_is_for_target, names
 from adahi_ros.lab.tasks.ball import BallBalancing
 from adahi_ros.lab.tasks.instructed import BallInstructed, BallInstructedExpert, SwarmInstructed
 from adahi_ros.lab.tasks.kitchen import SUBTASKS
-from adahi_ros.lab.tasks.kitchen_instructed import TOLD, KitchenInstructed, KitchenInstructedExpert
+from adahi_ros.lab.tasks.kitchen_instructed import ORDERED, KitchenInstructed, KitchenInstructedExpert
 from adahi_ros.lab.tasks.swarm import Swarm
 from adahi_ros.lab.tasks.task_interface import Task
 
@@ -80,7 +80,7 @@ def test_a_ball_beside_the_way_is_not_driven_against_the_post() -> None:
     assert task.success.mean() > 0.98
 
 
-class Told:
+class Instructed:
     """A kitchen of the test's own: which sub-tasks are in place is set from outside, step by step."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, orders: list[list[int]]) -> None:
@@ -102,14 +102,14 @@ class Told:
 def test_the_sub_tasks_count_in_the_order_told_and_no_other_may_be_done(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    told = Told(monkeypatch, [[2, 0, 3], [2, 0, 3], [2, 0, 3], [1, 2, 3]])
-    task = told.task
-    told.do(2, 0, 2, None)
+    instructed = Instructed(monkeypatch, [[2, 0, 3], [2, 0, 3], [2, 0, 3], [1, 2, 3]])
+    task = instructed.task
+    instructed.do(2, 0, 2, None)
     np.testing.assert_array_equal(task.completed[:, 0], [True, False, True, False])
     np.testing.assert_array_equal(task.failed, [False, True, False, False])
-    told.do(0, 2, 1, None)
+    instructed.do(0, 2, 1, None)
     np.testing.assert_array_equal(task.failed, [False, True, True, False])
-    told.do(3, 3, 3, None)
+    instructed.do(3, 3, 3, None)
     np.testing.assert_array_equal(task.success, [True, False, False, False])
     np.testing.assert_array_equal(task.done, [True, True, True, False])
     np.testing.assert_array_equal(task.completed.sum(axis=1), [3, 0, 1, 0])
@@ -122,7 +122,7 @@ def test_the_instruction_is_in_the_goal_and_nowhere_in_what_is_observed() -> Non
     seen = task.observation
     task._orders = (task._orders + 1) % len(SUBTASKS)
     np.testing.assert_array_equal(task.observation, seen)
-    assert task.goal.shape == (3, TOLD * len(SUBTASKS)) == (3, task.spec.goal_dim)
+    assert task.goal.shape == (3, ORDERED * len(SUBTASKS)) == (3, task.spec.goal_dim)
     expert.act(task)
     np.testing.assert_array_equal(expert.orders, task._orders)
 
@@ -131,7 +131,7 @@ def test_the_instruction_is_in_the_goal_and_nowhere_in_what_is_observed() -> Non
 def orders() -> np.ndarray:
     task = KitchenInstructed()
     task.reset(0, range(400))
-    return task.goal.reshape(400, TOLD, -1).argmax(axis=2)
+    return task.goal.reshape(400, ORDERED, -1).argmax(axis=2)
 
 
 def test_every_instruction_is_drawn(orders: np.ndarray) -> None:

@@ -18,8 +18,8 @@ def test_a_sentence_has_one_vector_whatever_was_asked_before() -> None:
 
 
 def test_sentences_are_the_nearer_the_more_words_they_share() -> None:
-    said = embedded("open the drawer")
-    alike = [said @ embedded(other) for other in ("open the drawer", "open the window", "press a button")]
+    sentence = embedded("open the drawer")
+    alike = [sentence @ embedded(other) for other in ("open the drawer", "open the window", "press a button")]
     assert alike == sorted(alike, reverse=True)
     assert alike[1] < 0.9
 

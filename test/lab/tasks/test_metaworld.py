@@ -43,18 +43,18 @@ def test_what_is_fixed_about_it() -> None:
 
 @pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.name)
 def test_nothing_that_the_robot_sees_tells_what_is_asked_for(scene: Scene) -> None:
-    shown, told, seen = [], [], []
+    shown, goals, seen = [], [], []
     for errand in scene.errands:
         task = MetaWorld(alone(scene, errand))
         task.reset(3, range(4))
         still = np.tile([0.1, -0.1, 0.05, 0.5], (4, 1))
         task.step(still)
         shown.append(task.observation)
-        told.append(task.goal)
+        goals.append(task.goal)
         seen.append(task.sentences)
-    for other, goal in zip(shown[1:], told[1:], strict=True):
+    for other, goal in zip(shown[1:], goals[1:], strict=True):
         np.testing.assert_array_equal(other, shown[0])
-        assert not np.array_equal(goal, told[0])
+        assert not np.array_equal(goal, goals[0])
     assert len(set(seen)) == len(scene.errands)
 
 
@@ -105,14 +105,14 @@ def test_doing_the_opposite_fails_and_half_way_is_neither(scene: Scene, errand: 
     task.reset(0, range(10))
     assert not (task.success | task.failed).any()
     for _ in range(task.spec.max_steps):  # all do this one, whatever was asked for
-        asked = task._drawn
-        task._drawn = [(scene, errand)] * len(asked)
-        for row in range(len(asked)):
+        drawn = task._drawn
+        task._drawn = [(scene, errand)] * len(drawn)
+        for row in range(len(drawn)):
             world, kept = task._worlds[row], task._kept[row]
             world.load(kept)
             task._read[row] = world.look(errand, kept).read
         action = make_expert("metaworld").act(task)
-        task._drawn = asked
+        task._drawn = drawn
         task.step(action)
     meant = np.array([sentence == errand.sentence for sentence in task.sentences])
     assert meant.any()

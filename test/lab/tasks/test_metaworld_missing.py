@@ -21,6 +21,6 @@ def test_without_the_library_it_says_how_to_get_it(
         load.cache_clear()
     for module in ("metaworld", "metaworld.env_dict"):
         monkeypatch.setitem(sys.modules, module, None)
-    told = r"metaworld: must be installed .*pip install --no-deps -r requirements/metaworld\.txt"
-    with pytest.raises(ValueError, match=told):
+    message = r"metaworld: must be installed .*pip install --no-deps -r requirements/metaworld\.txt"
+    with pytest.raises(ValueError, match=message):
         made(name)

@@ -63,9 +63,9 @@ def test_undisturbed_it_begins_moves_and_succeeds_as_the_librarys_does(name: str
     succeeds = False
     for _ in range(100):
         action = np.clip(2.0 * policy.get_action(observed) + 0.1 * draw.normal(size=4), -1.0, 1.0)
-        observed, _, _, _, told = environment.step(action)
+        observed, _, _, _, info = environment.step(action)
         task.step(np.tile(action * task.spec.action_high, (2, 1)))
-        succeeds |= told["success"] >= 1.0
+        succeeds |= info["success"] >= 1.0
         if succeeds:
             break
         np.testing.assert_allclose(task.library_observations[0], observed, atol=1e-9)

@@ -16,16 +16,16 @@ LIMIT = 2.0
 STEP = np.array([LIMIT * PERIOD_S, -0.5 * LIMIT * PERIOD_S])  # the largest within the limit
 
 
-def asked_with(stamp_s: float) -> np.ndarray:
+def requested_with(stamp_s: float) -> np.ndarray:
     controller = TrajectoryController(np.zeros(2))
     controller.receive(STEP, None, stamp_s, PERIOD_S, NOW_S)
-    return controller.asked_speed
+    return controller.peak_speed
 
 
 def test_time_from_the_observation_on_asks_for_more_than_the_limit() -> None:
-    np.testing.assert_allclose(asked_with(0.0), [LIMIT, 0.5 * LIMIT])
-    np.testing.assert_allclose(asked_with(NOW_S), [LIMIT, 0.5 * LIMIT])
-    np.testing.assert_allclose(asked_with(NOW_S - AGE_S)[0], LIMIT * PERIOD_S / (PERIOD_S - AGE_S))
+    np.testing.assert_allclose(requested_with(0.0), [LIMIT, 0.5 * LIMIT])
+    np.testing.assert_allclose(requested_with(NOW_S), [LIMIT, 0.5 * LIMIT])
+    np.testing.assert_allclose(requested_with(NOW_S - AGE_S)[0], LIMIT * PERIOD_S / (PERIOD_S - AGE_S))
 
 
 def test_a_line_ends_at_its_point_and_stands_there() -> None:
@@ -38,7 +38,7 @@ def test_a_line_ends_at_its_point_and_stands_there() -> None:
         at_last = controller.sample(NOW_S + PERIOD_S + late_s)
         np.testing.assert_array_equal(at_last.positions, 1.0 + STEP)
         np.testing.assert_array_equal(at_last.velocities, np.zeros(2))
-    np.testing.assert_allclose(controller.asked_acceleration, np.abs(STEP) / PERIOD_S**2)
+    np.testing.assert_allclose(controller.peak_acceleration, np.abs(STEP) / PERIOD_S**2)
 
 
 @given(
@@ -61,16 +61,16 @@ def test_a_cubic_meets_both_ends_and_its_peaks_are_recorded(
         np.testing.assert_allclose(samples[0].velocities, before.velocities, atol=1e-9)
         np.testing.assert_allclose(samples[-1].velocities, velocities, atol=1e-6)
         speeds = np.array([each.velocities for each in samples])
-        assert (np.abs(speeds) <= controller.asked_speed + 1e-9).all()
+        assert (np.abs(speeds) <= controller.peak_speed + 1e-9).all()
         accelerations = np.diff(speeds, axis=0) / np.diff(times)[:, None]
-        assert (np.abs(accelerations) <= controller.asked_acceleration * (1 + 1e-4) + 1e-6).all()
+        assert (np.abs(accelerations) <= controller.peak_acceleration * (1 + 1e-4) + 1e-6).all()
         now_s += share * PERIOD_S
 
 
 def test_an_entry_without_a_velocity_is_reached_on_a_line() -> None:
     controller = TrajectoryController(np.zeros(2))
     controller.receive(STEP, np.array([0.0, np.nan]), 0.0, PERIOD_S, NOW_S)
-    np.testing.assert_allclose(controller.asked_speed, [1.5 * LIMIT, 0.5 * LIMIT])
+    np.testing.assert_allclose(controller.peak_speed, [1.5 * LIMIT, 0.5 * LIMIT])
 
 
 def test_a_trajectory_that_ends_in_the_past_is_dropped() -> None:
@@ -78,7 +78,7 @@ def test_a_trajectory_that_ends_in_the_past_is_dropped() -> None:
     with pytest.raises(ValueError, match=r"header\.stamp: 0\.060 s old, must be at most 0\.05 s"):
         controller.receive(STEP, None, NOW_S - 0.06, PERIOD_S, NOW_S)
     np.testing.assert_array_equal(controller.sample(NOW_S).positions, np.zeros(2))
-    assert not controller.asked_speed.any()
+    assert not controller.peak_speed.any()
 
 
 def test_what_is_held_stands() -> None:

@@ -280,14 +280,14 @@ def test_the_same_seed_makes_the_same_corrector(
 def test_each_round_is_told_of_once_its_checkpoint_is_there(
     demonstrations: Callable[[int], Trajectories], tmp_path: Path
 ) -> None:
-    told: list[tuple[int, str]] = []
+    reported: list[tuple[int, str]] = []
 
     def note(rounds: int) -> None:
-        told.append((rounds, load_corrector(tmp_path / "corrector").digest()))
+        reported.append((rounds, load_corrector(tmp_path / "corrector").digest()))
 
     train(demonstrations(2), RECIPE, tmp_path, 3, on_round=note)
-    assert [rounds for rounds, _ in told] == [1, 2]
-    assert told[0][1] != told[1][1] == load_corrector(tmp_path / "corrector").digest()
+    assert [rounds for rounds, _ in reported] == [1, 2]
+    assert reported[0][1] != reported[1][1] == load_corrector(tmp_path / "corrector").digest()
 
 
 @pytest.mark.usefixtures("unexported")

@@ -94,9 +94,9 @@ def test_examples_of_an_episode_do_not_depend_on_those_beside(monkeypatch: pytes
     np.testing.assert_array_equal(alone.wanted, together.wanted[mine])
     monkeypatch.setattr(corrector_data, "BATCH", 2)
     monkeypatch.setattr(planned, "BATCH", 2)
-    told: list[int] = []
-    by_two = plan_recorded(target, counted(), 3, 1, told.append)
-    assert told == [2, 1]
+    reported: list[int] = []
+    by_two = plan_recorded(target, counted(), 3, 1, reported.append)
+    assert reported == [2, 1]
     batched = recorded_examples(by_two, (0, 1, 2), unit_scales(), 1)
     order, other = np.lexsort(together.features.T), np.lexsort(batched.features.T)
     np.testing.assert_array_equal(batched.features[other], together.features[order])

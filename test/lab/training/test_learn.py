@@ -137,8 +137,8 @@ def test_a_folder_gets_the_draft_and_all_beside_it(
     assert policies.share_codes
     assert policies.draft.digest != PolicyFiles(exported, "onnxruntime").load().draft.digest
     assert same(load_network(load_checkpoint(out / "draft")), found.model)
-    told = load_checkpoint(out / "draft").training["corrections"]
-    assert told["command"] == "adahi train policy"
+    reports = load_checkpoint(out / "draft").training["corrections"]
+    assert reports["command"] == "adahi train policy"
     # Whoever learns on from there is held to the best there was.
     free = replace(CONFIG, rehearsal=0.0, worse=np.inf)
     forgetful = learn_from(out, out, lessons, garbage, free, "", Run(4))
@@ -173,9 +173,9 @@ def test_rounds_tell_every_draft_from_the_first(
     rounds: tuple[Path, dict[str, Any]], exported: Path, lessons: Lessons
 ) -> None:
     out, figures = rounds
-    told = figures["rounds"]
-    assert [each["round"] for each in told] == [0, 1, 2]
-    updates = [each["update"] for each in told[:-1]]
+    reports = figures["rounds"]
+    assert [each["round"] for each in reports] == [0, 1, 2]
+    updates = [each["update"] for each in reports[:-1]]
     assert updates[0]["corrections"] == updates[0]["new"]
     assert updates[1]["corrections"] == updates[0]["new"] + updates[1]["new"]
     assert updates[1]["held_out"]["before"] == updates[0]["held_out"]["after"]
@@ -185,8 +185,8 @@ def test_rounds_tell_every_draft_from_the_first(
     first, last = (load_network(load_checkpoint(folder / "draft")) for folder in (exported, out))
     assert updates[0]["held_out"]["before"] == lessons.forgotten(first)
     assert updates[1]["held_out"]["after"] == lessons.forgotten(last)
-    assert told[0]["looks"]["draft alone"]["transmission_rate"] == 0.0
-    assert told[0]["looks"]["threshold as it was"]["transmission_rate"] == 1.0
+    assert reports[0]["looks"]["draft alone"]["transmission_rate"] == 0.0
+    assert reports[0]["looks"]["threshold as it was"]["transmission_rate"] == 1.0
     json.dumps(figures, allow_nan=False)
 
 
@@ -195,7 +195,7 @@ def test_rounds_that_were_stopped_go_on(
 ) -> None:
     out, figures = rounds
     again = tmp_path / "again"
-    said: list[str] = []
+    lines: list[str] = []
 
     def stop(line: str) -> None:
         if line.startswith("round 1"):
@@ -207,8 +207,8 @@ def test_rounds_that_were_stopped_go_on(
     other = replace(HOW, seed=5)
     with pytest.raises(ValueError, match="from a run with other settings"):
         learn_in_rounds(learner(other), exported, again, other, "adahi lab learn")
-    assert learn_in_rounds(learner(), exported, again, HOW, "adahi lab learn", said.append) == figures
-    assert "continues after round 1" in said
+    assert learn_in_rounds(learner(), exported, again, HOW, "adahi lab learn", lines.append) == figures
+    assert "continues after round 1" in lines
     for name in ("draft.safetensors", "draft.json"):
         assert (again / name).read_bytes() == (out / name).read_bytes()
     assert not list(again.glob("*.training.*"))
@@ -238,11 +238,11 @@ def test_rounds_of_other_thresholds_or_another_recipe_do_not_go_on(
 def test_what_is_gone_on_from_is_all_that_was_kept(exported: Path, learner: Learners) -> None:
     files, first, second = PolicyFiles(exported, "onnxruntime"), learner(), learner()
     first.look(files)
-    told = first.learn(files, 0)
+    reports = first.learn(files, 0)
     second.restore(first.state(), {"update": {"held_out": {"best": 1e-3}}})
     second.look(files)
     again = second.learn(files, 1)
-    assert again["corrections"] == told["new"] + again["new"]
+    assert again["corrections"] == reports["new"] + again["new"]
     assert again["held_out"]["best"] == 1e-3
 
 
@@ -276,7 +276,7 @@ def test_a_state_that_is_damaged_is_told(exported: Path, learner: Learners, tmp_
 
 
 @pytest.mark.parametrize(
-    ("values", "said"),
+    ("values", "lines"),
     [
         ({"rounds": 0}, "rounds: 0, must be at least 1"),
         ({"episodes": 0}, "episodes: 0, must be at least 1"),
@@ -285,14 +285,14 @@ def test_a_state_that_is_damaged_is_told(exported: Path, learner: Learners, tmp_
         ({"explore": "nobody"}, "methods: 'nobody', must be of"),
     ],
 )
-def test_rounds_out_of_range_are_refused(values: dict[str, Any], said: str, learner: Learners) -> None:
-    with pytest.raises(ValueError, match=said):
+def test_rounds_out_of_range_are_refused(values: dict[str, Any], lines: str, learner: Learners) -> None:
+    with pytest.raises(ValueError, match=lines):
         learner(Rounds(**values))
 
 
-@pytest.mark.parametrize(("values", "said"), [({"worse": -0.1}, "worse: -0.1"), ({"steps": 0}, "steps: 0")])
-def test_ways_to_learn_out_of_range_are_refused(values: dict[str, float], said: str) -> None:
-    with pytest.raises(ValueError, match=said):
+@pytest.mark.parametrize(("values", "lines"), [({"worse": -0.1}, "worse: -0.1"), ({"steps": 0}, "steps: 0")])
+def test_ways_to_learn_out_of_range_are_refused(values: dict[str, float], lines: str) -> None:
+    with pytest.raises(ValueError, match=lines):
         LearningConfig(**values)  # type: ignore[arg-type]
 
 

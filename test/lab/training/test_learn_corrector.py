@@ -158,7 +158,7 @@ def test_what_would_forget_too_much_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"ask": "plan_4"}, "ask: 'plan_4', must be of corrected plans"),
         ({"ask": "corrector_4+2"}, "must be of corrected plans that are waited for"),
@@ -168,7 +168,7 @@ def test_what_would_forget_too_much_is_refused(
     ],
 )
 def test_what_does_not_fit_is_refused(
-    changes: dict[str, Any], said: str, learner: Callable[..., CorrectorLearner]
+    changes: dict[str, Any], message: str, learner: Callable[..., CorrectorLearner]
 ) -> None:
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         learner(replace(HOW, **changes))

@@ -35,11 +35,11 @@ def test_they_are_what_was_asked_and_came_back(comparison: Comparison) -> None:
     same = play(Run(METHODS["adahi"], comparison, EPISODES)).log
     for name in vars(log):
         np.testing.assert_array_equal(getattr(log, name), getattr(same, name))
-    asked = log.transmitted & log.active
-    assert 0 < len(found) == asked.sum() < log.active.sum()
+    requested = log.transmitted & log.active
+    assert 0 < len(found) == requested.sum() < log.active.sum()
 
     def by_episode(values: np.ndarray) -> np.ndarray:
-        return np.concatenate([values[asked[:, number], number] for number in range(len(EPISODES))])
+        return np.concatenate([values[requested[:, number], number] for number in range(len(EPISODES))])
 
     np.testing.assert_array_equal(found.replied, by_episode(log.action))
     np.testing.assert_array_equal(found.drafted, by_episode(log.draft_action))

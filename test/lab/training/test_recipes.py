@@ -139,8 +139,8 @@ def test_a_target_that_plans_and_its_corrector_are_read(tmp_path: Path) -> None:
     target = recipe.policies["target"]
     assert (target.kind, target.fit) == ("flow", FitConfig(4))
     assert target.size == {"horizon": 4, "width": 8, "heads": 2, "noise": 0.5}
-    asked = CorrectorRecipe(3, {"hidden": 8}, FitConfig(5), 2, 6, (0, 0.5))
-    assert recipe.corrector == asked
+    expected = CorrectorRecipe(3, {"hidden": 8}, FitConfig(5), 2, 6, (0, 0.5))
+    assert recipe.corrector == expected
     alone = planning()
     del alone["corrector"]["asking_rates"], alone["corrector"]["rounds"]
     corrector = load_recipe(write(tmp_path / "recipe.yaml", alone)).corrector

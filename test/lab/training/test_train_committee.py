@@ -61,15 +61,15 @@ def test_demonstrations_of_like_goals_go_together(lessons: Lessons) -> None:
 
 def test_what_is_written_is_a_draft_of_them_all(lessons: Lessons, tmp_path: Path) -> None:
     beside, out = tmp_path / "beside", tmp_path / "out"
-    told: list[str] = []
+    reported: list[str] = []
     beside.mkdir()
     save_tokenizer(beside, lessons.tokenizer, {})
     rules = CommitteeRules(fusion="product", memory=0.9)
-    train_committee(out, lessons, MODE, beside, rules, "a test", told.append)
+    train_committee(out, lessons, MODE, beside, rules, "a test", reported.append)
     made = load_policy(out / "draft", "onnxruntime")
     assert isinstance(made, Committee)
     assert made.rules == rules
-    assert [line.split(", ")[2] for line in told] == ["80 steps", "80 steps"]
+    assert [line.split(", ")[2] for line in reported] == ["80 steps", "80 steps"]
     up, down = (
         member.propose(made.signature.nothing(), np.full((1, made.draws), 0.5)).actions[0, 0, 0]
         for member in made.members

@@ -41,9 +41,9 @@ def test_it_learns_what_harm_depends_on_and_by_how_much(trained: tuple[HarmModel
     model, test = trained
     assert set(test.episode % 5) == {1}
     found = reliability(model, test)
-    told = rank_correlations(test, list(SIGNS))
-    assert found["rank_correlation"] > max(told.values()) + 0.1 > 0.3
-    assert list(SIGNS)[F - 1] not in told
+    single = rank_correlations(test, list(SIGNS))
+    assert found["rank_correlation"] > max(single.values()) + 0.1 > 0.3
+    assert list(SIGNS)[F - 1] not in single
     expected, measured = np.array(found["expected"]), np.array(found["measured"])
     np.testing.assert_allclose(expected[2:-1], measured[2:-1], rtol=0.35)
     assert abs(expected.mean() - measured.mean()) < 0.15 * measured.mean()

@@ -115,13 +115,13 @@ def test_a_code_of_several_actions_is_refused(make_checkpoints: Callable[..., Pa
 
 
 @pytest.mark.parametrize(
-    ("values", "said"),
+    ("values", "message"),
     [
         ({"rehearsal": 1.5}, "rehearsal: 1.5, must be 0 to 1"),
         ({"rehearsal": float("nan")}, "rehearsal: nan"),
         ({"pull": -1.0}, "pull: -1.0, must be finite and not negative"),
     ],
 )
-def test_values_out_of_range_are_refused(values: dict[str, float], said: str) -> None:
-    with pytest.raises(ValueError, match=said):
+def test_values_out_of_range_are_refused(values: dict[str, float], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         Keeping(**values)

@@ -31,8 +31,8 @@ def space_file(tmp_path: Path, recipe_of: Callable[..., str]) -> Callable[..., P
 
     def write(**changes: Any) -> Path:
         path = tmp_path / "space.yaml"
-        told = {name: value for name, value in {**SPACE, **changes}.items() if value != "absent"}
-        path.write_text(yaml.safe_dump(told))
+        values = {name: value for name, value in {**SPACE, **changes}.items() if value != "absent"}
+        path.write_text(yaml.safe_dump(values))
         return path
 
     return write

@@ -25,9 +25,9 @@ ON = {"ROS_SECURITY_ENABLE": "true", "ROS_SECURITY_STRATEGY": "Enforce"}
     ],
 )
 def test_it_says_what_is_not_as_it_must_be(changes: dict[str, str], says: str) -> None:
-    told = exposure(ON | changes)
-    assert told.startswith(says)
-    assert bool(told) == bool(says)
+    message = exposure(ON | changes)
+    assert message.startswith(says)
+    assert bool(message) == bool(says)
 
 
 def test_without_variables_security_is_off() -> None:

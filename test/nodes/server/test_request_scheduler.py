@@ -45,17 +45,17 @@ class Elsewhere(TargetVerifier):
     def __init__(self, at_once: int) -> None:
         super().__init__(Still(), "replace")
         self.at_once = at_once
-        self.asked: list[tuple[int, float, Future[Verdicts]]] = []
+        self.requested: list[tuple[int, float, Future[Verdicts]]] = []
 
     def submit(self, request: VerificationRequest, draws: np.ndarray, until_s: float) -> Future[Verdicts]:
-        told: Future[Verdicts] = Future()
-        self.asked.append((len(draws), until_s, told))
-        return told
+        future: Future[Verdicts] = Future()
+        self.requested.append((len(draws), until_s, future))
+        return future
 
     def say(self, place: int, error: Exception | None = None) -> None:
-        count, _, told = self.asked[place]
+        count, _, future = self.requested[place]
         verdict = Verdict(np.full((1, 2, 1), place, np.float32), np.zeros((1, 0), bool))
-        told.set_result([verdict if error is None else error] * count)
+        future.set_result([verdict if error is None else error] * count)
 
 
 class Air:
@@ -73,8 +73,8 @@ class Air:
         self.replies.append((response.step_id, response.status, response.retry_after_s))
 
     def ask(self, robot: str, step: int, **changes: Any) -> None:
-        told = {"protocol": PROTOCOL_VERSION, "observation_window": [0.5], "first_step": step, **changes}
-        self.waiting.append(VerifyDraft.Request(robot_id=robot, step_id=step, **told))
+        future = {"protocol": PROTOCOL_VERSION, "observation_window": [0.5], "first_step": step, **changes}
+        self.waiting.append(VerifyDraft.Request(robot_id=robot, step_id=step, **future))
 
 
 class Front:
@@ -125,13 +125,13 @@ def test_replies_go_out_when_they_are_there_and_whoever_waits_is_woken() -> None
     for number in range(3):
         front.air.ask(f"arm {number}", number)
     assert front.serve() == []
-    assert [count for count, _, _ in front.first.asked] == [1, 1]  # no more than it takes side by side
+    assert [count for count, _, _ in front.first.requested] == [1, 1]  # no more than it takes side by side
     assert front.turns.wait_s == float("inf")
     front.first.say(1)
     assert front.woken == 1
     assert front.turns.wait_s == 0.0
     assert front.serve() == [(1, OK, 0.0)]
-    assert len(front.first.asked) == 3
+    assert len(front.first.requested) == 3
     front.first.say(0)
     front.first.say(2)
     assert front.serve() == [(0, OK, 0.0), (2, OK, 0.0)]
@@ -145,7 +145,7 @@ def test_a_target_that_is_busy_does_not_hold_up_another() -> None:
     front.air.ask("leg", 1)
     front.air.ask("hand", 2, target=OTHER)
     front.serve()
-    assert (len(front.first.asked), len(front.other.asked)) == (1, 1)
+    assert (len(front.first.requested), len(front.other.requested)) == (1, 1)
     front.other.say(0)
     assert front.serve() == [(2, OK, 0.0)]
 
@@ -156,10 +156,10 @@ def test_a_copy_of_a_request_that_is_under_way_is_not_verified_again() -> None:
     front.serve()
     front.air.ask("arm", 3)
     assert front.serve() == []
-    assert len(front.first.asked) == 1
+    assert len(front.first.requested) == 1
     front.first.say(0)
     assert front.serve() == [(3, OK, 0.0), (3, OK, 0.0)]
-    assert len(front.first.asked) == 1
+    assert len(front.first.requested) == 1
 
 
 def test_who_cannot_be_served_now_is_told_when_to_come_again() -> None:
@@ -180,16 +180,16 @@ def test_what_comes_too_late_is_answered_or_refused_as_it_is_told(
     for number in range(2):
         front.air.ask(f"arm {number}", number, needed_in_s=0.5)
     front.serve()
-    assert front.first.asked[0][1] == (10.5 if late == "refuse" else 15.0)
+    assert front.first.requested[0][1] == (10.5 if late == "refuse" else 15.0)
     now_s[0] = 11.0
     front.first.say(0)
     replies = front.serve()
     assert replies[0] == (0, OK, 0.0)
     if late == "answer":
-        assert len(front.first.asked) == 2
+        assert len(front.first.requested) == 2
         assert len(replies) == 1
     else:
-        assert len(front.first.asked) == 1
+        assert len(front.first.requested) == 1
         assert replies[1][:2] == (1, RequestFault.BUSY)
         assert replies[1][2] > 0.0
 
@@ -211,13 +211,13 @@ def test_a_verifier_that_breaks_its_word_costs_a_reply_and_not_the_service(how: 
     front.air.ask("arm", 0)
     front.air.ask("leg", 1)
     front.serve()
-    told = front.first.asked[0][2]
+    future = front.first.requested[0][2]
     if how == "cancelled":
-        told.cancel()
+        future.cancel()
     elif how == "raised":
-        told.set_exception(OSError("broken"))
+        future.set_exception(OSError("broken"))
     else:
-        told.set_result([])
+        future.set_result([])
     assert sorted(front.serve()) == [(0, INTERNAL_ERROR, 0.0), (1, INTERNAL_ERROR, 0.0)]
     front.air.ask("arm", 2)
     front.serve()

@@ -187,8 +187,8 @@ def test_an_error_is_replied_and_said_and_the_next_request_is_served(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     node, (ask, policy) = running[0], served
-    said: list[str] = []
-    log = SimpleNamespace(warning=lambda text, **options: said.append(text))
+    messages: list[str] = []
+    log = SimpleNamespace(warning=lambda text, **options: messages.append(text))
 
     def fail(*arguments: object) -> Proposal:
         raise RuntimeError("no memory")
@@ -201,7 +201,7 @@ def test_an_error_is_replied_and_said_and_the_next_request_is_served(
         response = ask(robot_id="unlucky", episode_id=8)
     assert response.status == VerifyDraft.Response.STATUS_INTERNAL_ERROR
     assert (response.episode_id, response.message) == (8, "RuntimeError: no memory")
-    assert said == ["refused 'unlucky', episode 8, step 0: RuntimeError: no memory"]
+    assert messages == ["refused 'unlucky', episode 8, step 0: RuntimeError: no memory"]
     health = node._health()
     assert health.level is Level.WARN
     assert health.message.startswith("1 requests refused")  # a name that was shared above may be told, too

@@ -20,7 +20,7 @@ from adahi_ros.core.assets import CHECKPOINTS, named
 from adahi_ros.nodes.common import policies
 from adahi_ros.nodes.server.request_scheduler import BatchParameters
 from adahi_ros.nodes.server.target_verifier_node import TargetVerifierNode
-from adahi_ros.nodes.server.target_verifier_parameters import TargetVerifierParameters, told_to_compute
+from adahi_ros.nodes.server.target_verifier_parameters import TargetVerifierParameters, compute_arguments
 from adahi_ros.policies.absent import AbsentPolicy
 from adahi_ros.policies.interface import TargetUnavailableError
 from adahi_ros.protocol.request import fingerprint_number
@@ -63,7 +63,7 @@ def test_a_verifier_that_is_cleaned_up_keeps_no_policy(node: TargetVerifierNode)
     assert kept() is None
 
 
-@pytest.mark.parametrize("end", ["trigger_deactivate", "trigger_shutdown", "serve_nobody"])
+@pytest.mark.parametrize("end", ["trigger_deactivate", "trigger_shutdown", "stop_serving"])
 def test_who_waits_for_a_turn_is_told_that_there_will_be_none(node: TargetVerifierNode, end: str) -> None:
     """Of three, one had its turn, one waits for it, and one is still where DDS has put it."""
     come = [VerifyDraft.Request(robot_id=robot, episode_id=7, step_id=3) for robot in ("arm", "leg", "tail")]
@@ -90,7 +90,7 @@ def test_who_waits_for_a_turn_is_told_that_there_will_be_none(node: TargetVerifi
     assert replies[2].message == "the verifier was deactivated before the turn of this request"
     assert (replies[2].episode_id, replies[2].step_id) == (7, 3)
     assert node._scheduler is None
-    node.serve_nobody()  # and nobody twice
+    node.stop_serving()  # and nobody twice
     assert len(replies) == 3
 
 
@@ -107,16 +107,16 @@ def test_a_target_that_is_not_to_be_had_yet_keeps_no_verifier_from_serving(
     monkeypatch.setattr(policies, "load_policy", lambda *arguments: policy)
     node = make_verifier()
     assert node.trigger_configure() is TransitionCallbackReturn.SUCCESS
-    assert "target unavailable; each request tries again" in (said := capfd.readouterr().err)
-    assert "ws://there:8000: not reachable" in said
+    assert "target unavailable; each request tries again" in (output := capfd.readouterr().err)
+    assert "ws://there:8000: not reachable" in output
     assert node.trigger_activate() is TransitionCallbackReturn.SUCCESS
     assert described(node).acceptance == "replace"  # it has no tokenizer
 
 
 def test_what_is_not_said_of_where_it_computes_is_left_to_the_targets_file() -> None:
-    assert told_to_compute(TargetVerifierParameters()) == {}
-    told = TargetVerifierParameters(device="cuda:1", compile=True)
-    assert told_to_compute(told) == {"device": "cuda:1", "compile": True}
+    assert compute_arguments(TargetVerifierParameters()) == {}
+    given = TargetVerifierParameters(device="cuda:1", compile=True)
+    assert compute_arguments(given) == {"device": "cuda:1", "compile": True}
 
 
 HEAD = "ball/semantic.safetensors"  # below the package's checkpoints
@@ -147,8 +147,8 @@ def test_a_head_of_another_target_is_refused_where_it_is_configured(
 def test_the_head_of_its_target_uses_the_link_where_patience_is_given(
     make_verifier: Callable[..., TargetVerifierNode], patience_ms: float
 ) -> None:
-    told = {"semantic.file": HEAD, "semantic.tolerance": 0.1, "semantic.patience_ms": patience_ms}
-    node = make_verifier(rule="semantic", checkpoint="ball/target", **told)
+    given = {"semantic.file": HEAD, "semantic.tolerance": 0.1, "semantic.patience_ms": patience_ms}
+    node = make_verifier(rule="semantic", checkpoint="ball/target", **given)
     assert node.trigger_configure() is TransitionCallbackReturn.SUCCESS
     engine = node._service.targets.named("").engine
     assert engine._terms.acceptance.uses_link == bool(patience_ms)

@@ -18,8 +18,8 @@ SHIPPED = sorted(path.relative_to(asset("checkpoints")) for path in asset("check
 
 def check_names_no_file(path: Path) -> None:
     content = path.read_bytes()
-    for told in (str(ROOT), "site-packages", "vqbet.py", "File "):
-        assert told.encode() not in content, told
+    for found in (str(ROOT), "site-packages", "vqbet.py", "File "):
+        assert found.encode() not in content, found
 
 
 def test_an_export_names_its_weights_and_no_file_of_this_machine(checkpoints: Path, tmp_path: Path) -> None:
@@ -30,8 +30,8 @@ def test_an_export_names_its_weights_and_no_file_of_this_machine(checkpoints: Pa
     assert {each.key: each.value for each in model.metadata_props} == {DIGEST: checkpoint.digest()}
     onnx.checker.check_model(model, full_check=True)
     content = (tmp_path / "draft.onnx").read_bytes()
-    told = json.loads((tmp_path / "draft.json").read_text())
-    assert told == {"onnx_sha256": hashlib.sha256(content).hexdigest()}
+    found = json.loads((tmp_path / "draft.json").read_text())
+    assert found == {"onnx_sha256": hashlib.sha256(content).hexdigest()}
 
 
 @pytest.mark.parametrize("name", SHIPPED, ids=str)

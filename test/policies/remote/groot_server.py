@@ -39,25 +39,25 @@ def packed(value: Any) -> bytes:
 def unpacked(message: bytes) -> Any:
     """Read a message as GR00T's server does."""
 
-    def array(said: dict[str, Any]) -> Any:
-        if "__ndarray_class__" not in said:
-            return said
-        return np.load(io.BytesIO(said["as_npy"]), allow_pickle=False)
+    def array(packed: dict[str, Any]) -> Any:
+        if "__ndarray_class__" not in packed:
+            return packed
+        return np.load(io.BytesIO(packed["as_npy"]), allow_pickle=False)
 
     return msgpack.unpackb(message, object_hook=array)
 
 
 def modalities(version: str = "n1.6", **changes: Any) -> dict[str, Any]:
     """Return what a server says of its policy: N1.6 as a mapping, N1.5 as JSON with its names' prefixes."""
-    said: dict[str, Any] = {}
+    packed: dict[str, Any] = {}
     for modality, configured in {**CONFIGURED, **changes}.items():
         content: Any = dict(configured)
         if version == "n1.5":
             if modality != "language":
                 content["modality_keys"] = [f"{modality}.{key}" for key in content["modality_keys"]]
             content = json.dumps(content)
-        said[modality] = {"__ModalityConfig_class__": True, "as_json": content}
-    return said
+        packed[modality] = {"__ModalityConfig_class__": True, "as_json": content}
+    return packed
 
 
 def actions(arm: np.ndarray, count: int = 5) -> dict[str, np.ndarray]:
@@ -101,7 +101,7 @@ class PolicyServer:
 
     def __init__(self) -> None:
         self.does = Serving()
-        self.heard: list[dict[str, Any]] = []
+        self.received: list[dict[str, Any]] = []
         with socket.create_server(("127.0.0.1", 0)) as free:
             self.url = f"tcp://127.0.0.1:{free.getsockname()[1]}"
 
@@ -136,6 +136,6 @@ class PolicyServer:
         if request["endpoint"] == "get_modality_config":
             return modalities() if does.configured is None else does.configured
         assert request["endpoint"] == "get_action"
-        self.heard.append(request["data"])
+        self.received.append(request["data"])
         does.ready.wait(30.0)
         return does.answer(request["data"])

@@ -30,10 +30,10 @@ def packed(value: Any) -> bytes:
 def unpacked(message: bytes) -> Any:
     """Read a message as openpi's server does."""
 
-    def array(said: dict[Any, Any]) -> Any:
-        if b"__ndarray__" not in said:
-            return said
-        return np.frombuffer(said[b"data"], said[b"dtype"]).reshape(said[b"shape"])
+    def array(packed: dict[Any, Any]) -> Any:
+        if b"__ndarray__" not in packed:
+            return packed
+        return np.frombuffer(packed[b"data"], packed[b"dtype"]).reshape(packed[b"shape"])
 
     return msgpack.unpackb(message, object_hook=array)
 
@@ -71,7 +71,7 @@ class PolicyServer:
     def __init__(self, does: Serving | None = None) -> None:
         self.does = does or Serving()
         self.port = 0
-        self.heard: list[dict[str, Any]] = []
+        self.received: list[dict[str, Any]] = []
         self.headers: list[Any] = []
         self._server: Any = None
         self._connections: list[Any] = []
@@ -109,11 +109,11 @@ class PolicyServer:
         connection.send(first if isinstance(first, bytes | str) else packed(first))
         for message in connection:
             does = self.does
-            self.heard.append(unpacked(message))
+            self.received.append(unpacked(message))
             does.ready.wait(30.0)
             if does.closes:
                 return
-            answer = does.answer(self.heard[-1])
+            answer = does.answer(self.received[-1])
             for _ in range(does.copies):
                 connection.send(answer if isinstance(answer, bytes | str) else packed(answer))
             if isinstance(answer, str):

@@ -101,8 +101,8 @@ def test_a_sentence_that_is_always_the_same_is_asked_of_no_robot() -> None:
     found = described({"instruction": {"always": "open the door"}}, OWN)
     assert not found.signature.instruction
     assert found.sentences(found.signature.nothing(2), 2) == ("open the door",) * 2
-    told = described({}, OWN)
-    assert told.sentences(told.signature.nothing(2), 2) == ("", "")
+    given = described({}, OWN)
+    assert given.sentences(given.signature.nothing(2), 2) == ("", "")
 
 
 ALONE = [
@@ -206,7 +206,7 @@ def test_parts_are_as_large_as_the_policys_own() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "reason"),
+    ("given", "reason"),
     [
         ({"size": 3, "as": {"arm": 2}}, "state.a.as: 2 in all, must be 3, its size"),
         ({"as": {"arm": 0}}, "state.a.as.arm: 0, must be an integer"),
@@ -214,6 +214,6 @@ def test_parts_are_as_large_as_the_policys_own() -> None:
         ({"size": 3, "as": [2, 1]}, r"state.a.as: \[2, 1\], must be a mapping"),
     ],
 )
-def test_parts_that_are_not_all_of_it_are_refused(said: dict[str, Any], reason: str) -> None:
+def test_parts_that_are_not_all_of_it_are_refused(given: dict[str, Any], reason: str) -> None:
     with pytest.raises(ValueError, match=rf"^{reason}"):
-        described({**whole(), "state": {"a": said}})
+        described({**whole(), "state": {"a": given}})

@@ -37,8 +37,8 @@ from test.waiting import wait_for  # noqa: E402
 
 STATE = np.arange(12, dtype=np.float32).reshape(2, 2, 3) / 10
 PICTURES = np.arange(2 * 2 * 4 * 6 * 3, dtype=np.uint32).reshape(2, 2, 4, 6, 3).astype(np.uint8)
-TOLD = ("stack the cups", "open the door")
-SEEN = Observations({"observation.state": STATE}, {}, TOLD, {"observation.images.front": PICTURES})
+INSTRUCTIONS = ("stack the cups", "open the door")
+SEEN = Observations({"observation.state": STATE}, {}, INSTRUCTIONS, {"observation.images.front": PICTURES})
 FILE = {
     "timeout_s": 5.0,
     "history": 2,
@@ -63,13 +63,13 @@ def target_of(url: str, clock: Callable[[], float] = time.monotonic, **changes: 
     return GrootTarget(Path(), clock, **{**FILE, "url": url, **changes})
 
 
-def asked(target: GrootTarget) -> np.ndarray:
+def propose(target: GrootTarget) -> np.ndarray:
     return target.propose(SEEN, np.zeros((2, 0), np.float32)).actions
 
 
 def fault_of(target: GrootTarget) -> str:
     with pytest.raises(TargetUnavailableError) as caught:
-        asked(target)
+        propose(target)
     assert str(caught.value).isprintable()
     return str(caught.value)
 
@@ -85,37 +85,37 @@ EXPECTED = np.concatenate(
 
 def test_all_robots_are_asked_about_at_once(served: PolicyServer) -> None:
     served.does = Serving(configured={})  # it says nothing of its policy
-    plans = asked(target_of(served.url, extra={"waist": [1, 2]}))
+    plans = propose(target_of(served.url, extra={"waist": [1, 2]}))
     assert plans.dtype == np.float32
     np.testing.assert_array_equal(plans, EXPECTED)
-    (data,) = served.heard
+    (data,) = served.received
     assert data["options"] is None
-    heard = data["observation"]
-    assert heard.keys() == {"video", "state", "language"}
-    np.testing.assert_array_equal(heard["video"]["front"], PICTURES)
-    np.testing.assert_array_equal(heard["state"]["gripper"], STATE[..., 2:])
+    received = data["observation"]
+    assert received.keys() == {"video", "state", "language"}
+    np.testing.assert_array_equal(received["video"]["front"], PICTURES)
+    np.testing.assert_array_equal(received["state"]["gripper"], STATE[..., 2:])
     np.testing.assert_array_equal(
-        heard["state"]["waist"], np.broadcast_to(np.array([1, 2], np.float32), (2, 2, 2))
+        received["state"]["waist"], np.broadcast_to(np.array([1, 2], np.float32), (2, 2, 2))
     )
-    assert {each.dtype for each in heard["state"].values()} == {np.dtype(np.float32)}
-    assert heard["language"] == {PROMPT: [[each] for each in TOLD]}
+    assert {each.dtype for each in received["state"].values()} == {np.dtype(np.float32)}
+    assert received["language"] == {PROMPT: [[each] for each in INSTRUCTIONS]}
 
 
 def test_one_that_is_served_for_simulations_is_told_all_in_one_mapping(served: PolicyServer) -> None:
     served.does = Serving(answer_sim)
-    np.testing.assert_array_equal(asked(target_of(served.url, protocol="n1.6_sim")), EXPECTED)
-    heard = served.heard[0]["observation"]
-    assert heard.keys() == {"video.front", "state.single_arm", "state.gripper", PROMPT}
-    assert heard[PROMPT] == list(TOLD)
+    np.testing.assert_array_equal(propose(target_of(served.url, protocol="n1.6_sim")), EXPECTED)
+    received = served.received[0]["observation"]
+    assert received.keys() == {"video.front", "state.single_arm", "state.gripper", PROMPT}
+    assert received[PROMPT] == list(INSTRUCTIONS)
 
 
 def test_one_of_n15_is_asked_as_it_was(served: PolicyServer) -> None:
     served.does = Serving(answer_n15, modalities("n1.5"))
-    np.testing.assert_array_equal(asked(target_of(served.url, protocol="n1.5")), EXPECTED)
-    heard = served.heard[0]
-    assert heard.keys() == {"video.front", "state.single_arm", "state.gripper", PROMPT}
-    assert heard["state.gripper"].dtype == np.float64
-    assert heard[PROMPT] == list(TOLD)
+    np.testing.assert_array_equal(propose(target_of(served.url, protocol="n1.5")), EXPECTED)
+    received = served.received[0]
+    assert received.keys() == {"video.front", "state.single_arm", "state.gripper", PROMPT}
+    assert received["state.gripper"].dtype == np.float64
+    assert received[PROMPT] == list(INSTRUCTIONS)
 
 
 def parts(**changes: Any) -> Callable[[Any], Any]:
@@ -196,24 +196,24 @@ def test_a_server_that_does_this_is_unavailable_until_it_does_not(
     clock = Clock()
     target = target_of(served.url, clock)
     served.does = Serving(**does)
-    said = fault_of(target)
-    assert said.startswith(f"{served.url}: ")
-    assert re.search(fault, said), said
+    message = fault_of(target)
+    assert message.startswith(f"{served.url}: ")
+    assert re.search(fault, message), message
     served.does = Serving()
-    assert fault_of(target) == f"{said}; next attempt in 0.1 s"  # by its clock, no time went by
+    assert fault_of(target) == f"{message}; next attempt in 0.1 s"  # by its clock, no time went by
     clock.now_s += 0.11
-    np.testing.assert_array_equal(asked(target), EXPECTED)
+    np.testing.assert_array_equal(propose(target), EXPECTED)
 
 
 def test_a_stalled_server_times_out_and_its_late_answer_is_dropped(served: PolicyServer) -> None:
     clock = Clock()
     target = target_of(served.url, clock, timeout_s=0.8)
-    asked(target)
+    propose(target)
     held = threading.Event()
     served.does = Serving(ready=held, answer=lambda _: [actions(STATE[..., :2] + 7), {}])
-    begun_s = time.monotonic()
+    started_s = time.monotonic()
     assert re.search(r"not answered for 0.\d+ s: is still starting, or stalls", fault_of(target))
-    assert 0.7 <= time.monotonic() - begun_s < 15.0
+    assert 0.7 <= time.monotonic() - started_s < 15.0
     clock.now_s += 1.0
     assert "is still starting, or stalls" in fault_of(
         target
@@ -221,15 +221,15 @@ def test_a_stalled_server_times_out_and_its_late_answer_is_dropped(served: Polic
     served.does = Serving()
     held.set()  # and it answers, to nobody
     clock.now_s += 1.0
-    np.testing.assert_array_equal(asked(target), EXPECTED)
+    np.testing.assert_array_equal(propose(target), EXPECTED)
 
 
 def test_a_server_that_accepts_and_never_answers_times_out() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         target = target_of(f"tcp://127.0.0.1:{silent.getsockname()[1]}", timeout_s=0.2)
-        begun_s = time.monotonic()
+        started_s = time.monotonic()
         assert "not connected for 0.2 s: is still starting, or stalls" in fault_of(target)
-        assert time.monotonic() - begun_s < 15.0
+        assert time.monotonic() - started_s < 15.0
 
 
 def test_what_speaks_another_protocol_is_no_server() -> None:
@@ -250,33 +250,33 @@ def test_a_server_that_starts_late_or_anew_is_found_by_itself(served: PolicyServ
     clock = Clock()
     target = target_of(served.url, clock, timeout_s=30.0)
     served.stop()
-    begun_s = time.monotonic()
+    started_s = time.monotonic()
     assert "not reachable" in fault_of(target)
-    assert time.monotonic() - begun_s < 15.0  # its monitor says so; it is not waited for
+    assert time.monotonic() - started_s < 15.0  # its monitor says so; it is not waited for
     served.start()
     clock.now_s += 1.0
-    asked(target)
+    propose(target)
     served.stop()
     wait_for(lambda: not connected(target._server))
     served.start()  # while nobody asked
-    np.testing.assert_array_equal(asked(target), EXPECTED)
+    np.testing.assert_array_equal(propose(target), EXPECTED)
 
 
 def test_a_server_that_goes_while_it_is_asked_is_told_at_once(served: PolicyServer) -> None:
     target = target_of(served.url, timeout_s=30.0)
-    asked(target)
+    propose(target)
     held = threading.Event()
     served.does = Serving(ready=held)
-    told: list[str] = []
-    asking = threading.Thread(target=lambda: told.append(fault_of(target)))
+    reported: list[str] = []
+    asking = threading.Thread(target=lambda: reported.append(fault_of(target)))
     asking.start()
-    while len(served.heard) < 2:
+    while len(served.received) < 2:
         asking.join(0.01)
     served._stopped.set()
     served.does.answer = lambda _: bytes(2 << 20)
     held.set()
     asking.join(10.0)
-    assert "dropped the connection" in told[0]
+    assert "dropped the connection" in reported[0]
 
 
 def test_it_is_made_while_its_server_is_not_there() -> None:
@@ -286,7 +286,7 @@ def test_it_is_made_while_its_server_is_not_there() -> None:
 def test_the_token_is_in_no_file(served: PolicyServer, monkeypatch: pytest.MonkeyPatch) -> None:
     served.does = Serving(token="s3cret")
     monkeypatch.setenv("OUR_TOKEN", "s3cret")
-    np.testing.assert_array_equal(asked(target_of(served.url, api_token="OUR_TOKEN")), EXPECTED)
+    np.testing.assert_array_equal(propose(target_of(served.url, api_token="OUR_TOKEN")), EXPECTED)
 
 
 @pytest.mark.parametrize(

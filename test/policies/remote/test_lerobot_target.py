@@ -123,12 +123,12 @@ def test_each_robot_is_guided_by_what_it_has_committed_to(folders: Path) -> None
 @needs_lerobot
 @needs_transformers
 def test_the_sentence_is_read(folders: Path) -> None:
-    told = made(folders, "smolvla")
-    observations = seen(told)
-    assert told.signature.instruction
+    instructed = made(folders, "smolvla")
+    observations = seen(instructed)
+    assert instructed.signature.instruction
     always = made(folders, "smolvla", instruction={"always": observations.instructions[0]})
     assert not always.signature.instruction
-    plans, fixed = (each.propose(observations, DRAWS).actions for each in (told, always))
+    plans, fixed = (each.propose(observations, DRAWS).actions for each in (instructed, always))
     np.testing.assert_allclose(fixed[0], plans[0], rtol=0, atol=1e-5)
     assert np.abs(fixed[1] - plans[1]).max() > 1e-6
 

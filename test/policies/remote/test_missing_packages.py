@@ -19,6 +19,6 @@ def test_a_kind_whose_packages_are_missing_says_what_to_install(
         monkeypatch.setitem(sys.modules, package, None)
     path = tmp_path / "target.yaml"
     path.write_text(f"kind: {kind}\n")
-    told = r"msgpack: must be installed .*: pip install -r requirements/remote_targets\.txt"
-    with pytest.raises(CheckpointError, match=told):
+    message = r"msgpack: must be installed .*: pip install -r requirements/remote_targets\.txt"
+    with pytest.raises(CheckpointError, match=message):
         load_policy(path, "onnxruntime")

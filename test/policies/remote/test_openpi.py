@@ -61,13 +61,13 @@ def target_of(url: str, clock: Callable[[], float] = time.monotonic, **changes: 
     return OpenPiTarget(Path(), clock, **{**FILE, "url": url, **changes})
 
 
-def asked(target: OpenPiTarget, robots: int = 2) -> np.ndarray:
+def propose(target: OpenPiTarget, robots: int = 2) -> np.ndarray:
     return target.propose(SEEN.rows(np.arange(robots)), DRAWS[:robots]).actions
 
 
 def fault_of(target: OpenPiTarget) -> str:
     with pytest.raises(TargetUnavailableError) as caught:
-        asked(target)
+        propose(target)
     assert str(caught.value).isprintable()
     return str(caught.value)
 
@@ -78,11 +78,11 @@ def threads_of(url: str) -> list[threading.Thread]:
 
 def test_each_robot_has_its_plan_by_the_policys_own_names(served: PolicyServer) -> None:
     target = target_of(served.url, extra={"mode": 3, "observation/pad": [1, 2]})
-    plans = asked(target)
+    plans = propose(target)
     assert plans.dtype == np.float32
     np.testing.assert_array_equal(plans, STATE[:, :, :2] + np.arange(4, dtype=np.float32)[None, :, None])
-    for row, heard in enumerate(served.heard):
-        assert heard.keys() == {
+    for row, received in enumerate(served.received):
+        assert received.keys() == {
             "observation/joint_position",
             "observation/gripper_position",
             "observation/exterior_image_1_left",
@@ -90,12 +90,12 @@ def test_each_robot_has_its_plan_by_the_policys_own_names(served: PolicyServer) 
             "mode",
             "observation/pad",
         }
-        np.testing.assert_array_equal(heard["observation/gripper_position"], STATE[row, 0, 2:])
-        picture = heard["observation/exterior_image_1_left"]
+        np.testing.assert_array_equal(received["observation/gripper_position"], STATE[row, 0, 2:])
+        picture = received["observation/exterior_image_1_left"]
         assert picture.dtype == np.uint8
         np.testing.assert_array_equal(picture, PICTURES[row, 0])
-        assert (heard["prompt"], heard["mode"]) == (SEEN.instructions[row], 3)
-        np.testing.assert_array_equal(heard["observation/pad"], np.array([1, 2], np.float32))
+        assert (received["prompt"], received["mode"]) == (SEEN.instructions[row], 3)
+        np.testing.assert_array_equal(received["observation/pad"], np.array([1, 2], np.float32))
     assert len(served.headers) == 1  # one connection
 
 
@@ -104,11 +104,11 @@ def test_a_policy_may_read_mappings_in_mappings_and_channels_first(served: Polic
     target = target_of(
         served.url, nested=True, channels_first=True, images=images, instruction={"always": "go"}
     )
-    asked(target, 1)
-    heard = served.heard[0]
-    np.testing.assert_array_equal(heard["images"]["cam_high"], PICTURES[0, 0].transpose(2, 0, 1))
-    np.testing.assert_array_equal(heard["observation"]["joint_position"], STATE[0, 0, :2])
-    assert heard["prompt"] == "go"
+    propose(target, 1)
+    received = served.received[0]
+    np.testing.assert_array_equal(received["images"]["cam_high"], PICTURES[0, 0].transpose(2, 0, 1))
+    np.testing.assert_array_equal(received["observation"]["joint_position"], STATE[0, 0, :2])
+    assert received["prompt"] == "go"
 
 
 NAN = np.full((5, 2), np.nan)
@@ -143,37 +143,37 @@ def test_a_server_that_does_this_is_unavailable_until_it_does_not(
     clock = Clock()
     target = target_of(served.url, clock)
     served.does = Serving(**does)
-    said = fault_of(target)
-    assert said.startswith(f"{served.url}: ")
-    assert re.search(fault, said), said
+    message = fault_of(target)
+    assert message.startswith(f"{served.url}: ")
+    assert re.search(fault, message), message
     served.does = Serving()
-    assert fault_of(target) == f"{said}; next attempt in 0.1 s"  # by its clock, no time went by
+    assert fault_of(target) == f"{message}; next attempt in 0.1 s"  # by its clock, no time went by
     clock.now_s += 0.11
-    assert asked(target).shape == (2, 4, 2)
+    assert propose(target).shape == (2, 4, 2)
     assert len(served.headers) == 2  # what the first connection still says, nobody hears
 
 
 def test_a_stalled_server_times_out_and_its_late_answer_is_dropped(served: PolicyServer) -> None:
     clock = Clock()
     target = target_of(served.url, clock, timeout_s=1.0)
-    assert asked(target, 1).shape == (1, 4, 2)
+    assert propose(target, 1).shape == (1, 4, 2)
     held = threading.Event()
     served.does = Serving(ready=held, answer=lambda _: {"actions": np.full((5, 2), 7.0)})
-    begun_s = time.monotonic()
+    started_s = time.monotonic()
     assert re.search(r"not answered for [\d.]+ s: is still starting, or stalls", fault_of(target))
-    assert 0.9 <= time.monotonic() - begun_s < 15.0
+    assert 0.9 <= time.monotonic() - started_s < 15.0
     held.set()  # and it answers, to nobody
     served.does = Serving()
     clock.now_s += 0.2
-    np.testing.assert_array_equal(asked(target, 1)[0, 0], STATE[0, 0, :2])
+    np.testing.assert_array_equal(propose(target, 1)[0, 0], STATE[0, 0, :2])
 
 
 def test_a_message_without_a_request_is_no_answer_to_the_next_one(served: PolicyServer) -> None:
     target = target_of(served.url)
-    asked(target, 1)
+    propose(target, 1)
     served.say({"actions": np.full((5, 2), 7.0)})
     wait_for(lambda: not connected(target._server))
-    np.testing.assert_array_equal(asked(target, 1)[0, 0], STATE[0, 0, :2])
+    np.testing.assert_array_equal(propose(target, 1)[0, 0], STATE[0, 0, :2])
     assert len(served.headers) == 2
 
 
@@ -199,7 +199,7 @@ def test_no_fault_of_a_connection_is_logged_with_a_traceback(
         raise RuntimeError("a bug of the library")
 
     target = target_of(served.url)
-    asked(target, 1)
+    propose(target, 1)
     monkeypatch.setattr("websockets.client.ClientProtocol.events_received", fail)
     fault_of(target)
     for thread in threads_of(served.url):
@@ -212,10 +212,10 @@ def test_no_fault_of_a_connection_is_logged_with_a_traceback(
 def test_a_server_that_accepts_and_never_answers_times_out() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         target = target_of(f"ws://127.0.0.1:{silent.getsockname()[1]}", timeout_s=0.2)
-        begun_s = time.monotonic()
-        said = fault_of(target)
-        assert time.monotonic() - begun_s < 15.0
-    assert "is still starting, or stalls" in said
+        started_s = time.monotonic()
+        message = fault_of(target)
+        assert time.monotonic() - started_s < 15.0
+    assert "is still starting, or stalls" in message
 
 
 def test_a_server_that_reads_nothing_blocks_nobody() -> None:
@@ -234,10 +234,10 @@ def test_a_server_that_reads_nothing_blocks_nobody() -> None:
         wide = {"observation.images.front": {"size": [2200, 2200]}}
         target = target_of(f"ws://127.0.0.1:{port}", Clock(), timeout_s=0.5, images=wide)
         large = {"observation.images.front": np.zeros((2, 1, 2200, 2200, 3), np.uint8)}
-        begun_s = time.monotonic()
+        started_s = time.monotonic()
         with pytest.raises(TargetUnavailableError, match=r"not (answered|connected) for"):
             target.propose(replace(SEEN, images=large), DRAWS)
-        assert time.monotonic() - begun_s < 15.0
+        assert time.monotonic() - started_s < 15.0
         for thread in threads_of(f"ws://127.0.0.1:{port}"):
             thread.join(10.0)
             assert not thread.is_alive()
@@ -265,17 +265,17 @@ def test_a_server_that_starts_late_or_anew_is_found_by_itself(served: PolicyServ
     assert "not reachable" in fault_of(target)
     served.start()
     clock.now_s += 1.0
-    assert asked(target).shape == (2, 4, 2)
+    assert propose(target).shape == (2, 4, 2)
     served.stop()
     wait_for(lambda: not connected(target._server))
     served.start()  # while nobody asked
-    assert asked(target).shape == (2, 4, 2)
+    assert propose(target).shape == (2, 4, 2)
     served.stop()
     wait_for(lambda: not connected(target._server))
     assert "not reachable" in fault_of(target)  # the pauses begin anew
     served.start()
     clock.now_s += 0.11
-    assert asked(target).shape == (2, 4, 2)
+    assert propose(target).shape == (2, 4, 2)
 
 
 def test_it_is_made_while_its_server_is_not_there() -> None:
@@ -288,14 +288,14 @@ def test_another_policy_than_the_files_is_not_asked(served: PolicyServer) -> Non
     target = target_of(served.url, metadata={"name": "pi05_droid", "reset_pose": [0, -1.5]})
     served.does = Serving(metadata={"name": "pi0_libero", "reset_pose": [0, -1.5]})
     assert "is another policy: its metadata.name is 'pi0_libero', must be 'pi05_droid'" in fault_of(target)
-    assert not served.heard
+    assert not served.received
     served.does = Serving(metadata={"name": "pi05_droid", "reset_pose": np.array([0, -1.5])})
-    asked(target_of(served.url, metadata={"name": "pi05_droid", "reset_pose": [0, -1.5]}))
+    propose(target_of(served.url, metadata={"name": "pi05_droid", "reset_pose": [0, -1.5]}))
 
 
 def test_the_key_is_in_no_file(served: PolicyServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OUR_KEY", "s3cret")
-    asked(target_of(served.url, api_key="OUR_KEY"), 1)
+    propose(target_of(served.url, api_key="OUR_KEY"), 1)
     assert served.headers[0]["Authorization"] == "Api-Key s3cret"
     monkeypatch.delenv("OUR_KEY")
     with pytest.raises(ValueError, match=r"^api_key: 'OUR_KEY', must be the name of an environment variable"):
@@ -304,7 +304,7 @@ def test_the_key_is_in_no_file(served: PolicyServer, monkeypatch: pytest.MonkeyP
 
 def test_a_target_that_is_gone_leaves_no_connection(served: PolicyServer) -> None:
     target = target_of(served.url)
-    asked(target)
+    propose(target)
     mine = threads_of(served.url)
     assert len(mine) == 1
     del target

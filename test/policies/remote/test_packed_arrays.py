@@ -32,8 +32,8 @@ ARRAYS = [
 
 def openpi_array(**changes: Any) -> bytes:
     """Return an array as openpi writes it, with changes."""
-    said = {"__ndarray__": True, "data": bytes(8), "dtype": "<f4", "shape": [2], **changes}
-    return bytes(msgpack.packb({name.encode(): value for name, value in said.items()}))
+    packed = {"__ndarray__": True, "data": bytes(8), "dtype": "<f4", "shape": [2], **changes}
+    return bytes(msgpack.packb({name.encode(): value for name, value in packed.items()}))
 
 
 def groot_array(content: bytes) -> bytes:

@@ -53,9 +53,9 @@ def test_a_backup_of_another_policy_is_refused_by_name_and_not_asked(
 
 
 @pytest.mark.parametrize("unknown", [("first",), ("backup",), ("first", "backup")])
-@pytest.mark.parametrize(("allowed", "text", "asked"), [(False, REFUSED, 0), (True, ALLOWED, 50)])
+@pytest.mark.parametrize(("allowed", "text", "requested"), [(False, REFUSED, 0), (True, ALLOWED, 50)])
 def test_a_backup_with_unknown_weights_needs_permission_and_warns_once(
-    make_hedged: MakeHedged, unknown: tuple[str, ...], allowed: bool, text: str, asked: int
+    make_hedged: MakeHedged, unknown: tuple[str, ...], allowed: bool, text: str, requested: int
 ) -> None:
     robot = make_hedged("at_once", hedge_unknown=allowed)
     for name, verifier in (("first", robot.verifier), ("backup", robot.backup)):
@@ -64,7 +64,7 @@ def test_a_backup_with_unknown_weights_needs_permission_and_warns_once(
     robot.steps(50)  # it describes itself again meanwhile
     assert robot.texts == [text]
     assert robot.news[0].level is Level.WARN
-    assert (requests_to(robot.link), requests_to(robot.backup_link)) == (50, asked)
+    assert (requests_to(robot.link), requests_to(robot.backup_link)) == (50, requested)
 
 
 def test_a_backup_that_loads_other_weights_is_found_out_while_it_is_asked(make_hedged: MakeHedged) -> None:
@@ -72,13 +72,13 @@ def test_a_backup_that_loads_other_weights_is_found_out_while_it_is_asked(make_h
     robot.steps(2)
     robot.backup.load(OTHER)
     robot.pass_time(REFRESH_S)
-    asked = requests_to(robot.backup_link)
+    requested = requests_to(robot.backup_link)
     robot.steps(3, first=2)
-    assert requests_to(robot.backup_link) == asked
+    assert requests_to(robot.backup_link) == requested
     robot.backup.load(WEIGHTS)
     robot.pass_time(DESCRIBE_RETRY_S + 0.1)
     robot.steps(1, first=5)
-    assert requests_to(robot.backup_link) == asked + 1
+    assert requests_to(robot.backup_link) == requested + 1
     assert robot.changes == [VerifierState.READY]  # the first was there all the time
 
 
@@ -88,13 +88,13 @@ def test_a_first_that_loads_other_weights_is_followed_by_the_backup(make_hedged:
     robot.verifier.load(OTHER)
     robot.pass_time(REFRESH_S + 0.5)
     assert robot.changes == [VerifierState.READY, VerifierState.ABSENT, VerifierState.READY]
-    asked = requests_to(robot.backup_link)
+    requested = requests_to(robot.backup_link)
     robot.steps(2, first=2)
-    assert requests_to(robot.backup_link) == asked
+    assert requests_to(robot.backup_link) == requested
     robot.backup.load(OTHER)
     robot.pass_time(DESCRIBE_RETRY_S + 0.1)
     robot.steps(1, first=4)
-    assert requests_to(robot.backup_link) == asked + 1
+    assert requests_to(robot.backup_link) == requested + 1
     assert all(record.verified for record in robot.records)
 
 
@@ -115,11 +115,11 @@ def test_without_the_first_the_backup_names_the_target_and_may_change(make_hedge
 def test_a_request_says_the_same_of_the_link_to_each_verifier(make_hedged: MakeHedged) -> None:
     robot = make_hedged("at_once").connect()
     robot.steps(5)
-    told, others = (
+    values, others = (
         [request.round_trip_ms for request, _ in link.updates] for link in (robot.link, robot.backup_link)
     )
-    assert told == others
-    assert told[0] == 0.0 < min(told[1:])
+    assert values == others
+    assert values[0] == 0.0 < min(values[1:])
 
 
 def test_that_a_verifier_is_gone_or_back_is_logged_once_each(robot: HedgedRobot) -> None:
@@ -160,9 +160,9 @@ def test_a_backup_that_changed_while_the_robot_was_away_is_not_asked(make_hedged
     robot.loop.start(10.0)
     robot.pass_time(0.2)
     assert robot.session.link is VerifierState.READY
-    asked = requests_to(robot.backup_link)
+    requested = requests_to(robot.backup_link)
     robot.steps(5, first=2)
-    assert requests_to(robot.backup_link) == asked
+    assert requests_to(robot.backup_link) == requested
     assert robot.texts[-1].startswith("verifier backup is not asked: parameters: 12")
 
 
@@ -177,9 +177,9 @@ def test_the_first_says_what_the_target_is_however_late(make_hedged: MakeHedged)
     robot.pass_time(1.0)
     assert robot.session.link is VerifierState.READY
     assert robot.session.target.parameters == robot.verifier.description.signature.parameters
-    asked = requests_to(robot.backup_link)
+    requested = requests_to(robot.backup_link)
     robot.steps(2, first=2)
-    assert (requests_to(robot.link), requests_to(robot.backup_link)) == (2, asked)
+    assert (requests_to(robot.link), requests_to(robot.backup_link)) == (2, requested)
     assert all(record.verified for record in robot.records)
 
 
@@ -233,9 +233,9 @@ def test_a_dead_backup_is_not_asked_but_for_probes(robot: HedgedRobot) -> None:
     robot.link.delay_s = (0.005, 0.04)
     robot.backup.replies = False
     robot.steps(30)
-    asked = requests_to(robot.backup_link)
+    requested = requests_to(robot.backup_link)
     robot.steps(170, first=30)
-    assert requests_to(robot.backup_link) == asked
+    assert requests_to(robot.backup_link) == requested
     assert robot.backup_link.described > 20
 
 
@@ -282,7 +282,7 @@ def test_a_refusal_is_told_at_once_where_the_other_is_dead(robot: HedgedRobot) -
     robot.backup.replies = False
     robot.steps(30)
     robot.verifier.changes = {"status": int(RequestFault.TARGET_UNAVAILABLE)}
-    asked = requests_to(robot.backup_link)
+    requested = requests_to(robot.backup_link)
     robot.steps(1, first=30)
     assert robot.records[-1].reason is Reason.REFUSED
-    assert requests_to(robot.backup_link) == asked
+    assert requests_to(robot.backup_link) == requested

@@ -75,9 +75,9 @@ def test_off_asks_one_at_a_time_and_the_backup_where_the_first_is_dead(make_hedg
     assert 0 < sum(not record.verified for record in robot.records) <= 10
     assert all(record.verified for record in robot.records[-10:])
     robot.verifier.replies = True
-    asked = requests_to(robot.backup_link)
+    requested = requests_to(robot.backup_link)
     robot.steps(20, first=40)
-    assert requests_to(robot.backup_link) <= asked + 5
+    assert requests_to(robot.backup_link) <= requested + 5
     assert all(record.verified for record in robot.records[-20:])
 
 
@@ -88,10 +88,10 @@ def test_a_dead_first_costs_little_and_is_not_asked_first_for_long(
     robot = make_hedged(hedge).connect()
     robot.steps(20)
     robot.verifier.replies = False
-    asked = requests_to(robot.link)
+    requested = requests_to(robot.link)
     robot.steps(40, first=20)
     assert all(record.verified for record in robot.records)
-    assert requests_to(robot.link) - asked <= 15
+    assert requests_to(robot.link) - requested <= 15
     assert [record.verify_ms for record in robot.records[-20:]] == pytest.approx([2e3 * QUICK[0]] * 20)
     first = ["verifier backup is asked first from now on"] if hedge == "late" else []
     assert robot.texts == ["verifier first does not reply", *first]

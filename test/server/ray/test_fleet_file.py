@@ -54,14 +54,14 @@ def test_what_a_file_says_is_what_replicas_are_made_of() -> None:
 
 
 def test_the_rule_semantic_has_its_head_and_what_it_goes_by() -> None:
-    told = {"file": "ball/semantic.safetensors", "tolerance": 0.1, "patience_ms": 50}
-    (arm,) = checked(Fleet, policies(rule="semantic", semantic=told)).named
-    assert asdict(arm.semantic) == told
+    stated = {"file": "ball/semantic.safetensors", "tolerance": 0.1, "patience_ms": 50}
+    (arm,) = checked(Fleet, policies(rule="semantic", semantic=stated)).named
+    assert asdict(arm.semantic) == stated
     assert checked(Fleet, policies(rule="semantic")).named[0].semantic == SemanticArguments()
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "stated"),
     [
         ([], r"file: \[\], must be a mapping"),
         ({}, "policies: missing"),
@@ -102,8 +102,8 @@ def test_the_rule_semantic_has_its_head_and_what_it_goes_by() -> None:
         ({"policies": {"a" * 100: ARM}}, "policies.a+: 'a.*a', must have at most 64 characters"),
     ],
 )
-def test_what_is_wrong_is_named_with_what_is_allowed(content: Any, told: str) -> None:
-    with pytest.raises(ValueError, match=told):
+def test_what_is_wrong_is_named_with_what_is_allowed(content: Any, stated: str) -> None:
+    with pytest.raises(ValueError, match=stated):
         checked(Fleet, content)
 
 

@@ -25,7 +25,7 @@ from adahi_ros.server.ray.fleet_file import FleetPolicy, Replicas, SemanticArgum
 from adahi_ros.server.ray.ray_head import ENVIRONMENT, RayHead
 from adahi_ros.server.ray.ray_policies import RayPolicies, RayVerifier
 from adahi_ros.server.verifier import TargetVerifier, Verdicts, VerificationRequest
-from test.server.ray.said import LIMIT_S, Said
+from test.server.ray.lines import LIMIT_S, Lines
 
 pytestmark = [
     pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed: requirements/ray.txt"),
@@ -43,16 +43,16 @@ class OnRay:
             str(target), name="arm", rule="replace", batch=BATCH, replicas=Replicas(2, 2), num_cpus=0.5
         )
         policy = load_policy(target, "onnxruntime")
-        told = SemanticArguments(str(folder / "head.safetensors"), 0.2, 100.0)
-        save_semantic_head(Path(told.file), random_head(policy))
-        semantic = FleetPolicy(str(target), name="semantic", rule="semantic", semantic=told, num_cpus=0.5)
-        self.said = Said()
-        self.policies = RayPolicies([self.policy, semantic], self.head.address, self.said.say)
+        results = SemanticArguments(str(folder / "head.safetensors"), 0.2, 100.0)
+        save_semantic_head(Path(results.file), random_head(policy))
+        semantic = FleetPolicy(str(target), name="semantic", rule="semantic", semantic=results, num_cpus=0.5)
+        self.lines = Lines()
+        self.policies = RayPolicies([self.policy, semantic], self.head.address, self.lines.say)
         self.verifier: RayVerifier
         self.semantic: RayVerifier
         self.verifier, self.semantic = self.policies.open()
         self.here = TargetVerifier(policy, "replace")
-        self.semantic_here = TargetVerifier(policy, "semantic", arguments=asdict(told))
+        self.semantic_here = TargetVerifier(policy, "semantic", arguments=asdict(results))
 
     def request(self, robots: int, seed: int = 0) -> tuple[VerificationRequest, np.ndarray]:
         signature, draw = self.verifier.terms.signature, np.random.default_rng(seed)
@@ -85,8 +85,8 @@ def on_ray(exported: Path) -> Iterator[OnRay]:
         made.head.end()
 
 
-def check_same(told: Verdicts, expected: Verdicts) -> None:
-    for there, here in zip(told, expected, strict=True):
+def check_same(results: Verdicts, expected: Verdicts) -> None:
+    for there, here in zip(results, expected, strict=True):
         assert isinstance(there, Verdict), there
         assert isinstance(here, Verdict)
         np.testing.assert_allclose(there.actions, here.actions, rtol=0.0, atol=1e-6)
@@ -100,14 +100,14 @@ def until_s() -> float:
 @pytest.mark.parametrize("robots", [1, BATCH, 2 * BATCH + 1])
 def test_the_same_draws_give_the_same_verdicts_as_in_one_process(on_ray: OnRay, robots: int) -> None:
     request, draws = on_ray.request(robots)
-    told = on_ray.verifier.submit(request, draws, until_s()).result()
-    check_same(told, on_ray.here.verify_each(request, draws))
+    results = on_ray.verifier.submit(request, draws, until_s()).result()
+    check_same(results, on_ray.here.verify_each(request, draws))
 
 
 def test_batches_that_arrive_together_are_told_apart(on_ray: OnRay) -> None:
-    asked = [on_ray.request(1 + seed % 3, seed) for seed in range(24)]
-    told = [on_ray.verifier.submit(*each, until_s()) for each in asked]
-    for future, each in zip(told, asked, strict=True):
+    requests = [on_ray.request(1 + seed % 3, seed) for seed in range(24)]
+    results = [on_ray.verifier.submit(*each, until_s()) for each in requests]
+    for future, each in zip(results, requests, strict=True):
         check_same(future.result(), on_ray.here.verify_each(*each))
 
 
@@ -126,38 +126,38 @@ def test_the_head_of_the_rule_semantic_on_a_replica_uses_the_link(on_ray: OnRay)
     stood = []
     for trip_ms in (0.0, 50.0, 100.0):
         request = VerificationRequest(bare.observations, drafted, round_trip_ms=np.full(robots, trip_ms))
-        told = there.submit(request, draws, until_s()).result()
-        check_same(told, here.verify_each(request, draws))
-        stood.append(sum(bool(each.accepted.all()) for each in told if isinstance(each, Verdict)))
+        results = there.submit(request, draws, until_s()).result()
+        check_same(results, here.verify_each(request, draws))
+        stood.append(sum(bool(each.accepted.all()) for each in results if isinstance(each, Verdict)))
     assert stood == sorted(stood)
     assert stood[0] < stood[-1] == robots
 
 
 def test_what_is_of_no_use_any_more_is_not_asked(on_ray: OnRay) -> None:
-    (told,) = on_ray.verifier.submit(*on_ray.request(1), time.monotonic() - 1.0).result()
-    assert isinstance(told, TargetUnavailableError)
-    assert told.retry_after_s > 0.0
+    (results,) = on_ray.verifier.submit(*on_ray.request(1), time.monotonic() - 1.0).result()
+    assert isinstance(results, TargetUnavailableError)
+    assert results.retry_after_s > 0.0
 
 
 def test_a_replica_is_killed_amid_the_load_and_nothing_is_lost(on_ray: OnRay) -> None:
-    asked = [on_ray.request(BATCH, seed) for seed in range(100)]
-    told = [on_ray.verifier.submit(*each, until_s()) for each in asked]
-    wait(told[:1])
+    requests = [on_ray.request(BATCH, seed) for seed in range(100)]
+    results = [on_ray.verifier.submit(*each, until_s()) for each in requests]
+    wait(results[:1])
     os.kill(on_ray.head.replicas[0], signal.SIGKILL)
-    told += [on_ray.verifier.submit(*each, until_s()) for each in asked]
-    for future, each in zip(told, [*asked, *asked], strict=True):
+    results += [on_ray.verifier.submit(*each, until_s()) for each in requests]
+    for future, each in zip(results, [*requests, *requests], strict=True):
         check_same(future.result(), on_ray.here.verify_each(*each))
 
 
 def test_robots_are_refused_at_once_while_ray_is_away_and_served_again(on_ray: OnRay) -> None:
     request, draws = on_ray.request(2)
     on_ray.head.end()
-    on_ray.said.wait_for("Ray is away")
-    for told in on_ray.verifier.submit(request, draws, until_s()).result():
-        assert isinstance(told, TargetUnavailableError)
-        assert told.retry_after_s > 0.0
+    on_ray.lines.wait_for("Ray is away")
+    for results in on_ray.verifier.submit(request, draws, until_s()).result():
+        assert isinstance(results, TargetUnavailableError)
+        assert results.retry_after_s > 0.0
     on_ray.head.start()
-    on_ray.said.wait_for("Ray is back")
+    on_ray.lines.wait_for("Ray is back")
     assert all(
-        isinstance(told, Verdict) for told in on_ray.verifier.submit(request, draws, until_s()).result()
+        isinstance(results, Verdict) for results in on_ray.verifier.submit(request, draws, until_s()).result()
     )

@@ -22,7 +22,7 @@ from adahi_ros.server.ray import ray_policies
 from adahi_ros.server.ray.fleet_file import FleetPolicy
 from adahi_ros.server.ray.ray_policies import RayPolicies
 from adahi_ros.server.verifier import Terms, VerificationRequest
-from test.server.ray.said import Said
+from test.server.ray.lines import Lines
 
 pytestmark = pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed: requirements/ray.txt")
 LIMIT_S = 10.0
@@ -38,13 +38,13 @@ REQUEST = VerificationRequest(
 class Response:
     """Of Ray Serve: what a call comes to."""
 
-    def __init__(self, told: Any) -> None:
-        self._told = told
+    def __init__(self, scripted: Any) -> None:
+        self._scripted = scripted
 
     def __await__(self) -> Iterator[Any]:
-        if isinstance(self._told, BaseException):
-            raise self._told
-        return self._told
+        if isinstance(self._scripted, BaseException):
+            raise self._scripted
+        return self._scripted
         yield
 
     def cancel(self) -> None:
@@ -59,13 +59,13 @@ class Ray:
     """Its head is a port; what replicas say comes from a list."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.told: list[Any] = []
+        self.scripted: list[Any] = []
         self.disconnects: list[Exception | None] = []
-        self.said = Said()
+        self.lines = Lines()
         self.fingerprint = "0123456789abcdef"
         monkeypatch.setattr(ray_policies, "_disconnect", self._disconnect)
         monkeypatch.setattr(ray_policies, "LOOK_S", 0.001)
-        self.policies = RayPolicies([POLICY], "auto", self.said.say)
+        self.policies = RayPolicies([POLICY], "auto", self.lines.say)
         monkeypatch.setattr(self.policies, "_handles", self._handles)
 
     def _disconnect(self) -> None:
@@ -76,16 +76,16 @@ class Ray:
     def _handles(self) -> dict[str, Any]:
         self.policies._head = self.head
         terms = Terms(SIGNATURE, 1, "replace", Replace(), self.fingerprint)
-        said = SimpleNamespace(made_of=POLICY, terms=terms, device="cpu")
-        describe = SimpleNamespace(remote=lambda: Response(said))
+        lines = SimpleNamespace(made_of=POLICY, terms=terms, device="cpu")
+        describe = SimpleNamespace(remote=lambda: Response(lines))
         verify = SimpleNamespace(remote=self._verify)
         return {"arm": SimpleNamespace(describe=describe, verify=verify)}
 
-    def _verify(self, asked: Any) -> Response:
-        told = self.told.pop(0)
-        if isinstance(told, RefusedError):
-            raise told
-        return Response(told)
+    def _verify(self, jobs: Any) -> Response:
+        scripted = self.scripted.pop(0)
+        if isinstance(scripted, RefusedError):
+            raise scripted
+        return Response(scripted)
 
     def listen(self, port: int = 0) -> None:
         """Be there, in the loop that asks."""
@@ -117,18 +117,18 @@ def ray(monkeypatch: pytest.MonkeyPatch) -> Iterator[Ray]:
 
 def test_a_call_that_ray_cancels_is_made_again(ray: Ray) -> None:
     (verifier,) = ray.policies.open()
-    ray.told = [asyncio.CancelledError(), [VERDICT]]
-    told = verifier.submit(REQUEST, np.zeros((1, 1, 2)), time.monotonic() + LIMIT_S)
-    assert told.result(LIMIT_S) == [VERDICT]
+    ray.scripted = [asyncio.CancelledError(), [VERDICT]]
+    scripted = verifier.submit(REQUEST, np.zeros((1, 1, 2)), time.monotonic() + LIMIT_S)
+    assert scripted.result(LIMIT_S) == [VERDICT]
 
 
 def test_a_ray_that_is_not_left_in_order_is_found_again(ray: Ray) -> None:
     ray.policies.open()
     ray.disconnects = [RuntimeError("the raylet is gone")]
     ray.vanish()
-    ray.said.wait_for("Ray is away")
+    ray.lines.wait_for("Ray is away")
     ray.listen(ray.head[1])
-    ray.said.wait_for("Ray is back")
+    ray.lines.wait_for("Ray is back")
 
 
 @pytest.mark.parametrize("kind", [RuntimeError, RefusedError])
@@ -138,10 +138,10 @@ def test_while_ray_dies_robots_retry_whatever_its_calls_raise(
     """Before the end of its head is noticed."""
     monkeypatch.setattr(ray_policies, "NOTICE_S", LIMIT_S)
     (verifier,) = ray.policies.open()
-    ray.told = [kind("the raylet is gone")]
-    told = verifier.submit(REQUEST, np.zeros((1, 1, 2)), time.monotonic() + LIMIT_S)
+    ray.scripted = [kind("the raylet is gone")]
+    scripted = verifier.submit(REQUEST, np.zeros((1, 1, 2)), time.monotonic() + LIMIT_S)
     ray.vanish()
-    (fault,) = told.result(LIMIT_S)
+    (fault,) = scripted.result(LIMIT_S)
     assert isinstance(fault, TargetUnavailableError)
     assert fault.retry_after_s > 0.0
 
@@ -156,7 +156,7 @@ def test_what_fails_while_ray_is_there_is_told_as_what_it_is(
         raised = errors.RayTaskError("verify", "weights: none", raised).as_instanceof_cause()
     monkeypatch.setattr(ray_policies, "NOTICE_S", 10.0 * LIMIT_S if of_replica else 0.01)
     (verifier,) = ray.policies.open()
-    ray.told = [raised]
+    ray.scripted = [raised]
     (fault,) = verifier.submit(REQUEST, np.zeros((1, 1, 2)), time.monotonic() + 10.0 * LIMIT_S).result(
         LIMIT_S
     )
@@ -168,8 +168,8 @@ def test_a_policy_that_comes_back_with_other_weights_is_told(ray: Ray) -> None:
     (verifier,) = ray.policies.open()
     assert verifier.terms.fingerprint == "0123456789abcdef"
     ray.vanish()
-    ray.said.wait_for("Ray is away")
+    ray.lines.wait_for("Ray is away")
     ray.fingerprint = "fedcba9876543210"
     ray.listen(ray.head[1])
-    ray.said.wait_for("policy 'arm' is back with other weights than its description says")
-    ray.said.wait_for("Ray is back")
+    ray.lines.wait_for("policy 'arm' is back with other weights than its description says")
+    ray.lines.wait_for("Ray is back")

@@ -17,8 +17,8 @@ def without_ray(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_to_install_is_said(tmp_path: Path) -> None:
-    told = r"ray: not installed; a fleet needs: pip install -r requirements/ray\.txt"
-    with pytest.raises(ImportError, match=told):
+    message = r"ray: not installed; a fleet needs: pip install -r requirements/ray\.txt"
+    with pytest.raises(ImportError, match=message):
         RayHead(1, tmp_path)
-    with pytest.raises(ImportError, match=told):
+    with pytest.raises(ImportError, match=message):
         RayPolicies([], "auto", print)

@@ -225,12 +225,12 @@ def test_servers_of_one_robot_do_not_receive_each_others_packets() -> None:
         )
         took_s = []
         for link, server in zip((first, second), servers, strict=True):
-            begun_s = time.monotonic()
+            started_s = time.monotonic()
             robot.sendto(b"there", (link.server.address, server.getsockname()[1]))
             _, sender = server.recvfrom(100)
             server.sendto(b"back", sender)
             assert robot.recv(100) == b"back"
-            took_s.append(time.monotonic() - begun_s)
+            took_s.append(time.monotonic() - started_s)
         assert took_s[0] < 0.03 < 0.04 <= took_s[1] + 1e-3
         assert [link.traffic().up.packets for link in (first, second)] == [1, 1]
         second.cut(60.0)

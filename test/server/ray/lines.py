@@ -7,7 +7,7 @@ import threading
 LIMIT_S = 60.0
 
 
-class Said:
+class Lines:
     """Keeps lines that any thread says."""
 
     def __init__(self) -> None:
