@@ -116,7 +116,7 @@ def test_every_verb_on_a_page_is_one() -> None:
             assert name in known, f"{page.name}: adahi {called}"
 
 
-def test_messages_that_a_cure_is_told_for_are_said_somewhere() -> None:
+def test_messages_that_have_a_documented_fix_exist() -> None:
     texts = [
         node.value
         for file in (ROOT / "adahi_ros").rglob("*.py")

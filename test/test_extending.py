@@ -251,7 +251,7 @@ def test_the_weights_of_a_proposer_are_those_of_its_file(outside: Path) -> None:
     assert scaled["transmission_rate"] == 0.0
 
 
-def test_the_remote_target_is_asked_and_its_absence_is_reported(outside: Path) -> None:
+def test_the_remote_target_is_queried_and_its_absence_is_reported(outside: Path) -> None:
     assert "not reachable" in run(outside, sys.executable, "-c", REMOTE)
 
 

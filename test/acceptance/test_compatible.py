@@ -16,7 +16,7 @@ DRAFT = Signature(6, 1, 2, (Feature("observation", 5),), (Feature("goal", 2),), 
 
 
 @pytest.mark.parametrize("rule", ACCEPTANCES)
-def test_what_a_policy_reads_and_how_large_it_is_keeps_nobody_apart(rule: str) -> None:
+def test_what_a_policy_reads_and_how_large_it_is_keeps_no_one_apart(rule: str) -> None:
     target = replace(DRAFT, history=3, features=(Feature("image", 9),), conditions=(), parameters=9)
     assert ACCEPTANCES[rule]().compatible(DRAFT, target) is None
 

@@ -68,7 +68,7 @@ def checked_outcome(draft: Proposal, ahead: int, sent: int) -> Outcome:
         (2, 1, 0.9, T - 1),
     ],
 )
-def test_a_draft_that_stands_is_not_said_again_and_the_robot_has_it_whole(
+def test_a_draft_that_stands_is_not_repeated_and_the_robot_has_it_whole(
     count: int, ahead: int, off: float, sent: int
 ) -> None:
     drafted = np.full((count, 2), off, np.float32)
@@ -82,7 +82,7 @@ def test_a_draft_that_stands_is_not_said_again_and_the_robot_has_it_whole(
     np.testing.assert_array_equal(outcome.verification.actions[0], expected)
 
 
-def test_a_reply_that_says_yes_to_more_than_was_asked_is_none() -> None:
+def test_a_reply_that_says_yes_to_more_than_was_requested_is_none() -> None:
     request = request_for(Proposal(np.full((1, 2, 2), 0.1, np.float32)))
     reply = Reply(0, "", 0, 7, 7, [True], [], 1.0, True)
     outcome = judged(DESCRIPTION, request, reply, 2.0)

@@ -33,7 +33,7 @@ def test_an_installed_package_brings_the_definitions_of_its_messages(
     assert set(kinds) <= store.fielddefs.keys()
 
 
-def test_a_message_that_nobody_defines_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_message_that_no_one_defines_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AMENT_PREFIX_PATH", raising=False)
     with pytest.raises(BagError, match="other_msgs/msg/Thing: unknown; expected other_msgs to be installed"):
         types_of(["other_msgs/msg/Thing"])

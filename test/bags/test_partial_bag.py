@@ -147,7 +147,7 @@ def test_messages_before_the_cut_are_read_and_those_after_it_are_counted(
     assert at - 400 < int(matched[1]) < at
 
 
-def test_where_nobody_knows_how_much_there_was_that_is_named(
+def test_where_no_one_knows_how_much_there_was_that_is_named(
     lines: list[Any], in_bag: Callable[..., Path]
 ) -> None:
     bag = in_bag(lines[:200])

@@ -60,7 +60,7 @@ def test_a_recorder_hears_nothing_that_the_robots_node_does_not(
     assert fitting([qos(*each) for each in offered], channel) == found
 
 
-def test_a_topic_is_subscribed_once_and_anew_where_a_publisher_offers_less(recording: Recording) -> None:
+def test_a_topic_is_subscribed_once_and_again_if_a_publisher_offers_less(recording: Recording) -> None:
     full, less = (STATUS, qos(RELIABLE, KEPT)), (STATUS, qos(BEST_EFFORT, VOLATILE))
     assert recording.subscription("draft_status", []) is None
     assert recording.subscription("draft_status", [full]) == Listening(True, True)
@@ -71,7 +71,7 @@ def test_a_topic_is_subscribed_once_and_anew_where_a_publisher_offers_less(recor
     assert recording.subscription("draft_status", [full]) is None  # the laxer one hears that too
 
 
-def test_a_type_that_is_not_expected_is_told_once_and_not_recorded(recording: Recording) -> None:
+def test_a_type_that_is_not_expected_is_reported_once_and_not_recorded(recording: Recording) -> None:
     other_types = [("std_msgs/msg/String", qos()), (JOINTS, qos()), (STATUS, qos())]
     messages = recording.other_types("draft_status", other_types)
     assert messages == [
@@ -90,7 +90,7 @@ def receive(recording: Recording) -> None:
         assert recording.write(topic, bytes(8), 10 * S) == ""
 
 
-def test_what_a_target_was_told_is_recorded_also_what_was_said_before(recording: Recording) -> None:
+def test_what_a_target_received_is_recorded_also_what_came_before(recording: Recording) -> None:
     kind = recorded_kinds(CONTRACT)["instruction"]
     latched = qos(durability=QosDurability.TRANSIENT_LOCAL)
     assert kind == "std_msgs/msg/String"
@@ -110,7 +110,7 @@ def test_a_whole_recording_says_what_is_in_it(recording: Recording, bag: BagWrit
         assert [connection.topic for connection, _, _ in reader.messages()] == [*bag.counts]
 
 
-def test_what_did_not_come_is_told(recording: Recording, bag: BagWriter) -> None:
+def test_what_did_not_come_is_reported(recording: Recording, bag: BagWriter) -> None:
     recording.subscription("joint_states", [(JOINTS, qos())])
     recording.write("joint_states", bytes(8), S)
     recording.close()
@@ -169,7 +169,7 @@ def test_a_clock_that_goes_back_by_a_moment_goes_on(recording: Recording, bag: B
     assert bag.counts["/r1/command"] == 2
 
 
-def test_a_clock_that_begins_anew_ends_it(recording: Recording, bag: BagWriter) -> None:
+def test_a_clock_that_begins_again_ends_it(recording: Recording, bag: BagWriter) -> None:
     receive(recording)
     why = recording.write("command", bytes(8), bag.newest_ns - 3 * S)
     assert why == "the clock went back by 3.0 s: the bag ends where it did"

@@ -75,7 +75,7 @@ def test_what_was_flushed_is_recovered_from_a_bag_that_was_never_closed(
     assert messages_of(bag) == messages
 
 
-def test_what_sqlite_had_begun_to_write_is_taken_back(
+def test_what_sqlite_had_started_to_write_is_taken_back(
     half: Callable[..., Any], messages: Written, tmp_path: Path
 ) -> None:
     bag, writer = half("sqlite3")
@@ -131,7 +131,7 @@ def test_a_damaged_file_gives_its_beginning_or_says_why_not(
         assert not is_cut or (found == messages[: len(found)] and (message or len(found) == len(messages)))
 
 
-def test_a_definition_that_is_none_is_told(half: Callable[..., Any], tmp_path: Path) -> None:
+def test_a_definition_that_is_none_is_reported(half: Callable[..., Any], tmp_path: Path) -> None:
     bag, writer = half("mcap")
     writer.close()
     file = bag / "run.mcap"
@@ -162,7 +162,7 @@ def test_a_bag_of_several_files_becomes_one(
     assert content(tmp_path / "new") == content(in_bag(lines))
 
 
-def test_what_cannot_be_recovered_is_told(bag: Path, tmp_path: Path) -> None:
+def test_what_cannot_be_recovered_is_reported(bag: Path, tmp_path: Path) -> None:
     for path, words in (
         (tmp_path / "none", "no such bag"),
         (tmp_path, "expected the folder of a bag, or a file .mcap or .db3"),
@@ -179,7 +179,7 @@ def test_what_cannot_be_recovered_is_told(bag: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "new").exists()
 
 
-def test_a_message_that_is_none_is_told(
+def test_a_message_that_is_none_is_reported(
     lines: list[Any], in_bag: Callable[..., Path], tmp_path: Path
 ) -> None:
     garbage = [*lines[:5], lines[5]._replace(message=b"\x28\xb5garbage"), *lines[6:10]]

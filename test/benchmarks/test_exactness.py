@@ -74,7 +74,7 @@ def test_behind_a_gate_that_looks_at_the_draw_it_is_not(bench: Bench, name: str,
     assert behind(bench, ThresholdedGate(name, -1.0)).returned.max() < ROUNDING
 
 
-def test_where_nobody_is_asked_there_is_nothing_to_compare(bench: Bench) -> None:
+def test_where_nothing_is_requested_there_is_nothing_to_compare(bench: Bench) -> None:
     found = behind(bench, ThresholdedGate("never"))
     np.testing.assert_array_equal(found.executed, found.drafted)
     assert not found.rate.any()

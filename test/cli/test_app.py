@@ -55,7 +55,7 @@ def test_help_loads_nothing_heavy(verb: str, loaded_by_help: Callable[[str], set
     assert heavy.isdisjoint(loaded_by_help(verb))
 
 
-def test_the_version_is_told_and_is_that_of_the_package(run: Run) -> None:
+def test_the_version_is_reported_and_is_that_of_the_package(run: Run) -> None:
     assert run("--version").stdout == f"adahi {__version__}\n"
     root = ROOT
     assert f"<version>{__version__}</version>" in (root / "package.xml").read_text()

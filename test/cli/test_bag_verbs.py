@@ -162,7 +162,7 @@ def test_what_lacks_is_named(
     assert not (tmp_path / "x").exists()
 
 
-def test_policies_of_other_sizes_than_the_contracts_are_told(
+def test_policies_of_other_sizes_than_the_contracts_are_reported(
     bag: Path, contract_file: Path, fails: Callable[..., str]
 ) -> None:
     output = fails(
@@ -274,7 +274,7 @@ def test_a_bag_that_gives_no_observation_is_named_by_every_verb(
     assert not (tmp_path / "never").exists()
 
 
-def test_a_contract_that_does_not_observe_all_it_commands_is_told(
+def test_a_contract_that_does_not_observe_all_it_commands_is_reported(
     contract_values: dict[str, Any], tmp_path: Path
 ) -> None:
     values = copy.deepcopy(contract_values)

@@ -165,7 +165,7 @@ def test_a_gripper_with_a_ros_action_is_learnt_from_its_measured_position(
         ),
     ],
 )
-def test_what_cannot_be_used_is_told_by_field_and_value(
+def test_what_cannot_be_used_is_reported_by_field_and_value(
     bag: Path, options: list[Any], folder: Path, fails: Callable[..., str], changed: list[Any], message: str
 ) -> None:
     assert message in fails("distill", bag, *options, *changed)

@@ -19,7 +19,7 @@ from test.cli.conftest import Fails, Measured
 STEPS = 1500
 
 
-def test_a_gate_is_trained_and_its_reliability_told(
+def test_a_gate_is_trained_and_its_reliability_reported(
     tmp_path: Path, measured: Measured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     signs = np.random.default_rng(1).normal(size=(STEPS, len(SIGNS)))
@@ -35,7 +35,7 @@ def test_a_gate_is_trained_and_its_reliability_told(
     assert f"learned {written['rank_correlation']:.2f}; age 1.00" in result.output.replace("\n", " ")
 
 
-def test_what_cannot_be_trained_is_told(tmp_path: Path, checkpoints: Path, fails: Fails) -> None:
+def test_what_cannot_be_trained_is_reported(tmp_path: Path, checkpoints: Path, fails: Fails) -> None:
     verb = ("gate", "train", "ball", "--out", tmp_path / "gate.safetensors", "--picture", tmp_path / "g.png")
     assert fails(*verb, "--proposer", "draft") == "adahi: proposer: 'draft', must be plan or corrector\n"
     output = fails(*verb, "--checkpoints", checkpoints, "--backend", "torch", "--workers", 1)
@@ -85,7 +85,7 @@ def test_a_recorded_episode_is_for_one_purpose_at_every_rate(
     assert np.isfinite(learned.harm).all()
 
 
-def test_what_cannot_be_learned_of_is_told(words: list[str], fails: Fails, tmp_path: Path) -> None:
+def test_what_cannot_be_learned_of_is_reported(words: list[str], fails: Fails, tmp_path: Path) -> None:
     output = "there is no corrector beside these policies"
     assert output in fails(*words, "--proposer", "corrector")
     without = [

@@ -116,7 +116,7 @@ def test_what_is_of_corrections_alone_is_refused_without(
     assert not out.exists()
 
 
-def test_what_is_learned_by_default_is_said_once() -> None:
+def test_what_is_learned_by_default_is_reported_once() -> None:
     """The options have the numbers of what they set, which help does not load."""
 
     def values(verb: Callable[..., None], *names: str) -> list[Any]:

@@ -82,6 +82,6 @@ def test_of_a_robot_that_nothing_is_known_of_the_rate_must_be_given(
     run(*requested, "--fps", "10", "--joints", "1")
 
 
-def test_what_is_no_policy_is_told(tmp_path: Path, fails: Fails) -> None:
+def test_what_is_no_policy_is_reported(tmp_path: Path, fails: Fails) -> None:
     assert "config.json" in fails("lerobot", "policy", tmp_path / "none", "--out", tmp_path / "arm")
     assert not (tmp_path / "arm").exists()

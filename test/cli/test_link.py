@@ -144,7 +144,7 @@ def test_everything_ends_though_the_process_between_the_ends_was_killed(link_run
 
 
 @needs_a_link
-def test_a_check_shows_what_was_asked_and_what_was_measured(tmp_path: Path) -> None:
+def test_a_check_shows_what_was_requested_and_what_was_measured(tmp_path: Path) -> None:
     figures = tmp_path / "check.json"
     ended = adahi("link", "check", "--pings", 20, "--seconds", 0.2, "--json", figures)
     assert ended.returncode == 0, ended.stderr

@@ -4,7 +4,7 @@ from adahi_ros.lab.papers.literature import LITERATURE
 from test.cli.conftest import Measured
 
 
-def test_each_method_is_told_with_how_it_is_run_and_when(measured: Measured) -> None:
+def test_each_method_is_reported_with_how_it_is_run_and_when(measured: Measured) -> None:
     result, figures = measured("methods")
     text = " ".join(result.output.split())  # whatever the width
     written = figures["methods"]

@@ -72,7 +72,7 @@ def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("verb", WITH_FIGURES, ids=" ".join)
-def test_figures_that_cannot_be_written_are_said_before_the_work(
+def test_figures_that_cannot_be_written_are_reported_before_the_work(
     verb: tuple[str, ...], nowhere: Path, fails: Fails
 ) -> None:
     path = nowhere / "figures.json"
@@ -80,7 +80,7 @@ def test_figures_that_cannot_be_written_are_said_before_the_work(
 
 
 @pytest.mark.parametrize("verb", WITH_PICTURE, ids=" ".join)
-def test_a_picture_that_cannot_be_written_is_said_before_the_work(
+def test_a_picture_that_cannot_be_written_is_reported_before_the_work(
     verb: tuple[str, ...], nowhere: Path, fails: Fails
 ) -> None:
     path = nowhere / "picture.png"
@@ -89,7 +89,7 @@ def test_a_picture_that_cannot_be_written_is_said_before_the_work(
 
 
 @pytest.mark.parametrize("verb", WITH_OUT, ids=" ".join)
-def test_a_result_that_cannot_be_written_is_said_before_the_work(
+def test_a_result_that_cannot_be_written_is_reported_before_the_work(
     verb: tuple[str, ...], nowhere: Path, fails: Fails
 ) -> None:
     output = fails(*verb, nowhere / "result")

@@ -60,7 +60,7 @@ def test_a_robot_has_a_quota_of_requests_but_in_a_world_that_waits_for_it(
     assert given["target_verifier_node"].get("batch.quota_hz") == (0.0 if lockstep else None)
 
 
-def test_all_methods_run_in_the_one_domain_that_is_told(
+def test_all_methods_run_in_the_one_domain_that_is_shown(
     run: Run, toy: list[object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     domains = []

@@ -117,7 +117,7 @@ NOT_THERE: dict[str, tuple[list[Any], str]] = {
 
 
 @pytest.mark.parametrize("what", NOT_THERE)
-def test_what_is_missing_is_told_before_anything_is_loaded(
+def test_what_is_missing_is_reported_before_anything_is_loaded(
     what: str, ball: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: Callable[..., str]
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -78,7 +78,7 @@ def robot(domain: int, namespace: str) -> Iterator[Observer]:
         observer.close()
 
 
-def test_nobody_there_is_status_1_and_one_line(start: Callable[..., subprocess.Popen[str]]) -> None:
+def test_no_one_there_is_status_1_and_one_line(start: Callable[..., subprocess.Popen[str]]) -> None:
     process = start("--once", "--seconds", "1")
     out, errors = process.communicate(timeout=DEADLINE_S)
     assert process.returncode == 1

@@ -38,7 +38,7 @@ def test_what_is_found_is_what_evaluate_takes(
     assert evaluated["methods"]["adahi"]["threshold"] == threshold
 
 
-def test_what_cannot_be_searched_is_said_before_anything_is_begun(
+def test_what_cannot_be_searched_is_reported_before_anything_is_started(
     exported: Path,
     calibrated: Path,
     space: Path,
@@ -57,7 +57,7 @@ def test_what_cannot_be_searched_is_said_before_anything_is_begun(
     assert not out.exists()
 
 
-def test_the_password_of_a_database_is_neither_said_nor_kept(
+def test_the_password_of_a_database_is_neither_reported_nor_kept(
     exported: Path,
     calibrated: Path,
     space: Path,

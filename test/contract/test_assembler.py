@@ -248,7 +248,7 @@ def test_a_robot_that_is_cleared_begins_an_episode() -> None:
     assert keys(inputs, [100.0, 150.0]) == [(100.0, 1, 0), (150.0, 1, 1)]
 
 
-def test_a_robot_that_counts_its_episodes_begins_where_it_is_told() -> None:
+def test_a_robot_that_counts_its_episodes_begins_where_configured() -> None:
     inputs = ObservationAssembler(counting().contract, first_episode=2**31 - 1)
     assert keys(inputs, [0.0, 50.0, 2000.0]) == [
         (0.0, 2**31 - 1, 0),

@@ -290,7 +290,7 @@ HUGE = "k" * 70_000
     ],
     ids=["whole", "key", "value", "list", "source", "unprintable"],
 )
-def test_a_fault_is_told_in_short_whatever_is_in_the_file(
+def test_a_fault_is_reported_in_short_whatever_is_in_the_file(
     values: Any, names: str, allows: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "arm.yaml"

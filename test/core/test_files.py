@@ -24,7 +24,7 @@ from adahi_ros.core.files import parse_json, read_bytes, read_json, replacing, w
         (b'{"a": "\xff"}', "decode"),
     ],
 )
-def test_what_is_no_plain_json_is_said(text: str | bytes, fault: str) -> None:
+def test_what_is_no_plain_json_is_reported(text: str | bytes, fault: str) -> None:
     with pytest.raises(ValueError, match=fault):
         parse_json(text)
 

@@ -88,7 +88,7 @@ def test_an_instruction_must_be_offered_where_it_is_read() -> None:
     assert instructed.unmet(replace(offered, instruction=True)) is None
 
 
-def test_a_signature_is_told_in_short() -> None:
+def test_a_signature_is_reported_in_short() -> None:
     assert str(replace(READS, parameters=7)) == "7 parameters, no tokenizer"
     assert re.fullmatch("0 parameters, tokenizer feed", str(replace(READS, codes=CodeSpace("feed", 2, 4))))
 

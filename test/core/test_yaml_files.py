@@ -18,7 +18,7 @@ def test_aliases_are_read_as_what_they_stand_for() -> None:
     assert parse_yaml("a: &x {b: [1, 2]}\nc: *x\n") == {"a": {"b": [1, 2]}, "c": {"b": [1, 2]}}
 
 
-def test_a_merge_key_gives_what_is_not_said_anew() -> None:
+def test_a_merge_key_gives_what_is_not_repeated() -> None:
     text = "a: &a {x: 1, y: 2}\nb: {<<: *a, y: 3}\n"
     assert parse_yaml(text) == {"a": {"x": 1, "y": 2}, "b": {"x": 1, "y": 3}}
 
@@ -53,7 +53,7 @@ def test_an_empty_file_says_nothing() -> None:
         ("{a: 1, 'a': 2}", "'a': there twice in a mapping, must be once"),
     ],
 )
-def test_what_is_no_plain_data_of_bearable_size_is_said(text: str, fault: str) -> None:
+def test_what_is_no_plain_data_of_bearable_size_is_reported(text: str, fault: str) -> None:
     started = time.process_time()
     with pytest.raises(ValueError, match=fault):
         parse_yaml(text)

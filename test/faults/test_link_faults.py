@@ -46,7 +46,7 @@ def test_drafts_through_an_outage_then_verification_again(scene: Any, outage_s: 
     print(f"outage of {outage_s} s: {scene.check(start_s)}; verified again after {resumed} more")
 
 
-def test_replies_that_come_when_nobody_waits_any_more_are_dropped(scene: Any) -> None:
+def test_replies_that_come_when_no_one_waits_any_more_are_dropped(scene: Any) -> None:
     usual_ms = scene.profile.rtt_mean_ms
     scene.stage.link.change(rtt_mean_ms=LATE_MS)
     start_s = time.monotonic()

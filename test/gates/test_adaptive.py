@@ -50,7 +50,7 @@ def test_the_period_stays_from_one_step_to_where_plans_can_be_compared() -> None
     assert follow(AdaptiveAgeGate(), [0.0] * 6, horizon=4) == [2] * 7
 
 
-def test_without_a_plan_it_asks_and_an_episode_begins_anew() -> None:
+def test_without_a_plan_it_asks_and_an_episode_begins_again() -> None:
     gate = AdaptiveAgeGate(first=3)
     assert np.isinf(gate.score(context(0, np.inf, 0.0, 0))).all()
     follow(gate, [0.0] * 5)
@@ -66,6 +66,6 @@ def test_without_a_plan_it_asks_and_an_episode_begins_anew() -> None:
         ({"first": 0.5}, "first: 0.5, must be at least 1 and finite"),
     ],
 )
-def test_what_cannot_be_is_told(arguments: dict[str, float], fault: str) -> None:
+def test_what_cannot_be_is_reported(arguments: dict[str, float], fault: str) -> None:
     with pytest.raises(ValueError, match=re.escape(fault)):
         AdaptiveAgeGate(**arguments)

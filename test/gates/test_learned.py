@@ -96,7 +96,7 @@ def test_a_file_of_anything_else_is_refused(
         load_harm_model(path)
 
 
-def test_weights_that_are_missing_are_told(tmp_path: Path) -> None:
+def test_weights_that_are_missing_are_reported(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no such checkpoint"):
         ThresholdedGate("learned", arguments={"file": str(tmp_path / "none.safetensors")})
     with pytest.raises(ValueError, match="file: '', must be the weights"):

@@ -41,7 +41,7 @@ def test_the_bound_holds_for_a_useless_score_at_the_price_of_requests() -> None:
     assert useless.requested.mean() > 0.3
 
 
-def test_the_rate_stays_within_two_hundredths_of_what_was_asked_for() -> None:
+def test_the_rate_stays_within_two_hundredths_of_what_was_requested() -> None:
     ran = drift_of_rate()
     apart = np.abs(ran.requested.mean(axis=0) - RATE)
     assert (
@@ -147,6 +147,6 @@ def test_ranks_do_not_depend_on_units_and_forget() -> None:
         ({"wrong": 0.1, "file": "x"}, "gate surprise: got an unexpected keyword argument 'file'"),
     ],
 )
-def test_what_cannot_be_wanted_is_told(arguments: dict[str, float], fault: str) -> None:
+def test_what_cannot_be_wanted_is_reported(arguments: dict[str, float], fault: str) -> None:
     with pytest.raises(ValueError, match=re.escape(fault)):
         ThresholdedGate("online", arguments={"gate": "surprise", **arguments})

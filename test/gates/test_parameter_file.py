@@ -39,7 +39,7 @@ def test_what_is_written_is_read(path: Path, calibration: Calibration) -> None:
     assert path.read_text().startswith("# Written by: adahi thresholds ball --rate 0.6\n")
 
 
-def test_a_verifier_may_be_told_in_the_same_file(tmp_path: Path, calibration: Calibration) -> None:
+def test_a_verifier_may_be_configured_in_the_same_file(tmp_path: Path, calibration: Calibration) -> None:
     path = tmp_path / "both.yaml"
     gate = {"name": "expected_error", "threshold": 0.3}
     calibration.save(path, "deviation", "adahi", {"checkpoint": "a", "gate": gate}, {"rule": "replace"})

@@ -91,7 +91,7 @@ def test_the_expected_change_is_learned_from_how_things_move() -> None:
     assert run_surprise(broken, np.maximum(ages, 0.0))[75, 0] > 8.0
 
 
-def test_what_never_moves_surprises_nobody() -> None:
+def test_what_never_moves_surprises_no_one() -> None:
     assert not run_surprise(np.ones((30, 2, 3)), np.arange(30.0)).any()
 
 
@@ -133,7 +133,7 @@ def test_plans_without_a_common_step_say_nothing() -> None:
 
 
 @pytest.mark.parametrize("name", FOLLOWING)
-def test_robots_are_scored_as_they_are_alone_and_episodes_anew(name: str) -> None:
+def test_robots_are_scored_as_they_are_alone_and_episodes_again(name: str) -> None:
     draw, steps, robots = np.random.default_rng(5), 25, 3
     seen = draw.normal(size=(steps, robots, 3))
     executed = draw.normal(size=(steps, robots, A))

@@ -47,7 +47,7 @@ def test_a_draft_without_a_choice_is_certain_and_an_unlikely_one_is_not() -> Non
     assert (gate.score(context(p, np.ones((3, 2), int))) == 1.0).all()
 
 
-def test_the_same_step_has_the_same_draws_whoever_is_beside_it() -> None:
+def test_the_same_step_has_the_same_draws_with_any_robots_beside_it() -> None:
     p = np.random.default_rng(1).dirichlet(np.ones(16), size=(6, 2))
     seen = context(p, np.zeros((6, 2), int))
     assert seen.proposal is not None

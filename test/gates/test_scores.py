@@ -135,7 +135,7 @@ def test_a_gate_may_be_given_with_any_name() -> None:
         ThresholdedGate("by_goal", np.nan, ByGoal())
 
 
-def test_what_was_asked_for_long_ago_is_asked_for_again() -> None:
+def test_what_was_requested_long_ago_is_requested_again() -> None:
     seen = replace(context(3), age=np.array([0.0, 7.0, np.inf]))
     assert (ThresholdedGate("age", 6.0).gate.score(seen) > 6.0).tolist() == [False, True, True]
 

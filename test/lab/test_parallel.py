@@ -27,7 +27,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.parametrize("workers", [1, 2, 50])
-def test_results_are_in_the_order_of_the_jobs_and_each_is_told_once(workers: int) -> None:
+def test_results_are_in_the_order_of_the_jobs_and_each_is_reported_once(workers: int) -> None:
     reported: list[int] = []
     # The first takes by far the longest.
     jobs: list[Any] = [(math.factorial, (20_000,)), *((pow, (2, power)) for power in range(5))]
@@ -68,7 +68,7 @@ def test_an_exception_ends_the_call_though_another_job_never_ends() -> None:
     assert multiprocessing.active_children() == []
 
 
-def test_what_is_told_may_end_the_call_too() -> None:
+def test_a_callback_may_end_the_call_too() -> None:
     def stop(index: int) -> None:
         raise KeyboardInterrupt
 

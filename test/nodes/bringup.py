@@ -70,7 +70,7 @@ class TestUp(unittest.TestCase):
         status = received(DraftStatus, "draft_status", qos_profile_sensor_data)
         assert len(status.draft_action) == 9
 
-    def test_the_description_is_there_for_whoever_comes_late(self) -> None:
+    def test_the_description_is_there_for_late_subscribers(self) -> None:
         if not is_installed("robot_state_publisher"):
             self.skipTest("robot_state_publisher is not installed")
         from tf2_msgs.msg import TFMessage

@@ -203,7 +203,7 @@ def test_more_images_than_a_request_may_have_are_refused_before_the_first(camera
         check_fit(jpegs, contract, SIGNATURE, encoder)  # type: ignore[arg-type]
 
 
-def test_a_value_of_a_parameter_is_told_in_short() -> None:
+def test_a_value_of_a_parameter_is_reported_in_short() -> None:
     for row in rows(DraftPolicyParameters):
         if isinstance(row.default, str) and (fault := row.fault("x" * MANY)):
             assert fault.startswith(f"{row.name}: 'xxxx")

@@ -93,7 +93,7 @@ def test_every_argument_has_a_description_and_a_default(job: str) -> None:
 
 
 @pytest.mark.parametrize("job", FILES)
-def test_an_argument_that_nobody_takes_is_told(job: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_argument_that_no_one_takes_is_reported(job: str, caplog: pytest.LogCaptureFixture) -> None:
     from launch import LaunchContext
     from launch.launch_description_sources import get_launch_description_from_python_launch_file
 
@@ -104,7 +104,7 @@ def test_an_argument_that_nobody_takes_is_told(job: str, caplog: pytest.LogCaptu
     assert "rvizz: no argument of this launch file, ignored; did you mean rviz?" in caplog.text
 
 
-def test_what_is_not_installed_is_told_and_the_rest_starts(
+def test_what_is_not_installed_is_reported_and_the_rest_starts(
     installed: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     installed()
@@ -140,7 +140,7 @@ def test_what_cannot_be_started_is_named_before_anything_is(
         started(job, **arguments)
 
 
-def test_nothing_is_said_of_what_nobody_wants(installed: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_nothing_is_reported_of_what_no_one_wants(installed: Any, caplog: pytest.LogCaptureFixture) -> None:
     installed()
     assert list(started("panda", robot_state_publisher="false")) == ["robot_simulator_node"]
     assert "not installed" not in caplog.text

@@ -175,7 +175,7 @@ def test_a_jog_with_displacements_is_refused() -> None:
         ("twist", AXES, "velocities", "", "command.frame_id: ''"),
     ],
 )
-def test_what_an_interface_cannot_carry_is_told_at_the_start(
+def test_what_an_interface_cannot_carry_is_reported_at_the_start(
     name: str, names: tuple[str, ...], field: str, frame: str, words: str
 ) -> None:
     with pytest.raises(ValueError, match=words):

@@ -52,7 +52,7 @@ def test_what_does_not_fit_is_named(configured: Any, values: dict[str, Any], wor
     ("values", "times"),
     [({"autostart": True}, 1), ({"safety.limits": "none"}, 1), ({"safety.limits": "ball"}, 0)],
 )
-def test_that_nothing_limits_the_commands_is_told_once(
+def test_that_nothing_limits_the_commands_is_reported_once(
     configured: Any, values: dict[str, Any], times: int
 ) -> None:
     fits, text = configured(values)
@@ -61,7 +61,7 @@ def test_that_nothing_limits_the_commands_is_told_once(
     assert text.count("have safety.require_limits refuse to go without") == int(values == {"autostart": True})
 
 
-def test_what_is_unwise_is_told(configured: Any) -> None:
+def test_what_is_unwise_is_reported(configured: Any) -> None:
     fits, text = configured({"calibration.draft": "0" * 16, "deadline_s": 1.0})
     assert fits
     assert "calibration.draft: 0000" in text

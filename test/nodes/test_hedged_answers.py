@@ -48,7 +48,7 @@ class Verifier:
 
 
 @pytest.mark.parametrize("refuses", [set(), {0, 2, 3}, set(range(STEPS))])
-def test_the_answer_is_the_same_whoever_gives_it(
+def test_the_answer_is_the_same_whichever_one_gives_it(
     fixed_policy: Callable[..., Policy], refuses: set[int]
 ) -> None:
     """A refusal sends the request to the other, which has some windows and lacks others."""

@@ -58,7 +58,7 @@ def test_all_takes_the_arguments_of_every_job() -> None:
         ("peers", ""),
     ],
 )
-def test_an_argument_that_nobody_takes_is_told_with_the_nearest(
+def test_an_argument_that_no_one_takes_is_reported_with_the_nearest(
     job: str, argument: str, says: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     from launch import LaunchContext
@@ -286,9 +286,7 @@ def test_a_robot_moves_only_where_somebody_allows_it_and_named_its_limits(
 @pytest.mark.parametrize(
     ("job", "given", "fallback"), [("draft", "", None), ("robot", "", "hold"), ("robot", "draft", "draft")]
 )
-def test_a_robot_is_held_without_its_target_where_nobody_says_otherwise(
-    job: str, given: str, fallback: str | None
-) -> None:
+def test_a_robot_is_held_without_its_target_by_default(job: str, given: str, fallback: str | None) -> None:
     arguments = {"fallback": given} if given else {}
     parameters = parameters_of(node_of(job, **FILES, **arguments))
     assert parameters.get("fallback") == fallback
@@ -331,7 +329,7 @@ def test_the_simulated_panda_takes_commands_where_a_real_one_would(interface: st
     assert dict(other.expanded_remapping_rules)["command"] == "/mine"
 
 
-def test_the_simulator_takes_joint_trajectories_where_nothing_is_said() -> None:
+def test_the_simulator_takes_joint_trajectories_by_default() -> None:
     assert parameters_of(node_of("simulation"))["command_interface"] == "joint_trajectory"
     assert parameters_of(node_of("simulation", command_interface="twist"))["command_interface"] == "twist"
 
@@ -358,6 +356,6 @@ def test_a_method_names_both_parameter_files(method: str) -> None:
     )
 
 
-def test_the_robots_that_may_ask_are_told_apart_by_commas() -> None:
+def test_the_robots_that_may_ask_are_separated_by_commas() -> None:
     assert "robots" not in parameters_of(node_of("verifier", **FILES))
     assert parameters_of(node_of("verifier", **FILES, robots="r1, r2"))["robots"] == ("r1", "r2")

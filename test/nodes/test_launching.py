@@ -23,7 +23,7 @@ def test_a_node_that_has_died_is_an_error() -> None:
             exited(code)
 
 
-def test_a_node_that_was_asked_to_end_is_none() -> None:
+def test_a_node_that_was_requested_to_end_is_none() -> None:
     for code in (0, -2, -15):
         exited(code)
     exited(-9, shutting_down=True)
@@ -53,7 +53,7 @@ def test_a_verifier_has_the_encoder_of_robots_that_have_none() -> None:
         assert encoder_parameters(task) == {}
 
 
-def test_a_shipped_contract_that_is_broken_is_told_and_not_taken_for_none(
+def test_a_broken_shipped_contract_is_reported_and_not_taken_for_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "torn.yaml").write_text("images_for_target: true\n")

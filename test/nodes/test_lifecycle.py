@@ -45,7 +45,7 @@ def test_an_error_closes_everything(
     assert open_now() == before
 
 
-def test_what_came_of_its_steps_is_said_at_the_end(
+def test_what_came_of_its_steps_is_reported_at_the_end(
     make_node: Make, checkpoints: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     node = make_node(DraftPolicyNode, given={"checkpoint": str(checkpoints / "draft")})

@@ -102,9 +102,7 @@ def test_an_activation_that_fails_after_all_leaves_none(make: Make, bonds: list[
 
 
 @pytest.mark.parametrize("values", [{"bond_heartbeat_period": 0.0}, {"autostart": True}])
-def test_there_is_none_where_nobody_asks_for_one(
-    make: Make, bonds: list[Bond], values: dict[str, Any]
-) -> None:
+def test_there_is_none_unless_one_is_requested(make: Make, bonds: list[Bond], values: dict[str, Any]) -> None:
     node = make(**values)
     node.trigger_configure()
     assert node.trigger_activate() is TransitionCallbackReturn.SUCCESS

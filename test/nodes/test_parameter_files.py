@@ -133,7 +133,7 @@ def test_files_are_named_after_ros_args() -> None:
 @pytest.mark.parametrize(
     ("content", "says"), [("", "it has no section"), ("a: {ros__parameters: {}}", "for /a;")]
 )
-def test_what_a_file_has_instead_is_told(tmp_path: Path, content: str, says: str) -> None:
+def test_what_a_file_has_instead_is_reported(tmp_path: Path, content: str, says: str) -> None:
     file = tmp_path / "some.yaml"
     file.write_text(content)
     (warning,) = unheeded(["--ros-args", "--params-file", str(file)], "/node")

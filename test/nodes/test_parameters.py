@@ -102,7 +102,7 @@ def test_a_group_is_named_before_its_parameters_in_the_order_of_the_fields() -> 
     assert declared["ends.low"].fault(float("nan")) == "ends.low: nan, must be from 0 to 1"
 
 
-def test_values_are_filled_in_by_their_names_and_nobody_can_change_them() -> None:
+def test_values_are_filled_in_by_their_names_and_no_one_can_change_them() -> None:
     assert filled(Nested, {}) == Nested()
     found = filled(
         Nested, {"size": 2, "ends.high": 3.0, "ends.low": 0.25, "joints": [""], "ends.names": ["a"]}
@@ -130,7 +130,7 @@ def test_what_a_node_reads_is_what_was_set(given: Given) -> None:
         ("ends.low", 1, "ends.low: 1, must be from 0 to 1, with a decimal point as in 1.0"),
     ],
 )
-def test_what_is_of_another_type_or_out_of_range_is_told_in_one_sentence(
+def test_another_type_or_what_is_out_of_range_is_reported_in_one_sentence(
     given: Given, name: str, value: Any, says: str
 ) -> None:
     with pytest.raises(ParameterError) as noted:
@@ -189,7 +189,7 @@ def test_only_live_ones_can_be_set_while_frozen(node: Node) -> None:
     assert parameters.changed
 
 
-def test_what_no_parameter_is_named_like_is_told_with_the_nearest(
+def test_what_no_parameter_is_named_like_is_reported_with_the_nearest(
     given: Given, capfd: pytest.CaptureFixture[str]
 ) -> None:
     Parameters(given({"colur": "red", "calibration.rate": 0.5, "use_sim_time": False}), Few)
@@ -199,7 +199,7 @@ def test_what_no_parameter_is_named_like_is_told_with_the_nearest(
     assert "use_sim_time" not in output
 
 
-def test_a_file_with_nothing_for_the_node_is_told(
+def test_a_file_with_nothing_for_the_node_is_reported(
     node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "robot.yaml"

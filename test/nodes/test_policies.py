@@ -86,7 +86,7 @@ def test_what_is_no_policy_cannot_be_used(monkeypatch: pytest.MonkeyPatch) -> No
         policy_from(PolicyParameters("none"))
 
 
-def test_what_cannot_be_told_of_where_it_computes_is_named(exported: Path) -> None:
+def test_what_cannot_be_set_of_where_it_computes_is_named(exported: Path) -> None:
     with pytest.raises(ParameterError, match=r"^device: 'cuda', must not be given for the backend onnx"):
         policy_from(PolicyParameters(str(exported / "target"), "onnxruntime"), device="cuda")
 
@@ -97,7 +97,7 @@ def test_a_name_that_no_file_may_have_is_that_of_no_checkpoint(name: str) -> Non
         policy_from(PolicyParameters(name))
 
 
-def test_it_is_asked_once_before_anyone_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_queried_once_before_anyone_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     policy = Elsewhere((ImageInput("observation.images.front", 6, 8),), instruction=True)
     monkeypatch.setattr(policies, "load_policy", lambda *arguments: policy)
     policy_from(PolicyParameters("large"))
@@ -112,7 +112,7 @@ def test_it_is_asked_once_before_anyone_waits_for_it(monkeypatch: pytest.MonkeyP
     assert len(requested.instructions) == 1
 
 
-def test_what_robots_get_is_the_same_whether_it_was_asked_before(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_robots_get_is_the_same_whether_it_was_requested_before(monkeypatch: pytest.MonkeyPatch) -> None:
     earlier, new = Elsewhere(), Elsewhere()
     monkeypatch.setattr(policies, "load_policy", lambda *arguments: earlier)
     policy_from(PolicyParameters("large"))

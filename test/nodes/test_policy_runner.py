@@ -52,7 +52,7 @@ def ended(observer: Observer, attempt: Attempt) -> End:
     return found[0]
 
 
-def test_a_judge_that_dds_finds_late_is_heard_but_not_of_the_goal_before(
+def test_a_judge_that_dds_finds_late_counts_but_not_of_the_goal_before(
     observer: Observer, step_record: Callable[..., StepRecord], request: pytest.FixtureRequest
 ) -> None:
     """The runner meets its publisher only after it has spoken, of a goal before and of this one."""
@@ -64,7 +64,7 @@ def test_a_judge_that_dds_finds_late_is_heard_but_not_of_the_goal_before(
     assert ended(observer, attempt) is End.FAILURE
 
 
-def test_a_judge_that_keeps_nothing_is_heard(
+def test_a_judge_that_keeps_nothing_counts(
     observer: Observer, runner: PolicyRunnerNode, step_record: Callable[..., StepRecord]
 ) -> None:
     judge = observer.node.create_publisher(EpisodeResult, "episode_result", 10)
@@ -157,7 +157,7 @@ def test_a_goal_that_fails_on_an_active_policy_waits_for_the_arm_to_rest(
 
 
 @pytest.mark.parametrize("seen", [False, True])
-def test_held_is_not_said_of_a_policy_node_that_was_killed_and_restarted(
+def test_held_is_not_reported_of_a_policy_node_killed_and_restarted(
     observer: Observer, runner: PolicyRunnerNode, monkeypatch: pytest.MonkeyPatch, seen: bool
 ) -> None:
     """The new process is unconfigured, and knows nothing of the arm, which may still move."""

@@ -25,7 +25,7 @@ def simulator(observer: Observer, make_node: Make) -> RobotSimulatorNode:
     return node
 
 
-def test_who_has_not_asked_for_the_results_is_not_waited_for(
+def test_a_client_that_requested_no_results_is_not_waited_for(
     observer: Observer, simulator: RobotSimulatorNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(robot_simulator_node, "LAST_WORDS_S", LONG_S)
@@ -44,7 +44,7 @@ def test_who_has_just_come_has_time_to_ask(
     assert time.monotonic() > began_s + 0.25
 
 
-def test_who_asked_for_the_results_gets_them_first(
+def test_a_client_that_requested_results_gets_them_first(
     observer: Observer, simulator: RobotSimulatorNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(robot_simulator_node, "LAST_WORDS_S", LONG_S)
@@ -59,7 +59,7 @@ def test_who_asked_for_the_results_gets_them_first(
     observer.wait_until(lambda: len(got) == 1, 10.0, "the result")
 
 
-def test_what_came_of_all_episodes_is_said_at_the_end(
+def test_what_came_of_all_episodes_is_reported_at_the_end(
     simulator: RobotSimulatorNode, capfd: pytest.CaptureFixture[str]
 ) -> None:
     draws = np.random.default_rng(0)

@@ -65,7 +65,7 @@ class Up:
         return running
 
 
-def test_each_line_is_said_and_read_once() -> None:
+def test_each_line_is_written_and_read_once() -> None:
     up = Up()
     for number in range(5):
         up.verifier.lines.append(f"line {number}")

@@ -107,7 +107,7 @@ def test_a_terminal_that_is_closed_ends_no_node_started_with_nohup() -> None:
     assert (code, "goes on" in errors, errors.count("last words")) == (0, True, 1), errors
 
 
-def test_a_fault_of_its_own_is_told() -> None:
+def test_a_fault_of_its_own_is_reported() -> None:
     code, errors = outcome(BROKEN, signal.SIGTERM)
     assert code == 1
     assert "RuntimeError: broken" in errors

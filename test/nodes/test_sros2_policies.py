@@ -150,7 +150,7 @@ def test_who_watches_opens_what_the_monitor_may() -> None:
 
 
 @pytest.mark.parametrize("role", ["robot", "drivers", "monitor", "operator"])
-def test_nobody_but_the_verifier_may_answer_or_hear_a_request(role: str) -> None:
+def test_only_the_verifier_may_answer_or_receive_a_request(role: str) -> None:
     """A service's server hears its requests."""
     policy = allowed(role)
     for robot, name in itertools.product(("robot/", "other/", ""), ("verify_draft", "describe_target")):

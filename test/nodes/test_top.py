@@ -129,7 +129,7 @@ def test_a_namespace_has_its_own_robots_alone(drafts: list[Draft]) -> None:
         assert watcher.elsewhere == {"/r1/draft_status"}
 
 
-def test_whoever_only_listens_is_no_robot(domain: int) -> None:
+def test_a_listener_is_no_robot(domain: int) -> None:
     other = Observer(domain, "listener")
     other.node.create_subscription(DraftStatus, "draft_status", print, 1)
     try:

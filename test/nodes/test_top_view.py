@@ -113,7 +113,7 @@ def test_one_robot_is_shown_in_detail_on_one_screen(width: int) -> None:
 
 
 @pytest.mark.parametrize("width", [80, 200])
-def test_a_plan_is_told_in_detail_on_the_same_screen(width: int) -> None:
+def test_a_plan_is_reported_in_detail_on_the_same_screen(width: int) -> None:
     reasons = ("no verifier", "deadline", "bad reply", "no plan")
     since = {**FIGURES["since_activation"], "fallbacks": dict.fromkeys(reasons, 41)}
     lines = shown([figures(plan=PLAN, since_activation=since)], width)
@@ -139,7 +139,7 @@ def test_the_plan_has_a_column_where_a_robot_goes_by_one() -> None:
     assert "plan" not in shown([figures(plan=PLAN)] * 2, 40)[1]  # others matter more
 
 
-def test_what_was_not_heard_is_told_and_breaks_nothing() -> None:
+def test_what_was_not_received_is_reported_and_breaks_nothing() -> None:
     text = "\n".join(shown([SILENT]))
     for words in ("last message never", "link: no message", "safety: no message"):
         assert words in text
@@ -178,7 +178,7 @@ def test_a_robot_has_the_name_of_its_namespace_and_its_own() -> None:
     assert starts == ["arm", "/r1", "/r1 left", "/r1/draft_status"]
 
 
-def test_an_envelope_that_is_at_work_is_told() -> None:
+def test_an_envelope_that_is_at_work_is_reported() -> None:
     safety = {**FIGURES["safety"], "holding": True}
     assert "holding" in "\n".join(shown([figures(safety=safety)]))
     assert "disabled" in "\n".join(shown([figures(safety={**safety, "enabled": False})]))

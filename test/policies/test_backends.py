@@ -93,7 +93,7 @@ def test_an_exported_file_whose_hash_is_nowhere_is_not_run(checkpoints: Path, tm
     np.testing.assert_array_equal(found, of_draft)
 
 
-def test_a_cached_file_that_has_changed_is_made_anew(
+def test_a_cached_file_that_has_changed_is_made_again(
     checkpoints: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     windows, goals = inputs(2, 2)
@@ -177,9 +177,7 @@ def proposed(policy: Policy) -> np.ndarray:
 
 
 @pytest.mark.parametrize("kind", ["target", "flow"])
-def test_half_precision_is_near_and_what_is_said_by_default_changes_no_bit(
-    of_each_kind: Path, kind: str
-) -> None:
+def test_half_precision_is_near_and_the_default_changes_no_bit(of_each_kind: Path, kind: str) -> None:
     path = of_each_kind / kind
     whole = proposed(load_policy(path, "torch"))
     assert tuple(computing.DTYPES) == DTYPES
@@ -191,7 +189,7 @@ def test_half_precision_is_near_and_what_is_said_by_default_changes_no_bit(
 
 
 @pytest.mark.parametrize("kind", ["target", "flow"])
-def test_the_network_is_compiled_where_that_is_asked_for(
+def test_the_network_is_compiled_where_that_is_requested(
     of_each_kind: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     compiled: list[torch.nn.Module] = []
@@ -219,7 +217,7 @@ def test_an_unknown_device_or_a_backend_without_choice_is_refused(
         load_policy(checkpoints / "target", backend, **given)
 
 
-def test_what_is_told_goes_before_the_file_of_a_kind_that_takes_it(
+def test_what_is_given_goes_before_the_file_of_a_kind_that_takes_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Large:

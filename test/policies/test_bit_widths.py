@@ -36,7 +36,7 @@ def test_eight_bits_and_all_of_them_agree_within_a_bound(checkpoints: Path) -> N
         assert 0.0 < error < 0.1 * np.ptp(wanted), name  # another network, and nearly the same
 
 
-def test_a_robot_is_told_the_same_whoever_asks_beside_it(checkpoints: Path) -> None:
+def test_a_robot_receives_the_same_with_any_robots_beside_it(checkpoints: Path) -> None:
     light = load_codes(checkpoints / "target", "int8")
     windows, goals = observed(5)
     windows[0] *= 100.0  # scaled together, the others would have lost what they say
@@ -55,7 +55,7 @@ def test_a_flow_has_eight_bits_too() -> None:
     assert 0.0 < np.abs((found - wanted) / full.action_scale).max() < 0.2
 
 
-def test_the_quantised_file_is_made_once_and_anew_for_other_weights(
+def test_the_quantised_file_is_made_once_and_again_for_other_weights(
     checkpoints: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -142,7 +142,7 @@ def test_what_is_coarse_stays_so_until_it_is_clearly_fine(
     assert policy.coarse(seen).tolist() == [coarse]
 
 
-def test_each_robot_is_told_what_its_precision_says(pair: tuple[Policy, Policy]) -> None:
+def test_each_robot_learns_what_its_precision_says(pair: tuple[Policy, Policy]) -> None:
     full, light = pair
     windows, goals = observed(6)
     windows[::2] = windows[::2, :1]  # these rest

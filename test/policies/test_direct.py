@@ -106,7 +106,7 @@ def test_what_is_not_there_is_no_policy(tmp_path: Path, checkpoints: Path) -> No
 
 
 @pytest.mark.usefixtures("kinds")
-def test_a_fault_of_a_file_is_told_in_short(tmp_path: Path) -> None:
+def test_a_fault_of_a_file_is_reported_in_short(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match=r"kind: 'kkk.*, must be one of .*scaled") as caught:
         load_policy(described(tmp_path, f"kind: {'k' * 70_000}"), "onnxruntime")
     assert len(str(caught.value)) <= 1000

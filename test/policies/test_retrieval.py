@@ -62,7 +62,7 @@ def test_doubt_grows_where_neighbours_disagree_or_nothing_is_near(tmp_path: Path
     assert proposed(far, away, rows)[1].min() > proposed(far, unseen, rows)[1].max()
 
 
-def test_neighbours_are_of_different_episodes_and_may_be_asked_for_but_one(tmp_path: Path) -> None:
+def test_neighbours_are_of_different_episodes_and_may_leave_one_out(tmp_path: Path) -> None:
     data = recorded()
     index = load_retrieval(saved(tmp_path, data)).index
     queries = index.keys[:30]

@@ -85,7 +85,7 @@ def test_what_was_executed_is_distributed_as_the_target_for_every_draft() -> Non
     np.testing.assert_allclose(shares, target, atol=0.015)  # of 10,000 draws: three standard errors
 
 
-def test_drafts_without_codes_are_told_by_how_far_they_are_from_the_target() -> None:
+def test_drafts_without_codes_are_judged_by_their_distance_from_the_target() -> None:
     made, proposer = robots(FixedAction(0.0), FixedAction(1.0))
     for _ in range(4):
         step = made.begin(SEEN)

@@ -275,7 +275,7 @@ def test_a_robot_without_a_plan_is_seen_with_one_of_zeros() -> None:
     np.testing.assert_array_equal(view.previous, view.observation)
 
 
-def test_the_gate_is_told_what_is_done_and_planned_in_action_scales() -> None:
+def test_the_gate_receives_what_is_done_and_planned_in_action_scales() -> None:
     reported: list[GateContext] = []
 
     class Listening(Gate):

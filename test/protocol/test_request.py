@@ -79,7 +79,7 @@ def test_a_robot_may_have_no_actions_to_be_judged() -> None:
     assert draft.actions.shape == (1, 0, 2)
 
 
-def test_an_instruction_is_read_by_a_target_that_is_told_one() -> None:
+def test_an_instruction_is_read_by_a_target_that_receives_one() -> None:
     flat = (WINDOW, np.zeros(1), np.array([0, 3]), P, np.zeros(0), "fold")
     assert check_request(TARGET, RULE, *flat).observations.instructions == ()
     instructed = replace(TARGET, instruction=True)

@@ -12,6 +12,6 @@ def test_a_text_that_is_short_enough_stays() -> None:
     assert shortened("longer than it may be", 20) == "longer than it ma..."
 
 
-def test_a_text_of_a_stranger_moves_no_cursor_and_begins_no_line() -> None:
+def test_a_text_of_another_node_moves_no_cursor_and_begins_no_line() -> None:
     assert shortened("\x1b[2J\u202eü\r\n[INFO] all is well") == "?[2J?ü??[INFO] all is well"
     assert shortened("\n" * MANY, 5) == "??..."

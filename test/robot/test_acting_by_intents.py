@@ -154,7 +154,7 @@ def test_a_wrong_intent_is_never_acted_upon(
     assert bad[0].message.startswith(message)
 
 
-def test_a_verifier_with_another_encoder_is_asked_what_it_is_now(robot: Robot) -> None:
+def test_a_verifier_with_another_encoder_is_queried_what_it_is_now(robot: Robot) -> None:
     robot.walk(range(2))
     assert robot.session.link is VerifierState.READY
     robot.choose("age", 1.0)

@@ -122,7 +122,7 @@ def test_what_a_gate_has_learned_outlasts_a_change_of_something_else(make_robot:
     assert robot.loop.controller.config.trigger.gate.state == {}
 
 
-def test_a_target_that_is_slower_than_expected_is_not_asked_ever_more(planner: Robot) -> None:
+def test_requests_to_a_target_slower_than_expected_do_not_pile_up(planner: Robot) -> None:
     planner.link.delay_s = (0.1, 0.1)
     records = planner.walk(range(60))
     assert sum(record.transmitted for record in records[:9]) <= MOST_IN_FLIGHT
@@ -190,7 +190,7 @@ def test_steps_that_were_not_seen_are_passed_over_in_the_plan(planner: Robot) ->
         ({"actions": (1e30,) * 2 * (HORIZON - 1)}, Reason.BAD_REPLY, "action[0]"),
     ],
 )
-def test_a_reply_that_is_no_good_is_told_and_the_plan_goes_on(
+def test_a_reply_that_is_no_good_is_reported_and_the_plan_goes_on(
     make_robot: MakeRobot, changes: dict[str, Any], reason: Reason, message: str
 ) -> None:
     robot = make_robot("always", limit=0, plans=HORIZON).connect()
@@ -217,7 +217,7 @@ def test_the_plan_continues_while_the_verifier_is_busy(make_robot: MakeRobot) ->
     assert records[5].action == says(6, 6)
 
 
-def test_what_was_asked_before_the_verifier_was_busy_is_still_waited_for(make_robot: MakeRobot) -> None:
+def test_what_was_requested_before_the_verifier_was_busy_is_still_awaited(make_robot: MakeRobot) -> None:
     robot = make_robot("always", limit=0, plans=HORIZON).connect()
     robot.verifier.replies = False
     robot.walk(range(1))

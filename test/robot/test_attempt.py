@@ -47,7 +47,7 @@ def test_waiting_for_the_first_reply_is_no_fallback(attempt: Attempt, step_recor
     assert attempt.fallbacks == 1
 
 
-def test_time_begins_when_the_policy_acts_and_what_was_heard_before_counts(
+def test_time_starts_when_the_policy_acts_and_earlier_messages_count(
     attempt: Attempt, step_record: Make
 ) -> None:
     attempt.stepped(step_record(), 100.1)
@@ -148,7 +148,7 @@ def test_without_a_limit_it_goes_on() -> None:
     assert endless.ended(1e6) == (End.CANCELED, "asked to")
 
 
-def test_what_is_said_before_the_first_step_is_said_of_what_was_before(
+def test_what_is_reported_before_the_first_step_is_of_what_was_before(
     attempt: Attempt, step_record: Make
 ) -> None:
     attempt.judged(False)

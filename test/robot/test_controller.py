@@ -119,7 +119,7 @@ def assert_deviates(step: Step, executed: np.ndarray) -> None:
 
 
 @pytest.mark.parametrize("rows", [np.array([False, True, False, True]), np.array([1, 3])])
-def test_a_verdict_is_executed_by_those_that_asked(fixed_policy: Make, rows: np.ndarray) -> None:
+def test_a_verdict_is_executed_by_those_that_requested(fixed_policy: Make, rows: np.ndarray) -> None:
     controller = Controller(fixed_policy(DRAFT, chunk_length=2), ControllerConfig(ThresholdedGate("never")))
     controller.reset(0, [0, 1, 2, 3])
     step = controller.begin(observe(4))

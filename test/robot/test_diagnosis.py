@@ -129,7 +129,7 @@ def test_a_mismatch_amid_the_steps_refuses_nothing(robot: Robot, condition: Diag
     assert (news.level, news.refuses, condition.refusal) == (Level.ERROR, False, "")
 
 
-def test_a_robot_whose_name_is_refused_is_told_so_once_an_activation(
+def test_a_robot_whose_name_is_refused_learns_it_once_an_activation(
     robot: Robot, condition: Diagnosis
 ) -> None:
     now_s = robot.link.now_s

@@ -112,7 +112,7 @@ def test_a_window_has_no_more_images_than_a_request_may_have() -> None:
         check_images("jpeg", 7, 10, 60)
 
 
-def test_images_that_nobody_encodes_are_not_sent_to_be_encoded() -> None:
+def test_images_that_no_one_encodes_are_not_sent_to_be_encoded() -> None:
     for view in ("none", "jpeg"):
         check_images(view, 1, 10, 60, images_for_target=True, encoded=True)
     check_images("none", 1, 10, 60, images_for_target=True, encoded=False)

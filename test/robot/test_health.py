@@ -185,13 +185,13 @@ def test_a_mismatch_keeps_a_robot_from_beginning_but_does_not_stop_it(
         ),
     ],
 )
-def test_an_unwise_deadline_is_told(deadline_s: float, beginnings: list[str]) -> None:
+def test_an_unwise_deadline_is_reported(deadline_s: float, beginnings: list[str]) -> None:
     warnings = deadline_warnings(deadline_s, 0.05, 0.5)
     assert len(warnings) == len(beginnings)
     assert all(map(str.startswith, warnings, beginnings))
 
 
-def test_a_calibration_of_another_policy_is_told() -> None:
+def test_a_calibration_of_another_policy_is_reported() -> None:
     assert calibration_warning(None, "a") is calibration_warning("a", "a") is None
     news = calibration_warning("b", "a")
     assert news is not None

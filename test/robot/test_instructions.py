@@ -44,7 +44,7 @@ def test_a_target_that_needs_an_instruction_gets_no_request_before(instructed: R
     assert instructed.records[-1].planned_action
 
 
-def test_a_target_that_is_told_nothing_gets_no_sentence(make_robot: MakeRobot) -> None:
+def test_a_target_that_receives_nothing_gets_no_sentence(make_robot: MakeRobot) -> None:
     robot = make_robot("age", plans=HORIZON).connect()
     robot.loop.tell("fold the towel")
     robot.walk(range(2))
@@ -52,7 +52,7 @@ def test_a_target_that_is_told_nothing_gets_no_sentence(make_robot: MakeRobot) -
 
 
 @pytest.mark.parametrize("waits", [False, True])
-def test_plans_of_a_target_that_is_told_nothing_stand_whatever_is_said(
+def test_plans_of_a_target_without_instructions_stand_with_any_instruction(
     make_robot: MakeRobot, waits: bool
 ) -> None:
     robot = make_robot("age", plans=HORIZON, waits=waits)

@@ -99,7 +99,7 @@ def test_a_newer_observation_executes_the_draft_of_the_one_that_waits(robot: Rob
 
 
 @pytest.mark.parametrize("newer", [(2, 0), (0, 5), (1, 2)])
-def test_an_episode_that_is_over_or_begun_again_moves_nothing(robot: Robot, newer: tuple[int, int]) -> None:
+def test_an_episode_that_is_over_or_started_again_moves_nothing(robot: Robot, newer: tuple[int, int]) -> None:
     robot.walk(range(1, 2))
     robot.see(1, 3)
     observation = robot.see(*newer)

@@ -34,7 +34,7 @@ def test_it_looks_for_a_verifier_until_there_is_one(make_robot: MakeRobot) -> No
     assert robot.changes == [VerifierState.READY]
 
 
-def test_a_verifier_that_does_not_describe_itself_is_asked_again(make_robot: MakeRobot) -> None:
+def test_a_verifier_that_does_not_describe_itself_is_queried_again(make_robot: MakeRobot) -> None:
     robot = make_robot()
     robot.verifier.replies = False
     robot.loop.start(10.0)

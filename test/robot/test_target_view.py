@@ -74,7 +74,7 @@ def test_a_short_history_repeats_its_first_observation(length: int) -> None:
             assert view.window(target) == window
 
 
-def test_an_episode_begins_anew() -> None:
+def test_an_episode_begins_again() -> None:
     view = Numbers(1)
     for value in (1.0, 2.0):
         view.add(observed(value))

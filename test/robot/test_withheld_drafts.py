@@ -56,7 +56,7 @@ def test_by_default_nothing_is_withheld(alone: Make) -> None:
     assert (len(robot.commands.sent), robot.commands.withheld) == (50, 0)
 
 
-def test_a_verified_draft_ends_it_and_is_asked_for_whatever_the_gate_says(make_robot: MakeRobot) -> None:
+def test_a_verified_draft_ends_it_and_is_requested_whatever_the_gate_says(make_robot: MakeRobot) -> None:
     robot = make_robot(limit=1).connect()
     robot.verifier.replies = False
     robot.walk(range(2), PATIENCE_S, 0)

@@ -160,7 +160,7 @@ def test_an_action_that_goes_out_as_it_is_needs_no_word() -> None:
         assert records_of(robot.wait()) == []
 
 
-def test_each_command_that_is_not_the_action_is_told() -> None:
+def test_each_command_that_is_not_the_action_is_reported() -> None:
     robot = Robot(WIDE).start()
     robot.wait()
     robot.reported()
@@ -177,7 +177,7 @@ def test_each_command_that_is_not_the_action_is_told() -> None:
     assert [record.interventions for record in records_of(robot.wait(3))] == [()]  # it is over
 
 
-def test_a_change_of_being_enabled_is_told_once() -> None:
+def test_a_change_of_being_enabled_is_reported_once() -> None:
     robot = Robot(WIDE, require_enable=True, timeout_s=0.2).start()
     assert [record.enabled for record in records_of(robot.wait(3))] == [False]
     robot.reported()
@@ -218,7 +218,7 @@ def test_the_record_is_available_while_there_is_something_to_tell() -> None:
     assert (record.enabled, record.holding, record.warning) == (False, True, "")
 
 
-def test_why_the_robot_is_held_is_said_once_per_change() -> None:
+def test_why_the_robot_is_held_is_reported_once_per_change() -> None:
     robot = moving()
     robot.wait(11)
     reported = robot.reported()

@@ -29,7 +29,7 @@ def test_only_the_newest_wish_during_a_goal_request_follows_it() -> None:
     assert goals.answered(goals.newest, True, 0.3) is None
 
 
-def test_a_goal_that_is_refused_is_asked_for_again_but_not_at_every_step() -> None:
+def test_a_goal_that_is_refused_is_requested_again_but_not_at_every_step() -> None:
     goals = Goals()
     goals.want(0.04, 0.0)
     assert goals.answered(goals.newest, False, 0.1) is None

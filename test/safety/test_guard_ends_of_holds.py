@@ -146,7 +146,7 @@ def test_a_robot_outside_its_positions_is_led_inwards_by_at_most_a_step() -> Non
     assert robot.act(0.0, measured=1.15) == pytest.approx(1.1)
 
 
-def test_a_hold_that_nobody_looked_at_ends_like_any_other() -> None:
+def test_a_hold_that_no_one_looked_at_ends_like_any_other() -> None:
     robot = Robot("positions", ARM, require_enable=True)
     robot.press(True)
     robot.act(0.0, measured=0.0)

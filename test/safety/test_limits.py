@@ -90,7 +90,7 @@ def test_an_entry_that_must_be_limited_and_is_not_is_named(
         {"position": [-math.inf, math.inf], "velocity": 1.0},
     ],
 )
-def test_what_is_said_to_be_unlimited_is_not_missing(tmp_path: Path, entry: Any) -> None:
+def test_what_is_declared_unlimited_is_not_missing(tmp_path: Path, entry: Any) -> None:
     load_limits(written(tmp_path, {"limits": {"elbow": entry}}), ["elbow"], ["positions"])
 
 
@@ -193,7 +193,7 @@ def test_positions_are_two_numbers_in_order(tmp_path: Path, position: Any, fault
         ("limits: !!python/object:os.system {}", "not YAML: "),
     ],
 )
-def test_what_is_no_file_of_limits_is_said(tmp_path: Path, content: str, fault: str) -> None:
+def test_what_is_no_file_of_limits_is_reported(tmp_path: Path, content: str, fault: str) -> None:
     path = written(tmp_path, content)
     with pytest.raises(ValueError, match=f"^{re.escape(f'{path}: {fault}')}"):
         load_limits(path, ["elbow"])

@@ -77,7 +77,7 @@ def test_where_limits_are_required_none_are_had_only_by_that_name() -> None:
         assert named_limits(name, required, what, MEASURED).needing_position(["positions"] * len(NAMES)) == {}
 
 
-def test_limits_that_are_not_there_are_told_by_their_name() -> None:
+def test_limits_that_are_not_there_are_reported_by_their_name() -> None:
     with pytest.raises(ValueError, match=r"safety.limits: 'nobodys', cannot be used: "):
         named_limits("nobodys", False, Commanded.alike(NAMES, "positions"), MEASURED)
 

@@ -16,7 +16,7 @@ ARM = {"velocity": VELOCITY, "acceleration": 8.0}
 
 @settings(max_examples=50)
 @given(st.lists(st.floats(-2.0, 2.0), min_size=2, max_size=60), st.integers(1, 40))
-def test_the_speed_asked_of_a_controller_stays_within_the_limit(targets: list[float], hold: int) -> None:
+def test_the_speed_requested_of_a_controller_stays_within_the_limit(targets: list[float], hold: int) -> None:
     robot = Robot("positions", ARM)
     controller: TrajectoryController | None = None
     with_velocities = 0

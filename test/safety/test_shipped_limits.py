@@ -94,7 +94,7 @@ def test_an_arms_contract_and_its_limits_go_together(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ARMS)
-def test_an_arm_that_is_released_is_asked_for_no_more_than_its_velocity(name: str) -> None:
+def test_an_arm_that_is_released_gets_no_more_than_its_velocity(name: str) -> None:
     contract = load_contract(name)
     what = commanded(contract.action, (), "")
     limits = named_limits(name, True, what, contract.measured(what.names))

@@ -78,7 +78,7 @@ def test_permissions_are_those_of_the_policy(keystore: Keystore, tmp_path: Path)
     assert "r1" not in permissions
 
 
-def test_nobody_else_may_read_keys(keystore: Keystore, tmp_path: Path) -> None:
+def test_no_other_user_may_read_keys(keystore: Keystore, tmp_path: Path) -> None:
     before = os.umask(0o022)
     try:
         keystore.make(["r1"])
@@ -90,7 +90,9 @@ def test_nobody_else_may_read_keys(keystore: Keystore, tmp_path: Path) -> None:
     assert not [path for path in made if path.stat().st_mode & 0o077]
 
 
-def test_a_keystore_once_open_to_all_lets_nobody_else_read_a_key(keystore: Keystore, tmp_path: Path) -> None:
+def test_a_keystore_once_open_to_all_lets_no_other_user_read_a_key(
+    keystore: Keystore, tmp_path: Path
+) -> None:
     keystore.make(["r1"])
     for folder in (tmp_path / "keys", tmp_path / "keys/private"):  # as `ros2 security` makes them
         folder.chmod(0o755)
@@ -112,7 +114,7 @@ def test_who_is_named_twice_is_revoked_once(
     assert keystore.robots == ["r1"]
 
 
-def test_keys_that_are_there_stay_and_permissions_are_signed_anew(
+def test_keys_that_are_there_stay_and_permissions_are_signed_again(
     keystore: Keystore, security: Security, tmp_path: Path
 ) -> None:
     keystore.make(["r1"])
@@ -148,7 +150,7 @@ def test_without_ros2_security_it_says_what_is_needed(monkeypatch: pytest.Monkey
         ros2_security("create_keystore", "keys")
 
 
-def test_what_ros2_security_says_last_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_what_ros2_security_says_last_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     ros2 = tmp_path / "ros2"
     ros2.write_text('#!/bin/sh\necho first\necho "$3 is no keystore" >&2\nexit 1\n')
     ros2.chmod(0o755)

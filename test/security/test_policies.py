@@ -52,7 +52,7 @@ def test_a_robot_has_a_policy_of_its_own() -> None:
         assert not any("robot" in name.split("/") for name in names_of(role, "r1"))
 
 
-def test_a_robots_name_is_that_of_nobody_else() -> None:
+def test_a_robots_name_is_unique() -> None:
     for role in ROLES:
         assert not any("robot" in name.split("/") for name in names_of(role, "robot"))
 

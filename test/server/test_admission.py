@@ -27,7 +27,7 @@ def test_no_robot_is_let_in_more_often_than_its_quota_and_its_burst(
     assert admitted <= 1 + max(1.0, BURST_S * quota_hz) + quota_hz * now_s
 
 
-def test_who_comes_again_when_he_was_told_to_is_let_in() -> None:
+def test_a_robot_that_comes_again_in_time_is_let_in() -> None:
     admission, now_s = Admission(10.0), 5.0
     while (refusal := admission.over_quota("arm", now_s)) is None:
         pass
@@ -36,7 +36,7 @@ def test_who_comes_again_when_he_was_told_to_is_let_in() -> None:
     assert admission.over_quota("arm", now_s + 1.002 * refusal.retry_after_s) is not None
 
 
-def test_who_asks_again_before_he_may_is_told_no_second_time() -> None:
+def test_a_robot_that_asks_too_early_is_refused_without_a_second_warning() -> None:
     admission = Admission(10.0)
     while (refusal := admission.over_quota("arm", 0.0)) is None:
         pass
@@ -58,7 +58,7 @@ def test_without_a_quota_everybody_is_let_in() -> None:
     assert all(admission.over_quota("arm", 0.0) is None for _ in range(1000))
 
 
-def test_names_that_nobody_uses_any_more_are_forgotten() -> None:
+def test_names_that_no_one_uses_any_more_are_forgotten() -> None:
     admission = Admission(1.0)
     for number in range(3 * ROBOTS_KEPT):
         admission.over_quota(f"robot {number}", 0.0)

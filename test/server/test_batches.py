@@ -113,14 +113,14 @@ def test_what_one_has_sent_is_nothing_to_the_others(bad: Request, kind: type) ->
         np.testing.assert_allclose(each.actions, expected, rtol=1e-6)
 
 
-def test_a_target_that_is_not_to_be_had_is_not_asked_about_each_again() -> None:
+def test_an_unavailable_target_is_not_queried_about_each_again() -> None:
     policy = Planning()
     replies = replies_of(engine(policy), request(1), request(2, goal=GONE), request(3))
     assert all(isinstance(each, TargetUnavailableError) for each in replies)
     assert policy.batches == [3]
 
 
-def test_a_target_whose_memory_is_enough_for_fewer_is_asked_about_fewer() -> None:
+def test_a_target_whose_memory_is_enough_for_fewer_is_queried_about_fewer() -> None:
     policy = Planning()
     policy.most = 3
     replies = replies_of(engine(policy), *map(request, range(8)))

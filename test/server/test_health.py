@@ -10,7 +10,7 @@ from adahi_ros.core.health_level import Level
 from adahi_ros.server.server_health import Counts, HealthWatch
 
 
-def test_a_verifier_that_nobody_has_asked_serves() -> None:
+def test_a_verifier_that_no_one_has_queried_serves() -> None:
     health = HealthWatch().report(Counts(), {})
     assert (health.level, health.message) == (Level.OK, "serving")
     assert health.values == {

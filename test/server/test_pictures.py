@@ -91,7 +91,7 @@ def test_images_that_are_missing_or_too_many_are_refused() -> None:
     assert refusal.value.fault is RequestFault.NO_INSTRUCTION
 
 
-def test_a_policy_that_is_not_to_be_had_is_told_by_a_status_of_its_own() -> None:
+def test_an_unavailable_policy_is_reported_by_a_status_of_its_own() -> None:
     engine = Engine(TargetVerifier(Seeing(), "replace"), 0)
     description = Description("eye", "replace", Seeing().signature)
     service = VerificationService(ServedTargets(ServedTarget(engine, description)))

@@ -92,7 +92,7 @@ def test_a_refusal_is_replied_with_its_status_and_counted(
     assert serve(service, good).reply.status == OK
 
 
-def test_what_is_overtaken_is_told_so_and_counted(service: VerificationService) -> None:
+def test_what_is_overtaken_is_refused_as_such_and_counted(service: VerificationService) -> None:
     reply = service.overtaken(REQUEST)
     assert reply.status == RequestFault.SUPERSEDED
     assert reply.message == "step_id: 7, was overtaken by a later request while it waited for its turn"
@@ -133,7 +133,7 @@ def test_an_error_of_the_target_is_internal_and_the_next_is_served(
     assert serve(service, good).reply.status == OK
 
 
-def test_a_long_name_is_told_in_short(service: VerificationService) -> None:
+def test_a_long_name_is_reported_in_short(service: VerificationService) -> None:
     long = faulty(RequestError(RequestFault.WRONG_SHAPE, "y" * 1_000_000))
     served = serve(service, replace(long, robot_id="\n" + "x" * 1_000_000))
     assert len(served.reply.message) == TEXT_LENGTH
@@ -141,7 +141,7 @@ def test_a_long_name_is_told_in_short(service: VerificationService) -> None:
     assert len(served.refusal) < TEXT_LENGTH + 2 * NAME_LENGTH
 
 
-def test_two_robots_of_one_name_are_served_alike_and_it_is_said(
+def test_two_robots_of_one_name_are_served_alike_and_it_is_reported(
     service: VerificationService, good: Request
 ) -> None:
     later_s = NOW_S + 2 * LATE_S
@@ -155,7 +155,7 @@ def test_two_robots_of_one_name_are_served_alike_and_it_is_said(
         np.testing.assert_array_equal(served.reply.actions, one.reply.actions)
 
 
-def test_whoever_is_refused_is_no_session(service: VerificationService, good: Request) -> None:
+def test_a_refused_request_is_no_session(service: VerificationService, good: Request) -> None:
     bad = replace(good, target="kitchen")
     for session, now_s in ((1, NOW_S), (2, NOW_S), (1, NOW_S + 2 * LATE_S)):
         assert serve(service, replace(bad, session=session), now_s).shared == ""

@@ -149,7 +149,7 @@ def test_the_temperature_is_that_of_the_targets_distribution(
 
 
 @pytest.mark.parametrize("agreement", AGREEMENTS)
-def test_the_policy_is_told_what_is_committed_where_it_is_to_agree(
+def test_the_policy_receives_what_is_committed_where_it_is_to_agree(
     fixed_policy: Callable[..., Policy], agreement: str
 ) -> None:
     policy = fixed_policy(TARGET)

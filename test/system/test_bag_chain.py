@@ -211,7 +211,7 @@ def test_all_that_arrived_is_written_however_often_the_recorder_is_ended(
     assert steps_in(folder / "burst") == list(range(BURST))
 
 
-def test_a_clock_that_begins_anew_ends_the_bag_and_says_so(
+def test_a_clock_that_begins_again_ends_the_bag_and_says_so(
     stage: Stage, folder: Path, record: Record
 ) -> None:
     recorder = record("twice", "--namespace", "twice", "--use-sim-time")
@@ -303,7 +303,7 @@ def test_a_disk_that_is_full_ends_the_recording_and_says_so(
     assert steps == list(range(steps[0], steps[0] + len(steps)))
 
 
-def test_what_somebody_publishes_with_another_type_is_told(
+def test_what_somebody_publishes_with_another_type_is_reported(
     stage: Stage, folder: Path, record: Record
 ) -> None:
     out = stage.node.create_publisher(String, "/other/command", 10)

@@ -144,7 +144,7 @@ def test_an_expert_says_what_it_wants_by_any_interface(stage: Stage) -> None:
         ("ball", "telepathy", ["command_interface: 'telepathy'", "one of joint_trajectory"]),
     ],
 )
-def test_a_command_that_does_not_fit_the_task_is_told_in_a_line(
+def test_a_command_that_does_not_fit_the_task_is_reported_in_a_line(
     stage: Stage, task: str, interface: str, words: list[str]
 ) -> None:
     process = stage.start_simulator(task=task, command_interface=interface)

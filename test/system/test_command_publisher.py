@@ -162,7 +162,7 @@ def test_deactivation_holds_and_later_enabling_says_why_it_cannot(watched: Watch
     assert watched.stage.change_state("activate")
 
 
-def test_a_node_that_is_told_to_end_holds_the_robot_first(watched: Watched) -> None:
+def test_a_node_that_must_end_holds_the_robot_first(watched: Watched) -> None:
     watched.step()
     before = len(watched.holds())
     watched.stage.end(watched.process)

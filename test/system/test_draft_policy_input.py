@@ -81,7 +81,7 @@ def test_garbage_moves_nothing(scene: Scene, topic: str, change: dict[str, Any])
     assert not any((record.episode, record.step) == (episode, 1) for record in robot.steps)
 
 
-def test_what_is_ignored_is_said_and_counted(scene: Scene) -> None:
+def test_what_is_ignored_is_reported_and_counted(scene: Scene) -> None:
     scene.new_episode()
     garbage = scene.robot.joints(scene.robot.now())
     garbage.position = [0.0, math.nan]
@@ -93,7 +93,7 @@ def test_what_is_ignored_is_said_and_counted(scene: Scene) -> None:
     assert "ignored: " in scene.process.output
 
 
-def test_a_step_whose_joints_never_came_is_said_and_counted(scene: Scene) -> None:
+def test_a_step_whose_joints_never_came_is_reported_and_counted(scene: Scene) -> None:
     episode, robot = scene.new_episode(), scene.robot
     assert not scene.set(gate__name="never")
     scene.health.clear()

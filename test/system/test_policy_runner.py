@@ -170,7 +170,7 @@ def test_feedback_comes_until_the_goal_is_cancelled_and_the_robot_is_held(
     client.stage.processes.kill(simulator)
 
 
-def test_whoever_judges_ends_it(client: Client) -> None:
+def test_any_judge_ends_it(client: Client) -> None:
     handle = client.send()
     simulator = client.stage.start_simulator(lockstep=True, episodes=1)
     client.stage.processes.may_end = simulator
@@ -217,7 +217,7 @@ def test_a_goal_that_names_a_policy_keeps_the_operators_stop(client: Client, exp
     client.stage.processes.kill(simulator)
 
 
-def test_a_node_that_somebody_else_deactivates_ends_it_and_that_is_said(client: Client) -> None:
+def test_a_node_that_another_client_deactivates_ends_it_and_reports_that(client: Client) -> None:
     handle = client.send()
     client.stage.wait(lambda: client.stage.state() == "active", "that it is active")
     assert client.stage.change_state("deactivate")

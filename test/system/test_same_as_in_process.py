@@ -106,7 +106,7 @@ def test_a_run_in_a_domain_where_another_was_is_the_same(exported: Path) -> None
     assert first.episodes == second.episodes
 
 
-def test_an_error_shows_what_the_node_said(exported: Path) -> None:
+def test_an_error_shows_what_the_node_reported(exported: Path) -> None:
     draft = {"checkpoint": str(exported / "draft"), "gate.name": "sometimes"}
     with pytest.raises(DdsRunError, match=r"draft_policy_node did not configure(.|\n)*'sometimes'"):
         run_over_dds("ball", draft, {"checkpoint": str(exported / "target")}, 0, range(1))

@@ -74,7 +74,7 @@ def with_other_weights(exported: Path, folder: Path) -> Path:
     return copied
 
 
-def test_a_backup_of_the_same_sizes_with_other_weights_is_not_asked(
+def test_a_backup_of_the_same_sizes_with_other_weights_gets_no_request(
     stage: Stage, exported: Path, start_backup: Callable[..., NodeProcess], tmp_path: Path
 ) -> None:
     stage.start_verifier(exported, target="arm")

@@ -254,7 +254,7 @@ def test_the_hub_without_its_client_says_what_to_do(monkeypatch: pytest.MonkeyPa
         load_weights(make_network(config("resnet18")), "hf://timm/resnet18.a1_in1k/model.safetensors")
 
 
-def test_weights_of_another_network_are_told(tmp_path: Path) -> None:
+def test_weights_of_another_network_are_reported(tmp_path: Path) -> None:
     path = tmp_path / "other.safetensors"
     save_file({"conv1.weight": torch.zeros(3)}, path)
     with pytest.raises(ValueError, match=r"other\.safetensors, must be a safetensors file of this network"):

@@ -156,7 +156,7 @@ def test_garbage_in_a_raw_image_is_a_picture_or_an_image_error(
 
 
 @pytest.mark.parametrize("message", [SimpleNamespace(), None, SimpleNamespace(data=b"")])
-def test_what_is_no_image_message_is_said_to_be_none(message: object) -> None:
+def test_what_is_no_image_message_is_refused(message: object) -> None:
     with pytest.raises(ImageError, match=r"message: .*must be an Image or a CompressedImage"):
         from_image(message)
 
@@ -307,7 +307,7 @@ def test_a_budget_that_nothing_fits_names_what_would() -> None:
 
 
 @pytest.mark.parametrize("quality", [0, 96, 50.0, True, None])
-def test_a_quality_that_is_none_is_told(quality: object) -> None:
+def test_a_quality_that_is_none_is_reported(quality: object) -> None:
     with pytest.raises(ImageError, match=r"quality: .*must be an integer from 1 to 95"):
         to_jpeg(picture(4, 4), quality)  # type: ignore[arg-type]
 

@@ -43,7 +43,7 @@ def test_figures_by_hand() -> None:
     assert (found["bytes_per_request"], found["bytes_per_reply"]) == (100.0, 3200 / 12)
 
 
-def test_of_nothing_nothing_is_told() -> None:
+def test_of_nothing_nothing_is_reported() -> None:
     found = fleet_figures([record(steps=0, requests=0, replies=0, rtt_ms=[], plan_ages=[])], 1.0)
     assert (found["served_in_time"], found["rtt_ms"], found["plan_age"]) == (0, None, None)
 

@@ -66,7 +66,7 @@ def test_a_command_that_is_not_what_was_recorded_is_found(log: RobotLog) -> None
     assert unaccounted(log) == ["episode 0, step 4: commanded [0.5, 0.0], recorded (0.0, 0.0)"]
 
 
-def test_what_nobody_verified_must_be_the_draft(log: RobotLog) -> None:
+def test_what_no_one_verified_must_be_the_draft(log: RobotLog) -> None:
     log.records[1] = replace(log.records[1], verified=False, draft_action=(0.5, 0.0))
     assert unaccounted(log) == ["episode 0, step 1: neither verified nor the draft"]
 

@@ -82,7 +82,7 @@ def changed(steps: list[StepRecord], row: int, **values: Any) -> list[StepRecord
     return [replace(each, **values) if number == row else each for number, each in enumerate(steps)]
 
 
-def test_what_was_asked_and_came_back_is_read(
+def test_what_was_requested_and_came_back_is_read(
     run: Trajectories, steps: list[StepRecord], written: Any, contract: Contract, signature: Signature
 ) -> None:
     found = read_corrections([written(steps, [])], contract, signature, sound)
@@ -98,7 +98,7 @@ def test_what_was_asked_and_came_back_is_read(
     assert found.acceptance == 0.5
 
 
-def test_a_policy_that_is_told_no_goal_learns_without(
+def test_a_policy_that_receives_no_goal_learns_without(
     steps: list[StepRecord],
     written: Any,
     contract: Contract,

@@ -199,7 +199,7 @@ def test_plans_for_another_question_are_not_taken(
     assert len(other.read) == len(dataset.stamps_ns)
 
 
-def test_a_bag_that_was_changed_is_planned_anew(
+def test_a_bag_that_was_changed_is_planned_again(
     in_bag: Callable[..., Path], dataset: BagDataset, query: Query, tmp_path: Path
 ) -> None:
     plan_bags(Seeing(Path()), dataset, query, tmp_path)

@@ -73,7 +73,7 @@ def test_gates_transmit_and_cost_as_they_are_meant_to(found: Replay) -> None:
     json.dumps(found.figures, allow_nan=False)
 
 
-def test_who_is_told_no_goal_fits_a_contract_with_one(data: Trajectories, policies: Policies) -> None:
+def test_a_policy_without_a_goal_fits_a_contract_with_one(data: Trajectories, policies: Policies) -> None:
     signature = policies.draft.signature
     check_sizes(replace(signature, conditions=()), data)
     with pytest.raises(
@@ -104,7 +104,7 @@ def test_a_calibration_on_recorded_episodes_reaches_its_rate_there(
     assert calibrate_recorded(policies, data, Wanted(0.4, 0.5, "std"), 0) == made
 
 
-def test_a_wrong_rate_is_told(data: Trajectories, policies: Policies) -> None:
+def test_a_wrong_rate_is_reported(data: Trajectories, policies: Policies) -> None:
     with pytest.raises(ValueError, match=r"rate: 1.5, must be between 0 and 1"):
         calibrate_recorded(policies, data, Wanted(1.5), seed=0)
 
@@ -192,7 +192,7 @@ def test_a_calibration_is_needed_where_a_threshold_is(policies: Policies, calibr
     assert calibration_of(calibration, "toy", policies, ["draft"]).task == "toy"
 
 
-def test_who_lacks_plans_is_told_before_anything_runs(
+def test_missing_plans_are_reported_before_anything_runs(
     data: Trajectories, policies: Policies, calibration: Calibration
 ) -> None:
     alone = replace(policies, plans=None)

@@ -56,7 +56,7 @@ def test_a_checkpoint_that_reads_what_is_recorded_is_run_itself(checkpoints: Pat
     assert queried_once(target, replace(signature, instruction=True))
 
 
-def test_nothing_is_said_to_a_target_that_is_told_nothing(
+def test_nothing_is_sent_to_a_target_that_receives_nothing(
     bag: Path, contract: Contract, contract_file: Path, tmp_path: Path
 ) -> None:
     pair = Policies(Counting(1), Counting(3))

@@ -109,7 +109,7 @@ def test_a_file_of_ones_own_says_how_it_goes_by_plans(tmp_path: Path) -> None:
         ({"proposer": "plan", "gate": {"name": "guess", "threshold": 1.0}}, "gate: 'guess', must be one of"),
     ],
 )
-def test_what_cannot_be_used_is_told_by_file_field_and_value(
+def test_what_cannot_be_used_is_reported_by_file_field_and_value(
     tmp_path: Path, changes: dict[str, Any], message: str
 ) -> None:
     path = written(tmp_path / "params.yaml", **changes)
@@ -124,7 +124,7 @@ def test_what_cannot_be_used_is_told_by_file_field_and_value(
     assert str(refused.value).startswith((f"{path}: ", "contract: 'chess'"))
 
 
-def test_what_is_sent_is_told(tmp_path: Path) -> None:
+def test_what_is_sent_is_reported(tmp_path: Path) -> None:
     file = RobotFile.read(written(tmp_path / "params.yaml"))
     assert (file.jpeg, file.instruction) == ((80, 0), "")
     sent = {"jpeg_quality": 60, "jpeg_budget_bytes": 900}
@@ -149,7 +149,7 @@ def test_a_target_is_that_beside_the_draft_else_the_verifiers(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("damaged", ["{", "[]", "/**: {}", "/**: {ros__parameters: 5}", "\udc80"])
-def test_what_is_no_parameter_file_is_told(tmp_path: Path, damaged: str) -> None:
+def test_what_is_no_parameter_file_is_reported(tmp_path: Path, damaged: str) -> None:
     path = tmp_path / "params.yaml"
     path.write_text(damaged, errors="surrogateescape")
     with pytest.raises(ValueError, match=f"^{path}: "):

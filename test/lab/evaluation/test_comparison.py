@@ -318,7 +318,7 @@ def test_standings_are_paired_with_the_target_and_with_chance() -> None:
     assert "success" not in found["adahi"]
 
 
-def test_entries_are_told_as_they_are_measured(comparison: Comparison, path: Path) -> None:
+def test_entries_are_reported_as_they_are_measured(comparison: Comparison, path: Path) -> None:
     noted: list[tuple[Entry, bool]] = []
     wanted, _ = entries(comparison, NAMES, EPISODES)
     measure(wanted, Rows(path), 3, lambda entry, now: noted.append((entry, now)))

@@ -165,7 +165,7 @@ def test_a_reply_is_as_late_as_the_method_or_the_link_whichever_is_later() -> No
     assert gone(12, StepLink(delay=2), every=2, late=1) == gone(12, StepLink(delay=2), every=2)
 
 
-def test_what_is_lost_is_given_up_and_asked_for_anew(losing: Callable[[int], None]) -> None:
+def test_what_is_lost_is_given_up_and_requested_again(losing: Callable[[int], None]) -> None:
     losing(2)
     steps, proposed, meant_for = gone(9, StepLink(delay=1), every=2)
     assert steps == [0, 2, 4, 6, 8]

@@ -121,12 +121,12 @@ def test_features_of_a_camera_take_half_of_a_number(bench: Bench) -> None:
     assert up == request_bytes(3 * 6, 3 * 16, goal=2) / 2
 
 
-def test_nothing_is_sent_by_who_never_asks_and_nobody_knows_of_a_stranger(bench: Bench) -> None:
+def test_nothing_is_sent_without_requests_or_known_of_an_unknown_method(bench: Bench) -> None:
     assert traffic(log_of([[0, 0], [0, 1]]), demands(METHODS["draft"], bench), SPEC) == (0.0, 0.0)
     assert traffic(log_of([[1, 0], [0, 1]]), Demands(), SPEC) is None
 
 
-def test_of_images_that_are_sent_nobody_knows_the_bytes(bench: Bench) -> None:
+def test_of_images_that_are_sent_no_one_knows_the_bytes(bench: Bench) -> None:
     """How long a JPEG is depends on what it shows."""
     seen, asks = replace(SPEC, images_for_target=True), demands(METHODS["adahi"], bench)
     assert traffic(log_of([[1, 0], [0, 1]]), asks, seen) is None

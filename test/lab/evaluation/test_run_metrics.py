@@ -73,7 +73,7 @@ def test_a_run_without_requests_has_no_round_trip(step_record: Make) -> None:
     assert figures["transmitted"] == figures["fallbacks"] == 0
 
 
-def test_what_crossed_a_link_is_told_per_action(run: RunRecord) -> None:
+def test_what_crossed_a_link_is_reported_per_action(run: RunRecord) -> None:
     names = ("bytes_up_per_action", "bytes_down_per_action")
 
     def per_action(crossed: Crossed | None) -> list[float | None]:

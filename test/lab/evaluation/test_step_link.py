@@ -41,7 +41,7 @@ def test_the_lost_share_is_the_loss_and_takes_as_long_as_the_timeout() -> None:
     assert (taken[~lost] < link.timeout).all()
 
 
-def test_outages_last_and_come_as_often_as_asked_for() -> None:
+def test_outages_last_and_come_as_often_as_requested() -> None:
     link = StepLink(outage=8, between=32)
     _, down = trips(link)  # without a delay, lost is who is down
     assert not down[0].any()

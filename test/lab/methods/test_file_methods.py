@@ -134,7 +134,7 @@ def test_a_file_is_not_run_as_its_name_is_read(written: Written) -> None:
         parse_methods(name, own=True)
 
 
-def test_a_file_that_was_changed_is_read_anew(
+def test_a_file_that_was_changed_is_read_again(
     written: Written, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Within a second and as long as before, too; nothing is left beside it."""

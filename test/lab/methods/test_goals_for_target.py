@@ -74,7 +74,7 @@ def test_with_the_target_the_goal_makes_the_difference(bench: Bench, name: str) 
     assert np.abs(here.action[:STEPS] - elsewhere.action[:STEPS]).max() > 0.1
 
 
-def test_the_oracle_knows_what_the_target_is_told(bench: Bench) -> None:
+def test_the_oracle_knows_what_the_target_receives(bench: Bench) -> None:
     here, elsewhere = here_and_elsewhere(bench, "oracle")
     np.testing.assert_array_equal(here.draft_action[0], elsewhere.draft_action[0])
     assert not np.allclose(here.score[0], elsewhere.score[0])

@@ -82,7 +82,7 @@ def test_an_argument_must_be_finite_and_there_once() -> None:
         parse_methods("plan:online:gate=age:rate=0.1:rate=0.2")
 
 
-def test_a_text_in_the_place_of_a_number_is_told_by_the_gate() -> None:
+def test_a_text_in_the_place_of_a_number_is_reported_by_the_gate() -> None:
     with pytest.raises(ValueError, match=re.escape("gate adaptive_age: '<' not supported")):
         ThresholdedGate("adaptive_age", arguments={"tolerance": "low"})
 

@@ -200,7 +200,7 @@ def test_what_is_recommended_is_shown_first_where_there_are_plans(tmp_path: Path
     assert "best" not in default_methods("inverted_pendulum", tmp_path)  # nothing is recommended
 
 
-def test_a_robot_is_told_the_file_of_its_gate(comparison: Comparison, calibration: Calibration) -> None:
+def test_a_robot_receives_the_file_of_its_gate(comparison: Comparison, calibration: Calibration) -> None:
     name = "corrector:learned:file=weights/gate.safetensors@0.4"
     draft, _ = node_parameters(name, "ball", comparison.files, calibration, 1.0)
     assert (draft["gate.name"], draft["gate.threshold"]) == ("learned", 0.4)
@@ -208,7 +208,7 @@ def test_a_robot_is_told_the_file_of_its_gate(comparison: Comparison, calibratio
     assert "gate.file" not in node_parameters("plan_8", "ball", comparison.files, calibration, 1.0)[0]
 
 
-def test_what_was_distilled_acts_alone_and_asks_nobody(comparison: Comparison) -> None:
+def test_what_was_distilled_acts_alone_and_asks_no_one(comparison: Comparison) -> None:
     bench = comparison.bench()
     with_one = replace(bench, policies=replace(bench.policies, distilled=bench.policies.draft))
     assert METHODS["distilled"].threshold(with_one) == ("never", 0.0)
@@ -218,7 +218,7 @@ def test_what_was_distilled_acts_alone_and_asks_nobody(comparison: Comparison) -
     assert not runs_on_robot(METHODS["distilled"])
 
 
-def test_who_goes_on_by_plans_is_told_no_more_than_the_draft_is(comparison: Comparison) -> None:
+def test_a_corrector_of_plans_receives_no_more_than_the_draft(comparison: Comparison) -> None:
     policies = comparison.bench().policies
     assert actor_of(policies, "plan") is policies.plans
     untold: Any = SimpleNamespace(signature=replace(policies.draft.signature, conditions=()))

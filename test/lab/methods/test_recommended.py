@@ -22,7 +22,7 @@ ROBOT, VERIFIER = "/**/draft_policy", "/**/target_verifier"
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_what_is_shipped_is_there_and_is_what_the_nodes_of_best_are_told(task: str) -> None:
+def test_what_is_shipped_is_there_and_is_what_the_nodes_of_best_get(task: str) -> None:
     parameters = yaml.safe_load(asset(f"config/best/{task}.yaml").read_text())
     robot, verifier = (parameters[node]["ros__parameters"] for node in (ROBOT, VERIFIER))
     names = [robot["checkpoint"], verifier["checkpoint"]]

@@ -62,7 +62,7 @@ def searched(folder: Path, comparison: Comparison) -> Thresholds:
 
 
 @pytest.mark.parametrize("each", LITERATURE, ids=lambda each: each.name)
-def test_it_is_where_it_is_said_to_be(each: PaperMethod) -> None:
+def test_it_is_where_it_is_documented(each: PaperMethod) -> None:
     assert (PACKAGE / each.file).is_file()
     assert each.idea
     assert each.use
@@ -109,7 +109,7 @@ def test_what_was_measured_is_not_measured_again(
     }
 
 
-def test_what_a_task_lacks_is_told_and_the_others_are_run(comparison: Comparison, tmp_path: Path) -> None:
+def test_what_a_task_lacks_is_reported_and_the_others_are_run(comparison: Comparison, tmp_path: Path) -> None:
     table = [
         Line("there", "adahi"),
         Line("index", "heisd"),

@@ -268,7 +268,7 @@ def test_a_peer_that_is_none_is_named() -> None:
         environment("carrier_pigeon")
 
 
-def test_packages_that_cannot_be_had_are_told_and_leave_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_packages_that_cannot_be_had_are_reported_and_leave_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(PEERS, "flask_json", ("./no_such_package",))
     with pytest.raises(
         EnvironmentMissingError, match=r"flask_json: cannot install its packages .*no_such_package"
@@ -277,7 +277,7 @@ def test_packages_that_cannot_be_had_are_told_and_leave_nothing(monkeypatch: pyt
     assert not list(folder("flask_json").parent.glob("flask_json-*"))
 
 
-def test_packages_that_do_not_work_are_told_and_leave_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_packages_that_do_not_work_are_reported_and_leave_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(environments, "PIP", (sys.executable, "-c", "pass"))
     monkeypatch.setenv("PYTHONPATH", "")
     with pytest.raises(EnvironmentMissingError, match=r"packages do not work here .*No module named"):

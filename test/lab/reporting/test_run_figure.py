@@ -33,7 +33,7 @@ def test_the_entries_that_left_the_plan_most_are_shown(step_record: Make) -> Non
     assert shown_entries([step_record(action=(0.0, 0.0))], np.ones(2)) == [0, 1]  # nothing was planned
 
 
-def test_what_was_planned_done_and_asked_is_where_it_happened(by_plan: tuple[StepRecord, ...]) -> None:
+def test_what_was_planned_done_and_requested_is_where_it_happened(by_plan: tuple[StepRecord, ...]) -> None:
     drawn = figure(4.0, 3.0)
     panels = drawn.subplots(2)
     draw_plans(panels, by_plan, make("ball").spec)  # 20 Hz

@@ -131,7 +131,7 @@ def test_ours_beside_the_papers() -> None:
     assert [column[-1] for column in columns][3] == ""  # nobody reported that task
 
 
-def test_refused_steps_are_told_where_there_were_any() -> None:
+def test_refused_steps_are_reported_where_there_were_any() -> None:
     whole = {**FIGURES, "refused": 0, "subtasks": 1, "subtasks_completed": 0.9}
     some = {"adahi": whole, "hybrid": {**whole, "refused": 12}, "plan_2": {**whole, "refused": 1}}
     assert tables.method_table({"adahi": whole}, "swarm").caption == tables.RATES

@@ -52,7 +52,7 @@ def drawn(comparison: Comparison) -> Comparison:
     )
 
 
-def test_progress_is_told_of_every_episode_that_was_announced(
+def test_progress_is_reported_of_every_episode_that_was_announced(
     found: tradeoffs.Tradeoffs, reported: Counter[str], policies: Policies
 ) -> None:
     assert reported.total() == tradeoffs.episodes_run(len(EPISODES), policies)

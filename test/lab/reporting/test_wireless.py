@@ -45,7 +45,7 @@ def test_the_table_is_whole_on_a_terminal_of_eighty_columns(shown: Shown) -> Non
     assert "…" not in text
 
 
-def test_steps_without_a_reply_are_told_of(shown: Shown) -> None:
+def test_steps_without_a_reply_are_reported(shown: Shown) -> None:
     assert "without a reply" not in shown(latency_table(figures()))
     assert "Hybrid: 3 of 40 steps without a reply" in shown(latency_table(figures(fallbacks=3)))
 

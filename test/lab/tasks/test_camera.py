@@ -169,7 +169,7 @@ def test_an_encoder_for_frames_of_another_size_is_refused() -> None:
         CameraTask("ball", encoder)
 
 
-def test_a_task_that_no_camera_looks_at_is_told() -> None:
+def test_a_task_that_no_camera_looks_at_is_reported() -> None:
     with pytest.raises(ValueError, match="task: 'swarm', must be one that a camera looks at: ball, "):
         make_view("swarm")
     with pytest.raises(ValueError, match="task: 'ball', must be one that a camera looks at"):

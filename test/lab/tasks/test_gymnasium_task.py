@@ -151,7 +151,7 @@ def test_an_episode_is_the_same_alone_and_among_others(write: Write) -> None:
         ({"return_above": 0}, False),
     ],
 )
-def test_success_is_told_as_described(write: Write, success: Any, ends_with_success: bool) -> None:
+def test_success_is_reported_as_described(write: Write, success: Any, ends_with_success: bool) -> None:
     task = make(write(success=success, kwargs={"ends_with_success": ends_with_success}))
     task.reset(0, range(5))
     before = task.success

@@ -99,7 +99,7 @@ class Instructed:
         self.task.step(np.zeros((len(subtasks), 9)))
 
 
-def test_the_sub_tasks_count_in_the_order_told_and_no_other_may_be_done(
+def test_sub_tasks_count_in_the_instructed_order_and_no_other_is_allowed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     instructed = Instructed(monkeypatch, [[2, 0, 3], [2, 0, 3], [2, 0, 3], [1, 2, 3]])

@@ -6,7 +6,7 @@ import pytest
 from adahi_ros.lab.tasks.instructions import INSTRUCTION_DIM, embedded
 
 
-def test_a_sentence_has_one_vector_whatever_was_asked_before() -> None:
+def test_a_sentence_has_one_vector_whatever_was_requested_before() -> None:
     vector = embedded("open the drawer")
     assert vector.shape == (INSTRUCTION_DIM,)
     assert vector @ vector == pytest.approx(1.0)
@@ -30,6 +30,6 @@ def test_a_sentence_without_words_is_named(sentence: str) -> None:
         embedded(sentence)
 
 
-def test_nobody_can_change_what_others_are_told() -> None:
+def test_no_one_can_change_what_others_receive() -> None:
     with pytest.raises(ValueError, match="read-only"):
         embedded("open the drawer")[0] = 3.0

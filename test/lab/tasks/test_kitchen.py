@@ -186,7 +186,7 @@ def test_one_that_diverges_has_failed_and_the_others_go_on() -> None:
     np.testing.assert_array_equal(task.observation[1], alone.observation[0])
 
 
-def test_a_controller_is_told_velocities(world: KitchenWorld) -> None:
+def test_a_controller_receives_velocities(world: KitchenWorld) -> None:
     spec = Kitchen(world).spec
     assert spec.command_field == "velocities"
     assert spec.commanded == spec.joint_names

@@ -42,7 +42,7 @@ def test_what_is_fixed_about_it() -> None:
 
 
 @pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.name)
-def test_nothing_that_the_robot_sees_tells_what_is_asked_for(scene: Scene) -> None:
+def test_nothing_that_the_robot_sees_tells_what_is_wanted(scene: Scene) -> None:
     shown, goals, seen = [], [], []
     for errand in scene.errands:
         task = MetaWorld(alone(scene, errand))
@@ -84,7 +84,7 @@ def test_undisturbed_it_moves_as_the_librarys_does(scene: Scene) -> None:
         np.testing.assert_allclose(task.state[0, :4], observed[:4], atol=1e-9)
 
 
-def test_the_expert_does_what_is_asked_for() -> None:
+def test_the_expert_does_what_is_requested() -> None:
     expert, failures = make_expert("metaworld"), {}
     for scene in SCENES:
         task = MetaWorld(only(scene), disturbance=0.0)

@@ -83,7 +83,7 @@ def test_an_episode_is_the_same_to_the_bit_alone_and_in_a_batch(drive: Callable[
     assert not np.array_equal(batch[:, 0], drive(task, expert, 4, [episodes[0]], 40)[:, 0])
 
 
-def test_the_mark_is_told_to_the_target_and_cannot_be_seen() -> None:
+def test_the_mark_is_sent_to_the_target_and_cannot_be_seen() -> None:
     task = MetaWorld(only("reach-v3"))
     task.reset(0, range(300))
     seen = task.state[:, task.state.std(axis=0) > 1e-9]

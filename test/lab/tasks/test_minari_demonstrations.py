@@ -135,7 +135,7 @@ def test_a_folder_does_as_well_as_an_id(load: Callable[..., Demonstrations], tmp
 
 
 @pytest.mark.parametrize("kind", ["box", "dictionary"])
-def test_goals_are_told_from_observations_and_actions_keep_their_units(
+def test_goals_are_split_from_observations_and_actions_keep_their_units(
     load: Callable[..., Demonstrations], kind: str
 ) -> None:
     parts = gym.spaces.Dict({"observation": box(3), "desired_goal": box(2)})
@@ -190,7 +190,7 @@ def test_an_episode_without_its_last_observation_is_refused(load: Callable[..., 
 
 
 @pytest.mark.parametrize("name", ["made up", "made_up", "/made/up-v0", "made-v"])
-def test_what_is_neither_a_folder_nor_an_id_is_told_before_minari_is_asked(
+def test_what_is_neither_a_folder_nor_an_id_is_reported_before_minari_runs(
     load: Callable[..., Demonstrations], monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.delattr(minari, "load_dataset")

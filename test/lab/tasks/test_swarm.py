@@ -94,7 +94,7 @@ def test_commands_beyond_the_fastest_keep_their_direction(command: list[float]) 
     np.testing.assert_allclose(task.state, allowed.state, atol=1e-12)
 
 
-def test_wind_pushes_every_drone_on_its_own_and_as_hard_as_said() -> None:
+def test_wind_pushes_every_drone_on_its_own_and_as_hard_as_specified() -> None:
     world = SwarmParameters(wind_m_s2=0.8, velocity_lag_s=1e9)
     task = Swarm(world)
     task.reset(0, range(2000))

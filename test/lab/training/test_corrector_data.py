@@ -149,7 +149,7 @@ def test_what_is_done_is_corrected_and_now_and_then_shaken() -> None:
     assert shaken.max() <= 0.5 * np.sqrt(3.0)
 
 
-def test_who_is_told_no_plan_learns_what_the_target_does_on_average() -> None:
+def test_a_corrector_without_plans_learns_what_the_target_does_on_average() -> None:
     teacher = Teacher(Counting(spread=4.0), unit_scales(), 400, hides_plan=True)
     examples = teacher.lesson(RecordedWorld(counted()), 1, [0, 1, 2], 1.0, None, 0.0)
     np.testing.assert_allclose(examples.wanted[:, 0], examples.features[:, 0], atol=0.3)
@@ -226,7 +226,7 @@ def test_a_corrector_comes_of_a_recipe(trained: tuple[Path, list[int]]) -> None:
 
 
 @pytest.mark.parametrize("goal_dim", [2, 0])
-def test_a_policy_comes_of_the_same_recipe_told_a_goal_or_none(
+def test_a_policy_comes_of_the_same_recipe_with_a_goal_or_none(
     demonstrations: Callable[[int], Trajectories], tmp_path: Path, goal_dim: int
 ) -> None:
     data, recipe = demonstrations(2), replace(RECIPE, asking_rates=(1.0,))
@@ -241,7 +241,7 @@ def test_a_policy_comes_of_the_same_recipe_told_a_goal_or_none(
 
 
 @pytest.mark.usefixtures("unexported")
-def test_of_a_goal_that_it_is_not_told_a_corrector_reads_nothing(
+def test_a_corrector_reads_nothing_of_a_goal_that_it_does_not_receive(
     demonstrations: Callable[[int], Trajectories], tmp_path: Path
 ) -> None:
     train(demonstrations(2).without_goals(), RECIPE, tmp_path, 3)
@@ -277,7 +277,7 @@ def test_the_same_seed_makes_the_same_corrector(
 
 
 @pytest.mark.usefixtures("unexported")
-def test_each_round_is_told_of_once_its_checkpoint_is_there(
+def test_each_round_is_reported_once_its_checkpoint_is_there(
     demonstrations: Callable[[int], Trajectories], tmp_path: Path
 ) -> None:
     reported: list[tuple[int, str]] = []

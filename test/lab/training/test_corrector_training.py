@@ -27,7 +27,7 @@ def test_from_one_episode_to_the_next_is_no_change(demonstrations: Callable[[int
     assert len(scales_of(data, with_goal=False).goal_mean) == 0
 
 
-def test_training_is_told_how_much_counts_what_is_hard_to_foresee() -> None:
+def test_training_weighs_what_is_hard_to_foresee() -> None:
     draw = np.random.default_rng(6)
     read, wanted = (
         draw.normal(size=(300, 3)).astype(np.float32),

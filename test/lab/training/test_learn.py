@@ -267,7 +267,7 @@ def test_gates_are_set_to_a_rate_before_every_round(
     assert looks["threshold as it was"]["threshold"] == 0.4
 
 
-def test_a_state_that_is_damaged_is_told(exported: Path, learner: Learners, tmp_path: Path) -> None:
+def test_a_state_that_is_damaged_is_reported(exported: Path, learner: Learners, tmp_path: Path) -> None:
     staged = tmp_path / "out.training"
     staged.mkdir()
     (staged / learn_rounds.STATE).write_bytes(b"nothing")

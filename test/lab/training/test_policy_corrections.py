@@ -28,7 +28,7 @@ def numbered(first: int, count: int) -> Corrections:
     )
 
 
-def test_they_are_what_was_asked_and_came_back(comparison: Comparison) -> None:
+def test_they_are_what_was_requested_and_came_back(comparison: Comparison) -> None:
     bench = comparison.bench()
     found, outcome = corrected_episodes(bench, gated("adahi"), comparison.seed, EPISODES)
     log = outcome.log

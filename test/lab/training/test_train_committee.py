@@ -46,7 +46,7 @@ def parted(who: np.ndarray) -> bool:
     return len({(mode, member) for mode, member in zip(MODE.tolist(), who.tolist(), strict=True)}) == 2
 
 
-def test_drafts_part_what_looks_alike_and_nobody_named(lessons: Lessons) -> None:
+def test_drafts_part_what_looks_alike_and_no_one_named(lessons: Lessons) -> None:
     who = by_fit(lessons, 2, lambda line: None, rounds=3, steps=40)
     assert parted(who)
 

@@ -26,7 +26,7 @@ def test_a_space_says_what_varies_and_a_recipe_follows(space_file: Callable[...,
     assert space.recipe_with({}).policies["draft"].size["width"] == 4
 
 
-def test_everything_is_trained_unless_told_and_then_the_tokenizer_may_vary(
+def test_everything_is_trained_by_default_and_then_the_tokenizer_may_vary(
     space_file: Callable[..., Path],
 ) -> None:
     books = {"tokenizer.size.codebook_size": {"low": 4, "high": 16}}

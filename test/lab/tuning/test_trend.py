@@ -49,7 +49,7 @@ def test_no_trial_is_stopped_before_there_is_a_trend_and_a_best() -> None:
     assert not stops(ended_with(*[0.8] * (STARTUP - 1)), [0.0, 0.0, 0.0])
 
 
-def test_what_noise_may_hide_stops_nobody() -> None:
+def test_what_noise_may_hide_stops_no_one() -> None:
     study = ended_with(*[0.8] * STARTUP)
     assert not stops(study, [0.8 - 0.9 * MARGIN] * 3)
     assert stops(study, [0.8 - 1.1 * MARGIN] * 3)

@@ -94,7 +94,7 @@ def test_nothing_is_loaded_or_unloaded_where_that_is_not_allowed(
     loading.check_serves()
 
 
-def test_what_fails_to_load_is_told_and_another_may_be(loading: Loading, exported: Path) -> None:
+def test_what_fails_to_load_is_reported_and_another_may_be(loading: Loading, exported: Path) -> None:
     loading.may_load.set()
     refused = loading.load_at_once("x" * 60, Path("/nowhere/target"))
     assert not refused.success

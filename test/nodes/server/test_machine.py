@@ -20,7 +20,7 @@ def test_what_a_process_takes_shows() -> None:
     assert set(after) == {"memory_bytes", "memory_peak_bytes"}
 
 
-def test_of_a_gpu_its_own_memory_is_told_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_a_gpu_its_own_memory_is_reported_too(monkeypatch: pytest.MonkeyPatch) -> None:
     cuda = SimpleNamespace(
         memory_allocated=lambda device: {"cuda:1": 5}[device],
         max_memory_allocated=lambda device: {"cuda:1": 7}[device],

@@ -120,7 +120,7 @@ class Front:
         return sent
 
 
-def test_replies_go_out_when_they_are_there_and_whoever_waits_is_woken() -> None:
+def test_replies_go_out_when_they_are_there_and_waiting_threads_wake() -> None:
     front = Front(at_once=2)
     for number in range(3):
         front.air.ask(f"arm {number}", number)
@@ -162,7 +162,7 @@ def test_a_copy_of_a_request_that_is_under_way_is_not_verified_again() -> None:
     assert len(front.first.requested) == 1
 
 
-def test_who_cannot_be_served_now_is_told_when_to_come_again() -> None:
+def test_a_robot_that_cannot_be_served_now_learns_when_to_come_again() -> None:
     front = Front()
     front.air.ask("arm", 0)
     front.serve()
@@ -172,7 +172,7 @@ def test_who_cannot_be_served_now_is_told_when_to_come_again() -> None:
 
 
 @pytest.mark.parametrize("late", ["answer", "refuse"])
-def test_what_comes_too_late_is_answered_or_refused_as_it_is_told(
+def test_what_comes_too_late_is_answered_or_refused_as_configured(
     late: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     front, now_s = Front(late=late), [10.0]

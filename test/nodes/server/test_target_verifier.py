@@ -160,7 +160,7 @@ def test_robots_without_room_ask_once_and_get_the_same_replies(served: tuple[Ask
         assert 0 < kept <= ROOM
 
 
-def test_two_robots_of_one_name_get_the_same_replies_and_it_is_said(
+def test_two_robots_of_one_name_get_the_same_replies_and_it_is_reported(
     running: tuple[TargetVerifierNode, Counting],
     served: tuple[Ask, Counting],
     monkeypatch: pytest.MonkeyPatch,
@@ -181,7 +181,7 @@ def test_two_robots_of_one_name_get_the_same_replies_and_it_is_said(
     assert node._health().message == "serving"
 
 
-def test_an_error_is_replied_and_said_and_the_next_request_is_served(
+def test_an_error_is_replied_and_reported_and_the_next_request_is_served(
     running: tuple[TargetVerifierNode, Counting],
     served: tuple[Ask, Counting],
     monkeypatch: pytest.MonkeyPatch,
@@ -257,7 +257,7 @@ STRANGE: dict[str, Callable[[int], Any]] = {
 
 
 @pytest.mark.parametrize("field", STRANGE)
-def test_of_large_strange_requests_nothing_is_kept_or_said_at_length(
+def test_of_large_strange_requests_nothing_is_kept_or_reported_at_length(
     served: tuple[Ask, Counting], field: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     ask, _ = served
@@ -298,7 +298,7 @@ def test_of_the_requests_of_a_robot_that_wait_only_the_newest_is_verified(
     assert not turns.serve()
 
 
-def test_a_reply_that_cannot_reach_its_robot_is_told_by_name(
+def test_a_reply_that_cannot_reach_its_robot_is_reported_by_name(
     running: tuple[TargetVerifierNode, Counting],
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],

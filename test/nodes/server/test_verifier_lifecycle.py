@@ -64,7 +64,7 @@ def test_a_verifier_that_is_cleaned_up_keeps_no_policy(node: TargetVerifierNode)
 
 
 @pytest.mark.parametrize("end", ["trigger_deactivate", "trigger_shutdown", "stop_serving"])
-def test_who_waits_for_a_turn_is_told_that_there_will_be_none(node: TargetVerifierNode, end: str) -> None:
+def test_a_waiting_request_learns_that_there_will_be_no_turn(node: TargetVerifierNode, end: str) -> None:
     """Of three, one had its turn, one waits for it, and one is still where DDS has put it."""
     come = [VerifyDraft.Request(robot_id=robot, episode_id=7, step_id=3) for robot in ("arm", "leg", "tail")]
     replies: list[Any] = []
@@ -113,7 +113,7 @@ def test_a_target_that_is_not_to_be_had_yet_keeps_no_verifier_from_serving(
     assert described(node).acceptance == "replace"  # it has no tokenizer
 
 
-def test_what_is_not_said_of_where_it_computes_is_left_to_the_targets_file() -> None:
+def test_where_it_computes_is_left_to_the_targets_file_by_default() -> None:
     assert compute_arguments(TargetVerifierParameters()) == {}
     given = TargetVerifierParameters(device="cuda:1", compile=True)
     assert compute_arguments(given) == {"device": "cuda:1", "compile": True}

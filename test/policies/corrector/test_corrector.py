@@ -219,7 +219,7 @@ def alone(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("backend", ["torch", "onnxruntime"])
-def test_what_is_told_no_plan_is_a_policy_of_its_own(alone: Path, backend: str) -> None:
+def test_what_receives_no_plan_is_a_policy_of_its_own(alone: Path, backend: str) -> None:
     policy = load_policy(alone / "distilled", backend)
     signature = policy.signature
     assert (signature.history, signature.horizon, signature.observation_dim, signature.goal_dim) == (

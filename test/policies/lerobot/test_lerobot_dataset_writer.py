@@ -76,7 +76,7 @@ def test_without_a_goal_there_is_nothing_beside_the_state(data: Trajectories, tm
     assert info["fps"] == 12.5
 
 
-def test_what_cannot_be_written_is_told(data: Trajectories, tmp_path: Path) -> None:
+def test_what_cannot_be_written_is_reported(data: Trajectories, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"^joints: 6, must be from 0 to 5"):
         save_dataset(tmp_path / "dataset", data, 10.0, 6, "lift it")
     with pytest.raises(ValueError, match=r"^fps: 0, must be above 0"):

@@ -97,7 +97,7 @@ def test_a_plan_may_be_cut() -> None:
     assert described({"horizon": 3}, OWN).signature.horizon == 3
 
 
-def test_a_sentence_that_is_always_the_same_is_asked_of_no_robot() -> None:
+def test_a_sentence_that_is_always_the_same_is_required_of_no_robot() -> None:
     found = described({"instruction": {"always": "open the door"}}, OWN)
     assert not found.signature.instruction
     assert found.sentences(found.signature.nothing(2), 2) == ("open the door",) * 2
@@ -144,7 +144,7 @@ def test_a_field_that_cannot_be_used_is_named(field: str, value: Any, reason: st
 
 
 @pytest.mark.parametrize("field", ["horizon", "action_names", "state"])
-def test_what_nobody_says_is_missed(field: str) -> None:
+def test_what_is_never_reported_is_missed(field: str) -> None:
     values = whole()
     del values[field]
     with pytest.raises(ValueError, match=f"^{field}: nothing"):

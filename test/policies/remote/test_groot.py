@@ -83,7 +83,7 @@ EXPECTED = np.concatenate(
 )
 
 
-def test_all_robots_are_asked_about_at_once(served: PolicyServer) -> None:
+def test_all_robots_are_queried_about_at_once(served: PolicyServer) -> None:
     served.does = Serving(configured={})  # it says nothing of its policy
     plans = propose(target_of(served.url, extra={"waist": [1, 2]}))
     assert plans.dtype == np.float32
@@ -101,7 +101,7 @@ def test_all_robots_are_asked_about_at_once(served: PolicyServer) -> None:
     assert received["language"] == {PROMPT: [[each] for each in INSTRUCTIONS]}
 
 
-def test_one_that_is_served_for_simulations_is_told_all_in_one_mapping(served: PolicyServer) -> None:
+def test_one_that_is_served_for_simulations_receives_all_in_one_mapping(served: PolicyServer) -> None:
     served.does = Serving(answer_sim)
     np.testing.assert_array_equal(propose(target_of(served.url, protocol="n1.6_sim")), EXPECTED)
     received = served.received[0]["observation"]
@@ -109,7 +109,7 @@ def test_one_that_is_served_for_simulations_is_told_all_in_one_mapping(served: P
     assert received[PROMPT] == list(INSTRUCTIONS)
 
 
-def test_one_of_n15_is_asked_as_it_was(served: PolicyServer) -> None:
+def test_one_of_n15_is_queried_as_it_was(served: PolicyServer) -> None:
     served.does = Serving(answer_n15, modalities("n1.5"))
     np.testing.assert_array_equal(propose(target_of(served.url, protocol="n1.5")), EXPECTED)
     received = served.received[0]
@@ -246,7 +246,7 @@ def test_what_speaks_another_protocol_is_no_server() -> None:
         assert "not reachable, or no policy server" in fault_of(target)
 
 
-def test_a_server_that_starts_late_or_anew_is_found_by_itself(served: PolicyServer) -> None:
+def test_a_server_that_starts_late_or_again_is_found_by_itself(served: PolicyServer) -> None:
     clock = Clock()
     target = target_of(served.url, clock, timeout_s=30.0)
     served.stop()
@@ -262,7 +262,7 @@ def test_a_server_that_starts_late_or_anew_is_found_by_itself(served: PolicyServ
     np.testing.assert_array_equal(propose(target), EXPECTED)
 
 
-def test_a_server_that_goes_while_it_is_asked_is_told_at_once(served: PolicyServer) -> None:
+def test_a_server_that_goes_while_it_is_queried_is_reported_at_once(served: PolicyServer) -> None:
     target = target_of(served.url, timeout_s=30.0)
     propose(target)
     held = threading.Event()
@@ -307,7 +307,7 @@ def test_a_file_that_cannot_be_used_is_refused(changes: dict[str, Any], reason: 
         GrootTarget(Path(), **{**FILE, "url": "tcp://127.0.0.1:9", **changes})
 
 
-def test_nobody_here_knows_what_weights_its_server_has() -> None:
+def test_no_one_here_knows_what_weights_its_server_has() -> None:
     assert fingerprint_of(target_of("tcp://127.0.0.1:9")) == ""
 
 

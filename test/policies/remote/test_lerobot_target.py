@@ -158,7 +158,7 @@ def test_other_weights_have_another_digest(folders: Path) -> None:
 
 
 @needs_lerobot
-def test_weights_that_are_missing_are_told(folders: Path, tmp_path: Path) -> None:
+def test_weights_that_are_missing_are_reported(folders: Path, tmp_path: Path) -> None:
     from safetensors.torch import load_file, save_file
 
     write_policy(tmp_path / "act", "act", tmp_path)
@@ -216,7 +216,7 @@ def test_an_argument_that_cannot_be_used_is_named(beside: Path, field: str, valu
         LeRobotTarget(beside, **{"folder": "policy", field: value})
 
 
-def test_a_policy_from_before_the_processors_is_told_apart(beside: Path) -> None:
+def test_a_policy_from_before_the_processors_is_distinguished(beside: Path) -> None:
     (beside / "policy" / PROCESSORS[1]).unlink()
     with pytest.raises(ValueError, match=r"has no policy_postprocessor\.json"):
         LeRobotTarget(beside, folder="policy")

@@ -218,7 +218,7 @@ def test_a_server_that_accepts_and_never_answers_times_out() -> None:
     assert "is still starting, or stalls" in message
 
 
-def test_a_server_that_reads_nothing_blocks_nobody() -> None:
+def test_a_server_that_reads_nothing_blocks_no_one() -> None:
     released = threading.Event()
 
     def converse(connection: Any) -> None:
@@ -245,7 +245,7 @@ def test_a_server_that_reads_nothing_blocks_nobody() -> None:
         reads_nothing.shutdown()
 
 
-def test_what_is_not_there_is_asked_less_and_less_often() -> None:
+def test_what_is_not_there_is_queried_less_and_less_often() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     clock = Clock()
@@ -258,7 +258,7 @@ def test_what_is_not_there_is_asked_less_and_less_often() -> None:
     assert pauses == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0]
 
 
-def test_a_server_that_starts_late_or_anew_is_found_by_itself(served: PolicyServer) -> None:
+def test_a_server_that_starts_late_or_again_is_found_by_itself(served: PolicyServer) -> None:
     clock = Clock()
     target = target_of(served.url, clock)
     served.stop()
@@ -284,7 +284,7 @@ def test_it_is_made_while_its_server_is_not_there() -> None:
     assert target.signature.action_names == ("x", "y")
 
 
-def test_another_policy_than_the_files_is_not_asked(served: PolicyServer) -> None:
+def test_another_policy_than_the_files_gets_no_request(served: PolicyServer) -> None:
     target = target_of(served.url, metadata={"name": "pi05_droid", "reset_pose": [0, -1.5]})
     served.does = Serving(metadata={"name": "pi0_libero", "reset_pose": [0, -1.5]})
     assert "is another policy: its metadata.name is 'pi0_libero', must be 'pi05_droid'" in fault_of(target)

@@ -34,7 +34,7 @@ def inputs(batch: int) -> tuple[np.ndarray, np.ndarray]:
     return draw.normal(size=(batch, 3, 6)).astype(np.float32), draw.normal(size=(batch, 2)).astype(np.float32)
 
 
-def test_it_has_the_weights_that_were_asked_for_and_not_a_unit_more(trained: VQBeT) -> None:
+def test_it_has_the_weights_that_were_requested_and_not_a_unit_more(trained: VQBeT) -> None:
     before = trained.parameters_count
     one_unit = grow(trained, before + 1).parameters_count - before
     grown = grow(trained, PARAMETERS).parameters_count
@@ -51,7 +51,7 @@ def test_it_predicts_what_it_was_grown_from_predicts(trained: VQBeT) -> None:
         torch.testing.assert_close(after, before, rtol=0, atol=1e-5)
 
 
-def test_what_was_added_is_multiplied_but_not_heard(trained: VQBeT) -> None:
+def test_what_was_added_is_multiplied_but_not_received(trained: VQBeT) -> None:
     hidden = trained.config.head_hidden
     weights = grow(trained, PARAMETERS).state_dict()
     for name in OUTGOING:

@@ -33,7 +33,7 @@ ALLOWED = "verifier backup is asked although its weights are unknown"
         ),
     ],
 )
-def test_a_backup_of_another_policy_is_refused_by_name_and_not_asked(
+def test_a_backup_of_another_policy_is_refused_by_name_and_gets_no_request(
     make_hedged: MakeHedged, change: Callable[[SimulatedVerifier], None], trouble: str
 ) -> None:
     robot = make_hedged("at_once")
@@ -67,7 +67,7 @@ def test_a_backup_with_unknown_weights_needs_permission_and_warns_once(
     assert (requests_to(robot.link), requests_to(robot.backup_link)) == (50, requested)
 
 
-def test_a_backup_that_loads_other_weights_is_found_out_while_it_is_asked(make_hedged: MakeHedged) -> None:
+def test_a_backup_that_loads_other_weights_is_found_out_while_queried(make_hedged: MakeHedged) -> None:
     robot = make_hedged("at_once").connect()
     robot.steps(2)
     robot.backup.load(OTHER)
@@ -139,7 +139,7 @@ def test_that_a_verifier_is_gone_or_back_is_logged_once_each(robot: HedgedRobot)
     assert robot.texts[-1] == "verifier backup is back"
 
 
-def test_a_backup_that_comes_later_is_asked_once_it_has_described_itself(make_hedged: MakeHedged) -> None:
+def test_a_backup_that_comes_later_is_queried_once_it_has_described_itself(make_hedged: MakeHedged) -> None:
     robot = make_hedged("at_once")
     robot.backup_link.present = False
     robot.connect()
@@ -151,7 +151,7 @@ def test_a_backup_that_comes_later_is_asked_once_it_has_described_itself(make_he
     assert requests_to(robot.backup_link) == 1
 
 
-def test_a_backup_that_changed_while_the_robot_was_away_is_not_asked(make_hedged: MakeHedged) -> None:
+def test_a_backup_that_changed_while_the_robot_was_away_gets_no_request(make_hedged: MakeHedged) -> None:
     robot = make_hedged("at_once").connect()
     robot.steps(2)
     robot.loop.stop()
@@ -229,7 +229,7 @@ def test_a_robot_that_goes_by_plans_is_not_starved_by_a_dead_first(make_hedged: 
     assert all(record.planned for record in robot.records[2:])
 
 
-def test_a_dead_backup_is_not_asked_but_for_probes(robot: HedgedRobot) -> None:
+def test_a_dead_backup_gets_only_probes(robot: HedgedRobot) -> None:
     robot.link.delay_s = (0.005, 0.04)
     robot.backup.replies = False
     robot.steps(30)
@@ -264,7 +264,7 @@ def test_where_all_were_gone_a_new_one_describes_itself_as_at_the_start(robot: H
     assert robot.session.target.parameters == 12
 
 
-def test_a_first_that_cannot_say_what_it_is_at_the_start_is_asked_again(make_hedged: MakeHedged) -> None:
+def test_a_first_that_cannot_say_what_it_is_at_the_start_is_queried_again(make_hedged: MakeHedged) -> None:
     robot = make_hedged()
     robot.backup_link.present = False
     robot.verifier.undescribed = "target: no policy of this name is there"
@@ -277,7 +277,7 @@ def test_a_first_that_cannot_say_what_it_is_at_the_start_is_asked_again(make_hed
     assert robot.session.link is VerifierState.READY
 
 
-def test_a_refusal_is_told_at_once_where_the_other_is_dead(robot: HedgedRobot) -> None:
+def test_a_refusal_is_reported_at_once_where_the_other_is_dead(robot: HedgedRobot) -> None:
     robot.link.delay_s = (0.005, 0.04)
     robot.backup.replies = False
     robot.steps(30)

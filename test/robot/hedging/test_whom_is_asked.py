@@ -33,7 +33,7 @@ def test_a_reply_that_is_not_late_has_no_hedge(robot: HedgedRobot) -> None:
     assert (requests_to(robot.link), requests_to(robot.backup_link)) == (40, 0)
 
 
-def test_another_verifier_is_asked_once_a_reply_is_later_than_usual(robot: HedgedRobot) -> None:
+def test_another_verifier_is_queried_once_a_reply_is_later_than_usual(robot: HedgedRobot) -> None:
     robot.steps(ENOUGH)
     late_s = 2 * QUICK[0]
     robot.verifier.replies = False
@@ -49,7 +49,7 @@ def test_another_verifier_is_asked_once_a_reply_is_later_than_usual(robot: Hedge
     assert (robot.figure("backup.hedges"), robot.figure("backup.answers")) == (1, 1)
 
 
-def test_before_replies_are_measured_another_is_asked_after_a_guess(robot: HedgedRobot) -> None:
+def test_before_replies_are_measured_another_is_queried_after_a_guess(robot: HedgedRobot) -> None:
     robot.verifier.replies = False
     robot.walk(range(1), PERIOD_S)
     assert robot.records[-1].verify_ms == pytest.approx(1e3 * (FIRST_S + 2 * QUICK[0]))
@@ -82,9 +82,7 @@ def test_off_asks_one_at_a_time_and_the_backup_where_the_first_is_dead(make_hedg
 
 
 @pytest.mark.parametrize("hedge", ["late", "at_once"])
-def test_a_dead_first_costs_little_and_is_not_asked_first_for_long(
-    make_hedged: MakeHedged, hedge: str
-) -> None:
+def test_a_dead_first_costs_little_and_soon_is_not_queried_first(make_hedged: MakeHedged, hedge: str) -> None:
     robot = make_hedged(hedge).connect()
     robot.steps(20)
     robot.verifier.replies = False
@@ -109,7 +107,7 @@ def test_a_first_that_is_back_is_found_by_probes(robot: HedgedRobot) -> None:
     assert robot.texts[-1] == "verifier first is asked first from now on"
 
 
-def test_the_quicker_one_is_asked_first_once_it_is_known(robot: HedgedRobot) -> None:
+def test_the_quicker_one_is_queried_first_once_it_is_known(robot: HedgedRobot) -> None:
     robot.link.delay_s = (0.02, 0.04)
     robot.steps(100)
     assert robot.texts == ["verifier backup is asked first from now on"]
@@ -184,7 +182,7 @@ def test_a_refusal_is_no_reply_while_another_may_answer(
     assert robot.session.busy_until_s <= robot.link.now_s
 
 
-def test_where_all_refuse_the_robot_is_told_why(robot: HedgedRobot) -> None:
+def test_where_all_refuse_the_robot_learns_why(robot: HedgedRobot) -> None:
     robot.verifier.changes = robot.backup.changes = {
         "status": int(RequestFault.TARGET_UNAVAILABLE),
         "message": "broken",
@@ -209,7 +207,7 @@ def test_where_all_are_busy_they_are_left_alone_until_the_first_is_free(robot: H
     assert requests_to(robot.link) == 1
 
 
-def test_one_that_is_busy_is_not_asked_meanwhile(robot: HedgedRobot) -> None:
+def test_one_that_is_busy_gets_no_request_meanwhile(robot: HedgedRobot) -> None:
     robot.verifier.changes = {"status": int(RequestFault.BUSY), "retry_after_s": 1.0}
     robot.steps(4)
     assert requests_to(robot.link) == 1

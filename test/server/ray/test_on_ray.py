@@ -104,7 +104,7 @@ def test_the_same_draws_give_the_same_verdicts_as_in_one_process(on_ray: OnRay, 
     check_same(results, on_ray.here.verify_each(request, draws))
 
 
-def test_batches_that_arrive_together_are_told_apart(on_ray: OnRay) -> None:
+def test_batches_that_arrive_together_are_distinguished(on_ray: OnRay) -> None:
     requests = [on_ray.request(1 + seed % 3, seed) for seed in range(24)]
     results = [on_ray.verifier.submit(*each, until_s()) for each in requests]
     for future, each in zip(results, requests, strict=True):
@@ -133,7 +133,7 @@ def test_the_head_of_the_rule_semantic_on_a_replica_uses_the_link(on_ray: OnRay)
     assert stood[0] < stood[-1] == robots
 
 
-def test_what_is_of_no_use_any_more_is_not_asked(on_ray: OnRay) -> None:
+def test_what_is_of_no_use_any_more_gets_no_request(on_ray: OnRay) -> None:
     (results,) = on_ray.verifier.submit(*on_ray.request(1), time.monotonic() - 1.0).result()
     assert isinstance(results, TargetUnavailableError)
     assert results.retry_after_s > 0.0

@@ -147,7 +147,7 @@ def test_while_ray_dies_robots_retry_whatever_its_calls_raise(
 
 
 @pytest.mark.parametrize("of_replica", [False, True])
-def test_what_fails_while_ray_is_there_is_told_as_what_it_is(
+def test_what_fails_while_ray_is_there_is_reported_as_what_it_is(
     ray: Ray, monkeypatch: pytest.MonkeyPatch, of_replica: bool
 ) -> None:
     raised: Exception = ValueError("weights: none")
@@ -164,7 +164,7 @@ def test_what_fails_while_ray_is_there_is_told_as_what_it_is(
     assert "weights: none" in str(fault)
 
 
-def test_a_policy_that_comes_back_with_other_weights_is_told(ray: Ray) -> None:
+def test_a_policy_that_comes_back_with_other_weights_is_reported(ray: Ray) -> None:
     (verifier,) = ray.policies.open()
     assert verifier.terms.fingerprint == "0123456789abcdef"
     ray.vanish()

@@ -16,7 +16,7 @@ def without_ray(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ray_head, "find_spec", lambda name: None)
 
 
-def test_what_to_install_is_said(tmp_path: Path) -> None:
+def test_what_to_install_is_reported(tmp_path: Path) -> None:
     message = r"ray: not installed; a fleet needs: pip install -r requirements/ray\.txt"
     with pytest.raises(ImportError, match=message):
         RayHead(1, tmp_path)

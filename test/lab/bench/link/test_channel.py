@@ -91,7 +91,7 @@ def test_nothing_gets_through_an_outage() -> None:
     assert gone.sum() == 600
 
 
-def test_a_cut_lasts_as_long_as_was_said_and_can_be_ended() -> None:
+def test_a_cut_lasts_as_long_as_specified_and_can_be_ended() -> None:
     channel = Channel(PLAIN, 1, "up")
     assert channel.arrivals(1.0, 100)
     channel.cut(2.0)

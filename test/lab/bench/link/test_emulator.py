@@ -204,7 +204,7 @@ def test_a_link_ends_with_the_process_that_made_it(number: int) -> None:
         wait_for(lambda: not os.path.exists(net) and not control.parent.exists())
 
 
-def test_a_machine_that_lacks_something_is_told_what(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_what_a_machine_lacks_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(LinkUnavailable, match="nsenter"), emulated_link(QUICK):
         pass
