@@ -191,7 +191,7 @@ class Client:
 
 
 def run(
-    link: EmulatedLink, client: Client, asked: Drive, condition: Condition, scratch: Path
+    link: EmulatedLink, client: Client, wanted: Drive, condition: Condition, scratch: Path
 ) -> list[EpisodeLog]:
     """Let a client drive the robot through episodes; return the logs of all but the first.
 
@@ -200,8 +200,8 @@ def run(
     """
     link.change(loss=condition.loss)
     start = _ours if client.kind == "ours" else _peer
-    drive_file, out = scratch / "asked.json", scratch / "logs.json"
-    server, program, variables = start(link, client, asked, condition, drive_file)
+    drive_file, out = scratch / "settings.json", scratch / "logs.json"
+    server, program, variables = start(link, client, wanted, condition, drive_file)
     with server:
         run_at_robot(link, [*program, str(drive_file), str(out)], variables)
     return load_logs(out)[1:]
@@ -211,27 +211,27 @@ Started = tuple[AbstractContextManager[None], list[str], dict[str, str]]
 
 
 def _peer(
-    link: EmulatedLink, client: Client, asked: Drive, condition: Condition, drive_file: Path
+    link: EmulatedLink, client: Client, wanted: Drive, condition: Condition, drive_file: Path
 ) -> Started:
     variables = environments.variables(environments.environment(PEERS[client.kind]))
     module = ["-m", f"adahi_ros.lab.peers.{client.kind}_loop"]
     settings = {**client.settings, "added_compute_s": condition.added_compute_s}
-    replace(asked, settings=settings, address=link.server.address, port=PORT).save(drive_file)
+    replace(wanted, settings=settings, address=link.server.address, port=PORT).save(drive_file)
     server = serving(link, [*module, "serve", str(drive_file)], variables, "ready")
     return server, [*module, "drive"], dict(variables)
 
 
 def _ours(
-    link: EmulatedLink, client: Client, asked: Drive, condition: Condition, drive_file: Path
+    link: EmulatedLink, client: Client, wanted: Drive, condition: Condition, drive_file: Path
 ) -> Started:
-    spec = make(asked.task).spec
+    spec = make(wanted.task).spec
     files = PolicyFiles(asset(f"checkpoints/{spec.name}"), BACKEND)
     calibration = load_calibration(asset(f"config/{spec.name}.yaml"))
     method, period_s = client.settings["method"], 1.0 / spec.control_rate_hz
-    draft, target = node_parameters(method, asked.task, files, calibration, period_s)
-    replace(asked, settings={"draft": draft}).save(drive_file)
+    draft, target = node_parameters(method, wanted.task, files, calibration, period_s)
+    replace(wanted, settings={"draft": draft}).save(drive_file)
     parameters = drive_file.with_suffix(".yaml")
-    values = {**target, "seed": asked.seed, "added_compute_s": condition.added_compute_s}
+    values = {**target, "seed": wanted.seed, "added_compute_s": condition.added_compute_s}
     parameters.write_text(yaml.safe_dump({"/**": {"ros__parameters": values}}))
     verifier = ["-m", "adahi_ros.nodes.server.target_verifier_node"]
     variables = dds_environment("wireless")
@@ -261,13 +261,13 @@ def compare(
         for numbers in in_rounds(evaluation_episodes(episodes), min(rounds, episodes)):
             for name in conditions:
                 condition = CONDITIONS[name]
-                asked = Drive(
+                wanted = Drive(
                     task, target, seed, numbers.start - 1, len(numbers) + 1, outage_s=condition.outage_s
                 )
                 for client in clients:
                     key = name, client.name
                     loads.setdefault(key, []).append(round(os.getloadavg()[0], 2))
-                    logs.setdefault(key, []).extend(run(link, client, asked, condition, Path(scratch)))
+                    logs.setdefault(key, []).extend(run(link, client, wanted, condition, Path(scratch)))
                     on_run(name, client.name, len(numbers))
     return {
         name: {

@@ -108,8 +108,8 @@ def main(
     if whole.distilled is None:
         raise ValueError(f"task: {task!r}, must have a recipe with a part 'distilled'")
     recipe = whole.distilled if rounds is None else replace(whole.distilled, rounds=rounds)
-    asked = whole.demonstrations
-    data = collect_parallel(task, demos, asked.seed, asked.action_noise, 1).trajectories
+    requested = whole.demonstrations
+    data = collect_parallel(task, demos, requested.seed, requested.action_noise, 1).trajectories
     found = curve(
         task,
         PolicyFiles(asset(f"checkpoints/{task}"), "onnxruntime").load(),

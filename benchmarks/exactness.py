@@ -46,14 +46,14 @@ class Exactness:
     """Total variations from the target's distribution of codes, at S observations.
 
     Attributes:
-        asked: (S,), the probability of a request.
+        rate: (S,), the probability of a request.
         returned: (S,), of replies; 0 where there is never a request.
         executed: (S,), of executed actions, with or without a request.
         drafted: (S,), of drafts.
         rounded: (S,), the change of the draft's own distribution by 16-bit counts.
     """
 
-    asked: np.ndarray
+    rate: np.ndarray
     returned: np.ndarray
     executed: np.ndarray
     drafted: np.ndarray
@@ -62,12 +62,12 @@ class Exactness:
     def figures(self) -> dict[str, Any]:
         """Return means over observations; of `returned` over requests, with the 95th percentile."""
         order = np.argsort(self.returned)
-        share = np.cumsum(self.asked[order]) / max(self.asked.sum(), np.finfo(float).tiny)
+        share = np.cumsum(self.rate[order]) / max(self.rate.sum(), np.finfo(float).tiny)
         return {
-            "observations": len(self.asked),
-            "asked": float(self.asked.mean()),
-            "returned": float(np.average(self.returned, weights=self.asked)) if self.asked.any() else None,
-            "returned_p95": float(self.returned[order][share >= 0.95][0]) if self.asked.any() else None,
+            "observations": len(self.rate),
+            "asked": float(self.rate.mean()),
+            "returned": float(np.average(self.returned, weights=self.rate)) if self.rate.any() else None,
+            "returned_p95": float(self.returned[order][share >= 0.95][0]) if self.rate.any() else None,
             "executed": float(self.executed.mean()),
             "drafted": float(self.drafted.mean()),
             "rounded_largest": float(self.rounded.max()),
@@ -110,16 +110,16 @@ def measure_exactness(
     for known, active, action in zip(watched.seen, log.active, log.action, strict=True):
         wanted = _distribution(draft, known.observations, config.draft_temperature).probabilities
         q = _distribution(target, at_target.push(known.observed)).probabilities
-        asked = asking(draft, trigger, past, known)
+        rate = asking(draft, trigger, past, known)
         counts = _counts(known)
         drawn, aim = joint(counts / UNITS), joint(q)
-        back = returned(counts, q, drawn * asked)
+        back = returned(counts, q, drawn * rate)
         share = back.sum(axis=1)
         reply = back / np.where(share > 0.0, share, 1.0)[:, None]
         column = (
             share,
             np.where(share > 0.0, _apart(reply, aim), 0.0),
-            _apart(back + drawn * (1.0 - asked), aim),
+            _apart(back + drawn * (1.0 - rate), aim),
             _apart(drawn, aim),
             _apart(drawn, joint(wanted)),
         )
@@ -213,9 +213,9 @@ def returned(counts: np.ndarray, q: np.ndarray, sent: np.ndarray) -> np.ndarray:
     robots, books, size = p.shape
     every = (np.full((robots, books), code) for code in range(size))
     rejected = np.stack([rejection_probability(p, q, codes) for codes in every], axis=-1)
-    drawn_anew = residual(p, q)
-    drawn_anew /= drawn_anew.sum(axis=-1, keepdims=True)
-    kernel = rejected[..., None] * drawn_anew[:, :, None, :]  # from code to code
+    drawn_again = residual(p, q)
+    drawn_again /= drawn_again.sum(axis=-1, keepdims=True)
+    kernel = rejected[..., None] * drawn_again[:, :, None, :]  # from code to code
     kernel[..., np.arange(size), np.arange(size)] += 1.0 - rejected
     back = sent.reshape(robots, *(size,) * books)
     for book in range(books):  # each takes the first axis of codes away, and adds it as the last

@@ -57,17 +57,17 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
 @app.command()
-def drive(asked: Path, record: Path) -> None:
+def drive(requested: Path, record: Path) -> None:
     """Run episodes at the robot's end; write their record, and the node's diagnostics of the verifiers."""
-    arguments = json.loads(asked.read_text())
+    arguments = json.loads(requested.read_text())
     arguments["episodes"] = range(*arguments["episodes"])
     observer = Observer(arguments["domain"], "hedged")
-    told: dict[str, str] = {}
+    diagnostics: dict[str, str] = {}
 
     def listen(message: DiagnosticArray) -> None:
         for status in message.status:
             if status.name.endswith(": control"):
-                told.update({each.key: each.value for each in status.values})
+                diagnostics.update({each.key: each.value for each in status.values})
 
     observer.node.create_subscription(DiagnosticArray, "/diagnostics", listen, 10)
     over = threading.Event()
@@ -79,7 +79,7 @@ def drive(asked: Path, record: Path) -> None:
         over.set()
         listener.join()
         observer.close()
-    record.write_text(json.dumps({"run": asdict(run), "told": told}))
+    record.write_text(json.dumps({"run": asdict(run), "diagnostics": diagnostics}))
 
 
 def parameters_of(way: str) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -109,8 +109,8 @@ def measure(way: str, first: str, verifiers: str, episodes: int, seed: int, scra
         ) as processes,
     ):
         processes.start("target_verifier_node", {"seed": seed, **target}, links[1].server.prefix, BACKUP)
-        asked, record = scratch / "asked.json", scratch / "record.json"
-        asked.write_text(
+        requested, record = scratch / "settings.json", scratch / "record.json"
+        requested.write_text(
             json.dumps(
                 {
                     "task": "ball",
@@ -123,14 +123,14 @@ def measure(way: str, first: str, verifiers: str, episodes: int, seed: int, scra
                 }
             )
         )
-        run_at_robot(links[0], [__file__, "drive", str(asked), str(record)], dds_environment("wireless"))
+        run_at_robot(links[0], [__file__, "drive", str(requested), str(record)], dds_environment("wireless"))
         carried = [link.traffic() for link in links]
         load = os.getloadavg()[0]
     values = json.loads(record.read_text())
-    return {**figures(RunRecord.of(values["run"]), values["told"], carried), "load": load}
+    return {**figures(RunRecord.of(values["run"]), values["diagnostics"], carried), "load": load}
 
 
-def figures(run: RunRecord, told: dict[str, str], carried: Sequence[Traffic]) -> dict[str, Any]:
+def figures(run: RunRecord, diagnostics: dict[str, str], carried: Sequence[Traffic]) -> dict[str, Any]:
     """Return the figures of a run.
 
     Returns:
@@ -142,8 +142,8 @@ def figures(run: RunRecord, told: dict[str, str], carried: Sequence[Traffic]) ->
     """
     steps = [each for each in run.steps if each.step >= BEGINNING]
     replies = [each.verify_ms for each in steps if each.verified]
-    asked = {
-        name: sum(int(value) for key, value in told.items() if key.endswith(f"verify_draft.{name}"))
+    requested = {
+        name: sum(int(value) for key, value in diagnostics.items() if key.endswith(f"verify_draft.{name}"))
         for name in ("requests", "hedges", "answers", "misses", "bytes_up", "bytes_down")
     }
     backup = f"verifiers.{BACKUP}/verify_draft."
@@ -161,10 +161,10 @@ def figures(run: RunRecord, told: dict[str, str], carried: Sequence[Traffic]) ->
             if (count := sum(each.reason is why for each in steps)) and why is not Reason.NONE
         },
         "requests": wanted,
-        "hedged": asked["hedges"] / max(1, wanted),
-        "by_backup": int(told.get(f"{backup}answers", 0)) / max(1, asked["answers"]),
+        "hedged": requested["hedges"] / max(1, wanted),
+        "by_backup": int(diagnostics.get(f"{backup}answers", 0)) / max(1, requested["answers"]),
         "bytes_per_step": sum(each.request_bytes for each in steps) / len(steps),
-        "verifiers": {key: value for key, value in told.items() if key.startswith("verifiers.")},
+        "verifiers": {key: value for key, value in diagnostics.items() if key.startswith("verifiers.")},
         "frames_up_bytes": [each.up.bytes for each in carried],
     }
 
@@ -178,7 +178,7 @@ def compare(
     seed: Annotated[int, typer.Option(min=0, help="Seed of every random draw.")] = 0,
     json_file: Annotated[Path | None, typer.Option("--json", help="File to write.")] = None,
 ) -> None:
-    """Compare one verifier with two, asked in turn, hedged and at once; print a table for each way."""
+    """Compare one verifier with two, used in turn, hedged and at once; print a table for each way."""
     found: dict[str, Any] = {}
     console = Console()
     with tempfile.TemporaryDirectory(prefix="adahi_hedged_") as scratch:
@@ -196,7 +196,7 @@ def compare(
 def table(way: str, found: dict[str, Any]) -> Table:
     """Return the figures of a way as a table."""
     headings = ["success", "p50\nms", "p95", "p99", "alone", "hedged", "by the\nother", "bytes\na step"]
-    made = narrow_table(f"{way}: first verifier and how two are asked", ["first", "asked"], headings)
+    made = narrow_table(f"{way}: first verifier and use of two", ["first", "use"], headings)
     for first, by_verifiers in found.items():
         for index, (name, values) in enumerate(by_verifiers.items()):
             made.add_row(

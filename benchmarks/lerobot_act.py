@@ -146,8 +146,8 @@ def success_of_ours(
     controller = Controller(robot, ControllerConfig(ThresholdedGate("age", steps - 1.0)), "plan")
     verifier = TargetVerifier(load_policy(target, "torch"), "replace")
     log = rollout(world, controller, verifier, seed, episodes)
-    asked = float((log.transmitted & log.active).sum()) / len(episodes)
-    return np.asarray(world.success).copy(), asked
+    requested = float((log.transmitted & log.active).sum()) / len(episodes)
+    return np.asarray(world.success).copy(), requested
 
 
 def main(
@@ -174,13 +174,13 @@ def main(
     target.write_text(yaml.safe_dump(description(folder.relative_to(work), task), sort_keys=False))
     numbers = evaluation_episodes(episodes)
     theirs = success_of_lerobot(folder, task, seed, numbers)
-    ours, asked = success_of_ours(target, task, chunk, seed, numbers)
+    ours, requested = success_of_ours(target, task, chunk, seed, numbers)
     found = {
         "demonstrations": len(data),
         "success, LeRobot's loop": float(theirs.mean()),
         "success, our target": float(ours.mean()),
         "episodes that end alike": float((theirs == ours).mean()),
-        "requests an episode": asked,
+        "requests an episode": requested,
     }
     print(json.dumps(found, indent=1))
     (work / "figures.json").write_text(json.dumps(found, indent=1) + "\n")

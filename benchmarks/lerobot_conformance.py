@@ -230,7 +230,9 @@ def answers(
     batch = before({"observation.state": torch.from_numpy(states), CAMERA: pixels})
     batch["observation.images"] = torch.stack([batch[key] for key in config.image_features], dim=-4)
     seen: dict[str, Any] = {}
-    model.action_head.register_forward_hook(lambda head, given, said: seen.update(given=given[0], said=said))
+    model.action_head.register_forward_hook(
+        lambda head, given, output: seen.update(given=given[0], output=output)
+    )
     torch.manual_seed(0)
     actions = model({key: batch[key] for key in ("observation.state", "observation.images")}, rollout=True)
     rows = states.shape[0]
@@ -246,12 +248,12 @@ def answers(
             pairs.append(first.log_softmax(-1)[:, [code]] + second)
         logits = torch.cat(pairs, dim=1)[:, None]
     else:
-        said = seen["said"]["cbet_logits"].unflatten(0, (rows, -1))
-        logits = said[:, STEPS - 1] / config.bet_softmax_temperature
+        output = seen["output"]["cbet_logits"].unflatten(0, (rows, -1))
+        logits = output[:, STEPS - 1] / config.bet_softmax_temperature
     return {
         "features": model.rgb_encoder(batch["observation.images"].flatten(0, 2)).unflatten(0, (rows, STEPS)),
         "logits": logits,
-        "codes": seen["said"]["sampled_centers"].unflatten(0, (rows, -1))[:, STEPS - 1],
+        "codes": seen["output"]["sampled_centers"].unflatten(0, (rows, -1))[:, STEPS - 1],
         "actions": after(actions),
         "chunk_codes": head.vqvae_model.get_code(normalized(before, chunks))[1],
     }

@@ -60,7 +60,7 @@ class Robot:
         self._executor = SingleThreadedExecutor(context=self._context)
         self._executor.add_node(self._node)
         self._client = VerifierClient(self._node, name)
-        self._asked: Future | None = None
+        self._pending: Future | None = None
         self._step = 0
 
     def find(self) -> None:
@@ -78,18 +78,18 @@ class Robot:
 
     def ask(self) -> None:
         """Send a request, unless one is on its way."""
-        if self._asked is not None:
+        if self._pending is not None:
             return
         self._step += 1
         ask = partial(self._client.ask, self._window, self._goal, step=self._step)
-        self._asked = self._executor.create_task(_or_none, ask)
+        self._pending = self._executor.create_task(_or_none, ask)
 
     def spin(self) -> None:
         """Take what has come."""
         self._executor.spin_once(0.0)
-        if self._asked is not None and self._asked.done():
-            lost = self._asked.result() is None
-            self.replies, self.lost, self._asked = self.replies + (not lost), self.lost + lost, None
+        if self._pending is not None and self._pending.done():
+            lost = self._pending.result() is None
+            self.replies, self.lost, self._pending = self.replies + (not lost), self.lost + lost, None
 
     def close(self) -> None:
         """Leave the domain."""
@@ -158,9 +158,9 @@ def _measure(checkpoint: str, robots: int, own: bool, rate_hz: float, seconds: f
         environment = {**link_environment(domain), **dds_environment("wireless")}
         with node_processes(environment) as processes:
             processes.start("target_verifier_node", parameters, link.server.prefix)
-            asked = map(str, (domain, robots, own, rate_hz, seconds))
+            requested = map(str, (domain, robots, own, rate_hz, seconds))
             driven = subprocess.run(
-                [*link.robot.prefix, sys.executable, __file__, "drive", *asked],
+                [*link.robot.prefix, sys.executable, __file__, "drive", *requested],
                 env={**os.environ, **environment},
                 stdout=subprocess.PIPE,
                 text=True,

@@ -61,18 +61,18 @@ def request(verifier: RayVerifier, robots: int) -> tuple[VerificationRequest, np
 
 def robots_per_s(verifier: RayVerifier, batch: int, seconds: float) -> float:
     """Keep as many batches under way as a verifier's node does; return what comes back."""
-    asked = request(verifier, batch)
-    begun_s = time.monotonic()
-    until_s, end_s = begun_s + 600.0, begun_s + WARM_S + seconds
-    under_way: set[Future[Any]] = {verifier.submit(*asked, until_s) for _ in range(verifier.at_once)}
+    requested = request(verifier, batch)
+    started_s = time.monotonic()
+    until_s, end_s = started_s + 600.0, started_s + WARM_S + seconds
+    under_way: set[Future[Any]] = {verifier.submit(*requested, until_s) for _ in range(verifier.at_once)}
     served = 0
     while (now_s := time.monotonic()) < end_s:
         done, under_way = wait(under_way, timeout=end_s - now_s, return_when=FIRST_COMPLETED)
         for each in done:
             if isinstance(fault := each.result()[0], Exception):
                 raise fault
-            served += batch * (time.monotonic() >= begun_s + WARM_S)
-            under_way.add(verifier.submit(*asked, until_s))
+            served += batch * (time.monotonic() >= started_s + WARM_S)
+            under_way.add(verifier.submit(*requested, until_s))
     wait(under_way)
     return served / seconds
 

@@ -8,7 +8,7 @@ have it, and its wheels do not. The keys are those of `adahi keys`, the verifier
 asks by `adahi_ros.client`; all on the loopback interface, by UDP. docs/research/security.md has the results.
 
 A library checks its own process's permissions, too; --unchecked names a folder with a libfastrtps that does
-not, for a stranger who has changed it.
+not, for an unauthorised participant who has changed it.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ from adahi_ros.nodes.launching.modules import MODULES
 from adahi_ros.security.keystores import MACHINES, Keystore
 from benchmarks.loopback import stage, watched
 
-SECONDS = 5.0  # of a stranger's trying
+SECONDS = 5.0  # of each attempt
 PERIOD_S = 0.05
 DEADLINE_S = 0.5
 NAMES = ("verify_draft", "describe_target", "assignments")  # of the verifier
-LIE = "said by a stranger"
+LIE = "a false reply"
 SEEN = np.float32(0.0123456)  # an observation that would be known again
 MARK = np.full(4, SEEN, "<f4").tobytes()
 OFF = {"ROS_SECURITY_ENABLE": "false"}
@@ -76,7 +76,7 @@ def keys(machine: Path, enclave: str) -> dict[str, str]:
 @app.command(hidden=True)
 def be(role: str, robot: str, namespace: str, seconds: float = SECONDS) -> None:
     """Play a part in the domain for so long, and print what came of it."""
-    told(PARTS[role](node_of(robot, namespace), robot, seconds))
+    report(PARTS[role](node_of(robot, namespace), robot, seconds))
 
 
 def node_of(robot: str, namespace: str) -> Node:
@@ -87,7 +87,7 @@ def node_of(robot: str, namespace: str) -> Node:
     return Node(name, namespace=f"/{namespace}")
 
 
-def told(result: Mapping[str, Any]) -> NoReturn:
+def report(result: Mapping[str, Any]) -> NoReturn:
     """Print what came of a part, and end without a goodbye."""
     print(json.dumps(result), flush=True)
     os._exit(0)
@@ -96,15 +96,15 @@ def told(result: Mapping[str, Any]) -> NoReturn:
 def acts(node: Node, robot: str, seconds: float) -> dict[str, Any]:
     """Ask the robot's verifier, and say what was done, as a robot does."""
     status = node.create_publisher(DraftStatus, "draft_status", 10)
-    return _asked(node, robot, seconds, lambda: status.publish(DraftStatus(robot_id=robot)))
+    return _requests(node, robot, seconds, lambda: status.publish(DraftStatus(robot_id=robot)))
 
 
 def asks(node: Node, robot: str, seconds: float) -> dict[str, Any]:
     """Ask the robot's verifier alone."""
-    return _asked(node, robot, seconds, lambda: None)
+    return _requests(node, robot, seconds, lambda: None)
 
 
-def _asked(node: Node, robot: str, seconds: float, tell: Callable[[], None]) -> dict[str, Any]:
+def _requests(node: Node, robot: str, seconds: float, tell: Callable[[], None]) -> dict[str, Any]:
     client = VerifierClient(node, robot, deadline_s=DEADLINE_S)
     executor = SingleThreadedExecutor()
     executor.add_node(node)
@@ -112,7 +112,7 @@ def _asked(node: Node, robot: str, seconds: float, tell: Callable[[], None]) -> 
     answers = 0
     end_s = time.monotonic() + seconds
     while time.monotonic() < end_s:
-        begun_s = time.monotonic()
+        started_s = time.monotonic()
         task = executor.create_task(_ask, client, answers)
         executor.spin_until_future_complete(task)
         error = task.result()
@@ -121,7 +121,7 @@ def _asked(node: Node, robot: str, seconds: float, tell: Callable[[], None]) -> 
         else:
             answers += 1
         tell()
-        time.sleep(max(0.0, begun_s + PERIOD_S - time.monotonic()))
+        time.sleep(max(0.0, started_s + PERIOD_S - time.monotonic()))
     lies = sum(count for error, count in errors.items() if LIE in error)
     return {"asked": answers + errors.total(), "answers": answers, "lies": lies, "errors": dict(errors)}
 
@@ -214,11 +214,11 @@ class Part:
         self._process.communicate()
 
 
-Stranger = tuple[str, Mapping[str, str]]
+Participant = tuple[str, Mapping[str, str]]
 """The namespace of its node, and its process's variables."""
 
 
-def alike(environment: Mapping[str, str]) -> dict[str, Stranger]:
+def alike(environment: Mapping[str, str]) -> dict[str, Participant]:
     """Return r2 as who asks, answers and listens."""
     return dict.fromkeys(TRIED, ("r2", environment))
 
@@ -246,23 +246,23 @@ def tried(
     domain: int,
     server: Mapping[str, str],
     robot: Mapping[str, str],
-    strangers: Mapping[str, Stranger],
+    unauthorised: Mapping[str, Participant],
     named: str = "r1",
 ) -> dict[str, Any]:
-    """Have a robot ask its verifier, and a stranger ask, answer and listen in its place.
+    """Have a robot query its verifier; unauthorised participants query, answer and listen in its place.
 
     Args:
         domain: of ROS.
         server: variables of the verifier's process.
         robot: of the robot's.
-        strangers: unauthorised participants by their part.
+        unauthorised: unauthorised participants by their part.
         named: the robot.
     """
     with watched(domain, MARK) as wire, verifier(server, named):
         time.sleep(3.0)
         asking = Part("act", named, named, robot, "--seconds", str(SECONDS + 3.0))
         time.sleep(2.0)
-        parts = {part: Part(part, named, *stranger) for part, stranger in strangers.items()}
+        parts = {part: Part(part, named, *participant) for part, participant in unauthorised.items()}
         found = {part: each.end() for part, each in parts.items()}
         own = asking.end()
     return {"robot": own, "stranger": found, "wire": {"packets": wire.packets, "plain": wire.marked}}
@@ -320,8 +320,8 @@ def trial(
 
 
 def _show(found: Mapping[str, Mapping[str, Any]]) -> None:
-    table = Table("stranger", "robot's answers", "lies told to it", "stranger's answers")
-    for name in ("requests read", "status heard", "plain on the wire"):
+    table = Table("participant", "robot's replies", "false replies to it", "participant's replies")
+    for name in ("requests read", "status received", "plain on the wire"):
         table.add_column(name)
     for name, each in found.items():
         own, ask, answer, listen = each["robot"], *(each["stranger"].get(part, {}) for part in TRIED)
@@ -335,8 +335,8 @@ def _show(found: Mapping[str, Mapping[str, Any]]) -> None:
     console.print(table)
     for name, each in found.items():
         for part, result in {"robot": each["robot"], **each["stranger"]}.items():
-            if said := result.get("failed"):
-                console.print(f"{name}, {part}: {said}", highlight=False, soft_wrap=True)
+            if failure := result.get("failed"):
+                console.print(f"{name}, {part}: {failure}", highlight=False, soft_wrap=True)
 
 
 def _figure(result: Mapping[str, Any], name: str) -> Any:

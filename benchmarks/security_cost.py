@@ -35,7 +35,7 @@ from benchmarks.security import (
     keys,
     make_keys,
     node_of,
-    told,
+    report,
 )
 
 COLUMNS = ("request, bytes", "security", "p50, ms", "p95, ms", "lost", "calls", "payload per call, bytes")
@@ -48,7 +48,7 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 def be(role: str, robot: str, namespace: str, seconds: float = 1e6, size: int = 0) -> None:
     """Play a part in the domain for so long, and print what came of it."""
     node = node_of(robot, namespace)
-    told(echoes(node, seconds) if role == "echo" else drives(node, seconds, size))
+    report(echoes(node, seconds) if role == "echo" else drives(node, seconds, size))
 
 
 def echoes(node: Node, seconds: float) -> dict[str, Any]:

@@ -86,28 +86,28 @@ def uploads(log: Log, target: Signature, spec: TaskSpec) -> tuple[Uploads, Uploa
     whole = np.array([request(int(each), books, books * size) for each in rows])
     brief = np.array([request(int(each), books, books) for each in rows])
     more = np.array([request(0, books, int(each) * size) if each else 0 for each in rejected])
-    asked = rejected > 0
+    requested = rejected > 0
     once = Uploads(np.ones(len(rows)), whole, np.full(len(rows), reply))
-    return once, Uploads(1 + asked, brief + more, reply + asked * reply_bytes(0, books))
+    return once, Uploads(1 + requested, brief + more, reply + requested * reply_bytes(0, books))
 
 
 def accepted_length(log: Log) -> float:
     """Return how many drafts in a row stand whole before one does not, or the episode ends, on average."""
     runs = rejected = 0
     for column in range(log.active.shape[1]):
-        asked = (log.transmitted & log.active)[:, column]
-        stands = log.accepted[asked, column].all(axis=-1)
+        requested = (log.transmitted & log.active)[:, column]
+        stands = log.accepted[requested, column].all(axis=-1)
         rejected += int((~stands).sum()) + 1
         runs += int(stands.sum())
     return runs / rejected
 
 
-TOLD = ("hybrid", "semantic@0", "semantic@0.1", "semantic@0.3", "semantic@0.5", "semantic@0.8")
+DRAWN = ("hybrid", "semantic@0", "semantic@0.1", "semantic@0.3", "semantic@0.5", "semantic@0.8")
 OTHERS = ("distance@0.25", "distance@1", "adahi", "deviation:semantic@0.3", "random", "plan_8")
 HALF_UNIT = 2.0**-54  # keeps a draw of 0 off minus infinity
 
 
-class ToldOfLink(TargetVerifier):
+class LinkAware(TargetVerifier):
     """A verifier that knows what a round trip takes at each request; every robot asks at every step."""
 
     link: LinkProfile
@@ -134,7 +134,7 @@ class ByLink:
         bench, world, seed = self.comparison.bench(), make(self.comparison.task), self.comparison.seed
         controller = Controller(bench.policies.draft, bench.calibration.controller("always"))
         arguments = {"file": self.head, "patience_ms": self.patience_ms}
-        verifier = ToldOfLink(bench.policies.target, "semantic", arguments=arguments)
+        verifier = LinkAware(bench.policies.target, "semantic", arguments=arguments)
         verifier.link, verifier.streams = self.link, EpisodeStreams(seed, "link", list(episodes), 1)
         log = rollout(world, controller, verifier, seed, episodes)
         return Outcome(log, world.success, world.completed, world.fulfilled)
@@ -159,7 +159,7 @@ class AtDistance:
 def main(
     task: Annotated[str, typer.Argument(help="One with shipped policies.")],
     head: Annotated[Path, typer.Argument(help="Of 'adahi train rule TASK'.")],
-    methods: Annotated[str, typer.Option(help="Separated by commas.")] = ",".join((*TOLD, *OTHERS)),
+    methods: Annotated[str, typer.Option(help="Separated by commas.")] = ",".join((*DRAWN, *OTHERS)),
     links: Annotated[str, typer.Option(help="Links of the printed waiting times.")] = "wifi_good,5g,wifi_bad",
     patience_ms: Annotated[float, typer.Option(help="See the rule.")] = 50.0,
     episodes: Annotated[int, typer.Option(min=1, help="Of each method.")] = 100,
