@@ -30,7 +30,7 @@ from adahi_ros.lab.figures import Figures
 from adahi_ros.lab.methods.method import Method
 from adahi_ros.lab.methods.methods import METHODS
 from adahi_ros.lab.parallel import Job, ended_jobs, run_jobs
-from adahi_ros.lab.tasks import goal_is_for_target, make
+from adahi_ros.lab.tasks import goal_is_for_target, make, make_evaluated
 from adahi_ros.lab.tasks.demonstrations import collect_parallel
 from adahi_ros.lab.tasks.task_interface import Task
 
@@ -108,7 +108,7 @@ class Comparison:
         Raises:
             ValueError: there is no such task, or its goals cannot change.
         """
-        return make(self.task) if self.swap is None else SwappedWorld(self.task, self.swap)
+        return make_evaluated(self.task) if self.swap is None else SwappedWorld(self.task, self.swap)
 
 
 @dataclass(frozen=True)

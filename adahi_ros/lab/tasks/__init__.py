@@ -21,16 +21,23 @@ class Registered:
     """Where a task and its expert are, as "module:class".
 
     Imported when made, because importing a simulator takes seconds.
+
+    Attributes:
+        task: for demonstrations and training.
+        expert: of the task.
+        evaluated: the same task with the starts of a benchmark, which no training may see; empty for none.
     """
 
     task: str
     expert: str
+    evaluated: str = ""
 
 
-def _shipped(module: str, task: str, expert: str = "") -> Registered:
+def _shipped(module: str, task: str, expert: str = "", evaluated: str = "") -> Registered:
     """Return the location of a task of this folder; its expert is beside it, or at "module:class"."""
     place = f"{__name__}.{module}:{task}"
-    return Registered(place, f"{__name__}.{expert}" if ":" in expert else f"{place}Expert")
+    acts = f"{__name__}.{expert}" if ":" in expert else f"{place}Expert"
+    return Registered(place, acts, f"{__name__}.{module}:{evaluated}" if evaluated else "")
 
 
 TASKS: Registry[Registered] = Registry(
@@ -71,6 +78,19 @@ def make(name: str) -> Task:
     from adahi_ros.lab.tasks.gymnasium_task import described_task
 
     return described_task(_description(name))
+
+
+def make_evaluated(name: str) -> Task:
+    """Return a new task as an evaluation runs it: from a benchmark's own starts, where the task has them.
+
+    Raises:
+        ValueError: see `make`.
+        FileNotFoundError: likewise.
+    """
+    if name in TASKS and TASKS[name].evaluated:
+        task: Task = at_place(TASKS[name].evaluated)()
+        return task
+    return make(name)
 
 
 def make_expert(name: str) -> Expert:
