@@ -15,6 +15,7 @@ from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.lab.parallel import cores, run_jobs
 from adahi_ros.lab.tasks import goal_is_for_target, make, make_expert
 from adahi_ros.lab.tasks.portable import UNIFORMS_PER_DRAW, bell_noise
+from adahi_ros.lab.tasks.rests import Rests
 from adahi_ros.lab.tasks.task_interface import Expert, Task, TaskSpec
 
 NOISE = 0.1  # default, executed but not recorded: a share of half the range
@@ -33,25 +34,33 @@ class Demonstrator:
         spec: of its task.
         action_noise: standard deviation, as a share of half the range of each action.
         stream: of the noise's draws.
+        rests: share of the steps in which the robot is held instead.
     """
 
     def __init__(
-        self, expert: Expert, spec: TaskSpec, action_noise: float, stream: str = "action_noise"
+        self,
+        expert: Expert,
+        spec: TaskSpec,
+        action_noise: float,
+        stream: str = "action_noise",
+        rests: float = 0.0,
     ) -> None:
         self._expert = expert
         self._stream = f"{spec.name}/{stream}"
         self._width = UNIFORMS_PER_DRAW * spec.action_dim
         self._scale = action_noise * (spec.action_high - spec.action_low) / 2.0
+        self._rests = Rests(rests, spec.command_field)
 
     def reset(self, seed: int, episodes: Sequence[int]) -> None:
         """Start the episodes with these numbers."""
         self._expert.reset(seed, episodes)
         self._noise = EpisodeStreams(seed, self._stream, episodes, self._width)
+        self._rests.reset(seed, episodes, len(self._scale))
 
     def act(self, task: Task) -> tuple[np.ndarray, np.ndarray]:
         """Return the expert's and the executed actions, (E, A) each; once per step."""
         wanted = self._expert.act(task)
-        return wanted, wanted + self._scale * bell_noise(self._noise.next())
+        return wanted, self._rests.applied(wanted + self._scale * bell_noise(self._noise.next()))
 
 
 @dataclass(frozen=True)
@@ -76,6 +85,8 @@ def collect_parallel(
     action_noise: float,
     workers: int | None = None,
     progress: Callable[[int, int], None] | None = None,
+    rests: float = 0.0,
+    first: int = 0,
 ) -> Demonstrations:
     """Run an expert with noise on its actions, and record its intended actions; see `Demonstrator`.
 
@@ -84,11 +95,13 @@ def collect_parallel(
 
     Args:
         task: what `make` and `make_expert` take.
-        episodes: how many to run, numbers 0 to `episodes` - 1.
+        episodes: how many to run.
         seed: of the episodes and of the noise.
         action_noise: standard deviation, as a share of half the range of each action.
         workers: processes; 1 runs in this one. Default: one per core that this one may use.
         progress: called after every batch with the episodes run and how many there are.
+        rests: share of the steps in which the robot is held, see `Rests`.
+        first: number of the first episode.
 
     Raises:
         ValueError: an argument out of range, no such task, or not one episode succeeded.
@@ -99,7 +112,8 @@ def collect_parallel(
         raise ValueError(f"action_noise: {action_noise}, expected 0 to 1")
     name = make(task).spec.name  # raises for a wrong name before any process starts
     try:
-        recorded = in_batches(_record, (task, seed, action_noise), episodes, workers, progress)
+        arguments = task, seed, action_noise, rests
+        recorded = in_batches(_record, arguments, episodes, workers, progress, first)
     finally:
         _world.cache_clear()
     kept = [batch for batch in recorded if batch is not None]
@@ -115,6 +129,7 @@ def in_batches(
     episodes: int,
     workers: int | None,
     progress: Callable[[int, int], None] | None,
+    first: int = 0,
 ) -> list[T]:
     """Record batches of episodes in processes; return the result of each.
 
@@ -124,10 +139,10 @@ def in_batches(
         episodes: how many in all.
         workers: see `collect_parallel`.
         progress: likewise.
+        first: likewise.
     """
-    batches = [
-        range(episodes)[start : start + BATCH_EPISODES] for start in range(0, episodes, BATCH_EPISODES)
-    ]
+    numbers = range(first, first + episodes)
+    batches = [numbers[start : start + BATCH_EPISODES] for start in range(0, episodes, BATCH_EPISODES)]
     done = 0
 
     def on_done(index: int) -> None:
@@ -140,11 +155,13 @@ def in_batches(
     return run_jobs(jobs, cores() if workers is None else workers, on_done)
 
 
-def _record(name: str, seed: int, action_noise: float, numbers: Sequence[int]) -> Trajectories | None:
+def _record(
+    name: str, seed: int, action_noise: float, rests: float, numbers: Sequence[int]
+) -> Trajectories | None:
     """Return the successful episodes of these numbers; None without any."""
     task, expert = _world(name)
     spec = task.spec
-    demonstrator = Demonstrator(expert, spec, action_noise)
+    demonstrator = Demonstrator(expert, spec, action_noise, rests=rests)
     task.reset(seed, numbers)
     demonstrator.reset(seed, numbers)
     nothing = np.zeros((len(numbers), 0), dtype=np.float32)

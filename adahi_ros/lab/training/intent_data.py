@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from adahi_ros.core.observation_buffer import History
 from adahi_ros.core.randomness import EpisodeStreams
 from adahi_ros.core.signature import GOAL, OBSERVATION
-from adahi_ros.lab.evaluation.rollout import World, for_target
+from adahi_ros.lab.evaluation.rollout import for_target
+from adahi_ros.lab.tasks.rests import Rests
+from adahi_ros.lab.tasks.task_interface import Task
 from adahi_ros.lab.training.reservoir import Rows
 from adahi_ros.policies.intent.intent import extra_of
 from adahi_ros.policies.intent.intent_features import RepliesView
@@ -46,6 +49,15 @@ class IntentExamples(Rows):
     plan: np.ndarray
 
 
+class _Step(NamedTuple):
+    """What E robots saw at a step; attributes as of `IntentExamples`."""
+
+    active: np.ndarray
+    observation: np.ndarray
+    extra: np.ndarray
+    plan: np.ndarray
+
+
 def drawn_requests(uniforms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the period and the second request of robots, from draws (B, 3); `NEVER` for a single request."""
     least, most = np.log(PERIODS)
@@ -70,14 +82,14 @@ def newest_requests(step: np.ndarray, period: np.ndarray, second: np.ndarray, co
 
 
 def lesson(
-    world: World,
+    world: Task,
     target: Policy,
     seed: int,
     episodes: Sequence[int],
     act: Act | None,
     replies: int,
     noise: float,
-    on_step: Callable[[int], None] = lambda step: None,
+    rests: float = 0.0,
 ) -> IntentExamples:
     """Run episodes to their end; return every step of them.
 
@@ -89,42 +101,46 @@ def lesson(
         act: acts on the replies to drawn requests; None executes the target's first actions.
         replies: M, number of the newest replies that it gets.
         noise: in action scales, added to 3 of 10 actions.
-        on_step: called with the number of steps done.
+        rests: share of the steps in which the robot is held, see `Rests`.
     """
     numbers = list(episodes)
     world.reset(seed, numbers)
     action_dim, scale = target.signature.action_dim, target.action_scale
     draws = EpisodeStreams(seed, "teacher", numbers, target.draws)
     own = EpisodeStreams(seed, "lesson", numbers, 3 + 1 + action_dim)
-    history, who = History(target.signature, len(numbers)), np.arange(len(numbers))
-    period, second = np.empty(0), np.empty(0)
-    parts: list[tuple[np.ndarray, ...]] = []
-    step = 0
+    held = Rests(rests, world.spec.command_field)
+    held.reset(seed, numbers, action_dim)
+    history, robots = History(target.signature, len(numbers)), np.arange(len(numbers))
+    seen: list[_Step] = []
+    period = second = np.zeros(0, dtype=np.int64)
     while not world.done.all():
         mine = own.next()
-        if step == 0:
+        if not seen:
             period, second = drawn_requests(mine[:, :3])
         active, observed = ~world.done, {OBSERVATION: world.observation, GOAL: world.goal}
         observations = history.push({**observed, **for_target(world)})
         plan = target.propose(observations, draws.next()).actions
-        parts.append((active, world.observation.copy(), extra_of(observations), plan))
-        if act is None:
-            action = plan[:, 0]
-        else:
-            at = newest_requests(np.full(len(numbers), step), period, second, replies)
-            seen = [parts[max(0, each)] for each in range(step + 1)]
-            view = RepliesView(
-                np.stack([[seen[each][1][robot] for each in np.maximum(at[robot], 0)] for robot in who]),
-                np.stack([[seen[each][3][robot] for each in np.maximum(at[robot], 0)] for robot in who]),
-                at,
-                np.stack([seen[newest][2][robot] for robot, newest in enumerate(at[:, 0])]),
-            )
-            action = act(world.observation, parts[max(0, step - 1)][1], view)
+        seen.append(_Step(active, world.observation.copy(), extra_of(observations), plan))
+        action = plan[:, 0]
+        if act is not None:
+            at = newest_requests(np.full(len(numbers), len(seen) - 1), period, second, replies)
+            view = _replies(seen, at, robots)
+            action = act(world.observation, seen[max(0, len(seen) - 2)].observation, view)
         shaken = (mine[:, 3] < NOISY_SHARE)[:, None] * (mine[:, 4:] - 0.5) * np.sqrt(12.0)
-        world.step(action + noise * scale * shaken)
-        step += 1
-        on_step(step)
-    columns = [np.stack(column, axis=1) for column in zip(*parts, strict=True)]  # (E, steps, ...)
-    active = columns[0]
-    at_step = np.broadcast_to(np.arange(step), active.shape)
-    return IntentExamples(at_step[active], *(column[active] for column in columns[1:]))
+        world.step(held.applied(action + noise * scale * shaken))
+    active, observation, extra, plan = (np.stack(column, axis=1) for column in zip(*seen, strict=True))
+    step = np.broadcast_to(np.arange(len(seen)), active.shape)  # (E, steps), as all of them
+    return IntentExamples(step[active], observation[active], extra[active], plan[active])
+
+
+def _replies(seen: Sequence[_Step], at: np.ndarray, robots: np.ndarray) -> RepliesView:
+    """Return the replies to requests at some steps (B, M); negative where there is none."""
+
+    def of(name: str, steps: np.ndarray) -> np.ndarray:
+        return np.stack([getattr(seen[step], name)[robot] for robot, step in zip(robots, steps, strict=True)])
+
+    columns = np.maximum(at, 0).T
+    observation, plan = (
+        np.stack([of(name, each) for each in columns], axis=1) for name in ("observation", "plan")
+    )
+    return RepliesView(observation, plan, at, of("extra", columns[0]))

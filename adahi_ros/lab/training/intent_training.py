@@ -214,7 +214,8 @@ def train_intent(
         numbers = lesson_episodes(recipe.episodes, number * recipe.episodes)
         act = None if intent is None else _acting(intent, recipe.reads_extra)
         noise = recipe.noise if intent is None else 0.0
-        lessons.append(lesson(make(task), target, recipe.seed, numbers, act, recipe.replies, noise))
+        how = recipe.replies, noise, recipe.rests
+        lessons.append(lesson(make(task), target, recipe.seed, numbers, act, *how))
         on_episodes((number + 1) * recipe.episodes)
         last = number == recipe.rounds - 1
         fitting = run if last else replace(run, state=None, on_step=lambda step, loss: None)

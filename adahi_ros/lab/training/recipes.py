@@ -31,6 +31,7 @@ Positive = Annotated[int, at_least(1)]
 
 
 Rate = Annotated[float, within(0.0, 1.0)]
+MOST_RESTS = 0.5  # of the steps
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,7 @@ class DemonstrationRecipe(Schema):
     episodes: Positive
     seed: Seed
     action_noise: Annotated[float, within(0.0, 1.0)]
+    rests: Annotated[float, within(0.0, MOST_RESTS)] = 0.0
 
 
 @dataclass(frozen=True)
@@ -134,6 +136,7 @@ class IntentRecipe(NetworkRecipe[FitConfig]):
             intents of the rounds before.
         episodes: of each round.
         noise: of the first round, in action scales.
+        rests: share of the steps of all rounds in which the robot is held, see `Rests`.
         beta: see `CorrectorRecipe`.
     """
 
@@ -145,6 +148,7 @@ class IntentRecipe(NetworkRecipe[FitConfig]):
     rounds: Positive = 4
     episodes: Positive = 400
     noise: Annotated[float, within(0.0, LARGEST)] = 0.5
+    rests: Annotated[float, within(0.0, MOST_RESTS)] = 0.0
     beta: Rate = 0.0
 
     def __post_init__(self) -> None:

@@ -156,7 +156,7 @@ class _Workshop:
         job = self._bar.add_task("demonstrations", total=recipe.episodes, note="")
         how = recipe.episodes, recipe.seed, recipe.action_noise, workers
         data = collect_parallel(
-            task, *how, lambda done, _: self._bar.update(job, completed=done)
+            task, *how, lambda done, _: self._bar.update(job, completed=done), recipe.rests
         ).trajectories
         data.save(path)
         return data

@@ -135,7 +135,7 @@ def test_a_stopped_run_goes_on_and_ends_with_the_same_weights(
         follow(out)
     assert not out.exists()
     (kept,) = (tmp_path / "out.training").glob("demonstrations-*")
-    assert kept.name == "demonstrations-ball-4-0-0.1.training.safetensors"
+    assert kept.name == "demonstrations-ball-4-0-0.1-0.0.training.safetensors"
     monkeypatch.setattr(train, "Run", run_that_counts(None))
     follow(out)
     # Step 3 of what was killed was not saved, so it alone is done twice.
