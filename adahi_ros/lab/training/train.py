@@ -8,11 +8,12 @@ import shutil
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
-from rich.progress import Progress
+from rich.progress import Progress, TaskID
 from torch import nn
 
 from adahi_ros.core.trajectories import Trajectories
@@ -46,6 +47,7 @@ from adahi_ros.policies.vqbet.vqbet_checkpoint import load_decoder, load_tokeniz
 from adahi_ros.policies.vqbet.vqbet_export import save_with_export
 from adahi_ros.policies.vqbet.vqbet_sizes import TokenizerConfig
 
+PIECE_EPISODES = 200  # a stopped run keeps whole pieces; a multiple of `BATCH_EPISODES`
 THREADS = 1  # for such small networks, more threads are slower
 LAST_LOSSES = 100  # the reported loss is their mean
 
@@ -148,17 +150,26 @@ class _Workshop:
         return lambda done: self._bar.update(job, completed=done)
 
     def demonstrations(self, task: str, recipe: DemonstrationRecipe, workers: int) -> Trajectories:
-        """Record the recipe's demonstrations, or read those of a stopped run."""
+        """Record the recipe's demonstrations, or go on where a stopped run left off."""
         parts = [make(task).spec.name, *(str(value) for value in asdict(recipe).values())]
         path = self._state("-".join(["demonstrations", *parts]))
         if path.is_file():
             return Trajectories.load(path)
         job = self._bar.add_task("demonstrations", total=recipe.episodes, note="")
-        how = recipe.episodes, recipe.seed, recipe.action_noise, workers
-        data = collect_parallel(
-            task, *how, lambda done, _: self._bar.update(job, completed=done), recipe.rests
-        ).trajectories
+        pieces = []
+        for first in range(0, recipe.episodes, PIECE_EPISODES):
+            count = min(PIECE_EPISODES, recipe.episodes - first)
+            piece = self._state("-".join(["demonstrations", *parts, f"from-{first}"]))
+            if not piece.is_file():
+                on_batch = partial(_advance, self._bar, job, first)
+                how = count, recipe.seed, recipe.action_noise, workers, on_batch, recipe.rests, first
+                collect_parallel(task, *how).trajectories.save(piece)
+            pieces.append(Trajectories.load(piece))
+            self._bar.update(job, completed=first + count)
+        data = Trajectories.joined(pieces)
         data.save(path)
+        for piece in self._folder.glob(STATES.replace("*", "-".join(["demonstrations", *parts, "from-*"]))):
+            piece.unlink()
         return data
 
     def _state(self, name: str) -> Path:
@@ -183,6 +194,11 @@ class _Workshop:
         }
 
 
+def _advance(bar: Progress, job: TaskID, first: int, done: int, _: int) -> None:
+    """Show how many episodes are recorded."""
+    bar.update(job, completed=first + done)
+
+
 def train_recipe(
     task: str,
     recipe: Recipe,
@@ -205,7 +221,7 @@ def train_recipe(
         out: folder to write; a stopped run's states are in a folder beside it.
         command: noted in the checkpoints.
         bar: shows the progress.
-        data: demonstrations; None records them as the recipe says.
+        data: demonstrations; None records them as the recipe says, where something needs them.
         only: policies to train on the existing tokenizer; None trains everything.
         seed: replaces every model's seed.
         workers: processes that record demonstrations; a network is trained in one.
@@ -235,25 +251,31 @@ def train_recipe(
         for suffix in ("json", "safetensors"):
             shutil.copy2(staged.out / f"tokenizer.{suffix}", out)
     shop = _Workshop(out, command, bar, stages)
-    if data is None:
-        data = shop.demonstrations(task, recipe.demonstrations, workers)
+
+    @cache
+    def demonstrations() -> Trajectories:  # recorded where they are needed: intents need none
+        return shop.demonstrations(task, recipe.demonstrations, workers) if data is None else data
+
+    def for_robots() -> Trajectories:
+        return seen_by_robots(demonstrations(), task)
 
     def seeded(model: P) -> P:
         return model if seed is None else replace(model, seed=seed)
 
-    robots_data = seen_by_robots(data, task)
     if codes and tokenizer is None:
         assert recipe.tokenizer is not None
-        tokenizer = _train_tokenizer(shop, data, seeded(recipe.tokenizer))
+        tokenizer = _train_tokenizer(shop, demonstrations(), seeded(recipe.tokenizer))
     for name in wanted:
-        shown = data if name == TARGET else robots_data
+        recorded = demonstrations() if name == TARGET else for_robots()
         model = seeded(recipe.policies[name])
-        _train_policy(shop, name, shown, tokenizer, recipe.window_length, model)
+        _train_policy(shop, name, recorded, tokenizer, recipe.window_length, model)
     for name, how in taught.items():
         where = out if TARGET in wanted else staged.out
         target = load_policy(where / TARGET, "onnxruntime")
-        _train_pupil(shop, out, name, task, target, robots_data, seeded(how))
-    figures: dict[str, Any] = {"task": data.task, "models": shop.models}
+        shown = None if isinstance(how, IntentRecipe) else for_robots()
+        _train_pupil(shop, out, name, task, target, shown, seeded(how))
+    trained_on = make(task).spec.name if data is None else data.task
+    figures: dict[str, Any] = {"task": trained_on, "models": shop.models}
     if codes:
         figures["fingerprint"] = load_decoder(out).fingerprint
     staged.finish()
@@ -300,7 +322,7 @@ def _train_pupil(
     name: str,
     task: str,
     target: Policy,
-    data: Trajectories,
+    data: Trajectories | None,
     recipe: CorrectorRecipe | IntentRecipe,
 ) -> None:
     rates = len(recipe.asking_rates) if isinstance(recipe, CorrectorRecipe) else 1
@@ -323,4 +345,5 @@ def _train_pupil(
     if isinstance(recipe, IntentRecipe):
         train_intent(task, target, recipe, out, run, note, name, on_episodes, on_round)
     else:
+        assert data is not None
         train_in_simulation(task, target, data, recipe, out, run, note, on_episodes, name, on_round)

@@ -8,14 +8,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from rich.progress import Progress
 
 from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.core.trajectories import Trajectories
+from adahi_ros.lab.tasks.demonstrations import Demonstrations, collect_parallel
 from adahi_ros.lab.training import train
 from adahi_ros.lab.training.fitting import Run
-from adahi_ros.lab.training.recipes import CorrectorRecipe, DemonstrationRecipe, ModelRecipe, Recipe
+from adahi_ros.lab.training.recipes import (
+    CorrectorRecipe,
+    DemonstrationRecipe,
+    IntentRecipe,
+    ModelRecipe,
+    Recipe,
+)
 from adahi_ros.lab.training.train import train_recipe
 from adahi_ros.lab.training.vqbet_training import CodeFitConfig
 from adahi_ros.policies.backends import load_policy
@@ -93,6 +101,30 @@ def test_a_recipe_becomes_checkpoints_that_run(trained: tuple[Path, dict[str, An
         assert (training["command"], training["seed"], training["steps"]) == ("adahi train policy ball", 2, 6)
 
 
+def test_nothing_is_recorded_for_intents_alone(
+    trained: tuple[Path, dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taught: list[str] = []
+
+    def teach(task: str, target: Policy, how: IntentRecipe, *rest: Any) -> None:
+        taught.append(rest[3])
+        rest[2]([0.0], 1)
+
+    monkeypatch.setattr(train, "train_intent", teach)
+
+    def record(*_: object) -> None:
+        raise KilledError
+
+    monkeypatch.setattr(train, "collect_parallel", record)
+    out = Path(shutil.copytree(trained[0], tmp_path / "out"))
+    recipe = replace(RECIPE, intent=IntentRecipe(1, {"size": 2, "hidden": 4}, FIT), corrector=PUPIL)
+    summary = follow(out, recipe, only=["intent"])
+    assert taught == ["intent"]
+    assert (summary["task"], list(summary["models"])) == ("ball", ["intent"])
+    with pytest.raises(KilledError):
+        follow(out, recipe, only=["intent", "corrector"])
+
+
 def test_a_goal_for_the_target_alone_is_shown_to_no_other(
     taught: dict[str, tuple[int, int, int]], tmp_path: Path
 ) -> None:
@@ -142,6 +174,36 @@ def test_a_stopped_run_goes_on_and_ends_with_the_same_weights(
     assert {name: done.count(name) for name in done} == {"tokenizer": 6, "draft": 6, "target": 6, killed: 7}
     assert weights(out) == weights(whole)
     assert list(tmp_path.iterdir()) == [out]
+
+
+def test_a_stopped_recording_goes_on_with_the_next_piece(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = DemonstrationRecipe(episodes=25, seed=0, action_noise=0.1)
+    whole = collect_parallel("ball", 25, 0, 0.1, 1).trajectories
+    monkeypatch.setattr(train, "PIECE_EPISODES", 10)
+    asked: list[int] = []
+
+    def stopping_at(number: int) -> Callable[..., Demonstrations]:
+        def record(*how: Any) -> Demonstrations:
+            if how[-1] == number:
+                raise KilledError
+            asked.append(how[-1])
+            return collect_parallel(*how)
+
+        return record
+
+    shop = train._Workshop(tmp_path, "", Progress(disable=True), None)
+    monkeypatch.setattr(train, "collect_parallel", stopping_at(20))
+    with pytest.raises(KilledError):
+        shop.demonstrations("ball", recipe, 1)
+    monkeypatch.setattr(train, "collect_parallel", stopping_at(-1))
+    data = shop.demonstrations("ball", recipe, 1)
+    assert asked == [0, 10, 20]
+    np.testing.assert_array_equal(data.observations, whole.observations)
+    np.testing.assert_array_equal(data.ends, whole.ends)
+    (kept,) = tmp_path.iterdir()
+    assert kept.name == "demonstrations-ball-25-0-0.1-0.0.training.safetensors"
 
 
 def test_a_folder_is_as_it_was_until_all_is_done(
