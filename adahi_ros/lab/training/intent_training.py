@@ -22,7 +22,7 @@ from adahi_ros.lab.tasks import make
 from adahi_ros.lab.training.fitting import Run, digest_of, fit
 from adahi_ros.lab.training.intent_data import IntentExamples, drawn_requests, lesson, newest_requests
 from adahi_ros.lab.training.recipes import IntentRecipe
-from adahi_ros.lab.training.train_corrector import split
+from adahi_ros.lab.training.train_corrector import root_mean_square, split
 from adahi_ros.policies.corrector.corrector_network import CorrectorNetwork, corrector_loss, weights_count
 from adahi_ros.policies.intent.intent import Intent, IntentEncoder
 from adahi_ros.policies.intent.intent_checkpoint import (
@@ -115,9 +115,7 @@ def train_networks(
     drawn = np.random.default_rng(recipe.seed).integers(0, count, SAMPLE)
     uniforms = np.random.default_rng(recipe.seed + 1).random((SAMPLE, 3))
     read = Moments.of(reply_features(data.view(drawn, uniforms), sizes))
-    intent = np.random.default_rng(0).uniform(-LARGEST, LARGEST, (SAMPLE, sizes.size))
-    acted = Moments.of(acting_features(*data.observed(drawn), intent))
-    acted.mean[-sizes.size :], acted.scale[-sizes.size :] = 0.0, 1.0
+    acted = Moments.of(acting_features(*data.observed(drawn), np.zeros((SAMPLE, sizes.size))))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(fitting.seed)
         networks = IntentNetworks(
@@ -130,17 +128,17 @@ def train_networks(
             ),
         )
     wanted = torch.from_numpy(((examples.plan[:, 0] - actions.mean) / actions.scale).astype(np.float32))
-    nothing = np.zeros((1, 0))
 
     def loss_of(batch: Tensor) -> Tensor:
         rows = batch.numpy()
         view = data.view(rows, torch.rand(len(rows), 3, dtype=torch.float64).numpy())
         replies = torch.from_numpy(reply_features(view, sizes))
-        observed = acting_features(*data.observed(rows), np.repeat(nothing, len(rows), axis=0))
+        observed = acting_features(*data.observed(rows), np.empty((len(rows), 0)))
         action, log_variance = networks(replies, torch.from_numpy(observed))
         return corrector_loss(action, log_variance, wanted[batch], recipe.beta)
 
-    made_of = {"recipe": asdict(recipe), "data": digest_of(wanted)}
+    tensors = map(torch.from_numpy, (examples.step, examples.observation, examples.extra, examples.plan))
+    made_of = {"recipe": asdict(recipe), "data": digest_of(*tensors)}
     return networks, fit(networks, loss_of, count, recipe.fit, fitting, made_of)
 
 
@@ -263,10 +261,8 @@ def train_intent_on_recordings(
         "held_out": {
             "episodes": len(unseen),
             "examples": len(tests),
-            "mean_error": _root_mean_square(
-                (wanted - examples.plan[:, 0].mean(axis=0)) / intent.action_scale
-            ),
-            "error": _root_mean_square((wanted - act(*read.observed(rows), view)) / intent.action_scale),
+            "mean_error": root_mean_square((wanted - examples.plan[:, 0].mean(axis=0)) / intent.action_scale),
+            "error": root_mean_square((wanted - act(*read.observed(rows), view)) / intent.action_scale),
         },
     }
 
@@ -275,10 +271,6 @@ def _sizes_of(intent: Intent) -> EncoderConfig:
     """Return the sizes of an intent's encoder."""
     assert intent.encoder is not None
     return intent.encoder.sizes
-
-
-def _root_mean_square(values: np.ndarray) -> float:
-    return float(np.sqrt(np.mean(np.square(values, dtype=np.float64))))
 
 
 def recorded_examples(planned: Planned, numbers: Sequence[int]) -> IntentExamples:

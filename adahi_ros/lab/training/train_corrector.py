@@ -174,9 +174,9 @@ def train_on_recordings(
         *(examples.features, examples.wanted, config.hidden, recipe.fit, run, recipe.beta), from_mean=drafts
     )
     if drafts:
-        without = {"mean_error": _root_mean_square(tests.wanted - examples.wanted.mean(axis=0))}
+        without = {"mean_error": root_mean_square(tests.wanted - examples.wanted.mean(axis=0))}
     else:
-        without = {"plan_error": _root_mean_square(tests.wanted)}
+        without = {"plan_error": root_mean_square(tests.wanted)}
     figures = {
         "episodes": len(learnt) + len(unseen),
         "examples": len(examples.features) + len(tests.features),
@@ -204,11 +204,11 @@ def expect_as_held_out(network: CorrectorNetwork, tests: Examples) -> dict[str, 
         calibration; and `expected_error`, after it.
     """
     correction, log_variance = running(network)(tests.features)
-    error = _root_mean_square(tests.wanted - correction)
-    expected = _root_mean_square(np.exp(0.5 * log_variance))
+    error = root_mean_square(tests.wanted - correction)
+    expected = root_mean_square(np.exp(0.5 * log_variance))
     if error > 0.0:
         network.expect_more(error / expected)
-    now = _root_mean_square(np.exp(0.5 * running(network)(tests.features)[1]))
+    now = root_mean_square(np.exp(0.5 * running(network)(tests.features)[1]))
     return {"error": error, "learnt_to_expect": expected, "expected_error": now}
 
 
@@ -242,7 +242,7 @@ def split(data: Trajectories, seed: int, held_out: float) -> tuple[list[int], li
     return sorted(order[count:].tolist()), sorted(order[:count].tolist())
 
 
-def _root_mean_square(values: np.ndarray) -> float:
+def root_mean_square(values: np.ndarray) -> float:
     return float(np.sqrt(np.mean(np.square(values, dtype=np.float64))))
 
 
