@@ -262,7 +262,7 @@ def compute(
     backend: options.Backend = "onnxruntime",
     json_file: options.JsonFile = None,
 ) -> None:
-    """Measure a step of draft, corrector and targets: weights, and time on this machine."""
+    """Measure a step of draft, corrector, intents and targets: weights, and time on this machine."""
     from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
     from adahi_ros.lab.evaluation.step_costs import step_costs
     from adahi_ros.lab.reporting.tables import step_cost_table

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from adahi_ros.core.signature import Signature
-from adahi_ros.lab.evaluation.loaded_policies import PLANS, RETRIEVAL, Bench
+from adahi_ros.lab.evaluation.loaded_policies import INTENTS, PLANS, RETRIEVAL, Bench
 from adahi_ros.lab.evaluation.rollout import Log
 from adahi_ros.lab.methods.actors import DRAFT, TARGET
 from adahi_ros.lab.methods.method import Method
 from adahi_ros.lab.methods.oracles import ORACLES
 from adahi_ros.lab.tasks.task_interface import TaskSpec
+from adahi_ros.policies.intent.intent import Intent
 from adahi_ros.protocol.window import reply_bytes, request_bytes
 
 NAMES = {PLANS: "target that plans", RETRIEVAL: "demonstrations"}
@@ -30,6 +31,7 @@ class Demands:
         target: what the requested policy reads and proposes; None where none is requested, or unknown.
         codes: whether requests hold codes of the draft.
         late: control steps until a reply arrives; requests hold the actions executed before that.
+        intent: numbers of the intent that a reply has instead of a plan; 0 for replies with plans.
     """
 
     needs: tuple[str, ...] = ()
@@ -37,6 +39,7 @@ class Demands:
     target: Signature | None = None
     codes: bool = False
     late: int = 0
+    intent: int = 0
 
 
 def demands(method: Method, bench: Bench) -> Demands:
@@ -47,6 +50,7 @@ def demands(method: Method, bench: Bench) -> Demands:
     on_robot = [kind for kind in needs if kind not in (TARGET, PLANS, RETRIEVAL)]
     names = [NAMES.get(kind, kind) for kind in needs]
     names += ["what no robot knows"] * (method.gate in ORACLES) + ["your own file"] * bool(method.own)
+    acting: Intent | None = getattr(policies, method.proposer) if method.proposer in INTENTS else None
     return Demands(
         tuple(names),
         None
@@ -55,7 +59,8 @@ def demands(method: Method, bench: Bench) -> Demands:
         # How many retrieved actions a request holds is unknown.
         None if wanted is None or RETRIEVAL in needs else getattr(policies, wanted).signature,
         wanted == TARGET and DRAFT in needs and policies.share_codes,
-        method.delay,
+        method.delay if acting is None else 0,  # its requests hold no actions
+        acting.size if acting is not None and acting.at_target else 0,
     )
 
 
@@ -94,5 +99,6 @@ def traffic(log: Log, needed: Demands, spec: TaskSpec) -> tuple[float, float] | 
     for column in sent.T:
         gaps = np.diff(np.flatnonzero(column), prepend=-target.history)
         up += sum(request(int(rows)) for rows in gaps)
-    down = int(sent.sum()) * reply_bytes(target.horizon * target.action_dim - committed, codes)
+    actions = 0 if needed.intent else target.horizon * target.action_dim - committed
+    down = int(sent.sum()) * reply_bytes(actions, codes, intent=needed.intent)
     return up / episodes, down / episodes

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Costs of each policy's control step: weights, and time for one robot on this machine.
 
-The draft and the corrector with its index run on the robot; targets run on the server.
+The draft, the corrector with its index, and the networks that act by intents run on the robot; targets run
+on the server.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ import numpy as np
 from adahi_ros.core.observation_buffer import ObservationBuffer
 from adahi_ros.core.plan import Plan
 from adahi_ros.core.signature import GOAL, OBSERVATION
-from adahi_ros.lab.evaluation.loaded_policies import Policies
+from adahi_ros.lab.evaluation.loaded_policies import INTENTS, Policies
 from adahi_ros.policies.interface import Actor, Policy
 from adahi_ros.proposers.draft import DraftProposer
+from adahi_ros.proposers.intent import IntentProposer
 from adahi_ros.proposers.interface import Proposer, ProposerContext
 from adahi_ros.proposers.plan import CorrectorProposer
 from adahi_ros.robot.controller import LONGEST_MEMORY
@@ -54,6 +56,9 @@ def step_costs(policies: Policies, repetitions: int) -> dict[str, StepCost]:
     if corrector is not None:
         horizon = corrector.signature.horizon
         calls["corrector"] = (corrector, _proposing(CorrectorProposer(corrector), corrector, horizon))
+    for name in INTENTS:
+        if (intent := getattr(policies, name)) is not None:
+            calls[name] = (intent, _proposing(IntentProposer(intent), intent, 1))
     if plans is not None:
         calls["target that plans"] = (plans, _proposer_of(plans))
     took: dict[str, list[float]] = {name: [] for name in calls}

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.stats import norm
 
 from adahi_ros.core.randomness import EpisodeStreams
-from adahi_ros.lab.evaluation.loaded_policies import Policies
+from adahi_ros.lab.evaluation.loaded_policies import INTENTS, Policies
 from adahi_ros.lab.evaluation.rollout import Log
 from adahi_ros.lab.evaluation.step_costs import step_costs
 from adahi_ros.lab.link.link_profile import LinkProfile
@@ -83,12 +83,16 @@ def measure_plan_costs(policies: Policies) -> dict[str, Costs]:
     signature = policies.plans.signature
     took = {name: cost.median_ms for name, cost in step_costs(policies, REPETITIONS).items()}
     on_robot = {"plan": 0.0, CORRECTOR: took.get("corrector", 0.0), DRAFT_CHECKS_PLAN: took["draft"]}
+    on_robot |= {name: took[name] for name in INTENTS if name in took}
+    replies = dict.fromkeys(on_robot, 4 * signature.horizon * signature.action_dim)
+    if policies.intent is not None and policies.intent.at_target:
+        replies["intent"] = policies.intent.size  # instead of the plan
     return {
         proposer: Costs(
             draft_ms=draft_ms,
             target_ms=took["target that plans"],
             request_bytes=4 * signature.observation_dim,
-            response_bytes=4 * signature.horizon * signature.action_dim,
+            response_bytes=replies[proposer],
         )
         for proposer, draft_ms in on_robot.items()
     }

@@ -15,6 +15,7 @@ from adahi_ros.lab.evaluation.rollout import Log
 from adahi_ros.lab.methods.methods import METHODS
 from adahi_ros.lab.tasks import make
 from adahi_ros.protocol.window import reply_bytes, request_bytes
+from test.tiny_intents import tiny_intents
 
 SPEC = make("ball").spec
 
@@ -112,6 +113,19 @@ def test_bytes_by_hand(bench: Bench) -> None:
     up, down = traffic(log, plans, SPEC) or (0.0, 0.0)
     assert up == (3 * request_bytes(18, goal=2, actions=4) + 2 * request_bytes(6, actions=4)) / 2
     assert down == 5 * reply_bytes(6 * 2) / 2
+
+
+def test_replies_with_an_intent_have_no_plan(bench: Bench, tmp_path: Path) -> None:
+    plans = bench.policies.plans
+    assert plans is not None
+    for at_target in (True, False):
+        acting = tiny_intents(tmp_path, "intent", plans.signature, at_target)
+        with_intent = replace(bench, policies=replace(bench.policies, intent=acting))
+        found = demands(METHODS["intent:delay=1+age@59"], with_intent)
+        assert (found.needs, found.weights) == (("target that plans", "intent"), acting.signature.parameters)
+        _, down = traffic(log_of([[1, 1], [0, 0]]), found, SPEC) or (0.0, 0.0)
+        actions = plans.signature.horizon * plans.signature.action_dim
+        assert down == (reply_bytes(0, intent=acting.size) if at_target else reply_bytes(actions))
 
 
 def test_features_of_a_camera_take_half_of_a_number(bench: Bench) -> None:
