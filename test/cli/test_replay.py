@@ -18,8 +18,10 @@ from adahi_ros.lab.calibration import replay
 from adahi_ros.lab.evaluation import step_latency as latency
 from adahi_ros.lab.evaluation.task_contract import contract_values
 from adahi_ros.lab.tasks import make
+from adahi_ros.policies.backends import load_policy
 from test.bags import conftest as toy
 from test.bags.conftest import run
+from test.tiny_intents import tiny_intents
 
 OF_THE_BALL = asset("config/ball.yaml")
 
@@ -69,6 +71,48 @@ def test_a_file_of_ones_own_is_gone_by(ball: Path, tmp_path: Path) -> None:
     assert "ADAHI" not in output  # of which nobody knows the threshold for an arm
     options = ("--calibration", OF_THE_BALL, "--methods", "adahi", "--contract", "ball")
     assert "ADAHI" in run("replay", ball, "--params", own, *options, "--out", tmp_path / "a.png")
+
+
+@pytest.fixture
+def acting(tmp_path: Path) -> Path:
+    """A target that plans for the ball, with intents of an encoder beside it, and of one on the robot."""
+    folder = tmp_path / "acting"
+    shutil.copytree(named("ball/plans", CHECKPOINTS), folder)
+    target = load_policy(folder / "target", "onnxruntime").signature
+    tiny_intents(folder, "intent", target)
+    tiny_intents(folder, "intent_of_plan", target, at_target=False, replies=2)
+    return folder
+
+
+def test_intents_are_replayed_from_the_folder_of_the_plans(ball: Path, acting: Path, tmp_path: Path) -> None:
+    figures = tmp_path / "replay.json"
+    run("replay", ball, "--params", OF_THE_BALL, "--plans", acting, "--picture", tmp_path / "a.png",
+        "--methods", "intent,intent_of_plan,intent+age@9", "--json", figures)  # fmt: skip
+    found = json.loads(figures.read_text())["methods"]
+    calls = {name: each["calls"] for name, each in found.items()}
+    steps = found["intent"]["steps"]
+    assert calls == {"intent": 2, "intent_of_plan": 2, "intent+age@9": 2 * -(-steps // 2 // 10)}
+
+
+def test_a_parameter_file_of_a_robot_with_intents_is_replayed(
+    ball: Path, acting: Path, tmp_path: Path, fails: Callable[..., str]
+) -> None:
+    parameters = yaml.safe_load(asset("config/best/ball.yaml").read_text())
+    robot, verifier = (
+        parameters[f"/**/{node}"]["ros__parameters"] for node in ("draft_policy", "target_verifier")
+    )
+    robot |= {"proposer": "intent", "intent": str(acting / "intent"), "intent.steps": 10}
+    robot["gate"] = {"name": "never", "threshold": 0.0}
+    verifier["checkpoint"] = str(acting / "target")
+    params, figures = tmp_path / "params.yaml", tmp_path / "replay.json"
+    params.write_text(yaml.safe_dump(parameters))
+    written = ("--json", figures, "--picture", tmp_path / "a.png")
+    run("replay", ball, "--params", params, "--methods", "best", *written)
+    best = json.loads(figures.read_text())["methods"]["best"]
+    assert best["calls"] == 2 * -(-best["steps"] // 2 // 10)
+    robot["intent"] = "no/such"
+    params.write_text(yaml.safe_dump(parameters))
+    assert fails("replay", ball, "--params", params).startswith(f"adahi: {params}: intent: ")
 
 
 def test_files_may_be_below_here_or_at_home(
@@ -154,3 +198,34 @@ def test_what_a_parameter_file_or_a_contract_names_is_missed_as_early(
     assert "checkpoints/encoders/nobodys, no such checkpoint" in output
     (ball / "metadata.yaml").unlink()
     assert "it was not closed; give --incomplete" in fails("replay", ball, "--params", OF_THE_BALL)
+
+
+def test_a_robot_that_acts_by_intents_keeps_its_gate(ball: Path, tmp_path: Path) -> None:
+    values = yaml.safe_load(asset("config/best/ball.yaml").read_text())
+    robot, verifier = (
+        values[f"/**/{node}"]["ros__parameters"] for node in ("draft_policy", "target_verifier")
+    )
+    intent = {"intent": "ball_instructed/plans/intent"}
+    robot |= {**intent, "proposer": "intent", "gate": {"name": "age", "threshold": 59.0}}
+    verifier |= {**intent, "checkpoint": "ball_instructed/plans/target"}
+    own, out, figures = (tmp_path / name for name in ("own.yaml", "out.yaml", "replay.json"))
+    own.write_text(yaml.safe_dump(values))
+    gates = []
+    for rate in ((), ("--rate", 0.2)):
+        run("calibrate", "--bag", ball, "--params", own, "--out", out, *rate)
+        gates.append(yaml.safe_load(out.read_text())["/**/draft_policy"]["ros__parameters"]["gate"])
+    assert gates[0] == {"name": "age", "threshold": 59.0}
+    assert gates[1]["threshold"] < 10.0
+    run(
+        "replay",
+        ball,
+        "--params",
+        own,
+        "--methods",
+        "best",
+        "--json",
+        figures,
+        "--picture",
+        tmp_path / "a.png",
+    )
+    assert json.loads(figures.read_text())["methods"]["best"]["calls"] == 2  # one of each episode

@@ -55,7 +55,7 @@ def calibrate(
         Option(
             callback=options.share,
             help="Transmission rate to reach, between 0 and 1. Default: 0.6; with --params for plans, "
-            "the rate that executes half of each plan.",
+            "the rate that executes half of each plan; for intents, its gate stays.",
         ),
     ] = None,
     rejection: Annotated[

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from adahi_ros.contract.contract import Contract
     from adahi_ros.gates.parameter_file import Calibration
     from adahi_ros.lab.calibration.robot_file import RobotFile
+    from adahi_ros.lab.evaluation.loaded_policies import PlanFiles
 
+PARAMETERS = {"plans": "checkpoint", "corrector": "corrector", "intent": "intent", "intent_of_plan": "intent"}
 METHODS = "adahi,hybrid,draft,target,random,uncertainty"
 WITHOUT_THRESHOLDS = "hybrid,draft,target"
 WITHOUT_CODES = "deviation:replace,never:replace,target,random:replace"
@@ -45,7 +47,7 @@ def replay(
     methods: Annotated[
         str | None,
         Option(
-            help="Separated by commas; best, plan_K and corrector_K need a target that plans. "
+            help="Separated by commas; best, plan_K, corrector_K and intent need a target that plans. "
             f"Default: {METHODS}, where policies share no codes {WITHOUT_CODES}, and best, where --params "
             "uses plans."
         ),
@@ -53,8 +55,8 @@ def replay(
     plans: Annotated[
         Path | None,
         Option(
-            help="Folder of a target that plans and of its corrector. Default: those of --params, else the "
-            "folder plans beside the draft."
+            help="Folder of a target that plans, its corrector and its intents. Default: those of --params, "
+            "else the folder plans beside the draft."
         ),
     ] = None,
     profile: Annotated[
@@ -82,9 +84,11 @@ def replay(
     from adahi_ros.lab.calibration.replay import calibration_of, load_pair
     from adahi_ros.lab.calibration.replay import replay as run
     from adahi_ros.lab.calibration.robot_file import RobotFile
+    from adahi_ros.lab.evaluation.loaded_policies import PlanFiles
     from adahi_ros.lab.link.link_profile import profile_named
     from adahi_ros.lab.methods.methods import METHODS as NAMED
     from adahi_ros.lab.methods.methods import parse_methods
+    from adahi_ros.lab.methods.recommended import BEST
     from adahi_ros.lab.reporting.bag_tables import replay_table
     from adahi_ros.lab.reporting.replay_figure import draw_replay
 
@@ -105,7 +109,7 @@ def replay(
         f"{robot_file.path}: checkpoint" if draft is None else "--draft", draft or draft_there
     )
     options.policy_there("--target", target or target_there)
-    by_plans: tuple[Path | None, Path | None] = (None, None)
+    by_plans = PlanFiles()
     if best is not None if names is None else any(NAMED[name].by_plans for name in names):
         by_plans = _plans(robot_file, draft_there, plans)
     thresholds = _thresholds(calibration, robot_file, robot.robot_type)
@@ -116,10 +120,13 @@ def replay(
     if names is None:
         usual = _usual(pair.share_codes, thresholds is not None)
         names = parse_methods(usual if best is None else f"best,{usual}")
+    needed = {kind for name in names for kind in NAMED[name].needs}
+    if best is not None and BEST.name in names:
+        needed.add(best.proposer)
     calibrated = calibration_of(thresholds, robot.robot_type, pair, names)
     with console.status("reading") as status:
         seen = robot.observed(
-            *(pair, bags, namespace, backend, seed, by_plans, plans, keep_failures),
+            *(pair, bags, namespace, backend, seed, by_plans.without_intents(needed), plans, keep_failures),
             say if incomplete else None,
             planned(status),
         )
@@ -175,20 +182,20 @@ def _parameter_file(params: Path | None, read: Contract | None) -> Path:
     return asset(relative)
 
 
-def _plans(robot_file: RobotFile, draft: Path, folder: Path | None) -> tuple[Path | None, Path | None]:
-    """Return the target that plans and the corrector of its plans; None for a missing one."""
-    from adahi_ros.lab.evaluation.loaded_policies import PLANS, plans_in
+def _plans(robot_file: RobotFile, draft: Path, folder: Path | None) -> PlanFiles:
+    """Return the target that plans, and what acts by its replies."""
+    from adahi_ros.lab.evaluation.loaded_policies import PLANS, PlanFiles, plans_in
 
     if folder is not None:
         found = plans_in(folder.expanduser())
-        if found[0] is None:
+        if found.plans is None:
             raise ValueError(f"--plans: {folder}, has no target; must be a folder with a target that plans")
         return found
     beside, named_there = plans_in(draft.parent / PLANS), robot_file.plans
-    for path in named_there:
+    for part, path in named_there._asdict().items():
         if path is not None:
-            options.policy_there(f"{robot_file.path}: checkpoint", path)
-    return named_there[0] or beside[0], named_there[1] or beside[1]
+            options.policy_there(f"{robot_file.path}: {PARAMETERS[part]}", path)
+    return PlanFiles(*(given or there for given, there in zip(named_there, beside, strict=True)))
 
 
 def _thresholds(given: Path | None, robot_file: RobotFile, robot_type: str) -> Calibration | None:

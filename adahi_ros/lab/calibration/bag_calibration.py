@@ -15,6 +15,7 @@ from adahi_ros.lab.calibration.calibrate import OF_PLANS, Wanted, calibrate_reco
 from adahi_ros.lab.calibration.replay import check_sizes, load_pair
 from adahi_ros.lab.calibration.robot_file import RobotFile
 from adahi_ros.lab.calibration.target_replies import asking_rate
+from adahi_ros.lab.evaluation.loaded_policies import INTENTS
 from adahi_ros.safety.named_limits import limits_of_task
 
 SEARCHED = tuple(gate for gate in OF_PLANS if gate not in ("learned", "online"))  # have a threshold, no file
@@ -47,7 +48,7 @@ def calibrate_bags(
 ) -> Calibrated:
     """Calibrate every gate of a robot in open loop, on its recorded observations.
 
-    If the robot executes plans, its own gate is among them.
+    If the robot executes plans, its own gate is among them; if it acts by intents, only for a given rate.
 
     Args:
         robot: its parameters.
@@ -70,7 +71,12 @@ def calibrate_bags(
     say("reading")
     pair = load_pair(draft, target, backend)
     if by_plans is not None:
-        plans = robot.chosen or plans[0] or target, plans[1]
+        plans = plans._replace(plans=robot.chosen or plans.plans or target)
+    own = () if by_plans is None or by_plans.gate not in SEARCHED else (by_plans.name,)
+    if wanted.rate is None and by_plans is not None and by_plans.proposer in INTENTS:
+        own = ()  # how old an intent may be does not follow from the length of a plan
+    if not own:
+        plans = plans.without_intents()
     seen = robot.observed(pair, bags, namespace, backend, seed, plans, on_loss=on_loss, on_steps=on_steps)
     check_sizes(seen.policies.draft.signature, seen.recorded)
     if wanted.draft_temperature is None:
@@ -78,7 +84,6 @@ def calibrate_bags(
     planner = seen.policies.plans
     if wanted.rate is None and by_plans is not None and planner is not None:
         wanted = replace(wanted, rate=asking_rate(planner.signature.horizon))
-    own = () if by_plans is None or by_plans.gate not in SEARCHED else (by_plans.name,)
     wanted = replace(wanted, methods=[*methods_to_calibrate(seen.policies), *own])
     found = calibrate_recorded(seen.policies, seen.recorded, wanted, seed, say)
     node, verifier = _of_file(robot)

@@ -22,11 +22,13 @@ from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.lab.calibration.bag_plans import plan_bags
 from adahi_ros.lab.calibration.target_inputs import Query, mean_request_bytes, verifiers_encoder
 from adahi_ros.lab.calibration.target_plans import RecordedTarget, numbered
-from adahi_ros.lab.evaluation.loaded_policies import Policies, load_plans
+from adahi_ros.lab.evaluation.loaded_policies import INTENTS, PlanFiles, Policies, with_plans
 from adahi_ros.lab.evaluation.step_latency import Costs, target_ms_of
 from adahi_ros.policies.backends import description_of
+from adahi_ros.policies.intent.intent import at_target
 from adahi_ros.policies.interface import Policy
 
+NO_PLANS = PlanFiles()
 KEPT = (OBSERVATION, GOAL, IMAGE_FEATURES)
 
 
@@ -118,7 +120,7 @@ def observed(
     instruction: str,
     folder: Path,
     once: bool,
-    plans: tuple[Path | None, Path | None] = (None, None),
+    plans: PlanFiles = NO_PLANS,
     keep_failures: bool = False,
     on_loss: OnLoss | None = None,
     on_steps: Callable[[int], None] = lambda steps: None,
@@ -131,7 +133,7 @@ def observed(
         instruction: of the target until a bag has another.
         folder: keeps its answers, below `planned`.
         once: see `queried_once`; the target then also plans.
-        plans: a target that plans and the corrector of its plans, where given.
+        plans: a target that plans, and what acts by its replies, where given.
         keep_failures: see `read_dataset`.
         on_loss: likewise.
         on_steps: called with the number of steps that have just been planned.
@@ -141,19 +143,30 @@ def observed(
         TargetUnavailableError: the target is not available now.
         ValueError: parts do not match; names them.
     """
-    target = pair.target
+    target, backend = pair.target, query.origin["backend"]
     words = instruction_for(instruction, target.signature)
-    planner, corrector = load_plans(None if once else plans[0], plans[1], query.origin["backend"])
     dataset = read_dataset(
         query.bags, query.contract, query.namespace, keep_failures, on_loss=on_loss, instruction=words
     )
     bags = dataset.summary["bags"]
     if not once:
-        return Observed(dataset.trajectories, replace(pair, plans=planner, corrector=corrector), bags)
+        return Observed(dataset.trajectories, with_plans(pair, plans, backend), bags)
+    _check_encoders(plans, query.name)
     planned = plan_bags(target, dataset, query, folder, on_steps)
     replayed = RecordedTarget(planned, target.digest)
-    policies = Policies(pair.draft, replayed, replayed, corrector)
+    policies = with_plans(Policies(pair.draft, replayed, replayed), plans._replace(plans=None), backend)
     return Observed(numbered(planned), policies, bags, _costs(pair, query, dataset))
+
+
+def _check_encoders(plans: PlanFiles, target: str) -> None:
+    """Raise a ValueError where an intent's encoder is beside a target with stored plans."""
+    for name in INTENTS:
+        path = getattr(plans, name)
+        if path is not None and at_target(path):
+            raise ValueError(
+                f"{name}: {path}, its encoder is beside the target, but the plans of {target} are stored; "
+                "must have its encoder on the robot, such as intent_of_plan"
+            )
 
 
 def _costs(pair: Policies, query: Query, dataset: BagDataset) -> Callable[[Costs], Costs]:

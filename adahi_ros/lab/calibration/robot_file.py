@@ -17,8 +17,8 @@ from adahi_ros.core.signature import Signature
 from adahi_ros.core.yaml_files import read_yaml
 from adahi_ros.lab.calibration.replayed_targets import Observed, observed, queried_once, query_of
 from adahi_ros.lab.calibration.target_inputs import Jpeg
-from adahi_ros.lab.evaluation.loaded_policies import Policies
-from adahi_ros.lab.methods.recommended import Recommendation
+from adahi_ros.lab.evaluation.loaded_policies import INTENTS, PlanFiles, Policies
+from adahi_ros.lab.methods.recommended import Recommendation, arguments_among
 from adahi_ros.policies.backends import is_policy
 from adahi_ros.robot.compatibility import contract_of_joints
 from adahi_ros.vision.interface import QUALITIES, QUALITY
@@ -35,6 +35,7 @@ DEFAULTS: Mapping[str, Any] = {
     "max_age_s": 0.2,
     "proposer": "draft",
     "corrector": "",
+    "intent": "",
     "wait_policy": "wait",
     "gate.name": "deviation",
     "verification.jpeg_quality": QUALITY,
@@ -217,17 +218,22 @@ class RobotFile:
             raise ValueError(f"{self.path}: gate.threshold: {threshold!r}, must be a floating-point number")
         proposer, wait_policy, gate = (self._value(name) for name in ("proposer", "wait_policy", "gate.name"))
         try:
-            return Recommendation(proposer, wait_policy, gate, threshold)
+            own = arguments_among(self.robot, proposer)
+            return Recommendation(proposer, wait_policy, gate, threshold, own)
         except ValueError as error:
             raise ValueError(f"{self.path}: {error}") from None
 
     @property
-    def plans(self) -> tuple[Path | None, Path | None]:
-        """The target that plans and the corrector of its plans, where named."""
+    def plans(self) -> PlanFiles:
+        """The target that plans, and what acts by its replies, where named."""
         if not self._executes_plans:
-            return None, None
-        corrector = self._value("corrector")
-        return self.target, named(corrector, CHECKPOINTS) if corrector else None
+            return PlanFiles()
+        proposer = self._value("proposer")
+        parameters = {"corrector": "corrector", **({proposer: "intent"} if proposer in INTENTS else {})}
+        names = {part: self._value(parameter) for part, parameter in parameters.items()}
+        return PlanFiles(
+            self.target, **{part: named(name, CHECKPOINTS) for part, name in names.items() if name}
+        )
 
     @property
     def target(self) -> Path | None:
@@ -249,7 +255,7 @@ class RobotFile:
         namespace: str,
         backend: str,
         seed: int,
-        plans: tuple[Path | None, Path | None],
+        plans: PlanFiles,
         folder: Path | None = None,
         keep_failures: bool = False,
         on_loss: OnLoss | None = None,

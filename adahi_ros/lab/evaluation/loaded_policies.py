@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from adahi_ros.acceptance.interface import codes_differ, difference
 from adahi_ros.core.signature import IMAGE_FEATURES, Signature
@@ -136,38 +138,51 @@ class PolicyFiles:
 @lru_cache(maxsize=4)
 def _load(files: PolicyFiles, newest_ns: int) -> Policies:
     folder, backend = files.folder, files.backend
-    return Policies(
+    policies = Policies(
         load_policy(folder / "draft", backend),
         load_policy(folder / "target", backend),
-        *load_plans(*plans_in(folder / PLANS), backend),
-        load_distilled(folder / PLANS, backend),
-        load_retrieval(folder / RETRIEVAL) if is_policy(folder / RETRIEVAL) else None,
-        *(_intent(folder / PLANS / name) for name in INTENTS),
+        distilled=load_distilled(folder / PLANS, backend),
+        retrieval=load_retrieval(folder / RETRIEVAL) if is_policy(folder / RETRIEVAL) else None,
     )
+    return with_plans(policies, plans_in(folder / PLANS), backend)
 
 
-def _intent(path: Path) -> Intent | None:
-    return load_intent(path, with_encoder=True) if is_policy(path) else None
+class PlanFiles(NamedTuple):
+    """A target that plans, and what acts by its replies, each DIRECTORY/NAME; None for a missing one.
+
+    Attributes:
+        plans, corrector, intent, intent_of_plan: see `Policies`.
+    """
+
+    plans: Path | None = None
+    corrector: Path | None = None
+    intent: Path | None = None
+    intent_of_plan: Path | None = None
+
+    def without_intents(self, but: Collection[str] = ()) -> PlanFiles:
+        """Return them without intents, except those with these names."""
+        return self._replace(**{name: None for name in INTENTS if name not in but})
 
 
-def plans_in(folder: Path) -> tuple[Path | None, Path | None]:
-    """Return the target that plans and the corrector of its plans in a folder; None for a missing one."""
-    target, corrector = folder / "target", folder / "corrector"
-    return target if is_policy(target) else None, corrector if is_policy(corrector) else None
+def plans_in(folder: Path) -> PlanFiles:
+    """Return the files of a folder with a target that plans."""
+    paths = (folder / name for name in ("target", "corrector", *INTENTS))
+    return PlanFiles(*(path if is_policy(path) else None for path in paths))
 
 
-def load_plans(
-    target: Path | None, corrector: Path | None, backend: str
-) -> tuple[Policy | None, Corrector | None]:
-    """Load a target that plans and the corrector of its plans, DIRECTORY/NAME; None for none.
+def with_plans(policies: Policies, files: PlanFiles, backend: str) -> Policies:
+    """Return policies with those of files; without a file, a policy stays.
 
     Raises:
-        ValueError: one cannot be loaded.
+        ValueError: one cannot be loaded, or does not match.
     """
-    return (
-        None if target is None else load_policy(target, backend),
-        None if corrector is None else Corrector(load_corrector(corrector)),
-    )
+    load: dict[str, Callable[[Path], Any]] = {
+        PLANS: lambda path: load_policy(path, backend),
+        "corrector": lambda path: Corrector(load_corrector(path)),
+        **dict.fromkeys(INTENTS, lambda path: load_intent(path, with_encoder=True)),
+    }
+    found = files._asdict().items()
+    return replace(policies, **{name: load[name](path) for name, path in found if path is not None})
 
 
 def load_distilled(folder: Path, backend: str) -> Policy | None:

@@ -125,17 +125,19 @@ def recommended(task: str) -> Recommendation:
     try:
         parameters: Mapping[str, Any] = read_yaml(path)[ROBOT]["ros__parameters"]
         gate, proposer = parameters["gate"], parameters["proposer"]
-        own = {
-            name.removeprefix(f"{proposer}."): value
-            for name, value in parameters.items()
-            if name.startswith(f"{proposer}.")
-        }
+        own = arguments_among(parameters, proposer)
         when = parameters["wait_policy"], str(gate["name"]), float(gate["threshold"])
         return Recommendation(proposer, *when, own)
     except (KeyError, TypeError) as error:
         raise ValueError(f"{path}: {ROBOT}.ros__parameters: lacks {error}") from None
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
+
+
+def arguments_among(parameters: Mapping[str, Any], proposer: str) -> dict[str, Any]:
+    """Return a proposer's arguments among the parameters of a robot's node, by full name."""
+    prefix = f"{proposer}."
+    return {name.removeprefix(prefix): value for name, value in parameters.items() if name.startswith(prefix)}
 
 
 def _relative(task: str) -> str:

@@ -27,7 +27,7 @@ from adahi_ros.lab.calibration.replay import (
 )
 from adahi_ros.lab.evaluation import step_latency as latency
 from adahi_ros.lab.evaluation.evaluate import Comparison, Run, expert_error
-from adahi_ros.lab.evaluation.loaded_policies import Bench, Policies, load_plans, plans_in
+from adahi_ros.lab.evaluation.loaded_policies import Bench, PlanFiles, Policies, plans_in, with_plans
 from adahi_ros.lab.evaluation.metrics import transmission_rate
 from adahi_ros.lab.link.link_profile import LinkProfile
 from adahi_ros.lab.methods.methods import METHODS
@@ -113,8 +113,7 @@ BY_PLANS = ["best", "plan_8", "corrector_8", "corrector_8+2", "plan:age@3", "dra
 
 
 def with_the_balls_plans(policies: Policies) -> Policies:
-    plans, corrector = load_plans(*plans_in(named("ball/plans", CHECKPOINTS)), "onnxruntime")
-    return replace(policies, plans=plans, corrector=corrector)
+    return with_plans(policies, plans_in(named("ball/plans", CHECKPOINTS)), "onnxruntime")
 
 
 @pytest.fixture(scope="module")
@@ -165,8 +164,23 @@ def test_plans_are_those_that_are_there(policies: Policies, tmp_path: Path) -> N
     found = with_the_balls_plans(policies)
     assert found.plans is not None
     assert found.corrector is not None
-    assert plans_in(tmp_path) == (None, None)
-    assert load_plans(None, None, "onnxruntime") == (None, None)
+    assert plans_in(tmp_path) == PlanFiles()
+    assert with_plans(found, PlanFiles(), "onnxruntime") == found
+
+
+def test_intents_are_replayed(data: Trajectories, policies: Policies, calibration: Calibration) -> None:
+    recorded = replace(data, task="ball_instructed")
+    files = plans_in(named("ball_instructed/plans", CHECKPOINTS))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(latency, "REPETITIONS", 3)
+        both = with_plans(policies, files, "onnxruntime")
+        found = replay(
+            recorded, both, calibration, LINK, seed=5, names=["intent:delay=1", "intent", "plan_8"]
+        )
+    calls = {name: figures["calls"] for name, figures in found.figures.items()}
+    assert calls == {"intent:delay=1": 12, "intent": 12, "plan_8": 12 * 4}  # of episodes of 30 steps
+    assert found.latency_ms["intent:delay=1"].max() < 20.0  # it never waits
+    assert 20.0 < found.latency_ms["intent"].max() < found.latency_ms["plan_8"].max() + 5.0
 
 
 def test_what_is_best_is_what_one_says(

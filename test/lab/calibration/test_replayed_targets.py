@@ -10,13 +10,17 @@ import pytest
 
 from adahi_ros.contract.contract import Contract
 from adahi_ros.core.proposal import ActionRange
-from adahi_ros.core.signature import OBSERVATION, Feature, Observations, Signature
+from adahi_ros.core.signature import GOAL, OBSERVATION, Feature, Observations, Signature
+from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.lab.calibration.calibrate import Wanted, calibrate_recorded
+from adahi_ros.lab.calibration.recorded_world import RecordedWorld
 from adahi_ros.lab.calibration.replayed_targets import observed, queried_once, query_of
-from adahi_ros.lab.evaluation.loaded_policies import Policies
+from adahi_ros.lab.evaluation.loaded_policies import Bench, PlanFiles, Policies
+from adahi_ros.lab.methods.methods import METHODS
 from adahi_ros.policies.absent import LARGEST
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.direct import DirectPolicy
+from test.tiny_intents import tiny_intents
 
 
 class Counting(DirectPolicy):
@@ -47,6 +51,26 @@ def test_a_described_target_plans_each_step_once_over_many_runs(
     assert seen.policies.target.signature.horizon == 3
     observed(Policies(draft, target), query, "", tmp_path, once=True)
     assert target.query == 12 * 30
+
+
+def test_stored_plans_need_the_encoder_of_intents_on_the_robot(
+    bag: Path, contract: Contract, contract_file: Path, tmp_path: Path
+) -> None:
+    pair, path = Policies(Counting(1), Counting(3)), tmp_path / "target.yaml"
+    reads_goal = replace(pair.target.signature, conditions=(Feature(GOAL, 2),))
+    tiny_intents(tmp_path, "intent", reads_goal)
+    tiny_intents(tmp_path, "intent_of_plan", reads_goal, at_target=False)
+    query = query_of([bag], contract, contract_file, "", path, pair.target, "onnxruntime")
+    on_robot = PlanFiles(intent_of_plan=tmp_path / "intent_of_plan")
+    seen = observed(pair, query, "", tmp_path, True, on_robot)
+    assert seen.policies.intent_of_plan is not None
+    calibration = Calibration("toy", "", "", 0.5, "std", 1.0, 0.5, {})
+    log = METHODS["intent_of_plan"].run(
+        Bench("", seen.policies, calibration), RecordedWorld(seen.recorded), 0, range(12)
+    )
+    assert log.transmitted.sum(axis=0).tolist() == [1] * 12
+    with pytest.raises(ValueError, match=r"intent: .*its encoder is beside the target, .* intent_of_plan"):
+        observed(pair, query, "", tmp_path, True, PlanFiles(intent=tmp_path / "intent"))
 
 
 def test_a_checkpoint_that_reads_what_is_recorded_is_run_itself(checkpoints: Path) -> None:

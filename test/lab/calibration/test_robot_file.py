@@ -11,6 +11,7 @@ import yaml
 from adahi_ros.contract.parsing import load_contract
 from adahi_ros.core.assets import CHECKPOINTS, asset, named
 from adahi_ros.lab.calibration.robot_file import RobotFile
+from adahi_ros.lab.evaluation.loaded_policies import PlanFiles
 from adahi_ros.lab.methods.recommended import Recommendation
 from adahi_ros.policies.backends import is_policy, load_policy
 
@@ -37,10 +38,10 @@ def test_shipped_files_say_what_the_robot_observes_and_by_which_policies(name: s
     assert file.calibrated == (name == f"{task}.yaml")
     assert (file.by_plans is None) == file.calibrated
     if file.by_plans is not None:
-        assert file.plans == tuple(
-            named(f"{task}/plans/{each}", CHECKPOINTS) for each in ("target", "corrector")
-        )
-        assert all(path is not None and is_policy(path) for path in file.plans)
+        acts = "intent" if file.by_plans.proposer == "intent" else "corrector"
+        paths = (named(f"{task}/plans/{each}", CHECKPOINTS) for each in ("target", acts))
+        assert file.plans == PlanFiles(**dict(zip(("plans", acts), paths, strict=True)))
+        assert all(is_policy(path) for path in file.plans if path is not None)
     else:
         assert file.robot_type == task
 
@@ -78,16 +79,21 @@ def test_sections_are_taken_as_ros_takes_them(tmp_path: Path) -> None:
         RobotFile.read(path)
 
 
+def test_a_file_of_ones_own_may_name_an_intent(tmp_path: Path) -> None:
+    gate = {"name": "age", "threshold": 59.0}
+    given = {"proposer": "intent_of_plan", "intent": "/a/acting", "wait_policy": "ahead", "gate": gate}
+    file = RobotFile.read(written(tmp_path / "own.yaml", **given, **{"intent_of_plan.steps": 90}))
+    assert file.by_plans == Recommendation("intent_of_plan", "ahead", "age", 59.0, {"steps": 90})
+    assert file.plans == PlanFiles(intent_of_plan=Path("/a/acting"))
+
+
 def test_a_file_of_ones_own_says_how_it_goes_by_plans(tmp_path: Path) -> None:
     own = written(
         tmp_path / "own.yaml", proposer="plan", wait_policy="wait", gate={"name": "age", "threshold": 4.0}
     )
     file = RobotFile.read(own)
     assert file.by_plans == Recommendation("plan", "wait", "age", 4.0)
-    assert file.plans == (
-        None,
-        None,
-    )  # the checkpoint is the robot's: what is said to all is not the verifier's
+    assert file.plans == PlanFiles()  # the checkpoint is the robot's: what is for all is not the verifier's
     assert RobotFile.read(written(own, proposer="draft")).by_plans is None
 
 
