@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Callable
 from copy import deepcopy
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +96,65 @@ def test_intents_come_of_bags_alone_too(bag: Path, options: list[Any], recipe: P
         assert f"{folder / name}: 360 examples of 12 episodes" in text
         assert load_encoder(folder / name).sizes.extra_dim == extra_dim
         assert (load_intent(folder / name).encoder is None) == (extra_dim > 0)
+
+
+STUDENT = {"seed": 3, "size": {"size": 3, "hidden": 4}, "fit": {"steps": 5, "batch_size": 16}, "hidden": 4}
+OF_PLAN = {**STUDENT, "reads_extra": False, "replies": 2}
+
+
+@pytest.fixture
+def with_intents(seeing_options: list[Any], tmp_path: Path) -> list[Any]:
+    """Options of `seeing_options`, with both intents in the recipe."""
+    recipe = tmp_path / "recipe.yaml"
+    values = yaml.safe_load(recipe.read_text())
+    recipe.write_text(yaml.safe_dump({**values, "intent": STUDENT, "intent_of_plan": OF_PLAN}))
+    return [*seeing_options, "--intent"]
+
+
+def test_one_command_gives_intents_of_a_target_with_an_instruction(
+    in_bag: Callable[..., Path],
+    with_intents: list[Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("adahi_ros.lab.evaluation.step_latency.REPETITIONS", 3)
+    params, figures = tmp_path / "arm.yaml", tmp_path / "figures.json"
+    said = run("train", "corrector", in_bag(messages(3)), *with_intents, "--draft", "--params", params)
+    beside = "intent is left out: the target reads observation.joints, which recordings do not keep"
+    assert beside in said
+    assert not (tmp_path / "arm/intent.json").exists()
+    nodes = yaml.safe_load(params.read_text())
+    robot, verifier = (each["ros__parameters"] for each in nodes.values())
+    assert (robot["proposer"], robot["intent"]) == ("corrector", str(tmp_path / "arm/intent_of_plan"))
+    assert "intent" not in verifier
+    robot |= {"proposer": "intent_of_plan", "gate": {"name": "age", "threshold": 3.0}}
+    params.write_text(yaml.safe_dump(nodes))
+    held, final = in_bag(messages(4)), tmp_path / "final.yaml"
+    run("calibrate", "--bag", held, "--params", params, "--out", final, "--rate", 0.5)
+    assert "gate: {name: age, threshold: 1.0}" in final.read_text()
+    run("calibrate", "--bag", held, "--params", params, "--out", final, "--overwrite")
+    assert "gate: {name: age, threshold: 3.0}" in final.read_text()
+    written = ("--json", figures, "--picture", tmp_path / "a.png")
+    run("replay", held, "--params", final, "--methods", "best,intent_of_plan", *written)
+    found = json.loads(figures.read_text())
+    calls = {name: each["calls"] for name, each in found["methods"].items()}
+    assert calls["best"] > calls["intent_of_plan"] == found["episodes"] > 1
+
+
+def test_no_encoder_reads_a_goal_that_its_target_does_not_read(
+    bag: Path,
+    options: list[Any],
+    recipe: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    fails: Callable[..., str],
+) -> None:
+    monkeypatch.setitem(POLICIES.shipped, "still", partial(Still, horizon=3))
+    (tmp_path / "still.yaml").write_text("kind: still")
+    values = yaml.safe_load(recipe.read_text())
+    recipe.write_text(yaml.safe_dump({**values, "intent": STUDENT}))
+    said = fails("train", "corrector", bag, *options, "--intent", "--target", tmp_path / "still.yaml")
+    assert "intent: the target reads nothing that the robot does not; must have intent_of_plan" in said
 
 
 def test_a_recipe_without_intents_is_refused_where_they_are_wanted(
@@ -340,14 +400,14 @@ def test_another_file_of_the_target_is_another_target(
 
 
 class Still(DirectPolicy):
-    """A draft that stays where it is."""
+    """A policy that stays where it is."""
 
-    def __init__(self, folder: Path) -> None:
-        signature = Signature(1, 1, 2, (Feature(OBSERVATION, 6),))
+    def __init__(self, folder: Path, horizon: int = 1) -> None:
+        signature = Signature(1, horizon, 2, (Feature(OBSERVATION, 6),))
         super().__init__(signature, ActionRange(np.full(2, -9.0), np.full(2, 9.0)), np.ones(2), "still")
 
     def act(self, observations: Observations, draws: np.ndarray) -> np.ndarray:
-        return observations.features[OBSERVATION][:, -1:, :2]
+        return np.repeat(observations.features[OBSERVATION][:, -1:, :2], self.signature.horizon, axis=1)
 
 
 def test_a_target_that_reads_images_is_calibrated_by_its_recorded_plans(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from adahi_ros.lab.calibration.target_inputs import Query
     from adahi_ros.lab.calibration.target_plans import Planned
     from adahi_ros.lab.figures import Figures
-    from adahi_ros.lab.training.recipes import CorrectorRecipe, IntentRecipe
+    from adahi_ros.lab.training.recipes import CorrectorRecipe, IntentRecipe, PupilRecipes
     from adahi_ros.policies.interface import Policy
 
 DEFAULT_RECIPE = "config/recipes/distill/default.yaml"
@@ -81,7 +81,7 @@ def distill(
     from adahi_ros.lab.calibration.target_inputs import Jpeg
     from adahi_ros.lab.calibration.target_replies import GATE, ask_by_expected_error
     from adahi_ros.lab.tasks import goal_is_for_target
-    from adahi_ros.lab.training.recipes import CORRECTOR, INTENT, INTENT_OF_PLAN, load_pupils
+    from adahi_ros.lab.training.recipes import CORRECTOR, INTENT, load_pupils
     from adahi_ros.lab.training.train_corrector import DRAFT, check_held_out, check_plans, split
     from adahi_ros.policies.backends import load_policy
     from adahi_ros.policies.corrector.corrector import Corrector
@@ -89,20 +89,16 @@ def distill(
     from adahi_ros.safety.named_limits import limits_of_task
 
     read = load_contract(contract)
-    made = [CORRECTOR, DRAFT] if with_draft else [CORRECTOR]
     how = load_pupils(_recipe_of(read.robot_type, recipe))
-    if with_intent:
-        if not how.intents:
-            raise ValueError(f"--recipe: must have {INTENT_OF_PLAN} or {INTENT} with --intent")
-        made += how.intents
-    for name in made:
-        options.tried("--out", options.replaceable("--out", out / f"{name}.json", overwrite))
     if params is not None:
         options.tried("--params", options.replaceable("--params", params, overwrite))
     check_held_out(held_out)
     where = _target_of(read.robot_type, out, target)
     policy = load_policy(where, backend)
     check_plans(policy)
+    intents = _intents_for(policy, how) if with_intent else {}
+    for name in (CORRECTOR, *[DRAFT] * with_draft, *intents):
+        options.tried("--out", options.replaceable("--out", out / f"{name}.json", overwrite))
     say(f"target: {where}")
     sources = bags_first(bags)
     with console.status("reading") as status:
@@ -130,8 +126,9 @@ def distill(
     if with_draft:
         its_seed = how.distilled.seed if seed is None else seed
         found[DRAFT] = _trained(planned, how.distilled, out, its_seed, *how_made, DRAFT)
-    for name, intent in how.intents.items() if with_intent else ():
-        found[name] = _intent(planned, intent, out, chosen, note, held_out, name)
+    for name, intent in intents.items():
+        seen = planned.as_read_by(policy.signature)
+        found[name] = _intent(seen, intent, out, intent.seed if seed is None else seed, note, held_out, name)
     _tell(found, out)
     figures: dict[str, object] = {"left_out": planned.left_out, **found}
     if params is not None:
@@ -151,7 +148,11 @@ def distill(
             "verification": {"jpeg_quality": jpeg_quality},
             "instruction": instruction,
         }
-        nodes = {ROBOT: robot, VERIFIER: {"checkpoint": str(where.resolve()), "rule": "replace"}}
+        verifier = {"checkpoint": str(where.resolve()), "rule": "replace"}
+        for name in list(intents)[:1]:  # for a proposer that is changed to intent
+            robot["intent"] = str((out / name).resolve())
+            verifier |= {"intent": str((out / name).resolve())} if name == INTENT else {}
+        nodes = {ROBOT: robot, VERIFIER: verifier}
         write_yaml(params, {node: {PARAMETERS: values} for node, values in nodes.items()})
         figures["asking"] = asking._asdict()
         say(
@@ -184,6 +185,25 @@ def _intent(
     with fit_bar(name, recipe.fit.steps) as on_step:
         run = Run(seed, on_step=on_step)
         return train_intent_on_recordings(planned, recipe, out, run, note, held_out, name)
+
+
+def _intents_for(policy: Policy, how: PupilRecipes) -> dict[str, IntentRecipe]:
+    """Return the recipe's intents that can be trained for a target; say which one cannot.
+
+    Raises:
+        ValueError: there is none.
+    """
+    from adahi_ros.lab.calibration.replayed_targets import why_no_encoder
+    from adahi_ros.lab.training.recipes import INTENT, INTENT_OF_PLAN
+
+    found, why = dict(how.intents), why_no_encoder(policy.signature)
+    if why and found.pop(INTENT, None) is not None:
+        if not found:
+            raise ValueError(f"--recipe: {INTENT}: {why}; must have {INTENT_OF_PLAN}")
+        say(f"{INTENT} is left out: {why}")
+    if not found:
+        raise ValueError(f"--recipe: must have {INTENT_OF_PLAN} or {INTENT} with --intent")
+    return found
 
 
 def _planned(policy: Policy, dataset: BagDataset, query: Query, out: Path) -> Planned:

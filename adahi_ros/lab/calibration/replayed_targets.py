@@ -47,6 +47,14 @@ def queried_once(target: Path, signature: Signature) -> bool:
     return described or reads_more(signature)
 
 
+def why_no_encoder(signature: Signature) -> str:
+    """Return why no encoder of intents beside a target can be trained on recordings; empty if one can."""
+    named = [each.name for each in (*signature.features, *signature.conditions)]
+    if unkept := [name for name in named if name not in KEPT]:
+        return f"the target reads {unkept[0]}, which recordings do not keep by this name"
+    return "" if len(named) > 1 else "the target reads nothing that the robot does not"
+
+
 def instruction_for(instruction: str, signature: Signature) -> str | None:
     """Return the target's instruction until a bag has another; None if it takes none.
 

@@ -87,6 +87,13 @@ class Planned:
         """T."""
         return int(self.plans.shape[2])
 
+    def as_read_by(self, target: Signature) -> Planned:
+        """Return it without goals and features of images that a target does not read."""
+        data = self.data if target.goal_dim else self.data.without_goals()
+        if not target.image_dim:
+            data = replace(data, image_features=data.image_features[:, :0])
+        return replace(self, data=data)
+
     @property
     def action_range(self) -> tuple[np.ndarray, np.ndarray]:
         """(A,) and (A,) float32, the smallest and the largest recorded or planned action."""

@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 
 from adahi_ros.core.observation_buffer import History
-from adahi_ros.core.signature import GOAL, OBSERVATION
+from adahi_ros.core.signature import GOAL, IMAGE_FEATURES, OBSERVATION, Feature, Signature
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.lab.calibration.recorded_world import RecordedWorld
+from adahi_ros.lab.calibration.replayed_targets import why_no_encoder
 from adahi_ros.lab.calibration.target_plans import Planned, RecordedTarget, numbered
 from adahi_ros.lab.calibration.target_replies import ask_by_expected_error
 from adahi_ros.lab.evaluation.rollout import for_target
@@ -46,6 +47,20 @@ def test_each_step_has_its_own_plans_also_where_some_episodes_are_left_out() -> 
         world.step(world.action)
     assert (target.digest, target.signature.horizon) == ("digest", T)
     np.testing.assert_array_equal(target.action_scale, [2.0, 2.0])
+
+
+def test_what_a_target_does_not_read_is_left_out() -> None:
+    made = planned()
+    made = replace(made, data=replace(made.data, image_features=np.ones((len(made.plans), 4), np.float32)))
+    for reads in ((), (GOAL,), (IMAGE_FEATURES,), (GOAL, IMAGE_FEATURES)):
+        features = (Feature(OBSERVATION, 3), *[Feature(IMAGE_FEATURES, 4)] * (IMAGE_FEATURES in reads))
+        signature = Signature(1, T, A, features, (Feature(GOAL, 1),) * (GOAL in reads))
+        left = made.as_read_by(signature).data
+        assert (left.goals.shape[1] == 1, left.image_features.shape[1] == 4) == (
+            GOAL in reads,
+            IMAGE_FEATURES in reads,
+        )
+        assert bool(why_no_encoder(signature)) == (not reads)
 
 
 def test_a_robot_asks_where_half_of_a_plan_is_gone_by() -> None:
