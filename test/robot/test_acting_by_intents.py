@@ -58,7 +58,7 @@ def test_one_reply_is_enough_however_old_it_is(robot: Robot) -> None:
     assert not any(each.transmitted for each in others)
     assert {each.action for each in others} == {by_intent(1)}
     assert [each.plan_age for each in others] == list(range(1, 60))
-    assert [each.plan_left for each in others] == [400 - age for age in range(1, 60)]
+    assert [each.plan_left for each in others] == [200 - age for age in range(1, 60)]
     assert {each.planned_action for each in others} == {()}
     assert {each.expected_error for each in others} == {0.5}
     assert {each.reason for each in others} == {Reason.NONE}
@@ -85,17 +85,46 @@ def test_a_gate_still_asks_by_the_age_of_the_last_reply(make_robot: MakeRobot, a
     assert records[-1].action == by_intent(requested[-1] + 1)
 
 
+@pytest.mark.parametrize("waits", [False, True])
+@pytest.mark.parametrize("lost", ["verifier", "replies"])
+def test_fallback_applies_as_soon_as_the_intent_is_too_old(
+    make_robot: MakeRobot, acting: StubIntent, waits: bool, lost: str
+) -> None:
+    limit = 3
+    robot = make_robot("never", limit=limit, plans=HORIZON, waits=waits, acting=acting).connect()
+    robot.walk(range(2))
+    if lost == "verifier":
+        robot.link.present = False
+    else:
+        robot.link.delay_s = (1e6, 1e6)
+    # Without the verifier, it acts by the intent for all its steps, and `fallback` does not apply.
+    alone = robot.walk(range(2, 200))
+    assert {(each.action, each.reason) for each in alone} == {(by_intent(1), Reason.NONE)}
+    assert not any(each.transmitted for each in alone if each.plan_left > HORIZON)
+    assert alone[-1].plan_left == 1
+    assert robot.commands.withheld == 0
+    # Then the draft acts for `fallback_limit` steps, and the robot is held.
+    after = robot.walk(range(200, 200 + 10))
+    assert {each.plan_left for each in after} == {0}
+    assert {each.plan_age for each in after} == {NO_PLAN}
+    drafted = [each.action == each.draft_action != () for each in after]
+    assert drafted == [True] * limit + [False] * (10 - limit)
+    assert {each.reason for each in after[limit:]} == {Reason.FALLBACK_LIMIT}
+    assert robot.commands.withheld == 10 - limit
+    assert robot.loop.fallback.withholds
+
+
 @pytest.mark.parametrize(("delay_s", "requested"), [(1.0, 1), (6.0, 4)])
 def test_a_reply_that_takes_long_is_still_useful(
     delay_s: float, requested: int, make_robot: MakeRobot, acting: StubIntent
 ) -> None:
     robot = make_robot("never", plans=HORIZON, acting=acting).connect()
     robot.link.delay_s = (delay_s / 2, delay_s / 2)
-    records = robot.walk(range(260))
+    records = robot.walk(range(170))
     assert delay_s > HORIZON * PERIOD_S
     acted = [each for each in records if each.plan_age != NO_PLAN]
     assert acted[0].step == pytest.approx(delay_s / PERIOD_S, abs=1)
-    assert len(acted) == 260 - acted[0].step
+    assert len(acted) == 170 - acted[0].step
     assert sum(each.transmitted for each in records) == requested
     assert robot.changes == [VerifierState.READY]
 
@@ -182,5 +211,5 @@ def test_the_step_of_a_reply_is_by_intent_also_where_the_reply_has_a_plan(acting
     assert actions.tolist() == [[0.0, 0.0], list(by_intent(7))]
     later = controller.begin(observed, stand_in=np.zeros((2, 2), np.float32))
     assert later.transmit.tolist() == [True, False]
-    assert later.plan_left.tolist() == [0, 399]
+    assert later.plan_left.tolist() == [0, 199]
     assert np.isnan(later.planned).all()

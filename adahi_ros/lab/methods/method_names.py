@@ -266,6 +266,8 @@ def named_number(method: str, field: str, text: str) -> float | None:
 def named_arguments(method: str, given: str) -> dict[str, float | str]:
     """Return the arguments :NAME=VALUE in a method's name, as numbers where possible.
 
+    `:steps=400` is an integer, which an argument that is a float takes as well.
+
     Raises:
         ValueError: a number is not finite or too long, or an argument is given twice.
     """
@@ -273,7 +275,7 @@ def named_arguments(method: str, given: str) -> dict[str, float | str]:
     arguments: dict[str, float | str] = {}
     for key, text in pairs:
         number = named_number(method, key, text)
-        arguments[key] = text if number is None else number
+        arguments[key] = text if number is None else int(text) if text.isdecimal() else number
     if len(arguments) < len(pairs):
         raise ValueError(f"{_shown(method)}: must not name an argument twice")
     return arguments

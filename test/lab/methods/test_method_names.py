@@ -138,6 +138,7 @@ def test_what_is_no_method_is_named(text: str, named: str) -> None:
         ("age:replace:kalman", "kalman+age/replace"),
         ("oracle:corrector@0.5", "corrector+harm@0.5/replace"),
         ("plan:wait=wait", "plan:wait=wait+never@0/replace"),
+        ("intent", "intent:steps=400+never@0/replace"),
     ],
 )
 def test_a_name_is_printed_by_the_grammar_and_read_again(name: str, by_the_grammar: str) -> None:
@@ -151,9 +152,9 @@ def test_a_name_is_printed_by_the_grammar_and_read_again(name: str, by_the_gramm
     ("name", "message"),
     [
         ("plan:horizon=8+age@3", "horizon: unknown, must be one of delay, blend, agreement, wait"),
-        ("plan:delay=100+age@3", "delay: 100.0, must be a whole number from 1 to 99"),
+        ("plan:delay=100+age@3", "delay: 100, must be a whole number from 1 to 99"),
         ("plan:blend=median+age@3", "blend: 'median', must be one of latest, "),
-        ("draft:temperature=0+random", "temperature: 0.0, must be a number above 0"),
+        ("draft:temperature=0+random", "temperature: 0, must be a number above 0"),
         ("draft:delay=1+always", "delay: unknown, must be one of horizon, temperature"),
         ("plan+age@3/speculative", "rule: speculative, must be replace where plans are executed"),
     ],
