@@ -116,7 +116,9 @@ def loop_figures(logs: Sequence[EpisodeLog], rate_hz: float) -> dict[str, Any]:
 PORT = 9123
 PROFILE = "wifi_ac"
 WIDTH = 132
-CLIENTS = "openpi:8,openpi:4,lerobot:0.5:weighted_average,lerobot:0.75:latest_only,ours:plan_4,ours:best"
+CLIENTS = (
+    "openpi:8,openpi:4,lerobot:0.5:weighted_average,lerobot:0.75:latest_only,ours:plan_4,ours:corrector_7"
+)
 PEERS = {"openpi": "openpi_websocket", "lerobot": "lerobot_grpc"}  # the packages of each
 
 

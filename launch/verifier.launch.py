@@ -49,7 +49,7 @@ def generate_launch_description() -> LaunchDescription:
             default_value="adahi",
             choices=["adahi", "best"],
             description="Shipped parameter files to use: adahi, the paper's; best, the recommended ones "
-            "with plans",
+            "with plans or intents",
         ),
         DeclareLaunchArgument(
             "verifier_params_file",

@@ -1,4 +1,4 @@
-"""A robot over DDS that goes by the target's plans, and waits for no reply: as recommended for ball."""
+"""A robot over DDS that goes by the target's plans or intents, and waits for no reply: as recommended."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from adahi_ros.protocol.records import NO_PLAN
 
 
 @pytest.mark.parametrize(
-    "task", ["ball", "ball_instructed"]
-)  # whose robot passes on a goal that it is not told
-def test_what_is_recommended_goes_on_by_plans_that_it_asks_for_ahead(task: str) -> None:
+    ("task", "method"), [("ball", "best"), ("ball_instructed", "corrector+age@6")]
+)  # the second robot passes on a goal that it is not told
+def test_what_is_recommended_goes_on_by_plans_that_it_asks_for_ahead(task: str, method: str) -> None:
     folder = asset(f"checkpoints/{task}")
     files, calibration = PolicyFiles(folder, "onnxruntime"), load_calibration(asset(f"config/{task}.yaml"))
-    draft, target = node_parameters("best", task, files, calibration, 0.05)
+    draft, target = node_parameters(method, task, files, calibration, 0.05)
     run = run_over_dds(task, draft, target, 1, range(1), lockstep=False)
     horizon = load_policy(folder / "plans" / "target", "onnxruntime").signature.horizon
     assert {step.proposer for step in run.steps} == {"corrector"}
@@ -34,3 +34,18 @@ def test_what_is_recommended_goes_on_by_plans_that_it_asks_for_ahead(task: str) 
     sent, replied = (sum(getattr(step, name) for step in run.steps) for name in ("transmitted", "verified"))
     assert 2 <= replied <= sent < len(run.steps) / 2
     assert all(np.isfinite(step.draft_action).all() for step in run.steps)
+
+
+def test_where_an_intent_is_recommended_the_robot_acts_long_by_one() -> None:
+    task = "ball_instructed"
+    files = PolicyFiles(asset(f"checkpoints/{task}"), "onnxruntime")
+    draft, target = node_parameters("best", task, files, load_calibration(asset(f"config/{task}.yaml")), 0.05)
+    run = run_over_dds(task, draft, target, 1, range(1), lockstep=False)
+    assert {step.proposer for step in run.steps} == {"intent"}
+    acting = [step for step in run.steps if step.plan_age != NO_PLAN]
+    assert len(acting) > len(run.steps) / 2  # a loaded machine may be late
+    assert (
+        max(step.plan_age for step in acting)
+        > load_policy(files.folder / "plans/target", "onnxruntime").signature.horizon
+    )
+    assert 1 <= sum(step.verified for step in run.steps) <= 1 + len(run.steps) // 60

@@ -22,7 +22,9 @@ def choose(
     workers: Workers,
     methods: Annotated[
         str | None,
-        Option(help=f"Candidates. Default: {BY_PLANS}; {BY_DRAFTS} where it sends no plans."),
+        Option(
+            help=f"Candidates. Default: {BY_PLANS} and trained intents; {BY_DRAFTS} where it sends no plans."
+        ),
     ] = None,
     episodes: Annotated[int, Option(min=1, help="Per method, the same ones for each.")] = 100,
     calibration: options.CalibrationFile = None,
@@ -38,15 +40,15 @@ def choose(
     from adahi_ros.lab.evaluation.choice import chosen
     from adahi_ros.lab.evaluation.episodes import evaluation_episodes
     from adahi_ros.lab.evaluation.evaluate import Comparison, evaluate_methods
-    from adahi_ros.lab.evaluation.loaded_policies import INTENTS, PLANS, PolicyFiles
-    from adahi_ros.lab.methods.methods import for_task, parse_methods
+    from adahi_ros.lab.evaluation.loaded_policies import INTENTS, PLANS, PolicyFiles, plans_in
+    from adahi_ros.lab.methods.methods import METHODS, for_task, parse_methods
     from adahi_ros.lab.methods.recommended import has_plans, with_best
     from adahi_ros.lab.reporting.tables import method_table
-    from adahi_ros.policies.backends import is_policy
 
     files = PolicyFiles(folder_of(task, checkpoints), "onnxruntime")
     candidates = BY_PLANS if has_plans(files.folder) else BY_DRAFTS
-    candidates += "".join(f",{name}" for name in INTENTS if is_policy(files.folder / PLANS / name))
+    trained = plans_in(files.folder / PLANS)
+    candidates = ",".join((candidates, *(name for name in INTENTS if getattr(trained, name) is not None)))
     if not with_best("", task, files.folder):
         candidates = candidates.removeprefix("best,")
     names = parse_methods(for_task(methods or candidates, file_name(task), files.folder))
@@ -57,5 +59,7 @@ def choose(
     console.print(method_table(figures, f"{file_name(task)}, {episodes} episodes, seed {seed}"))
     choice = chosen(figures)
     say(choice.sentence)
+    if METHODS[choice.name].proposer in INTENTS:
+        say("without push, an intent misses a changed goal; intent.steps bounds how long a robot acts by it")
     write = comparison_figures(task, seed, episodes, found, files.load(), figures)
     write_json(json_file, {**write, "chosen": choice.name, "as_good": list(choice.as_good)})

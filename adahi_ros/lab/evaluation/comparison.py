@@ -29,13 +29,14 @@ from adahi_ros.lab.evaluation.evaluate import (
     played,
     reference_among,
 )
-from adahi_ros.lab.evaluation.loaded_policies import Bench
+from adahi_ros.lab.evaluation.loaded_policies import INTENTS, Bench
 from adahi_ros.lab.evaluation.method_needs import demands, traffic
 from adahi_ros.lab.figures import Figures
 from adahi_ros.lab.methods.method import Method
 from adahi_ros.lab.methods.method_names import printed
 from adahi_ros.lab.methods.methods import METHODS
 from adahi_ros.lab.tasks import make
+from adahi_ros.proposers.intent import IntentProposer
 
 RANDOM = "random"
 GONE_BY = (  # of a row
@@ -186,6 +187,8 @@ def random_baseline(entry: Entry, figures: Figures) -> Entry | None:
         plans = entry.comparison.files.load().plans
         assert plans is not None
         horizon = plans.signature.horizon
+        if method.proposer in INTENTS:  # which last longer than a plan
+            horizon = int(method.proposer_arguments.get("steps", IntentProposer.steps))
         chance = chance_between_plans(rate, figures["steps_per_episode"], horizon, method.delay)
     baseline = replace(method, gate=RANDOM, gate_arguments={}, at=1.0 - chance, own=None)
     return replace(entry, kind=BASELINE, method=baseline)

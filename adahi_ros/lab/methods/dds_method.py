@@ -42,7 +42,6 @@ def node_parameters(
         draft |= {
             "proposer": method.proposer,
             "wait_policy": method.wait_policy,
-            "draft_temperature": COOL,
             **{f"gate.{name}": str(Path(file).resolve()) for name, file in method.gate_arguments.items()},
         }
         draft |= {f"{method.proposer}.{name}": value for name, value in method.proposer_arguments.items()}
@@ -50,6 +49,9 @@ def node_parameters(
             draft["corrector"] = str(folder / PLANS / CORRECTOR)
         if method.proposer in INTENTS:
             draft["intent"] = str(folder / PLANS / method.proposer)
+            draft |= {"fallback": "hold", "fallback_limit": 0}  # the draft does not know the goal
+        else:
+            draft["draft_temperature"] = COOL
     else:
         config = method.config(calibration)
         draft |= {

@@ -51,7 +51,7 @@ class Recommendation:
     @property
     def name(self) -> str:
         """The method's name in a calibration, which searches its threshold."""
-        return f"{self.proposer}:{self.gate}"
+        return f"{self.proposer}+{self.gate}"
 
     def method(self, best: Method) -> Method:
         """Return it as the complete method `best`."""

@@ -258,6 +258,18 @@ def test_a_random_gate_asks_as_often(name: str, comparison: Comparison, path: Pa
     assert chance["needs"] == [each for each in row["needs"] if each != "what no robot knows"]
 
 
+@pytest.mark.parametrize("name", ["intent", "intent_of_plan"])
+def test_an_intent_takes_one_request_an_episode(name: str, path: Path) -> None:
+    row, _ = lot(Comparison.shipped("ball_instructed", 0), name, path, range(4))
+    assert row["transmission_rate"] * row["steps_per_episode"] == pytest.approx(1.0, abs=0.3)
+
+
+def test_a_random_gate_of_intents_knows_that_they_last(path: Path) -> None:
+    row, (_, chance) = lot(Comparison.shipped("ball_instructed", 0), "intent+age@29", path, range(40))
+    assert row["transmission_rate"] > 1.3 * 40 / (40 * row["steps_per_episode"])  # not the first step alone
+    assert chance["transmission_rate"] == pytest.approx(row["transmission_rate"], rel=0.3)
+
+
 def test_who_asks_always_or_never_has_no_random_gate_beside_him(comparison: Comparison, path: Path) -> None:
     assert [lot(comparison, name, path)[1] for name in ("target", "hybrid", "draft")] == [None] * 3
 

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 
 from adahi_ros.core.assets import CHECKPOINTS, asset, named
 from adahi_ros.gates.parameter_file import load_calibration
+from adahi_ros.lab.evaluation.evaluate import Comparison, Run, play
 from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
+from adahi_ros.lab.evaluation.swaps import Swap
 from adahi_ros.lab.methods import recommended as room
 from adahi_ros.lab.methods.dds_method import goes_ahead, node_parameters
+from adahi_ros.lab.methods.method_names import printed
+from adahi_ros.lab.methods.methods import METHODS
 from adahi_ros.lab.methods.recommended import BEST, recommended
 from adahi_ros.policies.backends import is_policy, load_policy
 from test.tiny_intents import tiny_intents
@@ -36,7 +42,8 @@ def test_what_is_shipped_is_there_and_is_what_the_nodes_of_best_get(task: str) -
         name: robot[name] for name in ("proposer", "wait_policy")
     }
     assert (draft["gate.name"], draft["gate.threshold"]) == tuple(robot["gate"].values())
-    assert draft["draft_temperature"] == robot["draft_temperature"]
+    for name in ("draft_temperature", "fallback", "fallback_limit"):
+        assert draft.get(name) == robot.get(name), name
     assert target["rule"] == verifier["rule"] == "replace"
     for name, path in zip(
         names, (draft["checkpoint"], target["checkpoint"], draft.get(beside)), strict=False
@@ -69,6 +76,35 @@ def test_what_is_wrong_in_a_file_is_named(
         BEST.on("ball")
     assert str(refused.value).startswith(f"{path}: ")
     recommended.cache_clear()
+
+
+@pytest.mark.parametrize("task", ["ball_instructed", "metaworld", "swarm_instructed"])
+def test_intents_are_recommended_where_one_request_is_enough(task: str) -> None:
+    method = METHODS["best"].on(task)
+    assert printed(method) == "intent:delay=1+age@59/replace"
+    assert PolicyFiles(asset(f"checkpoints/{task}"), "onnxruntime").load().intent is not None
+
+
+def test_a_short_episode_of_ball_instructed_needs_one_request() -> None:
+    outcome = play(Run(METHODS["best"], Comparison.shipped("ball_instructed", 0), range(30)))
+    log = outcome.log
+    steps = log.active.sum(axis=0)
+    requests = (log.transmitted & log.active).sum(axis=0)
+    assert outcome.success.mean() > 0.9
+    assert (steps < 60).sum() > 10
+    assert (steps > 61).sum() > 1
+    np.testing.assert_array_equal(requests, 1 + (steps - 1) // 60)
+
+
+def test_a_notice_makes_ball_instructed_request_its_intent_again() -> None:
+    pushed = replace(Comparison.shipped("ball_instructed", 0), swap=Swap(25))
+    outcome = play(Run(METHODS["best"], pushed, range(30)))
+    log = outcome.log
+    sent = log.transmitted & log.active
+    assert sent[0].all()
+    assert sent[26].all()
+    assert not sent[1:26].any()
+    assert outcome.success.mean() > 0.8  # only what is done after the change counts
 
 
 @pytest.mark.parametrize("at_target", [True, False])

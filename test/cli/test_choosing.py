@@ -1,0 +1,28 @@
+"""`adahi choose`: which candidates it runs, and what it says of them."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from adahi_ros.cli.lab import choosing
+from adahi_ros.core.assets import CHECKPOINTS, named
+from adahi_ros.policies.backends import load_policy
+from test.cli.conftest import Measured
+from test.tiny_intents import tiny_intents
+
+
+def test_intents_are_candidates_where_they_are_trained(
+    measured: Measured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(choosing, "BY_PLANS", "")
+    folder = Path(shutil.copytree(named("ball", CHECKPOINTS), tmp_path / "ball"))
+    target = load_policy(folder / "plans/target", "onnxruntime").signature
+    tiny_intents(folder / "plans", "intent_of_plan", target, at_target=False)
+    options = ["--checkpoints", folder, "--episodes", 1, "--workers", 1]
+    result, figures = measured("choose", "ball", *options)
+    assert list(figures["methods"]) == [figures["chosen"]] == ["intent_of_plan"]
+    assert "use intent_of_plan" in result.output
+    assert "intent.steps bounds how long a robot acts by it" in result.output
