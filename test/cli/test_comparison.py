@@ -40,7 +40,7 @@ def test_evaluate_swaps_goals_where_the_task_allows_it(
     assert "swap: 5, must be left out for ball: its goal cannot change" in message
     shipped = "evaluate", "ball_instructed", "--methods", "target", "--episodes", 2, "--swap", 25
     result, written = measured(*shipped, "--no-push")
-    assert written["swap"] == {"step": 25, "push": False}
+    assert written["swap"] == {"step": 25, "push": False, "what": "goal"}
     assert "goals change at step 25, no push" in " ".join(result.output.split())
 
 

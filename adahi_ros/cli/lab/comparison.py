@@ -70,6 +70,14 @@ def evaluate(
             "a success. For tasks with a goal that only the target gets. Default: never.",
         ),
     ] = None,
+    displace: Annotated[
+        int | None,
+        Option(
+            min=1,
+            help="Move what is on the table to another place at this step; only what is done afterwards is a "
+            "success. For metaworld. Default: never.",
+        ),
+    ] = None,
     push: Annotated[
         bool,
         Option(
@@ -99,7 +107,9 @@ def evaluate(
     from adahi_ros.lab.methods.recommended import with_best
     from adahi_ros.lab.reporting.tables import method_table, paired_table
 
-    swapped = None if swap is None else Swap(swap, push)
+    if swap is not None and displace is not None:
+        raise ValueError(f"displace: {displace}, must be left out with --swap")
+    swapped = Swap(swap, push) if swap else Swap(displace, what="thing") if displace else None
     if swapped is not None:
         SwappedWorld(task, swapped)
     files = PolicyFiles(folder_of(task, checkpoints), backend)
@@ -112,7 +122,8 @@ def evaluate(
     with episode_bars(names, episodes) as move:
         comparison = Comparison(task, files, found, seed, swap=swapped)
         figures = evaluate_methods(comparison, names, evaluation_episodes(episodes), workers, move, against)
-    change = "" if swapped is None else f", goals change at step {swap}, {'' if push else 'no '}push"
+    change = f", goals change at step {swap}, {'' if push else 'no '}push" if swap else ""
+    change += f", things displaced at step {displace}" if displace else ""
     console.print(method_table(figures, f"{file_name(task)}, {episodes} episodes, seed {seed}{change}"))
     paired = paired_table(figures)
     if paired is not None:

@@ -1,37 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Worlds in which the goal changes within the episode, as if an operator assigned another one."""
+"""Worlds that change within the episode: an operator assigns another goal, or somebody moves the thing."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal
 
 import numpy as np
 
-from adahi_ros.lab.tasks import make
+from adahi_ros.lab.tasks import make_evaluated
 from adahi_ros.lab.tasks.task_interface import Task
 
 OTHER_EPISODES = 1_000_000  # added to a number: the episode that the new goal is from
 
 
-class SwappableTask(Task, Protocol):
-    """A task with a goal for the target alone that can change within an episode."""
-
-    def swap_goals(self, seed: int, episodes: Sequence[int]) -> None:
-        """Replace the goals by those of other episodes with these numbers.
-
-        Only what is done afterwards counts as a success. An episode that has failed stays so.
-        """
-
-
 @dataclass(frozen=True)
 class Swap:
-    """When the goals change.
+    """What changes, and when.
 
     Attributes:
-        step: the first control step with the new goal.
-        push: whether the verifier's notice makes robots drop their plans and send a request.
+        step: the first control step after the change.
+        push: whether the verifier's notice of a goal makes robots drop their plans and send a request.
+        what: `goal`, which only the target knows; or `thing`, which the robot sees at another place. The task
+            has a method `swap_goals` or `displace`, with a seed and the numbers of the episodes that the new
+            goals or places are from. Only what is done afterwards counts as a success. An episode that has
+            failed stays so.
 
     Raises:
         ValueError: there is no such step.
@@ -39,35 +33,44 @@ class Swap:
 
     step: int
     push: bool = True
+    what: Literal["goal", "thing"] = "goal"
 
     def __post_init__(self) -> None:
         if self.step < 1:
-            raise ValueError(f"swap: {self.step}, must be at least 1")
+            raise ValueError(f"{self.field}: {self.step}, must be at least 1")
+
+    @property
+    def field(self) -> str:
+        """Its name in errors."""
+        return "swap" if self.what == "goal" else "displace"
 
 
 class SwappedWorld:
-    """A task with goals that change. Implements `World`; successes are those after the change.
+    """A task that changes. Implements `World`; successes are those after the change.
 
     Args:
         task: registry name.
-        swap: when the goals change.
+        swap: the change.
 
     Raises:
-        ValueError: the task's goal cannot change, or its episodes are too short.
+        ValueError: the task cannot change so, or its episodes are too short.
     """
 
     def __init__(self, task: str, swap: Swap) -> None:
-        world: Any = make(task)
-        if not hasattr(world, "swap_goals"):
-            raise ValueError(f"swap: {swap.step}, must be left out for {task}: its goal cannot change")
+        world: Any = make_evaluated(task)
+        change = getattr(world, "swap_goals" if swap.what == "goal" else "displace", None)
+        if change is None:
+            reason = f"its {swap.what} cannot change"
+            raise ValueError(f"{swap.field}: {swap.step}, must be left out for {task}: {reason}")
         if swap.step >= world.spec.max_steps:
             allowed = f"below {world.spec.max_steps}, the longest episode of {task}"
-            raise ValueError(f"swap: {swap.step}, must be {allowed}")
+            raise ValueError(f"{swap.field}: {swap.step}, must be {allowed}")
         self.spec = world.spec
-        self._world: SwappableTask = world
+        self._world: Task = world
+        self._change: Callable[[int, Sequence[int]], None] = change
         self._swap = swap
         self.reset(0, [0])
-        world.swap_goals(0, self._others)  # raises errors before a run
+        self._change(0, self._others)  # raises errors before a run
 
     def reset(self, seed: int, episodes: Sequence[int]) -> None:
         """See `World`."""
@@ -79,7 +82,7 @@ class SwappedWorld:
     @property
     def pushed_at(self) -> int | None:
         """The control step of the change, if the verifier publishes a notice."""
-        return self._swap.step if self._swap.push else None
+        return self._swap.step if self._swap.push and self._swap.what == "goal" else None
 
     @property
     def observation(self) -> np.ndarray:
@@ -93,7 +96,7 @@ class SwappedWorld:
 
     @property
     def done(self) -> np.ndarray:
-        """See `World`; before the change only failed episodes are done, the others still get a goal."""
+        """See `World`; before the change only failed episodes are done."""
         return self._world.done if self._steps >= self._swap.step else self._world.failed
 
     @property
@@ -116,4 +119,4 @@ class SwappedWorld:
         self._world.step(action)
         self._steps += 1
         if self._steps == self._swap.step:
-            self._world.swap_goals(self._seed, self._others)
+            self._change(self._seed, self._others)

@@ -51,6 +51,20 @@ def test_only_what_is_done_after_the_change_is_a_success(name: str) -> None:
     assert world.done[1] == (name == SWAPPED[0])
 
 
+def test_a_displaced_thing_is_seen_elsewhere_and_nothing_else_changes() -> None:
+    pytest.importorskip("metaworld")
+    world, plain = SwappedWorld("metaworld", Swap(3, what="thing")), make("metaworld")
+    names = world.spec.state_names
+    things = [index for index, name in enumerate(names) if "hand" not in name and "gripper" not in name]
+    things = [index for index in things if not names[index].startswith("scene_is")]
+    assert world.pushed_at is None
+    np.testing.assert_array_equal(stepped(world, 2), stepped(plain, 2))
+    moved = np.abs(stepped(world, 3) - stepped(plain, 3))
+    assert (moved[:, things].max(axis=1) > 0.01).all()
+    assert not np.delete(moved, things, axis=1).any()
+    np.testing.assert_array_equal(world.goal, plain.goal)
+
+
 @pytest.mark.parametrize(
     ("task", "step", "message"),
     [
@@ -63,6 +77,11 @@ def test_only_what_is_done_after_the_change_is_a_success(name: str) -> None:
 def test_what_cannot_change_is_refused(task: str, step: int, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         SwappedWorld(task, Swap(step))
+
+
+def test_a_task_without_things_is_not_displaced() -> None:
+    with pytest.raises(ValueError, match="displace: 25, must be left out for ball: its thing cannot change"):
+        SwappedWorld("ball", Swap(25, what="thing"))
 
 
 def plan_rollout(policies: Policies, swap: Swap, executed: int, late: int = 0) -> Log:
