@@ -27,7 +27,7 @@ from adahi_ros.bags.definitions import (
     types_of,
 )
 from adahi_ros.bags.partial_bag import PartialBag
-from adahi_ros.bags.recorded_topics import NO_TOPICS, Kinds, absolute
+from adahi_ros.bags.recorded_topics import ASSIGNMENTS, NO_TOPICS, Kinds, absolute
 
 CDR_HEADER_BYTES = 4
 Decode = Callable[[bytes], Any]
@@ -57,7 +57,7 @@ def read_bag(
     namespace: str = "",
     on_loss: OnLoss | None = None,
 ) -> Iterator[Received]:
-    """Yield the messages of a bag, in order of arrival.
+    """Yield the messages of a bag, in order of arrival. The topic of `ASSIGNMENTS` may have any name.
 
     Args:
         path: folder of the bag, or a single .mcap or .db3 file.
@@ -74,7 +74,9 @@ def read_bag(
     kinds = {absolute(topic, namespace): (topic, kind) for topic, kind in {**optional, **topics}.items()}
     came: Counter[str] = Counter()
     with _faults_of(path), _opened(path, on_loss) as reader:
-        needed = {absolute(topic, namespace) for topic in topics}
+        needed = {absolute(topic, namespace) for topic in topics if topic not in ASSIGNMENTS}
+        for topic, kind in ASSIGNMENTS.items() & {**optional, **topics}.items():
+            kinds |= {each.topic: (topic, kind) for each in reader.connections if each.msgtype == kind}
         connections = _chosen(path, reader.connections, kinds, needed)
         decoders = {connection.msgtype: _decoder(path, connection) for connection in connections}
         for connection, received_ns, data in reader.messages(connections) if connections else ():

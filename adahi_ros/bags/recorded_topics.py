@@ -14,6 +14,8 @@ Kinds = Mapping[str, str]
 NO_TOPICS: Kinds = MappingProxyType({})
 EPISODE_RESULT: Kinds = MappingProxyType({"episode_result": "adahi_msgs/msg/EpisodeResult"})
 INSTRUCTION: Kinds = MappingProxyType({"instruction": "std_msgs/msg/String"})
+ASSIGNMENTS: Kinds = MappingProxyType({"assignments": "adahi_msgs/msg/Assignments"})
+"""Read from any namespace: the topic is the verifier's, and its messages name the robots."""
 DRAFT_STATUS: Kinds = MappingProxyType({"draft_status": "adahi_msgs/msg/DraftStatus"})
 BESIDE_A_RUN: Kinds = MappingProxyType(
     {

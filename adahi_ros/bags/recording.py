@@ -14,6 +14,7 @@ from rosbags.interfaces import Qos, QosDurability, QosReliability
 from adahi_ros.bags.bag_writer import BagWriter
 from adahi_ros.bags.definitions import BagError, how_to_recover
 from adahi_ros.bags.recorded_topics import (
+    ASSIGNMENTS,
     BESIDE_A_RUN,
     DIAGNOSTICS,
     DRAFT_STATUS,
@@ -58,7 +59,8 @@ def fitting(offered: Sequence[Qos], channel: Channel | None = None) -> Listening
 
 def recorded_kinds(contract: Contract) -> Kinds:
     """Return the topics that are recorded where they are published, with their types."""
-    return {**DRAFT_STATUS, **BESIDE_A_RUN, **DIAGNOSTICS, **INSTRUCTION, **topics_of(contract)}
+    beside = {**BESIDE_A_RUN, **DIAGNOSTICS, **INSTRUCTION, **ASSIGNMENTS}
+    return {**DRAFT_STATUS, **beside, **topics_of(contract)}
 
 
 def stamp_of(data: bytes | memoryview) -> int | None:

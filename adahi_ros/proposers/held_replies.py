@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 import numpy as np
@@ -18,6 +19,10 @@ class HeldReplies(Protocol):
 
     alone: bool
     steps: int
+
+    @property
+    def figures(self) -> Mapping[str, object]:
+        """Its age and what is left of it, for the diagnostics of a robot."""
 
     def at(self, step: int) -> np.ndarray:
         """Return the actions (B, A) of the present step; NaN for robots without one."""

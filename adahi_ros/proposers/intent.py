@@ -7,6 +7,7 @@ few bytes, so that one request can be enough.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,6 +41,7 @@ class IntentProposer(Proposer):
         self.held, self.alone = self, self.intent.at_target
         self._memory: ObservationBuffer | None = None
         self._intent: np.ndarray | None = None  # before the first step
+        self._step = 0
 
     def forget(self) -> None:
         """See `HeldReplies`; a reply for the new task may arrive before the next step."""
@@ -53,6 +55,14 @@ class IntentProposer(Proposer):
         self._requested = np.full((batch, replies), NONE)  # the newest first
         self._observed = np.zeros((batch, replies, sizes.observation_dim), dtype=np.float32)
         self._plans = np.zeros((batch, replies, sizes.horizon, sizes.action_dim), dtype=np.float32)
+
+    @property
+    def figures(self) -> Mapping[str, object]:
+        """See `HeldReplies`; in control steps, at the newest step. The age is inf without an intent."""
+        if self._intent is None:
+            return {}
+        age, left = self.age(self._step)[0], self.left(self._step)[0]
+        return {"intent.age": f"{age:.0f}", "intent.left": int(left)}
 
     def left(self, step: int) -> np.ndarray:
         """See `HeldReplies`; the steps until an intent is too old."""
@@ -70,7 +80,7 @@ class IntentProposer(Proposer):
 
     def propose(self, context: ProposerContext) -> Proposal:
         """See `Proposer`; one action; NaN without an intent."""
-        self._memory = context.memory
+        self._memory, self._step = context.memory, context.step
         batch = len(context.plan.left(context.step))
         if self._intent is None or context.begins or len(self._intent) != batch:
             self._begin(batch)

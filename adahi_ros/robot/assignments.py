@@ -8,6 +8,8 @@ the robot drop its plans and send a request.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from adahi_ros.protocol.notice import Notice
 from adahi_ros.protocol.request import NO_ASSIGNMENT
 
@@ -28,8 +30,18 @@ class AssignmentWatch:
         self.begin()
 
     def begin(self) -> None:
-        """Start again without replies; the newest notice stays, because it is published only once."""
+        """Start again without replies and counts; the newest notice stays: it is published only once."""
         self.followed = NO_ASSIGNMENT
+        self._notices = self._requests = 0
+
+    @property
+    def figures(self) -> Mapping[str, object]:
+        """Notices received and requests because of them, for the diagnostics; since the last `begin`."""
+        return {
+            "assignments.revision": self.own,
+            "assignments.notices": self._notices,
+            "assignments.requests": self._requests,
+        }
 
     @property
     def own(self) -> int:
@@ -43,6 +55,7 @@ class AssignmentWatch:
 
     def noticed(self, notice: Notice) -> bool:
         """Take in a notice; return whether it shows that the robot's plans are outdated."""
+        self._notices += 1
         before = self._newest
         restarted = notice.started_ns != before.started_ns
         if not (restarted and self._lost) and _order(notice) <= _order(before):
@@ -51,6 +64,11 @@ class AssignmentWatch:
             self.followed = OF_FORMER_VERIFIER
         self._newest, self._lost = notice, False
         return (restarted or notice.own != before.own) and self.outdated
+
+    def requests(self) -> bool:
+        """Count the robot's next request; return whether a notice is its cause."""
+        self._requests += self.outdated
+        return self.outdated
 
     def verifier_lost(self) -> None:
         """Take in the next notice of another activation even if it seems older: a clock may be set back."""

@@ -83,6 +83,7 @@ class Controller:
 
     Attributes:
         drafts: the proposer makes drafts for the target to verify, not actions from the target's plans.
+        held: what the proposer acts by instead of plans, such as an intent; None for plans.
         intent_only: it acts by the intents of replies; their actions are dropped, so they need not be sent.
         reply_steps: control steps that a reply is useful; None for as many as it has actions.
 
@@ -123,7 +124,7 @@ class Controller:
         self._proposer = PROPOSERS[proposer](policy, **arguments) if made is None else made
         self.drafts = not self._proposer.needs_plan
         self._observes = self._proposer.observes
-        held = self._proposer.held
+        held = self.held = self._proposer.held
         self._alone = held is not None and held.alone
         self.reply_steps = None if held is None else held.steps
         self.seen = ObservationBuffer(LONGEST_MEMORY)

@@ -80,7 +80,7 @@ class ControlLoop:
         self.deadline_s = deadline_s
         self.totals = Totals()
         self.instruction = ""
-        self._assignments: AssignmentWatch | None = None  # before the first notice or assigned reply
+        self.assignments: AssignmentWatch | None = None  # before the first notice or assigned reply
         self._pushed = False  # a notice made the newest request
         self._instructed = False  # the plan or a pending request depends on the instruction
         self._session = session
@@ -150,11 +150,11 @@ class ControlLoop:
         return True
 
     def _watch(self) -> AssignmentWatch:
-        if self._assignments is None:  # most robots never need one
+        if self.assignments is None:  # most robots never need one
             from adahi_ros.robot.assignments import AssignmentWatch
 
-            self._assignments = AssignmentWatch()
-        return self._assignments
+            self.assignments = AssignmentWatch()
+        return self.assignments
 
     def _change_task(self) -> None:
         """Drop plans for the former task; a pending step sends a new request."""
@@ -170,8 +170,8 @@ class ControlLoop:
         """Drop a pending step without a command, and reset."""
         self._forget_plans()
         self._session.stop()
-        if self._assignments is not None:
-            self._assignments.begin()
+        if self.assignments is not None:
+            self.assignments.begin()
         self._waiting = None
         self._last = None
         self.totals = Totals()
@@ -180,8 +180,8 @@ class ControlLoop:
     def poll(self, slack_s: float = 0.0) -> None:
         """Process what the verifier has sent, and what is due; see `VerifierSession.poll`."""
         self._session.poll(self._clock(), slack_s)
-        if self._assignments is not None and self._session.link is VerifierState.ABSENT:
-            self._assignments.verifier_lost()
+        if self.assignments is not None and self._session.link is VerifierState.ABSENT:
+            self.assignments.verifier_lost()
 
     def observe(self, observation: Observation) -> None:
         """Begin the step of an observation; its command goes out now, or when the reply arrives.
@@ -239,7 +239,7 @@ class ControlLoop:
     def _go_on(self, active: ActiveStep) -> None:
         """Send a request if one is due; command now, or when the reply arrives."""
         withheld = self.fallback.withholds and not self._goes_by_plan(active)
-        outdated = self._assignments is not None and self._assignments.outdated
+        outdated = self.assignments is not None and self.assignments.outdated
         wanted = bool(active.step.transmit[0]) or withheld or outdated
         trouble = self._trouble
         if self._ahead is not None:
@@ -268,7 +268,7 @@ class ControlLoop:
         link = self._session.link
         if link is not VerifierState.READY:
             return Outcome(None, WITHOUT_REQUEST[link], self._session.trouble)
-        assigned = self._assignments is not None and self._assignments.own
+        assigned = self.assignments is not None and self.assignments.own
         if self._session.target.instruction and not (self.instruction.strip() or assigned):
             return Outcome(None, Reason.REFUSED, UNTOLD)
         if self._clock() < self._session.busy_until_s:
@@ -296,7 +296,7 @@ class ControlLoop:
         if committed:
             draft = self.controller.committed(active.step, committed)
             committed = draft.actions.shape[1]
-        self._pushed = self._assignments is not None and self._assignments.outdated
+        self._pushed = self.assignments is not None and self.assignments.requests()
         target = self._session.target
         instruction = self.instruction if target.instruction else ""
         self._instructed |= bool(instruction)
@@ -345,7 +345,7 @@ class ControlLoop:
 
     def _of_assignment(self, outcome: Outcome) -> Outcome:
         """Return the outcome; without its reply, if that was made before the robot's newest assignment."""
-        if outcome.verification is None or not (outcome.assignment or self._assignments):
+        if outcome.verification is None or not (outcome.assignment or self.assignments):
             return outcome
         watch = self._watch()
         if refusal := watch.refusal(outcome.assignment):

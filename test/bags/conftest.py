@@ -16,7 +16,7 @@ from adahi_ros import cli
 from adahi_ros.bags.bag_reader import Received
 from adahi_ros.bags.bag_writer import STORAGES
 from adahi_ros.bags.definitions import types_of
-from adahi_ros.bags.recorded_topics import BESIDE_A_RUN, DRAFT_STATUS, INSTRUCTION
+from adahi_ros.bags.recorded_topics import ASSIGNMENTS, BESIDE_A_RUN, DRAFT_STATUS, INSTRUCTION
 from adahi_ros.contract.contract import Contract
 from adahi_ros.contract.parsing import parse_contract
 from adahi_ros.contract.plain import plain_values
@@ -34,6 +34,7 @@ KINDS = {
     **DRAFT_STATUS,
     **BESIDE_A_RUN,
     **INSTRUCTION,
+    **ASSIGNMENTS,
     "front/image_raw": "sensor_msgs/msg/Image",
     "wrist/image_raw/compressed": "sensor_msgs/msg/CompressedImage",
 }
@@ -138,6 +139,17 @@ def status(record: StepRecord) -> Any:
         planned_action=np.array(record.planned_action, np.float32),
         action=np.array(record.action, np.float32),
         **{name: getattr(record, name) for name in (*same, *plan, *numbers)},
+    )
+
+
+def assignments(revision: int, **revisions: int) -> Any:
+    """Return a verifier's notice, with the revisions of robots by name."""
+    return make(
+        KINDS["assignments"],
+        started=make("builtin_interfaces/msg/Time", sec=1),
+        revision=revision,
+        robot_ids=list(revisions),
+        revisions=np.array(list(revisions.values()), dtype=np.uint32),
     )
 
 

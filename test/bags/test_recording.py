@@ -97,6 +97,12 @@ def test_what_a_target_received_is_recorded_also_what_came_before(recording: Rec
     assert recording.subscription("instruction", [(kind, latched)]) == Listening(reliable=True, kept=True)
 
 
+def test_notices_of_assignments_are_recorded_also_the_latched_one(recording: Recording) -> None:
+    kind, latched = recorded_kinds(CONTRACT)["assignments"], qos(durability=KEPT)
+    assert kind == "adahi_msgs/msg/Assignments"
+    assert recording.subscription("assignments", [(kind, latched)]) == Listening(reliable=True, kept=True)
+
+
 def test_a_whole_recording_says_what_is_in_it(recording: Recording, bag: BagWriter) -> None:
     assert recording.progress(4.7) == "5 s: none of the topics is published"
     receive(recording)

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from adahi_ros.cli.lab.over_dds import _aged
 from adahi_ros.lab.methods.methods import METHODS, runs_on_robot
+from adahi_ros.protocol.records import StepRecord
 from test.cli.conftest import Fails, Run
 
 pytest.importorskip("rclpy")
@@ -21,6 +24,14 @@ ON_AIR = [name for name, method in METHODS.items() if runs_on_robot(method)]
 def test_what_no_robot_can_do_is_refused_with_what_one_can(name: str, fails: Fails) -> None:
     output = fails("demo", "ball", "--methods", f"adahi,{name}")
     assert output.startswith(f"adahi: methods: '{name}', must be of {', '.join(ON_AIR)}, or PROPOSER[")
+
+
+def test_the_age_of_plans_and_intents_is_named(step_record: Callable[..., StepRecord]) -> None:
+    drafted, planned = step_record(), [step_record(plan_age=age, proposer="plan") for age in (0, 7, 3)]
+    assert _aged([drafted]) == ""
+    assert _aged([drafted, *planned]) == ", plans at most 7 steps old"
+    by_intent = [step_record(plan_age=39, proposer="intent")]
+    assert _aged(by_intent) == ", intents at most 39 steps old"
 
 
 @pytest.mark.parametrize("deadline_s", [-1, 0.0001, 100])

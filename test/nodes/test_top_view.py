@@ -126,6 +126,8 @@ def test_a_plan_is_reported_in_detail_on_the_same_screen(width: int) -> None:
     without = {**PLAN, "age": None, "left": 0, "expected_error": None, "correction": None}
     text = "\n".join(shown([figures(plan=without)], width))
     assert "plan none" in text
+    by_intent = {**PLAN, "proposer": "intent"}
+    assert "intent 3 steps old, 13 left" in "\n".join(shown([figures(plan=by_intent)], width))
     assert "expected error -   correction -" in text
     assert "plan" not in "\n".join(shown([FIGURES], width))
 

@@ -16,8 +16,10 @@ from adahi_ros.policies.interface import Actor, Policy
 from adahi_ros.protocol.description import Wants
 from adahi_ros.protocol.records import NO_PLAN, Reason
 from adahi_ros.robot.controller import Controller
+from adahi_ros.robot.diagnosis import Diagnosis
 from adahi_ros.robot.session import VerifierState
 from test.robot.conftest import DRAFT, OFFERED, PERIOD_S, MakeRobot, Robot
+from test.robot.test_diagnosis import report
 
 HORIZON, SIZE = 8, 3
 ENCODER, OTHER = "00000000000000aa", "00000000000000bb"
@@ -127,6 +129,16 @@ def test_a_reply_that_takes_long_is_still_useful(
     assert len(acted) == 170 - acted[0].step
     assert sum(each.transmitted for each in records) == requested
     assert robot.changes == [VerifierState.READY]
+
+
+def test_diagnostics_have_the_age_of_the_intent(robot: Robot) -> None:
+    assert robot.loop.controller.held is not None
+    assert robot.loop.controller.held.figures == {}
+    robot.see(1, 0)
+    assert robot.loop.controller.held.figures == {"intent.age": "inf", "intent.left": 0}
+    robot.walk(range(1, 30))
+    figures = report(Diagnosis(robot.link.now_s - 1.0), robot)[2]
+    assert (figures["intent.age"], figures["intent.left"]) == ("29", 171)
 
 
 @pytest.mark.parametrize("waits", [False, True])

@@ -7,7 +7,9 @@ import pytest
 from adahi_ros.protocol.notice import Notice
 from adahi_ros.protocol.records import Reason
 from adahi_ros.robot.assignments import AssignmentWatch
+from adahi_ros.robot.diagnosis import Diagnosis
 from test.robot.conftest import MakeRobot, Robot
+from test.robot.test_diagnosis import report
 
 HORIZON = 8
 START_NS, LATER_NS = 1_000, 2_000
@@ -125,6 +127,28 @@ def test_a_notice_drops_plans_and_requests_with_the_next_observation(
     assert len(robot.link.updates) == before + 1
 
 
+@pytest.mark.parametrize("kind", ["ahead", "waiting"])
+def test_diagnostics_count_notices_and_the_requests_that_they_cause(
+    kind: str, request: pytest.FixtureRequest
+) -> None:
+    robot: Robot = request.getfixturevalue(kind)
+    condition = Diagnosis(robot.link.now_s)
+    robot.walk(range(2))
+    assert not [name for name in report(condition, robot)[2] if name.startswith("assignments.")]
+    robot.loop.notice(Notice(START_NS, 0))
+    robot.verifier.changes = {"assignment": 1}
+    for notice in (Notice(START_NS, 1, 1), Notice(START_NS, 2, 1)):
+        robot.loop.notice(notice)
+        robot.walk(range(2, 4) if notice.revision == 1 else range(4, 6))
+    figures = report(condition, robot)[2]
+    counts = [figures[f"assignments.{name}"] for name in ("revision", "notices", "requests")]
+    assert counts == [1, 3, 1]
+    robot.loop.stop()
+    robot.connect()
+    robot.walk(range(1))
+    assert report(condition, robot)[2]["assignments.notices"] == 0
+
+
 def test_nothing_is_executed_between_notice_and_reply_without_a_draft(ahead: Robot) -> None:
     ahead.walk(range(3))
     ahead.link.delay_s = (1.0, 1.0)
@@ -188,8 +212,8 @@ def test_a_notice_stays_valid_while_the_robot_is_inactive(ahead: Robot) -> None:
     ahead.loop.notice(Notice(START_NS, 1, 1))
     ahead.connect()
     ahead.walk(range(1))
-    assert ahead.loop._assignments is not None
-    assert ahead.loop._assignments.own == 1
+    assert ahead.loop.assignments is not None
+    assert ahead.loop.assignments.own == 1
 
 
 @pytest.mark.parametrize("kind", ["ahead", "waiting"])

@@ -43,7 +43,8 @@ class Robot:
         return SimpleNamespace(
             totals=self.totals,
             fallback=SimpleNamespace(withholds=self.withheld, label="drafts are executed"),
-            controller=SimpleNamespace(config=SimpleNamespace(trigger=trigger)),
+            controller=SimpleNamespace(config=SimpleNamespace(trigger=trigger), held=None),
+            assignments=None,
         )
 
     def observe(self, at_s: float) -> None:

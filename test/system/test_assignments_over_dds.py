@@ -7,10 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from adahi_msgs.msg import Assignments
 from adahi_msgs.srv import Assign
 
+from adahi_ros.bags.bag_reader import read_bag
+from adahi_ros.bags.recorded_topics import ASSIGNMENTS
+from adahi_ros.nodes.common.assignment_messages import to_assignments
+from adahi_ros.nodes.common.qos import notice_qos
 from adahi_ros.policies.backends import load_policy
+from adahi_ros.protocol.notice import Notice
+from test.system.recorder import Recorder
 from test.system.stage import Robot, Stage
+from test.tiny_intents import tiny_intents
 
 GOAL = [0.5, -0.5]
 
@@ -117,3 +125,40 @@ def test_a_robot_that_requests_ahead_gets_a_plan_for_its_assignment(planning: Fl
     assert (after.transmitted, after.planned_action) == (True, ())
     planning.stage.wait(lambda: robot.next().plan_left > 1, "a plan for the assignment")
     assert not any("assignment: 0" in record.message for record in robot.steps)
+
+
+def test_a_robot_with_an_intent_requests_another_for_its_assignment(
+    stage: Stage, make_checkpoints: Callable[..., Path]
+) -> None:
+    checkpoints = make_checkpoints(chunk_length=8)
+    load_policy(checkpoints / "draft", "onnxruntime")
+    tiny_intents(checkpoints, "intent", load_policy(checkpoints / "target", "onnxruntime").signature)
+    intent = str(checkpoints / "intent")
+    fleet = Fleet(stage, checkpoints, rule="replace", intent=intent)
+    fleet.start_robot(**{**AHEAD, "proposer": "intent"}, intent=intent)
+    robot = fleet.robot
+    stage.wait(lambda: robot.next().plan_left > 8, "an intent")
+    assert fleet.requested(3) == [False] * 3
+    revision = fleet.assign("arm", GOAL)
+    fleet.wait_for_log(f"assignment {revision} of the verifier")
+    assert robot.next().transmitted
+    stage.wait(lambda: robot.next().plan_left > 8, "an intent for the assignment")
+    assert fleet.requested(3) == [False] * 3
+    stage.clear()
+
+
+def test_a_bag_has_the_notices_of_a_verifier_in_another_namespace(
+    stage: Stage, recorders: Callable[..., Recorder], tmp_path: Path
+) -> None:
+    robot, topic = Robot(stage), "/server/assignments"
+    publisher = stage.node.create_publisher(Assignments, topic, notice_qos())
+    publisher.publish(to_assignments(1, 2, {"arm": 2}))  # before the recorder starts
+    recorder = recorders(
+        tmp_path, "--contract", "ball", "--out", "bag", "--namespace", "/", "--verifier-namespace", "server"
+    )
+    for each in (topic, "joint_states", "task_state"):
+        recorder.wait_until_it_records(each)
+    robot.show(1, 0)
+    recorder.end()
+    (notice,) = [Notice.from_message(each.message, "arm") for each in read_bag(tmp_path / "bag", ASSIGNMENTS)]
+    assert notice == Notice(1, 2, 2)

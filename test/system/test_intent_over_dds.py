@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
+from typer.testing import CliRunner
 
+from adahi_ros import cli
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
+from adahi_ros.lab.calibration.bag_run import bag_run_figures, read_run
 from adahi_ros.lab.evaluation.loaded_policies import PLANS, PolicyFiles
 from adahi_ros.lab.evaluation.rollout import rollout
 from adahi_ros.lab.nodes.dds_run import run_over_dds
@@ -129,3 +134,47 @@ def test_a_checkpoint_that_cannot_be_used_is_named(folder: Path, node: str, valu
     (draft if node == "draft" else target)["intent"] = value and str(folder / PLANS / value)
     with pytest.raises(DdsRunError, match=message):
         run_over_dds("ball", draft, target, SEED, range(1))
+
+
+def test_a_bag_of_a_run_by_intents_is_reported_replayed_and_trained_on(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("adahi_ros.lab.evaluation.step_latency.REPETITIONS", 3)
+    draft, target = nodes(folder, "intent", "intent")
+    bag, params, figures, out = (tmp_path / name for name in ("bag", "params.yaml", "figures.json", "out"))
+    ran = run_over_dds("ball", draft, target, SEED, range(2), bag=bag)
+    found = bag_run_figures(read_run(bag))
+    assert (found["steps"], found["plan"]["kind"]) == (len(ran.steps), "intent")
+
+    sections = {"/**/draft_policy": {**draft, "contract": "ball"}, "/**/target_verifier": target}
+    params.write_text(yaml.safe_dump({name: {"ros__parameters": each} for name, each in sections.items()}))
+    replay = [
+        "bag",
+        "evaluate",
+        bag,
+        "--keep-failures",
+        "--params",
+        params,
+        "--methods",
+        "best,intent_of_plan",
+    ]
+    adahi(*replay, "--picture", tmp_path / "a.png", "--json", figures)
+    replayed = json.loads(figures.read_text())["methods"]
+    assert replayed["best"]["calls"] > replayed["intent_of_plan"]["calls"] == 2
+
+    student = {"seed": 3, "size": {"size": 3, "hidden": 4}, "fit": {"steps": 5}, "hidden": 4}
+    corrector = {"seed": 3, "size": {"hidden": 4}, "fit": {"steps": 5}}
+    (tmp_path / "recipe.yaml").write_text(yaml.safe_dump({"corrector": corrector, "intent": student}))
+    how = ["--contract", "ball", "--target", target["checkpoint"], "--recipe", tmp_path / "recipe.yaml"]
+    adahi("train", "corrector", bag, *how, "--out", out, "--intent", "--params", tmp_path / "own.yaml")
+    own = yaml.safe_load((tmp_path / "own.yaml").read_text())
+    made = [own[section]["ros__parameters"]["intent"] for section in sections]
+    assert made == [str(out / "intent")] * 2
+    draft["intent"] = target["intent"] = made[0]
+    again = run_over_dds("ball", draft, target, SEED, range(1))
+    assert {row.reason for row in again.steps} == {Reason.NONE}
+
+
+def adahi(*words: object) -> None:
+    result = CliRunner().invoke(cli.app, [str(each) for each in words], catch_exceptions=False)
+    assert result.exit_code == 0, result.output

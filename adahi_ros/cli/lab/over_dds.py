@@ -23,6 +23,7 @@ LOCKSTEP_DEADLINE_S = 10.0  # a busy machine must not change what a run without 
 
 if TYPE_CHECKING:
     from adahi_ros.lab.figures import Figures
+    from adahi_ros.protocol.records import StepRecord
 
 
 def demo(
@@ -142,7 +143,7 @@ def demo(
             say(
                 f"{method.label}: {sum(e.success for e in runs[name].episodes)} of {episodes} episodes "
                 f"succeeded, {figures[name]['transmitted']} of {figures[name]['steps']} steps transmitted"
-                f"{_crossed(figures[name])}"
+                f"{_aged(runs[name].steps)}{_crossed(figures[name])}"
             )
     console.print(method_table(figures, f"{name_of_files} over DDS, {episodes} episodes, seed {seed}"))
     write_json(json_file, comparison_figures(task, seed, episodes, found, policies, figures))
@@ -161,6 +162,14 @@ def _bags(picture: Path, task: str, names: Sequence[str]) -> dict[str, Path]:
     """Return where the bag of each method goes: a new folder beside the picture."""
     folder = picture.with_name(f"demo-{task}-{datetime.now():%Y%m%d-%H%M%S}")
     return {name: folder / re.sub(r"[^\w.-]+", "_", name) for name in names}
+
+
+def _aged(steps: Sequence[StepRecord]) -> str:
+    """Return the greatest age of the plans or intents of a run; empty where there are none."""
+    from adahi_ros.lab.calibration.bag_run import held_name
+
+    ages = [step.plan_age for step in steps if step.planned]
+    return f", {held_name(steps)}s at most {max(ages)} steps old" if ages else ""
 
 
 def _crossed(figures: Figures) -> str:

@@ -25,6 +25,9 @@ def record(
         float, options.number("How long, s. Default: until Ctrl-C.", 0.0, name="--duration")
     ] = 0.0,
     namespace: options.Namespace = "",
+    verifier_namespace: Annotated[
+        str, Option(help="Namespace of the verifier's topic assignments. Default: that of the robot.")
+    ] = "",
     storage: Annotated[str, Option(help="Format of the bag: mcap or sqlite3.")] = "mcap",
     sim_time: Annotated[bool, Option("--use-sim-time", help="Use the time of /clock.")] = False,
 ) -> None:
@@ -52,6 +55,8 @@ def record(
     ]
     if namespace.strip("/"):
         arguments += ["-r", f"__ns:=/{namespace.strip('/')}"]
+    if verifier_namespace.strip("/"):
+        arguments += ["-r", f"assignments:=/{verifier_namespace.strip('/')}/assignments"]
     sys.stdout.flush()
     # The node replaces this process: signals, exit status and output are the node's.
     os.execv(sys.executable, [sys.executable, "-m", RECORDER, "--ros-args", *arguments])

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -13,12 +14,15 @@ import numpy as np
 
 from adahi_ros.bags.bag_reader import OnLoss, read_bag
 from adahi_ros.bags.definitions import BagError
-from adahi_ros.bags.recorded_topics import BESIDE_A_RUN, DRAFT_STATUS
+from adahi_ros.bags.recorded_topics import ASSIGNMENTS, BESIDE_A_RUN, DRAFT_STATUS
 from adahi_ros.contract.fields import NANOSECONDS, stamp_ns
+from adahi_ros.lab.evaluation.loaded_policies import INTENTS
 from adahi_ros.lab.evaluation.metrics import wilson_interval
 from adahi_ros.lab.evaluation.run_metrics import spread
 from adahi_ros.lab.figures import Figures
+from adahi_ros.protocol.notice import Notice
 from adahi_ros.protocol.records import UNSAID, EpisodeRecord, Reason, StepRecord
+from adahi_ros.robot.assignments import AssignmentWatch
 from adahi_ros.safety.intervention import Intervention
 
 INTERVENTIONS = tuple(each.name.lower() for each in Intervention)
@@ -37,6 +41,21 @@ class LinkSample:
 
 
 @dataclass(frozen=True)
+class Push:
+    """A notice of the verifier that changed the robot's assignment.
+
+    Attributes:
+        time_s: of its arrival, since the bag's first status.
+        revision: of the assignment; 0 for none.
+        requested: the robot sent a request at one of the next two steps, or again for a step that waited.
+    """
+
+    time_s: float
+    revision: int
+    requested: bool
+
+
+@dataclass(frozen=True)
 class BagRun:
     """A run as read from a bag.
 
@@ -47,6 +66,7 @@ class BagRun:
         link: samples of the link's state.
         interventions: of the safety envelope, by kind.
         loss: what was left out of a truncated bag; see `read_bag`.
+        pushes: after the first step.
     """
 
     steps: tuple[StepRecord, ...]
@@ -55,6 +75,7 @@ class BagRun:
     link: tuple[LinkSample, ...]
     interventions: dict[str, int]
     loss: str = ""
+    pushes: tuple[Push, ...] = ()
 
 
 def step_record(message: Any, path: Path, number: int) -> StepRecord:
@@ -79,6 +100,7 @@ def read_run(path: Path, namespace: str = "", on_loss: OnLoss | None = None) -> 
     episodes: list[EpisodeRecord] = []
     states: list[tuple[int, Any]] = []
     counts: list[Counter[str]] = []
+    notices: list[tuple[int, Any]] = []
     losses: list[str] = []
 
     def lost(loss: str) -> None:
@@ -87,7 +109,7 @@ def read_run(path: Path, namespace: str = "", on_loss: OnLoss | None = None) -> 
             on_loss(loss)
 
     report = None if on_loss is None else lost
-    for received in read_bag(path, DRAFT_STATUS, BESIDE_A_RUN, namespace, report):
+    for received in read_bag(path, DRAFT_STATUS, {**BESIDE_A_RUN, **ASSIGNMENTS}, namespace, report):
         message = received.message
         if received.topic == "draft_status":
             steps.append(step_record(message, path, len(steps)))
@@ -95,6 +117,8 @@ def read_run(path: Path, namespace: str = "", on_loss: OnLoss | None = None) -> 
             states.append((stamp_ns(message.header.stamp), message))
         elif received.topic == "safety_state":
             counts.append(Counter(dict(zip(INTERVENTIONS, map(int, message.counts), strict=False))))
+        elif received.topic == "assignments":
+            notices.append((received.received_ns, message))
         else:
             episodes.append(EpisodeRecord(int(message.episode_id), int(message.steps), bool(message.success)))
     start_ns = steps[0].stamp_ns
@@ -105,7 +129,32 @@ def read_run(path: Path, namespace: str = "", on_loss: OnLoss | None = None) -> 
     ]
     times_s = (np.array([step.stamp_ns for step in steps]) - start_ns) / NANOSECONDS
     interventions = dict(_since_activations(counts))
-    return BagRun(tuple(steps), times_s, tuple(episodes), tuple(link), interventions, "; ".join(losses))
+    beside = tuple(episodes), tuple(link), interventions, "; ".join(losses)
+    return BagRun(tuple(steps), times_s, *beside, _pushes(steps, notices))
+
+
+def _pushes(steps: Sequence[StepRecord], notices: Sequence[tuple[int, Any]]) -> tuple[Push, ...]:
+    """Return the notices, with their times of arrival in ns, that changed the assignment during the run."""
+    watch, found = AssignmentWatch(), []
+    for at_ns, message in notices:
+        try:
+            notice = Notice.from_message(message, steps[0].robot_id)
+        except ValueError:  # the robot ignores it, too
+            continue
+        changes = watch.noticed(notice)
+        watch.replied(notice.own)
+        if changes and at_ns > steps[0].stamp_ns:
+            at_s = (at_ns - steps[0].stamp_ns) / NANOSECONDS
+            found.append(Push(at_s, notice.own, _requested(steps, at_ns)))
+    return tuple(found)
+
+
+def _requested(steps: Sequence[StepRecord], at_ns: int) -> bool:
+    """Whether a push at this time was followed by a request; see `Push`."""
+    after = bisect_right(steps, at_ns, key=lambda step: step.stamp_ns)
+    waited = steps[after - 1]
+    waits = waited.stamp_ns + waited.total_ms * 1e6 > at_ns
+    return (waits and waited.transmitted) or any(step.transmitted for step in steps[after : after + 2])
 
 
 def _since_activations(counts: Sequence[Counter[str]]) -> Counter[str]:
@@ -152,11 +201,19 @@ def bag_run_figures(run: BagRun) -> Figures:
         "interventions": run.interventions,
         "cut_off": run.loss or None,
         "plan": _plan_figures(steps),
+        "pushes": len(run.pushes),
+        "pushes_with_request": sum(push.requested for push in run.pushes),
     }
 
 
+def held_name(steps: Sequence[StepRecord]) -> str:
+    """Return what the robot acts by between requests: `intent` or `plan`."""
+    planned = [step.proposer for step in steps if step.planned]
+    return "intent" if planned and planned[-1] in INTENTS else "plan"
+
+
 def _plan_figures(steps: Sequence[StepRecord]) -> dict[str, object] | None:
-    """Return the figures of the executed plan; None if there never was one.
+    """Return the figures of the executed plan, or of the intent; None if there never was one.
 
     `age` is in control steps, `correction` in action units (see `StepRecord`), `expected_error` in action
     scales.
@@ -167,6 +224,7 @@ def _plan_figures(steps: Sequence[StepRecord]) -> dict[str, object] | None:
     corrections = [step.correction for step in planned]
     return {
         "proposer": planned[-1].proposer,
+        "kind": held_name(steps),
         "share": len(planned) / len(steps),
         "without_plan": len(steps) - len(planned),
         "age": spread([step.plan_age for step in planned]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -157,6 +157,9 @@ def _part(run: BagRun, observed: Observed, first: int, end: int) -> tuple[BagRun
         tuple(each for each in run.link if zero_s <= each.time_s < end_s),
         {},
         run.loss,
+        tuple(
+            replace(each, time_s=each.time_s - zero_s) for each in run.pushes if zero_s <= each.time_s < end_s
+        ),
     )
     marks = tuple((at_s - zero_s, kind) for at_s, kind in observed.marks if zero_s <= at_s < end_s)
     frames = tuple(

@@ -21,12 +21,13 @@ from bokeh.models import (
 )
 from bokeh.plotting import figure
 
-from adahi_ros.lab.calibration.bag_run import BagRun
+from adahi_ros.lab.calibration.bag_run import BagRun, Push, held_name
 from adahi_ros.lab.reporting.observed import Observed
 from adahi_ros.protocol.records import Reason, StepRecord
 
 PLANNED, COMMANDED, MEASURED = "#999999", "#0072B2", "#009E73"
 REPLIED, UNANSWERED, PLAIN = "#0072B2", "#D55E00", "#882255"
+ROWS = {"fallback": UNANSWERED, "safety": "#CC0000", "push": COMMANDED}  # of marks, from below
 LANES = 4  # of requests that overlap
 TOOLS = "xpan,xwheel_zoom,box_zoom,reset"
 MOST_POINTS = 12_000  # of a figure: ten minutes at 20 Hz; the page stays below 5 MB
@@ -121,17 +122,23 @@ def _entry(actions: list[tuple[float, ...]], index: int) -> np.ndarray:
 
 
 def marks_of(run: BagRun, observed: Observed) -> list[tuple[float, str]]:
-    """Return the times of fallbacks and safety interventions, s, and their kinds; in order.
+    """Return the times of fallbacks, safety interventions and pushes, s, and their kinds; in order.
 
     Fallbacks of one reason in successive steps are one mark.
     """
     marks = [(at_s, f"safety: {kind}") for at_s, kind in observed.marks]
+    marks += [(each.time_s, _of_push(each)) for each in run.pushes]
     before = Reason.NONE
     for at_s, step in zip(run.times_s.tolist(), run.steps, strict=True):
         if step.reason not in (Reason.NONE, before):
             marks.append((at_s, f"fallback: {step.reason.name.lower()}"))
         before = step.reason
     return sorted(marks)
+
+
+def _of_push(push: Push) -> str:
+    what = f"push: assignment {push.revision}" if push.revision else "push: no assignment"
+    return what if push.requested else f"{what}, no request"
 
 
 def timeline(number: int, run: BagRun, observed: Observed, period_s: float) -> LayoutDOM:
@@ -186,7 +193,7 @@ def timeline(number: int, run: BagRun, observed: Observed, period_s: float) -> L
         ("planned", "@planned"),
         ("commanded", "@commanded"),
         ("measured", "@measured"),
-        ("plan age", "@plan_age steps, @plan_left left"),
+        (f"{held_name(run.steps)} age", "@plan_age steps, @plan_left left"),
         ("reason", "@reason"),
     ]
     joint.add_tools(HoverTool(renderers=[planned], tooltips=tips, mode="vline"))
@@ -198,7 +205,7 @@ def timeline(number: int, run: BagRun, observed: Observed, period_s: float) -> L
     _small_legend(age)
     figures.append(age)
     if any(step.planned for step in run.steps) and run.steps[-1].gate != "age":
-        plan = plot("age of the plan", 110, "steps")
+        plan = plot(f"age of the {held_name(run.steps)}", 110, "steps")
         plan.line("time_s", "plan_age", source=steps, color=PLAIN)
         figures.append(plan)
     latency = plot("latency of a step, and the control period", 130, "ms", y_axis_type="log")
@@ -261,12 +268,12 @@ def _marks(plot: Callable[..., figure], run: BagRun, observed: Observed) -> figu
         {
             "time_s": [at_s for at_s, _ in marks],
             "what": [what for _, what in marks],
-            "y": [int(what.startswith("safety")) for _, what in marks],
-            "colour": [UNANSWERED if what.startswith("fallback") else "#CC0000" for _, what in marks],
+            "y": [list(ROWS).index(what.partition(":")[0]) for _, what in marks],
+            "colour": [ROWS[what.partition(":")[0]] for _, what in marks],
         }
     )
-    drawn = plot("fallbacks (below) and safety interventions (above)", 70, "")
-    drawn.y_range = Range1d(-0.7, 1.7)
+    drawn = plot("from below: fallbacks, safety interventions, pushes", 80, "")
+    drawn.y_range = Range1d(-0.7, len(ROWS) - 0.3)
     drawn.yaxis.visible = False
     dots = drawn.scatter("time_s", "y", source=source, marker="triangle", size=9, color="colour")
     drawn.add_tools(HoverTool(renderers=[dots], tooltips=[("", "@what")]))

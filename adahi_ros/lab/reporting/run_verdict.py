@@ -75,6 +75,14 @@ def verdict(run: BagRun, figures: Figures, marks: int, period_s: float) -> Itera
     yield Check("steps", f"{figures['steps']} in {figures['duration_s']:.1f} s, {1 / period_of(run):.1f} Hz")
     yield Check("gate", f"{figures['gate']}, threshold {figures['threshold']:.3g}")
     yield Check("steps with a request", f"{figures['transmission_rate']:.3f}")
+    plan = figures["plan"]
+    if plan and plan["kind"] == "intent":
+        steps = plan["age"]["p95"]
+        yield Check("age of the intent, p95", f"{steps:.0f} control steps, {steps * period_s:.1f} s")
+    if run.pushes:
+        count, requested = figures["pushes"], figures["pushes_with_request"]
+        text = f"{count}, with a request within two steps {requested}"
+        yield Check("pushes: changed assignments", text, requested == count)
     silent = without_command(run, period_s)
     yield Check("control periods without a command", f"{100 * silent:.1f} %", silent <= FEW)
     reasons = fallbacks(run)

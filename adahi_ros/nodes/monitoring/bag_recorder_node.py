@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Records the topics of a contract into a rosbag2: observations, actions, and what the policy reports.
 
-Subscribes every topic of the contract, and where they exist `draft_status`, `link_state`,
-`safety_state`, `episode_result` and `/diagnostics`. Writes messages as they arrive, with the node's time,
-and flushes them to the disk every second. Ends after `duration_s`, on SIGINT or SIGTERM, or when the clock
-goes back, for example because a simulator was restarted; the bag is then complete. The exit code is 1 when
-the clock went back, when no message of the contract arrived, or when the bag could not be written.
+Subscribes every topic of the contract, and where they exist `draft_status`, `link_state`, `safety_state`,
+`episode_result`, `instruction`, `assignments` and `/diagnostics`. Writes messages as they arrive, with the
+node's time, and flushes them to the disk every second. Ends after `duration_s`, on SIGINT or SIGTERM, or when
+the clock goes back, for example because a simulator was restarted; the bag is then complete. The exit code is
+1 when the clock went back, when no message of the contract arrived, or when the bag could not be written.
 """
 
 from __future__ import annotations

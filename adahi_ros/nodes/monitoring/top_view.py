@@ -283,15 +283,15 @@ def _scores(robot: Figures) -> RenderableType:
 
 
 def _plan(robot: Figures) -> list[Text]:
-    """Return two lines on the plan; none for a robot without plans."""
+    """Return two lines on the plan or the intent; none for a robot without either."""
     figures = robot["plan"]
     if figures is None:
         return []
     have = plan(robot) if figures["age"] is None else f"{figures['age']} steps old, {figures['left']} left"
-    pending = str(figures["requests_pending"])
+    pending, held = str(figures["requests_pending"]), "intent" if figures["proposer"] == "intent" else "plan"
     errors = ("expected error", "expected_error"), ("correction", "correction")
     return [
-        _labelled(("proposer", figures["proposer"]), ("plan", have), ("requests pending", pending)),
+        _labelled(("proposer", figures["proposer"]), (held, have), ("requests pending", pending)),
         _labelled(*((label, number(figures[key], ".3g")) for label, key in errors)),
     ]
 

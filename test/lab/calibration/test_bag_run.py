@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from adahi_ros.bags.definitions import BagError
-from adahi_ros.lab.calibration.bag_run import BagRun, bag_run_figures, read_run, step_record
+from adahi_ros.lab.calibration.bag_run import BagRun, Push, bag_run_figures, read_run, step_record
 from adahi_ros.lab.evaluation.run_metrics import run_figures
+from adahi_ros.lab.reporting.run_verdict import verdict
 from adahi_ros.protocol.records import Reason, RunRecord, StepRecord
 from test.bags import conftest as toy
 
@@ -116,6 +117,56 @@ def test_a_run_of_a_bag_that_was_cut_off_says_so(run_bag: Path) -> None:
     assert [figures["cut_off"]] == losses
     assert bag_run_figures(whole)["cut_off"] is None
     assert f"cut off or damaged: {file.name}: no whole record" in figures["cut_off"]
+
+
+def pushed(make: Callable[..., StepRecord], requested: bool) -> list[toy.Line]:
+    """Return ten steps of a robot that acts by an intent; notices before them, at step 4, and of others."""
+    lines = [toy.Line("/server/assignments", toy.assignments(1, robot=1), 10**12 - 5)]
+    for row in range(10):
+        record = make(
+            stamp_ns=10**12 + row * 50_000_000,
+            step=row,
+            transmitted=row == 0 or (requested and row == 5),
+            verified=False,
+            accepted=(),
+            total_ms=2.0,
+            proposer="intent",
+            plan_age=row,
+            plan_left=400 - row,
+        )
+        lines.append(toy.Line("draft_status", toy.status(record), record.stamp_ns + 2_000_000))
+    at = 10**12 + 4 * 50_000_000 + 10_000_000
+    notices = [toy.assignments(2, robot=2), toy.assignments(2, robot=2), toy.assignments(3, robot=2, leg=3)]
+    lines += [toy.Line("/server/assignments", each, at + 1000 * n) for n, each in enumerate(notices)]
+    return sorted(lines, key=lambda line: line.received_ns)
+
+
+@pytest.mark.parametrize("requested", [True, False])
+def test_pushes_and_the_age_of_intents_are_reported(
+    step_record: Callable[..., StepRecord], in_bag: Callable[..., Path], requested: bool
+) -> None:
+    kinds = {**toy.KINDS, "/server/assignments": toy.KINDS["assignments"]}
+    run = read_run(in_bag(pushed(step_record, requested), kinds=kinds))
+    assert run.pushes == (Push(0.21, 2, requested),)
+    found = bag_run_figures(run)
+    assert (found["pushes"], found["pushes_with_request"]) == (1, int(requested))
+    assert (found["plan"]["kind"], found["plan"]["age"]["p50"]) == ("intent", 4.5)
+    checks = {each.what: each for each in verdict(run, found, 0, 0.05)}
+    assert checks["age of the intent, p95"].value == "9 control steps, 0.4 s"
+    assert checks["pushes: changed assignments"].value == f"1, with a request within two steps {requested:d}"
+    assert checks["pushes: changed assignments"].healthy is requested
+
+
+def test_a_step_that_waited_sends_its_request_again_for_a_push(
+    step_record: Callable[..., StepRecord], in_bag: Callable[..., Path]
+) -> None:
+    lines = []
+    for row in range(3):
+        record = step_record(stamp_ns=10**12 + row * 50_000_000, transmitted=row == 0, total_ms=40.0)
+        lines.append(toy.Line("draft_status", toy.status(record), record.stamp_ns + 40_000_000))
+    lines.append(toy.Line("assignments", toy.assignments(1, robot=1), 10**12 + 30_000_000))
+    (push,) = read_run(in_bag(sorted(lines, key=lambda line: line.received_ns))).pushes
+    assert push.requested
 
 
 def test_a_run_without_link_envelope_or_judge_is_reported_too(

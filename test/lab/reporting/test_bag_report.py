@@ -6,13 +6,14 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from adahi_ros.lab.calibration.bag_run import BagRun
+from adahi_ros.lab.calibration.bag_run import BagRun, Push
 from adahi_ros.lab.reporting.bag_report import reported, write_bag_report
 from adahi_ros.lab.reporting.observed import Frame, Observed
 from adahi_ros.lab.reporting.run_timeline import columns_of, marks_of, requests_of
@@ -95,6 +96,30 @@ def test_marks_name_fallbacks_once_and_interventions(ahead: BagRun) -> None:
         (0.0, "fallback: no_plan"),
         (0.5, "safety: velocity"),
     ]
+
+
+def test_pushes_are_marked_and_stay_with_their_activation(ahead: BagRun) -> None:
+    pushes = Push(0.4, 2, True), Push(1.0, 0, False)
+    assert marks_of(replace(ahead, pushes=pushes), observed_of(ahead))[1:] == [
+        (0.4, "push: assignment 2"),
+        (1.0, "push: no assignment, no request"),
+    ]
+    later = [replace(step, stamp_ns=step.stamp_ns + 10**10) for step in ahead.steps]
+    both = replace(run_of([*ahead.steps, *later]), pushes=(Push(0.4, 2, True), Push(10.5, 3, True)))
+    first, second = reported("two", both, observed_of(both))
+    assert first.run.pushes == (Push(0.4, 2, True),)
+    assert second.run.pushes == (Push(10.5 - float(both.times_s[STEPS]), 3, True),)
+
+
+def test_a_run_by_intents_is_named_so_on_its_page(ahead: BagRun, tmp_path: Path) -> None:
+    run = replace(ahead, steps=tuple(replace(step, proposer="intent") for step in ahead.steps))
+    run = replace(run, pushes=(Push(0.4, 2, True),))
+    path = tmp_path / "page.html"
+    write_bag_report(reported("intents", run, observed_of(run)), "runs", "adahi report intents", path, {})
+    html = path.read_text()
+    for shown in ("age of the intent", "<summary>Intents</summary>", "had an intent", "push: assignment 2"):
+        assert shown in html
+    assert "age of the plan" not in html
 
 
 def test_entries_of_actions_are_columns_with_gaps(ahead: BagRun) -> None:
