@@ -17,6 +17,7 @@ import pytest
 import yaml
 from hypothesis import settings
 
+from adahi_ros.core.files import locked
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.lab.evaluation.evaluate import Comparison
@@ -60,7 +61,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 EPISODES = 12
 EPISODE_STEPS = 30
 
-OPTIONAL = dict.fromkeys(("metaworld", "metaworld_10", "metaworld_50"), "metaworld")  # libraries, by task
+OPTIONAL = {  # libraries, by task
+    **dict.fromkeys(("metaworld", "metaworld_10", "metaworld_50"), "metaworld"),
+    "libero_goal": "libero",
+}
 NO_CALL = SimpleNamespace(params={})
 
 DEAF_TO = (signal.SIGINT, signal.SIGTERM)
@@ -92,6 +96,30 @@ def _cache_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(run / "cache"))
         yield
+
+
+@pytest.fixture(scope="session")
+def libero_scene(_cache_home: None) -> Path:
+    """The folder of LIBERO's scene, converted once for all workers; skips where the library is missing."""
+    if find_spec("libero") is None:
+        pytest.skip("LIBERO is optional: pip install -r requirements/libero.txt")
+    from adahi_ros.lab.tasks.libero.convert import convert
+    from adahi_ros.lab.tasks.libero.scene_files import NOTES, scene_folder
+
+    folder = scene_folder()
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with locked(folder.parent):
+        if not (folder / NOTES).is_file():
+            convert(folder)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _converted(request: pytest.FixtureRequest) -> None:
+    """Convert LIBERO's scene before a test of its task."""
+    given = getattr(request.node, "callspec", NO_CALL).params.values()
+    if any(isinstance(value, str) and value == "libero_goal" for value in given):
+        request.getfixturevalue("libero_scene")
 
 
 def _demonstrations(goal_dim: int) -> Trajectories:

@@ -36,9 +36,11 @@ LOADERS: dict[str | None, Callable[[Path], Any]] = {
     "intent": load_intent_checkpoint,
     "intent_encoder": load_encoder_checkpoint,
 }
-TRAINED = sorted(names())
+UNTRAINED = {"libero_goal"}  # no policies are shipped yet
+TRAINED = sorted(set(names()) - UNTRAINED)
 PLANNED = sorted(
     {path.stem.removesuffix(f"-{PLANS}") for path in asset("config/recipes").glob(f"*-{PLANS}.yaml")}
+    - UNTRAINED
 )
 
 

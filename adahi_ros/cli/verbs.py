@@ -51,6 +51,7 @@ VERBS: Registry[Callable[..., None]] = Registry(
         "lab bench soak": "adahi_ros.cli.lab.bench:soak",
         "lab bench compute": "adahi_ros.cli.lab.bench:compute",
         "lab bench fleet": "adahi_ros.cli.lab.bench:fleet",
+        "lab libero convert": "adahi_ros.cli.lab.libero:convert",
         "lab link run": "adahi_ros.cli.lab.link:run",
         "lab link set": "adahi_ros.cli.lab.link:change",
         "lab link check": "adahi_ros.cli.lab.link:check",
@@ -77,6 +78,7 @@ GROUPS = {
     "import": "Checkpoints of LeRobot that run without LeRobot.",
     "lab": "Research: tables of papers, curves, benchmarks, an emulated wireless link.",
     "lab bench": "Measure, mostly across an emulated wireless link.",
+    "lab libero": "LIBERO: its scene, converted once for the task libero_goal.",
     "lab link": "Emulate a wireless link between a robot and a server on this machine.",
 }
 

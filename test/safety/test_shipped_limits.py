@@ -17,7 +17,7 @@ from adahi_ros.safety.limits import Limits
 from adahi_ros.safety.limits_file import load_limits
 from adahi_ros.safety.named_limits import limits_warning, named_limits
 
-TASKS = ("ball", "inverted_pendulum", "kitchen", "metaworld", "swarm")
+TASKS = ("ball", "inverted_pendulum", "kitchen", "libero_goal", "metaworld", "swarm")
 ARMS = ("franka_panda", "so101", "ur5e")
 JOINTS = [f"panda_joint{number}" for number in range(1, 8)]
 FINGERS = ["panda_finger_joint1", "panda_finger_joint2"]
@@ -31,6 +31,8 @@ def shipped(name: str, names: tuple[str, ...] | list[str]) -> Limits:
 def spec(request: pytest.FixtureRequest) -> TaskSpec:
     if request.param == "kitchen":
         pytest.importorskip("gymnasium_robotics")
+    if request.param == "libero_goal":
+        request.getfixturevalue("libero_scene")
     return make(request.param).spec
 
 

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 TASKS_THERE_ARE = (  # the shipped ones; the registry would load more than the help needs
     "The task: ball, inverted_pendulum, kitchen, swarm, with an instruction ball_instructed, "
-    "kitchen_instructed, metaworld, metaworld_10, metaworld_50, swarm_instructed, with a camera ball_camera, "
-    "kitchen_camera, with a camera for the target only ball_seen, or a YAML file of another"
+    "kitchen_instructed, libero_goal, metaworld, metaworld_10, metaworld_50, swarm_instructed, with a camera "
+    "ball_camera, kitchen_camera, with a camera for the target only ball_seen, or a YAML file of another"
 )
 
 

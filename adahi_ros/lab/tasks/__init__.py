@@ -50,6 +50,9 @@ TASKS: Registry[Registered] = Registry(
         "kitchen": _shipped("kitchen", "Kitchen", "kitchen_expert:KitchenExpert"),
         "kitchen_camera": _shipped("camera", "KitchenCamera"),
         "kitchen_instructed": _shipped("kitchen_instructed", "KitchenInstructed"),
+        "libero_goal": _shipped(
+            "libero.goal", "LiberoGoal", "libero.expert:LiberoGoalExpert", "LiberoGoalStates"
+        ),
         "metaworld": _shipped("metaworld", "MetaWorld", "metaworld:MetaWorldExpert"),
         "metaworld_10": _shipped("metaworld", "MetaWorld10", "metaworld:MetaWorldExpert"),
         "metaworld_50": _shipped("metaworld", "MetaWorld50", "metaworld:MetaWorldExpert"),

@@ -34,6 +34,7 @@ TRIALS = {
     "ball_instructed": (200, 4),
     "kitchen": (8, 1),
     "kitchen_instructed": (8, 1),
+    "libero_goal": (10, 2),
     "metaworld": (20, 5),
     "metaworld_10": (10, 4),
     "metaworld_50": (10, 4),

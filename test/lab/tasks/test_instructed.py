@@ -16,6 +16,7 @@ from adahi_ros.lab.tasks.task_interface import Task
 INSTRUCTED = (
     "ball_instructed",
     "kitchen_instructed",
+    "libero_goal",
     "metaworld",
     "metaworld_10",
     "metaworld_50",

