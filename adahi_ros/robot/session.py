@@ -261,16 +261,12 @@ class VerifierSession:
         self._breaker.replied()
         if reply.status in OF_ANOTHER:
             self._lose(f"the verifier refuses the {OF_ANOTHER[RequestFault(reply.status)]}")
-        elif reply.status == OK and self._has_another_encoder(reply.intent_fingerprint):
+        elif reply.status == OK and reply.intent_fingerprint != self._intent_fingerprint:
             self._lose("the verifier has another encoder of intents than it has described")
         elif self.link is VerifierState.UNRESPONSIVE:  # a request that was sent after the missed ones
             self._change(VerifierState.READY, "")
         elif on_trial and self.link is VerifierState.READY:
             self._on_change()
-
-    def _has_another_encoder(self, sent: int) -> bool:
-        described = self._target.intent_fingerprint
-        return bool(sent or described) and sent != fingerprint_number(described)
 
     def _send_whole(self, pending: PendingRequest, now_s: float) -> None:
         """Send a request again with the whole window; the deadline stays."""
@@ -343,6 +339,7 @@ class VerifierSession:
         mismatch = described.fault if description is None else self._wants.mismatch(description)
         if description is not None and mismatch is None:
             self._described_target = description
+            self._intent_fingerprint = fingerprint_number(description.intent_fingerprint)
             self.target = description.signature
             self.sent_parts = self._wants.sent_to(description)
         self._change(VerifierState.READY if mismatch is None else VerifierState.MISMATCHED, mismatch or "")

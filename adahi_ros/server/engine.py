@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
@@ -165,21 +165,15 @@ class Engine:
         """
         received = [_result_or_error(self._complete, request) for request in requests]
         verdicts: dict[Hashable, Verdict | Exception] = {}
-        fresh: dict[Hashable, _Checked] = {}
-        for each in received:
-            if isinstance(each, Exception) or each.key in verdicts or each.key in fresh:
-                continue
-            if each.key in self._remembered:
-                verdicts[each.key] = self._remembered[each.key]
-                continue
-            checked = _result_or_error(self._checked, each)
-            if isinstance(checked, _Checked):
-                fresh[each.key] = checked
+        alike: defaultdict[Hashable, list[_Checked]] = defaultdict(list)
+        for each in {each.key: each for each in received if isinstance(each, _Received)}.values():
+            known: Verdict | _Checked | Exception | None = self._remembered.get(each.key)
+            if known is None:
+                known = _result_or_error(self._checked, each)
+            if isinstance(known, _Checked):
+                alike[kind_of(known.request)].append(known)
             else:
-                verdicts[each.key] = checked
-        alike: dict[Hashable, list[_Checked]] = {}
-        for good in fresh.values():
-            alike.setdefault(kind_of(good.request), []).append(good)
+                verdicts[each.key] = known
         awaited = []
         for some in alike.values():
             draws = np.concatenate([each.draws for each in some])
@@ -238,7 +232,6 @@ class Engine:
         """Check a request's sizes, and complete its window."""
         if request.fault is not None:
             raise request.fault
-        check_round_trip(request.round_trip_ms)
         if request.codes.size and request.fingerprint != self._fingerprint:
             ours = self._fingerprint
             allowed = "none: the target has no tokenizer" if ours is None else f"{ours:016x}"
@@ -257,6 +250,7 @@ class Engine:
             what = "intent_only: true, must be false: the target has no encoder of intents"
             raise RequestError(RequestFault.WRONG_SHAPE, what)
         window = self._windows.complete(request.robot_id, request.window)
+        check_round_trip(request.round_trip_ms)
         key = (
             *(request.robot_id, request.episode, request.step, request.first_step, request.instruction),
             *(request.intent_only, window.digest),

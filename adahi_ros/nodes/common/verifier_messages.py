@@ -53,14 +53,9 @@ STATUS = _bounds(DraftStatus)
 IMAGE_BYTES = 10_000_000  # our own bound: CompressedImage has none
 
 
-def check_length(field: str, length: int, most: int) -> None:
-    """Check the length of a field.
-
-    Raises:
-        RequestError: it is too long; names field, length and what is allowed.
-    """
-    if length > most:
-        raise RequestError(RequestFault.WRONG_SHAPE, f"{field}: length {length}, must be at most {most}")
+def too_long(field: str, length: int, most: int) -> RequestError:
+    """Return the error of a field that is too long; names field, length and what is allowed."""
+    return RequestError(RequestFault.WRONG_SHAPE, f"{field}: length {length}, must be at most {most}")
 
 
 def check_response_bounds(message: VerifyDraft.Response) -> None:
@@ -70,7 +65,8 @@ def check_response_bounds(message: VerifyDraft.Response) -> None:
         RequestError: names the first field that is too long, its length and what is allowed.
     """
     for field in ("accepted", "actions", "intent"):
-        check_length(field, len(getattr(message, field)), RESPONSE[field])
+        if (length := len(getattr(message, field))) > RESPONSE[field]:
+            raise too_long(field, length, RESPONSE[field])
 
 
 def check_signature_bounds(signature: Signature) -> None:

@@ -16,7 +16,7 @@ from adahi_msgs.srv import DescribeTarget, VerifyDraft
 
 from adahi_ros.core.signature import Feature
 from adahi_ros.core.texts import NAME_LENGTH
-from adahi_ros.nodes.common.verifier_messages import IMAGE_BYTES, REQUEST, check_length, floats
+from adahi_ros.nodes.common.verifier_messages import IMAGE_BYTES, REQUEST, floats, too_long
 from adahi_ros.protocol.description import Description
 from adahi_ros.protocol.request import (
     PROTOCOL_VERSION,
@@ -36,9 +36,11 @@ def check_request_bounds(message: VerifyDraft.Request) -> None:
         RequestError: names the first field that is too long, its length and what is allowed.
     """
     for field, most in REQUEST.items():
-        check_length(field, len(getattr(message, field)), most)
+        if (length := len(getattr(message, field))) > most:
+            raise too_long(field, length, most)
     for index, image in enumerate(message.images):
-        check_length(f"images[{index}].data", len(image.data), IMAGE_BYTES)
+        if (length := len(image.data)) > IMAGE_BYTES:
+            raise too_long(f"images[{index}].data", length, IMAGE_BYTES)
 
 
 def header_of(message: VerifyDraft.Request) -> Request:
