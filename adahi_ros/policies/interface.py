@@ -75,6 +75,8 @@ class Actor:
         check: raises ValueError for actions (B, T, A) that are not finite, or far outside its
             training range; names entry, value and what is allowed.
         device: where it computes, as text: such as cuda:0, or the address of its server.
+        at_once: number of threads that may call it, each for one robot: more than 1 where its server
+            batches by itself; 1 where all robots belong in one call.
         weights_known: false where its server does not identify its weights; then `digest`
             identifies only the request.
 
@@ -90,6 +92,7 @@ class Actor:
     sound: Callable[[np.ndarray], np.ndarray]
     check: Callable[[np.ndarray], None]
     device: str = "cpu"
+    at_once: int = 1
     weights_known: bool = True
 
     def __init__(

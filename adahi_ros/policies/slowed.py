@@ -25,7 +25,7 @@ class SlowedPolicy(Policy):
         self._policy = policy
         self._added_s = added_s
         self._sleep = sleep
-        self.weights_known = policy.weights_known
+        self.at_once, self.weights_known = policy.at_once, policy.weights_known
         super().__init__(policy.signature, policy, policy.action_scale, policy.digest, policy.draws)
 
     def propose(

@@ -110,7 +110,7 @@ class Engine:
     """Completes windows, checks drafts and verifies them; a repeated request gets the same reply.
 
     Attributes:
-        at_once: number of batches that are verified in parallel.
+        at_once, alone: see `Verifier`.
 
     Args:
         verifier: of the drafts.
@@ -129,7 +129,7 @@ class Engine:
         max_age_s: float = MAX_AGE_S,
     ) -> None:
         self._verifier, self._terms, self._seed = verifier, verifier.terms, seed
-        self.at_once = verifier.at_once
+        self.at_once, self.alone = verifier.at_once, verifier.alone
         self._signature = signature = verifier.terms.signature
         self._fingerprint = signature.codes and fingerprint_number(signature.codes.fingerprint)
         self._intent_fingerprint = fingerprint_number(verifier.terms.intent_fingerprint)

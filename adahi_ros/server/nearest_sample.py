@@ -30,7 +30,7 @@ class NearestPlan(Policy):
     def __init__(self, policy: Policy, samples: int) -> None:
         if samples < 1:
             raise ValueError(f"samples: {samples}, must be at least 1")
-        self.weights_known = policy.weights_known
+        self.at_once, self.weights_known = policy.at_once, policy.weights_known
         draws = samples * policy.draws
         super().__init__(policy.signature, policy, policy.action_scale, policy.digest, draws)
         self._policy = policy

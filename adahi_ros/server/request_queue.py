@@ -15,6 +15,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Generic, TypeVar
 
 from adahi_ros.protocol.request import Request
@@ -135,12 +136,18 @@ class RequestQueue(Generic[T]):
         self._count += 1 + len(kept) - len(turns)
         return overtaken
 
-    def take(self, most: int, held: Callable[[Request], bool] = lambda request: False) -> list[Turn[T]]:
+    def take(
+        self,
+        most: int,
+        held: Callable[[Request], bool] = lambda request: False,
+        room: Callable[[Request], bool] = lambda request: True,
+    ) -> list[Turn[T]]:
         """Take the next requests: earliest deadline first, one of each robot.
 
         Args:
             most: largest number of requests.
             held: whether a request must keep waiting.
+            room: takes a place for a request; false where none is left.
         """
         free = [[each for each in turns if not held(each.request)] for turns in self._turns.values()]
         first = [min(turns, key=lambda turn: turn.due_s) for turns in free if turns]
@@ -151,7 +158,8 @@ class RequestQueue(Generic[T]):
             places.append((of_client[client], turn))
             of_client[client] += 1
         places.sort(key=lambda place: place[0])  # stable: keeps the order of deadlines
-        return self._without([turn for _, turn in places[:most]])
+        fitting = (turn for _, turn in places if room(turn.request))
+        return self._without(list(islice(fitting, most)))
 
     def take_late(self, now_s: float) -> list[Turn[T]]:
         """Take the requests with a deadline before now."""

@@ -238,16 +238,18 @@ class VerificationService:
         return [found[place] for place in range(len(requests))]
 
     def begin(self, requests: Sequence[Request], until_s: float = math.inf) -> list[tuple[list[int], Batch]]:
-        """Start verifying requests, one batch per target; raises nothing.
+        """Start verifying requests; raises nothing.
+
+        A target has one batch, or one of each robot where it serves each alone.
 
         Args:
             requests: unchecked.
             until_s: see `Engine.begin`.
 
         Returns:
-            For each target the indices of its requests, and its batch.
+            For each batch the indices of its requests.
         """
-        of_engine: dict[Engine, tuple[list[int], list[Request]]] = {}
+        of_engine: dict[tuple[Engine, int], tuple[list[int], list[Request]]] = {}
         for place, request in enumerate(requests):
             target = self.targets.named("")  # any engine refuses a request with a fault
             if request.fault is None:
@@ -257,10 +259,11 @@ class VerificationService:
                     target = self.targets.named(request.target)
                 except RequestError as error:
                     request = replace(request, fault=error)
-            places, its = of_engine.setdefault(target.engine, ([], []))
+            batch = target.engine, place if target.engine.alone else 0
+            places, its = of_engine.setdefault(batch, ([], []))
             places.append(place)
             its.append(request)
-        started = [(places, engine.begin(its, until_s)) for engine, (places, its) in of_engine.items()]
+        started = [(places, engine.begin(its, until_s)) for (engine, _), (places, its) in of_engine.items()]
         self._in_flight += [batch for _, batch in started]
         return started
 
@@ -288,11 +291,31 @@ class VerificationService:
         It must if its target is computing as many batches as it can, or if it is a copy of a request in one
         of them: a copy gets the same reply.
         """
-        batches = Counter(batch.engine for batch in self._in_flight)
-        engines = {name: self.targets.named(name).engine for name in ("", *self.targets.names)}
+        batches, engines = self._busy()
         full = {name for name, engine in engines.items() if batches[engine] >= engine.at_once}
         copies = {_alike(request) for batch in self._in_flight for request in batch.requests}
         return lambda request: request.target in full or _alike(request) in copies
+
+    def room(self) -> Callable[[Request], bool]:
+        """Return a function that takes a place for a request where its target serves each robot alone.
+
+        It returns false if no place is left; requests to other targets share one batch.
+        """
+        batches, engines = self._busy()
+
+        def take(request: Request) -> bool:
+            engine = engines.get(request.target)
+            if engine is None or not engine.alone:
+                return True
+            batches[engine] += 1
+            return batches[engine] <= engine.at_once
+
+        return take
+
+    def _busy(self) -> tuple[Counter[Engine], dict[str, Engine]]:
+        """Return the number of batches in flight of each engine, and the engines by name."""
+        engines = {name: self.targets.named(name).engine for name in ("", *self.targets.names)}
+        return Counter(batch.engine for batch in self._in_flight), engines
 
     def _served(self, request: Request, replied: Reply | Exception, now_s: float) -> Served:
         if isinstance(replied, Reply):

@@ -191,10 +191,12 @@ class Verifier(Protocol):
     Attributes:
         terms: its target and rule.
         at_once: number of batches that it verifies in parallel.
+        alone: each robot must be a batch of its own, because the target's server batches by itself.
     """
 
     terms: Terms
     at_once: int
+    alone: bool
 
     def submit(self, request: VerificationRequest, draws: np.ndarray, until_s: float) -> Future[Verdicts]:
         """Start verifying M drafts with uniform draws (M, draws, 2); raises nothing.
@@ -217,7 +219,7 @@ class TargetVerifier:
 
     Attributes:
         policy: the target, or its wrapper.
-        terms, at_once: see `Verifier`.
+        terms, at_once, alone: see `Verifier`; `at_once` is the number of threads that may call `submit`.
 
     Args:
         policy: the target.
@@ -270,7 +272,7 @@ class TargetVerifier:
             intents.check_target(policy.signature)
             kind = intents.fingerprint, intents.size
         self.terms = Terms(policy.signature, self.policy.draws, rule, self.acceptance, fingerprint, *kind)
-        self.at_once = 1
+        self.at_once, self.alone = policy.at_once, policy.at_once > 1
         self._sampling = Sampling(temperature, sendable)
         self._agrees = agreement != "none"
         self._intents = intents

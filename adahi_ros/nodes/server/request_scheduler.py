@@ -150,7 +150,8 @@ class RequestScheduler:
         if self._refuses_late:
             for late in self._waiting.take_late(time.monotonic()):
                 self._refuse(late, self._admission.late(len(self._waiting)))
-        turns = self._waiting.take(self._batch.size, self._verification.held())
+        verification = self._verification
+        turns = self._waiting.take(self._batch.size, verification.held(), verification.room())
         self._all_held = not turns
         self._most_waited = max(self._most_waited, len(self._waiting))
         if turns:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A thread for each target, so that a slow one delays neither other targets nor the node's services."""
+"""Threads for each target, so that a slow one delays neither other targets nor the node's services."""
 
 from __future__ import annotations
 
@@ -16,19 +16,31 @@ _Work = tuple[VerificationRequest, np.ndarray, float, Future[Verdicts]]
 
 
 class TargetWorker:
-    """A `Verifier` that computes in a thread; the engine gives it one batch at a time.
+    """A `Verifier` that computes in threads, one for each batch that the engine gives it at once.
 
-    The thread ends after its batch once nothing refers to this object. It never delays the process's end.
+    A thread ends after its batch once nothing refers to this object. It never delays the process's end.
 
     Args:
         verifier: computes; no other thread may use it from now on.
     """
 
     def __init__(self, verifier: Verifier) -> None:
-        self.terms, self.at_once = verifier.terms, 1
+        self.terms, self.at_once, self.alone = verifier.terms, verifier.at_once, verifier.alone
         self._work: SimpleQueue[_Work | None] = SimpleQueue()
-        threading.Thread(target=_compute, args=(verifier, self._work), name="target", daemon=True).start()
-        weakref.finalize(self, self._work.put, None)
+        self._threads = [
+            threading.Thread(target=_compute, args=(verifier, self._work), name="target", daemon=True)
+            for _ in range(self.at_once)
+        ]
+        for thread in self._threads:
+            thread.start()
+            weakref.finalize(self, self._work.put, None)
+
+    def close(self) -> None:
+        """Wait for the batches, and end the threads, so that nothing refers to the verifier."""
+        for _ in self._threads:
+            self._work.put(None)
+        for thread in self._threads:
+            thread.join()
 
     def submit(self, request: VerificationRequest, draws: np.ndarray, until_s: float) -> Future[Verdicts]:
         """See `Verifier`."""

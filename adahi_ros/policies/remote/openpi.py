@@ -88,8 +88,7 @@ class OpenPiTarget(ServedTarget):
 
     def act(self, observations: Observations, draws: np.ndarray) -> np.ndarray:
         """See `DirectPolicy.act`; one request per robot."""
-        messages = self._messages(observations, len(draws))
-        return np.concatenate([self._server.ask(each, self._plan) for each in messages])
+        return self._ask_each(self._messages(observations, len(draws)), self._plan)
 
     def _plan(self, message: bytes) -> np.ndarray:
         """Return the plan (1, T, A) of an answer.

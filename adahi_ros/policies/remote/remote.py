@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import math
+import threading
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
@@ -44,6 +46,10 @@ class ServerFault(Exception):  # noqa: N818 (it is the server's, not an error of
     """A server's failure to answer, in one line."""
 
 
+class TimedOut(ServerFault):
+    """It does not answer in time; other requests may wait for nothing, too."""
+
+
 class Connection(Protocol):
     """A connection to a server, for one request at a time."""
 
@@ -54,7 +60,8 @@ class Connection(Protocol):
         """Return the answer to a message.
 
         Raises:
-            ServerFault: there is none within `timeout_s`, or an error; then close the link.
+            TimedOut: there is none within `timeout_s`; then close the link.
+            ServerFault: the connection is gone, or the answer is an error; likewise.
         """
 
     def close(self) -> None:
@@ -87,25 +94,37 @@ class OneRequestConnection:
 
 
 class PolicyServer:
-    """Sends requests to a server; connects to it when necessary.
+    """Sends requests to a server; connects to it when necessary. Any thread may use it.
+
+    Each request has a connection of its own, so that an answer or a fault concerns no other request. All
+    pause after a failed attempt to connect, and after a timeout unless the server answered another meanwhile.
 
     Args:
         url: of the server, for messages.
         connect: returns a connection within a timeout in seconds, or raises `ServerFault`.
         timeout_s: of a request, including connecting.
         clock: in seconds, only goes forward.
+        connections: largest number of requests in flight; further ones wait.
     """
 
     def __init__(
-        self, url: str, connect: Callable[[float], Connection], timeout_s: float, clock: Callable[[], float]
+        self,
+        url: str,
+        connect: Callable[[float], Connection],
+        timeout_s: float,
+        clock: Callable[[], float],
+        connections: int = 1,
     ) -> None:
         self._url = url
         self._connect = connect
         self._timeout_s = timeout_s
         self._clock = clock
-        self._link: Connection | None = None
+        self._places = threading.BoundedSemaphore(connections)
+        self._lock = threading.Lock()  # of all below
+        self._idle: list[Connection] = []  # the most recently used last
         self._back_off = BackOff()
         self._fault = ""
+        self._answered_s = self._failed_s = -math.inf
 
     def ask(self, message: bytes, read: Callable[[bytes], T]) -> T:
         """Return the answer to a message.
@@ -117,30 +136,76 @@ class PolicyServer:
         Raises:
             TargetUnavailableError: there is none; has the reason.
         """
-        begun_s = self._clock()
-        if self._link is not None and not self._link.alive():
-            self.close()  # it closed between requests: no failure, and another server may be there
-        left_s = self._back_off.left_s(begun_s)
-        if left_s:
-            raise TargetUnavailableError(f"{self._fault}; next attempt in {left_s:.1f} s")
+        if not self._places.acquire(timeout=self._timeout_s):
+            raise TargetUnavailableError(f"{self._url}: every connection waits for an answer")
         try:
-            if self._link is None:
-                self._link = self._connect(self._timeout_s)
-            left_s = max(0.0, begun_s + self._timeout_s - self._clock())
-            answer = read(self._link.ask(message, left_s))
-        except ServerFault as fault:
-            self.close()  # drops a late answer
-            self._fault = f"{self._url}: {fault}"
-            self._back_off.failed(self._clock())
-            raise TargetUnavailableError(self._fault) from None
-        self._back_off.succeeded()
-        return answer
+            started_s = self._clock()
+            link = self._taken(started_s) or self._connected(started_s)
+            return self._asked(link, message, read, started_s)
+        finally:
+            self._places.release()
 
     def close(self) -> None:
-        """Close the connection; a later request opens a new one."""
-        if self._link is not None:
-            self._link.close()
-            self._link = None
+        """Close all connections without a request; a later request opens a new one."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for link in idle:
+            link.close()
+
+    def _taken(self, now_s: float) -> Connection | None:
+        """Return an open connection without a request; None if there is none.
+
+        Raises:
+            TargetUnavailableError: requests pause.
+        """
+        with self._lock:
+            link = None
+            while self._idle and link is None:
+                link = self._idle.pop()
+                if not link.alive():  # closed between requests: no failure, and another server may be there
+                    link.close()
+                    link = None
+            left_s = self._back_off.left_s(now_s)
+            if left_s:
+                if link is not None:
+                    self._idle.append(link)
+                raise TargetUnavailableError(f"{self._fault}; next attempt in {left_s:.1f} s")
+            return link
+
+    def _connected(self, started_s: float) -> Connection:
+        try:
+            return self._connect(self._timeout_s)
+        except ServerFault as fault:
+            raise self._unavailable(fault, started_s, pauses=True) from None
+
+    def _asked(self, link: Connection, message: bytes, read: Callable[[bytes], T], started_s: float) -> T:
+        left_s = max(0.0, started_s + self._timeout_s - self._clock())
+        usable = False
+        try:
+            answer = read(link.ask(message, left_s))
+            usable = True
+        except ServerFault as fault:
+            raise self._unavailable(fault, started_s, pauses=isinstance(fault, TimedOut)) from None
+        finally:
+            if not usable:
+                link.close()  # drops a late answer
+        with self._lock:
+            self._idle.append(link)
+            self._answered_s = self._clock()
+            self._back_off.succeeded()
+        return answer
+
+    def _unavailable(self, fault: ServerFault, started_s: float, pauses: bool) -> TargetUnavailableError:
+        """Return the error of a request that began at `started_s`; begin a pause if it is the server's.
+
+        Failures of requests in flight together count once.
+        """
+        why = f"{self._url}: {fault}"
+        with self._lock:
+            if pauses and started_s >= max(self._answered_s, self._failed_s):
+                self._fault, self._failed_s = why, self._clock()
+                self._back_off.failed(self._failed_s)
+        return TargetUnavailableError(why)
 
 
 def error_line(text: str) -> str:

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 from weakref import finalize
 
@@ -29,6 +31,7 @@ class ServedTarget(DirectPolicy):
 
     Attributes:
         device: where it runs, the server's URL.
+        at_once: number of connections.
     """
 
     weights_known = False
@@ -42,10 +45,27 @@ class ServedTarget(DirectPolicy):
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__(read.signature, read.action_range, read.action_scale, digest)
-        self.device = file.url
+        self.device, self.at_once = file.url, file.connections
         self._described = read
-        self._server = PolicyServer(file.url, connect, file.timeout_s, clock)
+        self._server = PolicyServer(file.url, connect, file.timeout_s, clock, file.connections)
         finalize(self, self._server.close)
+
+    def _ask_each(self, messages: Sequence[bytes], read: Callable[[bytes], np.ndarray]) -> np.ndarray:
+        """Return the plans (B, T, A) in the answers to B messages, which are in flight together.
+
+        Args:
+            messages: one of each robot.
+            read: returns the plan (1, T, A) of an answer, or raises `ServerFault`.
+
+        Raises:
+            TargetUnavailableError: an answer is missing.
+        """
+        ask = partial(self._server.ask, read=read)
+        side_by_side = min(len(messages), self.at_once)
+        if side_by_side < 2:
+            return np.concatenate([ask(message) for message in messages])
+        with ThreadPoolExecutor(side_by_side) as threads:
+            return np.concatenate(list(threads.map(ask, messages)))
 
     def _checked(self, name: str, plans: Any, robots: int) -> np.ndarray:
         """Return the first T actions of plans of B robots, (B, T, A) float32.

@@ -16,11 +16,12 @@ import numpy as np
 from pydantic import AfterValidator, PlainValidator, WrapValidator
 from pydantic.dataclasses import dataclass
 
-from adahi_ros.core.schema import Text, above, checked, must
+from adahi_ros.core.schema import Text, above, checked, must, within
 from adahi_ros.policies.remote.target_fields import Number, TargetFile
 
 TIMEOUT_S = 2.0
 LONGEST_TIMEOUT_S = 60.0
+MOST_CONNECTIONS = 256
 INSTALL = "pip install -r requirements/remote_targets.txt"
 
 
@@ -66,12 +67,15 @@ class ServerFile(TargetFile):
         url: address of the server: for openpi `ws://HOST:PORT` or `wss://HOST:PORT`, for GR00T
             `tcp://HOST:PORT`; proxies are not used.
         timeout_s: longest time that a request may take at the server, with connecting.
+        connections: robots with requests in flight, each on a connection of its own; above 1 for a server
+            that batches by itself.
         extra: constants that the policy reads and the robot does not have, by the policy's names; a list of
             numbers becomes a float32 array.
     """
 
     url: str
     timeout_s: Annotated[float, above(0.0, LONGEST_TIMEOUT_S)] = TIMEOUT_S
+    connections: Annotated[int, within(1, MOST_CONNECTIONS, "an integer")] = 1
     extra: dict[Text, Annotated[object, PlainValidator(_constant)]] = field(default_factory=dict)
 
 

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
-from adahi_ros.policies.remote.remote import LONGEST_ANSWER, ServerFault, error_line
+from adahi_ros.policies.remote.remote import LONGEST_ANSWER, ServerFault, TimedOut, error_line
 
 CLOSING_S = 1.0  # for the server's closing handshake, in the background
 UNREQUESTED = "sent a message without a request: its answers cannot be matched to requests"
@@ -82,7 +82,7 @@ class WebsocketLink:
         try:
             answer = self._answers.get(timeout=timeout_s)
         except queue.Empty:
-            raise ServerFault(f"not {what} for {timeout_s:.2g} s: is still starting, or stalls") from None
+            raise TimedOut(f"not {what} for {timeout_s:.2g} s: is still starting, or stalls") from None
         if isinstance(answer, ServerFault):
             raise answer
         if isinstance(answer, str):

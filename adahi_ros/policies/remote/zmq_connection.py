@@ -7,7 +7,7 @@ import contextlib
 import time
 from typing import Any
 
-from adahi_ros.policies.remote.remote import LONGEST_ANSWER, ServerFault
+from adahi_ros.policies.remote.remote import LONGEST_ANSWER, ServerFault, TimedOut
 
 
 class ZmqLink:
@@ -76,7 +76,7 @@ class ZmqLink:
             ready = {self._monitor: zmq.POLLIN}
         if self._monitor in ready:
             raise ServerFault(f"dropped the connection, or answered with more than {LONGEST_ANSWER} bytes")
-        raise ServerFault(f"not answered for {timeout_s:.2g} s: is still starting, or stalls")
+        raise TimedOut(f"not answered for {timeout_s:.2g} s: is still starting, or stalls")
 
     def close(self) -> None:
         """See `Connection.close`."""

@@ -42,9 +42,9 @@ class Still(Policy):
 class Elsewhere(TargetVerifier):
     """Verifies once it is told to."""
 
-    def __init__(self, at_once: int) -> None:
+    def __init__(self, at_once: int, alone: bool = False) -> None:
         super().__init__(Still(), "replace")
-        self.at_once = at_once
+        self.at_once, self.alone = at_once, alone
         self.requested: list[tuple[int, float, Future[Verdicts]]] = []
 
     def submit(self, request: VerificationRequest, draws: np.ndarray, until_s: float) -> Future[Verdicts]:
@@ -148,6 +148,25 @@ def test_a_target_that_is_busy_does_not_hold_up_another() -> None:
     assert (len(front.first.requested), len(front.other.requested)) == (1, 1)
     front.other.say(0)
     assert front.serve() == [(2, OK, 0.0)]
+
+
+def test_robots_of_a_target_that_batches_by_itself_are_apart() -> None:
+    front = Front(size=16, verifiers=(Elsewhere(2, alone=True), Elsewhere(1)))
+    for number in range(4):
+        front.air.ask(f"arm {number}", number, needed_in_s=1.0 - number / 10)
+    front.air.ask("hand", 9, target=OTHER)
+    front.air.ask("leg", 8, target=OTHER)
+    assert front.serve() == []
+    assert [count for count, _, _ in front.first.requested] == [1, 1]
+    assert [count for count, _, _ in front.other.requested] == [2]  # requests to the other one share a batch
+    front.first.say(1)
+    assert front.serve() == [(2, OK, 0.0)]  # the earliest deadlines come first, and wait for nothing else
+    assert len(front.first.requested) == 3
+    front.first.say(0, TargetUnavailableError("dropped the connection"))
+    assert front.serve() == [(3, RequestFault.TARGET_UNAVAILABLE, 0.0)]
+    front.first.say(3)
+    front.first.say(2)
+    assert sorted(front.serve()) == [(0, OK, 0.0), (1, OK, 0.0)]
 
 
 def test_a_copy_of_a_request_that_is_under_way_is_not_verified_again() -> None:

@@ -16,5 +16,4 @@ class Clock:
 
 
 def connected(server: PolicyServer) -> bool:
-    link = server._link
-    return link is not None and link.alive()
+    return any(link.alive() for link in server._idle)
