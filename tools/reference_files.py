@@ -36,6 +36,7 @@ from adahi_ros.policies.remote.target_fields import (
     ActionEnds,
     ImageEntry,
     Instruction,
+    RelativeEntry,
     StateEntry,
     TargetFile,
 )
@@ -164,6 +165,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "target state": lambda: field_table(StateEntry),
     "target images": lambda: field_table(ImageEntry),
     "target instruction": lambda: field_table(Instruction),
+    "target relative": lambda: field_table(RelativeEntry),
     "target range": lambda: field_table(ActionEnds),
     "lerobot": lambda: field_table(LeRobotFile, TargetFile),
     "server": lambda: field_table(ServerFile, TargetFile),

@@ -10,6 +10,7 @@ import numpy as np
 
 from adahi_ros.core.proposal import ActionRange
 from adahi_ros.core.signature import GOAL, Feature, ImageInput, Observations, Signature
+from adahi_ros.policies.remote.relative import Relative
 from adahi_ros.policies.remote.target_fields import LONGEST, ImageEntry, StateEntry, TargetFile
 
 ANY = float(np.finfo(np.float32).max)
@@ -47,6 +48,7 @@ class Described:
         own_names: by the name of an image, the policy's own.
         prompt: the policy's own name of the sentence; empty where it reads none.
         always: a constant sentence, which replaces the robot's; empty where the robot sends it.
+        relative: makes plans absolute.
         action_range: actions beyond it are refused.
         action_scale: (A,) float32.
     """
@@ -56,6 +58,7 @@ class Described:
     own_names: Mapping[str, str]
     prompt: str
     always: str
+    relative: Relative
     action_range: ActionRange
     action_scale: np.ndarray
 
@@ -129,7 +132,8 @@ def described(file: TargetFile, own: PolicyMetadata | None = None, prompt: str =
     )
     action_range = _action_range(file, action_dim)
     scale = _action_scale(file, own, action_dim)
-    return Described(signature, parts, own_names, prompt, always, action_range, scale)
+    relative = Relative(file.relative, signature.action_names, signature.features)
+    return Described(signature, parts, own_names, prompt, always, relative, action_range, scale)
 
 
 def _horizon(file: TargetFile, own: PolicyMetadata | None) -> int:

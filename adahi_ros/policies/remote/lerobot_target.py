@@ -72,7 +72,7 @@ class LeRobotTarget(Policy):
     earlier requests nor on other robots in the batch.
 
     Committed actions are passed to LeRobot's real-time chunking (Black, Galliker and Levine, 2025) where the
-    policy has it: flows, unless compiled. Other policies ignore them.
+    policy has it: flows, unless compiled or relative. Other policies ignore them.
 
     Args:
         beside: the folder of the YAML file.
@@ -98,7 +98,8 @@ class LeRobotTarget(Policy):
         moved = {"device_processor": {"device": config.device}}
         self._before, self._after = make_pre_post_processors(config, path, preprocessor_overrides=moved)
         self._interface = interface = described(file, _own_words(config, self._before, self._after), TASK)
-        self._guided = not file.compile and hasattr(config, "rtc_config")
+        # Committed actions are absolute, so they cannot guide relative ones.
+        self._guided = not file.compile and not file.relative and hasattr(config, "rtc_config")
         if self._guided:
             _enable_guidance(config)
         # A missing weight would be random: LeRobot only logs it, unless it is strict.
@@ -131,7 +132,7 @@ class LeRobotTarget(Policy):
         for rows in groups:
             known = committed[rows, : counts[rows[0]]]
             actions[rows] = self._plans(observations.rows(rows), draws[rows, 0], sampling.temperature, known)
-        return Proposal(actions)
+        return Proposal(self._interface.relative.absolute(actions, observations))
 
     @torch.no_grad()
     def _plans(

@@ -12,7 +12,10 @@ from weakref import finalize
 
 import numpy as np
 
+from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.signature import Observations
 from adahi_ros.policies.direct import DirectPolicy
+from adahi_ros.policies.interface import AS_TRAINED, Sampling, TargetUnavailableError
 from adahi_ros.policies.remote.described import Described
 from adahi_ros.policies.remote.remote import Connection, PolicyServer, ServerFault
 from adahi_ros.policies.remote.server_fields import ServerFile
@@ -50,6 +53,17 @@ class ServedTarget(DirectPolicy):
         self._server = PolicyServer(file.url, connect, file.timeout_s, clock, file.connections)
         finalize(self, self._server.close)
 
+    def propose(
+        self, observations: Observations, draws: np.ndarray, sampling: Sampling = AS_TRAINED
+    ) -> Proposal:
+        """See `Policy.propose`; actions beyond the action range are a fault of the server."""
+        plans = self._described.relative.absolute(self.act(observations, draws), observations)
+        try:
+            self.check(plans[np.isfinite(plans).all(axis=(1, 2))])  # others are of a state without a pose
+        except ValueError as error:
+            raise TargetUnavailableError(f"{self.device}: answered {error}") from None
+        return Proposal(plans)
+
     def _ask_each(self, messages: Sequence[bytes], read: Callable[[bytes], np.ndarray]) -> np.ndarray:
         """Return the plans (B, T, A) in the answers to B messages, which are in flight together.
 
@@ -76,7 +90,7 @@ class ServedTarget(DirectPolicy):
             robots: B.
 
         Raises:
-            ServerFault: their shape or type is wrong, or they are not finite, or beyond the action range.
+            ServerFault: their shape or type is wrong, or they are not finite.
         """
         horizon, dim = self.signature.horizon, self.signature.action_dim
         shape = np.shape(plans) if isinstance(plans, np.ndarray) else None
@@ -92,10 +106,6 @@ class ServedTarget(DirectPolicy):
             raise ServerFault(
                 f"answered {name}[{row}, {ahead}, {index}]: {plan[row, ahead, index]}, must be finite"
             )
-        try:
-            self.check(plan)
-        except ValueError as error:
-            raise ServerFault(f"answered {name}: {error}") from None
         return plan
 
 

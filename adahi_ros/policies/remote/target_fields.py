@@ -9,6 +9,7 @@
       observation.state: {size: 8, entries: [...], as: observation/state}
     images:
       observation.images.front: {size: [224, 224], padded: true, as: observation/exterior_image_1_left}
+    relative: [{actions: [position.panda_joint1], state: observation.state}]    # see relative.py
     instruction: true                  # or {as: prompt}, or {always: pick up the cube}
     action_range: {low: [...], high: [...]}
     action_scale: [...]
@@ -23,7 +24,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, PlainValidator
 from pydantic.dataclasses import dataclass
 
-from adahi_ros.core.schema import LARGEST, Listed, Schema, Text, above, checked, must, within
+from adahi_ros.core.schema import LARGEST, Listed, Schema, Text, above, checked, must, one_of, within
 
 LONGEST = 4096  # observations, actions, numbers or pixels
 FASTEST_HZ = 1e6
@@ -106,6 +107,33 @@ class ActionEnds(Schema):
                 raise ValueError(f"low[{index}]: {low:g}, must be below high, {high:g}")
 
 
+FRAMES = ("base", "tool")
+ROTATIONS = ("quaternion", "rotation_vector")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RelativeEntry(Schema):
+    """An entry of `relative`.
+
+    Attributes:
+        actions: which of `action_names`; of a rotation its numbers, perhaps after three of a position.
+        state: key of `state` that they are relative to, in the same order and units.
+        at: index of its first number.
+        rotation: `quaternion` (x, y, z, w) or `rotation_vector` (rad); otherwise numbers are added.
+        state_rotation: of the state, where it differs.
+        frame: of the motion: `base`, or `tool`, the state's pose.
+        chained: each action is relative to the previous one, the first to the state.
+    """
+
+    actions: Names
+    state: Text
+    at: Annotated[int, within(0, LONGEST, "an integer")] = 0
+    rotation: Annotated[str, one_of(ROTATIONS)] | None = None
+    state_rotation: Annotated[str, one_of(ROTATIONS)] | None = None
+    frame: Annotated[str, one_of(FRAMES)] = "base"
+    chained: bool = False
+
+
 def _instruction(value: Any) -> Instruction | bool:
     if not isinstance(value, bool | dict):
         raise ValueError("must be a mapping, true or false")
@@ -125,6 +153,7 @@ class TargetFile(Schema):
         state: what the policy reads, by keys of the contract; `observation` is all of it, `goal` the goal.
         images: cameras that the policy reads, by keys of the contract.
         instruction: the policy reads a sentence: `true`, `{as: NAME}`, or `{always: SENTENCE}`.
+        relative: actions that are relative to the state of the request.
         action_range: `low` and `high` of each entry. Actions beyond it are faults.
         action_scale: unit of the action deviation, of each entry. By default what the policy gives, else 1.
     """
@@ -136,5 +165,6 @@ class TargetFile(Schema):
     state: dict[Text, StateEntry] | None = None
     images: dict[Text, ImageEntry] | None = None
     instruction: Annotated[Instruction | bool | None, PlainValidator(_instruction)] = None
+    relative: Listed[RelativeEntry] = ()
     action_range: ActionEnds | None = None
     action_scale: Listed[Annotated[float, above(0.0)]] | None = None
