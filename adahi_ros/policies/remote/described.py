@@ -136,6 +136,18 @@ def described(file: TargetFile, own: PolicyMetadata | None = None, prompt: str =
     return Described(signature, parts, own_names, prompt, always, relative, action_range, scale)
 
 
+def check_parts(parts: Mapping[str, int], action_dim: int) -> None:
+    """Check the sizes of an action's parts, if there are any.
+
+    Raises:
+        ValueError: they are not the size of an action in all.
+    """
+    if parts and sum(parts.values()) != action_dim:
+        raise ValueError(
+            f"actions: {sum(parts.values())} entries in all, must be {action_dim}, as many as action_names"
+        )
+
+
 def _horizon(file: TargetFile, own: PolicyMetadata | None) -> int:
     if own is not None:
         if file.horizon is not None and file.horizon > own.horizon:

@@ -61,17 +61,17 @@ class Protocol:
             observation = {"video": dict(video), "state": typed, "language": texts}
         return observation if self.bare else {"observation": observation, "options": None}
 
-    def actions(self, answer: Any) -> Mapping[str, Any]:
-        """Return the actions in an answer, by name.
+    def actions(self, answer: Any) -> Any:
+        """Return the actions in an answer, an array or a mapping of arrays.
 
         Raises:
             ServerFault: there are none.
         """
         if not self.bare:
             answer = answer[0] if isinstance(answer, list) and answer else None
-        if not isinstance(answer, dict):
+        if not isinstance(answer, dict | np.ndarray):
             raise ServerFault("answered without actions")
-        return {str(name).removeprefix("action."): each for name, each in answer.items()}
+        return answer
 
 
 PROTOCOLS = {
@@ -99,6 +99,21 @@ class Modalities:
     action: tuple[str, ...]
     history: int
     horizon: int
+
+    def check_greeting(self, greeting: Mapping[Any, Any]) -> None:
+        """Compare with what vLLM-Omni sends first of a policy; what it does not say is accepted.
+
+        Raises:
+            ServerFault: the policy differs.
+        """
+        keys, horizon = greeting.get("action_keys"), greeting.get("action_horizon")
+        if isinstance(keys, list) and not {*self.action} <= {*map(str, keys)}:
+            found, ours = _listed({*map(str, keys)}), _listed({*self.action})
+            raise ServerFault(f"is another policy: its action is {found}, the file's {ours}")
+        if isinstance(horizon, int) and horizon < self.horizon:
+            raise ServerFault(
+                f"is another policy: it plans {horizon} actions, the file's horizon is {self.horizon}"
+            )
 
     def check(self, configuration: Any, protocol: Protocol) -> None:
         """Compare with a server's configuration; a server without one is accepted.

@@ -45,18 +45,28 @@ Secret = Annotated[Text, AfterValidator(_secret)]
 """In the file, the name of an environment variable: a file contains no secrets."""
 
 
+ADDRESSES = {"ws": "ws://HOST:PORT/PATH", "wss": "wss://HOST:PORT/PATH", "tcp": "tcp://HOST:PORT"}
+"""Forms of addresses by scheme; of websockets, port and path may be left out."""
+
+
 def address(*schemes: str) -> WrapValidator:
-    """Return the check of an address with one of some schemes, a host and a port."""
+    """Return the check of an address with one of some schemes."""
 
     def holds(url: str) -> bool:
         try:
             parts = urlsplit(url)
-            known = parts.scheme in schemes and parts.hostname and parts.port
+            known = parts.scheme in schemes and parts.hostname and (parts.port or websocket(url))
         except ValueError:  # no such port
             known = False
-        return bool(known) and url.isprintable() and not set(" @") & set(url)
+        # No user and no query: they are where tokens would be, and addresses are logged.
+        return bool(known) and url.isprintable() and not set(" @?#") & set(url)
 
-    return must(f"be {' or '.join(f'{scheme}://HOST:PORT' for scheme in schemes)}", holds)
+    return must(f"be {' or '.join(ADDRESSES[scheme] for scheme in schemes)}", holds)
+
+
+def websocket(url: str) -> bool:
+    """Whether an address is that of a websocket."""
+    return url.startswith(("ws://", "wss://"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,11 +74,13 @@ class ServerFile(TargetFile):
     """Fields of targets behind a server.
 
     Attributes:
-        url: address of the server: for openpi `ws://HOST:PORT` or `wss://HOST:PORT`, for GR00T
+        url: address of the server: `ws://HOST:PORT/PATH` or `wss://HOST:PORT/PATH`, for GR00T's own
             `tcp://HOST:PORT`; proxies are not used.
         timeout_s: longest time that a request may take at the server, with connecting.
         connections: robots with requests in flight, each on a connection of its own; above 1 for a server
             that batches by itself.
+        headers: of the websocket's request, such as `{Authorization: Bearer @/run/secrets/token}`; the file
+            is read for each connection.
         extra: constants that the policy reads and the robot does not have, by the policy's names; a list of
             numbers becomes a float32 array.
     """
@@ -76,6 +88,7 @@ class ServerFile(TargetFile):
     url: str
     timeout_s: Annotated[float, above(0.0, LONGEST_TIMEOUT_S)] = TIMEOUT_S
     connections: Annotated[int, within(1, MOST_CONNECTIONS, "an integer")] = 1
+    headers: dict[Text, object] = field(default_factory=dict)
     extra: dict[Text, Annotated[object, PlainValidator(_constant)]] = field(default_factory=dict)
 
 

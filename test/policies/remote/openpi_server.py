@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import http
 import socket
+import ssl
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -55,6 +56,7 @@ class Serving:
         closes: instead of answering.
         status: of HTTP, instead of a websocket.
         copies: of each answer.
+        cuts: whether the answer to an observation ends in the middle, with its connection.
     """
 
     answer: Callable[[dict[str, Any]], Any] = plan_of
@@ -63,14 +65,17 @@ class Serving:
     closes: bool = False
     status: http.HTTPStatus | None = None
     copies: int = 1
+    cuts: Callable[[dict[str, Any]], bool] = lambda observation: False
 
 
 class PolicyServer:
     """See the module."""
 
-    def __init__(self, does: Serving | None = None) -> None:
+    def __init__(self, does: Serving | None = None, ssl_context: ssl.SSLContext | None = None) -> None:
         self.does = does or Serving()
         self.port = 0
+        self.paths: list[str] = []
+        self._ssl = ssl_context
         self.received: list[dict[str, Any]] = []
         self.headers: list[Any] = []
         self._server: Any = None
@@ -82,7 +87,12 @@ class PolicyServer:
 
     def start(self) -> None:
         self._server = server.serve(
-            self._converse, "127.0.0.1", self.port, compression=None, process_request=self._request
+            self._converse,
+            "127.0.0.1",
+            self.port,
+            ssl=self._ssl,
+            compression=None,
+            process_request=self._request,
         )
         self.port = self._server.socket.getsockname()[1]
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
@@ -90,6 +100,10 @@ class PolicyServer:
     def stop(self) -> None:
         self.does.ready.set()
         self._server.shutdown()
+        self.cut()
+
+    def cut(self) -> None:
+        """End all connections."""
         for each in self._connections:
             with contextlib.suppress(OSError):  # it is closed
                 each.socket.shutdown(socket.SHUT_RDWR)
@@ -101,6 +115,7 @@ class PolicyServer:
 
     def _request(self, connection: Any, request: Any) -> Any:
         self.headers.append(request.headers)
+        self.paths.append(request.path)
         return connection.respond(self.does.status, "no\n") if self.does.status is not None else None
 
     def _converse(self, connection: Any) -> None:
@@ -109,11 +124,16 @@ class PolicyServer:
         connection.send(first if isinstance(first, bytes | str) else packed(first))
         for message in connection:
             does = self.does
-            self.received.append(unpacked(message))
+            observation = unpacked(message)
+            self.received.append(observation)
             does.ready.wait(30.0)
             if does.closes:
                 return
-            answer = does.answer(self.received[-1])
+            answer = does.answer(observation)
+            if does.cuts(observation):
+                connection.socket.sendall(b"\x82\x7e\x01\x00half")  # a frame of 256 bytes
+                connection.socket.shutdown(socket.SHUT_RDWR)
+                return
             for _ in range(does.copies):
                 connection.send(answer if isinstance(answer, bytes | str) else packed(answer))
             if isinstance(answer, str):

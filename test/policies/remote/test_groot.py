@@ -124,7 +124,7 @@ def parts(**changes: Any) -> Callable[[Any], Any]:
 
 
 NAN = np.full((2, 5, 1), np.nan, np.float32)
-FAULTS: list[tuple[dict[str, Any], str]] = [
+ANSWERS: list[tuple[dict[str, Any], str]] = [
     (
         {"answer": lambda _: {"error": "'state.single_arm'\nmore"}},
         r"answered with an error: 'state.single_arm'$",
@@ -157,6 +157,9 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
         {"answer": lambda _: bytes(2 << 20)},
         r"dropped the connection, or answered with more than 1048576 bytes",
     ),
+]
+"""Answers of a server that works, of which each concerns its request only."""
+AWAY: list[tuple[dict[str, Any], str]] = [
     ({"token": "s3cret"}, r"answered with an error: Unauthorized: Invalid API token"),
     ({"configured": [1]}, r"is no policy server: its modalities are a list"),
     ({"configured": {"video": 1}}, r"is no policy server: its video is no modality configuration"),
@@ -189,7 +192,33 @@ OTHERS: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("does", "fault"), FAULTS + OTHERS, ids=[fault[:50] for _, fault in FAULTS + OTHERS])
+@pytest.mark.parametrize(("does", "fault"), ANSWERS, ids=[fault[:50] for _, fault in ANSWERS])
+def test_an_answer_that_is_no_plan_fails_only_its_request(
+    served: PolicyServer, does: dict[str, Any], fault: str
+) -> None:
+    target = target_of(served.url, Clock())
+    served.does = Serving(**does)
+    message = fault_of(target)
+    assert message.startswith(f"{served.url}: ")
+    assert re.search(fault, message), message
+    served.does = Serving()
+    np.testing.assert_array_equal(propose(target), EXPECTED)
+
+
+def answer_whole(data: dict[str, Any]) -> Any:
+    """Answer with one array of all parts."""
+    found = actions(data["observation"]["state"]["single_arm"])
+    return [np.concatenate([found["single_arm"], found["gripper"]], axis=2), {}]
+
+
+def test_one_array_of_all_parts_is_a_plan_as_parts_by_name_are(served: PolicyServer) -> None:
+    served.does = Serving(answer_whole)
+    np.testing.assert_array_equal(propose(target_of(served.url)), EXPECTED)
+    served.does = Serving(lambda data: [{"action": answer_whole(data)[0]}, {}])
+    np.testing.assert_array_equal(propose(target_of(served.url)), EXPECTED)
+
+
+@pytest.mark.parametrize(("does", "fault"), AWAY + OTHERS, ids=[fault[:50] for _, fault in AWAY + OTHERS])
 def test_a_server_that_does_this_is_unavailable_until_it_does_not(
     served: PolicyServer, does: dict[str, Any], fault: str
 ) -> None:
@@ -292,7 +321,11 @@ def test_the_token_is_in_no_file(served: PolicyServer, monkeypatch: pytest.Monke
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"url": "ws://gpu:5555"}, r"url: 'ws://gpu:5555', must be tcp://HOST:PORT"),
+        (
+            {"url": "http://gpu:5555"},
+            r"url: 'http://gpu:5555', must be tcp://HOST:PORT or ws://HOST:PORT/PATH",
+        ),
+        ({"headers": {"Authorization": "@a"}}, r"headers: must not be there with url: 'tcp://127.0.0.1:9'"),
         ({"protocol": "n1.7"}, r"protocol: 'n1.7', must be one of n1.5, n1.6, n1.6_sim"),
         ({"actions": None}, r"actions: None, must be a mapping"),
         ({"actions": {"single_arm": 2}}, r"actions: 2 entries in all, must be 3, as many as action_names"),

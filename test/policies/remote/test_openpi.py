@@ -112,13 +112,17 @@ def test_a_policy_may_read_mappings_in_mappings_and_channels_first(served: Polic
 
 
 NAN = np.full((5, 2), np.nan)
-FAULTS: list[tuple[dict[str, Any], str]] = [
+ANSWERS: list[tuple[dict[str, Any], str]] = [
     ({"answer": lambda _: TRACEBACK}, r"answered with an error: KeyError: 'observation/state'$"),
     ({"answer": lambda _: "busy\nreally"}, r"answered with an error: busy$"),
     ({"answer": lambda _: "\x1b[2J" + "x" * 5000}, r"answered with an error: \?\[2Jx+ ... x+$"),
     ({"answer": lambda _: b"\xc1garbage"}, r"answered with 8 bytes that are no message"),
     ({"answer": lambda _: [1, 2]}, r"answered without actions"),
-    ({"answer": lambda _: {"action": np.zeros((5, 2))}}, r"answered without actions"),
+    ({"answer": lambda _: {"plan": np.zeros((5, 2))}}, r"answered without actions"),
+    ({"answer": lambda _: {"actions": {"x": np.zeros((5, 2))}}}, r"answered without actions"),
+    ({"answer": lambda _: np.zeros((5, 3))}, r"shape \(1, 5, 3\), must be \(1, 4 or more, 2\)"),
+    ({"answer": lambda _: np.zeros((2, 5, 2))}, r"shape \(2, 5, 2\), must be \(1, 4 or more, 2\)"),
+    ({"answer": lambda _: {"type": "error", "message": "Internal"}}, r"answered with an error: Internal$"),
     ({"answer": lambda _: {"actions": [[0.0, 0.0]] * 5}}, r"answered without actions"),
     ({"answer": lambda _: {"actions": np.zeros((5, 3))}}, r"shape \(1, 5, 3\), must be \(1, 4 or more, 2\)"),
     ({"answer": lambda _: {"actions": np.zeros((3, 2))}}, r"shape \(1, 3, 2\), must be \(1, 4 or more, 2\)"),
@@ -129,6 +133,9 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
     ({"answer": lambda _: {"actions": np.full((5, 2), 9.5)}}, r"action\[0\]: 9.5, must be from -9 to 9"),
     ({"answer": lambda _: bytes(2 << 20)}, r"answered with more than 1048576 bytes"),
     ({"closes": True}, r"dropped the connection"),
+]
+"""Answers of a server that works, of which each concerns its request only."""
+AWAY: list[tuple[dict[str, Any], str]] = [
     ({"status": http.HTTPStatus.UNAUTHORIZED}, r"refused the connection: HTTP 401"),
     ({"metadata": b"\xc1"}, r"is no policy server: begins with 1 bytes that are no message"),
     ({"metadata": [1]}, r"is no policy server: begins with a list, must be a mapping"),
@@ -136,7 +143,20 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("does", "fault"), FAULTS, ids=[fault[:50] for _, fault in FAULTS])
+@pytest.mark.parametrize(("does", "fault"), ANSWERS, ids=[fault[:50] for _, fault in ANSWERS])
+def test_an_answer_that_is_no_plan_fails_only_its_request(
+    served: PolicyServer, does: dict[str, Any], fault: str
+) -> None:
+    target = target_of(served.url, Clock())
+    served.does = Serving(**does)
+    message = fault_of(target)
+    assert message.startswith(f"{served.url}: ")
+    assert re.search(fault, message), message
+    served.does = Serving()
+    assert propose(target).shape == (2, 4, 2)
+
+
+@pytest.mark.parametrize(("does", "fault"), AWAY, ids=[fault[:50] for _, fault in AWAY])
 def test_a_server_that_does_this_is_unavailable_until_it_does_not(
     served: PolicyServer, does: dict[str, Any], fault: str
 ) -> None:
@@ -316,8 +336,12 @@ def test_a_target_that_is_gone_leaves_no_connection(served: PolicyServer) -> Non
     ("changes", "reason"),
     [
         ({"url": None}, r"url: None, must be ws://"),
-        ({"url": "http://gpu:8000"}, r"url: 'http://gpu:8000', must be ws://HOST:PORT or wss://HOST:PORT"),
-        ({"url": "ws://gpu"}, r"url: 'ws://gpu', must be ws://HOST:PORT"),
+        (
+            {"url": "http://gpu:8000"},
+            r"url: 'http://gpu:8000', must be ws://HOST:PORT/PATH or wss://HOST:PORT/PATH",
+        ),
+        ({"url": "ws://"}, r"url: 'ws://', must be ws://HOST:PORT"),
+        ({"url": "ws://gpu/policy?token=s3cret"}, r"url: .*, must be ws://HOST:PORT/PATH"),
         ({"url": "ws://gpu:99999"}, r"url: 'ws://gpu:99999', must be"),
         ({"url": "ws://me:secret@gpu:8000"}, r"url: .*, must be"),
         ({"timeout_s": 0}, r"timeout_s: 0, must be a number above 0"),
