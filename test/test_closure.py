@@ -14,6 +14,8 @@ OPTIONAL = (
     "adahi_ros.gates.plans",
     "adahi_ros.nodes.common.manager_bond",
     "adahi_ros.nodes.robot.goal_sink",
+    "adahi_ros.nodes.server.added_target",
+    "adahi_ros.nodes.server.idle_target",
     "adahi_ros.policies.corrector",
     "adahi_ros.policies.intent",
     "adahi_ros.policies.remote",

@@ -32,6 +32,8 @@ def fleet_targets(
     """
     if not values.fleet:
         raise ParameterError("fleet: '', must name the file of a fleet for engine:=ray")
+    if values.idle_unload_s:
+        raise ParameterError(f"idle_unload_s: {values.idle_unload_s:g}, must be 0 with engine:=ray")
     try:
         path = Path(values.fleet).expanduser()
         fleet = read_fleet(path if path.is_absolute() else asset(FLEETS) / path)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory use of the process and its GPU."""
+"""Memory of the process and its GPU."""
 
 from __future__ import annotations
 
@@ -7,8 +7,18 @@ import resource
 import sys
 from pathlib import Path
 
+from adahi_ros.nodes.common.spin import freeze_garbage
+
 KIB = 1024
 RESIDENT = 1  # place in /proc/self/statm, in pages
+
+
+def free_memory() -> None:
+    """Free what nothing refers to, and give a GPU's memory back to other processes."""
+    freeze_garbage()
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_initialized():
+        torch.cuda.empty_cache()
 
 
 def memory_figures(device: str) -> dict[str, int]:

@@ -13,7 +13,6 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -28,11 +27,11 @@ from adahi_ros.nodes.common.diagnostics import DiagnosticsPublisher
 from adahi_ros.nodes.common.executors import Turn, executor_of
 from adahi_ros.nodes.common.managed import ManagedNode, started
 from adahi_ros.nodes.common.qos import verify_qos
-from adahi_ros.nodes.common.spin import freeze_garbage, run
+from adahi_ros.nodes.common.spin import run
 from adahi_ros.nodes.common.throttled_log import ThrottledLog
 from adahi_ros.nodes.common.timers import DueTimer
 from adahi_ros.nodes.server.exposure import exposure
-from adahi_ros.nodes.server.machine import memory_figures
+from adahi_ros.nodes.server.machine import free_memory, memory_figures
 from adahi_ros.nodes.server.request_scheduler import RequestScheduler
 from adahi_ros.nodes.server.robot_messages import describe
 from adahi_ros.nodes.server.target_verifier_parameters import (
@@ -42,7 +41,7 @@ from adahi_ros.nodes.server.target_verifier_parameters import (
 )
 from adahi_ros.protocol.request import PROTOCOL_VERSION, Request, RequestError
 from adahi_ros.server.server_health import HealthWatch
-from adahi_ros.server.service import ServedTarget, ServedTargets, VerificationService, target_name
+from adahi_ros.server.service import ServedTarget, ServedTargets, VerificationService
 
 PARTING_S = 0.1  # for the last replies: without it, a third of them is lost
 WARNING_PERIOD_S = 1.0
@@ -150,7 +149,7 @@ class TargetVerifierNode(ManagedNode):
     def _targets(self, values: TargetVerifierParameters) -> list[ServedTarget]:
         """Load the targets."""
         if values.engine == "batched":
-            return [served_target(values, self._away)]
+            return [served_target(values, self._away, self._say)]
         from adahi_ros.nodes.server.fleet_targets import fleet_targets
 
         policies, targets = fleet_targets(values, self.get_logger().warning)
@@ -168,6 +167,9 @@ class TargetVerifierNode(ManagedNode):
 
     def _away(self, why: str) -> None:
         self.get_logger().warning(f"target unavailable; each request tries again: {why}")
+
+    def _say(self, text: str) -> None:
+        self.get_logger().info(f"target {text}")
 
     def _describe(
         self, request: DescribeTarget.Request, response: DescribeTarget.Response
@@ -191,7 +193,9 @@ class TargetVerifierNode(ManagedNode):
         loaded, self._loading = partial(self._on_loaded, self._service, header), True
 
         def load() -> None:
-            made = _load(values, default, self._away)
+            from adahi_ros.nodes.server.added_target import load_target
+
+            made = load_target(values, default, self._away, self._say)
             if self.executor is not None:
                 self.executor.create_task(loaded, made)
 
@@ -209,7 +213,7 @@ class TargetVerifierNode(ManagedNode):
                 self._log_target(made)
             except ValueError as error:
                 fault = shortened(str(error))
-        freeze_garbage()  # also after a failure
+        free_memory()  # also after a failure
         message = fault or _served_now(service.targets)
         self._loader.send_response(LoadTarget.Response(success=not fault, message=message), header)
 
@@ -236,7 +240,7 @@ class TargetVerifierNode(ManagedNode):
             except ValueError as error:
                 response.message = shortened(str(error))
                 return response
-            freeze_garbage()
+            free_memory()
             self.get_logger().info(f"target {request.target!r} was unloaded")
             response.success, response.message = True, _served_now(targets)
         return response
@@ -254,31 +258,17 @@ class TargetVerifierNode(ManagedNode):
     def _health(self) -> Health:
         shared = self._service.shared_names(time.monotonic())
         scheduler = self._scheduler
-        device = self._service.targets.named("").device
+        targets = self._service.targets
+        device = targets.named("").device
+        states = {name: targets.named(name).state for name in targets.names}
+        loaded = {f"target.{name}": state() for name, state in states.items() if state is not None}
         return self._watch.report(
             self._service.counts,
             shared,
             serving=scheduler is not None,
             waiting_most=0 if scheduler is None else scheduler.most_waited(),
-            machine={"device": device, **memory_figures(device)},
+            machine={"device": device, **loaded, **memory_figures(device)},
         )
-
-
-def _load(values: TargetVerifierParameters, default: str, away: Callable[[str], None]) -> ServedTarget | str:
-    """Load a policy; return the reason if that fails.
-
-    As text: an exception would keep the partly loaded policy in memory. The encoder of intents is for the
-    default target, whatever its weights.
-    """
-    try:
-        # Check the name before a load that may take minutes.
-        if target_name(values.target, values.checkpoint) != default:
-            values = replace(values, intent="")
-        return served_target(values, away)
-    except ValueError as error:
-        return shortened(str(error))
-    except Exception as error:  # noqa: BLE001  the client needs a reply in any case
-        return shortened(f"checkpoint: {values.checkpoint!r}, cannot be loaded: {error}")
 
 
 def _served_now(targets: ServedTargets) -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from adahi_ros.acceptance.interface import WITHIN
 from adahi_ros.acceptance.registry import ACCEPTANCES, BY_TARGET, semantic_arguments
@@ -139,6 +139,13 @@ class TargetVerifierParameters(PolicyParameters, ManagedParameters):
         " the file has",
     )
     seed: int = parameter(0, "Seed of the target's random draws", 0, LARGEST_INTEGER)
+    idle_unload_s: float = parameter(
+        0.0,
+        "Unload a target that no robot requests for this time, s; requests get STATUS_BUSY while it loads"
+        " again. 0: never",
+        0.0,
+        86400.0,
+    )
     rule: str = parameter(
         BY_TARGET,
         "What happens to a draft. replace: the target's own plan is executed; speculative: each "
@@ -210,8 +217,38 @@ def compute_arguments(values: TargetVerifierParameters) -> dict[str, object]:
     return {name: value for name in COMPUTE if (value := getattr(values, name))}
 
 
-def served_target(values: TargetVerifierParameters, away: Callable[[str], None]) -> ServedTarget:
+def served_target(
+    values: TargetVerifierParameters,
+    away: Callable[[str], None],
+    say: Callable[[str], object] = lambda text: None,
+) -> ServedTarget:
     """Load a verifier's policy, and run it once.
+
+    Args:
+        values: parameters of the verifier.
+        away: called with the reason if a policy behind a server cannot plan now.
+        say: called with log texts of unloading and loading, in any thread.
+
+    Raises:
+        ParameterError: it cannot be loaded, or does not fit the other parameters; names the parameter, its
+            value and what is allowed.
+        ValueError: likewise.
+    """
+    started_s = time.monotonic()
+    verifier, device = _loaded(values, away)
+    name = target_name(values.target, values.checkpoint)
+    if not values.idle_unload_s:
+        return target_by(values, name, TargetWorker(verifier), device)
+    from adahi_ros.nodes.server.idle_target import IdleTarget
+
+    took_s = time.monotonic() - started_s
+    said = (lambda text: say(f"{name!r}: {text}")), (lambda text: away(f"{name!r}: {text}"))
+    idle = IdleTarget(verifier, lambda: _loaded(values, away)[0], took_s, values.idle_unload_s, *said)
+    return replace(target_by(values, name, idle, device), state=lambda: idle.state)
+
+
+def _loaded(values: TargetVerifierParameters, away: Callable[[str], None]) -> tuple[TargetVerifier, str]:
+    """Load a verifier's policy, and run it once; return the verifier and where the policy computes.
 
     Args:
         values: parameters of the verifier.
@@ -231,9 +268,8 @@ def served_target(values: TargetVerifierParameters, away: Callable[[str], None])
         from adahi_ros.policies.slowed import SlowedPolicy
 
         policy = SlowedPolicy(policy, values.added_compute_s, time.sleep)
-    name = target_name(values.target, values.checkpoint)
     semantic = values.rule == "semantic"
-    arguments = semantic_arguments(**vars(values.semantic)) if semantic else values.rule_arguments
+    arguments = vars(values.semantic) if semantic else values.rule_arguments
     intents = _encoder_of_intents(values.intent) if values.intent else None
     try:
         verifier = TargetVerifier(
@@ -243,13 +279,13 @@ def served_target(values: TargetVerifierParameters, away: Callable[[str], None])
             agreement=values.agreement,
             samples=values.samples,
             distance=values.distance,
-            arguments=arguments,
+            arguments=semantic_arguments(**arguments) if semantic else arguments,
             intents=intents,
         )
     except ValueError as error:
         of_rule = str(error).partition(":")[0] in arguments
         raise ParameterError(f"{values.rule}.{error}" if of_rule else str(error)) from error
-    return target_by(values, name, TargetWorker(verifier), device)
+    return verifier, device
 
 
 def _encoder_of_intents(name: str) -> IntentEncoder:

@@ -12,7 +12,7 @@ import pytest
 from adahi_msgs.srv import DescribeTarget, LoadTarget, VerifyDraft
 
 from adahi_ros.nodes.common.qos import verify_qos
-from adahi_ros.nodes.server import target_verifier_node
+from adahi_ros.nodes.server import added_target
 from adahi_ros.nodes.server.target_verifier_node import TargetVerifierNode
 from adahi_ros.nodes.server.target_verifier_parameters import TargetVerifierParameters, served_target
 from test.nodes.in_process import DEADLINE_S, NodesInProcess
@@ -56,7 +56,7 @@ def loading(nodes: NodesInProcess, exported: Path, monkeypatch: pytest.MonkeyPat
         assert loading.may_load.wait(DEADLINE_S)
         return served_target(*arguments)
 
-    monkeypatch.setattr(target_verifier_node, "served_target", slow)
+    monkeypatch.setattr(added_target, "served_target", slow)
     nodes.spin(loading.node)
     yield loading
     loading.may_load.set()
@@ -107,7 +107,7 @@ def test_the_encoder_of_intents_is_for_the_default_target(
     monkeypatch: pytest.MonkeyPatch, name: str, intent: str
 ) -> None:
     loaded: list[TargetVerifierParameters] = []
-    monkeypatch.setattr(target_verifier_node, "served_target", lambda values, away: loaded.append(values))
+    monkeypatch.setattr(added_target, "served_target", lambda values, *_: loaded.append(values))
     values = TargetVerifierParameters(checkpoint="ball/target", target=name, intent="plans/intent")
-    target_verifier_node._load(values, "arm", lambda why: None)
+    added_target.load_target(values, "arm", lambda why: None, lambda text: None)
     assert [each.intent for each in loaded] == [intent]
