@@ -42,6 +42,7 @@ class Command:
         period_s: of the control.
         stamp_ns: start time; in lockstep that of the observation; 0 for the time of receipt.
         velocities: (A,) float64 at these positions; None where they are unknown. Only a trajectory has them.
+        ahead: (A,) each, points of the next control periods. Only a trajectory has them.
 
     Raises:
         ValueError: the action has another size, or is not finite.
@@ -53,6 +54,7 @@ class Command:
     period_s: float
     stamp_ns: int
     velocities: np.ndarray | None = None
+    ahead: Sequence[np.ndarray] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "action", checked(self.action, self.names, self.field))

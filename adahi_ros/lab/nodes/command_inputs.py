@@ -15,6 +15,7 @@ from adahi_ros.contract.contract import Action
 from adahi_ros.contract.parsing import load_contract
 from adahi_ros.contract.sinks import INTERFACES, message_sink
 from adahi_ros.contract.sinks.interface import MessageSink
+from adahi_ros.contract.sinks.joint_trajectory import JointTrajectorySink
 from adahi_ros.lab.tasks.task_interface import TaskSpec
 from adahi_ros.nodes.common.parameters import ParameterError
 from adahi_ros.nodes.common.qos import command_qos, message_type
@@ -94,8 +95,8 @@ class CommandInputs:
         inputs: with all entries of an action, each on one.
         names: of these entries, in an action's order.
         on_action: gets an action (A,); its stamp in ns, 0 where it has none, None where its kind has none;
-            velocities (A,) at its positions, NaN where there are none; and its time from start in seconds,
-            None where it has none.
+            velocities (A,) at its positions, NaN where there are none; its time from start in seconds,
+            None where it has none; and the points (A,) after it, if all entries are on one topic.
         on_fault: gets the reason why a message was ignored.
     """
 
@@ -104,7 +105,7 @@ class CommandInputs:
         node: Node,
         inputs: Sequence[Input],
         names: Sequence[str],
-        on_action: Callable[[np.ndarray, int | None, np.ndarray, float | None], None],
+        on_action: Callable[[np.ndarray, int | None, np.ndarray, float | None, Sequence[np.ndarray]], None],
         on_fault: Callable[[ValueError], None],
     ) -> None:
         self._inputs = inputs
@@ -126,6 +127,9 @@ class CommandInputs:
         try:
             values = interface.action(message, what.names, what.field)
             velocities, time_s = interface.reach(message, what.names)
+            ahead: list[np.ndarray] = []
+            if isinstance(interface, JointTrajectorySink) and len(self._inputs) == 1:
+                ahead = interface.ahead(message, what.names, what.field)
         except ValueError as fault:
             self._on_fault(fault)
             return
@@ -133,7 +137,7 @@ class CommandInputs:
         without = np.full(len(values), np.nan)
         speeds = self._velocities.add(index, without if velocities is None else velocities, None)
         if whole is not None and speeds is not None:
-            self._on_action(*whole, speeds[0], time_s)
+            self._on_action(*whole, speeds[0], time_s, ahead)
 
 
 def inputs_of(contract: str, spec: TaskSpec, frame_id: str) -> list[Input]:

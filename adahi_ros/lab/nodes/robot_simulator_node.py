@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import Any
@@ -272,12 +272,17 @@ class RobotSimulatorNode(Node):
             self._throttled.warning("command", f"ignored command ({self._ignored} so far): {fault}")
 
     def _on_action(
-        self, action: np.ndarray, stamp_ns: int | None, velocities: np.ndarray, time_s: float | None
+        self,
+        action: np.ndarray,
+        stamp_ns: int | None,
+        velocities: np.ndarray,
+        time_s: float | None,
+        ahead: Sequence[np.ndarray],
     ) -> None:
         if not self._robot.listens:
             return
         try:
-            moves = self._robot.take(action, stamp_ns, self._now(), velocities, time_s)
+            moves = self._robot.take(action, stamp_ns, self._now(), velocities, time_s, ahead)
         except ValueError as fault:
             self._on_fault(fault)
             return

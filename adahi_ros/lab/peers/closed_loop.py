@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -157,10 +157,11 @@ class RecordedTask(CommandedTask):
         now_ns: int,
         velocities: np.ndarray | None = None,
         time_from_start_s: float | None = None,
+        ahead: Sequence[np.ndarray] = (),
     ) -> bool:
         """See `CommandedTask`."""
         before = self._command
-        moves = super().take(action, stamp_ns, now_ns, velocities, time_from_start_s)
+        moves = super().take(action, stamp_ns, now_ns, velocities, time_from_start_s, ahead)
         if self._command is not before:
             self._moved = True
             if before is None:

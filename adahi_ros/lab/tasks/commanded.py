@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -115,6 +116,7 @@ class CommandedTask:
         now_ns: int,
         velocities: np.ndarray | None = None,
         time_from_start_s: float | None = None,
+        ahead: Sequence[np.ndarray] = (),
     ) -> bool:
         """Take a command.
 
@@ -125,6 +127,7 @@ class CommandedTask:
             now_ns: time of arrival.
             velocities: (A,) at the commanded positions, NaN where there is none; None for none at all.
             time_from_start_s: time to reach the positions; None for a control period.
+            ahead: (A,) each, points after them.
 
         Returns:
             Whether the world now moves with it: in lockstep, if it belongs to the current state.
@@ -149,7 +152,7 @@ class CommandedTask:
             if self.controller is not None:
                 stamp_s = self._seconds(stamp_ns) if stamp_ns else 0.0
                 reach_s = self._period_s if time_from_start_s is None else time_from_start_s
-                self.controller.receive(action, velocities, stamp_s, reach_s, self._seconds(now_ns))
+                self.controller.receive(action, velocities, stamp_s, reach_s, self._seconds(now_ns), ahead)
             self._command = starts_ns, action
         return False
 

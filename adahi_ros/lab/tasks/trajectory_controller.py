@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A model of ros2_control's joint_trajectory_controller (Jazzy) for trajectories of one point.
+"""A model of ros2_control's joint_trajectory_controller (Jazzy) for trajectories at equal distances of time.
 
 It has no clock: the caller passes the time, in seconds of the stamps' clock.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -22,12 +23,31 @@ class SetPoint(NamedTuple):
     velocities: np.ndarray
 
 
-class TrajectoryController:
-    """Interpolates from where its set point is at receipt to the point received, then holds that point.
+class _Segment(NamedTuple):
+    """The way to a point: its times in s, coefficients (4, A) of the time since it begins, and its end."""
 
-    The rule is the controller's with `interpolate_from_desired_state` and
-    `allow_nonzero_velocity_at_trajectory_end`. A point with velocities is reached on a cubic, one without on
-    a line. Entries are independent: a velocity of NaN is none.
+    begins_s: float
+    ends_s: float
+    coefficients: np.ndarray
+    end: SetPoint
+
+    def at(self, now_s: float) -> SetPoint:
+        """Return the set point of a time in the segment."""
+        passed_s = max(0.0, now_s - self.begins_s)
+        place, speed, square, cube = self.coefficients
+        return SetPoint(
+            place + passed_s * (speed + passed_s * (square + passed_s * cube)),
+            speed + passed_s * (2.0 * square + passed_s * 3.0 * cube),
+        )
+
+
+class TrajectoryController:
+    """Interpolates from where its set point is at receipt to the points received, then holds the last one.
+
+    A trajectory replaces all of the former one, also the points that were not reached. The rule is the
+    controller's with `interpolate_from_desired_state` and `allow_nonzero_velocity_at_trajectory_end`. A point
+    with velocities is reached on a cubic, one without on a line. Entries are independent: a velocity of NaN
+    is none.
 
     Args:
         positions: (A,) where it starts, at rest.
@@ -47,9 +67,8 @@ class TrajectoryController:
         """Stay at positions (A,) from now on; drop earlier trajectories."""
         positions = np.array(positions, np.float64)
         rest = np.zeros(len(positions))
-        self._begins_s = self._ends_s = now_s
-        self._end = SetPoint(positions, rest)
-        self._coefficients = np.array([positions, rest, rest, rest])
+        end = SetPoint(positions, rest)
+        self._segments = [_Segment(now_s, now_s, np.array([positions, rest, rest, rest]), end)]
 
     def receive(
         self,
@@ -58,8 +77,9 @@ class TrajectoryController:
         stamp_s: float,
         time_from_start_s: float,
         now_s: float,
+        ahead: Sequence[np.ndarray] = (),
     ) -> None:
-        """Take a trajectory of one point.
+        """Take a trajectory.
 
         Args:
             positions: (A,).
@@ -67,9 +87,10 @@ class TrajectoryController:
             stamp_s: when the trajectory starts; 0 for at its receipt.
             time_from_start_s: from then until the point is reached.
             now_s: time of receipt.
+            ahead: (A,) each, points after the first one, on lines and each as long as the first.
 
         Raises:
-            ValueError: the trajectory ends in the past; the controller keeps what it has.
+            ValueError: the first point is in the past; the controller keeps what it has.
         """
         ends_s = (stamp_s or now_s) + time_from_start_s
         if ends_s < now_s:
@@ -77,41 +98,57 @@ class TrajectoryController:
                 f"header.stamp: {now_s - stamp_s:.3f} s old, must be at most {time_from_start_s:g} s: "
                 "the trajectory ends in the past"
             )
-        start, left_s = self.sample(now_s), ends_s - now_s
+        start = self.sample(now_s)
+        self._segments = [self._segment(start, positions, velocities, now_s, ends_s)]
+        for each in ahead:
+            before = self._segments[-1]
+            start = SetPoint(before.end.positions, before.at(before.ends_s).velocities)
+            next_s = before.ends_s + time_from_start_s
+            self._segments.append(self._segment(start, each, None, before.ends_s, next_s))
+
+    def sample(self, now_s: float) -> SetPoint:
+        """Return the set point for a time; after the end it is the last point that was received."""
+        for segment in self._segments:
+            if now_s < segment.ends_s:
+                return segment.at(now_s)
+        return self._segments[-1].end
+
+    def _segment(
+        self,
+        start: SetPoint,
+        positions: np.ndarray,
+        velocities: np.ndarray | None,
+        now_s: float,
+        ends_s: float,
+    ) -> _Segment:
+        """Return the way from a set point to a point, and record its peaks; arguments as `receive`."""
+        left_s = ends_s - now_s
         distance = positions - start.positions
         with np.errstate(divide="ignore", invalid="ignore"):
             slope = np.where(distance == 0.0, 0.0, distance / left_s)
         linear = np.isnan(velocities) if velocities is not None else np.ones(len(positions), bool)
         wanted = np.where(linear, 0.0, 0.0 if velocities is None else velocities)
-        self._begins_s, self._ends_s = now_s, ends_s
-        self._end = SetPoint(np.array(positions, np.float64), wanted)
+        end = SetPoint(np.array(positions, np.float64), wanted)
+        coefficients = np.zeros((4, len(positions)))
         if left_s > 0.0:
-            begin = np.where(linear, slope, start.velocities)
-            end = np.where(linear, slope, wanted)
-            square = (3.0 * slope - 2.0 * begin - end) / left_s
-            cube = (begin + end - 2.0 * slope) / left_s**2
+            first = np.where(linear, slope, start.velocities)
+            last = np.where(linear, slope, wanted)
+            square = (3.0 * slope - 2.0 * first - last) / left_s
+            cube = (first + last - 2.0 * slope) / left_s**2
             square, cube = np.where(linear, 0.0, square), np.where(linear, 0.0, cube)
-            self._coefficients = np.array([start.positions, begin, square, cube])
-        self._note(linear, slope, start.velocities, left_s)
+            coefficients = np.array([start.positions, first, square, cube])
+        segment = _Segment(now_s, ends_s, coefficients, end)
+        self._note(segment, linear, slope, start.velocities)
+        return segment
 
-    def sample(self, now_s: float) -> SetPoint:
-        """Return the set point for a time; after the end it is the point that was received."""
-        if now_s >= self._ends_s:
-            return self._end
-        passed_s = max(0.0, now_s - self._begins_s)
-        place, speed, square, cube = self._coefficients
-        return SetPoint(
-            place + passed_s * (speed + passed_s * (square + passed_s * cube)),
-            speed + passed_s * (2.0 * square + passed_s * 3.0 * cube),
-        )
-
-    def _note(self, linear: np.ndarray, slope: np.ndarray, before: np.ndarray, left_s: float) -> None:
-        """Record the peaks of the new segment."""
+    def _note(self, segment: _Segment, linear: np.ndarray, slope: np.ndarray, before: np.ndarray) -> None:
+        """Record the peaks of a new segment."""
+        left_s = segment.ends_s - segment.begins_s
         if left_s <= 0.0:  # a jump
             jumps = np.where(slope == 0.0, 0.0, np.inf)
             speed = acceleration = jumps
         else:
-            _, begin, square, cube = self._coefficients
+            _, begin, square, cube = segment.coefficients
             with np.errstate(divide="ignore", invalid="ignore"):
                 turns_s = -square / (3.0 * cube)
                 turning = np.where(

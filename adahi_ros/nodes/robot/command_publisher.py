@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 
 import numpy as np
@@ -47,6 +48,10 @@ class CommandPublisher:
             joint on two topics.
     """
 
+    guard_kind: type[Guard] = Guard
+    coming: Callable[[int], np.ndarray]
+    """Returns (1, N, A), the plan's actions from the present step on, NaN where there is none."""
+
     def __init__(
         self,
         node: LifecycleNode,
@@ -71,7 +76,7 @@ class CommandPublisher:
         envelope = Envelope(limits, what.fields, contract.period_s)
         permission.configure(values.safety.require_enable, values.safety.enable_timeout_s)
         judges = named_command_limits(named, what)
-        self.guard = Guard(envelope, config, permission, time.monotonic(), judges)
+        self.guard = self.guard_kind(envelope, config, permission, time.monotonic(), judges)
         self._commands = Commands(self.guard, contract.action, measured)
         interface, frame_id = values.command_interface, values.command.frame_id
         lockstep = values.command.lockstep

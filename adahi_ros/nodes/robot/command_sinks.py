@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Protocol
 
@@ -58,6 +59,7 @@ class TopicSink:
 
     holds_by_itself = False
     fault = ""
+    ahead: Sequence[np.ndarray] = ()  # (D,) each, points to send after the next command
 
     def __init__(
         self,
@@ -87,7 +89,7 @@ class TopicSink:
         what, messages = self._what, self._messages
         if not self._lockstep:
             stamp_ns = 0 if messages.zero_is_receipt else self._clock.now().nanoseconds
-        sent = Command(what.names, what.field, command, self._period_s, stamp_ns, velocities)
+        sent = Command(what.names, what.field, command, self._period_s, stamp_ns, velocities, self.ahead)
         self._out.publish(messages.message(sent, new_message))
 
     def hold(self) -> None:

@@ -28,6 +28,7 @@ from std_msgs.msg import String
 from adahi_ros.contract.assembler import Observation, ObservationAssembler
 from adahi_ros.contract.fields import InputError
 from adahi_ros.core.health_level import Health, Level
+from adahi_ros.core.registry import at_place
 from adahi_ros.core.texts import printable
 from adahi_ros.nodes.common.diagnostics import DiagnosticsPublisher
 from adahi_ros.nodes.common.executors import Turn, executor_of
@@ -67,6 +68,7 @@ LINK_STATE_PERIOD_S = 0.2
 WATCH_SLACK_S = 0.025  # a control step checks the verifier's presence this much before the timer
 STATUS_DEPTH = 100  # for a busy recorder
 WARNING_PERIOD_S = 1.0
+WITH_POINTS = "adahi_ros.nodes.robot.ahead_publisher:AheadPublisher"  # few robots need it
 
 
 class DraftPolicyNode(ManagedNode):
@@ -132,7 +134,8 @@ class DraftPolicyNode(ManagedNode):
             )
         view = view_of(values, contract)
         permission = self._operator.permission
-        self._commands = CommandPublisher(self, contract, values, permission, self._opened)
+        publisher = CommandPublisher if values.command.points == 1 else at_place(WITH_POINTS)
+        self._commands = publisher(self, contract, values, permission, self._opened)
         # Not latched: a bag would get old steps with the time of its start.
         deep = QoSProfile(depth=STATUS_DEPTH)
         self._status_publisher = self._open_publisher(DraftStatus, "draft_status", deep)
@@ -145,6 +148,7 @@ class DraftPolicyNode(ManagedNode):
         self._due = DueTimer(self, self._poll)
         self._opened.callback(self._due.destroy)
         controller = controller_of(values, policy)
+        self._commands.coming = controller.coming
         # Without drafts, the target's codes need not match.
         signature = policy.signature if controller.drafts else replace(policy.signature, codes=None)
         offered = offer_of(contract, policy.signature.observation_dim, image_dim)

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Publishes commands with the next points of the plan, `command.points`: the controller interpolates."""
+
+from __future__ import annotations
+
+import math
+from contextlib import ExitStack
+from typing import cast
+
+import numpy as np
+from rclpy.lifecycle import LifecycleNode
+
+from adahi_ros.contract.assembler import Observation
+from adahi_ros.contract.commanded import commanded, kinds_by_sink
+from adahi_ros.contract.contract import Contract
+from adahi_ros.contract.sinks import INTERFACES, SINKS
+from adahi_ros.contract.sinks.joint_trajectory import JointTrajectorySink
+from adahi_ros.nodes.robot.command_publisher import AT_ONCE, CommandPublisher
+from adahi_ros.nodes.robot.command_sinks import TopicSink
+from adahi_ros.nodes.robot.draft_policy_parameters import DraftPolicyParameters
+from adahi_ros.safety.ahead import AheadGuard
+from adahi_ros.safety.commands import Outgoing
+from adahi_ros.safety.permission import Permission
+
+
+class AheadPublisher(CommandPublisher):
+    """A publisher of trajectories with several points. Arguments and errors as `CommandPublisher`.
+
+    Points follow only an action that is the plan's own, and that no limit has changed. Every other command,
+    and every hold, is one point: it replaces those that were sent before.
+    """
+
+    guard_kind = AheadGuard
+    _next: tuple[np.ndarray, np.ndarray | None] | None = None  # planned and measured, while an action is sent
+
+    def __init__(
+        self,
+        node: LifecycleNode,
+        contract: Contract,
+        values: DraftPolicyParameters,
+        permission: Permission,
+        opened: ExitStack,
+    ) -> None:
+        super().__init__(node, contract, values, permission, opened)
+        self._points = values.command.points
+        what = commanded(contract.action, values.command.joint_names, values.command.field)
+        self._measured = contract.measured(what.names)
+        most = 1 + math.floor(values.safety.hold_after_s / contract.period_s + 1e-9)
+        where = f"command.points: {self._points}, must be"
+        kinds = kinds_by_sink(contract.action, values.command_interface, INTERFACES, SINKS)
+        if set(kinds) != {JointTrajectorySink.kind} or set(what.fields) != {"positions"}:
+            raise ValueError(f"{where} 1 unless every command is positions by joint_trajectory")
+        if values.command.velocities or values.command.lockstep:
+            raise ValueError(f"{where} 1 with command.velocities or command.lockstep")
+        if self._points > most:
+            raise ValueError(f"{where} at most {most}, so that they end within safety.hold_after_s")
+
+    def send(self, action: np.ndarray, observation: Observation) -> np.ndarray | None:
+        """See `CommandPublisher`."""
+        plan = self.coming(self._points)[0]
+        if np.array_equal(plan[0], action):
+            wire = [np.asarray(self._action.to_wire(each), dtype=np.float64) for each in plan[1:]]
+            self._next = np.array(wire), self._measured.of(observation.read)
+        try:
+            return super().send(action, observation)
+        finally:
+            self._next = None
+
+    def _publish(self, outgoing: Outgoing, stamp_ns: int = AT_ONCE) -> None:
+        points: list[np.ndarray] = []
+        if self._next is not None and outgoing.action is not None and not outgoing.brakes:
+            points = cast(AheadGuard, self.guard).extend(*self._next)
+        parts = [self._action.parts(point) for point in points]
+        for number, sink in enumerate(self._sinks):
+            cast(TopicSink, sink).ahead = [part[number] for part in parts]
+        super()._publish(outgoing, stamp_ns)
