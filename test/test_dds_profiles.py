@@ -10,11 +10,14 @@ from xml.etree import ElementTree
 import pytest
 import setuptools
 
+from adahi_ros.nodes.launching.middleware import ROUTER_FILE, middleware_environment, router_override
+
 ROOT = Path(__file__).resolve().parents[1]
 PROFILES = sorted((ROOT / "config/dds").glob("*.xml"))
 FAST, FAST_3, CYCLONE = (
     ROOT / f"config/dds/{name}_wireless.xml" for name in ("fastdds", "fastdds_3", "cyclonedds")
 )
+ROUTER = ROOT / "config/dds" / ROUTER_FILE
 FAST_SPACE = {"": "http://www.eprosima.com/XMLSchemas/fastRTPS_Profiles"}
 
 
@@ -85,5 +88,64 @@ def test_they_are_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     runpy.run_path("setup.py")
     installed = dict(given["data_files"])["share/adahi_ros/config/dds"]
-    assert sorted(ROOT / file for file in installed) == PROFILES
-    assert "launch/dds.launch.py" in dict(given["data_files"])["share/adahi_ros/launch"]
+    assert sorted(ROOT / file for file in installed) == sorted([*PROFILES, ROUTER])
+    launched = dict(given["data_files"])["share/adahi_ros/launch"]
+    assert {"launch/dds.launch.py", "launch/zenoh_router.launch.py"} <= set(launched)
+
+
+def test_the_settings_of_zenohs_router_are_explained_and_called_untried() -> None:
+    comments = [line for line in ROUTER.read_text().splitlines() if line.startswith("#")]
+    assert comments[0].startswith("# NOT TRIED")
+    page = (ROOT / "docs/explanation/network.md").read_text()
+    _, _, section = page.partition(f"## {ROUTER.name}, line by line")
+    assert "**Not tried.**" in section
+    for line in ROUTER.read_text().splitlines():
+        key, equals, value = line.partition("=")
+        if not line.startswith("#"):
+            assert f"`{key}`" in section
+            assert equals
+            assert ";" not in value  # it separates settings
+
+
+@pytest.mark.parametrize(
+    ("rmw", "expected"),
+    [
+        ("rmw_fastrtps_cpp", {"FASTRTPS_DEFAULT_PROFILES_FILE", "FASTDDS_DEFAULT_PROFILES_FILE"}),
+        ("rmw_fastrtps_dynamic_cpp", {"FASTRTPS_DEFAULT_PROFILES_FILE", "FASTDDS_DEFAULT_PROFILES_FILE"}),
+        ("rmw_cyclonedds_cpp", {"CYCLONEDDS_URI"}),
+        ("rmw_connextdds", set()),
+        ("rmw_zenoh_cpp", set()),
+    ],
+)
+def test_a_middleware_gets_its_own_settings_alone(rmw: str, expected: set[str]) -> None:
+    variables, remarks = middleware_environment(rmw, "wireless", "", FAST.parent)
+    assert variables.keys() == expected
+    assert bool(remarks) != bool(expected)
+    assert all(rmw in remark for remark in remarks)
+    assert middleware_environment(rmw, "default", "", FAST.parent) == ({}, [])
+
+
+def test_where_no_middleware_is_named_each_finds_its_own() -> None:
+    variables, remarks = middleware_environment("", "wireless", "10.0.0.2", FAST.parent)
+    assert variables["FASTRTPS_DEFAULT_PROFILES_FILE"] == str(FAST)
+    assert variables["FASTDDS_DEFAULT_PROFILES_FILE"] == str(FAST_3)
+    assert variables["CYCLONEDDS_URI"] == CYCLONE.as_uri()
+    assert variables["ROS_STATIC_PEERS"] == "10.0.0.2"
+    assert remarks == []
+
+
+def test_a_file_of_ones_own_goes_to_the_middleware_that_runs(tmp_path: Path) -> None:
+    file = tmp_path / "mine"
+    file.touch()
+    for rmw, name, value in (
+        ("rmw_cyclonedds_cpp", "CYCLONEDDS_URI", file.as_uri()),
+        ("rmw_zenoh_cpp", "ZENOH_SESSION_CONFIG_URI", str(file)),
+    ):
+        assert middleware_environment(rmw, str(file), "", FAST.parent) == ({name: value}, [])
+
+
+def test_what_the_user_sets_for_the_router_comes_last() -> None:
+    value = router_override("10.0.0.2; 10.0.0.3", FAST.parent, 'mode="router"')
+    assert value.endswith(';connect/endpoints=["tcp/10.0.0.2:7447", "tcp/10.0.0.3:7447"];mode="router"')
+    assert "#" not in value
+    assert "connect" not in router_override("", FAST.parent)

@@ -30,12 +30,19 @@ service = LaunchService()
 service.include_launch_description(LaunchDescription([include]))
 sys.exit(service.run())
 """
+WITH_MIDDLEWARE = """
+import os
+import launch_ros.actions  # its rclpy refuses a middleware that is not installed
+os.environ["RMW_IMPLEMENTATION"] = "{}"
+"""
 VARIABLES = (
     "FASTRTPS_DEFAULT_PROFILES_FILE",
     "FASTDDS_DEFAULT_PROFILES_FILE",
     "CYCLONEDDS_URI",
     "ROS_STATIC_PEERS",
     "ROS_AUTOMATIC_DISCOVERY_RANGE",
+    "RMW_IMPLEMENTATION",
+    "ZENOH_CONFIG_OVERRIDE",
 )
 
 
@@ -115,6 +122,28 @@ def test_a_profile_of_ones_own(stand_ins: dict[str, str], tmp_path: Path) -> Non
     assert "ROS_STATIC_PEERS" not in variables
 
 
+def test_a_profile_is_only_for_the_middleware_that_runs(stand_ins: dict[str, str]) -> None:
+    script = WITH_MIDDLEWARE.format("rmw_cyclonedds_cpp") + LAUNCH
+    variables = printed(launched("verifier", stand_ins, "dds:=wireless", script=script).stdout)
+    assert "CYCLONEDDS_URI" in variables
+    assert "FASTRTPS_DEFAULT_PROFILES_FILE" not in variables
+
+
+def test_zenoh_has_its_settings_at_the_router(stand_ins: dict[str, str], tmp_path: Path) -> None:
+    script = WITH_MIDDLEWARE.format("rmw_zenoh_cpp") + LAUNCH
+    run = launched("verifier", stand_ins, "dds:=wireless", "peers:=10.0.0.2", script=script)
+    assert "dds, peers: no effect on nodes with rmw_zenoh_cpp" in run.stdout
+    assert not {"CYCLONEDDS_URI", "ROS_STATIC_PEERS"} & printed(run.stdout).keys()
+    ros2 = tmp_path / "bin" / "ros2"
+    ros2.parent.mkdir()
+    ros2.write_text('#!/bin/sh\necho "$@: $ZENOH_CONFIG_OVERRIDE"\n')
+    ros2.chmod(0o755)
+    given = {**stand_ins, "PATH": f"{ros2.parent}:{stand_ins['PATH']}"}
+    router = launched("zenoh_router", given, "peers:=10.0.0.2")
+    assert "run rmw_zenoh_cpp rmw_zenohd: transport/link" in router.stdout
+    assert 'connect/endpoints=["tcp/10.0.0.2:7447"]' in router.stdout
+
+
 def test_an_unknown_dds_is_named_with_what_is_allowed(stand_ins: dict[str, str]) -> None:
     run = launched("verifier", stand_ins, "dds:=wifi")
     assert run.returncode == 1
@@ -151,7 +180,7 @@ def test_nothing_starts_without_the_parameter_file_that_was_named(
 def test_a_misspelt_task_is_named(stand_ins: dict[str, str]) -> None:
     run = launched("all", stand_ins, "task:=kichen")
     assert run.returncode == 1
-    assert "kichen.yaml; draft.launch.py without it takes that of the task 'kichen'" in run.stdout
+    assert "kichen.yaml; without it, draft.launch.py uses that of the task 'kichen'" in run.stdout
 
 
 def test_a_robot_is_not_started_on_the_parameters_of_another(stand_ins: dict[str, str]) -> None:
