@@ -33,7 +33,8 @@ setup(
         (f"share/{NAME}", ["package.xml"]),
         *shared("launch"),
         *shared("config"),
-        *shared("checkpoints"),
+        *shared("checkpoints/ball"),  # the others are a package of their own, adahi_checkpoints
+        *shared("checkpoints/encoders"),
         *shared("adahi_msgs/msg"),  # to read bags where no ROS is installed
     ],
     python_requires=">=3.10",

@@ -9,20 +9,35 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, CallbackParam, Option
 
-from adahi_ros.core.assets import asset, is_shipped, shipped
+from adahi_ros.core.assets import asset, roots, shipped
 from adahi_ros.core.files import check_writable
+from adahi_ros.core.missing_assets import how_to_get
 
 if TYPE_CHECKING:
     from adahi_ros.core.trajectories import Trajectories
 
+SHIPPED = ("config", "checkpoints")  # verbs also write here
 PICTURE_SUFFIXES = (".png", ".pdf", ".svg", ".jpg", ".jpeg", ".webp")
 
 
 def folder_named(name: str) -> Path:
     """Return the folder of the shipped checkpoints of a name; raises as `folder_of`."""
-    if not shipped(f"checkpoints/{name}"):
-        raise ValueError(f"--checkpoints: none, must be given for {name}, of which no policies are shipped")
-    return asset(f"checkpoints/{name}")
+    relative = f"checkpoints/{name}"
+    if not shipped(relative):
+        way = how_to_get(relative, roots())
+        found = "installed" if way else "shipped"
+        raise ValueError(
+            f"--checkpoints: none, must be given for {name}, of which no policies are {found}{way}"
+        )
+    return asset(relative)
+
+
+def is_shipped(path: Path) -> bool:
+    """Whether this path exists and is a file shipped with the code."""
+    path = path.resolve()
+    return path.is_file() and any(
+        path.is_relative_to((root / folder).resolve()) for root in roots() for folder in SHIPPED
+    )
 
 
 def recorded(dataset: Path, task: str) -> Trajectories:

@@ -3,38 +3,43 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
-PACKAGE = "adahi_ros"
+PACKAGES = "adahi_ros", "adahi_checkpoints"  # the second one has the checkpoints that the first leaves out
 CHECKPOINTS = "checkpoints"
 ENCODERS = "checkpoints/encoders"
-SHIPPED = ("config", "checkpoints")  # verbs also write here
 
 
-def _roots() -> list[Path]:
-    module = Path(__file__)
-    checkout = module.resolve().parents[2]  # resolved: colcon --symlink-install links to the source
+def roots() -> list[Path]:
+    """Return the checkout alone or, installed, the folders below which shipped files may be."""
+    checkout = Path(__file__).resolve().parents[2]  # resolved: colcon --symlink-install links to the source
     if (checkout / "package.xml").is_file():
         return [checkout]
     # Installed at PREFIX/lib/pythonX.Y/site-packages (or dist-packages): share/ is at PREFIX.
-    return [parent / "share" / PACKAGE for parent in module.parents]
+    sourced = [prefix for prefix in os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep) if prefix]
+    prefixes = [*Path(__file__).parents, *map(Path, sourced)]
+    return [path for at in prefixes for name in PACKAGES if (path := at / "share" / name).is_dir()]
 
 
 def asset(relative: str) -> Path:
     """Return the file or folder at this path below the checkout or, installed, below share/adahi_ros.
 
+    Checkpoints are also found in the package adahi_checkpoints.
+
     Args:
         relative: such as "config/ball.yaml" or "checkpoints/ball".
 
     Raises:
-        FileNotFoundError: there is no such file; the message names the searched places.
+        FileNotFoundError: there is no such file; the message names the searched places and, for a checkpoint,
+            the command that installs it.
     """
-    roots = [root for root in _roots() if root.is_dir()]
-    for root in roots:
+    for root in roots():
         if (root / relative).exists():
             return root / relative
-    places = ", ".join(map(str, roots)) or f"no share/{PACKAGE} above {__file__}"
-    raise FileNotFoundError(f"{relative}: not found (looked in {places})")
+    from adahi_ros.core.missing_assets import not_found
+
+    raise not_found(relative, roots())
 
 
 def named(name: str, folder: str) -> Path:
@@ -45,20 +50,12 @@ def named(name: str, folder: str) -> Path:
         folder: of the package's, `CHECKPOINTS` or `ENCODERS`.
 
     Raises:
-        FileNotFoundError: the name is relative, and there is no such folder.
+        FileNotFoundError: the name is relative, and its folder is not there.
     """
     path = Path(name).expanduser()
-    return path if path.is_absolute() else asset(folder) / path
-
-
-def is_shipped(path: Path) -> bool:
-    """Whether this path exists and is a file shipped with the code."""
-    path = path.resolve()
-    return path.is_file() and any(
-        path.is_relative_to((root / folder).resolve()) for root in _roots() for folder in SHIPPED
-    )
+    return path if path.is_absolute() else asset(str(folder / path.parent)) / path.name
 
 
 def shipped(relative: str) -> bool:
     """Whether there is a file or folder at this path; see `asset`."""
-    return any((root / relative).exists() for root in _roots())
+    return any((root / relative).exists() for root in roots())

@@ -26,7 +26,7 @@ def test_an_installed_package_brings_the_definitions_of_its_messages(
     share: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("AMENT_PREFIX_PATH", raising=False)  # as where no ROS is
-    monkeypatch.setattr(assets, "_roots", lambda: [share])
+    monkeypatch.setattr(assets, "roots", lambda: [share])
     kinds = [f"adahi_msgs/msg/{name}" for name in OURS]
     store = types_of(kinds)
     assert kinds

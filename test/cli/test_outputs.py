@@ -109,7 +109,7 @@ def test_what_is_shipped_is_not_replaced_unasked(
 def test_what_is_shipped_is_replaced_where_one_says_so(
     tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("adahi_ros.core.assets._roots", lambda: [tmp_path])
+    monkeypatch.setattr("adahi_ros.cli.options.roots", lambda: [tmp_path])
     out = tmp_path / "config" / "ball.yaml"
     run("contract", "write", "ball", "--out", out)
     with pytest.raises(ValueError, match="is shipped"):

@@ -7,7 +7,8 @@ from types import ModuleType
 
 import pytest
 
-from adahi_ros.core import assets
+from adahi_ros.cli import options
+from adahi_ros.core import assets, missing_assets
 
 
 def module_at(path: Path) -> ModuleType:
@@ -36,17 +37,20 @@ def test_installed_finds_share_of_its_prefix(tmp_path: Path, packages: str) -> N
     assert installed.asset("config/ball.yaml") == file
 
 
-def test_what_is_installed_is_shipped_and_nothing_else(tmp_path: Path) -> None:
+def test_what_is_installed_is_shipped_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     installed = module_at(tmp_path / "lib" / "python3.12" / "site-packages" / "adahi_ros" / "assets.py")
+    monkeypatch.setattr(options, "roots", installed.roots)
     file = tmp_path / "share" / "adahi_ros" / "config" / "ball.yaml"
     file.parent.mkdir(parents=True)
     file.write_text("alpha: 0.5")
     (tmp_path / "link.yaml").symlink_to(file)
     (tmp_path / "own.yaml").write_text("alpha: 0.5")
-    assert installed.is_shipped(file)
-    assert installed.is_shipped(tmp_path / "link.yaml")
-    assert not installed.is_shipped(tmp_path / "own.yaml")
-    assert not installed.is_shipped(file.with_name("new.yaml"))
+    assert options.is_shipped(file)
+    assert options.is_shipped(tmp_path / "link.yaml")
+    assert not options.is_shipped(tmp_path / "own.yaml")
+    assert not options.is_shipped(file.with_name("new.yaml"))
 
 
 def test_missing_file_is_named_with_where_it_was_looked_for(tmp_path: Path) -> None:
@@ -54,3 +58,36 @@ def test_missing_file_is_named_with_where_it_was_looked_for(tmp_path: Path) -> N
     (tmp_path / "share" / "adahi_ros").mkdir(parents=True)
     with pytest.raises(FileNotFoundError, match=rf"checkpoints/none: not found \(looked in {tmp_path}/share"):
         installed.asset("checkpoints/none")
+
+
+@pytest.fixture
+def installed(tmp_path: Path) -> ModuleType:
+    """The module where only the checkpoints of ball are installed."""
+    (tmp_path / "share" / "adahi_ros" / "checkpoints" / "ball").mkdir(parents=True)
+    return module_at(tmp_path / "lib" / "python3.12" / "site-packages" / "adahi_ros" / "assets.py")
+
+
+def test_a_checkpoint_that_is_not_installed_names_the_command_that_does(
+    installed: ModuleType, tmp_path: Path
+) -> None:
+    ball = tmp_path / "share/adahi_ros/checkpoints/ball"
+    assert installed.named("ball/draft", "checkpoints") == ball / "draft"
+    with pytest.raises(FileNotFoundError, match=r"colcon build --base-paths SOURCE/checkpoints"):
+        installed.named("kitchen/plans/target", "checkpoints")
+    assert missing_assets.how_to_get("config/kitchen.yaml", installed.roots()) == ""
+
+
+def test_the_package_of_checkpoints_is_found_in_any_sourced_workspace(
+    installed: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plans = tmp_path / "other" / "share" / "adahi_checkpoints" / "checkpoints" / "kitchen" / "plans"
+    plans.mkdir(parents=True)
+    monkeypatch.setenv("AMENT_PREFIX_PATH", f"/nowhere:{tmp_path / 'other'}")
+    assert installed.named("kitchen/plans/target", "checkpoints") == plans / "target"
+    assert installed.shipped("checkpoints/kitchen")
+
+
+def test_a_checkout_has_all_checkpoints() -> None:
+    assert missing_assets.how_to_get("checkpoints/none", assets.roots()) == ""
+    with pytest.raises(FileNotFoundError, match=r"checkpoints/none: not found \(looked in [^)]*\)$"):
+        assets.named("none/draft", "checkpoints")

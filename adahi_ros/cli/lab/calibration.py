@@ -13,7 +13,7 @@ from typer import Argument, Option
 from adahi_ros.cli import options
 from adahi_ros.cli.lab.task_options import TASKS_THERE_ARE, Workers, file_name, folder_of, known_task
 from adahi_ros.cli.terminal import command_line, console, planned, say, write_json
-from adahi_ros.core.assets import asset, is_shipped, shipped
+from adahi_ros.core.assets import asset, shipped
 
 if TYPE_CHECKING:
     from adahi_ros.gates.parameter_file import Calibration
@@ -148,7 +148,7 @@ def calibrate(
     if "gate" in node:
         say("asks where {name} is above {threshold:.3g}".format(**node["gate"]))
     say(f"parameters: {out.resolve()}")
-    if not bag and shipped(f"config/{name}.yaml") and not is_shipped(out):
+    if not bag and shipped(f"config/{name}.yaml") and not options.is_shipped(out):
         say(f"other verbs take them with --calibration {out}, else {asset(f'config/{name}.yaml')}")
     if "bins" in found.figures:
         draw_calibrations([found], picture)

@@ -13,7 +13,7 @@ from typer import Argument, Option
 from adahi_ros.cli import options
 from adahi_ros.cli.lab import learning, task_options
 from adahi_ros.cli.terminal import command_line, progress, say, write_json
-from adahi_ros.core.assets import asset, is_shipped, shipped
+from adahi_ros.core.assets import asset, shipped
 
 FOR_CORRECTIONS = (
     *("checkpoints", "contract", "namespace", "incomplete"),
@@ -115,7 +115,7 @@ def train(
     write_json(json_file, trained.figures)
     draw_losses(trained.losses, out / "losses.png")
     say(f"{out}: trained; loss curves in {out / 'losses.png'}")
-    if shipped(f"checkpoints/{name}") and not is_shipped(out / "tokenizer.json"):
+    if shipped(f"checkpoints/{name}") and not options.is_shipped(out / "tokenizer.json"):
         say(f"other verbs take these policies with --checkpoints {out}, else {asset(f'checkpoints/{name}')}")
 
 

@@ -282,7 +282,7 @@ def _loaded(values: TargetVerifierParameters, away: Callable[[str], None]) -> tu
             arguments=semantic_arguments(**arguments) if semantic else arguments,
             intents=intents,
         )
-    except ValueError as error:
+    except (OSError, ValueError) as error:
         of_rule = str(error).partition(":")[0] in arguments
         raise ParameterError(f"{values.rule}.{error}" if of_rule else str(error)) from error
     return verifier, device

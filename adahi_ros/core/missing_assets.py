@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is said of shipped files that are not there. Imported only then."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+CHECKPOINTS = "checkpoints"
+
+
+def not_found(relative: str, searched: Sequence[Path]) -> FileNotFoundError:
+    """Return the error for a file or folder that is not below the folders that were searched."""
+    places = ", ".join(map(str, searched)) or f"no share/adahi_ros above {__file__}"
+    return FileNotFoundError(f"{relative}: not found (looked in {places}){how_to_get(relative, searched)}")
+
+
+def how_to_get(relative: str, searched: Sequence[Path]) -> str:
+    """Return the end of a message about a missing file: how to install a checkpoint; else nothing."""
+    in_checkout = any((root / "setup.py").is_file() for root in searched)
+    if in_checkout or not Path(relative).is_relative_to(CHECKPOINTS):
+        return ""
+    return (
+        "; only the checkpoints of ball are installed with adahi_ros. For the others build the package "
+        f"adahi_checkpoints, and source the workspace again: colcon build --base-paths SOURCE/{CHECKPOINTS}, "
+        "where SOURCE is a checkout of adahi_ros"
+    )
