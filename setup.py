@@ -2,10 +2,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from xml.etree import ElementTree
 
 from setuptools import find_packages, setup
 
 NAME = "adahi_ros"
+PACKAGE = ElementTree.parse(Path(__file__).resolve().with_name("package.xml")).getroot()
+MAINTAINER = PACKAGE.find("maintainer")
 
 
 def shared(folder: str) -> list[tuple[str, list[str]]]:
@@ -41,10 +44,10 @@ setup(
     install_requires=["setuptools"],
     extras_require={"ray": required("ray.txt"), "tests": ["pytest"]},  # colcon test looks for it
     zip_safe=True,
-    maintainer="adahi_ros maintainers",
-    maintainer_email="maintainers@adahi-ros.example",
-    description="Action deviation-aware hybrid inference for robots on ROS 2",
-    license="Apache-2.0",
+    maintainer=MAINTAINER.text,
+    maintainer_email=MAINTAINER.get("email"),
+    description=" ".join(PACKAGE.findtext("description").split()),
+    license=PACKAGE.findtext("license"),
     entry_points={
         "console_scripts": [
             "adahi = adahi_ros.start:adahi",

@@ -69,7 +69,7 @@ def test_the_command_of_the_page_evaluates_the_gate(changed: Path) -> None:
 
 def test_the_paper_can_be_cited_and_the_maintainer_is_a_placeholder() -> None:
     cited = yaml.safe_load((ROOT / "CITATION.cff").read_text())
-    assert cited["authors"] == [{"name": "PLACEHOLDER: the name of the maintainer"}]
+    assert cited["authors"] == [{"name": "PLACEHOLDER, the name of the maintainer"}]
     assert [paper["title"] for paper in cited["references"]] == [
         "Action Deviation-Aware Inference for Low-Latency Wireless Robots"
     ]
