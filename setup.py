@@ -28,7 +28,7 @@ def required(name: str) -> list[str]:
 
 setup(
     name=NAME,
-    version="0.1.0",
+    version="0.3.0",
     packages=find_packages(include=[NAME, f"{NAME}.*"]),
     package_data={NAME: ["lab/reporting/*.j2", "lab/reporting/*.js", "lab/*/*.yaml"]},
     data_files=[

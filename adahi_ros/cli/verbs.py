@@ -100,6 +100,6 @@ FORMER = {
     "calibrate": "thresholds",
     **{name.removeprefix("lab "): name for name in VERBS.shipped if name.startswith("lab ")},
 }
-"""Names until version 0.2; they still work and are not in the help. `adahi train TASK` is `train policy`."""
+"""Names until version 0.4; they still work and are not in the help. `adahi train TASK` is `train policy`."""
 
 SETTINGS = {"lab link run": {"allow_interspersed_args": False}}  # what follows COMMAND is the command's
