@@ -23,6 +23,8 @@ from adahi_ros.nodes.robot.driver_monitor import DriverMonitor
 
 SPINS = 200
 SPIN_S = 0.05
+PERIOD_S = 0.02
+LONG_S = 0.03  # of a callback that the timer's next period overtakes
 
 
 class Stage:
@@ -117,7 +119,7 @@ def end_before(stage: Stage, event: Callable[[], object] | None, end: Callable[[
         if event is not None:
             stage.executor.create_task(last)
             event()
-        time.sleep(0.03)
+        time.sleep(LONG_S)  # a callback that works for long: meanwhile the timer is due, or the event arrives
         if event is None:
             stage.executor.create_task(last)
 
@@ -131,7 +133,7 @@ def test_a_timer_that_was_destroyed_calls_no_more(stage: Stage) -> None:
     for _ in range(10):
         calls: list[str] = []
         opened = ExitStack()
-        steady_timer(stage.node, 0.02, partial(calls.append, "called"), opened)
+        steady_timer(stage.node, PERIOD_S, partial(calls.append, "called"), opened)
         stage.spin_until(partial(len, calls))
 
         def end(calls: list[str] = calls, opened: ExitStack = opened) -> None:
