@@ -98,7 +98,7 @@ def _check_whole(contract: Contract) -> None:
         if contract.episode.channel.topic != contract.paced_by:
             raise ValueError(
                 f"episode.channel.topic: {contract.episode.channel.topic!r}, must be the one that paces the "
-                f"steps, {contract.paced_by!r}"
+                f"steps (paced_by), {contract.paced_by!r}"
             )
         if contract.episode.size != 2:
             raise ValueError(

@@ -38,12 +38,12 @@ from test.system.stage import Robot, Stage
 
 POSITION = 0.02  # rad
 REPLY_S, ATTEMPTS = 0.4, 25  # for a command; then a new episode begins: the window may be full of garbage
-NODES: tuple[tuple[Any, Any], ...] = (
-    (draft_policy_node.DraftPolicyNode, draft_policy_parameters.DraftPolicyParameters),
-    (target_verifier_node.TargetVerifierNode, target_verifier_parameters.TargetVerifierParameters),
-    (robot_simulator_node.RobotSimulatorNode, robot_simulator_node.RobotSimulatorParameters),
-    (bag_recorder_node.BagRecorderNode, bag_recorder_node.BagRecorderParameters),
-    (path_markers_node.PathMarkersNode, path_markers_node.PathMarkersParameters),
+NODES: tuple[tuple[Any, Any, dict[str, Any]], ...] = (  # with what each needs
+    (draft_policy_node.DraftPolicyNode, draft_policy_parameters.DraftPolicyParameters, {}),
+    (target_verifier_node.TargetVerifierNode, target_verifier_parameters.TargetVerifierParameters, {}),
+    (robot_simulator_node.RobotSimulatorNode, robot_simulator_node.RobotSimulatorParameters, {}),
+    (bag_recorder_node.BagRecorderNode, bag_recorder_node.BagRecorderParameters, {}),
+    (path_markers_node.PathMarkersNode, path_markers_node.PathMarkersParameters, {"point_of_action.x": 0}),
 )
 LIVE = sorted(row.name for row in rows(draft_policy_parameters.DraftPolicyParameters) if row.live)
 few = settings(max_examples=max(1, settings().max_examples // 4), phases=[Phase.generate])  # none is shrunk
@@ -186,7 +186,7 @@ def context(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Context]:
 def test_a_node_starts_or_says_which_parameter_is_wrong(context: Context, data: st.DataObject) -> None:
     for made in Path().iterdir():  # a recorder that has started has made its bag
         shutil.rmtree(made)
-    make, kind = data.draw(st.sampled_from(NODES))
+    make, kind, needs = data.draw(st.sampled_from(NODES))
     named = st.lists(st.sampled_from(rows(kind)), min_size=1, max_size=3)
     chosen = {row.name: row for row in data.draw(named)}
     inside = st.integers(-(2**63), 2**63 - 1)
@@ -203,7 +203,7 @@ def test_a_node_starts_or_says_which_parameter_is_wrong(context: Context, data: 
     try:
         node = make(
             context=context,
-            parameter_overrides=[Parameter(name, value=value) for name, value in values.items()],
+            parameter_overrides=[Parameter(name, value=value) for name, value in (needs | values).items()],
             use_global_arguments=False,
             enable_rosout=False,
             start_parameter_services=False,

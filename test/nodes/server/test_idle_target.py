@@ -93,10 +93,11 @@ def test_an_idle_one_is_freed_and_loaded_again_when_requested() -> None:
 def test_one_that_computes_is_not_unloaded() -> None:
     loader, go_on = Loader(), threading.Event()
     loader.make = lambda: Stalling(go_on)
-    target = loader.target()
+    target = loader.target(idle_s=0.05)
     request = VerificationRequest(SIGNATURE.nothing(), Proposal(np.zeros((1, 0, 1), np.float32)))
-    pending = target.submit(request, np.zeros((1, 1, 2)), 0.0)
-    time.sleep(0.1)  # ten times as long as it may be idle
+    while (pending := target.submit(request, np.zeros((1, 1, 2)), 0.0)).done():
+        time.sleep(0.01)  # unloaded already, on a loaded machine: it is being loaded again
+    time.sleep(0.5)  # ten times as long as it may be idle
     assert target.state == "loaded"
     go_on.set()
     assert isinstance(pending.result(LONG_S)[0], Verdict)

@@ -16,6 +16,7 @@ from adahi_ros.nodes.server import added_target
 from adahi_ros.nodes.server.target_verifier_node import TargetVerifierNode
 from adahi_ros.nodes.server.target_verifier_parameters import TargetVerifierParameters, served_target
 from test.nodes.in_process import DEADLINE_S, NodesInProcess
+from test.waiting import wait_for
 
 
 class Loading:
@@ -99,7 +100,8 @@ def test_what_fails_to_load_is_reported_and_another_may_be(loading: Loading, exp
     refused = loading.load_at_once("x" * 60, Path("/nowhere/target"))
     assert not refused.success
     assert "'/nowhere/target', cannot be loaded" in refused.message
-    assert loading.load_at_once("spare", exported / "target").success
+    # A copy of the first call may still be served: the client sends it again if the reply is slow.
+    wait_for(lambda: loading.load_at_once("spare", exported / "target").success)
 
 
 @pytest.mark.parametrize(("name", "intent"), [("arm", "plans/intent"), ("leg", ""), ("", "")])
