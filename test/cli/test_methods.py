@@ -12,5 +12,6 @@ def test_each_method_is_reported_with_how_it_is_run_and_when(measured: Measured)
     for each, values in zip(LITERATURE, written, strict=True):
         assert f"{each.name} {each.paper}" in text
         assert f"use it: {each.use}" in text
+        assert f"{each.fidelity}{': ' * bool(each.differs)}{each.differs}" in text
         assert (values["run"], values["file"], values["use"]) == (each.run, each.file, each.use)
         assert each.run in text

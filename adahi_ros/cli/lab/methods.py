@@ -12,7 +12,7 @@ from adahi_ros.cli.terminal import console, say, write_json
 
 
 def methods(json_file: options.JsonFile = None) -> None:
-    """List the methods of papers: how to run each, when to use it, and its cost."""
+    """List the methods of papers: how near each is to its paper, how to run it, when, and its cost."""
     from adahi_ros.lab.papers.literature import LITERATURE, known_methods
 
     known = known_methods()
@@ -21,6 +21,7 @@ def methods(json_file: options.JsonFile = None) -> None:
         console.print(Text.assemble((each.name, "bold"), f"  {each.paper}"))
         lines = (
             each.idea,
+            f"{each.fidelity}: {each.differs}" if each.differs else each.fidelity,
             f"{each.run}  ({folder}{each.file})",
             f"use it: {each.use}",
             f"a step: {each.cost}",

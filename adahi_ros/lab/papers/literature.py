@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 from adahi_ros.core.registry import Registry
-from adahi_ros.core.schema import Listed, Schema, load
+from adahi_ros.core.schema import Listed, Schema, load, one_of
+
+PUBLISHED, ADAPTED, IDEA = FIDELITIES = ("as published", "adapted", "idea only")
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,8 @@ class PaperMethod(Schema):
         file: of the package.
         idea: in a line.
         use: when to use it, by our figures.
+        fidelity: how near it is to the paper, one of `FIDELITIES`.
+        differs: what differs from the paper; empty where it is as published.
         cost: of a step on the robot; three figures are those of ball, Meta-World and kitchen, by
             benchmarks/method_cost.py.
         lines: of the table; none where it has no effect in a world without a link or a camera.
@@ -60,9 +65,16 @@ class PaperMethod(Schema):
     idea: str
     use: str
     cost: str
+    fidelity: Annotated[str, one_of(FIDELITIES)]
+    differs: str = ""
     lines: Listed[Line] = ()
     option: str = ""
     why: str = ""
+
+    def __post_init__(self) -> None:
+        if (self.fidelity == PUBLISHED) == bool(self.differs):
+            allowed = "be empty" if self.differs else "say what differs from the paper"
+            raise ValueError(f"differs: {self.differs!r}, must {allowed} where it is {self.fidelity}")
 
     @property
     def run(self) -> str:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
+import yaml
 from rich.console import Console
 
 import adahi_ros
 from adahi_ros.core.assets import asset
+from adahi_ros.core.schema import load
 from adahi_ros.gates.parameter_file import load_calibration
 from adahi_ros.lab.calibration import calibrate
 from adahi_ros.lab.calibration.thresholds import Thresholds
@@ -22,7 +24,7 @@ from adahi_ros.lab.evaluation.episodes import evaluation_episodes
 from adahi_ros.lab.evaluation.evaluate import Comparison, Outcome, Run
 from adahi_ros.lab.evaluation.loaded_policies import RETRIEVAL, PolicyFiles
 from adahi_ros.lab.methods.methods import for_task, parse_methods
-from adahi_ros.lab.papers.literature import LITERATURE, Line, PaperMethod, lines
+from adahi_ros.lab.papers.literature import FIDELITIES, LITERATURE, PUBLISHED, Line, PaperMethod, lines
 from adahi_ros.lab.papers.literature_table import line_entries, searched_last
 from adahi_ros.lab.reporting.literature_rows import literature_markdown, literature_table
 from adahi_ros.lab.tasks.demonstrations import collect_parallel
@@ -66,10 +68,29 @@ def test_it_is_where_it_is_documented(each: PaperMethod) -> None:
     assert (PACKAGE / each.file).is_file()
     assert each.idea
     assert each.use
+    assert each.fidelity in FIDELITIES
+    assert (each.fidelity == PUBLISHED) != bool(each.differs)
     assert bool(each.lines) != bool(each.option and each.why)
     for line in each.lines:
         assert f"--methods {line.method}" in each.run
         assert len(parse_methods(for_task(line.method, "ball", Path("folder")))) == 1
+
+
+@pytest.mark.parametrize(
+    ("fidelity", "differs", "reason"),
+    [
+        ("nearly", "", "fidelity: 'nearly', must be one of as published, adapted, idea only"),
+        ("as published", "one draft", "differs: 'one draft', must be empty"),
+        ("adapted", "", "differs: '', must say what differs"),
+    ],
+)
+def test_a_line_says_how_near_it_is_to_its_paper(
+    fidelity: str, differs: str, reason: str, tmp_path: Path
+) -> None:
+    line = {**asdict(LITERATURE[0]), "fidelity": fidelity, "differs": differs, "lines": [], "why": "no"}
+    (tmp_path / "one.yaml").write_text(yaml.safe_dump(line))
+    with pytest.raises(ValueError, match=re.escape(reason)):
+        load(PaperMethod, tmp_path / "one.yaml")
 
 
 def test_no_two_lines_are_one() -> None:
@@ -184,7 +205,7 @@ def test_the_docs_have_them_all() -> None:
     for each in LITERATURE:
         assert each.name in page
         assert f"`{each.file}`" in page
-        assert f"| {each.use} |" in page
+        assert f"| {each.use} | {each.fidelity}{': ' * bool(each.differs)}{each.differs} |" in page
         assert f"| {each.name} | {each.cost} |" in costs
         assert not each.why or re.search(rf"\b{re.escape(each.name)}\b", without_line)
     table = asset("docs/research/tables/literature.md").read_text()
