@@ -22,6 +22,7 @@ OPTIONAL = (
     "adahi_ros.policies.retrieval",
     "adahi_ros.proposers.kalman",
     "adahi_ros.robot.hedged_transport",
+    "adahi_ros.robot.lockstep_loop",
     "adahi_ros.safety.command_limits",
     "adahi_ros.safety.limits_file",
     "adahi_ros.safety.workspace",

@@ -275,7 +275,7 @@ def test_a_papers_method_is_listed_with_its_lines(outside: Path) -> None:
     assert "Patience Doe, an example" in listed
     assert "(my_robot/link.py)" in listed
     patience = json.loads((outside / "methods.json").read_text())["methods"][-1]
-    assert [line["method"] for line in patience["lines"]] == ["link:near", "draft+link:slope=2/near"]
+    assert [line["method"] for line in patience["lines"]] == ["link:near"]
 
 
 def test_a_verb_of_another_package_is_one_of_adahi(outside: Path) -> None:

@@ -94,6 +94,7 @@ class ControlLoop:
         self._alone_s = 0.0
         self._waiting: ActiveStep | None = None
         self._last: ActiveStep | None = None
+        self._spliced = ahead_period_s is not None  # with `ahead` a reply is in the plan already
         self._ahead: RequestsAhead | None = None
         if ahead_period_s is not None:
             from adahi_ros.robot.prefetch import RequestsAhead
@@ -356,8 +357,7 @@ class ControlLoop:
 
     def _finish(self, active: ActiveStep, outcome: Outcome) -> None:
         step, observation, by_plan = active.step, active.observation, self._goes_by_plan(active)
-        # With `ahead` the reply is in the plan already.
-        verdict = outcome.verification if self._ahead is None else None
+        verdict = None if self._spliced else outcome.verification
         actions: np.ndarray | None
         try:
             actions = self.controller.finish(step, verdict)

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
+from functools import partial
 from itertools import count
 from typing import TypeVar
 
@@ -21,6 +22,7 @@ from adahi_ros.protocol.description import Wants
 from adahi_ros.protocol.records import Reason, StepRecord
 from adahi_ros.protocol.request import Request
 from adahi_ros.robot.controller import Controller
+from adahi_ros.robot.lockstep_loop import LockstepLoop
 from adahi_ros.robot.loop import ControlLoop
 from adahi_ros.robot.session import VerifierSession, VerifierState
 from adahi_ros.robot.steps import Fallback, Outcome, PendingRequest
@@ -155,6 +157,7 @@ class Robot:
         plans: horizon of the target's plans, by which the robot then goes on, and waits for no reply.
         waits: it waits for replies all the same.
         acting: acts by the intents of replies.
+        late: in lockstep, control steps after which a reply counts; 0 for no lockstep.
     """
 
     def __init__(
@@ -166,6 +169,7 @@ class Robot:
         plans: int = 0,
         waits: bool = False,
         acting: Intent | None = None,
+        late: int = 0,
     ) -> None:
         self.policy = policy
         self.verifier = SimulatedVerifier(policy, plans)
@@ -179,7 +183,8 @@ class Robot:
         if acting is not None:
             proposer = "intent"
             self.verifier.describe_intents(acting.encoder_fingerprint, acting.size)
-        self.loop = ControlLoop(
+        loop = partial(LockstepLoop, late) if late else ControlLoop
+        self.loop = loop(
             Controller(acting or policy, ControllerConfig(ThresholdedGate(gate, 0.5)), proposer, policy),
             self.session,
             Features(policy.signature.observation_dim),
@@ -190,7 +195,7 @@ class Robot:
             self.records.append,
             Fallback(limit),
             lambda: self.link.now_s,
-            PERIOD_S if plans and not waits else None,
+            PERIOD_S if plans and not waits and not late else None,
         )
         self._numbers = count(1)
 

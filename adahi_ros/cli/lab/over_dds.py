@@ -53,6 +53,14 @@ def demo(
             help="Run at the task's rate, not as fast as replies arrive. Methods that never wait always do.",
         ),
     ] = False,
+    lockstep: Annotated[
+        bool,
+        Option(
+            "--lockstep",
+            help="The world waits for every command, also of methods that never wait: the run is "
+            "bit-identical to that of 'adahi evaluate'.",
+        ),
+    ] = False,
     deadline_s: Annotated[
         float | None,
         options.number(
@@ -91,6 +99,8 @@ def demo(
     from adahi_ros.lab.reporting.tables import method_table
     from adahi_ros.lab.tasks import make
 
+    if lockstep and real_time:
+        raise ValueError("lockstep: True, must be left out where --real-time is given")
     folder, name_of_files = folder_of(task, checkpoints), file_name(task)
     chosen = methods or default_methods(task, folder)
     names = parse_methods(for_task(chosen, name_of_files, folder), on_air=True)
@@ -106,7 +116,7 @@ def demo(
     for way in ways.values():
         way.threshold(bench)
     # A world that waits only for commands would run away from a robot that waits for no reply.
-    by_clock = {name: real_time or goes_ahead(name, task) for name in names}
+    by_clock = {name: real_time or (goes_ahead(name, task) and not lockstep) for name in names}
     at_most_s = START_S * len(names) + episodes * sum(by_clock.values()) * spec.max_steps / rate_hz
     say(f"{task}: {', '.join(names)}; {episodes} episodes each, at most {max(1, round(at_most_s / 60))} min")
     runs, figures = {}, {}
@@ -117,7 +127,7 @@ def demo(
         expert = held_out(task, seed, workers)
         for name, method in ways.items():
             wait_s = deadline_s or (1 / rate_hz if by_clock[name] else LOCKSTEP_DEADLINE_S)
-            draft, target = node_parameters(name, task, files, found, wait_s)
+            draft, target = node_parameters(name, task, files, found, wait_s, not by_clock[name])
             contract = contract_of(task, draft)
             with LiveView(console, name, episodes) as view:
                 runs[name] = run_over_dds(

@@ -3,19 +3,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from adahi_ros.gates.parameter_file import Calibration
-from adahi_ros.lab.evaluation.loaded_policies import INTENTS, PLANS, PolicyFiles
-from adahi_ros.lab.methods.actors import CORRECTOR
+from adahi_ros.lab.evaluation.loaded_policies import INTENTS, PLANS, RETRIEVAL, PolicyFiles
+from adahi_ros.lab.methods.actors import CORRECTOR, DRAFT, ON_ROBOT
 from adahi_ros.lab.methods.method_names import COOL
 from adahi_ros.lab.methods.methods import on_task
 from adahi_ros.policies.intent.intent import at_target
 
 
 def node_parameters(
-    name: str, task: str, files: PolicyFiles, calibration: Calibration, deadline_s: float
+    name: str,
+    task: str,
+    files: PolicyFiles,
+    calibration: Calibration,
+    deadline_s: float,
+    lockstep: bool = False,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the parameters of the draft policy node, and of the target verifier node.
 
@@ -25,6 +31,8 @@ def node_parameters(
         files: draft and target, and a target that plans.
         calibration: thresholds of the gates.
         deadline_s: for a reply that the robot waits for.
+        lockstep: the world waits for every command; a reply that the robot does not wait for counts after the
+            method's delay, as in an evaluation.
 
     Raises:
         ValueError: no robot can run it, or its gate was not calibrated.
@@ -37,21 +45,25 @@ def node_parameters(
         "gate.name": method.gate,
         "gate.threshold": method.threshold_in(calibration),
         "deadline_s": deadline_s,
+        "proposer": method.proposer,
+        "blend": method.blend,
+        **_named("gate", method.gate_arguments),
+        **_named(method.proposer, method.proposer_arguments),
     }
+    if method.horizon is not None:
+        draft["execution_horizon"] = method.horizon
+    if RETRIEVAL in ON_ROBOT.get(method.proposer, ()):
+        draft["index"] = str(folder / RETRIEVAL)
     if method.by_plans:
-        draft |= {
-            "proposer": method.proposer,
-            "wait_policy": method.wait_policy,
-            **{f"gate.{name}": str(Path(file).resolve()) for name, file in method.gate_arguments.items()},
-        }
-        draft |= {f"{method.proposer}.{name}": value for name, value in method.proposer_arguments.items()}
+        late = {"wait_policy": "wait", "command.late_steps": method.delay}
+        draft |= late if lockstep else {"wait_policy": method.wait_policy}
         if method.proposer == CORRECTOR:
             draft["corrector"] = str(folder / PLANS / CORRECTOR)
         if method.proposer in INTENTS:
             draft["intent"] = str(folder / PLANS / method.proposer)
             draft |= {"fallback": "hold", "fallback_limit": 0}  # the draft does not know the goal
-        else:
-            draft["draft_temperature"] = COOL
+        elif DRAFT not in ON_ROBOT.get(method.proposer, (DRAFT,)):
+            draft["draft_temperature"] = COOL  # of the draft that acts where there is no plan
     else:
         config = method.config(calibration)
         draft |= {
@@ -59,16 +71,25 @@ def node_parameters(
             "deviation.normalization": config.normalization,
             "draft_temperature": config.draft_temperature,
         }
-    arguments = {
-        f"{method.acceptance}.{name}": str(Path(value).resolve()) if name == "file" else value
-        for name, value in method.acceptance_arguments.items()
+    planned = method.by_plans or method.horizon is not None
+    target = {
+        "checkpoint": str(folder / PLANS / "target" if planned else folder / "target"),
+        "backend": files.backend,
+        "rule": method.acceptance,
+        "agreement": method.agreement,
     }
-    checkpoint = folder / PLANS / "target" if method.by_plans else folder / "target"
-    target = {"checkpoint": str(checkpoint), "backend": files.backend, "rule": method.acceptance}
     intent = folder / PLANS / method.proposer
     if method.proposer in INTENTS and at_target(intent):
         target["intent"] = str(intent)
-    return draft, target | arguments
+    return draft, target | _named(method.acceptance, method.acceptance_arguments)
+
+
+def _named(component: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a component as parameters of a node; files by their whole paths."""
+    return {
+        f"{component}.{name}": str(Path(value).resolve()) if name == "file" else value
+        for name, value in arguments.items()
+    }
 
 
 def goes_ahead(name: str, task: str) -> bool:

@@ -8,14 +8,13 @@ from inspect import signature
 from pathlib import Path
 
 from adahi_ros.acceptance.registry import semantic_arguments
-from adahi_ros.core.plan import LATEST
 from adahi_ros.core.texts import abridged, nearest
 from adahi_ros.gates.registry import GATES
-from adahi_ros.lab.methods.actors import DRAFT
 from adahi_ros.lab.methods.file_methods import FILE_GRAMMAR, file_method, is_file_method
 from adahi_ros.lab.methods.method import Method
 from adahi_ros.lab.methods.method_names import GRAMMAR, ORACLE_GRAMMAR, SHOWN, parsed
 from adahi_ros.lab.methods.recommended import BEST
+from adahi_ros.proposers.registry import PROPOSERS
 
 PLANS = (2, 4, 8)  # steps; periods of plans that are compared by default
 COMPARED = (
@@ -123,14 +122,8 @@ def runs_on_robot(method: Method) -> bool:
     """Return whether a robot can run a method over ROS."""
     if method.source is not None:
         return method.name == BEST.name
-    if method.gate not in GATES:
-        return False
-    if method.by_plans:
-        # Of a gate's arguments, only its file is a parameter of the robot's node.
-        in_process = method.blend != LATEST or method.delay > 0
-        return not in_process and method.gate_arguments.keys() <= {"file"}
-    drafts = method.proposer == DRAFT and not method.gate_arguments
-    return drafts and method.acceptance_arguments.keys() <= RULE_ARGUMENTS
+    known = method.own is None and method.gate in GATES and method.proposer in PROPOSERS
+    return known and method.acceptance_arguments.keys() <= RULE_ARGUMENTS
 
 
 def gated(name: str) -> Method:

@@ -68,6 +68,7 @@ LINK_STATE_PERIOD_S = 0.2
 WATCH_SLACK_S = 0.025  # a control step checks the verifier's presence this much before the timer
 STATUS_DEPTH = 100  # for a busy recorder
 WARNING_PERIOD_S = 1.0
+LATE = "adahi_ros.robot.lockstep_loop:LockstepLoop"  # only simulations need it
 WITH_POINTS = "adahi_ros.nodes.robot.ahead_publisher:AheadPublisher"  # few robots need it
 
 
@@ -155,7 +156,8 @@ class DraftPolicyNode(ManagedNode):
         of_replies = wanted_of_replies(values, controller.policy)
         wants = wants_of(signature, offered, target, view, encoder, *of_replies)
         self._session = VerifierSession(self._transport, wants, reliability == "best_effort", self._on_link)
-        self._loop = ControlLoop(
+        late = values.command.late_steps if values.command.lockstep else 0
+        self._loop = (partial(at_place(LATE), late) if late else ControlLoop)(
             controller,
             self._session,
             view,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from adahi_ros.contract.contract import BY_CONTRACT, COMMAND_FIELDS
 from adahi_ros.contract.sinks import INTERFACES
+from adahi_ros.core.plan import BLENDS, LATEST
 from adahi_ros.core.registry import LARGEST_INTEGER
 from adahi_ros.core.texts import NAME_LENGTH
 from adahi_ros.gates.gate_config import NORMALIZATIONS
@@ -55,9 +56,9 @@ class CommandParameters:
     )
     lockstep: bool = parameter(
         False,
-        "Stamp commands with the time of their observation, for a simulator that waits for each "
-        "command; never with a controller",
+        "Stamp commands with the time of their observation, for a simulator that waits for each command",
     )
+    late_steps: int = parameter(0, "In lockstep, steps until a reply counts, while there is a plan", 0, 256)
     frame_id: str = parameter("base_link", "Frame of a twist")
 
 
@@ -192,12 +193,10 @@ class DraftPolicyParameters(PolicyParameters, ManagedParameters):
     command: CommandParameters = group(CommandParameters)
     proposer: str = parameter(
         "draft",
-        "What proposes actions. draft: the policy of checkpoint; plan: the target's plan as it is; "
-        "corrector: the plan, corrected at every step; without a plan, the policy of checkpoint acts "
-        "as fallback allows. retrieval: an action demonstrated at nearly the same observation; "
-        "mixture: that, or the policy of checkpoint; kalman: extrapolates recent actions; rectified: "
-        "the policy of checkpoint, replaced where it is far from that. intent: acts by what the target "
-        "wants, which its verifier or an encoder on the robot makes of a reply",
+        "What proposes actions. draft: the policy of checkpoint; plan: the target's plan; corrector: that, "
+        "corrected at every step; without a plan, the draft acts as fallback allows; retrieval: an action "
+        "demonstrated at a similar observation; mixture: that, or the draft; kalman: extrapolates actions; "
+        "rectified: the draft, if it is near to that; intent: acts by what the target wants",
         names=PROPOSERS,
     )
     proposer_arguments: Mapping[str, object] = arguments_of_named("proposer")
@@ -208,14 +207,12 @@ class DraftPolicyParameters(PolicyParameters, ManagedParameters):
     )
     intent: str = parameter(
         "",
-        "Checkpoint of the network that acts by intents, DIRECTORY/NAME; a relative path is below the "
-        "package's checkpoints. Its encoder NAME_encoder is beside it, or only at the verifier",
+        "As corrector, what acts by intents. Its NAME_encoder is beside it, or only at the verifier",
         optional=True,
     )
     index: str = parameter(
         "",
-        "Index that 'adahi lab index' made, for the proposers retrieval and mixture; a relative path is "
-        "below the package's checkpoints",
+        "As corrector, the index of 'adahi lab index', for the proposers retrieval and mixture",
         optional=True,
     )
     execution_horizon: int = parameter(
@@ -224,6 +221,7 @@ class DraftPolicyParameters(PolicyParameters, ManagedParameters):
         1,
         4096,
     )
+    blend: str = parameter(LATEST, "How replies for the same step are combined", choices=tuple(BLENDS))
     wait_policy: str = parameter(
         "wait",
         "wait: a command waits for the reply to its step's request, until deadline_s; ahead: no "

@@ -63,7 +63,8 @@ def controller_of(values: DraftPolicyParameters, policy: Policy) -> Controller:
         controller_config(values),
         values.proposer,
         policy,
-        execution_horizon=values.execution_horizon,
+        values.blend,
+        values.execution_horizon,
         arguments=values.proposer_arguments,
     )
     if values.wait_policy == "ahead" and controller.drafts:

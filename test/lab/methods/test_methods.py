@@ -177,7 +177,7 @@ def test_a_rule_that_does_not_fit_the_policies_is_named(
 
 
 @pytest.mark.parametrize(
-    "name", ["oracle", "average_4", "plan_8+2", "plan:adaptive_age:tolerance=0.2@1.0", "nothing"]
+    "name", ["oracle", "plan:oracle@0.5", "distilled", "always:distance:within=1", "nothing"]
 )
 def test_what_no_robot_can_do_is_refused_on_air(name: str) -> None:
     allowed = [each for each in METHODS if each not in ("oracle", "distilled")]

@@ -1,0 +1,81 @@
+"""Every method of `adahi methods` runs over DDS, and does what the evaluation does, bit for bit."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from adahi_ros.core.assets import asset
+from adahi_ros.gates.parameter_file import Calibration, load_calibration
+from adahi_ros.lab.evaluation.evaluate import Comparison
+from adahi_ros.lab.evaluation.loaded_policies import RETRIEVAL, PolicyFiles
+from adahi_ros.lab.methods.dds_method import node_parameters
+from adahi_ros.lab.methods.methods import METHODS, for_task, on_task, parse_methods
+from adahi_ros.lab.nodes.dds_run import run_over_dds
+from adahi_ros.lab.nodes.domain import exclusive_domain
+from adahi_ros.lab.papers.literature import Line, lines
+from adahi_ros.lab.tasks import make
+from adahi_ros.lab.tasks.demonstrations import collect_parallel
+from adahi_ros.lab.training.retrieval_index import make_index, save_index
+from adahi_ros.protocol.records import Reason
+
+TASK, SEED, EPISODES = "ball", 11, range(3, 4)
+DEADLINE_S = 60.0
+
+
+@pytest.fixture(scope="module")
+def domain() -> Iterator[int]:
+    """A ROS domain for all runs."""
+    with exclusive_domain() as number:
+        yield number
+
+
+@pytest.fixture(scope="module")
+def policies(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The shipped policies of the ball, with an index of a few demonstrations."""
+    folder = tmp_path_factory.mktemp("ball") / "policies"
+    shutil.copytree(asset("checkpoints/ball"), folder, ignore=shutil.ignore_patterns(f"{RETRIEVAL}.*"))
+    data = collect_parallel(TASK, 10, 0, action_noise=0.1).trajectories
+    index, _ = make_index(data, 0, 4, 2**20)
+    sizes = {"observation_dim": data.observations.shape[1], "goal_dim": data.goals.shape[1]}
+    save_index(folder, RETRIEVAL, index, {**sizes, "horizon": 8, "neighbours": 4}, {})
+    return folder
+
+
+@pytest.fixture(scope="module")
+def calibration() -> Calibration:
+    """The shipped one, with a threshold of the gate that has none."""
+    found = load_calibration(asset("config/ball.yaml"))
+    return replace(found, thresholds={**found.thresholds, "sampled_uncertainty": 0.5})
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("line", lines(), ids=lambda line: line.name)
+def test_it_does_as_in_process(line: Line, policies: Path, calibration: Calibration, domain: int) -> None:
+    folder = asset(line.checkpoints.replace("{task}", TASK)) if line.checkpoints else policies
+    (name,) = parse_methods(for_task(line.method, TASK, folder), on_air=True)
+    files = PolicyFiles(folder, line.backend or "onnxruntime")
+    known = files.load()
+    fitting = replace(calibration, draft=known.draft.digest, target=known.target.digest)
+    draft, target = node_parameters(name, TASK, files, fitting, DEADLINE_S, lockstep=True)
+    run = run_over_dds(TASK, draft, target, SEED, EPISODES, domain=domain)
+    bench = Comparison(TASK, files, fitting, SEED).bench()
+    world = make(TASK)
+    log = METHODS[name].run(bench, world, SEED, EPISODES)
+    assert [row.step for row in run.steps] == list(range(len(log.action)))
+    assert {row.reason for row in run.steps} == {Reason.NONE}
+    assert [row.transmitted for row in run.steps] == log.transmitted[:, 0].tolist()
+    limits = np.array([world.spec.action_low, world.spec.action_high], np.float32)
+    executed = np.clip(log.action[:, 0], *limits)  # the robot's limits are the task's
+    np.testing.assert_array_equal(np.array([row.action for row in run.steps], np.float32), executed)
+    assert [episode.success for episode in run.episodes] == world.success.tolist()
+
+
+def test_each_line_is_a_method_that_a_robot_runs() -> None:
+    for line in lines():
+        assert on_task(for_task(line.method, TASK, Path("folder")), TASK).name
