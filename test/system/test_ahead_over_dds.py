@@ -48,4 +48,5 @@ def test_where_an_intent_is_recommended_the_robot_acts_long_by_one() -> None:
         max(step.plan_age for step in acting)
         > load_policy(files.folder / "plans/target", "onnxruntime").signature.horizon
     )
-    assert 1 <= sum(step.verified for step in run.steps) <= 1 + len(run.steps) // 60
+    assert any(step.verified for step in run.steps)
+    assert not any(step.transmitted for step in acting if step.plan_age < 60)  # as its gate says

@@ -10,7 +10,7 @@ from typer import Argument, Option
 
 from adahi_ros.cli import options
 from adahi_ros.cli.lab import task_options
-from adahi_ros.cli.terminal import command_line, console, say, write_json
+from adahi_ros.cli.terminal import command_line, console, job_bar, say, write_json
 
 
 def index(
@@ -79,13 +79,24 @@ def demos(
         str | None,
         Option(help="Instead: human episodes of this Minari data set, 'D4RL/kitchen/complete-v2'."),
     ] = None,
+    method: Annotated[
+        str | None,
+        Option(
+            help="Instead: run this method, as in 'adahi evaluate', and record all episodes, failed ones "
+            "among them. Then 'adahi data to-lerobot' makes a dataset for 'adahi train corrector'."
+        ),
+    ] = None,
     seed: options.Seed = 0,
     json_file: options.JsonFile = None,
 ) -> None:
-    """Record demonstrations of the simulated expert, or convert human ones."""
+    """Record demonstrations of the simulated expert, convert human ones, or record a method's episodes."""
     from adahi_ros.lab.tasks.minari_demonstrations import load_minari
 
     options.tried("--out", out)
+    if method is not None:
+        options.left_out(f"method ({method}) is given", minari=minari)
+        _record_method(task, method, out, 400 if episodes is None else episodes, seed, workers, json_file)
+        return
     if minari is not None:
         options.left_out(f"minari ({minari}) is given", episodes=episodes)
         recorded = load_minari(minari, task)
@@ -99,6 +110,36 @@ def demos(
     write_json(
         json_file, {"task": task, "seed": seed, "attempted": recorded.attempted, "kept": kept, "steps": steps}
     )
+
+
+def _record_method(
+    task: str, method: str, out: Path, episodes: int, seed: int, workers: int, json_file: Path | None
+) -> None:
+    """Record episodes of one method.
+
+    Raises:
+        ValueError: there is no such method, or it cannot run.
+    """
+    from adahi_ros.lab.evaluation.evaluate import Comparison
+    from adahi_ros.lab.methods.methods import METHODS, parse_methods
+    from adahi_ros.lab.training.recorded_rollouts import record_rollouts
+
+    names = parse_methods(method)
+    if len(names) != 1:
+        raise ValueError(f"method: {method!r}, must be one")
+    comparison = Comparison.shipped(task, seed)
+    with job_bar(f"{task}: episodes", episodes) as update:
+        data, successes = record_rollouts(
+            comparison, METHODS[names[0]], episodes, workers, lambda done: update(advance=done)
+        )
+    data.save(out)
+    steps = len(data.observations)
+    say(f"{out}: {episodes} episodes, of which {successes} succeeded, {steps} steps")
+    write_json(
+        json_file,
+        {"task": task, "seed": seed, "method": names[0], "kept": len(data), "steps": steps,
+         "succeeded": successes},
+    )  # fmt: skip
 
 
 def from_bag(

@@ -55,6 +55,7 @@ def demonstrations_of(
     seed: int,
     action_noise: float,
     workers: int,
+    rests: float = 0.0,
 ) -> Trajectories:
     """Return demonstrations from a dataset or a file, or record them now.
 
@@ -66,6 +67,7 @@ def demonstrations_of(
         seed: of these.
         action_noise: of these, as `collect_parallel` takes it.
         workers: processes that record.
+        rests: of these, as `collect_parallel` takes it.
 
     Raises:
         ValueError: both are given, or demonstrations are of another task.
@@ -76,20 +78,24 @@ def demonstrations_of(
         options.left_out(f"data ({dataset}) is given", demos=file)
         return options.recorded(dataset, task)
     if file is None:
-        return recorded_now(task, episodes, seed, action_noise, workers).trajectories
+        return recorded_now(task, episodes, seed, action_noise, workers, rests).trajectories
     data = Trajectories.load(file)
     if data.task != file_name(task):
         raise ValueError(f"demos: of task {data.task!r}, must be of {file_name(task)!r}")
     return data
 
 
-def recorded_now(task: str, episodes: int, seed: int, action_noise: float, workers: int) -> Demonstrations:
+def recorded_now(
+    task: str, episodes: int, seed: int, action_noise: float, workers: int, rests: float = 0.0
+) -> Demonstrations:
     """Record demonstrations, behind a progress bar; arguments and errors as `collect_parallel`."""
     from adahi_ros.lab.tasks.demonstrations import collect_parallel
 
     with job_bar(f"{task}: episodes", episodes) as update:
         return collect_parallel(
-            *(task, episodes, seed, action_noise, workers), lambda done, of: update(completed=done)
+            *(task, episodes, seed, action_noise, workers),
+            lambda done, of: update(completed=done),
+            rests,
         )
 
 

@@ -116,6 +116,13 @@ class RobotFile:
             raise ValueError(f"{self.path}: {name}: {value!r}, must be {KINDS[kind]}")
         return kind(value)
 
+    def _named(self, parameter: str, name: str) -> Path:
+        """Return the path of a checkpoint; raises ValueError where its folder is missing."""
+        try:
+            return named(name, CHECKPOINTS)
+        except FileNotFoundError as error:
+            raise ValueError(f"{self.path}: {parameter}: {name!r}, must be FOLDER/NAME: {error}") from error
+
     @property
     def contract(self) -> Contract | None:
         """The contract named in the file; None where joints and a task's state are observed.
@@ -178,7 +185,7 @@ class RobotFile:
             raise ValueError(
                 f"{self.path}: checkpoint: {name!r}, must be FOLDER/NAME of a policy, or give --draft"
             )
-        return named(name, CHECKPOINTS)
+        return self._named("checkpoint", name)
 
     @property
     def jpeg(self) -> Jpeg:
@@ -232,14 +239,15 @@ class RobotFile:
         parameters = {"corrector": "corrector", **({proposer: "intent"} if proposer in INTENTS else {})}
         names = {part: self._value(parameter) for part, parameter in parameters.items()}
         return PlanFiles(
-            self.target, **{part: named(name, CHECKPOINTS) for part, name in names.items() if name}
+            self.target,
+            **{part: self._named(parameters[part], name) for part, name in names.items() if name},
         )
 
     @property
     def target(self) -> Path | None:
         """The verifier's target, where named."""
         target = self.verifier.get("checkpoint")
-        return named(target, CHECKPOINTS) if type(target) is str and target else None
+        return self._named("checkpoint", target) if type(target) is str and target else None
 
     @property
     def policies(self) -> tuple[Path, Path]:

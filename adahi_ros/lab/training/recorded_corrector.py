@@ -18,11 +18,11 @@ from adahi_ros.lab.tasks import goal_is_for_target, make
 from adahi_ros.lab.training.fitting import Run
 from adahi_ros.lab.training.policy_corrections import recorded_episodes
 from adahi_ros.lab.training.recipes import CORRECTOR, CorrectorRecipe
+from adahi_ros.lab.training.recorded_rollouts import FIRST_EPISODE
 from adahi_ros.lab.training.train_corrector import train_on_recordings
 from adahi_ros.policies.corrector.corrector import Corrector
 from adahi_ros.policies.corrector.corrector_checkpoint import load_corrector
 
-FIRST_EPISODE = 800_000  # of the recordings; lower numbers are for the lessons of correctors and gates
 STEPS = 8  # from one request to the next, of the recorded uncorrected plans
 
 

@@ -63,14 +63,14 @@ def test_sections_are_taken_as_ros_takes_them(tmp_path: Path) -> None:
     path.write_text(
         yaml.safe_dump(
             {
-                "/**": {"ros__parameters": {"checkpoint": "a/draft", "gate.name": "age"}},
-                "/r1/draft_policy": {"ros__parameters": {"checkpoint": "b/draft"}},
-                "r2": {"draft_policy": {"ros__parameters": {"checkpoint": "c/draft"}}},
+                "/**": {"ros__parameters": {"checkpoint": "ball/draft", "gate.name": "age"}},
+                "/r1/draft_policy": {"ros__parameters": {"checkpoint": "kitchen/draft"}},
+                "r2": {"draft_policy": {"ros__parameters": {"checkpoint": "swarm/draft"}}},
             },
             sort_keys=False,
         )
     )
-    for namespace, folder in (("", "a"), ("r1", "b"), ("/r2/", "c")):
+    for namespace, folder in (("", "ball"), ("r1", "kitchen"), ("/r2/", "swarm")):
         assert RobotFile.read(path, namespace).draft == named(f"{folder}/draft", CHECKPOINTS)
     path.write_text("/r1/draft_policy: {ros__parameters: {checkpoint: b/draft}}")
     with pytest.raises(
