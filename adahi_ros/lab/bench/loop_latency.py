@@ -128,7 +128,7 @@ def measure_latency(
         for numbers in in_rounds(evaluation_episodes(episodes), min(rounds, episodes)):
             for method, (draft, target) in nodes.items():
                 slowed = {**target, "added_compute_s": added_compute_s}
-                parts[method].append(_run(link, task, draft, slowed, seed, numbers, not real_time))
+                parts[method].append(run_across(link, task, draft, slowed, seed, numbers, not real_time))
                 on_run(method, len(numbers))
     runs = {method: joined(records) for method, records in parts.items()}
     table = {method: latency_figures(run, rate_hz) for method, run in runs.items()}
@@ -204,7 +204,7 @@ def in_rounds(episodes: range, rounds: int) -> list[range]:
     return [range(start, stop) for start, stop in pairwise(bounds)]
 
 
-def _run(
+def run_across(
     link: EmulatedLink,
     task: str,
     draft: Mapping[str, object],
