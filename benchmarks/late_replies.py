@@ -34,9 +34,6 @@ HEADERS = (
 
 def row(run: RunRecord, rate_hz: float) -> list[str]:
     """Return the figures of a run: see `HEADERS`."""
-    by_number = {
-        each.episode: [step for step in run.steps if step.episode == each.episode] for each in run.episodes
-    }
     first, succeeded = [], []
     for each in run.episodes:
         steps = [step for step in run.steps if step.episode == each.episode]

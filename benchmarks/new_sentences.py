@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What remains of success in Meta-World with sentences that no training had, made of its words:
+"""What remains of success in Meta-World with new sentences of trained words.
 
     benchmarks/new_sentences.py --episodes 300 --seed 4242
 
