@@ -298,15 +298,19 @@ class Controller:
     def again(self, step: Step) -> Step:
         """Return the step updated to the current plan or intent.
 
-        Proposals that were made without a plan, or from a plan that is gone, are dropped.
+        Proposals that were made without a plan, or from a plan that is gone, are dropped. A step that got a
+        plan meanwhile needs no request for one.
         """
         held = self._proposer.held or self._plan
         planned, left = self._plan.at(step.index), held.left(step.index)
         otherwise = (step.plan_left > 0) != (left > 0)
         otherwise &= (left > 0) | self._proposer.needs_plan
         intended = np.where(otherwise[:, None], held.at(step.index), step.intended)
+        transmit = step.transmit & ~(otherwise & (left > 0))
         age = held.age(step.index)
-        return replace(step, intended=intended, planned=planned, plan_age=age, plan_left=left)
+        return replace(
+            step, intended=intended, planned=planned, plan_age=age, plan_left=left, transmit=transmit
+        )
 
     def committed(self, step: Step, count: int) -> Proposal:
         """Return the actions (B, count, A) that B robots execute before a reply to a step's request arrives.

@@ -48,3 +48,26 @@ def test_demonstrations_of_another_task_are_refused(
     demonstrations(2).save(tmp_path / "demos")
     output = fails("index", "ball", "--demos", tmp_path / "demos", "--out", tmp_path)
     assert "demos: of task 'toy', must be of 'ball'" in output
+
+
+def test_a_methods_episodes_train_without_dds(
+    tmp_path: Path, run: Run, measured: Measured, fails: Fails
+) -> None:
+    out = tmp_path / "runs.safetensors"
+    options = ["--method", "plan_16", "--episodes", 4, "--workers", 1]
+    written = measured("demos", "ball_instructed", "--out", out, *options)[1]
+    recorded = Trajectories.load(out)
+    assert (
+        (written["kept"], written["steps"])
+        == (4, len(recorded.actions))
+        == (len(recorded), recorded.ends[-1])
+    )
+    assert 0 <= written["succeeded"] <= 4
+    assert recorded.goals.shape == (4, 2)  # as the verifier gets them in a bag
+    again = tmp_path / "again.safetensors"
+    run("demos", "ball_instructed", "--out", again, *options)
+    np.testing.assert_array_equal(Trajectories.load(again).actions, recorded.actions)
+    assert "method: " in fails("demos", "ball_seen", "--out", out, "--method", "plan_8", "--workers", 1)
+    assert "method: 'plan_8,plan_4', must be one" in fails(
+        "demos", "ball", "--out", out, "--method", "plan_8,plan_4", "--workers", 1
+    )

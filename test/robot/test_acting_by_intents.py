@@ -87,6 +87,22 @@ def test_a_gate_still_asks_by_the_age_of_the_last_reply(make_robot: MakeRobot, a
     assert records[-1].action == by_intent(requested[-1] + 1)
 
 
+def test_a_world_that_waits_for_the_first_intent_costs_one_request(
+    make_robot: MakeRobot, acting: StubIntent
+) -> None:
+    robot = make_robot("age", limit=0, plans=HORIZON, acting=acting).connect()
+    robot.choose("age", 59.0)
+    robot.link.delay_s = (PERIOD_S, PERIOD_S)
+    seen = robot.observation(1, 0)
+    for _ in range(4):  # the same again, because no command has moved the robot
+        robot.show(seen)
+        robot.pass_time(PERIOD_S)
+    robot.walk(range(1, 20))
+    assert [each.action for each in robot.records[:2]] == [(), ()]
+    assert {each.action for each in robot.records[-20:]} == {by_intent(1)}
+    assert sum(each.transmitted for each in robot.records) == 1
+
+
 @pytest.mark.parametrize("waits", [False, True])
 @pytest.mark.parametrize("lost", ["verifier", "replies"])
 def test_fallback_applies_as_soon_as_the_intent_is_too_old(
