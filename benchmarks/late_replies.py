@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Success of intents and corrected plans where every reply is 0, 1 or 6 s late, across an emulated link.
 
-Robot, policy and verifier are processes over DDS, in real time, in two network namespaces (root):
+Robot, policy and verifier are processes over DDS, in real time, in two network namespaces (root). Each
+episode is a new start of all three. The world rests until the first command:
 
     benchmarks/late_replies.py ball_instructed --episodes 20
 """
@@ -16,7 +17,7 @@ import typer
 from rich.table import Table
 
 from adahi_ros.cli.terminal import console, say
-from adahi_ros.lab.bench.loop_latency import run_across
+from adahi_ros.lab.bench.loop_latency import joined, run_across
 from adahi_ros.lab.evaluation.episodes import evaluation_episodes
 from adahi_ros.lab.evaluation.evaluate import Comparison
 from adahi_ros.lab.link.emulator import emulated_link
@@ -73,8 +74,11 @@ def measure(
                     name, task, comparison.files, comparison.calibration, 1 / rate_hz
                 )
                 slowed = {**target, "added_compute_s": delay_s}
-                numbers = evaluation_episodes(episodes)
-                run = run_across(emulated, task, draft, slowed, seed, numbers, False)
+                runs = [
+                    run_across(emulated, task, draft, slowed, seed, range(each, each + 1), False)
+                    for each in evaluation_episodes(episodes)
+                ]
+                run = joined(runs)
                 cells = row(run, rate_hz)
                 table.add_row(METHODS[name].label, f"{delay_s:g} s", *cells)
                 say(f"{name}, {delay_s:g} s: success {cells[0]}")
