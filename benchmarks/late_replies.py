@@ -56,7 +56,7 @@ def row(run: RunRecord, rate_hz: float) -> list[str]:
 
 def measure(
     task: Annotated[str, typer.Argument(help="A task with intents.")],
-    methods: str = "best,corrector_7+1",
+    methods: str = "best,corrector_7",
     episodes: int = 20,
     delays_s: Annotated[str, typer.Option(help="Added to every reply, s.")] = ",".join(map(str, DELAYS_S)),
     link: str = "wifi_ac",
@@ -73,6 +73,7 @@ def measure(
                 draft, target = node_parameters(
                     name, task, comparison.files, comparison.calibration, 1 / rate_hz
                 )
+                draft["wait_policy"] = "ahead"  # no robot waits for a reply
                 slowed = {**target, "added_compute_s": delay_s}
                 runs = [
                     run_across(emulated, task, draft, slowed, seed, range(each, each + 1), False)
