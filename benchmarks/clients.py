@@ -13,6 +13,12 @@ robot moves at its control rate, with or without a command. A client is one of
 
 with the packages of the first two in folders of their own (`lab/peers/environments.py`). All run the
 same episodes, in turns; each run begins with an episode that does not count.
+
+With `--judged` the world is LIBERO's own, and vla-eval steps it by the clock (`lab/peers/vla_eval_judge.py`):
+
+    .venv/bin/python benchmarks/clients.py libero_goal --judged --episodes 20
+
+There all episodes count, and run in the judge's order.
 """
 
 from __future__ import annotations
@@ -110,6 +116,7 @@ def loop_figures(logs: Sequence[EpisodeLog], rate_hz: float) -> dict[str, Any]:
         "asked_acceleration_most": max(log.asked_acceleration for log in logs),
         "bytes_up_per_step": sum(log.bytes_up for log in logs) / steps,
         "bytes_down_per_step": sum(log.bytes_down for log in logs) / steps,
+        "lasted_s": sum(log.lasted_s for log in logs),
     }
 
 
@@ -119,6 +126,7 @@ WIDTH = 132
 CLIENTS = (
     "openpi:8,openpi:4,lerobot:0.5:weighted_average,lerobot:0.75:latest_only,ours:plan_4,ours:corrector_7"
 )
+JUDGE = "vla_eval_judge"
 PEERS = {"openpi": "openpi_websocket", "lerobot": "lerobot_grpc"}  # the packages of each
 
 
@@ -143,13 +151,16 @@ CONDITIONS = {
     "loss_5": Condition(loss=0.05),
     "outage": Condition(outage_s=1.0),
     "slow": Condition(added_compute_s=0.1),
+    "late": Condition(added_compute_s=0.5),
 }
+DEFAULT = "clean,loss_1,loss_5,outage,slow"
 SHOWN = {
     "clean": "no loss",
     "loss_1": "1 % loss",
     "loss_5": "5 % loss",
     "outage": "cut for 1 s",
     "slow": "plans 0.1 s slower",
+    "late": "plans 0.5 s slower",
 }
 
 
@@ -206,7 +217,7 @@ def run(
     server, program, variables = start(link, client, wanted, condition, drive_file)
     with server:
         run_at_robot(link, [*program, str(drive_file), str(out)], variables)
-    return load_logs(out)[1:]
+    return load_logs(out)[not wanted.judged :]
 
 
 Started = tuple[AbstractContextManager[None], list[str], dict[str, str]]
@@ -215,7 +226,8 @@ Started = tuple[AbstractContextManager[None], list[str], dict[str, str]]
 def _peer(
     link: EmulatedLink, client: Client, wanted: Drive, condition: Condition, drive_file: Path
 ) -> Started:
-    variables = environments.variables(environments.environment(PEERS[client.kind]))
+    names = [PEERS[client.kind], *([JUDGE] if wanted.judged else [])]
+    variables = environments.variables(*map(environments.environment, names))
     module = ["-m", f"adahi_ros.lab.peers.{client.kind}_loop"]
     settings = {**client.settings, "added_compute_s": condition.added_compute_s}
     replace(wanted, settings=settings, address=link.server.address, port=PORT).save(drive_file)
@@ -239,6 +251,8 @@ def _ours(
     variables = dds_environment("wireless")
     node = [*verifier, "--ros-args", "--params-file", str(parameters)]
     server = serving(link, node, variables, "target policy of")
+    if wanted.judged:
+        variables = variables | environments.variables(environments.environment(JUDGE))
     return server, ["-m", "adahi_ros.lab.nodes.adahi_loop"], variables
 
 
@@ -250,6 +264,7 @@ def compare(
     rounds: int,
     seed: int,
     on_run: Callable[[str, str, int], None],
+    judged: bool = False,
 ) -> dict[str, dict[str, dict[str, Any]]]:
     """Return the figures by condition and client, with `load`, the machine's as each run began."""
     target = str((asset(f"checkpoints/{make(task).spec.name}") / PLANS / "target").resolve())
@@ -263,9 +278,8 @@ def compare(
         for numbers in in_rounds(evaluation_episodes(episodes), min(rounds, episodes)):
             for name in conditions:
                 condition = CONDITIONS[name]
-                wanted = Drive(
-                    task, target, seed, numbers.start - 1, len(numbers) + 1, outage_s=condition.outage_s
-                )
+                begin, count = (0, len(numbers)) if judged else (numbers.start - 1, len(numbers) + 1)
+                wanted = Drive(task, target, seed, begin, count, condition.outage_s, judged=judged)
                 for client in clients:
                     key = name, client.name
                     loads.setdefault(key, []).append(round(os.getloadavg()[0], 2))
@@ -305,6 +319,10 @@ def table(task: str, found: dict[str, dict[str, dict[str, Any]]]) -> Table:
     caption = "calls and waits an episode, bytes a step; missed: periods without a new command; "
     caption += "speed, accel.: largest asked of a trajectory controller, mean of episodes; load of the "
     caption += f"machine as runs began {min(loads):.1f} to {max(loads):.1f}, median {median(loads):.1f}"
+    every = [values for each in found.values() for values in each.values()]
+    if lasted_s := sum(values["lasted_s"] for values in every):
+        steps = sum(values["steps"] for values in every)
+        caption += f"; the judge made {steps / lasted_s:.1f} steps a second"
     made = narrow_table(title, ["link", "client"], headings, caption)
     for name, clients in found.items():
         for index, (client, values) in enumerate(clients.items()):
@@ -331,10 +349,11 @@ def table(task: str, found: dict[str, dict[str, dict[str, Any]]]) -> Table:
 def main(
     task: Annotated[str, typer.Argument(help="A world with a target that plans.")] = "ball_instructed",
     clients: Annotated[str, typer.Option(help="Separated by commas.")] = CLIENTS,
-    conditions: Annotated[str, typer.Option(help="Separated by commas.")] = ",".join(CONDITIONS),
+    conditions: Annotated[str, typer.Option(help="Separated by commas.")] = DEFAULT,
     episodes: Annotated[int, typer.Option(min=1, help="Of each client under each condition.")] = 20,
     rounds: Annotated[int, typer.Option(min=1, help="In which all take turns.")] = 2,
     seed: Annotated[int, typer.Option(min=0, help="Seed of every random draw.")] = 0,
+    judged: Annotated[bool, typer.Option("--judged", help="vla-eval steps LIBERO's own world.")] = False,
     json_file: Annotated[Path | None, typer.Option("--json", help="File to write.")] = None,
 ) -> None:
     """Compare clients; print a table."""
@@ -342,6 +361,8 @@ def main(
     for name in names:
         if name not in CONDITIONS:
             raise typer.BadParameter(f"conditions: {name!r}, must be some of {', '.join(CONDITIONS)}")
+    if judged and task != "libero_goal":
+        raise typer.BadParameter(f"task: {task!r}, must be libero_goal with --judged")
     try:
         chosen = [Client.of(name, task) for name in clients.split(",")]
     except ValueError as error:
@@ -353,7 +374,7 @@ def main(
             bar.update(job, advance=count, note=f"{condition}, {client}")
             say(f"{condition}: {client}, {count} episodes, load {os.getloadavg()[0]:.1f}")
 
-        found = compare(task, chosen, names, episodes, rounds, seed, on_run)
+        found = compare(task, chosen, names, episodes, 1 if judged else rounds, seed, on_run, judged)
     Console(width=WIDTH).print(table(task, found))
     described = {name: asdict(CONDITIONS[name]) for name in names}
     command = " ".join(["benchmarks/clients.py", *sys.argv[1:]])

@@ -52,6 +52,10 @@ def drive(wanted: Drive) -> list[EpisodeLog]:
             for label in ("configure", "activate"):
                 if not observer.change_state("draft_policy", label, CONFIGURE_S, processes.check):
                     raise drafting.fault(f"did not {label}")
+        if wanted.judged:
+            from adahi_ros.lab.nodes.judged_robot import run_judged
+
+            return run_judged(wanted, processes.check)
         return _simulate(wanted, draft, processes)
 
 

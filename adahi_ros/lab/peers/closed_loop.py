@@ -43,6 +43,7 @@ class Drive:
         outage_s: duration of one cut of the link per episode; 0 for none.
         address, port: of the server; ROS nodes find theirs by themselves.
         settings: of the client.
+        judged: vla-eval steps the world (`judged_world.py`).
     """
 
     task: str
@@ -54,6 +55,7 @@ class Drive:
     address: str = ""
     port: int = 0
     settings: dict[str, Any] = field(default_factory=dict)
+    judged: bool = False
 
     @classmethod
     def load(cls, path: Path) -> Drive:
@@ -80,6 +82,7 @@ class EpisodeLog:
         bytes_up, bytes_down: traffic of the link, whole Ethernet frames; 0 without a link.
         asked_speed, asked_acceleration: the largest that commands asked of a trajectory controller, in units
             of the joints per s and s^2; 0 where no positions are commanded.
+        lasted_s: from the first observation to the end, where a judge says so; else 0.
     """
 
     episode: int
@@ -93,6 +96,7 @@ class EpisodeLog:
     bytes_down: int = 0
     asked_speed: float = 0.0
     asked_acceleration: float = 0.0
+    lasted_s: float = 0.0
 
 
 def save_logs(logs: list[EpisodeLog], path: Path) -> None:
@@ -113,6 +117,13 @@ class Link(Protocol):
 
     def cut(self, for_s: float) -> None:
         """Cut the link for this many seconds."""
+
+
+def cut_step(seed: int, episode: int) -> int:
+    """Return the step at which an outage begins."""
+    drawn = step_uniforms(seed, "closed_loop/outage", episode, 0, 1)[0]
+    first, last = CUT_STEPS
+    return first + int(drawn * (last - first))
 
 
 class RecordedTask(CommandedTask):
@@ -146,9 +157,7 @@ class RecordedTask(CommandedTask):
         self._moved = False
         self._opened_s = self._clock()
         self._carried = self._link.carried() or (0, 0)
-        drawn = step_uniforms(self._seed, "closed_loop/outage", self.episode, 0, 1)[0]
-        first, last = CUT_STEPS
-        self._cut_at = first + int(drawn * (last - first)) if self._outage_s else -1
+        self._cut_at = cut_step(self._seed, self.episode) if self._outage_s else -1
 
     def take(
         self,

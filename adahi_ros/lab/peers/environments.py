@@ -53,9 +53,9 @@ def folder(name: str) -> Path:
     return root / "adahi_ros" / "peers" / f"{name}-{digest}"
 
 
-def variables(packages: Path) -> dict[str, str]:
-    """Return the environment variables of a process that uses a folder of packages."""
-    paths = [str(packages), *filter(None, [os.environ.get("PYTHONPATH")])]
+def variables(*packages: Path) -> dict[str, str]:
+    """Return the environment variables of a process that uses folders of packages."""
+    paths = [*map(str, packages), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
 
 

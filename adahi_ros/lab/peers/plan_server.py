@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -54,6 +56,18 @@ def signature_of(target: str) -> Signature:
     return load_policy(Path(target), BACKEND).signature
 
 
+@contextmanager
+def open_world(drive: Drive, signature: Signature) -> Iterator[Any]:
+    """Yield the world of a client: a `RealTimeWorld`, or a `JudgedWorld` with the same interface."""
+    if drive.judged:
+        from adahi_ros.lab.peers.judged_world import judged_world
+
+        with judged_world(drive, signature) as world:
+            yield world
+    else:
+        yield RealTimeWorld(drive, signature, CommandedLink())
+
+
 def program(
     serve: Callable[[Drive, Planner, Callable[[], None]], None],
     drive: Callable[[Drive, RealTimeWorld], None],
@@ -70,7 +84,7 @@ def program(
         freeze_garbage()
         serve(wanted, planner, lambda: print("ready", flush=True))
         return
-    world = RealTimeWorld(wanted, signature_of(wanted.target), CommandedLink())
-    freeze_garbage()
-    drive(wanted, world)
+    with open_world(wanted, signature_of(wanted.target)) as world:
+        freeze_garbage()
+        drive(wanted, world)
     save_logs(world.logs, Path(sys.argv[3]))

@@ -18,23 +18,10 @@ from adahi_ros.lab.tasks.libero import convert
 from adahi_ros.lab.tasks.libero.conditions import Condition
 from adahi_ros.lab.tasks.libero.goal import LiberoGoal
 from adahi_ros.lab.tasks.libero.scene_files import MODEL, NOTES, load_scene
-from adahi_ros.lab.tasks.libero.world import STATE, Placed
 
 pytestmark = pytest.mark.usefixtures("libero_scene")
 EVERY = range(10)  # an episode of each task
 HAND = "gripper0_grip_site"
-
-
-def state_of(library: Any) -> Placed:
-    """The state of the library's environment as one of ours."""
-    model, data = library.sim.model._model, library.sim.data._data
-    state = np.empty(mujoco.mj_stateSize(model, STATE))
-    mujoco.mj_getState(model, data, state, STATE)
-    fixtures = [model.body(f"{one.name}_main").id for one in load_scene().fixtures]
-    robot = library.robots[0]
-    return Placed(
-        state, model.body_pos[fixtures][:, :2], robot.controller.goal_ori, robot.gripper.current_action
-    )
 
 
 def started(number: int, state: int) -> tuple[Any, LiberoGoal]:
@@ -45,7 +32,7 @@ def started(number: int, state: int) -> tuple[Any, LiberoGoal]:
     library.robots[0].controller.new_update = True  # else its first step is of the pose before
     task = LiberoGoal()
     task.reset(0, [number])
-    task._kept = [state_of(library)]
+    task._kept = [convert.placed(library)]
     task.world.load(task._kept[0])
     mujoco.mj_forward(task.world.model, task.world.data)
     task._look(0)
@@ -64,7 +51,7 @@ def test_from_every_state_of_an_episode_it_steps_as_the_library_does(number: int
     expert, done = make_expert("libero_goal"), False
     while not done:
         action = expert.act(task)
-        task._kept = [state_of(library)]  # contacts are chaotic: rounding grows from step to step
+        task._kept = [convert.placed(library)]  # contacts are chaotic: rounding grows from step to step
         done = bool(library.step(action[0])[2])
         task.step(action)
         assert hand_apart_m(library, task) < 1e-5

@@ -28,7 +28,9 @@ from adahi_ros.lab.tasks.libero.scene_files import (
     NOTES,
     STARTS,
     SUITE,
+    load_scene,
 )
+from adahi_ros.lab.tasks.libero.world import STATE, Placed
 from adahi_ros.lab.tasks.offscreen import choose_renderer
 
 choose_renderer()
@@ -61,6 +63,18 @@ def open_library(number: int) -> tuple[Any, Any]:
         environment = ControlEnv(bddl_file_name=file, use_camera_obs=False, has_offscreen_renderer=False)
         environment.reset()
     return environment, suite
+
+
+def placed(library: Any) -> Placed:
+    """Return the state of one of the library's environments as one of `LiberoWorld`."""
+    model, data = library.sim.model._model, library.sim.data._data
+    state = np.empty(mujoco.mj_stateSize(model, STATE))
+    mujoco.mj_getState(model, data, state, STATE)
+    fixtures = [model.body(f"{one.name}_main").id for one in load_scene().fixtures]
+    robot = library.robots[0]
+    return Placed(
+        state, model.body_pos[fixtures][:, :2], robot.controller.goal_ori, robot.gripper.current_action
+    )
 
 
 def convert(folder: Path, progress: Callable[[int], None] = lambda done: None) -> dict[str, object]:
