@@ -20,10 +20,10 @@ import numpy as np
 import typer
 from rich.console import Console
 
-from adahi_ros.acceptance.speculative import rejection_probability, residual
+from adahi_ros.acceptance.speculative import rejection_probability
 from adahi_ros.core.assets import asset
 from adahi_ros.core.observation_buffer import History
-from adahi_ros.core.proposal import UNITS, CodeDistribution, Proposal
+from adahi_ros.core.proposal import UNITS, CodeDistribution, Proposal, residual
 from adahi_ros.core.signature import Observations
 from adahi_ros.gates.gate_config import ControllerConfig, DeviationTracker, ThresholdedGate
 from adahi_ros.gates.interface import Gate, GateContext

@@ -20,6 +20,7 @@ POLICIES = {
     "policies.corrector",
     "policies.flow",
     "policies.intent",
+    "policies.tokens",
     "policies.vqbet",
 }
 MAY_IMPORT = {
@@ -35,6 +36,7 @@ MAY_IMPORT = {
     "policies.corrector": {"policies", "policies.networks"},
     "policies.flow": {"policies", "policies.networks"},
     "policies.intent": {"policies", "policies.networks", "policies.corrector"},
+    "policies.tokens": {"policies", "policies.networks"},
     "policies.vqbet": {"policies", "policies.networks"},
     "policies.lerobot": {"policies.networks", "policies.vqbet"},
     "policies.remote": {"policies", "policies.networks"},

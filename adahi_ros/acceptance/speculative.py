@@ -12,7 +12,8 @@ from __future__ import annotations
 import numpy as np
 
 from adahi_ros.acceptance.interface import Acceptance, Verdict
-from adahi_ros.core.proposal import Proposal, probabilities_at, sample
+from adahi_ros.acceptance.token_sequence import COMPLETIONS, TokenJudge
+from adahi_ros.core.proposal import Proposal, TokenDistribution, probabilities_at, residual, sample
 
 
 def rejection_probability(p: np.ndarray, q: np.ndarray, codes: np.ndarray) -> np.ndarray:
@@ -31,15 +32,6 @@ def rejection_probability(p: np.ndarray, q: np.ndarray, codes: np.ndarray) -> np
     kept = np.divide(q_code, p_code, out=np.ones_like(q_code), where=p_code > q_code)
     rejected: np.ndarray = 1.0 - kept
     return rejected
-
-
-def residual(p: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """Return max(0, q - p) (..., K), the paper's equation (7) before it is normalised.
-
-    Where this is numerically zero, q itself: p and q are then equal to rounding.
-    """
-    left = np.maximum(q.astype(np.float64) - p.astype(np.float64), 0.0)
-    return np.where(left.sum(axis=-1, keepdims=True) > 0.0, left, q)
 
 
 def speculative_sample(
@@ -68,10 +60,22 @@ def speculative_sample(
 
 
 class Speculative(Acceptance):
-    """Accepts or resamples each code of a draft."""
+    """Accepts or resamples each code of a draft; of a draft of tokens, one after another, see `TokenJudge`.
+
+    Args:
+        completion: of a chunk of tokens after a refusal, a key of `COMPLETIONS`.
+
+    Raises:
+        ValueError: there is no such completion.
+    """
 
     exact = True
     needs_codes = True
+
+    def __init__(self, completion: str = "draft") -> None:
+        if completion not in COMPLETIONS:
+            raise ValueError(f"completion: {completion!r}, must be one of {', '.join(COMPLETIONS)}")
+        self._completion = completion
 
     def verify(
         self,
@@ -84,5 +88,8 @@ class Speculative(Acceptance):
         ours, theirs = draft.distribution, target.distribution
         assert ours is not None
         assert theirs is not None
+        if isinstance(theirs, TokenDistribution):
+            judged = TokenJudge(ours, theirs, draws).complete(self._completion)
+            return Verdict(theirs.actions_of(judged.codes), judged.accepted[:, : ours.codes.shape[1]])
         codes, accepted = speculative_sample(ours.probabilities, theirs.probabilities, ours.codes, draws)
         return Verdict(theirs.actions_of(codes), accepted)

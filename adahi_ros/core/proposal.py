@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -25,6 +25,23 @@ class CodeDistribution:
     codes: np.ndarray
     actions_of: Callable[[np.ndarray], np.ndarray]
     counts: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
+class TokenDistribution(CodeDistribution):
+    """The distributions of a chunk's tokens, each given the tokens before it.
+
+    `probabilities[:, i]` is the distribution of token i after `codes[:, :i]`. Where n < N tokens were read,
+    there are n + 1 distributions: the last one is of the token after them.
+
+    Attributes:
+        hidden: (B, n, D) float32, the network's last hidden state, from which each distribution is made.
+        resumed: with other tokens (M, N) from index `first` - 1 on, of robots (M,) by index, returns
+            the distributions from token `first` on, `first` at least 1. Costs one pass of the network.
+    """
+
+    hidden: np.ndarray = field(default_factory=lambda: np.zeros((0, 0, 0), dtype=np.float32))
+    resumed: Callable[[np.ndarray, int, np.ndarray], TokenDistribution] | None = None
 
 
 @dataclass(frozen=True)
@@ -93,6 +110,15 @@ def sample(weights: np.ndarray, uniforms: np.ndarray) -> np.ndarray:
     threshold = uniforms[..., None] * cumulative[..., -1:]
     codes: np.ndarray = (threshold >= cumulative).sum(axis=-1)
     return codes
+
+
+def residual(p: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """Return max(0, q - p) (..., K), the paper's equation (7) before it is normalised.
+
+    Where this is numerically zero, q itself: p and q are then equal to rounding.
+    """
+    left = np.maximum(q.astype(np.float64) - p.astype(np.float64), 0.0)
+    return np.where(left.sum(axis=-1, keepdims=True) > 0.0, left, q)
 
 
 def probabilities_at(probabilities: np.ndarray, codes: np.ndarray) -> np.ndarray:

@@ -8,7 +8,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -56,6 +56,16 @@ class TargetUnavailableError(RuntimeError):
 
 class TooManyAtOnceError(TargetUnavailableError):
     """It proposes nothing for this many robots at once, but may for fewer: its memory is full."""
+
+
+@runtime_checkable
+class JudgingPolicy(Protocol):
+    """A policy of tokens, each of which depends on those before it."""
+
+    def judge(
+        self, observations: Observations, codes: np.ndarray, sampling: Sampling = AS_TRAINED
+    ) -> Proposal:
+        """Return the distribution of every token of drafts (B, n), given those before; see `TokenPolicy`."""
 
 
 class Checks(Protocol):

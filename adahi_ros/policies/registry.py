@@ -39,7 +39,11 @@ KINDS = {
     "flow": (
         "adahi_ros.policies.flow.flow_checkpoint:load_flow",
         "adahi_ros.policies.flow.flow_policy:FlowPolicy",
-    )
+    ),
+    "tokens": (
+        "adahi_ros.policies.tokens.token_checkpoint:load_tokens",
+        "adahi_ros.policies.tokens.token_policy:TokenPolicy",
+    ),
 }
 """Kinds of checkpoints: the reader of a `NetworkCheckpoint`, and the policy of one with its runtime."""
 ON_EVERY_BACKEND = {

@@ -50,10 +50,12 @@ class Proposer(ABC):
 
     Attributes:
         needs_plan: without a plan it has nothing to propose; the robot then sends a request.
+        drafts_plans: where it has no plan, it proposes a draft of one, for the target to verify.
         held: what it acts by instead of the plan; None for the plan.
     """
 
     needs_plan: bool = False
+    drafts_plans: bool = False
     held: HeldReplies | None = None
 
     @abstractmethod

@@ -82,7 +82,9 @@ class Controller:
     """Proposes, gates and corrects the actions of B robots.
 
     Attributes:
-        drafts: the proposer makes drafts for the target to verify, not actions from the target's plans.
+        drafts: the proposer makes a draft at every step, for the target to verify, not actions from the
+            target's plans.
+        sends_drafts: it makes drafts at every step, or where there is no plan.
         held: what the proposer acts by instead of plans, such as an intent; None for plans.
         intent_only: it acts by the intents of replies; their actions are dropped, so they need not be sent.
         reply_steps: control steps that a reply is useful; None for as many as it has actions.
@@ -123,6 +125,7 @@ class Controller:
         self.proposer = proposer
         self._proposer = PROPOSERS[proposer](policy, **arguments) if made is None else made
         self.drafts = not self._proposer.needs_plan
+        self.sends_drafts = self.drafts or self._proposer.drafts_plans
         self._observes = self._proposer.observes
         held = self.held = self._proposer.held
         self._alone = held is not None and held.alone

@@ -17,6 +17,7 @@ from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.randomness import EpisodeStreams, step_uniforms
 from adahi_ros.core.signature import Observations, Signature
 from adahi_ros.policies.interface import (
+    JudgingPolicy,
     Policy,
     Sampling,
     TargetUnavailableError,
@@ -67,7 +68,8 @@ class VerificationRequest:
 
 def kind_of(request: VerificationRequest) -> Hashable:
     """Return what requests must have in common for `joined`: which parts of a draft they have."""
-    return request.draft.actions.shape[1], request.draft.distribution is None
+    drawn = request.draft.distribution
+    return request.draft.actions.shape[1], None if drawn is None else drawn.codes.shape[1]
 
 
 def joined(requests: Sequence[VerificationRequest]) -> VerificationRequest:
@@ -275,6 +277,11 @@ class TargetVerifier:
         self.at_once, self.alone = policy.at_once, policy.at_once > 1
         self._sampling = Sampling(temperature, sendable)
         self._agrees = agreement != "none"
+        codes = policy.signature.codes
+        self._judges = self.acceptance.needs_codes and codes is not None and codes.sequential
+        if self._judges and not isinstance(policy, JudgingPolicy):
+            found = type(policy).__name__
+            raise ValueError(f"rule: {rule!r}, needs a target that judges tokens; {found} does not")
         self._intents = intents
 
     def submit(self, request: VerificationRequest, draws: np.ndarray, until_s: float) -> Future[Verdicts]:
@@ -290,7 +297,7 @@ class TargetVerifier:
             RequestError: the target's prediction is not finite.
             ValueError: the verdict does not have the target's sizes.
         """
-        verdict = self._checked(self.verdict(request, draws), len(draws))
+        verdict = self._checked(self.verdict(request, draws), request, draws)
         if not np.isfinite(verdict.actions).all():
             raise self._not_finite(request)
         return verdict
@@ -303,7 +310,7 @@ class TargetVerifier:
             the others are verified without it.
         """
         try:
-            verdict = self._checked(self.verdict(request, draws), len(draws))
+            verdict = self._checked(self.verdict(request, draws), request, draws)
         except Exception as error:  # noqa: BLE001  a policy of another package may raise anything
             if isinstance(error, TargetUnavailableError) and not isinstance(error, TooManyAtOnceError):
                 return [error.with_traceback(None)] * len(draws)
@@ -328,24 +335,30 @@ class TargetVerifier:
         sampling = self._sampling
         if self._agrees and request.committed is not None:
             sampling = replace(sampling, committed=request.committed)
-        proposal = self.policy.propose(request.observations, draws[..., 1], sampling)
+        drawn = request.draft.distribution
+        if self._judges and drawn is not None:  # a token's distribution depends on the tokens before it
+            assert isinstance(self.policy, JudgingPolicy)
+            proposal = self.policy.judge(request.observations, drawn.codes, sampling)
+        else:
+            proposal = self.policy.propose(request.observations, draws[..., 1], sampling)
         verdict = self.acceptance.verify(request.draft, proposal, draws, request.round_trip_ms)
         if self._intents is None:
             return verdict
         intent = self._intents.encode_replies(request.observations, verdict.actions)
         return replace(verdict, intent=intent)
 
-    def _checked(self, verdict: Verdict, robots: int) -> Verdict:
+    def _checked(self, verdict: Verdict, request: VerificationRequest, draws: np.ndarray) -> Verdict:
         """Check a verdict's shapes and types: policy and rule may be another package's."""
-        signature, needs_codes = self.policy.signature, self.acceptance.needs_codes
+        signature, needs_codes, robots = self.policy.signature, self.acceptance.needs_codes, len(draws)
         with np.errstate(over="ignore"):  # the caller checks for infinite values
             actions = np.asarray(verdict.actions, dtype=np.float32)
         accepted = np.asarray(verdict.accepted, dtype=bool)
         expected = robots, signature.horizon, signature.action_dim
+        codes = None if request.draft.distribution is None else request.draft.distribution.codes
         if actions.shape != expected:
             raise ValueError(f"actions: of shape {actions.shape}, must be {expected}, the target's")
         parts = accepted.shape[-1] if accepted.ndim == 2 else 0
-        wanted = signature.codes.codebooks if needs_codes and signature.codes is not None else parts
+        wanted = codes.shape[1] if needs_codes and codes is not None else parts
         if accepted.shape != (robots, wanted) or wanted > PARTS_MOST:
             allowed = wanted if needs_codes else f"at most {PARTS_MOST}"
             raise ValueError(f"accepted: of shape {accepted.shape}, must be ({robots}, N), N {allowed}")

@@ -6,8 +6,16 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from adahi_ros.acceptance.speculative import rejection_probability, residual, speculative_sample
-from adahi_ros.core.proposal import UNITS, counted, probabilities_at, probabilities_of, sample, softmax
+from adahi_ros.acceptance.speculative import rejection_probability, speculative_sample
+from adahi_ros.core.proposal import (
+    UNITS,
+    counted,
+    probabilities_at,
+    probabilities_of,
+    residual,
+    sample,
+    softmax,
+)
 
 JUST_BELOW_ONE = np.nextafter(1.0, 0.0)
 UNIFORM_GRID = (np.arange(2000) + 0.5) / 2000

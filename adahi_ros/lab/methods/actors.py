@@ -43,7 +43,9 @@ MISSING = {
 def follows_plan(proposer: str) -> bool:
     """Return whether a proposer executes plans of the target, and proposes nothing for it to verify."""
     made = None if proposer == DISTILLED else PROPOSERS[proposer]  # that of drafts is no class
-    return isinstance(made, type) and issubclass(made, Proposer) and bool(made.needs_plan)
+    if not (isinstance(made, type) and issubclass(made, Proposer)):
+        return False
+    return made.needs_plan and not made.drafts_plans
 
 
 def policy_of(policies: Policies, kind: str, method: str) -> Any:

@@ -17,6 +17,8 @@ from adahi_ros.lab.training.vqbet_training import CodeFitConfig
 from adahi_ros.policies.corrector.corrector_checkpoint import CorrectorConfig
 from adahi_ros.policies.flow.flow_checkpoint import FlowConfig
 from adahi_ros.policies.intent.intent_checkpoint import EncoderConfig
+from adahi_ros.policies.tokens.token_checkpoint import CodecSizes
+from adahi_ros.policies.tokens.token_sizes import TokenConfig
 from adahi_ros.policies.vqbet.vqbet_sizes import TokenizerConfig, VQBeTConfig
 
 TARGET = "target"
@@ -25,7 +27,7 @@ DISTILLED = "distilled"
 INTENT, INTENT_OF_PLAN = "intent", "intent_of_plan"
 STUDENTS = (CORRECTOR, DISTILLED, INTENT, INTENT_OF_PLAN)
 F = TypeVar("F", bound=FitConfig)
-VQBET = "vqbet"
+VQBET, TOKENS = "vqbet", "tokens"
 Seed = Annotated[int, at_least(0)]
 Positive = Annotated[int, at_least(1)]
 
@@ -171,12 +173,19 @@ class _FlowRecipe(ModelRecipe[FitConfig]):
 
 
 @dataclass(frozen=True)
+class _TokenRecipe(ModelRecipe[FitConfig]):
+    size: Annotated[dict[str, Any], size_of(TokenConfig)]
+    fit: FitConfig
+    kind: str = TOKENS
+
+
+@dataclass(frozen=True)
 class TokenizerRecipe(NetworkRecipe[FitConfig]):
     size: Annotated[dict[str, Any], size_of(TokenizerConfig)]
     fit: FitConfig
 
 
-KINDS: dict[str, type[ModelRecipe[Any]]] = {VQBET: _VqbetRecipe, "flow": _FlowRecipe}
+KINDS: dict[str, type[ModelRecipe[Any]]] = {VQBET: _VqbetRecipe, "flow": _FlowRecipe, TOKENS: _TokenRecipe}
 """Kinds of policies, and the recipe class of each."""
 
 
@@ -201,6 +210,7 @@ class Recipe(Schema):
         window_length: H, observations that a policy reads.
         policies: by name, each of a kind of `KINDS`.
         tokenizer: None where no policy has codes.
+        tokens: what a token means; None where no policy speaks tokens.
         corrector: of the target's plans; None for none.
         distilled: a policy for the robot with the target's average action and no plans; None for none.
         intent: acts by what an encoder beside the target sends; None for none.
@@ -211,6 +221,7 @@ class Recipe(Schema):
     window_length: Positive
     policies: Annotated[dict[str, Policy], Field(min_length=1)]
     tokenizer: TokenizerRecipe | None = None
+    tokens: CodecSizes | None = None
     corrector: CorrectorRecipe | None = None
     distilled: Distilled | None = None
     intent: IntentRecipe | None = None
@@ -222,6 +233,10 @@ class Recipe(Schema):
             raise ValueError(f"tokenizer: missing, {speaking[0]!r} speaks codes")
         if not speaking and self.tokenizer is not None:
             raise ValueError("tokenizer: no policy speaks codes, must be left out")
+        if (self.tokens is None) != all(policy.kind != TOKENS for policy in self.policies.values()):
+            raise ValueError("tokens: must be given where a policy speaks tokens, and only there")
+        if speaking and self.tokens is not None:
+            raise ValueError(f"tokens: {speaking[0]!r} speaks codes, must be left out")
         for name in self.taught:
             if TARGET not in self.policies:
                 raise ValueError(f"{name}: there is no policy named {TARGET!r} to learn from")

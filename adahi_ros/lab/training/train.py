@@ -24,6 +24,7 @@ from adahi_ros.lab.training.flow_training import train_flow
 from adahi_ros.lab.training.intent_training import train_intent
 from adahi_ros.lab.training.recipes import (
     TARGET,
+    TOKENS,
     VQBET,
     CorrectorRecipe,
     DemonstrationRecipe,
@@ -34,6 +35,7 @@ from adahi_ros.lab.training.recipes import (
     Recipe,
 )
 from adahi_ros.lab.training.staging import STATES, StagedFolder
+from adahi_ros.lab.training.token_training import codec_of, train_tokens
 from adahi_ros.lab.training.train_corrector import train_in_simulation
 from adahi_ros.lab.training.vqbet_training import train_policy, train_tokenizer
 from adahi_ros.policies.backends import load_policy
@@ -42,6 +44,8 @@ from adahi_ros.policies.flow.flow_torch import save_flow
 from adahi_ros.policies.intent.intent_checkpoint import SUFFIX
 from adahi_ros.policies.interface import Policy
 from adahi_ros.policies.networks.onnx_export import export
+from adahi_ros.policies.tokens.token_checkpoint import load_codec, save_codec
+from adahi_ros.policies.tokens.token_torch import save_tokens
 from adahi_ros.policies.vqbet.tokenizer import ActionTokenizer
 from adahi_ros.policies.vqbet.vqbet_checkpoint import load_decoder, load_tokenizer, save_tokenizer
 from adahi_ros.policies.vqbet.vqbet_export import save_with_export
@@ -91,7 +95,7 @@ class _Workshop:
     """Runs one training after the other, each with a bar and a state to resume from."""
 
     def __init__(self, folder: Path, command: str, bar: Progress, stages: Stages | None) -> None:
-        self._folder = folder
+        self.folder = folder
         self.stages = stages
         self.command = command
         self.losses: dict[str, list[float]] = {}
@@ -126,7 +130,7 @@ class _Workshop:
         run = self.run(name, recipe)
         network, losses = train(self._staged(name, run, recipe.fit.steps, write))
         count = sum(weight.numel() for weight in network.parameters())
-        write(self._folder, network, self.finished(name, recipe, losses, count))
+        write(self.folder, network, self.finished(name, recipe, losses, count))
         return network
 
     def _staged(
@@ -168,12 +172,12 @@ class _Workshop:
             self._bar.update(job, completed=first + count)
         data = Trajectories.joined(pieces)
         data.save(path)
-        for piece in self._folder.glob(STATES.replace("*", "-".join(["demonstrations", *parts, "from-*"]))):
+        for piece in self.folder.glob(STATES.replace("*", "-".join(["demonstrations", *parts, "from-*"]))):
             piece.unlink()
         return data
 
     def _state(self, name: str) -> Path:
-        return self._folder / STATES.replace("*", name)
+        return self.folder / STATES.replace("*", name)
 
     def finished(
         self, name: str, recipe: NetworkRecipe[F], losses: list[float], parameters: int
@@ -239,7 +243,10 @@ def train_recipe(
     taught = {name: how for name, how in recipe.taught.items() if only is None or name in only}
     staged = StagedFolder(out)
     codes = any(recipe.policies[name].kind == VQBET for name in wanted)
+    speaks = recipe.tokens if any(recipe.policies[name].kind == TOKENS for name in wanted) else None
     tokenizer = load_tokenizer(out) if codes and only is not None else None
+    if speaks is not None and only is not None:
+        load_codec(out)  # raises before anything is written
     if data is None:
         make(task)  # raises before anything is written
     elif task != data.task and make(task).spec.name != data.task:
@@ -247,7 +254,7 @@ def train_recipe(
     torch.set_num_threads(THREADS)
     staged.begin()
     out = staged.folder
-    if tokenizer is not None:
+    if only is not None and (codes or speaks is not None):
         for suffix in ("json", "safetensors"):
             shutil.copy2(staged.out / f"tokenizer.{suffix}", out)
     shop = _Workshop(out, command, bar, stages)
@@ -265,6 +272,8 @@ def train_recipe(
     if codes and tokenizer is None:
         assert recipe.tokenizer is not None
         tokenizer = _train_tokenizer(shop, demonstrations(), seeded(recipe.tokenizer))
+    if speaks is not None and only is None:
+        save_codec(out, codec_of(demonstrations(), speaks))
     for name in wanted:
         recorded = demonstrations() if name == TARGET else for_robots()
         model = seeded(recipe.policies[name])
@@ -297,10 +306,12 @@ def _train_policy(
     window_length: int,
     model: ModelRecipe[Any],
 ) -> None:
-    """Train a policy of codes if the recipe has one, else a flow policy."""
+    """Train a policy of the recipe's kind."""
 
     def train(run: Run) -> tuple[Any, list[float]]:
         how = window_length, model.size, model.fit, run
+        if model.kind == TOKENS:
+            return train_tokens(data, load_codec(shop.folder), *how)
         if model.kind != VQBET:
             return train_flow(data, *how)
         assert tokenizer is not None
@@ -309,6 +320,8 @@ def _train_policy(
     def write(folder: Path, policy: Any, note: dict[str, object]) -> None:
         if model.kind == VQBET:
             save_with_export(folder, name, policy, note)
+        elif model.kind == TOKENS:
+            save_tokens(folder, name, policy, note)
         else:
             save_flow(folder, name, policy, note)
             export(load_flow(folder / name), folder / f"{name}.onnx")

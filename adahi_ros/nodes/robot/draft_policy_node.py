@@ -151,7 +151,7 @@ class DraftPolicyNode(ManagedNode):
         controller = controller_of(values, policy)
         self._commands.coming = controller.coming
         # Without drafts, the target's codes need not match.
-        signature = policy.signature if controller.drafts else replace(policy.signature, codes=None)
+        signature = policy.signature if controller.sends_drafts else replace(policy.signature, codes=None)
         offered = offer_of(contract, policy.signature.observation_dim, image_dim)
         of_replies = wanted_of_replies(values, controller.policy)
         wants = wants_of(signature, offered, target, view, encoder, *of_replies)

@@ -193,10 +193,11 @@ class DraftPolicyParameters(PolicyParameters, ManagedParameters):
     command: CommandParameters = group(CommandParameters)
     proposer: str = parameter(
         "draft",
-        "What proposes actions. draft: the policy of checkpoint; plan: the target's plan; corrector: that, "
-        "corrected at every step; without a plan, the draft acts as fallback allows; retrieval: an action "
-        "demonstrated at a similar observation; mixture: that, or the draft; kalman: extrapolates actions; "
-        "rectified: the draft, if it is near to that; intent: acts by what the target wants",
+        "What proposes actions. draft: the policy of checkpoint; chunk: whole chunks of that; plan: the "
+        "target's plan; corrector: that, corrected at every step; without a plan, the draft acts as fallback "
+        "allows; retrieval: an action demonstrated at a similar observation; mixture: that, or the draft; "
+        "kalman: extrapolates actions; rectified: the draft, if it is near to that; intent: "
+        "acts by what the target wants",
         names=PROPOSERS,
     )
     proposer_arguments: Mapping[str, object] = arguments_of_named("proposer")

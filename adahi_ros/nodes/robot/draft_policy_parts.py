@@ -67,9 +67,9 @@ def controller_of(values: DraftPolicyParameters, policy: Policy) -> Controller:
         values.execution_horizon,
         arguments=values.proposer_arguments,
     )
-    if values.wait_policy == "ahead" and controller.drafts:
+    if values.wait_policy == "ahead" and controller.sends_drafts:
         raise ParameterError(
-            f"wait_policy: 'ahead', must be wait for the proposer {values.proposer}, which executes no plan"
+            f"wait_policy: 'ahead', must be wait for the proposer {values.proposer}: it sends drafts"
         )
     return controller
 

@@ -139,6 +139,10 @@ class NetworkCheckpoint(Generic[S]):
         """Return the shapes of one row of the network's inputs, by name."""
         raise NotImplementedError
 
+    def free_sizes(self) -> dict[str, dict[int, str]]:
+        """Return the axes of inputs, besides the first, that may have any size, with a name for each."""
+        return {}
+
     def digest(self) -> str:
         """Return 16 hexadecimal digits of the SHA-256 of the network: its configuration and weights."""
         return network_digest(self.config, self.weights.read_bytes())

@@ -32,6 +32,7 @@ def export(checkpoint: NetworkCheckpoint[Any], path: Path) -> None:
         CheckpointError: the weights are damaged or do not fit the configuration.
     """
     inputs, batch = checkpoint.inputs(), torch.export.Dim("batch")
+    free = checkpoint.free_sizes()
     write_onnx(
         at_place(checkpoint.network)(checkpoint),
         # Two rows: with one, the exporter would take the batch size for a constant.
@@ -40,7 +41,10 @@ def export(checkpoint: NetworkCheckpoint[Any], path: Path) -> None:
         checkpoint.digest(),
         input_names=list(inputs),
         output_names=list(checkpoint.outputs),
-        dynamic_shapes=tuple({0: batch} for _ in inputs),
+        dynamic_shapes=tuple(
+            {0: batch, **{axis: torch.export.Dim(size) for axis, size in free.get(name, {}).items()}}
+            for name in inputs
+        ),
     )
 
 

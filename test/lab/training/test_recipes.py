@@ -228,3 +228,29 @@ def test_what_is_wrong_with_a_recipe_to_distil_by_is_named(tmp_path: Path, recip
     path = write(tmp_path / "recipe.yaml", recipe)
     with pytest.raises(ValueError, match=f"^{re.escape(f'{path}: {message}')}"):
         load_pupils(path)
+
+
+def speaking() -> dict[str, Any]:
+    """A recipe of a draft that speaks tokens."""
+    return {
+        "demonstrations": {"episodes": 3, "seed": 0, "action_noise": 0.1},
+        "tokens": {"kind": "bins", "chunk_length": 4, "codebook_size": 16},
+        "window_length": 2,
+        "policies": {
+            "draft": {"kind": "tokens", "seed": 2, "size": {"width": 4, "heads": 2}, "fit": {"steps": 4}}
+        },
+    }
+
+
+def test_a_recipe_of_tokens_says_what_a_token_means(tmp_path: Path) -> None:
+    recipe = load_recipe(write(tmp_path / "recipe.yaml", speaking()))
+    assert recipe.tokens is not None
+    assert recipe.tokens.chunk_length == 4
+    without = {name: part for name, part in speaking().items() if name != "tokens"}
+    for wrong in (without, {**planning(), "tokens": speaking()["tokens"]}):
+        with pytest.raises(ValueError, match="tokens: must be given where a policy speaks tokens, and only"):
+            load_recipe(write(tmp_path / "recipe.yaml", wrong))
+    mixed = {**whole(), "tokens": speaking()["tokens"]}
+    mixed["policies"] = {**mixed["policies"], "target": speaking()["policies"]["draft"]}
+    with pytest.raises(ValueError, match="tokens: 'draft' speaks codes, must be left out"):
+        load_recipe(write(tmp_path / "recipe.yaml", mixed))

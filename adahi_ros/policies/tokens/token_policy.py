@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A policy that emits a chunk of actions as tokens, on any runtime of its network. No torch here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from adahi_ros.core.checkpoint_files import read_tensors
+from adahi_ros.core.proposal import Proposal, TokenDistribution, counted, probabilities_of, sample, softmax
+from adahi_ros.core.signature import Observations
+from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling
+from adahi_ros.policies.networks.network_checkpoint import RunNetwork
+from adahi_ros.policies.tokens.token_checkpoint import TokenCheckpoint
+
+SENT_SHARE = 0.98
+"""Of a draft's distribution: the likeliest tokens with this share are kept, so that few bytes are sent."""
+
+
+class Embedding:
+    """The first layer of a token policy's network: what it reads, as positions of the transformer.
+
+    Args:
+        checkpoint: of the network.
+    """
+
+    def __init__(self, checkpoint: TokenCheckpoint) -> None:
+        weights = read_tensors(checkpoint.weights)
+        self._observation = _scaled(weights, "observation")
+        self._goal = _scaled(weights, "goal") if checkpoint.sizes.goal_dim else None
+        self._code, self._position = weights["code_in.weight"], weights["position"]
+        self.context = checkpoint.sizes.context
+
+    def of_context(self, windows: np.ndarray, goals: np.ndarray) -> np.ndarray:
+        """Return the positions (B, C, width) of windows (B, H, O) and goals (B, G)."""
+        parts = [_affine(windows, self._observation)]
+        if self._goal is not None:
+            parts.insert(0, _affine(goals, self._goal)[:, None])
+        tokens: np.ndarray = np.concatenate(parts, axis=1) + self._position[: self.context]
+        return tokens
+
+    def of_codes(self, codes: np.ndarray, first: int) -> np.ndarray:
+        """Return the positions (B, m, width) of tokens (B, m), which are tokens `first`, ... of a chunk."""
+        start = self.context + first
+        tokens: np.ndarray = self._code[codes] + self._position[start : start + codes.shape[1]]
+        return tokens
+
+
+_Affine = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+
+
+def _scaled(weights: dict[str, np.ndarray], name: str) -> _Affine:
+    layer = f"{name}_in"
+    return (
+        *(weights[f"{name}_mean"], weights[f"{name}_scale"]),
+        *(weights[f"{layer}.weight"].T, weights[f"{layer}.bias"]),
+    )
+
+
+def _affine(values: np.ndarray, by: _Affine) -> np.ndarray:
+    mean, scale, weight, bias = by
+    made: np.ndarray = (values - mean) / scale @ weight + bias
+    return made.astype(np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class Decoding:
+    """Chunks of B robots on their way: the tokens read so far, and the next one's distribution.
+
+    Attributes:
+        logits: (B, m, K) float32, of the next token at each of the last m positions read.
+        hidden: (B, m, width) float32, the last layer's at these positions.
+        cache: (B, layers, 2, heads, P, width / heads) float32, keys and values of all positions read.
+        read: n, tokens read.
+    """
+
+    logits: np.ndarray
+    hidden: np.ndarray
+    cache: np.ndarray
+    read: int
+
+
+class Passes(Protocol):
+    """Called with the robots and the positions of each pass of a network."""
+
+    def __call__(self, robots: int, positions: int) -> None: ...
+
+
+class TokenPolicy(Policy):
+    """A `Policy` of tokens: a network emits them one after another, a tokenizer decodes the chunk.
+
+    Attributes:
+        codec: its action tokenizer.
+        on_pass: called before each pass of the network, to count them; None for nothing.
+
+    Args:
+        checkpoint: of the network.
+        run: runs it.
+        device: where that is.
+    """
+
+    def __init__(self, checkpoint: TokenCheckpoint, run: RunNetwork, device: str = "cpu") -> None:
+        codec = checkpoint.codec
+        super().__init__(
+            checkpoint.signature, codec.range, codec.action_scale, checkpoint.digest(), codec.codebooks
+        )
+        self.codec = codec
+        self.device = device
+        self.on_pass: Passes | None = None
+        self._sizes = checkpoint.sizes
+        self._embedding = Embedding(checkpoint)
+        self._run = run
+
+    def begin(self, observations: Observations, codes: np.ndarray | None = None) -> Decoding:
+        """Read observations and the first n tokens (B, n) of chunks in one pass.
+
+        Returns:
+            The distributions of tokens 0, ..., n: `logits` is (B, n + 1, K).
+        """
+        windows, goals = self.signature.window(observations), self.signature.condition(observations)
+        embedded, sizes = self._embedding.of_context(windows, goals), self._sizes
+        read = 0 if codes is None else codes.shape[1]
+        if codes is not None and read:
+            embedded = np.concatenate([embedded, self._embedding.of_codes(codes, 0)], axis=1)
+        shape = len(windows), sizes.layers, 2, sizes.heads, 0, sizes.width // sizes.heads
+        logits, hidden, cache = self._pass(embedded, np.zeros(shape, dtype=np.float32))
+        before = sizes.context - 1
+        return Decoding(logits[:, before:], hidden[:, before:], cache, read)
+
+    def extend(self, decoding: Decoding, codes: np.ndarray, after: int | None = None) -> Decoding:
+        """Read m more tokens (B, m) in one pass.
+
+        Args:
+            decoding: of the same robots.
+            codes: the next tokens, at least one.
+            after: how many of the tokens read are kept before them; None for all.
+
+        Returns:
+            The distributions of the tokens after each of these: `logits` is (B, m, K).
+        """
+        kept = decoding.read if after is None else after
+        past = decoding.cache[..., : self._sizes.context + kept, :]
+        made = self._pass(self._embedding.of_codes(codes, kept), past)
+        return Decoding(*made, kept + codes.shape[1])
+
+    def _pass(self, embedded: np.ndarray, past: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        if self.on_pass is not None:
+            self.on_pass(*embedded.shape[:2])
+        logits, hidden, cache = self._run(embedded, np.ascontiguousarray(past))
+        return logits, hidden, cache
+
+    def propose(
+        self, observations: Observations, draws: np.ndarray, sampling: Sampling = AS_TRAINED
+    ) -> Proposal:
+        """See `Policy.propose`; token by token, one pass each. Actions are NaN where a state is not finite.
+
+        A draft that is sent keeps the likeliest tokens, see `SENT_SHARE`.
+        """
+        decoding = self.begin(observations)
+        tokens: list[np.ndarray] = []
+        made: list[np.ndarray] = []
+        hidden: list[np.ndarray] = []
+        sent: list[np.ndarray] = []
+        finite = np.ones(len(draws), dtype=bool)
+        for index in range(self.codec.codebooks):
+            if index:
+                decoding = self.extend(decoding, tokens[-1][:, None])
+            finite &= np.isfinite(decoding.logits).all(axis=(1, 2))
+            probabilities, counts = distribution(decoding.logits[:, -1], sampling)
+            tokens.append(sample(probabilities if counts is None else counts, draws[:, index]))
+            made.append(probabilities)
+            hidden.append(decoding.hidden[:, -1])
+            if counts is not None:
+                sent.append(counts)
+        codes, counts = np.stack(tokens, axis=1), np.stack(sent, axis=1) if sent else None
+        drawn = TokenDistribution(
+            np.stack(made, axis=1), codes, self.codec.decode, counts, np.stack(hidden, axis=1)
+        )
+        return Proposal(_where(finite, self.codec.decode(codes)), drawn)
+
+    def judge(
+        self, observations: Observations, codes: np.ndarray, sampling: Sampling = AS_TRAINED
+    ) -> Proposal:
+        """Return the distribution of every token of chunks (B, n), given the ones before, by one pass.
+
+        Where n is below N, the distribution of the token after them is among these.
+
+        Returns:
+            `actions` NaN (B, T, A): a rule decides on the tokens. The distribution continues by `resumed`.
+        """
+        read = codes[:, : self.codec.codebooks - 1]  # nothing follows the last token
+        return self._judged(self.begin(observations, read), codes, sampling)
+
+    def _judged(self, decoding: Decoding, codes: np.ndarray, sampling: Sampling) -> Proposal:
+        probabilities, _ = distribution(_finite(decoding.logits), sampling)
+
+        def resumed(tokens: np.ndarray, first: int, rows: np.ndarray) -> TokenDistribution:
+            of_rows = Decoding(decoding.logits, decoding.hidden, decoding.cache[rows], decoding.read)
+            last = self.codec.codebooks - 1
+            further = self.extend(of_rows, tokens[:, first - 1 : last], first - 1)
+            drawn = self._judged(further, tokens, sampling).distribution
+            assert isinstance(drawn, TokenDistribution)
+            return drawn
+
+        drawn = TokenDistribution(
+            probabilities, codes, self.codec.decode, hidden=decoding.hidden, resumed=resumed
+        )
+        shape = len(codes), self.codec.chunk_length, self.codec.action_dim
+        return Proposal(np.full(shape, np.nan, dtype=np.float32), drawn)
+
+
+def distribution(logits: np.ndarray, sampling: Sampling) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return distributions (..., K) float32 of logits (..., K) and, if they are to be sent, their counts."""
+    probabilities = softmax(_finite(logits), sampling.temperature)
+    if not sampling.sendable:
+        return probabilities, None
+    counts = counted(likeliest(probabilities, SENT_SHARE))
+    return probabilities_of(counts), counts
+
+
+def likeliest(probabilities: np.ndarray, share: float) -> np.ndarray:
+    """Return distributions (..., K) of the likeliest tokens only, as few as have the share together.
+
+    Speculative sampling stays exact: only what is sampled from matters (nucleus sampling; Holtzman et
+    al., 2020).
+    """
+    order = np.argsort(-probabilities, axis=-1, kind="stable")
+    ordered = np.take_along_axis(probabilities, order, axis=-1)
+    kept = np.cumsum(ordered, axis=-1) - ordered < share
+    few = np.zeros_like(probabilities)
+    np.put_along_axis(few, order, np.where(kept, ordered, 0.0), axis=-1)
+    made: np.ndarray = few / few.sum(axis=-1, keepdims=True)
+    return made
+
+
+def _finite(logits: np.ndarray) -> np.ndarray:
+    """Return logits; uniform ones where they are not finite."""
+    finite = np.isfinite(logits).all(axis=-1, keepdims=True)
+    return logits if finite.all() else np.where(finite, logits, np.float32(0.0))
+
+
+def _where(finite: np.ndarray, actions: np.ndarray) -> np.ndarray:
+    """Return actions (B, T, A), NaN for robots with a state that was not finite."""
+    return np.where(finite[:, None, None], actions, np.float32(np.nan))

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds a token policy's network for torch from its checkpoint, and writes its files."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+from adahi_ros.policies.networks.onnx_export import export
+from adahi_ros.policies.networks.transformer import InputMoments
+from adahi_ros.policies.networks.weights_file import network_of, save_weights
+from adahi_ros.policies.tokens.token_checkpoint import KIND, TokenCheckpoint, load_codec, load_tokens
+from adahi_ros.policies.tokens.token_network import TokenNetwork
+
+
+def load_network(checkpoint: TokenCheckpoint) -> TokenNetwork:
+    """Return the network of a checkpoint, ready to run; raises as `network_of`."""
+    return network_of(
+        checkpoint.weights, lambda tensors: TokenNetwork(checkpoint.sizes, InputMoments.among(tensors))
+    )
+
+
+def save_tokens(directory: Path, name: str, network: TokenNetwork, training: dict[str, object]) -> None:
+    """Write a trained policy beside its saved tokenizer, and its export."""
+    save_weights(
+        directory,
+        name,
+        network.state_dict(),
+        kind=KIND,
+        fingerprint=load_codec(directory).fingerprint,
+        parameters=network.parameters_count,
+        config=asdict(network.config),
+        training=training,
+    )
+    export(load_tokens(directory / name), directory / f"{name}.onnx")

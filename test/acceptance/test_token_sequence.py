@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import functools
+import itertools
+
+import numpy as np
+import pytest
+from scipy.stats import chi2
+
+from adahi_ros.acceptance.speculative import Speculative
+from adahi_ros.acceptance.token_sequence import COMPLETIONS, JudgedTokens, TokenJudge
+from adahi_ros.core.proposal import CodeDistribution, Proposal, TokenDistribution, sample
+
+N, K, M = 4, 3, 20_000
+
+
+@functools.cache
+def following(model: int, before: tuple[int, ...]) -> np.ndarray:
+    """The distribution (K,) of the token after others, of a model without structure."""
+    drawn = np.random.default_rng([model, len(before), *before]).random(K) ** 2 + 0.02
+    probabilities: np.ndarray = (drawn / drawn.sum()).astype(np.float32)
+    return probabilities
+
+
+def read(model: int, codes: np.ndarray, first: int = 0) -> TokenDistribution:
+    """The distributions of a model after known tokens, as a policy judges them."""
+    last = min(codes.shape[1] + 1, N)
+    given = [[following(model, tuple(row[:index])) for index in range(first, last)] for row in codes.tolist()]
+
+    def resumed(tokens: np.ndarray, first: int, rows: np.ndarray) -> TokenDistribution:
+        assert len(tokens) == len(rows)
+        return read(model, tokens, first)
+
+    return TokenDistribution(np.array(given), codes, actions_of, resumed=resumed)
+
+
+def actions_of(codes: np.ndarray) -> np.ndarray:
+    return codes[:, :, None].astype(np.float32)
+
+
+def drafted(model: int, length: int, robots: int, rng: np.random.Generator) -> CodeDistribution:
+    codes, parts = np.zeros((robots, 0), dtype=np.int64), []
+    for index in range(length):
+        parts.append(np.array([following(model, tuple(row)) for row in codes.tolist()]))
+        codes = np.concatenate([codes, sample(parts[index], rng.random(robots))[:, None]], axis=1)
+    return CodeDistribution(np.stack(parts, axis=1), codes, actions_of)
+
+
+def judged(draft: int, target: int, length: int, completion: str, robots: int = M) -> JudgedTokens:
+    rng = np.random.default_rng(5)
+    ours = drafted(draft, length, robots, rng)
+    return TokenJudge(ours, read(target, ours.codes), rng.random((robots, N, 2))).complete(completion)
+
+
+@pytest.mark.parametrize("completion", COMPLETIONS)
+@pytest.mark.parametrize("length", [1, 3, N])
+def test_chunks_are_distributed_as_the_targets_own(length: int, completion: str) -> None:
+    codes = judged(1, 2, length, completion).codes
+    found = np.bincount(codes @ K ** np.arange(N), minlength=K**N)
+    chunks = list(itertools.product(range(K), repeat=N))
+    probabilities = [np.prod([following(2, each[:i])[each[i]] for i in range(N)]) for each in chunks]
+    expected = np.zeros(K**N)
+    expected[np.array(chunks) @ K ** np.arange(N)] = M * np.array(probabilities)
+    assert ((found - expected) ** 2 / expected).sum() < chi2.ppf(1 - 1e-4, K**N - 1)
+
+
+def test_the_test_would_notice_another_distribution() -> None:
+    codes = judged(1, 2, N, "draft").codes
+    found = np.bincount(codes[:, 0], minlength=K) / M
+    assert np.abs(found - following(1, ())).max() > 0.05
+    assert np.abs(found - following(2, ())).max() < 0.02
+
+
+@pytest.mark.parametrize("completion", COMPLETIONS)
+def test_a_draft_of_the_target_itself_is_accepted_in_one_pass(completion: str) -> None:
+    result = judged(2, 2, N, completion, 50)
+    assert result.accepted.all()
+    assert (result.passes == 1).all()
+    assert (result.accepted_length == N).all()
+
+
+def test_each_refusal_costs_one_more_pass() -> None:
+    result = judged(1, 2, N, "draft", 500)
+    refusals = (~result.accepted).sum(axis=1)
+    last = ~result.accepted[:, -1]
+    np.testing.assert_array_equal(result.passes, 1 + refusals - last)
+    assert 1 < result.passes.mean() < judged(1, 2, N, "target", 500).passes.mean()
+
+
+def test_accepted_tokens_are_the_drafts() -> None:
+    rng = np.random.default_rng(5)
+    ours = drafted(1, N, 300, rng)
+    result = TokenJudge(ours, read(2, ours.codes), rng.random((300, N, 2))).complete("draft")
+    np.testing.assert_array_equal(result.codes[result.accepted], ours.codes[result.accepted])
+
+
+def test_a_bonus_token_follows_a_short_draft_without_a_pass() -> None:
+    rng = np.random.default_rng(6)
+    ours = drafted(2, 2, 20, rng)
+    judge = TokenJudge(ours, read(2, ours.codes), rng.random((20, N, 2)))
+    assert not judge.test().any()
+    assert (judge.position == 3).all()
+    assert (judge.passes == 1).all()
+
+
+def test_a_rule_may_keep_what_the_test_refuses() -> None:
+    rng = np.random.default_rng(7)
+    ours = drafted(1, N, 20, rng)
+    judge = TokenJudge(ours, read(2, ours.codes), rng.random((20, N, 2)))
+    judge.test(np.ones((20, N), dtype=bool))
+    assert judge.done
+    np.testing.assert_array_equal(judge.tokens, ours.codes)
+
+
+def test_each_robot_is_judged_by_itself() -> None:
+    rng = np.random.default_rng(8)
+    ours, draws = drafted(1, N, 30, rng), rng.random((30, N, 2))
+    together = TokenJudge(ours, read(2, ours.codes), draws).complete()
+    for row in range(30):
+        one = CodeDistribution(ours.probabilities[[row]], ours.codes[[row]], actions_of)
+        alone = TokenJudge(one, read(2, one.codes), draws[[row]]).complete()
+        np.testing.assert_array_equal(alone.codes[0], together.codes[row])
+        assert alone.passes[0] == together.passes[row]
+
+
+def test_the_rule_speculative_judges_tokens() -> None:
+    rng = np.random.default_rng(9)
+    ours, draws = drafted(1, 3, 10, rng), rng.random((10, N, 2))
+    draft, target = Proposal(np.zeros((10, 0, 1)), ours), Proposal(np.zeros((10, N, 1)), read(2, ours.codes))
+    verdict = Speculative().verify(draft, target, draws)
+    assert verdict.accepted.shape == (10, 3)
+    assert verdict.actions.shape == (10, N, 1)
+
+
+def test_unknown_completions_are_refused() -> None:
+    with pytest.raises(ValueError, match="completion: 'guess', must be one of draft, target"):
+        Speculative("guess")

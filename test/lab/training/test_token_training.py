@@ -1,0 +1,78 @@
+"""A token policy learns chunks that hang together, by its seed alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from adahi_ros.core.trajectories import Trajectories
+from adahi_ros.lab.training.fitting import FitConfig, Run
+from adahi_ros.lab.training.token_training import codec_of, train_tokens
+from adahi_ros.policies.backends import load_policy
+from adahi_ros.policies.interface import Policy
+from adahi_ros.policies.tokens.token_checkpoint import CodecSizes, save_codec
+from adahi_ros.policies.tokens.token_torch import save_tokens
+
+SIZE = {"width": 16, "layers": 1, "heads": 2}
+SIZES = CodecSizes("bins", chunk_length=4, codebook_size=8)
+
+
+def two_ways() -> Trajectories:
+    """Episodes that say nothing of themselves, whose actions are all +1 or all -1, with equal odds."""
+    episodes, steps = 32, 6
+    ways = np.where(np.arange(episodes) % 2, 1.0, -1.0).astype(np.float32)
+    return Trajectories(
+        "toy",
+        np.zeros((episodes * steps, 1), np.float32),
+        np.repeat(ways, steps)[:, None],
+        np.zeros((episodes, 0), np.float32),
+        np.arange(steps, episodes * steps + 1, steps),
+    )
+
+
+@pytest.fixture(scope="module")
+def policy(tmp_path_factory: pytest.TempPathFactory) -> Policy:
+    """Trained on two ways."""
+    data, folder = two_ways(), tmp_path_factory.mktemp("two_ways")
+    codec = codec_of(data, SIZES)
+    network, losses = train_tokens(data, codec, 1, SIZE, FitConfig(300, 64, 5e-3), Run(4))
+    assert np.mean(losses[-20:]) < 0.3
+    save_codec(folder, codec)
+    save_tokens(folder, "target", network, {})
+    return load_policy(folder / "target", "onnxruntime")
+
+
+def test_of_two_ways_a_chunk_goes_one_from_beginning_to_end(policy: Policy) -> None:
+    """Codes that are drawn apart from one another would mix them."""
+    draws = np.random.default_rng(1).random((400, policy.draws))
+    chunks = policy.propose(policy.signature.nothing(400), draws).actions[..., 0]
+    coherent = (chunks > 0.0).all(axis=1) | (chunks < 0.0).all(axis=1)
+    assert coherent.mean() > 0.97
+    assert 0.4 < (chunks[coherent, 0] > 0.0).mean() < 0.6
+
+
+def test_bins_span_the_demonstrations_without_their_extremes() -> None:
+    data = two_ways()
+    actions = np.linspace(-1.0, 1.0, len(data.actions), dtype=np.float32)[:, None]
+    codec = codec_of(Trajectories("toy", data.observations, actions, data.goals, data.ends), SIZES)
+    np.testing.assert_allclose([codec.low[0], codec.high[0]], [-0.98, 0.98], atol=0.01)
+
+
+def test_a_stopped_run_ends_with_the_same_weights(tmp_path: Path) -> None:
+    data, config = two_ways(), FitConfig(6, 8)
+    codec = codec_of(data, SIZES)
+    whole, _ = train_tokens(data, codec, 1, SIZE, config, Run(4))
+
+    def stop(step: int, loss: float) -> None:
+        if step == 5:
+            raise KeyboardInterrupt
+
+    state = tmp_path / "state"
+    with pytest.raises(KeyboardInterrupt):
+        train_tokens(data, codec, 1, SIZE, config, Run(4, state, save_every=3, on_step=stop))
+    resumed, losses = train_tokens(data, codec, 1, SIZE, config, Run(4, state))
+    assert len(losses) == 6
+    for name, value in whole.state_dict().items():
+        np.testing.assert_array_equal(value.numpy(), resumed.state_dict()[name].numpy())

@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from adahi_ros.core.checkpoint_files import CheckpointError
+from adahi_ros.core.files import read_json, save_json
+from adahi_ros.core.proposal import UNITS, Proposal, TokenDistribution
+from adahi_ros.policies.backends import load_policy
+from adahi_ros.policies.interface import Sampling
+from adahi_ros.policies.tokens.token_policy import TokenPolicy, likeliest
+from test.policies.tokens.conftest import CODEC, DRAFT, K, T, seen
+
+N = CODEC.codebooks
+BACKENDS = ("onnxruntime", "torch")
+
+
+@pytest.fixture(params=BACKENDS)
+def target(request: pytest.FixtureRequest, pair: Path) -> TokenPolicy:
+    policy = load_policy(pair / "target", request.param)
+    assert isinstance(policy, TokenPolicy)
+    return policy
+
+
+def draws(batch: int, seed: int = 1) -> np.ndarray:
+    return np.random.default_rng(seed).random((batch, N))
+
+
+def drawn(proposal: Proposal) -> TokenDistribution:
+    assert isinstance(proposal.distribution, TokenDistribution)
+    return proposal.distribution
+
+
+def test_backends_give_equal_chunks(pair: Path) -> None:
+    one, other = (load_policy(pair / "target", name).propose(seen(4), draws(4)) for name in BACKENDS)
+    np.testing.assert_array_equal(drawn(one).codes, drawn(other).codes)
+    np.testing.assert_allclose(drawn(one).probabilities, drawn(other).probabilities, atol=1e-5)
+
+
+def test_one_pass_judges_as_token_by_token(target: TokenPolicy) -> None:
+    proposal = target.propose(seen(3), draws(3))
+    judged = drawn(target.judge(seen(3), drawn(proposal).codes))
+    np.testing.assert_allclose(judged.probabilities, drawn(proposal).probabilities, atol=1e-5)
+    np.testing.assert_allclose(judged.hidden, drawn(proposal).hidden, atol=1e-4)
+    assert proposal.actions.shape == (3, T, 2)
+    np.testing.assert_array_equal(proposal.actions, CODEC.decode(drawn(proposal).codes))
+
+
+def test_a_token_depends_only_on_those_before_it(target: TokenPolicy) -> None:
+    codes = np.random.default_rng(2).integers(K, size=(2, N))
+    other = codes.copy()
+    other[:, 3:] = (other[:, 3:] + 5) % K
+    one, two = drawn(target.judge(seen(2), codes)), drawn(target.judge(seen(2), other))
+    np.testing.assert_allclose(one.probabilities[:, :4], two.probabilities[:, :4], atol=1e-6)
+    assert np.abs(one.probabilities[:, 4:] - two.probabilities[:, 4:]).max() > 1e-3
+
+
+@pytest.mark.parametrize("first", [1, 3, N - 1])
+def test_other_tokens_are_read_after_the_kept_ones(target: TokenPolicy, first: int) -> None:
+    codes = np.random.default_rng(3).integers(K, size=(3, N))
+    judged, other = drawn(target.judge(seen(3), codes)), codes.copy()
+    other[:, first - 1 :] = (other[:, first - 1 :] + 1) % K
+    assert judged.resumed is not None
+    rows = np.array([0, 2])
+    resumed = judged.resumed(other[rows], first, rows)
+    fresh = drawn(target.judge(seen(3), other)).probabilities[rows, first:]
+    np.testing.assert_allclose(resumed.probabilities, fresh, atol=1e-5)
+
+
+def test_a_short_draft_gets_a_distribution_for_the_next_token(target: TokenPolicy) -> None:
+    codes = np.random.default_rng(4).integers(K, size=(2, N))
+    short, whole = drawn(target.judge(seen(2), codes[:, :2])), drawn(target.judge(seen(2), codes))
+    assert short.probabilities.shape == (2, 3, K)
+    np.testing.assert_allclose(short.probabilities, whole.probabilities[:, :3], atol=1e-5)
+
+
+def test_a_chunk_takes_a_pass_per_token_and_a_judgement_one(target: TokenPolicy) -> None:
+    seen_passes: list[tuple[int, int]] = []
+    target.on_pass = lambda robots, positions: seen_passes.append((robots, positions))
+    codes = drawn(target.propose(seen(2), draws(2))).codes
+    assert seen_passes == [(2, 3), *[(2, 1)] * (N - 1)]
+    seen_passes.clear()
+    target.judge(seen(2), codes)
+    assert seen_passes == [(2, 3 + N - 1)]
+
+
+def test_robots_do_not_depend_on_each_other(target: TokenPolicy) -> None:
+    together, observations = target.propose(seen(3), draws(3)), seen(3)
+    for row in range(3):
+        alone = target.propose(observations.rows(np.array([row])), draws(3)[[row]])
+        np.testing.assert_array_equal(drawn(alone).codes[0], drawn(together).codes[row])
+
+
+def test_a_sent_draft_is_sampled_from_what_is_sent(pair: Path) -> None:
+    draft = load_policy(pair / "draft", "onnxruntime")
+    observations = seen(400, DRAFT).rows(np.zeros(400, dtype=np.int64))
+    made = drawn(draft.propose(observations, draws(400), Sampling(sendable=True)))
+    assert made.counts is not None
+    assert (made.counts.sum(axis=-1, dtype=np.int64) == UNITS).all()
+    assert (np.take_along_axis(made.counts, made.codes[..., None], axis=-1) > 0).all()
+    assert (made.counts == 0).any()
+    found = np.bincount(made.codes[:, 0], minlength=K) / 400
+    expected = made.probabilities[0, 0]
+    assert np.abs(found - expected).sum() < 0.2
+
+
+def test_likeliest_keeps_as_few_as_have_the_share() -> None:
+    few = likeliest(np.array([[0.5, 0.3, 0.15, 0.05], [0.25, 0.25, 0.25, 0.25]]), 0.9)
+    np.testing.assert_allclose(few, [[0.5 / 0.95, 0.3 / 0.95, 0.15 / 0.95, 0.0], [0.25] * 4])
+
+
+def test_a_state_that_is_not_finite_gives_no_action(target: TokenPolicy) -> None:
+    observations = seen(2)
+    observations.features["observation"][1, 0, 0] = np.inf
+    with np.errstate(invalid="ignore"):
+        actions = target.propose(observations, draws(2)).actions
+    assert np.isfinite(actions[0]).all()
+    assert np.isnan(actions[1]).all()
+
+
+def test_policies_of_another_tokenizer_are_refused(pair: Path, tmp_path: Path) -> None:
+    shutil.copytree(pair, tmp_path / "copy")
+    path = tmp_path / "copy" / "draft.json"
+    save_json(path, {**read_json(path), "fingerprint": "0" * 16})
+    with pytest.raises(CheckpointError, match=f"fingerprint: {'0' * 16}, must be {CODEC.fingerprint}"):
+        load_policy(tmp_path / "copy" / "draft", "onnxruntime")
