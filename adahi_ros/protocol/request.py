@@ -143,7 +143,8 @@ class Request:
         actions: (T * A,) float32, from `step` on; the robot executes those before `first_step` with any
             reply is. Empty where they are not sent.
         codes: (N,) integers; empty where the draft has none.
-        counts: (N * K,) integers, the distributions of the codes; empty without codes.
+        counts: (N * K,) integers, the distributions of the codes; at the verifier as they were sent, see
+            `unpacked`; empty without codes.
         instruction: for the target, in a sentence; empty without one.
         needed_in_s: how soon the robot needs the reply, from when it makes the request; 0 where unknown.
         round_trip_ms: as `reported_round_trip_ms` returns it; the same in all copies of a request.

@@ -15,6 +15,7 @@ import numpy as np
 from adahi_ros.acceptance.interface import Acceptance, Verdict
 from adahi_ros.core.proposal import UNITS, Proposal
 from adahi_ros.core.signature import Signature
+from adahi_ros.protocol.distributions import unpacked
 from adahi_ros.protocol.request import (
     NOTHING,
     OK,
@@ -377,8 +378,7 @@ def _checked_draft(
                 RequestFault.CODE_OUT_OF_RANGE,
                 f"codes[{index}]: {code}, must be at least 0 and below {entries}",
             )
-    check_size("draft_probabilities", counts.size, (books, entries))
-    counts = counts.reshape(books, entries)
+    counts = unpacked(counts, books, entries)
     sums = counts.sum(axis=-1, dtype=np.int64)
     if counts.min() < 0 or (sums != UNITS).any():
         raise RequestError(

@@ -23,6 +23,7 @@ from sensor_msgs.msg import CompressedImage
 from adahi_ros.core.signature import CodeSpace, Feature, ImageInput, Signature
 from adahi_ros.core.texts import shortened
 from adahi_ros.protocol.description import Described, Description
+from adahi_ros.protocol.distributions import packed
 from adahi_ros.protocol.request import (
     NO_FINGERPRINT,
     PROTOCOL_VERSION,
@@ -123,7 +124,7 @@ def to_request(request: Request, window: WireWindow, sender: Sender) -> VerifyDr
         instruction=request.instruction,
         draft_actions=floats(request.actions),
         codes=_codes(request.codes),
-        draft_probabilities=_codes(request.counts),
+        draft_probabilities=_codes(packed(request.counts)),
         round_trip_ms=request.round_trip_ms,
         intent_only=request.intent_only,
     )
