@@ -371,6 +371,10 @@ class Controller:
         """Return the plans' actions (B, count, A) from the present step on; NaN where there is none."""
         return self._plan.coming(self._next - 1, count)
 
+    def information_age(self, index: int) -> np.ndarray:
+        """Return the age (B,), in steps, of the request for this step's plan or intent; infinite without."""
+        return (self._proposer.held or self._plan).age(index)
+
     def executed(self, actions: np.ndarray) -> None:
         """Add the commanded actions, (B, A) in action units, to the average; not called without a command."""
         self._deviation.update(actions)

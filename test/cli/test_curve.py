@@ -32,6 +32,22 @@ def test_methods_are_measured_once_across_each_link_and_drawn(
     assert len(json.loads(rows.read_text())["rows"]) == 4
 
 
+def test_seconds_are_control_steps_of_each_task_with_the_age_of_information(
+    tmp_path: Path, measured: Measured
+) -> None:
+    places = ("--out", tmp_path / "rows.json", "--picture", tmp_path / "curve.png")
+    options = ("--seconds", "--workers", 1, "--episodes", 2, "--methods", "plan_8,hybrid")
+    result, figures = measured("curve", "delay", "--task", "ball", *options, *places, "--values", "0,6")
+    assert "ball against delay in s" in " ".join(result.output.split())
+    assert figures["values"] == [0, 6]
+    for near, far in figures["tasks"]["ball"].values():
+        assert (near["key"]["link"]["delay"], far["key"]["link"]["delay"]) == (0, 120)  # at 20 Hz
+        assert near["information_age"]["without"] == 0.0
+        assert far["information_age"]["without"] > 0.5  # a reply is older than every action of its plan
+        # At most one request is in flight, so a long delay cannot cause a flood of them.
+        assert far["calls_per_episode"] <= 1 + far["steps_per_episode"] / 120 + 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "output"),
     [
@@ -40,6 +56,7 @@ def test_methods_are_measured_once_across_each_link_and_drawn(
         (("delay", "--values", "1,1"), "values: [1.0, 1.0], must be at least one, each different"),
         (("delay", "--values", "0.5"), "delay: 0.5, must be a whole number from 0 to 10000"),
         (("loss", "--values", "1"), "loss: 1.0, must be at least 0 and below 1"),
+        (("loss", "--seconds"), "--seconds: must be with --values of delay or jitter or outage"),
     ],
 )
 def test_what_no_link_can_be_is_refused(arguments: tuple[str, ...], output: str, fails: Fails) -> None:

@@ -203,6 +203,7 @@ def curve(
     values: Annotated[
         str | None, Option(help="Values of the property, separated by commas. Default: a range.")
     ] = None,
+    seconds: Annotated[bool, Option("--seconds", help="The values are seconds, not control steps.")] = False,
     delay: Annotated[int, Option(min=0, help="Control steps of a round trip, at least.")] = 1,
     between: Annotated[float, options.number("Mean control steps from one outage to the next.", 1.0)] = 40.0,
     out: measuring.RowsFile = Path("results/curves.json"),
@@ -211,34 +212,37 @@ def curve(
     seed: options.Seed = 0,
     json_file: options.JsonFile = None,
 ) -> None:
-    """Draw success and requests against delay, jitter, loss or outages of the link, in process.
+    """Draw success, requests and the age of information against delay, jitter, loss or outages of the link.
 
-    Time is counted in control steps. A robot that waits is held. A robot with plans requests the next plan
-    ahead, and is held when its plan ends. A lost request is sent again.
+    Runs in process; time is counted in control steps. A robot that waits is held. A robot with plans
+    requests the next plan ahead, and is held when its plan ends. A lost request is sent again.
     """
     from adahi_ros.lab.evaluation.episodes import evaluation_episodes
     from adahi_ros.lab.evaluation.link_curves import curves, links
     from adahi_ros.lab.evaluation.step_link import StepLink
     from adahi_ros.lab.methods.methods import parse_methods
-    from adahi_ros.lab.reporting.curve_figure import curve_table, draw_curves
+    from adahi_ros.lab.reporting.curve_figure import AXES, curve_table, draw_curves
+    from adahi_ros.lab.tasks import make
 
-    names = parse_methods(methods, own=True)
-    across = links(against, StepLink(delay=delay, between=between), _numbers(values))
-    at = [getattr(link, against) for link in across]
+    names, given = parse_methods(methods, own=True), _numbers(values)
+    link = StepLink(delay=delay, between=between)
+    at = given if seconds and given else [getattr(each, against) for each in links(against, link, given)]
     picture = options.picture_or_default(picture, f"curve-{against}")
     count = measuring.episode_count(episodes, quick, measuring.POINT)
     compared = measuring.comparisons(tasks, seed, backend)
     rows = measuring.rows_file(out, json_file)
     found: dict[str, Mapping[str, Sequence[Figures]]] = {}
     for task, comparison in compared.items():
+        rate_hz = make(comparison.task).spec.control_rate_hz
+        across = links(against, link, given, rate_hz if seconds else None)
         with measuring.row_bar(f"{task}: rows", len(names) * len(across)) as done:
             found[task], skipped = curves(
                 comparison, across, names, evaluation_episodes(count), rows, workers, done
             )
-        title = f"{task} against {against}, {count} episodes, seed {seed}"
-        console.print(curve_table(found[task], at, title))
+        title = f"{task} against {against}{' in s' * seconds}, {count} episodes, seed {seed}"
+        console.print(curve_table(found[task], at, title, rate_hz))
         measuring.say_skipped(task, skipped)
-    draw_curves(found, at, against, picture)
+    draw_curves(found, at, f"{against} (s)" if seconds else AXES[against], picture)
     say(f"rows: {out}\npicture: {picture}")
     settings = {"command": command_line(), "against": against, "values": at, "seed": seed, "episodes": count}
     write_json(json_file, {**settings, "tasks": found})

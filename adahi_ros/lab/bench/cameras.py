@@ -236,7 +236,8 @@ def play(comparison: Comparison, method: str, view: str, episodes: Sequence[int]
         controller.executed(action)
         world.step(action)
         refused = np.zeros_like(active)  # a refusal would have raised an error
-        rows.append((active, requested, step.deviation, step.score, accepted, step.intended, action, refused))
+        of_step = active, requested, step.deviation, step.score, accepted, step.intended, action, refused
+        rows.append((*of_step, controller.information_age(step.index)))
     return Played(
         Log(*(np.stack(column) for column in zip(*rows, strict=True))),
         world.success,

@@ -17,6 +17,7 @@ from adahi_ros.lab.calibration.recorded_world import RecordedWorld
 from adahi_ros.lab.evaluation.episodes import HELD_OUT_SEED_OFFSET
 from adahi_ros.lab.evaluation.loaded_policies import Bench, PolicyFiles, check_fits
 from adahi_ros.lab.evaluation.metrics import (
+    information_age,
     mcnemar,
     squared_error,
     transmission_rate,
@@ -226,6 +227,7 @@ def outcome_figures(outcome: Outcome) -> Figures:
         "calls_per_episode": calls / episodes,
         "calls_per_success": calls / successes if successes else None,
         "refused": int(log.refused[log.active].sum()),
+        "information_age": information_age(log.age, log.active),
     }
 
 

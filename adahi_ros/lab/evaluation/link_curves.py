@@ -20,15 +20,19 @@ AGAINST: Mapping[str, tuple[float, ...]] = {
 }
 """Fields of a `StepLink`, each with its default values."""
 WHOLE = ("delay", "jitter")  # control steps
+IN_TIME = (*WHOLE, "outage")
 
 
-def links(against: str, link: StepLink, values: Sequence[float] | None = None) -> list[StepLink]:
+def links(
+    against: str, link: StepLink, values: Sequence[float] | None = None, rate_hz: float | None = None
+) -> list[StepLink]:
     """Return links that differ in one field.
 
     Args:
         against: a key of `AGAINST`.
         link: their other fields.
         values: of the field; None for its default ones.
+        rate_hz: control steps per second, where the values are seconds; None where they are control steps.
 
     Raises:
         ValueError: names the field, the value and what was allowed.
@@ -38,6 +42,12 @@ def links(against: str, link: StepLink, values: Sequence[float] | None = None) -
     chosen = AGAINST[against] if values is None else values
     if not chosen or len(set(chosen)) < len(chosen):
         raise ValueError(f"values: {list(chosen)}, must be at least one, each different")
+    if rate_hz is not None:
+        if against not in IN_TIME or values is None:
+            raise ValueError(f"--seconds: must be with --values of {' or '.join(IN_TIME)}")
+        chosen = [round(value * rate_hz) if against in WHOLE else value * rate_hz for value in chosen]
+        if len(set(chosen)) < len(chosen):
+            raise ValueError(f"values: {list(values)} s, must differ by a control step of {1 / rate_hz:g} s")
     changes: list[dict[str, Any]] = [
         {against: int(value) if against in WHOLE and value % 1 == 0 else value} for value in chosen
     ]

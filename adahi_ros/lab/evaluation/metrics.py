@@ -81,6 +81,25 @@ def true_skip_ratio(transmitted: np.ndarray, accepted: np.ndarray, active: np.nd
     return float(accepted[skipped].all(axis=-1).mean())
 
 
+def information_age(age: np.ndarray, active: np.ndarray) -> dict[str, float | None]:
+    """Return the age of what robots act by, in control steps, and the share of steps without any.
+
+    The age of information at a receiver (Kaul, Yates and Gruteser, "Real-time status: how often should one
+    update?", 2012), sampled at every control step.
+
+    Args:
+        age: (T, E), infinite where no reply has arrived yet.
+        active: (T, E) bool.
+
+    Returns:
+        `mean` and `p95`, None where no step has one; and `without`.
+    """
+    of_steps = age[active]
+    known = of_steps[np.isfinite(of_steps)]
+    mean, p95 = (float(known.mean()), float(np.percentile(known, 95))) if len(known) else (None, None)
+    return {"mean": mean, "p95": p95, "without": 1.0 - len(known) / max(1, len(of_steps))}
+
+
 def squared_error(
     trajectories: Trajectories, actions: np.ndarray, active: np.ndarray, scale: np.ndarray
 ) -> float:

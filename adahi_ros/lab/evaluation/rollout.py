@@ -71,6 +71,8 @@ class Log:
         refused: (T, E) bool, a policy's proposal was invalid: not finite, or outside its decoder's range.
             Instead of an invalid reply the robot executes the draft or the current plan. Instead of an
             invalid draft it repeats the last action (none, at the start).
+        age: (T, E) float64, control steps since the request of what the robot acts by, its plan, intent or
+            verified draft; infinite without a reply.
     """
 
     active: np.ndarray
@@ -81,6 +83,7 @@ class Log:
     draft_action: np.ndarray
     action: np.ndarray
     refused: np.ndarray
+    age: np.ndarray
 
     @classmethod
     def side_by_side(cls, logs: Sequence[Log]) -> Log:
@@ -189,6 +192,7 @@ def rollout(
         if step.proposal is None:
             intended = action
         world.step(action)
-        rows.append((active, transmit, step.deviation, step.score, accepted, intended, action, refused))
+        of_step = active, transmit, step.deviation, step.score, accepted, intended, action, refused
+        rows.append((*of_step, controller.information_age(step.index)))
         on_step()
     return Log(*(np.stack(column) for column in zip(*rows, strict=True)))

@@ -25,19 +25,26 @@ AXES = {
 }
 
 
-def curve_table(curves: Curves, values: Sequence[float], title: str) -> Table:
-    """Return success of each method, and in brackets calls per episode, a column per value."""
-    caption = "success, and calls an episode"
+def curve_table(curves: Curves, values: Sequence[float], title: str, rate_hz: float) -> Table:
+    """Return success, calls per episode and age of information, a row per method and a column per value."""
+    caption = "success (calls an episode; mean age of information in s, and the share of steps without any)"
     table = narrow_table(title, ("method",), [f"{value:g}" for value in values], caption)
     for name, rows in curves.items():
-        shown = [f"{number(row['success_rate'])} ({row['calls_per_episode']:.1f})" for row in rows]
-        table.add_row(METHODS[name].label, *shown)
+        table.add_row(METHODS[name].label, *(_cell(row, rate_hz) for row in rows))
     return table
 
 
-def draw_curves(curves: Mapping[str, Curves], values: Sequence[float], against: str, path: Path) -> None:
+def _cell(row: Figures, rate_hz: float) -> str:
+    shown = f"{row['calls_per_episode']:.1f}"
+    if (age := row.get("information_age")) is not None:  # rows of an earlier version have none
+        mean = "-" if age["mean"] is None else f"{age['mean'] / rate_hz:.2f}"
+        shown += f"; {mean}, {number(age['without'])}"
+    return f"{number(row['success_rate'])} ({shown})"
+
+
+def draw_curves(curves: Mapping[str, Curves], values: Sequence[float], axis: str, path: Path) -> None:
     """Draw success with its 95 % interval above, calls per episode below, a column per task."""
-    with _success_above_calls(list(curves), AXES[against], path) as columns:
+    with _success_above_calls(list(curves), axis, path) as columns:
         for (above, below), methods in zip(columns, curves.values(), strict=True):
             for name, rows in methods.items():
                 looks = curve_looks(name, METHODS[name].label)

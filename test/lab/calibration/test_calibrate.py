@@ -175,7 +175,7 @@ def drawn_log(seed: int, steps: int = 60, episodes: int = 10) -> Log:
     active[steps // 2 :, ::3] = False
     accepted = draw.random((steps, episodes, 2)) < 0.5
     zeros = np.zeros((steps, episodes))
-    return Log(active, active, zeros, zeros, accepted, drafted, executed, np.zeros_like(active))
+    return Log(active, active, zeros, zeros, accepted, drafted, executed, ~active, zeros)
 
 
 def judged_by(log: Log, variant: tuple[float, str]) -> Log:

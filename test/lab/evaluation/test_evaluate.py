@@ -23,14 +23,14 @@ from adahi_ros.lab.evaluation.evaluate import (
     play_all,
     reference_among,
 )
-from adahi_ros.lab.evaluation.metrics import mcnemar
+from adahi_ros.lab.evaluation.metrics import information_age, mcnemar
 from adahi_ros.lab.evaluation.rollout import Log
 from adahi_ros.lab.methods.methods import METHODS, on_every_task
 from adahi_ros.lab.tasks import make
 from test.lab.toys import assert_same as assert_same_log
 
 KEYS = {"success_rate", "success_ci95", "transmission_rate", "true_skip_ratio", "mse", "gate", "threshold"}
-KEYS |= {"success_at_end", "subtasks", "subtasks_completed", "rejection_rate"}
+KEYS |= {"success_at_end", "subtasks", "subtasks_completed", "rejection_rate", "information_age"}
 Figures = Mapping[str, Mapping[str, Any]]
 
 
@@ -159,7 +159,7 @@ def outcome(completed: list[list[bool]], fulfilled: list[list[bool]]) -> Outcome
     episodes = len(completed)
     yes, zero = np.ones((1, episodes), dtype=bool), np.zeros((1, episodes))
     action = np.zeros((1, episodes, 2))
-    log = Log(yes, ~yes, zero, zero, yes[..., None], action, action, ~yes)
+    log = Log(yes, ~yes, zero, zero, yes[..., None], action, action, ~yes, zero)
     parts = np.array(completed)
     return Outcome(log, np.array([all(each) for each in completed]), parts, np.array(fulfilled))
 
@@ -181,7 +181,7 @@ def test_calls_are_counted_while_an_episode_lasts() -> None:
     active = np.array([[True, True, True, False], [True, True, False, False]])
     sent = np.array([[True, True, False, True], [False, True, True, False]])  # two where nothing goes on
     accepted, actions = active[..., None], np.zeros((2, 4, 2))
-    log = Log(active, sent, active * 0.0, active * 0.0, accepted, actions, actions, ~active)
+    log = Log(active, sent, active * 0.0, active * 0.0, accepted, actions, actions, ~active, active * 0.0)
     figures = outcome_figures(replace(nothing, log=log))
     assert (figures["calls_per_episode"], figures["calls_per_success"]) == (3 / 4, 3 / 2)
     assert figures["calls_per_episode"] == figures["transmission_rate"] * figures["steps_per_episode"]
@@ -211,3 +211,11 @@ def test_a_gate_that_was_not_calibrated_is_refused_before_anything_is_run(compar
     with pytest.raises(ValueError, match=re.escape(expected)):
         evaluate_methods(partly, ["adahi", "random"], range(1), 1, lambda *done: reported.append(done))
     assert reported == []
+
+
+def test_the_age_of_information_counts_steps_with_a_reply() -> None:
+    age = np.array([[np.inf, 0.0], [2.0, np.inf], [4.0, 9.0]])
+    active = np.array([[True, True], [True, True], [True, False]])
+    found = information_age(age, active)
+    assert (found["mean"], found["without"]) == (2.0, 2 / 5)
+    assert information_age(age[:1, :1], active[:1, :1]) == {"mean": None, "p95": None, "without": 1.0}

@@ -19,7 +19,8 @@ STEPS, EPISODES = 200, 7
 def log() -> Log:
     sent = np.random.default_rng(1).random((STEPS, EPISODES)) < 0.5
     zeros, action = np.zeros((STEPS, EPISODES)), np.zeros((STEPS, EPISODES, 2))
-    return Log(np.ones_like(sent), sent, zeros, zeros, sent[..., None], action, action, np.zeros_like(sent))
+    no = np.zeros_like(sent)
+    return Log(~no, sent, zeros, zeros, sent[..., None], action, action, no, zeros)
 
 
 def test_a_step_costs_what_it_did(log: Log) -> None:
