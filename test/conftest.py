@@ -17,8 +17,8 @@ import pytest
 import yaml
 from hypothesis import settings
 
-from adahi_ros.core.files import locked
 from adahi_ros.core.trajectories import Trajectories
+from adahi_ros.core.written_files import locked
 from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.lab.evaluation.evaluate import Comparison
 from adahi_ros.lab.evaluation.loaded_policies import PLANS, Policies, PolicyFiles

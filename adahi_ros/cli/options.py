@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, CallbackParam, Option
 
 from adahi_ros.core.assets import asset, roots, shipped
-from adahi_ros.core.files import check_writable
 from adahi_ros.core.missing_assets import how_to_get
+from adahi_ros.core.written_files import check_writable
 
 if TYPE_CHECKING:
     from adahi_ros.core.trajectories import Trajectories

@@ -17,7 +17,7 @@ from rich import progress as bars
 from rich.console import Console
 from rich.status import Status
 
-from adahi_ros.core.files import replacing
+from adahi_ros.core.written_files import replacing
 
 console = Console()
 

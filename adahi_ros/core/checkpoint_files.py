@@ -11,7 +11,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import load_file, save_file
 
-from adahi_ros.core.files import LARGEST_WEIGHTS, check_size, read_json, replacing
+from adahi_ros.core.files import LARGEST_WEIGHTS, check_size, read_json
 from adahi_ros.core.texts import abridged
 
 FORMAT = 1
@@ -137,6 +137,8 @@ def read_arrays(path: Path, what: str, sizes: Callable[[Shapes], Shapes]) -> dic
 def save_arrays(path: Path, arrays: Mapping[str, np.ndarray], metadata: dict[str, str] | None = None) -> None:
     """Write arrays as float64, atomically."""
     tensors = {name: np.ascontiguousarray(values, np.float64) for name, values in arrays.items()}
+    from adahi_ros.core.written_files import replacing  # no robot writes any
+
     with replacing(path) as partial:
         save_file(tensors, partial, metadata)
 

@@ -12,7 +12,8 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
-from adahi_ros.core.files import LARGEST_RECORDING, check_size, parse_json, replacing
+from adahi_ros.core.files import LARGEST_RECORDING, check_size, parse_json
+from adahi_ros.core.written_files import replacing
 
 KINDS: dict[str, tuple[type[np.generic], int]] = {  # type and rank in the file
     "observations": (np.float32, 2),

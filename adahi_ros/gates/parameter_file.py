@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 
 import yaml
 
-from adahi_ros.core.files import replacing
 from adahi_ros.core.parameter_sections import PARAMETERS
+from adahi_ros.core.written_files import replacing
 from adahi_ros.core.yaml_files import read_yaml
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
 from adahi_ros.gates.registry import ORACLE, WITHOUT_THRESHOLD

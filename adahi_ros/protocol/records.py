@@ -23,8 +23,10 @@ class Reason(IntEnum):
     FALLBACK_LIMIT = 7
     NO_PLAN = 8
     BUSY = 9
+    PERSON = 10
 
 
+ON_COURSE = (Reason.NONE, Reason.PERSON)  # of steps that did not fall back
 NO_PLAN = -1  # in place of a plan's age
 UNSAID = -1.0  # in place of an expected error
 
@@ -73,6 +75,11 @@ class StepRecord:
     total_ms: float
     request_bytes: int
     response_bytes: int
+
+    @property
+    def by_person(self) -> bool:
+        """Whether a person drove the arm, or held it."""
+        return self.reason is Reason.PERSON
 
     @property
     def planned(self) -> bool:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from adahi_ros.contract.fields import NANOSECONDS
 from adahi_ros.core.health_level import Health, Level
+from adahi_ros.protocol.records import Reason
 from adahi_ros.robot.loop import ControlLoop
 from adahi_ros.robot.session import VerifierSession, VerifierState
 
@@ -162,6 +163,7 @@ class Diagnosis:
             "undrafted": totals.undrafted,
             "dropped": totals.dropped,
             "unattended": totals.unattended,
+            **({"person": person} if (person := totals.reasons[Reason.PERSON]) else {}),
             "observation_age_s": f"{age_s:.3f}",
             **({} if loop.controller.held is None else loop.controller.held.figures),
             **({} if loop.assignments is None else loop.assignments.figures),

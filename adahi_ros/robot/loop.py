@@ -15,8 +15,8 @@ from adahi_ros.gates.gate_config import ControllerConfig
 from adahi_ros.protocol.records import Reason, StepRecord
 from adahi_ros.protocol.request import Request, reported_round_trip_ms
 from adahi_ros.robot.controller import Controller, Step
-from adahi_ros.robot.session import VerifierSession, VerifierState
-from adahi_ros.robot.steps import ActiveStep, Fallback, Outcome, Totals, is_repeated
+from adahi_ros.robot.session import WITHOUT_REQUEST, VerifierSession, VerifierState
+from adahi_ros.robot.steps import ActiveStep, DraftError, Fallback, Outcome, Totals, is_repeated
 from adahi_ros.robot.target_view import TargetView
 
 if TYPE_CHECKING:
@@ -27,17 +27,8 @@ if TYPE_CHECKING:
 
 THE_ROBOT = np.array([True])
 WAIT_POLICIES = ("wait", "ahead")
-WITHOUT_REQUEST = {
-    VerifierState.ABSENT: Reason.NO_VERIFIER,
-    VerifierState.MISMATCHED: Reason.REFUSED,
-    VerifierState.UNRESPONSIVE: Reason.BREAKER_OPEN,
-}
 BUSY = "the verifier is busy; it gets no requests for the time that it named"
 UNTOLD = "instruction: empty, must say what to do: the target reads an instruction"
-
-
-class DraftError(ValueError):
-    """The policy proposes no valid action; names the field, its value and what is allowed."""
 
 
 class ControlLoop:
@@ -60,6 +51,9 @@ class ControlLoop:
         clock: monotonic time in seconds.
         ahead_period_s: control period of a robot with the wait policy `ahead`; None for `wait`.
     """
+
+    _stand_in: np.ndarray | None = None  # see `Controller.begin`
+    _yields = False  # no action may be commanded yet
 
     def __init__(
         self,
@@ -229,6 +223,7 @@ class ControlLoop:
                 at=observation.step,
                 beside={name: values[None] for name, values in observation.named.items()},
                 images=observation.images,
+                stand_in=self._stand_in,
             )
         except ValueError as error:
             self.totals.undrafted += 1
@@ -370,16 +365,20 @@ class ControlLoop:
         if self.fallback.alone and (by_plan or (verdict is not None and outcome.verification is not None)):
             self.fallback.reset()
         alone = outcome.reason is not Reason.NONE and not by_plan
-        withheld = (alone and not self.fallback.unverified()) or actions is None
+        withheld = self._yields or (alone and not self.fallback.unverified()) or actions is None
         if withheld:
             self._commands.withhold()
             outcome = outcome.withheld()
         executed = None if actions is None or withheld else self._commands.send(actions[0], observation)
+        self._report(replace(active, withheld=withheld), outcome, executed)
+
+    def _report(self, active: ActiveStep, outcome: Outcome, executed: np.ndarray | None) -> None:
+        """End a step: remember what was commanded, and publish its record."""
         commanded = self._commands.commanded()
         if commanded is not None:
             self.controller.executed(commanded[None])
         total_ms = 1e3 * (self._clock() - active.received_s)
-        self._last = replace(active, withheld=withheld)
+        self._last = active
         record = active.record(
             outcome,
             executed,

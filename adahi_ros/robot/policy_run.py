@@ -102,6 +102,8 @@ class Attempt:
         steps: control steps.
         calls: those with a request to the verifier.
         fallbacks: those without the target's reply, though it was requested or there was no plan.
+        person: a person drove the last step.
+        person_steps, takeovers: steps that a person drove, and how often one took over.
         holding: the last command was to hold still.
         success_estimate: the newest, NaN without one.
 
@@ -111,8 +113,8 @@ class Attempt:
     """
 
     def __init__(self, limits: AttemptLimits, now_s: float) -> None:
-        self.steps = self.calls = self.fallbacks = 0
-        self.holding = False
+        self.steps = self.calls = self.fallbacks = self.person_steps = self.takeovers = 0
+        self.holding = self.person = False
         self.success_estimate = math.nan
         self._limits = limits
         self._started_s = self._step_s = self._verifier_s = now_s
@@ -135,12 +137,18 @@ class Attempt:
         """The policy has made a step."""
         self.steps += 1
         self.calls += record.transmitted
+        self.takeovers += record.by_person and not self.person
+        self.person = record.by_person
+        self._step_s = now_s
+        if record.by_person:  # needs no verifier
+            self.person_steps += 1
+            self._verifier_s = now_s
+            return
         served = record.reason is Reason.NONE
         self._served |= served
         # Before the first reply, a step that executes nothing merely waits for the reply that is requested.
         waits = not self._served and not record.action and record.requests_pending > 0
         self.fallbacks += not served and not waits
-        self._step_s = now_s
 
     def linked(self, ready: bool, now_s: float) -> None:
         """Take whether the robot has a ready verifier."""

@@ -62,6 +62,13 @@ class VerifierState(IntEnum):
         }[self]
 
 
+WITHOUT_REQUEST = {
+    VerifierState.ABSENT: Reason.NO_VERIFIER,
+    VerifierState.MISMATCHED: Reason.REFUSED,
+    VerifierState.UNRESPONSIVE: Reason.BREAKER_OPEN,
+}
+
+
 class VerifierSession:
     """Sends requests to a verifier that fits, and reports one outcome for each.
 

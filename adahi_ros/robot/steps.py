@@ -15,7 +15,7 @@ from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.contract.fields import InputError
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.protocol.description import Description
-from adahi_ros.protocol.records import NO_PLAN, UNSAID, Reason, StepRecord
+from adahi_ros.protocol.records import NO_PLAN, ON_COURSE, UNSAID, Reason, StepRecord
 from adahi_ros.protocol.request import (
     NO_ASSIGNMENT,
     OK,
@@ -35,6 +35,10 @@ if TYPE_CHECKING:
 
 FALLBACKS = ("draft", "hold")
 RETRY_MOST_S = 2.0  # longest pause after a busy reply, whatever retry_after_s is
+
+
+class DraftError(ValueError):
+    """The policy proposes no valid action; names the field, its value and what is allowed."""
 
 
 @dataclass(frozen=True)
@@ -256,7 +260,7 @@ class Totals:
         kept: coded steps that kept every drafted code.
         repeated: commands sent again for a repeated observation.
         undrafted: observations without a command, because the policy made no valid action.
-        reasons: steps by reason; all but NONE are steps without the target's reply.
+        reasons: steps by reason; those of `ON_COURSE` did not fall back.
     """
 
     steps: int = 0
@@ -273,7 +277,7 @@ class Totals:
     @property
     def fallbacks(self) -> dict[str, int]:
         """Steps without the target's reply, by reason."""
-        return {why.name.lower(): count for why, count in self.reasons.items() if why is not Reason.NONE}
+        return {why.name.lower(): count for why, count in self.reasons.items() if why not in ON_COURSE}
 
     def count(self, reason: Reason) -> tuple[int, ...]:
         """Count the reason of one step; return the steps so far by reason."""

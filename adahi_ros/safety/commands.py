@@ -122,6 +122,12 @@ class Commands:
             now_s: the time.
         """
         wanted = np.asarray(self._action.to_wire(action), dtype=np.float64)
+        return self.pass_on(wanted, read, now_s, action)
+
+    def pass_on(
+        self, wanted: np.ndarray, read: np.ndarray, now_s: float, action: np.ndarray | None = None
+    ) -> Outgoing:
+        """Do as `send` for an action (A,) in the messages' units; `action` is the same in the policy's."""
         command = self._guard.act(wanted, self._measured.of(read), now_s)
         if command is None and self._guard.moving:
             return replace(self.look(now_s), action=None, brakes=True)
@@ -132,9 +138,9 @@ class Commands:
         """Repeat the last command, for a repeated observation, unless the robot was held."""
         return self._outgoing(self._guard.repeat(now_s), now_s)
 
-    def withhold(self, now_s: float) -> Outgoing:
+    def withhold(self, now_s: float, why: Intervention = Intervention.UNVERIFIED) -> Outgoing:
         """Hold the robot: there is an observation, but no allowed action."""
-        return self._outgoing(self._guard.withhold(now_s), now_s)
+        return self._outgoing(self._guard.withhold(now_s, why), now_s)
 
     def commanded(self) -> np.ndarray | None:
         """Return the last command, as an action (A,), if there was one since the previous call.

@@ -113,6 +113,17 @@ class Envelope:
                 displaced = True
         return displaced
 
+    def start(self, commanded: np.ndarray, measured: np.ndarray, every: bool) -> np.ndarray:
+        """Return positions (A,) to start from: measured, of every entry or of displaced ones; else commanded.
+
+        Args:
+            commanded: (A,), the last command.
+            measured: (A,), NaN where unknown.
+            every: else only entries further than `max_step` from their command.
+        """
+        moved = every | (np.abs(measured - commanded) > self.limits.max_step)
+        return np.where(np.isfinite(measured) & moved, measured, commanded)
+
     @property
     def state(self) -> tuple[list[Governor], bool]:
         """The state of the limits, to restore: commands that `admit` returned since are not sent."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _STOPS = (Intervention.STALE, Intervention.DISABLED, Intervention.DEACTIVATED)
 _ALARMS = (Intervention.FOLLOWING, Intervention.DRIVER)
 INTERRUPTING = frozenset((*_STOPS, *_ALARMS))  # after these, plans from before are outdated
-LASTING = INTERRUPTING | {Intervention.UNVERIFIED}  # counted once, for any number of commands
+LASTING = INTERRUPTING | {Intervention.UNVERIFIED, Intervention.TAKEOVER}  # counted once, not per command
 HELD = LASTING | {Intervention.NOT_FINITE, Intervention.WORKSPACE}
 HOLDS_AT_REST = 3  # several, because one may be lost
 SETTLED_S = 0.5  # the measurement of a robot that moved lags this long behind
@@ -242,10 +242,10 @@ class Guard:
         self._commanded = self._put(Admitted(admitted.action, before + admitted.interventions))
         return self._commanded
 
-    def withhold(self, now_s: float) -> np.ndarray | None:
+    def withhold(self, now_s: float, why: Intervention = Intervention.UNVERIFIED) -> np.ndarray | None:
         """Return the command that holds the robot, because its action is not allowed; None at rest."""
         self._commanded = self._owed = None
-        self._count((self._fault(now_s) or Intervention.UNVERIFIED,))
+        self._count((self._fault(now_s) or why,))
         return self.look(now_s)
 
     def repeat(self, now_s: float) -> np.ndarray | None:
@@ -311,16 +311,16 @@ class Guard:
             self._envelope.begin(measured)
         if settled or displaced:
             self._following.reset()
-            self._start_from(measured, every=settled)
+            if measured is not None and self._at is not None:
+                self._at, self._speeds = self._envelope.start(self._at, measured, settled), None
         return displaced
 
-    def _start_from(self, measured: np.ndarray | None, every: bool) -> None:
-        """Use the measured position as the last command, of every entry or of the displaced ones."""
+    def place(self, measured: np.ndarray | None, now_s: float) -> np.ndarray | None:
+        """Return where (A,) a robot at rest starts to move, NaN where unknown; `measured` as in `act`."""
         if measured is None or self._at is None:
-            return
-        moved = every | (np.abs(measured - self._at) > self._envelope.limits.max_step)
-        self._at = np.where(np.isfinite(measured) & moved, measured, self._at)
-        self._speeds = None
+            return measured if self._at is None else self._at
+        measured = self._unwrapped(measured, self._at)
+        return self._envelope.start(self._at, measured, now_s - self._moved_s >= SETTLED_S)
 
     def _refused(self, start: np.ndarray | None, action: np.ndarray | None, elapsed_s: float) -> bool:
         """Whether a judge refuses an action, or the arm's braking path from it."""

@@ -27,6 +27,7 @@ class Intervention(IntEnum):
     DRIVER = 12
     WORKSPACE = 13
     GRIPPER = 14
+    TAKEOVER = 15
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
-from adahi_ros.core.files import replacing
+from adahi_ros.core.written_files import replacing
 
 LASTS = timedelta(days=3650)  # as long as sros2's certificates: with an expired list, no key is accepted
 CLOCKS_DIFFER = timedelta(days=1)

@@ -15,7 +15,8 @@ import numpy as np
 import onnxruntime as ort
 
 from adahi_ros.core.checkpoint_files import CheckpointError
-from adahi_ros.core.files import LARGEST_WEIGHTS, parse_json, read_bytes, save_json
+from adahi_ros.core.files import LARGEST_WEIGHTS, parse_json, read_bytes
+from adahi_ros.core.written_files import save_json
 from adahi_ros.policies.networks.network_checkpoint import network_digest
 from adahi_ros.policies.networks.onnx_files import DIGEST, session_of
 

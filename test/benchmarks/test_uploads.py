@@ -21,7 +21,7 @@ def log(accepted: list[list[int]] = KEPT, sent: list[int] | None = None) -> Log:
     nothing = np.zeros((steps, 1))
     actions = np.zeros((steps, 1, 2), np.float32)
     active = np.ones((steps, 1), bool)
-    return Log(active, requested, nothing, nothing, flags, actions, actions, np.zeros((steps, 1), bool))
+    return Log(active, requested, nothing, nothing, flags, actions, actions, ~active, nothing)
 
 
 def test_rounds_and_bytes_by_both_ways(policies: Policies) -> None:

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from adahi_ros.core.files import parse_json, read_bytes, read_json, replacing, working_in
+from adahi_ros.core.files import parse_json, read_bytes, read_json
+from adahi_ros.core.written_files import replacing, working_in
 
 
 @pytest.mark.parametrize(
@@ -90,7 +91,7 @@ def test_a_link_stays_a_link_when_what_it_leads_to_is_replaced(tmp_path: Path) -
 HOLD = """
 import sys
 from pathlib import Path
-from adahi_ros.core.files import working_in
+from adahi_ros.core.written_files import working_in
 with working_in(Path(sys.argv[1]), "training"):
     print("held", flush=True)
     sys.stdin.read()

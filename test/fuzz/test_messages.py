@@ -40,9 +40,9 @@ from adahi_ros.protocol.request import (
 )
 from adahi_ros.protocol.window import NO_WINDOW, WireWindow
 from adahi_ros.robot.controller import Controller
-from adahi_ros.robot.loop import ControlLoop, DraftError
+from adahi_ros.robot.loop import ControlLoop
 from adahi_ros.robot.session import VerifierSession
-from adahi_ros.robot.steps import Fallback, judged
+from adahi_ros.robot.steps import DraftError, Fallback, judged
 from adahi_ros.robot.target_view import Features
 from adahi_ros.robot.transport import Sent
 from adahi_ros.safety.envelope import Envelope

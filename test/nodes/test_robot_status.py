@@ -159,6 +159,7 @@ def test_diagnostics_are_reported_by_level_with_figures_since_activation(robot: 
     assert figures["robot_id"] == "arm"
     assert figures["diagnostics"] == {"age_s": 0.5, "level": "WARN", "message": "", "values": pairs}
     since: dict[str, Any] = {"steps": None, "fallbacks": {}, "transmission_rate": 0.6, "acceptance": None}
+    since["person"] = 0
     assert figures["since_activation"] == since
 
 

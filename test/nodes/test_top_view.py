@@ -31,6 +31,7 @@ FIGURES: dict[str, Any] = {
         "transmission_rate": 0.61,
         "acceptance": 0.34,
         "fallbacks": {"deadline": 3},
+        "person": 0,
         "verify_ms": {"p50": 12.1, "p95": 18.3},
         "total_ms": {"p50": 13.0, "p95": 19.9},
         "scores": [index % 17 / 10 for index in range(100)],
@@ -40,6 +41,7 @@ FIGURES: dict[str, Any] = {
         "transmission_rate": 0.6,
         "acceptance": 0.33,
         "fallbacks": dict.fromkeys(REASONS, 41),
+        "person": 0,
     },
     "link": {
         "age_s": 0.1,
@@ -82,9 +84,16 @@ SILENT: dict[str, Any] = {
         "window_s": 5.0,
         "steps": 0,
         "fallbacks": {},
+        "person": 0,
         "scores": [],
     },
-    "since_activation": {"steps": None, "transmission_rate": None, "acceptance": None, "fallbacks": {}},
+    "since_activation": {
+        "steps": None,
+        "transmission_rate": None,
+        "acceptance": None,
+        "fallbacks": {},
+        "person": 0,
+    },
 }
 
 

@@ -47,6 +47,18 @@ def test_waiting_for_the_first_reply_is_no_fallback(attempt: Attempt, step_recor
     assert attempt.fallbacks == 1
 
 
+def test_steps_of_a_person_are_counted_apart_and_need_no_verifier(
+    attempt: Attempt, step_record: Make
+) -> None:
+    by_person = step_record(reason=Reason.PERSON, transmitted=False)
+    for number, record in enumerate([step_record(), by_person, by_person, step_record(), by_person]):
+        attempt.stepped(record, 100.1 + number)
+    assert (attempt.steps, attempt.person_steps, attempt.takeovers, attempt.fallbacks) == (5, 3, 2, 0)
+    assert attempt.person
+    assert attempt.ended(105.9) is None  # the last step that needed a verifier was at 103.1
+    assert why(attempt, 106.2) is End.NO_VERIFIER
+
+
 def test_time_starts_when_the_policy_acts_and_earlier_messages_count(
     attempt: Attempt, step_record: Make
 ) -> None:

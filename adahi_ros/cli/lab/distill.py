@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Option
 
 from adahi_ros.cli import options
+from adahi_ros.cli.lab import learning
 from adahi_ros.cli.terminal import command_line, console, fit_bar, job_bar, say, write_json, write_yaml
 from adahi_ros.core.assets import asset, shipped
 from adahi_ros.core.parameter_sections import PARAMETERS
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from adahi_ros.bags.bag_dataset import BagDataset
     from adahi_ros.lab.calibration.target_inputs import Query
     from adahi_ros.lab.calibration.target_plans import Planned
@@ -44,6 +47,7 @@ def distill(
         Option("--intent", help="Also train intents, by which a robot acts long after a plan is over."),
     ] = False,
     instruction: options.Instruction = "",
+    person_weight: learning.PersonWeight = 4,
     recipe: Annotated[
         Path | None,
         Option(
@@ -76,6 +80,8 @@ def distill(
     """
     from adahi_ros.contract.parsing import contract_path, load_contract
     from adahi_ros.gates.parameter_file import ROBOT, VERIFIER
+    from adahi_ros.lab.calibration.bag_corrections import driven_steps
+    from adahi_ros.lab.calibration.lerobot_recording import is_lerobot
     from adahi_ros.lab.calibration.recordings import bags_first, read_recordings
     from adahi_ros.lab.calibration.replayed_targets import instruction_for, query_of
     from adahi_ros.lab.calibration.target_inputs import Jpeg
@@ -119,13 +125,16 @@ def distill(
         jpeg=Jpeg(jpeg_quality),
         batch=batch,
     )
-    planned = _planned(policy, dataset, query, out)
-    note = {"command": command_line(), "target": policy.digest}
+    driven = driven_steps([path for path in sources if not is_lerobot(path)], dataset, namespace)
+    if driven.any():
+        say(f"a person drove {driven.sum()} of {len(driven)} steps; each counts {person_weight} times")
+    planned = _planned(policy, dataset, query, out, driven)
+    note = {"command": command_line(), "target": policy.digest, "person_weight": person_weight}
     how_made = note, held_out, not goal_is_for_target(read.robot_type)
-    found = {CORRECTOR: _trained(planned, how.corrector, out, chosen, *how_made)}
+    found = {CORRECTOR: _trained(planned, how.corrector, out, chosen, *how_made, CORRECTOR, person_weight)}
     if with_draft:
         its_seed = how.distilled.seed if seed is None else seed
-        found[DRAFT] = _trained(planned, how.distilled, out, its_seed, *how_made, DRAFT)
+        found[DRAFT] = _trained(planned, how.distilled, out, its_seed, *how_made, DRAFT, person_weight)
     for name, intent in intents.items():
         seen = planned.as_read_by(policy.signature)
         found[name] = _intent(seen, intent, out, intent.seed if seed is None else seed, note, held_out, name)
@@ -206,7 +215,7 @@ def _intents_for(policy: Policy, how: PupilRecipes) -> dict[str, IntentRecipe]:
     return found
 
 
-def _planned(policy: Policy, dataset: BagDataset, query: Query, out: Path) -> Planned:
+def _planned(policy: Policy, dataset: BagDataset, query: Query, out: Path, driven: np.ndarray) -> Planned:
     from adahi_ros.lab.calibration.bag_plans import plan_bags
     from adahi_ros.policies.interface import TargetUnavailableError
 
@@ -219,7 +228,7 @@ def _planned(policy: Policy, dataset: BagDataset, query: Query, out: Path) -> Pl
             update(advance=more)
 
         try:
-            planned = plan_bags(policy, dataset, query, out, on_steps)
+            planned = plan_bags(policy, dataset, query, out, on_steps, driven if driven.any() else None)
         except TargetUnavailableError as error:
             raise TargetUnavailableError(
                 f"{error}; {done} of {total} steps are planned; repeat the command to continue"

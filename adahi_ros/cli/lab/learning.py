@@ -33,6 +33,12 @@ Worse = Annotated[
 NoGuard = Annotated[bool, Option("--no-guard", help="Accept every update, whatever it forgets.")]
 
 
+PersonWeight = Annotated[
+    int,
+    Option(min=1, max=1000, help="How often a person's action counts, compared with the target's."),
+]
+
+
 def old_lessons(
     name: str,
     recipe: Path | None,
@@ -82,12 +88,12 @@ def recipe_with_draft(file: Path) -> Recipe:
 
 
 def learning_config(
-    steps: int, rehearsal: float, pull: float, worse: float, no_guard: bool
+    steps: int, rehearsal: float, pull: float, worse: float, no_guard: bool, person_weight: int = 4
 ) -> LearningConfig:
     """Return how to learn, of options."""
     from adahi_ros.lab.training.learn import LearningConfig
 
-    return LearningConfig(rehearsal, pull, steps, float("inf") if no_guard else worse)
+    return LearningConfig(rehearsal, pull, steps, float("inf") if no_guard else worse, person_weight)
 
 
 def learn_from_bags(
@@ -103,7 +109,7 @@ def learn_from_bags(
     most: int,
     seed: int,
 ) -> Figures:
-    """Train a draft on the corrections in bags; return the figures.
+    """Train a draft on the corrections in bags, the target's and a person's; return the figures.
 
     Args:
         bags: of runs.
@@ -148,8 +154,11 @@ def learn_from_bags(
         learned = learn_from(begin, out, lessons, kept, config, command_line(), run)
     figures, held_out = learned.figures, learned.figures["held_out"]
     likelihood = figures["log_likelihood"]
+    person = int(found.person.sum())
+    stood = "" if found.acceptance is None else f", of which the draft's own stood in {found.acceptance:.2f}"
+    drove = f"; {person} actions of a person, each counted {config.person_weight} times" if person else ""
     say(
-        f"{len(found)} replies, of which the draft's own stood in {found.acceptance:.2f}; their "
+        f"{len(found) - person} replies{stood}{drove}; their "
         f"log-likelihood {likelihood['before']:.2f}, now {likelihood['after']:.2f}"
     )
     say(f"loss on demonstrations held out {held_out['before']:.3f}, now {held_out['after']:.3f}")

@@ -12,8 +12,8 @@ from adahi_ros.cli import options
 from adahi_ros.cli.lab.task_options import known_task
 from adahi_ros.cli.terminal import command_line, say, write_yaml
 from adahi_ros.core.assets import asset
-from adahi_ros.core.files import replacing
 from adahi_ros.core.texts import nearest
+from adahi_ros.core.written_files import replacing
 
 ARMS = ("franka_panda", "panda_kitchen", "so101", "ur5e")
 """Robots with a shipped contract that no task writes."""

@@ -17,7 +17,7 @@ from adahi_ros.core.assets import asset, shipped
 
 FOR_CORRECTIONS = (
     *("checkpoints", "contract", "namespace", "incomplete"),
-    *("steps", "rehearsal", "pull", "worse", "no_guard", "most"),
+    *("steps", "rehearsal", "pull", "worse", "no_guard", "most", "person_weight"),
 )
 
 
@@ -42,7 +42,8 @@ def train(
         list[Path] | None,
         Option(
             "--from-corrections",
-            help="Bags of runs: train the draft further on the target's recorded replies.",
+            help="Bags of runs: train the draft further on the target's recorded replies, and on the "
+            "actions of a person who took over.",
         ),
     ] = None,
     checkpoints: Annotated[
@@ -61,6 +62,7 @@ def train(
     most: Annotated[
         int, Option(min=1, max=10_000_000, help="Largest number of corrections; more are subsampled.")
     ] = 20_000,
+    person_weight: learning.PersonWeight = 4,
 ) -> None:
     """Train tokenizer, draft and target. A stopped run continues.
 
@@ -82,7 +84,7 @@ def train(
         )
         out = out if out is not None else Path("checkpoints") / name
         options.replaceable("--out", out / "draft.json", overwrite)
-        config = learning.learning_config(steps, rehearsal, pull, worse, no_guard)
+        config = learning.learning_config(steps, rehearsal, pull, worse, no_guard, person_weight)
         old = partial(learning.old_lessons, name, recipe, demonstrations, dataset, workers)
         bags = [path.expanduser() for path in corrections]
         how = contract, namespace, incomplete, config, most, seed or 0

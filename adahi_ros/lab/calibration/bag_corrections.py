@@ -4,6 +4,8 @@
 No extra recording is needed. `draft_status` has the drafted, accepted and commanded action of each step; the
 topics of the contract have the observations. The commanded action equals the reply only if the robot waits
 for replies and the safety envelope did not change it. Uncertain steps are left out and counted.
+
+A person's action is the commanded one, whatever the robot's wait policy is.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from adahi_ros.bags.bag_dataset import read_dataset
+from adahi_ros.bags.bag_dataset import BagDataset, read_dataset
 from adahi_ros.bags.bag_reader import OnLoss, read_bag
 from adahi_ros.bags.definitions import BagError
 from adahi_ros.bags.recorded_topics import BESIDE_A_RUN, DRAFT_STATUS
@@ -62,7 +64,7 @@ def read_corrections(
     namespace: str = "",
     on_loss: OnLoss | None = None,
 ) -> Corrections:
-    """Read what a target corrected in runs of a robot, failures among them.
+    """Read what a target corrected in runs of a robot, or a person; failures among them.
 
     Args:
         paths: of the bags.
@@ -73,7 +75,7 @@ def read_corrections(
         on_loss: see `read_bag`.
 
     Raises:
-        BagError: a bag cannot be used, has no `draft_status`, or has no usable reply.
+        BagError: a bag cannot be used, has no `draft_status`, or has neither a usable reply nor a person's.
         ValueError: the sizes of the robot in the bags differ from those of the draft.
     """
     dataset = read_dataset(paths, contract, namespace, keep_failures=True, on_loss=on_loss)
@@ -100,20 +102,24 @@ def read_corrections(
     drafted = np.zeros_like(run.actions)
     actions = run.actions.copy()
     accepted = np.zeros((len(steps), codes), dtype=bool)
-    replies = np.zeros(len(steps), dtype=bool)
+    replies, person = np.zeros((2, len(steps)), dtype=bool)
     for row, step in enumerate(steps):
-        if step is None or not step.verified:
+        if step is None or not (step.verified or _drives(step)):
             continue
-        why = _fault(step, codes, run.actions.shape[1])
-        if step.stamp_ns in statuses[dataset.places[row, 0]].intervened:
-            why = why or "intervened"
+        why = None
+        if not _drives(step):
+            why = _fault(step, codes, run.actions.shape[1])
+            if step.stamp_ns in statuses[dataset.places[row, 0]].intervened:
+                why = why or "intervened"
         if not _whole(steps, row, begins[row], signature.history):
             why = why or "broken_window"
         if why is not None:
             left_out[why] += 1
             continue
-        replies[row] = True
-        drafted[row], actions[row], accepted[row] = step.draft_action, step.action, step.accepted
+        replies[row], actions[row] = True, step.action
+        person[row] = _drives(step)
+        drafted[row] = step.draft_action or step.action  # a person may drive without a draft
+        accepted[row] = False if person[row] else step.accepted
     strange = replies & ~sound(actions[:, None])
     if strange.any():
         left_out["out_of_range"] = int(strange.sum())
@@ -121,13 +127,40 @@ def read_corrections(
     if not replies.any():
         names = ", ".join(map(str, paths))
         because = "; ".join(f"{count}: {WHY[why]}" for why, count in sorted(left_out.items()))
-        raise BagError(f"{names}: no reply that can be learned from ({because or 'none came'})")
+        raise BagError(f"{names}: nothing that can be learned from ({because or 'none came'})")
     run = Trajectories(run.task, run.observations, actions, run.goals, run.ends)
-    return Corrections.of_steps(run, replies, drafted, accepted, signature.history, dict(left_out))
+    return Corrections.of_steps(run, replies, drafted, accepted, signature.history, dict(left_out), person)
 
 
-def _read_statuses(path: Path, namespace: str, on_loss: OnLoss | None) -> _Statuses:
-    """Read a bag's `draft_status`.
+def driven_steps(
+    paths: Sequence[Path], dataset: BagDataset, namespace: str = "", on_loss: OnLoss | None = None
+) -> np.ndarray:
+    """Return which steps (T,) of a dataset a person drove.
+
+    Args:
+        paths: of the bags, the first sources of the dataset.
+        dataset: of these and perhaps other sources.
+        namespace: of the robot.
+        on_loss: see `read_bag`.
+
+    Raises:
+        BagError: a bag cannot be used.
+    """
+    driven = np.zeros(len(dataset.stamps_ns), dtype=bool)
+    for bag, path in enumerate(paths):
+        steps = _read_statuses(path, namespace, on_loss, required=False).steps
+        stamps = [stamp for stamp, step in steps.items() if _drives(step)]
+        driven |= (dataset.places[:, 0] == bag) & np.isin(dataset.stamps_ns, stamps)
+    return driven
+
+
+def _drives(step: StepRecord) -> bool:
+    """Whether a person's action was executed."""
+    return step.by_person and bool(step.action) and bool(np.isfinite(step.action).all())
+
+
+def _read_statuses(path: Path, namespace: str, on_loss: OnLoss | None, required: bool = True) -> _Statuses:
+    """Read a bag's `draft_status`; with `required` it must have one.
 
     Envelope state and steps arrive on two topics, in any order. Where the counters rise between two steps,
     the envelope may have changed either.
@@ -135,7 +168,8 @@ def _read_statuses(path: Path, namespace: str, on_loss: OnLoss | None) -> _Statu
     statuses, risen, last = _Statuses(), False, None
     counts: tuple[int, ...] = ()
     quiet = None if on_loss is None else (lambda loss: None)  # the dataset has reported the loss
-    for received in read_bag(path, DRAFT_STATUS, SAFETY_STATE, namespace, quiet):
+    topics = (DRAFT_STATUS, SAFETY_STATE) if required else ({}, {**DRAFT_STATUS, **SAFETY_STATE})
+    for received in read_bag(path, *topics, namespace, quiet):
         if received.topic == "safety_state":
             now = tuple(map(int, received.message.counts))
             risen |= any(

@@ -33,6 +33,7 @@ def plan_bags(
     query: Query,
     folder: Path,
     on_steps: Callable[[int], None] = lambda steps: None,
+    person: np.ndarray | None = None,
 ) -> Planned:
     """Return a target's plans at every step of a dataset; stored plans are not requested again.
 
@@ -42,6 +43,7 @@ def plan_bags(
         query: how the target is asked.
         folder: stores the plans as they arrive, also for later calls.
         on_steps: called with the number of steps that have just been planned.
+        person: see `Planned.sound`.
 
     Raises:
         TargetUnavailableError: the target is not available; plans made so far are kept.
@@ -78,7 +80,7 @@ def plan_bags(
     finally:
         if fresh:
             store.append(np.concatenate(fresh))
-    return Planned.sound(target, dataset.trajectories, store.load())
+    return Planned.sound(target, dataset.trajectories, store.load(), person)
 
 
 def side_by_side(each: Sequence[Observations]) -> Observations:

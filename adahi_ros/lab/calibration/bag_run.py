@@ -7,6 +7,8 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,7 @@ from adahi_ros.lab.evaluation.metrics import wilson_interval
 from adahi_ros.lab.evaluation.run_metrics import spread
 from adahi_ros.lab.figures import Figures
 from adahi_ros.protocol.notice import Notice
-from adahi_ros.protocol.records import UNSAID, EpisodeRecord, Reason, StepRecord
+from adahi_ros.protocol.records import ON_COURSE, UNSAID, EpisodeRecord, StepRecord
 from adahi_ros.robot.assignments import AssignmentWatch
 from adahi_ros.safety.intervention import Intervention
 
@@ -171,7 +173,7 @@ def bag_run_figures(run: BagRun) -> Figures:
     steps = run.steps
     verified = [step for step in steps if step.verified]
     coded = [step for step in verified if step.accepted]
-    reasons = Counter(step.reason.name for step in steps if step.reason is not Reason.NONE)
+    reasons = Counter(step.reason.name for step in steps if step.reason not in ON_COURSE)
     duration_s = float(run.times_s[-1])
     successes = sum(each.success for each in run.episodes)
     known = [sample for sample in run.link if np.isfinite(sample.rtt_ms)]
@@ -189,6 +191,8 @@ def bag_run_figures(run: BagRun) -> Figures:
         "reply_rate": len(verified) / max(1, sum(step.transmitted for step in steps)),
         "acceptance_rate": float(np.mean([all(step.accepted) for step in coded])) if coded else None,
         "fallbacks": dict(reasons),
+        "person_steps": sum(step.by_person for step in steps),
+        "takeovers": len(takeovers(run)),
         "total_ms": spread([step.total_ms for step in steps]),
         "draft_ms": spread([step.draft_ms for step in steps]),
         "verify_ms": spread([step.verify_ms for step in verified]),
@@ -204,6 +208,13 @@ def bag_run_figures(run: BagRun) -> Figures:
         "pushes": len(run.pushes),
         "pushes_with_request": sum(push.requested for push in run.pushes),
     }
+
+
+def takeovers(run: BagRun) -> list[tuple[float, float]]:
+    """Return from when to when a person drove, s: first and last step of each takeover."""
+    times = [(step.by_person, at_s) for at_s, step in zip(run.times_s.tolist(), run.steps, strict=True)]
+    parts = [(person, [at_s for _, at_s in part]) for person, part in groupby(times, key=itemgetter(0))]
+    return [(part[0], part[-1]) for person, part in parts if person]
 
 
 def held_name(steps: Sequence[StepRecord]) -> str:

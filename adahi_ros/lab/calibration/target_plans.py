@@ -18,6 +18,7 @@ from adahi_ros.core.signature import GOAL, IMAGE_FEATURES, OBSERVATION, Feature,
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.lab.calibration.recorded_world import RecordedWorld
 from adahi_ros.lab.evaluation.rollout import for_target
+from adahi_ros.lab.training.reservoir import repeated
 from adahi_ros.policies.absent import LARGEST
 from adahi_ros.policies.direct import DirectPolicy
 from adahi_ros.policies.interface import Policy
@@ -75,12 +76,23 @@ class Planned:
         plans: (N, S, T, A) float32, S of each step.
         action_scale: (A,) float32, the unit of actions.
         left_out: steps without a sound plan of the target.
+        person: (N,) bool, steps that a person drove: their plans are the person's; None for none.
     """
 
     data: Trajectories
     plans: np.ndarray
     action_scale: np.ndarray
     left_out: int = 0
+    person: np.ndarray | None = None
+
+    def weighted(self, rows: np.ndarray, weight: int) -> np.ndarray:
+        """Return places among rows (M,) so that steps of a person count `weight` times.
+
+        Raises:
+            ValueError: the weight is below 1.
+        """
+        none = np.zeros(len(rows), dtype=bool)
+        return repeated(none if self.person is None else self.person[rows], weight)
 
     @property
     def horizon(self) -> int:
@@ -103,23 +115,50 @@ class Planned:
         return low, high
 
     @classmethod
-    def sound(cls, target: Policy, data: Trajectories, plans: np.ndarray) -> Planned:
+    def sound(
+        cls, target: Policy, data: Trajectories, plans: np.ndarray, person: np.ndarray | None = None
+    ) -> Planned:
         """Return the steps of N that a target has sound plans for.
 
         Args:
             target: judges its own.
             data: N steps.
             plans: (N, S, T, A).
+            person: (N,) bool, steps whose plans are replaced by a person's actions; None for none.
 
         Raises:
             ValueError: there are none; names the fault of the first.
         """
+        if person is not None:
+            plans = with_person(plans, data, person)
         flat = plans.reshape(-1, *plans.shape[2:])
         kept: np.ndarray = np.all(target.sound(flat).reshape(len(plans), -1), axis=1)
         if not kept.any():
             target.check(flat)
         left = data.where(kept)
-        return cls(left, plans[kept], unit_of_actions(target, left), int((~kept).sum()))
+        driven = None if person is None else person[kept]
+        return cls(left, plans[kept], unit_of_actions(target, left), int((~kept).sum()), driven)
+
+
+def with_person(plans: np.ndarray, data: Trajectories, person: np.ndarray) -> np.ndarray:
+    """Return plans (N, S, T, A) in which a person's actions replace the target's.
+
+    At a step that a person drove, they replace the plan as far as the person went on. What follows is the
+    target's.
+
+    Args:
+        plans: the target's.
+        data: N steps, with the executed actions.
+        person: (N,) bool.
+    """
+    plans = plans.copy()
+    for start, end in data.spans():
+        for row in range(start, end):
+            last = row
+            while last < end and last - row < plans.shape[2] and person[last]:
+                last += 1
+            plans[row, :, : last - row] = data.actions[row:last]
+    return plans
 
 
 def unit_of_actions(target: Policy, data: Trajectories) -> np.ndarray:

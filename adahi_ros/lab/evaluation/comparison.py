@@ -18,7 +18,8 @@ import numpy as np
 from scipy.optimize import brentq
 
 from adahi_ros import __version__
-from adahi_ros.core.files import LARGEST_WEIGHTS, locked, read_bytes, read_json, replacing
+from adahi_ros.core.files import LARGEST_WEIGHTS, read_bytes, read_json
+from adahi_ros.core.written_files import locked, replacing
 from adahi_ros.gates.registry import WITHOUT_THRESHOLD
 from adahi_ros.lab.evaluation.evaluate import (
     Comparison,

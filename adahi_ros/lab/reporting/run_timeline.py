@@ -10,6 +10,7 @@ from itertools import count
 import numpy as np
 from bokeh.layouts import column
 from bokeh.models import (
+    BoxAnnotation,
     ColumnDataSource,
     CrosshairTool,
     CustomJS,
@@ -21,13 +22,14 @@ from bokeh.models import (
 )
 from bokeh.plotting import figure
 
-from adahi_ros.lab.calibration.bag_run import BagRun, Push, held_name
+from adahi_ros.lab.calibration.bag_run import BagRun, Push, held_name, takeovers
 from adahi_ros.lab.reporting.observed import Observed
-from adahi_ros.protocol.records import Reason, StepRecord
+from adahi_ros.protocol.records import ON_COURSE, Reason, StepRecord
 
 PLANNED, COMMANDED, MEASURED = "#999999", "#0072B2", "#009E73"
 REPLIED, UNANSWERED, PLAIN = "#0072B2", "#D55E00", "#882255"
-ROWS = {"fallback": UNANSWERED, "safety": "#CC0000", "push": COMMANDED}  # of marks, from below
+PERSON = "#E69F00"
+ROWS = {"fallback": UNANSWERED, "safety": "#CC0000", "push": COMMANDED, "takeover": PERSON}  # from below
 LANES = 4  # of requests that overlap
 TOOLS = "xpan,xwheel_zoom,box_zoom,reset"
 MOST_POINTS = 12_000  # of a figure: ten minutes at 20 Hz; the page stays below 5 MB
@@ -122,15 +124,16 @@ def _entry(actions: list[tuple[float, ...]], index: int) -> np.ndarray:
 
 
 def marks_of(run: BagRun, observed: Observed) -> list[tuple[float, str]]:
-    """Return the times of fallbacks, safety interventions and pushes, s, and their kinds; in order.
+    """Return the times of fallbacks, safety interventions, pushes and takeovers, s, and kinds; in order.
 
     Fallbacks of one reason in successive steps are one mark.
     """
     marks = [(at_s, f"safety: {kind}") for at_s, kind in observed.marks]
     marks += [(each.time_s, _of_push(each)) for each in run.pushes]
+    marks += [(at_s, f"takeover: a person drives for {to_s - at_s:.1f} s") for at_s, to_s in takeovers(run)]
     before = Reason.NONE
     for at_s, step in zip(run.times_s.tolist(), run.steps, strict=True):
-        if step.reason not in (Reason.NONE, before):
+        if step.reason not in (*ON_COURSE, before):
             marks.append((at_s, f"fallback: {step.reason.name.lower()}"))
         before = step.reason
     return sorted(marks)
@@ -186,6 +189,9 @@ def timeline(number: int, run: BagRun, observed: Observed, period_s: float) -> L
     for name, colour in (("commanded", COMMANDED), ("measured", MEASURED)):
         if name == "commanded" or np.isfinite(observed.measured).any():
             joint.line("time_s", name, source=steps, color=colour, line_width=1.5, legend_label=name)
+    for from_s, to_s in takeovers(run):
+        box = BoxAnnotation(left=from_s, right=to_s + period_s, fill_color=PERSON, fill_alpha=0.2)
+        joint.add_layout(box)
     joint.legend.orientation, joint.legend.click_policy = "horizontal", "hide"
     _small_legend(joint)
     tips = [
@@ -272,7 +278,7 @@ def _marks(plot: Callable[..., figure], run: BagRun, observed: Observed) -> figu
             "colour": [ROWS[what.partition(":")[0]] for _, what in marks],
         }
     )
-    drawn = plot("from below: fallbacks, safety interventions, pushes", 80, "")
+    drawn = plot("from below: fallbacks, safety interventions, pushes, takeovers", 90, "")
     drawn.y_range = Range1d(-0.7, len(ROWS) - 0.3)
     drawn.yaxis.visible = False
     dots = drawn.scatter("time_s", "y", source=source, marker="triangle", size=9, color="colour")

@@ -12,7 +12,7 @@ import numpy as np
 
 from adahi_ros.lab.calibration.bag_run import BagRun
 from adahi_ros.lab.figures import Figures
-from adahi_ros.protocol.records import Reason
+from adahi_ros.protocol.records import ON_COURSE, Reason
 
 FEW = 0.005  # share of steps that may fall back
 LATE_PERIODS = 1.5  # between two steps of an episode: a command is missing
@@ -39,7 +39,7 @@ def period_of(run: BagRun) -> float:
 
 def without_command(run: BagRun, period_s: float) -> float:
     """Return the share of control periods without a command: empty actions and missing steps."""
-    missing = sum(not step.action for step in run.steps)
+    missing = sum(not step.action and not step.by_person for step in run.steps)
     periods = len(run.steps)
     for (a, first), (b, second) in pairwise(zip(run.times_s.tolist(), run.steps, strict=True)):
         if first.episode == second.episode and b - a > LATE_PERIODS * period_s:
@@ -56,7 +56,7 @@ def fallbacks(run: BagRun) -> Counter[str]:
         if step.planned:
             had_plan.add(step.episode)
         starting = step.reason is Reason.NO_PLAN and step.episode not in had_plan
-        if step.reason is not Reason.NONE and not starting:
+        if step.reason not in ON_COURSE and not starting:
             found[step.reason.name.lower().replace("_", " ")] += 1
     return found
 
@@ -83,6 +83,9 @@ def verdict(run: BagRun, figures: Figures, marks: int, period_s: float) -> Itera
         count, requested = figures["pushes"], figures["pushes_with_request"]
         text = f"{count}, with a request within two steps {requested}"
         yield Check("pushes: changed assignments", text, requested == count)
+    if count := figures["person_steps"]:
+        share = f"{100 * count / figures['steps']:.1f} %, in {figures['takeovers']} takeovers"
+        yield Check("steps that a person drove", share)
     silent = without_command(run, period_s)
     yield Check("control periods without a command", f"{100 * silent:.1f} %", silent <= FEW)
     reasons = fallbacks(run)

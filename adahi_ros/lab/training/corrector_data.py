@@ -50,7 +50,9 @@ class Moment:
     plans: np.ndarray
 
 
-def recorded_examples(planned: Planned, numbers: Sequence[int], scales: FeatureScales, seed: int) -> Examples:
+def recorded_examples(
+    planned: Planned, numbers: Sequence[int], scales: FeatureScales, seed: int, weight: int = 1
+) -> Examples:
     """Return examples of plans with an age up to T - 1 steps, four at every step except an episode's first.
 
     Args:
@@ -58,14 +60,17 @@ def recorded_examples(planned: Planned, numbers: Sequence[int], scales: FeatureS
         numbers: of the episodes to take, at least one of them with more than one step.
         scales: of the features.
         seed: of the drawn ages; those of an episode depend on its number.
+        weight: how often a step counts that a person drove.
     """
     parts: list[Examples] = []
     for start in range(0, len(numbers), BATCH):
-        parts += _examples(planned, list(numbers[start : start + BATCH]), scales, seed)
+        parts += _examples(planned, list(numbers[start : start + BATCH]), scales, seed, weight)
     return Examples.joined(parts)
 
 
-def _examples(planned: Planned, numbers: list[int], scales: FeatureScales, seed: int) -> list[Examples]:
+def _examples(
+    planned: Planned, numbers: list[int], scales: FeatureScales, seed: int, weight: int
+) -> list[Examples]:
     spans = np.array(list(planned.data.spans()))[numbers]
     world = RecordedWorld(planned.data.episodes(numbers))
     goal = world.goal[:, : len(scales.goal_mean)]
@@ -74,7 +79,9 @@ def _examples(planned: Planned, numbers: list[int], scales: FeatureScales, seed:
     parts: list[Examples] = []
     step = 0
     while not world.done.all():
-        plans = planned.plans[np.minimum(spans[:, 0] + step, spans[:, 1] - 1)]
+        rows = np.minimum(spans[:, 0] + step, spans[:, 1] - 1)
+        plans, goes_on = planned.plans[rows], np.flatnonzero(~world.done)
+        counted = goes_on[planned.weighted(rows[goes_on], weight)]
         moments.append(Moment(world.observation, world.action, plans))
         oldest, at = len(moments) - 1, own.next()[:, 0]
         for each in range(AGES if oldest else 0):
@@ -82,7 +89,7 @@ def _examples(planned: Planned, numbers: list[int], scales: FeatureScales, seed:
             view = _view(moments, age, goal, scales.action_scale)
             action = agreeing(plans, view.ahead, view.left, scales.action_scale)
             wanted = ((action - view.ahead[:, 0]) / scales.action_scale).astype(np.float32)
-            parts.append(Examples(features(view, scales), wanted).rows(~world.done))
+            parts.append(Examples(features(view, scales), wanted).rows(counted))
         world.step(world.action)
         step += 1
     return parts

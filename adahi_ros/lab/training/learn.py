@@ -21,7 +21,7 @@ import torch
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.lab.figures import Figures
 from adahi_ros.lab.training.fitting import M, Run, digest_of
-from adahi_ros.lab.training.policy_corrections import Corrections
+from adahi_ros.lab.training.policy_corrections import PERSON_WEIGHT, Corrections
 from adahi_ros.lab.training.recipes import F
 from adahi_ros.lab.training.staging import STATES, StagedFolder
 from adahi_ros.lab.training.vqbet_finetuning import Actions, Keeping, fine_tune, log_likelihood, mean_loss
@@ -60,6 +60,7 @@ class LearningConfig(Keeping):
         worse: largest share by which the loss on held-out demonstrations may exceed its lowest value so far.
             A larger update is applied half, a quarter or an eighth of the way, or not at all, see
             `learned_within`. Infinite for no limit.
+        person_weight: how often a person's action counts, compared with a reply.
 
     Raises:
         ValueError: a value is out of range; names field, value and range.
@@ -67,6 +68,7 @@ class LearningConfig(Keeping):
 
     steps: int = 300
     worse: float = 0.02
+    person_weight: int = PERSON_WEIGHT
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -199,12 +201,13 @@ def update(
     figures: dict[str, object] = {
         "corrections": len(corrections),
         "acceptance": corrections.acceptance,
+        "person": int(corrections.person.sum()),
         "left_out": dict(corrections.left_out),
     }
     if not len(corrections):
         _, nothing = learned_within(model, None, lessons.forgotten, config.worse, best)
         return Update(model, [], {**figures, **nothing})
-    taught = lessons.actions(corrections)
+    taught = lessons.actions(corrections.weighted(config.person_weight))
     fit, rehearsed = config.fit(lessons.config), lessons.rehearsed
     learned, losses = fine_tune(model, lessons.tokenizer, rehearsed, taught, fit, config, run)
     now, taken = learned_within(model, learned, lessons.forgotten, config.worse, best)

@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Corrections: steps of runs with a request, with the draft and the reply.
+"""Corrections: steps of runs with a request, with the draft and the reply, or with a person's action.
+
+A person who takes over corrects the policy where it goes wrong. Only these steps are taken as the person's,
+as in HG-DAgger (Kelly et al., "HG-DAgger: Interactive Imitation Learning with Human Experts", 2019). They are
+few, so they count several times, see `weighted` (Mandlekar et al., "Human-in-the-Loop Imitation Learning
+using Remote Teleoperation", 2020).
 
 A reply does not have the target's whole distribution. It has one action, and whether each drafted code was
 accepted.
@@ -18,20 +23,23 @@ from adahi_ros.lab.evaluation.loaded_policies import Bench
 from adahi_ros.lab.evaluation.rollout import Log
 from adahi_ros.lab.methods.method import Method
 from adahi_ros.lab.tasks import make
-from adahi_ros.lab.training.reservoir import Rows
+from adahi_ros.lab.training.reservoir import Rows, repeated
 from adahi_ros.policies.networks.step_dataset import step_goals, window_indices
+
+PERSON_WEIGHT = 4  # by default; an action of a person is rarer, and was needed
 
 
 @dataclass(frozen=True)
 class Corrections(Rows):
-    """N replies to N steps.
+    """N replies to N steps, or actions of a person.
 
     Attributes:
         windows: (N, H, O) float32, the draft's inputs, oldest first.
         goals: (N, G) float32, the draft's goals; G = 0 without a goal.
         drafted: (N, A) float32 in action units, the drafts.
         replied: (N, A) float32 in action units, the replies.
-        accepted: (N, C) bool, of each drafted code.
+        accepted: (N, C) bool, of each drafted code; false for a person's.
+        person: (N,) bool, the action is a person's.
         left_out: counts of unused steps with a reply, by reason.
     """
 
@@ -40,6 +48,7 @@ class Corrections(Rows):
     drafted: np.ndarray
     replied: np.ndarray
     accepted: np.ndarray
+    person: np.ndarray
     left_out: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -57,8 +66,17 @@ class Corrections(Rows):
 
     @property
     def acceptance(self) -> float | None:
-        """The share of completely accepted drafts; None without replies."""
-        return float(self.accepted.all(axis=1).mean()) if len(self) else None
+        """The share of the replies that accept the whole draft; None without replies."""
+        replies = self.accepted[~self.person]
+        return float(replies.all(axis=1).mean()) if len(replies) else None
+
+    def weighted(self, weight: int) -> Corrections:
+        """Return them with each action of a person `weight` times.
+
+        Raises:
+            ValueError: the weight is below 1.
+        """
+        return self.rows(repeated(self.person, weight))
 
     @classmethod
     def joined(cls, parts: Sequence[Corrections]) -> Corrections:
@@ -76,16 +94,18 @@ class Corrections(Rows):
         accepted: np.ndarray,
         window_length: int,
         left_out: Mapping[str, int] | None = None,
+        person: np.ndarray | None = None,
     ) -> Corrections:
         """Return the corrections of a run.
 
         Args:
             run: every observed step, T in all, with the executed actions.
-            replies: (T,) bool, whether the executed action is the target's reply to this step.
+            replies: (T,) bool, whether the executed action is the target's reply to this step, or a person's.
             drafted: (T, A).
             accepted: (T, C).
             window_length: H.
             left_out: see the class.
+            person: (T,) bool, the executed action is a person's; None for no step.
         """
         windows = run.observations[window_indices(run, window_length)[replies]]
         return cls(
@@ -94,6 +114,7 @@ class Corrections(Rows):
             drafted[replies].astype(np.float32),
             run.actions[replies].astype(np.float32),
             accepted[replies],
+            np.zeros(int(replies.sum()), dtype=bool) if person is None else person[replies],
             dict(left_out or {}),
         )
 

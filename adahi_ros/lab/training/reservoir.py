@@ -37,6 +37,17 @@ class Rows:
         return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in cls.arrays()))
 
 
+def repeated(person: np.ndarray, weight: int) -> np.ndarray:
+    """Return rows by which steps of a person (N,) bool count `weight` times, the others once.
+
+    Raises:
+        ValueError: the weight is below 1.
+    """
+    if weight < 1:
+        raise ValueError(f"person_weight: {weight}, must be at least 1")
+    return np.repeat(np.arange(len(person)), np.where(person, weight, 1))
+
+
 class Reservoir(Generic[R]):
     """Keeps a limited number of rows, each with the same probability.
 

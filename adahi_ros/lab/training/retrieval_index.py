@@ -18,8 +18,8 @@ from scipy.optimize import nnls
 from scipy.stats import spearmanr
 
 from adahi_ros.core.checkpoint_files import FORMAT
-from adahi_ros.core.files import replacing
 from adahi_ros.core.trajectories import Trajectories
+from adahi_ros.core.written_files import replacing
 from adahi_ros.policies.retrieval import COMPARED, KIND, LARGEST, Index, measures
 
 LEAST_EPISODES = 8  # more than the queried neighbours

@@ -138,6 +138,7 @@ def train_on_recordings(
     held_out: float = HELD_OUT,
     with_goal: bool = True,
     name: str = CORRECTOR,
+    person_weight: int = 1,
 ) -> TrainedOnRecordings:
     """Train a corrector of a target's plans into a folder, on recorded episodes only.
 
@@ -156,6 +157,7 @@ def train_on_recordings(
         held_out: share of the episodes, drawn at random, for the measured errors; at least one.
         with_goal: whether it reads the goal; else only the target does.
         name: `CORRECTOR`, or `DRAFT` for that policy.
+        person_weight: how often a step counts in the fit that a person drove.
 
     Raises:
         ValueError: too little data; names the value and the minimum.
@@ -164,10 +166,10 @@ def train_on_recordings(
     scales = replace(scales_of(planned.data, with_goal), action_scale=planned.action_scale)
     drafts = name == DRAFT
     examples, tests = (
-        first_actions(planned, numbers, scales)
+        first_actions(planned, numbers, scales, weight)
         if drafts
-        else recorded_examples(planned, numbers, scales, run.seed)
-        for numbers in (learnt, unseen)
+        else recorded_examples(planned, numbers, scales, run.seed, weight)
+        for numbers, weight in ((learnt, person_weight), (unseen, 1))
     )
     config = _config(recipe, scales, 1 if drafts else planned.horizon)
     network, losses = train_corrector(
@@ -212,8 +214,13 @@ def expect_as_held_out(network: CorrectorNetwork, tests: Examples) -> dict[str, 
     return {"error": error, "learnt_to_expect": expected, "expected_error": now}
 
 
-def first_actions(planned: Planned, numbers: Sequence[int], scales: FeatureScales) -> Examples:
-    """Return an example of every step of some episodes: the mean first action of its plans."""
+def first_actions(
+    planned: Planned, numbers: Sequence[int], scales: FeatureScales, weight: int = 1
+) -> Examples:
+    """Return an example of every step of some episodes: the mean first action of its plans.
+
+    A step that a person drove counts `weight` times.
+    """
     parts: list[Examples] = []
     spans = list(planned.data.spans())
     for number in numbers:
@@ -224,7 +231,8 @@ def first_actions(planned: Planned, numbers: Sequence[int], scales: FeatureScale
         previous = observation[np.maximum(np.arange(len(rows)) - 1, 0)]
         view = PlanView(observation, previous, observation, goal, plans[:, 0, :1], nothing, nothing)
         wanted = (plans[:, :, 0].mean(axis=1) / scales.action_scale).astype(np.float32)
-        parts.append(Examples(features(view.without_plan(), scales), wanted))
+        made = Examples(features(view.without_plan(), scales), wanted)
+        parts.append(made.rows(planned.weighted(rows, weight)))
     return Examples.joined(parts)
 
 

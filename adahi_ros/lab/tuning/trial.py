@@ -20,8 +20,8 @@ from optuna.storages import RetryHeartbeatStaleTrialCallback
 from optuna.trial import BaseTrial, Trial
 from rich.progress import Progress
 
-from adahi_ros.core.files import save_json
 from adahi_ros.core.trajectories import Trajectories
+from adahi_ros.core.written_files import save_json
 from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.lab.evaluation.episodes import tuning_episodes
 from adahi_ros.lab.evaluation.evaluate import Comparison, outcome_figures, play_all

@@ -9,7 +9,7 @@ from dataclasses import asdict
 import yaml
 from optuna.trial import FixedTrial
 
-from adahi_ros.core.files import replacing
+from adahi_ros.core.written_files import replacing
 from adahi_ros.lab.calibration.calibrate import node_parameters
 from adahi_ros.lab.evaluation.loaded_policies import Bench, PolicyFiles
 from adahi_ros.lab.figures import Figures

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from adahi_ros.protocol.records import UNSAID, Reason, StepRecord
+from adahi_ros.protocol.records import ON_COURSE, UNSAID, Reason, StepRecord
 from adahi_ros.robot.session import VerifierState
 from adahi_ros.safety.intervention import Intervention
 
@@ -117,6 +117,7 @@ class SeenRobot:
             "transmission_rate": _rate(sum(step.transmitted for step in steps), len(steps)),
             "acceptance": _rate(sum(all(step.accepted) for step in coded), len(coded)),
             "fallbacks": _fallbacks(Counter(step.reason for step in steps)),
+            "person": sum(step.by_person for step in steps),
             "verify_ms": _percentiles([step.verify_ms for step in verified]),
             "total_ms": _percentiles([step.total_ms for step in steps]),
             "scores": [_finite(step.score) for step in steps],
@@ -137,10 +138,11 @@ class SeenRobot:
             name: _number(values.get(name)) for name in ("transmission_rate", "acceptance")
         }
         if "step" not in self._newest:
-            return {"steps": None, "fallbacks": {}, **figures}
+            return {"steps": None, "fallbacks": {}, "person": 0, **figures}
         counts = self._newest["step"][1].reason_counts
         reasons = dict(zip(Reason, counts, strict=False))
-        return {"steps": sum(counts), "fallbacks": _fallbacks(reasons), **figures}
+        person = int(reasons.get(Reason.PERSON, 0))
+        return {"steps": sum(counts), "fallbacks": _fallbacks(reasons), "person": person, **figures}
 
 
 class Fleet:
@@ -274,7 +276,7 @@ def _fallbacks(reasons: dict[Reason, int]) -> dict[str, int]:
     return {
         _words(reason): reasons[reason]
         for reason in Reason
-        if reason is not Reason.NONE and reasons.get(reason)
+        if reason not in ON_COURSE and reasons.get(reason)
     }
 
 

@@ -268,6 +268,8 @@ def _steps(robot: Figures) -> Table:
     table.add_row("fell back to the draft", fallbacks(recent["fallbacks"]), fallbacks(total["fallbacks"]))
     for reason, count in total["fallbacks"].items():
         table.add_row(f"  {reason}", str(recent["fallbacks"].get(reason, 0)), str(count), style="dim")
+    if total["person"]:
+        table.add_row("driven by a person", str(recent["person"]), str(total["person"]))
     table.add_row("verification, ms, p50/p95", both(recent["verify_ms"]), "")
     table.add_row("whole step, ms, p50/p95", both(recent["total_ms"]), "")
     return table

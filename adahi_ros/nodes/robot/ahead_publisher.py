@@ -44,7 +44,6 @@ class AheadPublisher(CommandPublisher):
         super().__init__(node, contract, values, permission, opened)
         self._points = values.command.points
         what = commanded(contract.action, values.command.joint_names, values.command.field)
-        self._measured = contract.measured(what.names)
         most = 1 + math.floor(values.safety.hold_after_s / contract.period_s + 1e-9)
         where = f"command.points: {self._points}, must be"
         kinds = kinds_by_sink(contract.action, values.command_interface, INTERFACES, SINKS)
@@ -60,7 +59,7 @@ class AheadPublisher(CommandPublisher):
         plan = self.coming(self._points)[0]
         if np.array_equal(plan[0], action):
             wire = [np.asarray(self._action.to_wire(each), dtype=np.float64) for each in plan[1:]]
-            self._next = np.array(wire), self._measured.of(observation.read)
+            self._next = np.array(wire), self.measured.of(observation.read)
         try:
             return super().send(action, observation)
         finally:

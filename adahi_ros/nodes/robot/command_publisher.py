@@ -70,14 +70,16 @@ class CommandPublisher:
         what = commanded(contract.action, *named_parts)
         measured = contract.measured(what.names)
         # Without a policy, any finite action of the target passes its check. So limits are required.
-        named, required = values.safety.limits, values.safety.require_limits or not values.checkpoint
+        named, needs = values.safety.limits, values.safety.require_limits or bool(values.takeover.command)
+        required = needs or not values.checkpoint
         limits = named_limits(named, required, what, measured)
         config = GuardConfig(contract.period_s, values.safety.hold_after_s)
         envelope = Envelope(limits, what.fields, contract.period_s)
         permission.configure(values.safety.require_enable, values.safety.enable_timeout_s)
         judges = named_command_limits(named, what)
         self.guard = self.guard_kind(envelope, config, permission, time.monotonic(), judges)
-        self._commands = Commands(self.guard, contract.action, measured)
+        self.measured = measured
+        self.commands = Commands(self.guard, contract.action, measured)
         interface, frame_id = values.command_interface, values.command.frame_id
         lockstep = values.command.lockstep
         self._sinks = open_sinks(node, contract, parts, interface, frame_id, opened, lockstep)
@@ -101,19 +103,19 @@ class CommandPublisher:
 
     def start(self) -> None:
         """Commands may be sent from now on."""
-        self._commands.start(time.monotonic())
+        self.commands.start(time.monotonic())
 
     def stop(self) -> None:
         """Hold the robot from now on; command no more actions."""
-        self._publish(self._commands.stop(time.monotonic()))
+        self._publish(self.commands.stop(time.monotonic()))
 
     def close(self) -> None:
         """Bring the robot to rest, and wait for that, because the node ends."""
-        self._publish(self._commands.close(time.monotonic()))
-        while self._commands.closing(time.monotonic()):
+        self._publish(self.commands.close(time.monotonic()))
+        while self.commands.closing(time.monotonic()):
             time.sleep(min(self._period_s, STOP_LOOK_S))
             self.look()
-        halted = self._commands.halt(time.monotonic())
+        halted = self.commands.halt(time.monotonic())
         if halted.command is not None:
             self._node.get_logger().error(f"not at rest {LONGEST_STOP_S:g} s after the end; stopped at once")
         self._publish(halted)
@@ -128,7 +130,10 @@ class CommandPublisher:
         Returns:
             The commanded action; None if there is none.
         """
-        outgoing = self._commands.send(action, observation.read, time.monotonic())
+        return self.pass_on(self.commands.send(action, observation.read, time.monotonic()), observation)
+
+    def pass_on(self, outgoing: Outgoing, observation: Observation) -> np.ndarray | None:
+        """Publish what was made of an observation; return the commanded action (A,), or None."""
         self._publish(outgoing, AT_ONCE if outgoing.brakes else observation.stamp_ns)
         if outgoing.action is not None:  # a hold is due one period later at the earliest
             self._watch.reset()
@@ -136,7 +141,7 @@ class CommandPublisher:
 
     def commanded(self) -> np.ndarray | None:
         """Return the last commanded action (A,); None where there is none since the last call."""
-        return self._commands.commanded()
+        return self.commands.commanded()
 
     def resumes(self) -> bool:
         """Whether a hold or a gap ends, so that older plans are outdated; called once for each."""
@@ -144,19 +149,19 @@ class CommandPublisher:
 
     def withhold(self) -> None:
         """Hold the robot: there is an observation, and no action that may be commanded."""
-        self._publish(self._commands.withhold(time.monotonic()))
+        self._publish(self.commands.withhold(time.monotonic()))
 
     def repeat(self, observation: Observation) -> None:
         """Send the last command again for a repeated observation, unless the robot was held."""
-        self._publish(self._commands.repeat(time.monotonic()), observation.stamp_ns)
+        self._publish(self.commands.repeat(time.monotonic()), observation.stamp_ns)
 
     def look(self) -> None:
         """Hold the robot if due; called every control period, and when the permission changes."""
-        self._publish(self._commands.look(time.monotonic()))
+        self._publish(self.commands.look(time.monotonic()))
 
     def _on_driver(self, fault: str = "") -> None:
         """The driver stops allowing motion for this reason, or allows it again."""
-        self._publish(self._commands.driver(fault, time.monotonic()))
+        self._publish(self.commands.driver(fault, time.monotonic()))
 
     def _publish(self, outgoing: Outgoing, stamp_ns: int = AT_ONCE) -> None:
         """Send commands and the safety state; the stamp is that of the command's observation."""
@@ -173,7 +178,7 @@ class CommandPublisher:
                 if not (held and sink.holds_by_itself):
                     sink.send(part, stamp_ns, at)
         fault = next((sink.fault for sink in self._sinks if sink.fault), "")
-        stuck = self._commands.sink(fault, time.monotonic()).record
+        stuck = self.commands.sink(fault, time.monotonic()).record
         if stuck is not None:
             self._publish_state(stuck)
         if outgoing.record is not None:
@@ -197,6 +202,6 @@ class CommandPublisher:
         )
 
     def _publish_state_again(self) -> None:
-        record = self._commands.record(time.monotonic())
+        record = self.commands.record(time.monotonic())
         if record is not None:
             self._publish_state(record)

@@ -60,15 +60,16 @@ from adahi_ros.protocol.records import StepRecord
 from adahi_ros.protocol.request import Sender
 from adahi_ros.robot.compatibility import offer_of, wants_of
 from adahi_ros.robot.diagnosis import Diagnosis, News, calibration_warning, deadline_warnings
-from adahi_ros.robot.loop import ControlLoop, DraftError
+from adahi_ros.robot.loop import ControlLoop
 from adahi_ros.robot.session import VerifierSession
-from adahi_ros.robot.steps import Fallback
+from adahi_ros.robot.steps import DraftError, Fallback
 
 LINK_STATE_PERIOD_S = 0.2
 WATCH_SLACK_S = 0.025  # a control step checks the verifier's presence this much before the timer
 STATUS_DEPTH = 100  # for a busy recorder
 WARNING_PERIOD_S = 1.0
 LATE = "adahi_ros.robot.lockstep_loop:LockstepLoop"  # only simulations need it
+WITH_PERSON = "adahi_ros.nodes.robot.teleoperator:loop_with_person"
 WITH_POINTS = "adahi_ros.nodes.robot.ahead_publisher:AheadPublisher"  # few robots need it
 
 
@@ -157,7 +158,10 @@ class DraftPolicyNode(ManagedNode):
         wants = wants_of(signature, offered, target, view, encoder, *of_replies)
         self._session = VerifierSession(self._transport, wants, reliability == "best_effort", self._on_link)
         late = values.command.late_steps if values.command.lockstep else 0
-        self._loop = (partial(at_place(LATE), late) if late else ControlLoop)(
+        loop = partial(at_place(LATE), late) if late else ControlLoop
+        if values.takeover.command or values.takeover.button >= 0:
+            loop = at_place(WITH_PERSON)(self, values, contract, self._commands, self._opened)
+        self._loop = loop(
             controller,
             self._session,
             view,

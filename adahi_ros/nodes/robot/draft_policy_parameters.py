@@ -31,6 +31,7 @@ from adahi_ros.vision.interface import QUALITY
 DRAWN = -1
 INTENTS = ("intent", "intent_of_plan")
 WITHOUT_DRAFT = ("plan", "corrector", *INTENTS)  # proposers that leave a robot held where there is no plan
+TELEOPERATORS = ("joint_state", "joint_trajectory")
 FIRST_EPISODES = 2**31 - 1  # largest value; leaves as many numbers for later episodes
 
 
@@ -83,6 +84,25 @@ class SafetyParameters:
         False, "Move only while enable (std_msgs/Bool) or ~/set_enabled allows it"
     )
     enable_timeout_s: float = parameter(0.5, "How long a true on enable lasts, s", 1e-2, 3600.0)
+
+
+@dataclass(frozen=True)
+class TakeoverParameters:
+    """A person who takes the arm over from the policy."""
+
+    command: str = parameter(
+        "",
+        "Message type of teleop_command, by which a person who has taken over moves the arm; '' for no "
+        "takeover. Needs limits",
+        choices=("", *TELEOPERATORS),
+    )
+    button: int = parameter(
+        -1,
+        "Button of joy (sensor_msgs/Joy) that takes over while it is pressed; -1: the topic takeover "
+        "(std_msgs/Bool)",
+        -1,
+        63,
+    )
 
 
 @dataclass(frozen=True)
@@ -255,6 +275,7 @@ class DraftPolicyParameters(PolicyParameters, ManagedParameters):
         choices=(BY_CONTRACT, *INTERFACES),
     )
     safety: SafetyParameters = group(SafetyParameters)
+    takeover: TakeoverParameters = group(TakeoverParameters)
     gate: GateParameters = group(GateParameters)
     deviation: DeviationParameters = group(DeviationParameters)
     draft_temperature: float = parameter(

@@ -217,6 +217,8 @@ class PolicyRunnerNode(Node):
                         steps=attempt.steps,
                         calls=attempt.calls,
                         fallbacks=attempt.fallbacks,
+                        person_steps=attempt.person_steps,
+                        person=attempt.person,
                         success_estimate=attempt.success_estimate,
                         holding=attempt.holding,
                         elapsed=_duration(attempt.elapsed_s(now_s)),
@@ -248,6 +250,8 @@ class PolicyRunnerNode(Node):
             steps=attempt.steps,
             calls=attempt.calls,
             fallbacks=attempt.fallbacks,
+            person_steps=attempt.person_steps,
+            takeovers=attempt.takeovers,
             duration=_duration(attempt.elapsed_s(now_s)),
             held=not moving,
         )

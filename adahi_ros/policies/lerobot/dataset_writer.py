@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from adahi_ros.core.files import replacing, save_json
 from adahi_ros.core.trajectories import Trajectories
+from adahi_ros.core.written_files import replacing, save_json
 from adahi_ros.policies.lerobot.dataset_rows import INDEX, TASKS
 from adahi_ros.policies.lerobot.lerobot_dataset import ACTION, BOUNDS, INFO
 

@@ -14,8 +14,8 @@ from typing import Any
 import onnx
 import torch
 
-from adahi_ros.core.files import replacing
 from adahi_ros.core.registry import at_place
+from adahi_ros.core.written_files import replacing
 from adahi_ros.policies.networks.network_checkpoint import NetworkCheckpoint
 from adahi_ros.policies.networks.onnx_files import DIGEST, note_hash
 

@@ -17,7 +17,8 @@ from onnxruntime.capi.onnxruntime_pybind11_state import (
 )
 
 from adahi_ros.core.checkpoint_files import CheckpointError
-from adahi_ros.core.files import LARGEST_WEIGHTS, parse_json, read_bytes, save_json
+from adahi_ros.core.files import LARGEST_WEIGHTS, parse_json, read_bytes
+from adahi_ros.core.written_files import save_json
 
 DIGEST = "network_digest"
 

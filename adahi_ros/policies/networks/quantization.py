@@ -12,7 +12,7 @@ from pathlib import Path
 import onnx
 from onnxruntime.quantization import QuantType, quantize_dynamic
 
-from adahi_ros.core.files import replacing
+from adahi_ros.core.written_files import replacing
 from adahi_ros.policies.networks.onnx_files import DIGEST, note_hash
 
 

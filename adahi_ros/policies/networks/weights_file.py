@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from adahi_ros.core.checkpoint_files import FORMAT, CheckpointError
-from adahi_ros.core.files import replacing, save_json
+from adahi_ros.core.written_files import replacing, save_json
 
 N = TypeVar("N", bound=nn.Module)
 

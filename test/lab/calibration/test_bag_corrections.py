@@ -10,15 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from adahi_ros.bags.bag_dataset import read_dataset
 from adahi_ros.bags.definitions import BagError
 from adahi_ros.contract.contract import Contract
 from adahi_ros.core.assets import asset
 from adahi_ros.core.signature import Signature
 from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.lab.calibration.bag_corrections import read_corrections
+from adahi_ros.lab.calibration.bag_corrections import driven_steps, read_corrections
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.networks.step_dataset import window_indices
-from adahi_ros.protocol.records import StepRecord
+from adahi_ros.protocol.records import Reason, StepRecord
 from test.bags import conftest as toy
 
 LENGTH = 3  # H
@@ -183,7 +184,7 @@ def test_a_bag_without_replies_says_so(
     steps: list[StepRecord], written: Any, contract: Contract, signature: Signature
 ) -> None:
     silent = [replace(each, transmitted=False, verified=False, accepted=()) for each in steps]
-    with pytest.raises(BagError, match=r"no reply that can be learned from \(none came\)"):
+    with pytest.raises(BagError, match=r"nothing that can be learned from \(none came\)"):
         read_corrections([written(silent, [])], contract, signature, sound)
     ahead = [replace(each, requests_pending=1) for each in steps]
     with pytest.raises(BagError, match=r"16: the wait policy is ahead"):
@@ -207,3 +208,30 @@ def test_a_draft_of_another_tokenizer_is_refused(
     other = load_policy(make_checkpoints(codebooks=1) / "draft", "torch").signature
     with pytest.raises(BagError, match="without an answer to each of the draft's codes"):
         read_corrections([written(steps, [])], contract, other, sound)
+
+
+def test_a_persons_actions_are_corrections_also_of_plans(
+    run: Trajectories, steps: list[StepRecord], written: Any, contract: Contract, signature: Signature
+) -> None:
+    by_person: dict[str, Any] = {
+        "reason": Reason.PERSON,
+        "transmitted": False,
+        "verified": False,
+        "accepted": (),
+    }
+    driven = [
+        replace(each, **by_person, requests_pending=1, action=each.action if row != 9 else ())
+        if 5 <= row < 10
+        else replace(each, verified=False)
+        for row, each in enumerate(steps)
+    ]
+    path = written(driven, [])
+    found = read_corrections([path], contract, signature, sound)
+    assert found.person.tolist() == [True] * 4  # the fifth executed nothing
+    np.testing.assert_array_equal(found.replied, run.actions[5:9])
+    assert not found.accepted.any()
+    assert found.acceptance is None
+    dataset = read_dataset([path], contract, keep_failures=True)
+    assert np.flatnonzero(driven_steps([path], dataset)).tolist() == [5, 6, 7, 8]
+    without = read_dataset([written([], [])], contract, keep_failures=True)
+    assert not driven_steps([written([], [])], without).any()

@@ -12,9 +12,10 @@ from adahi_ros.core.signature import GOAL, IMAGE_FEATURES, OBSERVATION, Feature,
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.lab.calibration.recorded_world import RecordedWorld
 from adahi_ros.lab.calibration.replayed_targets import why_no_encoder
-from adahi_ros.lab.calibration.target_plans import Planned, RecordedTarget, numbered
+from adahi_ros.lab.calibration.target_plans import Planned, RecordedTarget, numbered, with_person
 from adahi_ros.lab.calibration.target_replies import ask_by_expected_error
 from adahi_ros.lab.evaluation.rollout import for_target
+from adahi_ros.lab.training.corrector_data import AGES, recorded_examples
 from adahi_ros.policies.corrector.corrector import Corrector
 from adahi_ros.policies.corrector.corrector_checkpoint import CorrectorCheckpoint, CorrectorConfig
 from adahi_ros.policies.corrector.corrector_features import FeatureScales
@@ -83,3 +84,28 @@ class Unsure(Corrector):
     def __init__(self, checkpoint: CorrectorCheckpoint) -> None:
         object.__setattr__(checkpoint, "digest", lambda: "unsure")
         super().__init__(checkpoint, lambda read: (np.zeros((len(read), A), np.float32), read[:, -1]))
+
+
+def test_a_persons_actions_replace_the_plans_of_their_steps() -> None:
+    made = planned()
+    data = replace(
+        made.data, actions=-np.arange(len(made.plans), dtype=np.float32)[:, None].repeat(A, axis=1)
+    )
+    person = np.zeros(len(made.plans), dtype=bool)
+    person[[6, 7, 20, 21, 22]] = True  # 7 is the last step of an episode
+    plans = with_person(made.plans, data, person)
+    np.testing.assert_array_equal(plans[~person], made.plans[~person])
+    for row, count in ((6, 2), (7, 1), (20, 3), (21, 2), (22, 1)):
+        np.testing.assert_array_equal(plans[row, 1, :count, 0], -np.arange(row, row + count))
+        np.testing.assert_array_equal(plans[row, :, count:], made.plans[row, :, count:])
+
+
+def test_steps_of_a_person_count_several_times() -> None:
+    made = planned()
+    person = np.arange(len(made.plans)) == 5
+    assert replace(made, person=person).weighted(np.array([4, 5, 6]), 3).tolist() == [0, 1, 1, 1, 2]
+    assert made.weighted(np.array([4, 5]), 3).tolist() == [0, 1]
+    scales = FeatureScales(*(np.ones(size, np.float32) for size in (3, 3, 3, 1, 1, A, A)))
+    once = recorded_examples(made, [1, 2], scales, 1)
+    more = recorded_examples(replace(made, person=person), [1, 2], scales, 1, 3)
+    assert len(more) - len(once) == 2 * AGES

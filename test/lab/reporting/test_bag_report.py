@@ -98,6 +98,23 @@ def test_marks_name_fallbacks_once_and_interventions(ahead: BagRun) -> None:
     ]
 
 
+def test_who_drove_is_on_the_page(ahead: BagRun, tmp_path: Path) -> None:
+    from adahi_ros.lab.calibration.bag_run import bag_run_figures
+
+    by_person = {"reason": Reason.PERSON, "action": ()}
+    steps = [replace(step, **by_person) if 10 <= row < 14 else step for row, step in enumerate(ahead.steps)]
+    run = replace(ahead, steps=tuple(steps))
+    assert (0.5, "takeover: a person drives for 0.2 s") in marks_of(run, observed_of(run))
+    figures = bag_run_figures(run)
+    assert (figures["person_steps"], figures["takeovers"], figures["fallbacks"]) == (4, 1, {"NO_PLAN": 2})
+    checks = {each.what: each for each in verdict(run, figures, 0, PERIOD_S)}
+    assert checks["steps that a person drove"].value == "10.0 %, in 1 takeovers"
+    assert checks["control periods without a command"].healthy
+    path = tmp_path / "page.html"
+    write_bag_report(reported("run", run, observed_of(run)), "runs", "adahi report run", path, {})
+    assert "takeover: a person drives" in path.read_text()
+
+
 def test_pushes_are_marked_and_stay_with_their_activation(ahead: BagRun) -> None:
     pushes = Push(0.4, 2, True), Push(1.0, 0, False)
     assert marks_of(replace(ahead, pushes=pushes), observed_of(ahead))[1:] == [

@@ -8,7 +8,8 @@ import mujoco
 import numpy as np
 import pytest
 
-from adahi_ros.core.files import read_json, save_json
+from adahi_ros.core.files import read_json
+from adahi_ros.core.written_files import save_json
 from adahi_ros.lab.evaluation.swaps import Swap, SwappedWorld
 from adahi_ros.lab.tasks import make, make_evaluated, make_expert
 

@@ -23,9 +23,8 @@ def numbered(first: int, count: int) -> Corrections:
     """Corrections whose replies are their numbers."""
     values = np.arange(first, first + count, dtype=np.float32)[:, None]
     nothing = np.zeros((count, 0), dtype=np.float32)
-    return Corrections(
-        values[:, None], nothing, values, values, np.ones((count, 1), dtype=bool), {"ahead": 1}
-    )
+    yes = np.ones((count, 1), dtype=bool)
+    return Corrections(values[:, None], nothing, values, values, yes, ~yes[:, 0], {"ahead": 1})
 
 
 def test_they_are_what_was_requested_and_came_back(comparison: Comparison) -> None:
@@ -121,8 +120,18 @@ def test_what_is_kept_does_not_depend_on_how_many_come_at_once() -> None:
 def test_arrays_that_do_not_belong_together_are_refused() -> None:
     some = numbered(0, 3)
     with pytest.raises(ValueError, match="replied: 2 rows, windows has 3"):
-        Corrections(some.windows, some.goals, some.drafted, some.replied[:2], some.accepted)
+        Corrections(some.windows, some.goals, some.drafted, some.replied[:2], some.accepted, some.person)
+    replied = some.replied * np.nan
     with pytest.raises(ValueError, match="replied: holds values that are not finite"):
-        Corrections(some.windows, some.goals, some.drafted, some.replied * np.nan, some.accepted)
+        Corrections(some.windows, some.goals, some.drafted, replied, some.accepted, some.person)
     with pytest.raises(ValueError, match="most: 0, must be at least 1"):
         Reservoir[Corrections](0, 0)
+
+
+def test_a_persons_actions_count_several_times() -> None:
+    some = replace(numbered(0, 4), person=np.array([False, True, False, True]))
+    assert some.weighted(3).replied[:, 0].tolist() == [0.0, 1.0, 1.0, 1.0, 2.0, 3.0, 3.0, 3.0]
+    assert len(some.weighted(1)) == 4
+    assert some.acceptance == 1.0
+    with pytest.raises(ValueError, match="person_weight: 0, must be at least 1"):
+        some.weighted(0)

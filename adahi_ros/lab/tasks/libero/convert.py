@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import save_file
 
-from adahi_ros.core.files import save_json
+from adahi_ros.core.written_files import save_json
 from adahi_ros.lab.tasks.libero.conditions import Condition
 from adahi_ros.lab.tasks.libero.scene_files import (
     FORMAT,

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The control steps of a robot that a person can take over: the policy yields, and gets the arm back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from adahi_ros.contract.assembler import Observation
+from adahi_ros.protocol.records import Reason
+from adahi_ros.robot.loop import ControlLoop
+from adahi_ros.robot.steps import ActiveStep, Outcome
+
+RESTS = "the arm comes to rest, because a person drove it"
+
+
+class Person(Protocol):
+    """What a person does, and a way to the arm."""
+
+    @property
+    def drives(self) -> bool:
+        """A person drives now."""
+
+    @property
+    def at_rest(self) -> bool:
+        """The arm has stopped."""
+
+    def held(self) -> str:
+        """Return why a person who drives does not move the arm; may be empty."""
+
+    def send(self, observation: Observation) -> np.ndarray | None:
+        """Command what the person wants, or hold the arm; return the commanded action (A,), or None."""
+
+
+class TakeoverLoop(ControlLoop):
+    """Control steps of which a person makes some. Other arguments as `ControlLoop`.
+
+    While a person drives, the policy sees the observations, but it commands nothing and requests nothing.
+    At every change of who drives, plans, replies and requests are dropped, and the arm comes to rest. So the
+    policy begins with a reply to an observation that it made after the person.
+
+    Args:
+        person: see above.
+    """
+
+    def __init__(self, *given: Any, person: Person, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self._person = person
+        self._driven = False  # a person drove the last step
+
+    def observe(self, observation: Observation) -> None:
+        """See `ControlLoop`."""
+        self._look()
+        super().observe(observation)
+
+    def stop(self) -> None:
+        """See `ControlLoop`."""
+        super().stop()
+        self._driven = self._yields = False
+        self._stand_in = None
+
+    def _look(self) -> None:
+        """Notice a change of who drives."""
+        drives = self._person.drives
+        if drives != self._driven:
+            self._driven, self._yields = drives, not drives
+            # A policy without a valid action must not keep a person from driving.
+            nothing = np.full((1, self.controller.policy.signature.action_dim), np.nan, np.float32)
+            self._stand_in = nothing if drives else None
+            if self._last is not None:  # its observation may be repeated, its command must not
+                self._last = replace(self._last, withheld=True)
+            self._change_task()
+        if self._yields:
+            self._yields = not self._person.at_rest
+
+    @property
+    def _trouble(self) -> Outcome | None:
+        return None if self._driven else super()._trouble
+
+    def _is_unattended(self) -> bool:
+        return not self._driven and super()._is_unattended()
+
+    def _go_on(self, active: ActiveStep) -> None:
+        if self._driven:
+            self._drive(active)
+        else:
+            super()._go_on(active)
+
+    def _finish(self, active: ActiveStep, outcome: Outcome) -> None:
+        self._look()  # a person may have taken over while the step waited for its reply
+        if self._driven:
+            self._drive(active)
+        else:
+            super()._finish(active, outcome)
+
+    def _drive(self, active: ActiveStep) -> None:
+        executed = self._person.send(active.observation)
+        held = "" if executed is not None else self._person.held() or RESTS
+        self._report(replace(active, withheld=True), Outcome(None, Reason.PERSON, held), executed)
+
+    def _report(self, active: ActiveStep, outcome: Outcome, executed: np.ndarray | None) -> None:
+        if self._yields and not self._driven:
+            outcome = replace(outcome, reason=Reason.PERSON, message=RESTS)
+        super()._report(active, outcome, executed)

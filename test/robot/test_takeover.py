@@ -1,0 +1,445 @@
+"""A person takes the arm over from the policy, and gives it back: simulated link, real guard and limits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from adahi_ros.contract.assembler import Observation
+from adahi_ros.contract.contract import MeasuredPositions
+from adahi_ros.protocol.records import StepRecord
+from adahi_ros.robot.takeover_loop import TakeoverLoop
+from adahi_ros.safety.ahead import AheadGuard
+from adahi_ros.safety.commands import Commands, Outgoing
+from adahi_ros.safety.envelope import Envelope
+from adahi_ros.safety.guard import Guard, GuardConfig
+from adahi_ros.safety.limits import Limits
+from adahi_ros.safety.permission import Permission, Press
+from adahi_ros.safety.takeover import PersonCommands, Takeover
+from test.robot.conftest import PERIOD_S, Robot
+
+HORIZON, TIMEOUT_S, HOLD_AFTER_S = 8, 0.5, 0.5
+SPEED, ACCELERATION, STEP = 1.0, 10.0, 0.2
+DRAFT = [[0.7, 0.1, 0.1, 0.1], [0.25] * 4]
+LIMITS = {
+    "velocity": SPEED,
+    "acceleration": ACCELERATION,
+    "max_step": STEP,
+    "position_low": -3.0,
+    "position_high": 3.0,
+}
+
+
+class Units:
+    """The wire format of an action in the policy's units."""
+
+    def to_wire(self, values: np.ndarray) -> np.ndarray:
+        return values
+
+    def from_wire(self, values: np.ndarray) -> np.ndarray:
+        return values
+
+
+class Arm:
+    """A `CommandSink` and a `Person`: a guard, and an arm that reaches every command in a period.
+
+    Attributes:
+        at: (A,), where the arm is.
+        sent: time, command and whether it holds the arm.
+    """
+
+    def __init__(self, now_s: Callable[[], float], size: int, guard: type[Guard], required: bool) -> None:
+        self._now_s = now_s
+        names = [f"joint_{place}" for place in range(size)]
+        limits = Limits.of(names, dict.fromkeys(names, LIMITS))
+        self.permission = Permission(required, TIMEOUT_S)
+        envelope = Envelope(limits, "positions", PERIOD_S)
+        self.guard = guard(envelope, GuardConfig(PERIOD_S, HOLD_AFTER_S), self.permission, now_s())
+        measured = MeasuredPositions(tuple(names), tuple(range(size)))
+        self.commands = Commands(self.guard, Units(), measured)  # type: ignore[arg-type]
+        self.takeover = Takeover(TIMEOUT_S)
+        self._person = PersonCommands(
+            self.takeover, self.commands, self.guard, ["positions"] * size, measured
+        )
+        self.at = np.full(size, 0.5)
+        self.sent: list[tuple[float, np.ndarray, bool]] = []
+        self.commands.start(now_s())
+
+    @property
+    def read(self) -> np.ndarray:
+        return self.at.copy()
+
+    def publish(self, outgoing: Outgoing) -> np.ndarray | None:
+        if outgoing.command is not None:
+            self.sent.append((self._now_s(), outgoing.command, self.guard.holding))
+            self.at = outgoing.command.copy()
+        return outgoing.action
+
+    # CommandSink
+
+    def observed(self) -> None:
+        self.guard.observed(self._now_s())
+
+    def send(self, action: np.ndarray, observation: Observation) -> np.ndarray | None:
+        return self.publish(self.commands.send(action, self.read, self._now_s()))
+
+    def repeat(self, observation: Observation) -> None:
+        self.publish(self.commands.repeat(self._now_s()))
+
+    def withhold(self) -> None:
+        self.publish(self.commands.withhold(self._now_s()))
+
+    def resumes(self) -> bool:
+        return self.guard.resumes(self._now_s())
+
+    def commanded(self) -> np.ndarray | None:
+        return self.commands.commanded()
+
+    def look(self) -> None:
+        self.publish(self.commands.look(self._now_s()))
+
+
+class Person:
+    """See `Person` in `robot/takeover_loop.py`."""
+
+    def __init__(self, arm: Arm) -> None:
+        self._arm = arm
+
+    @property
+    def drives(self) -> bool:
+        return self._arm.takeover.person
+
+    @property
+    def at_rest(self) -> bool:
+        return not self._arm.guard.moving
+
+    def held(self) -> str:
+        return self._arm.takeover.held(self._arm._now_s())
+
+    def send(self, observation: Observation) -> np.ndarray | None:
+        return self._arm.publish(self._arm._person.send(self._arm.read, self._arm._now_s()))
+
+
+class Teleoperated(Robot):
+    """A robot that executes plans, with a person beside it."""
+
+    def __init__(self, *given: Any, guard: type[Guard] = Guard, required: bool = False, **named: Any) -> None:
+        super().__init__(*given, **named)
+        size = self.policy.signature.action_dim
+        self.arm = Arm(lambda: self.link.now_s, size, guard, required)
+        base, self.presses, self.step = self.loop, 0, 0
+        self.loop = TakeoverLoop(
+            base.controller,
+            self.session,
+            base._view,
+            "robot",
+            0,
+            base.deadline_s,
+            self.arm,
+            self.records.append,
+            base.fallback,
+            lambda: self.link.now_s,
+            PERIOD_S if named.get("plans") and not named.get("waits") else None,
+            person=Person(self.arm),
+        )
+        self.teleoperator = np.full(size, -1.0)
+
+    def press(self, value: bool, age_s: float = 0.0, publishers: int = 1) -> str:
+        return self.arm.takeover.signal(value, age_s, publishers, self.link.now_s)
+
+    def command(self, moved: float = 0.0, age_s: float = 0.0, publishers: int = 1) -> str:
+        self.teleoperator = self.teleoperator + moved
+        return self.arm.takeover.command(self.teleoperator, age_s, publishers, self.link.now_s)
+
+    def drive(self, steps: int, moved: float = 0.0) -> list[StepRecord]:
+        """Let the person press and command at every step."""
+        for _ in range(steps):
+            self.press(True)
+            self.command(moved)
+            self.go(1)
+        return self.records[-steps:]
+
+    def go(self, steps: int, period_s: float = PERIOD_S) -> list[StepRecord]:
+        for _ in range(steps):
+            self.step += 1
+            self.see(1, self.step)
+            self.pass_time(period_s)
+            self.arm.look()
+        return self.records[-steps:]
+
+    @property
+    def moves(self) -> list[np.ndarray]:
+        return [command for _, command, holds in self.arm.sent if not holds]
+
+
+@pytest.fixture
+def robot(fixed_policy: Callable[..., Any]) -> Teleoperated:
+    return Teleoperated(fixed_policy(DRAFT), "always", limit=0, plans=HORIZON).connect()
+
+
+def test_the_arm_rests_then_moves_as_far_as_the_person_does(robot: Teleoperated) -> None:
+    robot.go(10)
+    assert not any(record.by_person for record in robot.records)
+    robot.press(True)
+    robot.command()
+    rests = len(robot.arm.sent)
+    records = robot.drive(8)
+    assert all(record.by_person and not record.transmitted for record in records)
+    first = next(place for place, record in enumerate(records) if record.action)
+    assert all(holds for _, _, holds in robot.arm.sent[rests : rests + first])
+    started = np.array(records[first].action)
+    np.testing.assert_allclose(started, robot.arm.at, atol=1e-9)  # without a jump
+    robot.drive(10, moved=0.03)
+    np.testing.assert_allclose(robot.arm.at, started + 10 * 0.03, atol=1e-9)
+
+
+def test_the_policy_gets_the_arm_at_rest_and_by_a_new_plan(robot: Teleoperated) -> None:
+    robot.go(4)
+    robot.drive(12, moved=0.02)
+    seen = robot.records[-1].stamp_ns
+    robot.press(False)
+    before = robot.arm.at
+    records = robot.go(12)
+    acted = [record for record in records if record.action]
+    assert acted
+    assert not any(record.by_person for record in acted)
+    first = records.index(acted[0])
+    assert first > 0
+    assert all(record.by_person for record in records[:first])  # the arm comes to rest
+    assert acted[0].plan_age >= 0
+    assert acted[0].stamp_ns - acted[0].plan_age > seen  # requested after the person
+    moves = [command for command in robot.moves if not np.array_equal(command, before)]
+    assert np.abs(moves[-len(acted)] - before).max() <= SPEED * PERIOD_S + 1e-9
+
+
+def test_silence_holds_the_arm_and_does_not_give_it_back(robot: Teleoperated) -> None:
+    robot.drive(10, moved=0.02)
+    records = robot.go(30)
+    assert all(record.by_person for record in records)
+    assert [bool(record.action) for record in records[-18:]] == [False] * 18
+    assert "no takeover for 0.5 s" in records[-1].message
+    at = robot.arm.at
+    robot.teleoperator = robot.teleoperator + 1.0  # the teleoperator is moved while the arm is held
+    robot.drive(12)
+    np.testing.assert_allclose(robot.arm.at, at, atol=1e-9)
+    robot.drive(5, moved=0.02)
+    np.testing.assert_allclose(robot.arm.at, at + 0.1, atol=1e-9)
+
+
+@pytest.mark.parametrize("value", [True, False])
+def test_an_old_signal_changes_nothing(robot: Teleoperated, value: bool) -> None:
+    robot.drive(6)
+    robot.press(not value)
+    assert "allowed are -0.25 to 0.5 s" in robot.press(value, age_s=0.6)
+    assert "allowed" in robot.press(value, age_s=-0.3)
+    assert robot.arm.takeover.person is not value
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_a_command_without_numbers_moves_nothing(robot: Teleoperated, bad: float) -> None:
+    robot.drive(10, moved=0.02)
+    at, wanted = robot.arm.at, np.full(len(robot.teleoperator), bad)
+    robot.press(True)
+    robot.arm.takeover.command(wanted if math.isinf(bad) else None, 0.0, 1, robot.link.now_s, "NaN")
+    (record,) = robot.go(1)
+    assert not record.action
+    assert "no usable teleop_command" in record.message
+    assert np.abs(robot.arm.at - at).max() <= STEP
+
+
+def test_an_unnamed_entry_stays(robot: Teleoperated) -> None:
+    robot.drive(10)
+    at = robot.arm.at
+    for _ in range(5):
+        wanted = robot.teleoperator + 0.02
+        wanted[0] = math.nan
+        robot.press(True)
+        robot.arm.takeover.command(wanted, 0.0, 1, robot.link.now_s)
+        robot.go(1)
+    assert robot.arm.at[0] == at[0]
+    np.testing.assert_allclose(robot.arm.at[1:], at[1:] + 0.02, atol=1e-9)
+
+
+@pytest.mark.parametrize("topic", ["takeover", "teleop_command"])
+def test_two_teleoperators_hold_the_arm(robot: Teleoperated, topic: str) -> None:
+    robot.drive(8, moved=0.02)
+    for _ in range(6):
+        robot.press(True, publishers=1 + (topic == "takeover"))
+        robot.command(0.02, publishers=1 + (topic == "teleop_command"))
+        (record,) = robot.go(1)
+    assert not record.action
+    assert f"several publishers of {topic}" in record.message
+    if topic == "takeover":  # neither gives the arm back to the policy
+        assert "must be the only one" in robot.press(False, publishers=2)
+    assert robot.arm.takeover.person
+
+
+def test_a_reply_in_flight_never_moves_the_arm_of_a_person(robot: Teleoperated) -> None:
+    robot.go(3)
+    robot.link.delay_s = (0.2, 0.2)
+    robot.go(1)
+    pending = len(robot.session.submitted)
+    robot.drive(10)
+    at = robot.arm.at
+    robot.drive(10)
+    np.testing.assert_allclose(robot.arm.at, at, atol=1e-9)
+    assert len(robot.session.submitted) == pending
+    assert all(each.fate.name != "PENDING" for each in robot.session.submitted)
+
+
+def test_a_step_that_waits_for_its_reply_is_the_persons(fixed_policy: Callable[..., Any]) -> None:
+    robot = Teleoperated(fixed_policy(DRAFT), "always", limit=0).connect()
+    robot.drive(8)
+    robot.press(False)
+    robot.go(8)
+    robot.step += 1
+    robot.see(1, robot.step)  # its request is in flight
+    robot.press(True)
+    robot.command()
+    at = robot.arm.at
+    robot.pass_time(0.2)
+    assert robot.record_of(robot.step).by_person
+    for _ in range(10):  # it brakes
+        robot.drive(1)
+    assert np.abs(robot.arm.at - at).max() <= SPEED**2 / (2 * ACCELERATION) + 2 * SPEED * PERIOD_S
+
+
+def test_a_person_drives_without_a_verifier_at_once(fixed_policy: Callable[..., Any]) -> None:
+    robot = Teleoperated(fixed_policy(DRAFT), "always", limit=0, plans=HORIZON)
+    robot.loop.start(60.0)
+    robot.drive(2)
+    records = robot.drive(8, moved=0.02)
+    assert records[-1].action
+    assert robot.loop.totals.unattended == 0
+
+
+def test_a_released_deadman_stops_and_a_press_starts_at_rest(fixed_policy: Callable[..., Any]) -> None:
+    robot = Teleoperated(fixed_policy(DRAFT), "always", limit=0, plans=HORIZON, required=True).connect()
+    numbers = iter(range(1, 10_000))
+
+    def deadman(value: bool) -> None:
+        press = Press(value, robot.link.now_s, 0.0, next(numbers), 1)
+        robot.arm.permission.receive(press, robot.link.now_s)
+
+    deadman(False)
+    for _ in range(12):
+        deadman(True)
+        robot.drive(1, moved=0.02)
+    assert robot.records[-1].action
+    deadman(False)
+    robot.drive(8, moved=0.02)
+    at = robot.arm.at
+    assert not robot.records[-1].action
+    robot.drive(10, moved=0.05)  # the teleoperator goes on
+    np.testing.assert_allclose(robot.arm.at, at, atol=1e-9)
+    for _ in range(8):
+        deadman(True)
+        robot.drive(1)
+    np.testing.assert_allclose(robot.arm.at, at, atol=1e-9)  # not where the teleoperator went meanwhile
+    assert robot.records[-1].action
+
+
+def test_a_node_that_starts_again_needs_current_messages(robot: Teleoperated) -> None:
+    robot.drive(10, moved=0.02)
+    robot.loop.stop()
+    robot.arm.publish(robot.arm.commands.stop(robot.link.now_s))
+    robot.pass_time(2.0)
+    robot.arm.commands.start(robot.link.now_s)
+    robot.loop.start(0.0)
+    at = robot.arm.at
+    records = robot.go(5)
+    assert all(record.by_person and not record.action for record in records)
+    np.testing.assert_allclose(robot.arm.at, at, atol=1e-9)
+    robot.drive(5)
+    np.testing.assert_allclose(robot.arm.at, at, atol=1e-9)
+
+
+EVENTS = st.sampled_from(
+    [
+        *["step"] * 8,
+        *("true", "false", "true", "old true", "old false", "two true", "two false"),
+        *("command", "command", "command", "old command", "two commands", "nan", "inf", "jump"),
+        *("look", "wait", "stop", "enable", "lose", "repeat"),
+    ]
+)
+
+
+@pytest.mark.parametrize("guard", [Guard, AheadGuard])
+def test_whatever_happens_no_jump_and_no_second_driver(
+    guard: type[Guard], fixed_policy: Callable[..., Any]
+) -> None:
+    @settings(max_examples=60, deadline=None, database=None)
+    @given(events=st.lists(EVENTS, min_size=10, max_size=80), waits=st.booleans())
+    def check(events: list[str], waits: bool) -> None:
+        plans = 0 if waits else HORIZON
+        happen(
+            Teleoperated(fixed_policy(DRAFT), "always", limit=0, plans=plans, guard=guard).connect(), events
+        )
+
+    check()
+
+
+def happen(robot: Teleoperated, events: list[str]) -> None:
+    """Let events happen; check after each what holds for all of them."""
+    takeover, rng, watched = robot.arm.takeover, np.random.default_rng(0), 0
+    shown: Observation | None = None
+    for event in events:
+        about = {"age_s": 0.7} if "old" in event else {"publishers": 2} if "two" in event else {}
+        if event in ("step", "repeat"):
+            robot.step += event == "step"
+            drives, usable = takeover.person, not takeover.held(robot.link.now_s)
+            before, count = robot.arm.at, len(robot.records)
+            rested, enabled = not robot.arm.guard.moving, robot.arm.guard.enabled(robot.link.now_s)
+            last = robot.records[-1] if robot.records else None
+            if event == "step" or shown is None:
+                shown = robot.observation(1, robot.step)
+            robot.show(shown)
+            for record in robot.records[count:]:
+                assert enabled or not record.action
+                if drives:
+                    assert record.by_person
+                    assert usable or not record.action
+                    assert not record.transmitted
+                if record.action and last is not None and not (last.action and last.by_person == drives):
+                    assert rested or not (drives or last.by_person)
+                    if drives:  # the arm starts where it is, wherever the teleoperator stands
+                        np.testing.assert_allclose(record.action, before, atol=1e-6)
+                last = record
+            assert np.abs(robot.arm.at - before).max() <= 2 * SPEED * PERIOD_S + 1e-9
+            robot.pass_time(PERIOD_S)
+            robot.arm.look()
+        elif "true" in event or "false" in event:
+            robot.press("true" in event, **about)
+        elif "command" in event:
+            robot.command(float(rng.uniform(-0.1, 0.1)), **about)
+        elif event == "jump":
+            robot.command(float(rng.uniform(-50.0, 50.0)))
+        elif event in ("nan", "inf"):
+            wanted = None if event == "nan" else np.full(len(robot.teleoperator), math.inf)
+            takeover.command(wanted, 0.0, 1, robot.link.now_s, "NaN")
+        elif event == "look":
+            robot.arm.look()
+        elif event == "wait":
+            robot.pass_time(0.6)
+            robot.arm.look()
+        elif event in ("stop", "enable"):
+            robot.arm.permission.set_enabled(event == "enable", robot.link.now_s)
+        elif event == "lose":
+            robot.link.loss = float(rng.choice([0.0, 1.0]))
+        watched = _check_motion(robot.arm, watched)
+
+
+def _check_motion(arm: Arm, watched: int) -> int:
+    """Check that consecutive commands are within the limits, as a controller would see them."""
+    for place in range(max(1, watched), len(arm.sent)):
+        (before_s, before, _), (now_s, now, _) = arm.sent[place - 1 : place + 1]
+        elapsed_s = min(PERIOD_S, max(now_s - before_s, 0.0))
+        moved = np.abs(now - before).max()
+        assert moved <= SPEED * PERIOD_S + 1e-9, (place, elapsed_s, moved)
+    return len(arm.sent)
