@@ -40,6 +40,7 @@ VERBS: Registry[Callable[..., None]] = Registry(
         "lab compare": "adahi_ros.cli.lab.comparison:compare",
         "lab curve": "adahi_ros.cli.lab.comparison:curve",
         "lab tune": "adahi_ros.cli.lab.tuning:tune",
+        "lab spot": "adahi_ros.cli.lab.spot:spot",
         "lab learn": "adahi_ros.cli.lab.learning:learn",
         "lab committee": "adahi_ros.cli.lab.committee:committee",
         "lab index": "adahi_ros.cli.lab.dataset:index",
