@@ -44,7 +44,9 @@ MAY_IMPORT = {
     "robot": {"acceptance", "contract", "gates", "policies", "proposers", "protocol", "vision"},
     "safety": {"contract"},
     "server": {"acceptance", "policies", "protocol", "vision"},
-    "server.ray": {"acceptance", "policies", "policies.intent", "policies.remote", "protocol", "server"},
+    "server.ray": {
+        *("acceptance", "policies", "policies.intent", "policies.remote", "protocol", "security", "server")
+    },
     "bags": {"contract", "protocol", "vision"},
     "security": set(),
 }

@@ -19,6 +19,8 @@ VERBS: Registry[Callable[..., None]] = Registry(
         "bag repair": "adahi_ros.cli.robot.bags:recover_bag",
         "bag evaluate": "adahi_ros.cli.lab.replay:replay",
         "serve fleet": "adahi_ros.cli.robot.fleet_up:up",
+        "serve keys": "adahi_ros.cli.robot.key_release:keys",
+        "serve fetch": "adahi_ros.cli.robot.key_release:fetch",
         "keys": "adahi_ros.cli.robot.security:secure",
         "data from-bag": "adahi_ros.cli.lab.dataset:from_bag",
         "data from-lerobot": "adahi_ros.cli.lab.lerobot:dataset",
@@ -73,7 +75,7 @@ PANELS = {
 GROUPS = {
     "contract": "Contracts: what a robot's observation and action are made of.",
     "bag": "A robot's bags: repair them, or replay methods on them.",
-    "serve": "Serve policies to a fleet of robots, on Ray Serve.",
+    "serve": "Serve policies to a fleet of robots, and keys to attested verifiers.",
     "data": "Training data: from bags, from and to LeRobot, or simulated.",
     "train": "Train a policy, a corrector, an encoder, a gate or a rule.",
     "import": "Checkpoints of LeRobot that run without LeRobot.",

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from adahi_ros.security.policies import OF_ROBOTS, ROLES, Policy, read_policy
+from adahi_ros.security.policies import OF_ROBOTS, ROLES, SERVER, Policy, read_policy
 from adahi_ros.security.revocation import revoke
 
 MACHINES = "machines"
@@ -103,14 +103,16 @@ class Keystore:
             return self._hand_out(machines)
 
     def revoke(self, robots: Sequence[str]) -> None:
-        """Revoke the keys of robots, and remove the robots.
+        """Revoke the keys of robots or of the server, and remove them; `make` makes a server new ones.
 
         Raises:
-            ValueError: a robot has no keys here; names it.
+            ValueError: a name has no keys here; names it.
         """
+        server = [SERVER] if self._enclave(f"{FAMILY}/{SERVER}").joinpath("key.pem").exists() else []
+        known = [*self.robots, *server]
         for name in robots:
-            if name not in self.robots:
-                raise ValueError(f"--revoke: {name!r}, must be of those with keys: {', '.join(self.robots)}")
+            if name not in known:
+                raise ValueError(f"--revoke: {name!r}, must be of those with keys: {', '.join(known)}")
         with _only_for_this_user():
             public, private = self._path / "public", self._path / "private"
             for name in dict.fromkeys(robots):

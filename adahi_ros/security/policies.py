@@ -12,7 +12,8 @@ from pathlib import Path
 from xml.etree import ElementInclude, ElementTree
 
 ROBOT = "robot"  # in the files: stands for each robot
-ROLES = ("server", "monitor", "operator")  # one machine each
+SERVER = "server"
+ROLES = (SERVER, "monitor", "operator")  # one machine each
 OF_ROBOTS = (ROBOT, "drivers")
 SUFFIX = ".policy.xml"
 NAMED = ("topic", "service", "action")

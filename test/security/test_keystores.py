@@ -114,6 +114,23 @@ def test_who_is_named_twice_is_revoked_once(
     assert keystore.robots == ["r1"]
 
 
+def test_a_lost_server_gets_other_keys_and_the_former_are_revoked(
+    keystore: Keystore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    revoked: list[str] = []
+    monkeypatch.setattr(
+        "adahi_ros.security.keystores.revoke",
+        lambda authority, key, certificates, to: revoked.extend(each.read_text() for each in certificates),
+    )
+    keystore.make(["r1"])
+    lost, robot = (keys_of(tmp_path / "keys/machines" / name) for name in ("server", "r1"))
+    keystore.revoke(["server"])
+    keystore.make([])
+    assert revoked == ["cert.pem of /adahi/server"]
+    assert not lost & keys_of(tmp_path / "keys/machines/server")
+    assert keys_of(tmp_path / "keys/machines/r1") == robot
+
+
 def test_keys_that_are_there_stay_and_permissions_are_signed_again(
     keystore: Keystore, security: Security, tmp_path: Path
 ) -> None:
@@ -140,7 +157,7 @@ def test_a_name_that_no_robot_may_have_is_refused_before_anything_is_made(
 
 def test_only_who_has_keys_can_lose_them(keystore: Keystore) -> None:
     keystore.make(["r1"])
-    with pytest.raises(ValueError, match="--revoke: 'r2', must be of those with keys: r1"):
+    with pytest.raises(ValueError, match="--revoke: 'r2', must be of those with keys: r1, server"):
         keystore.revoke(["r2"])
 
 

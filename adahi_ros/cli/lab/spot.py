@@ -36,7 +36,7 @@ def spot(
     seed: options.Seed = 0,
     json_file: options.JsonFile = None,
 ) -> None:
-    """Choose instances by the trend of prices and revocations; replay what a search would have cost."""
+    """Choose spot instances by trend, and replay the costs of a search."""
     from adahi_ros.core.assets import asset
     from adahi_ros.lab.tuning.spot import Predictor, Rules, by_trend
     from adahi_ros.lab.tuning.spot_costs import Search, costs, over_traces

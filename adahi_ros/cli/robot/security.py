@@ -17,7 +17,9 @@ def secure(
     robots: Annotated[
         str, Option(help="Names of robots, separated by commas; each is the robot's namespace.")
     ] = "",
-    revoke: Annotated[str, Option(help="Robots with lost keys, separated by commas: they are revoked.")] = "",
+    revoke: Annotated[
+        str, Option(help="Robots with lost keys, or server, separated by commas: revoked.")
+    ] = "",
     policies: Annotated[Path | None, Option(help="Folder of policy files. Default: config/sros2.")] = None,
 ) -> None:
     """Create SROS 2 keys for a server and its robots with 'ros2 security': one folder per machine."""

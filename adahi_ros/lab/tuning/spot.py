@@ -194,7 +194,7 @@ def replay(trace: SpotTrace, choose: Chooser, rules: Rules, work: float, start: 
         choose: decides before each hour of an instance, and after a revocation.
         rules: of the replay.
         work: to do.
-        start: period at whose end it begins, at least 0.
+        start: period at the end it begins, at least 0.
     """
     step_h, prices, taken = trace.minutes / 60, trace.prices, trace.revoked
     cost, done, saved, revocations = 0.0, 0.0, 0.0, 0

@@ -31,6 +31,7 @@ from adahi_ros.server.service import TARGETS_MOST
 from adahi_ros.server.verifier import AGREEMENTS, SAMPLES
 
 MOST_CPUS = 4096
+MOST_MIB = float(1 << 24)
 UNDER_WAY = 2
 LATE = ("answer", "refuse")
 Count = Annotated[int, within(1, 1024, "an integer")]
@@ -47,12 +48,19 @@ class Replicas(Schema):
 
     Attributes:
         least, most: bounds; if they differ, Ray Serve adapts the number to the load.
+        objective_ms: adapt it so that the 95th percentile of a request's time at the replicas stays below;
+            0: by the requests in progress.
+        memory_mib: of each, which its machine must have; 0 for any.
+        budget_mib: of all together; there are never more than fit in; 0 for no budget.
         under_way: batches per replica at once: one is computed, others are in transit.
     """
 
     least: Count = 1
     most: Count = 1
     under_way: Annotated[int, within(1, 64, "an integer")] = UNDER_WAY
+    objective_ms: Annotated[float, within(0.0, 60_000.0)] = 0.0
+    memory_mib: Annotated[float, within(0.0, MOST_MIB)] = 0.0
+    budget_mib: Annotated[float, within(0.0, MOST_MIB)] = 0.0
 
     @classmethod
     def prepared(cls, values: dict[object, object]) -> dict[object, object]:
@@ -62,6 +70,16 @@ class Replicas(Schema):
     def __post_init__(self) -> None:
         if self.most < self.least:
             raise ValueError(f"most: {self.most}, must be at least {self.least}, what `least` is")
+        if self.budget_mib and not self.memory_mib:
+            raise ValueError("memory_mib: 0, must be given with a budget")
+        if self.budget_mib and self.least * self.memory_mib > self.budget_mib:
+            needed = f"{self.least * self.memory_mib:g}, for `least`"
+            raise ValueError(f"budget_mib: {self.budget_mib:g}, must be at least {needed}")
+
+    @property
+    def fitting(self) -> int:
+        """The largest number of replicas, within the budget of memory."""
+        return min(self.most, int(self.budget_mib // self.memory_mib)) if self.budget_mib else self.most
 
 
 @dataclass(frozen=True)
@@ -74,6 +92,21 @@ class SemanticArguments(Schema):
 
 
 @dataclass(frozen=True)
+class Attested(Schema):
+    """Replicas that must get keys from a key service before they serve; see `adahi serve keys`.
+
+    Attributes:
+        service: its URL.
+        platform: file of the emulated platform's private key, on each machine.
+        platform_name: of the platform there.
+    """
+
+    service: Text
+    platform: Text
+    platform_name: Text = "platform"
+
+
+@dataclass(frozen=True)
 class FleetPolicy(Schema):
     """A policy of a fleet.
 
@@ -83,6 +116,7 @@ class FleetPolicy(Schema):
         batch: largest number of robots in a batch.
         replicas: how many.
         num_cpus, num_gpus: of each replica; may be fractions.
+        attested: the key service that admits replicas; None for none.
         name: that requests use; the policy's key in the file.
     """
 
@@ -103,6 +137,7 @@ class FleetPolicy(Schema):
     replicas: Replicas = Replicas()
     num_cpus: Processors = 1.0
     num_gpus: Processors = 0.0
+    attested: Attested | None = None
     name: str = ""
 
     @classmethod

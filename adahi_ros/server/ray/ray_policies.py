@@ -60,7 +60,7 @@ class RayVerifier:
 
     def __init__(self, policies: RayPolicies, policy: FleetPolicy, described: Any) -> None:
         self.terms, self.device = described.terms, described.device
-        self.at_once, self.alone = policy.replicas.most * policy.replicas.under_way, False
+        self.at_once, self.alone = policy.replicas.fitting * policy.replicas.under_way, False
         self._policies = policies
         self._policy = policy
 

@@ -11,6 +11,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import numpy as np
 from ray import serve
@@ -23,9 +24,12 @@ from adahi_ros.policies.intent.intent import load_encoder
 from adahi_ros.policies.interface import TargetUnavailableError
 from adahi_ros.policies.slowed import SlowedPolicy
 from adahi_ros.protocol.request import RequestError
-from adahi_ros.server.ray.fleet_file import FleetPolicy
+from adahi_ros.server.ray.fleet_file import Attested, FleetPolicy
+from adahi_ros.server.ray.scaling import Load
 from adahi_ros.server.verifier import TargetVerifier, Terms, Verdicts, VerificationRequest, joined, kind_of
 
+SCALING = "adahi_ros.server.ray.scaling:ObjectiveScaling"
+STARTS = 3  # attempts of a replica that cannot be loaded, or that gets no keys
 STUCK_S = 60.0  # for one batch; after it Ray Serve replaces the replica
 
 Job = tuple[VerificationRequest, np.ndarray]
@@ -59,6 +63,8 @@ class Replica:
     """
 
     def __init__(self, made_of: FleetPolicy) -> None:
+        if made_of.attested is not None:
+            admit(made_of, made_of.attested)
         policy = load_policy(named(made_of.checkpoint, CHECKPOINTS), made_of.backend, **made_of.compute)
         device = policy.device
         if made_of.added_compute_s:
@@ -75,6 +81,7 @@ class Replica:
         )
         self._description = ReplicaDescription(made_of, self._verifier.terms, device)
         self._started_s = float("inf")
+        self._load = Load(time.monotonic)
         self.verify.set_max_batch_size(made_of.batch)
         policy.propose(policy.signature.nothing(), np.zeros((1, policy.draws)))  # the first one is slow
 
@@ -90,7 +97,12 @@ class Replica:
             # In a thread, so that the loop can receive requests and health checks meanwhile.
             return await asyncio.to_thread(verified, self._verifier, jobs)
         finally:
+            self._load.served(_robots(jobs), time.monotonic() - self._started_s)
             self._started_s = float("inf")
+
+    def record_autoscaling_stats(self) -> dict[str, float]:
+        """Return the load for `ObjectiveScaling`; Ray Serve calls it."""
+        return self._load.figures()
 
     def check_health(self) -> None:
         """Check for Ray Serve that the replica is healthy.
@@ -100,6 +112,22 @@ class Replica:
         """
         if time.monotonic() - self._started_s > STUCK_S:
             raise RuntimeError(f"a batch takes more than {STUCK_S:g} s")
+
+
+def admit(made_of: FleetPolicy, by: Attested) -> None:
+    """Attest this replica, and get the verifier's keys; without them it does not start.
+
+    Raises:
+        AttestationError: the key service releases none.
+        OSError: it cannot be reached, or a file is missing.
+    """
+    import adahi_ros
+    from adahi_ros.security.attestation import EmulatedPlatform, measure_replica
+    from adahi_ros.security.key_http import fetch_keys
+
+    package = Path(adahi_ros.__file__).parent
+    measurement = measure_replica(package, named(made_of.checkpoint, CHECKPOINTS))
+    fetch_keys(by.service, EmulatedPlatform(Path(by.platform), by.platform_name, measurement))
 
 
 def verified(verifier: TargetVerifier, jobs: Sequence[Job]) -> list[Verdicts]:
@@ -128,24 +156,31 @@ def _sent(verdict: Verdict | Exception) -> Verdict | Exception:
 def deployment(policy: FleetPolicy) -> object:
     """Return the application of a policy, for `serve.run`."""
     replicas = policy.replicas
-    how_many: dict[str, object] = {"num_replicas": replicas.most}
-    if replicas.least < replicas.most:
-        how_many = {
-            "autoscaling_config": {
-                "min_replicas": replicas.least,
-                "max_replicas": replicas.most,
-                "target_ongoing_requests": replicas.under_way,
-                "upscale_delay_s": 2.0,
-                "downscale_delay_s": 60.0,
-            }
+    how_many: dict[str, object] = {"num_replicas": replicas.fitting}
+    if replicas.least < replicas.fitting:
+        scaling: dict[str, object] = {
+            "min_replicas": replicas.least,
+            "max_replicas": replicas.fitting,
+            "target_ongoing_requests": replicas.under_way,
+            "upscale_delay_s": 2.0,
+            "downscale_delay_s": 60.0,
         }
+        if replicas.objective_ms:
+            bounds = {"least": replicas.least, "most": replicas.fitting}
+            arguments = {"objective_ms": replicas.objective_ms, "batch": policy.batch, **bounds}
+            scaling["policy"] = {"policy_function": SCALING, "policy_kwargs": arguments}
+        how_many = {"autoscaling_config": scaling}
+    options: dict[str, object] = {"num_cpus": policy.num_cpus, "num_gpus": policy.num_gpus}
+    if replicas.memory_mib:
+        options["memory"] = int(replicas.memory_mib * 2**20)
     made = serve.deployment(
         Replica,
         name="verifier",
-        ray_actor_options={"num_cpus": policy.num_cpus, "num_gpus": policy.num_gpus},
+        ray_actor_options=options,
         # The verifier's node limits its requests to the replicas' capacity. The margin is for a replica that
         # has just died: Ray Serve retries a call only after a delay if all replicas are full.
-        max_ongoing_requests=replicas.under_way * (replicas.most + 1),
+        max_ongoing_requests=replicas.under_way * (replicas.fitting + 1),
+        max_constructor_retry_count=STARTS,
         health_check_period_s=1.0,
         health_check_timeout_s=10.0,
         graceful_shutdown_timeout_s=2.0,

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a replica runs, and the evidence of it: an interface, and an emulation without hardware.
+
+A real attester asks the hardware (Intel SGX or TDX, AMD SEV-SNP), and its appraiser checks the maker's
+certificates. **The emulated one protects nothing:** its key file is enough to claim any measurement. It
+lets the rest of the chain run and be tested where there is no such hardware.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated
+
+from pydantic.dataclasses import dataclass as checked_dataclass
+
+from adahi_ros.core.files import LARGEST_WEIGHTS, read_bytes
+from adahi_ros.core.schema import Listed, Schema, load, must
+from adahi_ros.core.texts import NAME_LENGTH
+
+DIGITS = 64  # of a measurement, and of an emulated platform's public key, in hex
+
+
+def _is_hex(text: str) -> bool:
+    return len(text) == DIGITS and set(text) <= set("0123456789abcdef")
+
+
+Digest = Annotated[str, must(f"be {DIGITS} lower-case hexadecimal digits", _is_hex)]
+PlatformName = Annotated[str, must("be a printable name", lambda text: 0 < len(text) <= NAME_LENGTH)]
+
+
+class AttestationError(Exception):
+    """Evidence is refused; the message says why."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What a platform says about the program that runs on it.
+
+    Attributes:
+        platform: its name.
+        measurement: of program and policy, see `measure`.
+        report: what the program bound to the evidence, 32 bytes.
+        signature: of the platform over all of these.
+    """
+
+    platform: str
+    measurement: str
+    report: bytes
+    signature: bytes
+
+    @property
+    def signed(self) -> bytes:
+        """What the signature covers."""
+        return b"\0".join([b"adahi evidence", self.platform.encode(), self.measurement.encode(), self.report])
+
+
+class Attester(ABC):
+    """On the replica's side: gets evidence from the platform."""
+
+    @abstractmethod
+    def attest(self, report: bytes) -> Evidence:
+        """Return evidence that is bound to a report of 32 bytes."""
+
+
+class Appraiser(ABC):
+    """On the key service's side: checks that evidence is genuine."""
+
+    @abstractmethod
+    def appraise(self, evidence: Evidence) -> None:
+        """Check that a platform made the evidence.
+
+        Raises:
+            AttestationError: none did, or it is unknown.
+        """
+
+
+def measure(files: Iterable[Path]) -> str:
+    """Return the measurement of files: SHA-256 of their names and contents, whatever their folder.
+
+    Raises:
+        ValueError: there are none, or two have the same name.
+        OSError: one cannot be read.
+    """
+    found: dict[str, bytes] = {}
+    for path in files:
+        if path.name in found:
+            raise ValueError(f"measured: {path.name} twice, must be different names")
+        found[path.name] = hashlib.sha256(read_bytes(path, LARGEST_WEIGHTS)).digest()
+    if not found:
+        raise ValueError("measured: no files, must be at least one")
+    total = hashlib.sha256()
+    for name, digest in sorted(found.items()):
+        total.update(name.encode() + b"\0" + digest)
+    return total.hexdigest()
+
+
+def measure_replica(package: Path, checkpoint: Path) -> str:
+    """Return the measurement of a replica: every Python file of the package, and the files of its policy.
+
+    Args:
+        package: folder of adahi_ros.
+        checkpoint: DIRECTORY/NAME of the policy; its files are NAME.* there.
+
+    Raises:
+        FileNotFoundError: there is no such policy.
+    """
+    weights = sorted(checkpoint.parent.glob(f"{checkpoint.name}.*"))
+    if not weights:
+        raise FileNotFoundError(f"{checkpoint}: no such checkpoint")
+    total = hashlib.sha256(measure(weights).encode())
+    for path in sorted(package.rglob("*.py")):
+        total.update(str(path.relative_to(package)).encode() + b"\0")
+        total.update(hashlib.sha256(path.read_bytes()).digest())
+    return total.hexdigest()
+
+
+@checked_dataclass(frozen=True)
+class Admitted(Schema):
+    """The YAML file of what gets keys.
+
+    Attributes:
+        measurements: of admitted replicas.
+        platforms: public keys of emulated platforms, by name.
+        revoked: platforms and measurements that get no keys any more.
+    """
+
+    measurements: Listed[Digest]
+    platforms: Mapping[PlatformName, Digest] = field(default_factory=dict)
+    revoked: Listed[PlatformName] = ()
+
+
+def load_admitted(path: Path) -> Admitted:
+    """Read what gets keys; raises as `load`."""
+    found: Admitted = load(Admitted, path)
+    return found
+
+
+class EmulatedPlatform(Attester):
+    """Signs whatever measurement it is made with: for tests and trials, **without any protection**.
+
+    Args:
+        key: file of its private key, 32 bytes in hex; created if missing.
+        name: of the platform.
+        measurement: that it claims.
+    """
+
+    def __init__(self, key: Path, name: str, measurement: str) -> None:
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+        from adahi_ros.security.key_files import secret_of
+
+        self._key = Ed25519PrivateKey.from_private_bytes(secret_of(key))
+        self._name, self._measurement = name, measurement
+
+    @property
+    def public(self) -> str:
+        """Its public key, in hex, for `Admitted.platforms`."""
+        return self._key.public_key().public_bytes_raw().hex()
+
+    def attest(self, report: bytes) -> Evidence:
+        """See `Attester`."""
+        unsigned = Evidence(self._name, self._measurement, report, b"")
+        return Evidence(self._name, self._measurement, report, self._key.sign(unsigned.signed))
+
+
+class EmulatedAppraiser(Appraiser):
+    """Checks the signatures of emulated platforms.
+
+    Args:
+        admitted: file with their public keys; it is read at each check.
+    """
+
+    def __init__(self, admitted: Path) -> None:
+        self._admitted = admitted
+
+    def appraise(self, evidence: Evidence) -> None:
+        """See `Appraiser`."""
+        from cryptography.exceptions import InvalidSignature
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+        public = load_admitted(self._admitted).platforms.get(evidence.platform)
+        if public is None:
+            raise AttestationError("platform: unknown")
+        try:
+            Ed25519PublicKey.from_public_bytes(bytes.fromhex(public)).verify(
+                evidence.signature, evidence.signed
+            )
+        except (InvalidSignature, ValueError):
+            raise AttestationError("signature: not of this platform") from None

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The key service over HTTP. Keys are sealed end to end, so the connection needs no encryption of its own.
+
+GET /challenge returns {"nonce"}. POST /keys takes `FIELDS`, and returns
+{"public", "content"}, or status 403 with the reason. All bytes are in hex.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
+from urllib.error import HTTPError, URLError
+from urllib.request import Request as HttpRequest
+from urllib.request import urlopen
+
+from adahi_ros.core.texts import abridged
+from adahi_ros.security.attestation import AttestationError, Attester, Evidence
+from adahi_ros.security.key_files import MOST_BYTES
+from adahi_ros.security.key_service import KeyRequest, KeyService, Sealed, fetch, report_of
+
+REQUEST_BYTES = 4096
+TIMEOUT_S = 10.0
+FIELDS = ("nonce", "public", "platform", "measurement", "signature")
+
+
+def key_server(service: KeyService, host: str, port: int) -> HTTPServer:
+    """Return a server of one request at a time; `serve_forever` runs it.
+
+    Raises:
+        OSError: the address is in use, or not of this machine.
+    """
+
+    class Handler(BaseHTTPRequestHandler):
+        timeout = TIMEOUT_S
+
+        def do_GET(self) -> None:
+            if self.path != "/challenge":
+                self._reply(404, {"error": "no such page"})
+            else:
+                self._reply(200, {"nonce": service.challenge().hex()})
+
+        def do_POST(self) -> None:
+            if self.path != "/keys":
+                self._reply(404, {"error": "no such page"})
+                return
+            try:
+                size = int(self.headers.get("Content-Length", "-1"))
+                if not 0 < size <= REQUEST_BYTES:
+                    raise ValueError(f"Content-Length: {size}, must be 1 to {REQUEST_BYTES}")
+                sealed = service.release(_request_of(json.loads(self.rfile.read(size))))
+            except AttestationError as refused:
+                self._reply(403, {"error": str(refused)})
+            except (ValueError, OSError) as fault:
+                self._reply(400, {"error": str(fault)})
+            else:
+                self._reply(200, {"public": sealed.public.hex(), "content": sealed.content.hex()})
+
+        def log_message(self, format: str, *arguments: Any) -> None:
+            """The service says what matters."""
+
+        def _reply(self, status: int, content: dict[str, str]) -> None:
+            body = json.dumps(content).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+    return HTTPServer((host, port), Handler)
+
+
+def _request_of(values: Any) -> KeyRequest:
+    """Return the request of a JSON mapping.
+
+    Raises:
+        ValueError: a field is missing, too much, or no text of the right kind; names it.
+    """
+    if not isinstance(values, dict) or values.keys() != {*FIELDS}:
+        raise ValueError(f"request: must have {', '.join(FIELDS)}")
+    for name, value in values.items():
+        if not isinstance(value, str) or len(value) > 256:
+            raise ValueError(f"{name}: must be a text of at most 256 characters")
+    nonce, public, signature = (_bytes(name, values[name]) for name in ("nonce", "public", "signature"))
+    report = report_of(nonce, public)
+    return KeyRequest(nonce, public, Evidence(values["platform"], values["measurement"], report, signature))
+
+
+def _bytes(name: str, text: str) -> bytes:
+    try:
+        return bytes.fromhex(text)
+    except ValueError:
+        raise ValueError(f"{name}: must be hexadecimal digits") from None
+
+
+def fetch_keys(url: str, attester: Attester) -> bytes:
+    """Return the packed keys from the service at a URL, such as http://10.0.0.1:7800.
+
+    Raises:
+        AttestationError: it releases none, or its reply is no reply of a key service.
+        OSError: it cannot be reached.
+    """
+    if not url.startswith(("http://", "https://")):
+        raise ValueError(f"url: {url!r}, must begin with http:// or https://")
+
+    def challenge() -> bytes:
+        return _field(_asked(f"{url}/challenge"), "nonce")
+
+    def release(request: KeyRequest) -> Sealed:
+        evidence = request.evidence
+        values = {
+            **{"nonce": request.nonce.hex(), "public": request.public.hex()},
+            **{"platform": evidence.platform, "measurement": evidence.measurement},
+            "signature": evidence.signature.hex(),
+        }
+        reply = _asked(f"{url}/keys", json.dumps(values).encode())
+        return Sealed(_field(reply, "public"), _field(reply, "content"))
+
+    return fetch(attester, challenge, release)
+
+
+def _field(reply: Any, name: str) -> bytes:
+    try:
+        return bytes.fromhex(reply[name])
+    except (KeyError, TypeError, ValueError):
+        raise AttestationError(f"{name}: missing in the reply") from None
+
+
+def _asked(url: str, body: bytes | None = None, opened: Callable[..., Any] = urlopen) -> Any:
+    most = 4 * MOST_BYTES
+    try:
+        with opened(HttpRequest(url, body), timeout=TIMEOUT_S) as reply:
+            content = reply.read(most)
+    except HTTPError as error:
+        text = error.read(REQUEST_BYTES).decode(errors="replace")
+        raise AttestationError(f"the key service refuses ({error.code}): {abridged(text)}") from None
+    except URLError as error:
+        raise OSError(f"{url}: {error.reason}") from None
+    try:
+        return json.loads(content)
+    except ValueError:
+        raise AttestationError(f"{url}: no reply of a key service") from None

@@ -1,0 +1,41 @@
+"""`adahi serve keys` and `adahi serve fetch`: keys for what was measured and admitted."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from adahi_ros.security.key_http import key_server
+from test.cli.conftest import Fails, Run
+from test.security.test_key_service import NAME, World
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+@pytest.fixture
+def url(world: World) -> Iterator[str]:
+    with key_server(world.service, "127.0.0.1", 0) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.timeout(60)
+def test_the_commands_give_keys_to_what_they_measured(url: str, world: World, run: Run, fails: Fails) -> None:
+    platform = ["--platform", world.folder / "platform", "--name", NAME]
+    printed = yaml.safe_load(run("serve", "fetch", "ball/target", *platform).output)
+    out = ["--service", url, "--out", world.folder / "out"]
+    assert "no keys: the key service refuses (403)" in fails("serve", "fetch", "ball/target", *platform, *out)
+    world.admitted.write_text(yaml.safe_dump(printed))
+    assert "ROS_SECURITY_KEYSTORE=" in run("serve", "fetch", "ball/target", *platform, *out).output
+    assert (world.folder / "out/enclaves/adahi/server/key.pem").is_file()
+    assert "has no keys of a server" in fails("serve", "keys", world.folder, "--admitted", world.admitted)

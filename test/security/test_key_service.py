@@ -1,0 +1,253 @@
+"""Keys go to attested replicas only: to admitted programs, on known platforms, that are not revoked."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+import pytest
+import yaml
+
+from adahi_ros.security.attestation import (
+    AttestationError,
+    Attester,
+    EmulatedAppraiser,
+    EmulatedPlatform,
+    Evidence,
+    load_admitted,
+    measure,
+    measure_replica,
+)
+from adahi_ros.security.key_files import MOST_FILES, packed, secret_of, unpack
+from adahi_ros.security.key_http import fetch_keys, key_server
+from adahi_ros.security.key_service import NONCE_S, NONCES, KeyRequest, KeyService, fetch, report_of
+
+MEASUREMENT, OTHER = "ab" * 32, "cd" * 32
+NAME = "rack_1"
+
+
+class World:
+    """A key service with keys to release, and an attested platform."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.now_s = folder, 0.0
+        self.machine = folder / "keys/machines/server"
+        (self.machine / "enclaves/adahi/server").mkdir(parents=True)
+        (self.machine / "enclaves/adahi/server/key.pem").write_text("the verifier's private key")
+        (self.machine / "crl.pem").write_bytes(bytes(range(256)))
+        self.admitted = folder / "admitted.yaml"
+        self.platform = self.on(MEASUREMENT)
+        self.admit()
+        self.lines: list[str] = []
+        appraiser = EmulatedAppraiser(self.admitted)
+        self.service = KeyService(
+            self.machine, self.admitted, appraiser, lambda: self.now_s, self.lines.append
+        )
+
+    def on(self, measurement: str, key: str = "platform", name: str = NAME) -> EmulatedPlatform:
+        return EmulatedPlatform(self.folder / key, name, measurement)
+
+    def admit(self, **changes: Any) -> None:
+        known = {"measurements": [MEASUREMENT], "platforms": {NAME: self.platform.public}}
+        self.admitted.write_text(yaml.safe_dump({**known, **changes}))
+
+    def get(self, attester: Attester) -> bytes:
+        return fetch(attester, self.service.challenge, self.service.release)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+def test_an_attested_replica_gets_the_keys_as_they_are(world: World) -> None:
+    out = world.folder / "out"
+    unpack(world.get(world.platform), out)
+    for path in world.machine.rglob("*.pem"):
+        copy = out / path.relative_to(world.machine)
+        assert copy.read_bytes() == path.read_bytes()
+        assert copy.stat().st_mode & 0o777 == 0o600
+    assert out.stat().st_mode & 0o777 == 0o700
+    assert world.lines == [f"released: to '{NAME}', measurement {MEASUREMENT[:16]}"]
+
+
+def refusals(world: World) -> dict[str, tuple[Attester, dict[str, Any], str]]:
+    class Altered(Attester):
+        def attest(self, report: bytes) -> Evidence:
+            return replace(world.on(OTHER).attest(report), measurement=MEASUREMENT)
+
+    return {
+        "another program": (world.on(OTHER), {}, "measurement: not admitted"),
+        "an unknown platform": (world.on(MEASUREMENT, name="rack_2"), {}, "platform: unknown"),
+        "a stranger's key": (world.on(MEASUREMENT, key="stolen"), {}, "signature: not of this platform"),
+        "an altered measurement": (Altered(), {}, "signature: not of this platform"),
+        "a revoked platform": (world.platform, {"revoked": [NAME]}, f"{NAME}: revoked"),
+        "a revoked program": (world.platform, {"revoked": [MEASUREMENT]}, f"{MEASUREMENT}: revoked"),
+        "no program": (world.platform, {"measurements": []}, "measurement: not admitted"),
+    }
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        *("another program", "an unknown platform", "a stranger's key", "an altered measurement"),
+        *("a revoked platform", "a revoked program", "no program"),
+    ],
+)
+def test_others_get_no_key(case: str, world: World) -> None:
+    attester, changes, reason = refusals(world)[case]
+    world.admit(**changes)
+    with pytest.raises(AttestationError, match=f"^{reason}$"):
+        world.get(attester)
+    assert len(world.lines) == 1
+    assert world.lines[0].startswith("refused: ")
+
+
+def test_a_revocation_holds_without_a_restart(world: World) -> None:
+    world.get(world.platform)
+    world.admit(revoked=[NAME])
+    with pytest.raises(AttestationError, match="revoked"):
+        world.get(world.platform)
+
+
+@pytest.mark.parametrize("waits_s", [0.0, NONCE_S + 1.0])
+def test_a_nonce_serves_once_and_not_for_long(waits_s: float, world: World) -> None:
+    nonce, public = world.service.challenge(), secret_of(world.folder / "any")
+    request = KeyRequest(nonce, public, world.platform.attest(report_of(nonce, public)))
+    world.now_s += waits_s
+    if not waits_s:
+        world.service.release(request)
+    with pytest.raises(AttestationError, match="nonce: unknown, used or too old"):
+        world.service.release(request)
+
+
+def test_challenges_of_a_flood_are_bounded(world: World) -> None:
+    first = world.service.challenge()
+    for _ in range(NONCES):
+        world.service.challenge()
+    with pytest.raises(AttestationError, match="nonce"):
+        world.service.release(KeyRequest(first, b"", world.platform.attest(b"")))
+
+
+def test_evidence_of_another_request_opens_nothing(world: World) -> None:
+    """A replica in the middle cannot pass another's evidence with a key of its own."""
+    seen = world.platform.attest(report_of(world.service.challenge(), b"its key".ljust(32)))
+    nonce, own = world.service.challenge(), b"my key".ljust(32)
+    for evidence in (seen, replace(seen, report=report_of(nonce, own))):
+        with pytest.raises(AttestationError, match=r"report: not of|nonce: |signature: not of"):
+            world.service.release(KeyRequest(nonce, own, evidence))
+
+
+def test_keys_are_sealed_for_one_replica(world: World) -> None:
+    sealed = world.service.release
+    nonce = world.service.challenge()
+    public = secret_of(world.folder / "any")
+    taken = sealed(KeyRequest(nonce, public, world.platform.attest(report_of(nonce, public))))
+    assert b"private key" not in taken.content
+    with pytest.raises(AttestationError, match="sealed for another replica"):
+        fetch(world.platform, world.service.challenge, lambda request: taken)
+
+
+def test_a_measurement_is_of_program_and_policy(tmp_path: Path) -> None:
+    package, policies = tmp_path / "package", tmp_path / "policies"
+    for folder in (package / "deep", policies):
+        folder.mkdir(parents=True)
+    (package / "deep/module.py").write_text("a = 1")
+    for name in ("target.json", "target.onnx", "draft.json"):
+        (policies / name).write_text(name)
+
+    def measured() -> str:
+        return measure_replica(package, policies / "target")
+
+    before = measured()
+    (policies / "draft.json").write_text("another")
+    assert measured() == before
+    for path, content in ((package / "deep/module.py", "a = 2"), (policies / "target.onnx", "other weights")):
+        kept = path.read_text()
+        path.write_text(content)
+        assert measured() != before
+        path.write_text(kept)
+    (package / "deep/module.py").rename(package / "deep/other.py")
+    assert measured() != before
+    with pytest.raises(FileNotFoundError, match="no such checkpoint"):
+        measure_replica(package, policies / "absent")
+    with pytest.raises(ValueError, match="must be at least one"):
+        measure([])
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ({"measurements": ["AB" * 32]}, "must be 64 lower-case hexadecimal digits"),
+        ({"platforms": {}}, "measurements: missing"),
+        ({"measurements": [], "platforms": {"x": "12"}}, "must be 64 lower-case"),
+        ({"measurements": [], "colour": 1}, "colour: unknown"),
+    ],
+)
+def test_a_file_that_admits_is_checked(content: dict[str, Any], reason: str, tmp_path: Path) -> None:
+    (tmp_path / "admitted.yaml").write_text(yaml.safe_dump(content))
+    with pytest.raises(ValueError, match=reason):
+        load_admitted(tmp_path / "admitted.yaml")
+
+
+@pytest.mark.parametrize("name", ["../key.pem", "/etc/key.pem", "a/../../b", "", "a\\b"])
+def test_packed_files_stay_in_their_folder(name: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="must be a path below the folder"):
+        unpack(json.dumps({"good.pem": "", name: ""}).encode(), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_is_packed_is_bounded(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=f"0 files, must be 1 to {MOST_FILES}"):
+        packed(tmp_path)
+    (tmp_path / "large").write_bytes(os.urandom(2**20))
+    with pytest.raises(ValueError, match="bytes, must be at most"):
+        packed(tmp_path)
+    with pytest.raises(ValueError, match="not packed files"):
+        unpack(b"[]", tmp_path / "out")
+    (tmp_path / "key").write_text("short")
+    with pytest.raises(ValueError, match="no secret, must be 32 bytes"):
+        secret_of(tmp_path / "key")
+
+
+@pytest.fixture
+def url(world: World) -> Iterator[str]:
+    with key_server(world.service, "127.0.0.1", 0) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.timeout(30)
+def test_over_http_the_same_replicas_get_keys(url: str, world: World) -> None:
+    assert fetch_keys(url, world.platform) == packed(world.machine)
+    with pytest.raises(AttestationError, match=r"refuses \(403\): .*measurement: not admitted"):
+        fetch_keys(url, world.on(OTHER))
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"[]", b"{", b'{"nonce": 1}', b"x" * 5000, json.dumps(dict.fromkeys("abcde", "")).encode()],
+)
+def test_what_is_no_request_is_refused(body: bytes, url: str) -> None:
+    with pytest.raises(HTTPError) as refused:
+        urlopen(Request(f"{url}/keys", body, method="POST"), timeout=10)
+    assert refused.value.code == 400
+
+
+@pytest.mark.timeout(30)
+def test_no_key_service_is_an_error_with_its_url(world: World) -> None:
+    with pytest.raises(OSError, match=r"http://127\.0\.0\.1:9/challenge: "):
+        fetch_keys("http://127.0.0.1:9", world.platform)
+    with pytest.raises(ValueError, match="must begin with http"):
+        fetch_keys("file:///etc/passwd", world.platform)
