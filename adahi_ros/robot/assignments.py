@@ -22,11 +22,12 @@ class AssignmentWatch:
 
     Attributes:
         followed: revision of the newest reply that was used; `NO_ASSIGNMENT` before the first one.
+        restarted: the last notice shows that the verifier has restarted; earlier requests were not for it.
     """
 
     def __init__(self) -> None:
         self._newest = NONE_YET
-        self._lost = False
+        self._lost = self.restarted = False
         self.begin()
 
     def begin(self) -> None:
@@ -57,10 +58,11 @@ class AssignmentWatch:
         """Take in a notice; return whether it shows that the robot's plans are outdated."""
         self._notices += 1
         before = self._newest
-        restarted = notice.started_ns != before.started_ns
+        restarted, self.restarted = notice.started_ns != before.started_ns, False
         if not (restarted and self._lost) and _order(notice) <= _order(before):
             return False
-        if restarted and before is not NONE_YET and self.followed != NO_ASSIGNMENT:
+        self.restarted = restarted and before is not NONE_YET
+        if self.restarted and self.followed != NO_ASSIGNMENT:
             self.followed = OF_FORMER_VERIFIER
         self._newest, self._lost = notice, False
         return (restarted or notice.own != before.own) and self.outdated

@@ -128,21 +128,22 @@ class ControlLoop:
             return
         self.instruction = instruction
         if self._instructed:
-            self._change_task()
+            self.controller.forget_plan()
+            self._request_again()
 
     def notice(self, notice: Notice) -> bool:
         """Take in a verifier's notice; return whether it drops plans, because the assignment is new.
 
         A waiting step requests again, else the next step does. A request of an earlier notice stays the only
-        one in flight; its reply is refused if it is older than this notice.
+        one in flight, its reply is refused if it is older than this one; at a restart, all are cancelled.
         """
-        if not self._watch().noticed(notice):
-            return False
-        if self._pushed and (self._waiting is not None or self._ahead):
+        watch = self._watch()
+        if new := watch.noticed(notice):
             self.controller.forget_plan()
-        else:
-            self._change_task()
-        return True
+        pushed = self._pushed and (self._waiting is not None or self._ahead)
+        if watch.restarted or (new and not pushed):
+            self._request_again()
+        return new
 
     def _watch(self) -> AssignmentWatch:
         if self.assignments is None:  # most robots never need one
@@ -151,10 +152,9 @@ class ControlLoop:
             self.assignments = AssignmentWatch()
         return self.assignments
 
-    def _change_task(self) -> None:
-        """Drop plans for the former task; a pending step sends a new request."""
+    def _request_again(self) -> None:
+        """Cancel all requests; a pending step sends a new one."""
         self._forget_plans()
-        self.controller.forget_plan()
         waiting, self._waiting = self._waiting, None
         if waiting is not None:
             assert waiting.pending is not None

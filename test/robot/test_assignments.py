@@ -128,6 +128,25 @@ def test_a_notice_drops_plans_and_requests_with_the_next_observation(
 
 
 @pytest.mark.parametrize("kind", ["ahead", "waiting"])
+def test_a_reply_of_the_verifier_before_its_restart_is_dropped(
+    kind: str, request: pytest.FixtureRequest
+) -> None:
+    """Its revision may be the same as, or above, that of the restarted verifier."""
+    robot: Robot = request.getfixturevalue(kind)
+    robot.link.delay_s = (0.01, 0.01)
+    robot.loop.notice(Notice(START_NS, 2, 2))
+    robot.verifier.changes = {"assignment": 2}
+    robot.see(1, 0)
+    robot.verifier.changes = {"assignment": 1}
+    robot.loop.notice(Notice(LATER_NS, 1, 1))
+    robot.pass_time(0.04)
+    robot.walk(range(1, 4))
+    assert robot.loop.assignments is not None
+    assert robot.loop.assignments.followed == 1
+    assert not robot.loop.assignments.outdated
+
+
+@pytest.mark.parametrize("kind", ["ahead", "waiting"])
 def test_diagnostics_count_notices_and_the_requests_that_they_cause(
     kind: str, request: pytest.FixtureRequest
 ) -> None:
