@@ -19,6 +19,9 @@ TOPICS = {  # the node's topic: argument, description
     "camera/image_raw": ("camera", "the camera's images"),
     "command": ("command", "the controller's input, such as /joint_trajectory_controller/joint_trajectory"),
     "enable": ("enable", "the deadman, the operator's permission to move (std_msgs/Bool), repeated"),
+    "takeover": ("takeover", "a person drives while it is true (std_msgs/Bool), repeated"),
+    "joy": ("joy", "likewise, with takeover.button (sensor_msgs/Joy)"),
+    "teleop_command": ("teleop_command", "what that person commands, such as /leader/joint_states"),
 }
 
 

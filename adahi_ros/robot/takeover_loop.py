@@ -13,7 +13,7 @@ from adahi_ros.protocol.records import Reason
 from adahi_ros.robot.loop import ControlLoop
 from adahi_ros.robot.steps import ActiveStep, Outcome
 
-RESTS = "the arm comes to rest, because a person drove it"
+RESTS = "the arm stops first, because a person drove it"
 
 
 class Person(Protocol):
@@ -38,7 +38,7 @@ class TakeoverLoop(ControlLoop):
     """Control steps of which a person makes some. Other arguments as `ControlLoop`.
 
     While a person drives, the policy sees the observations, but it commands nothing and requests nothing.
-    At every change of who drives, plans, replies and requests are dropped, and the arm comes to rest. So the
+    At every change of who drives, plans, replies and requests are dropped, and the arm stops. So the
     policy begins with a reply to an observation that it made after the person.
 
     Args:

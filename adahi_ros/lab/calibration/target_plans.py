@@ -124,7 +124,7 @@ class Planned:
             target: judges its own.
             data: N steps.
             plans: (N, S, T, A).
-            person: (N,) bool, steps whose plans are replaced by a person's actions; None for none.
+            person: (N,) bool, steps at which a person's actions replace the plans; None for none.
 
         Raises:
             ValueError: there are none; names the fault of the first.

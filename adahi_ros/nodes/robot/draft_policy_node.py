@@ -3,7 +3,8 @@
 
 Subscribes what its contract names, by default `joint_states` (sensor_msgs/JointState) and `task_state`
 (adahi_msgs/TaskState), `enable` (std_msgs/Bool), `run_policy_heartbeat` (std_msgs/Empty, of a policy runner),
-`instruction` (std_msgs/String, latched) and `assignments` (adahi_msgs/Assignments, of the verifier).
+`instruction` (std_msgs/String, latched) and `assignments` (adahi_msgs/Assignments, of the verifier). For a
+person who takes over, `takeover` (std_msgs/Bool) or `joy` (sensor_msgs/Joy), and `teleop_command`.
 Publishes `command` (by default trajectory_msgs/JointTrajectory), `draft_status` (adahi_msgs/DraftStatus),
 `link_state` (adahi_msgs/LinkState), `safety_state` (adahi_msgs/SafetyState) and /diagnostics. Serves
 `~/set_enabled` (std_srvs/SetBool). Calls `verify_draft` and `describe_target`.
