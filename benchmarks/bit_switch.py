@@ -21,8 +21,8 @@ from bit_widths import observed, windows
 from rich.console import Console
 
 from adahi_ros.core.assets import asset
-from adahi_ros.core.checkpoint_files import read_tensors
 from adahi_ros.core.signature import Observations
+from adahi_ros.core.tensor_files import read_tensors
 from adahi_ros.core.yaml_files import read_yaml
 from adahi_ros.gates.parameter_file import load_calibration
 from adahi_ros.lab.evaluation.episodes import evaluation_episodes

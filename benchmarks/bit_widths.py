@@ -22,9 +22,9 @@ from rich.console import Console
 from step_cost import medians_us
 
 from adahi_ros.core.assets import asset
-from adahi_ros.core.checkpoint_files import read_tensors
 from adahi_ros.core.observation_buffer import History
 from adahi_ros.core.signature import GOAL, OBSERVATION, Observations
+from adahi_ros.core.tensor_files import read_tensors
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
 from adahi_ros.lab.evaluation.rollout import for_target, rollout
 from adahi_ros.lab.reporting.tables import narrow_table, number

@@ -21,15 +21,10 @@ import numpy as np
 
 from adahi_ros.acceptance.interface import Acceptance, Verdict
 from adahi_ros.acceptance.speculative import Speculative
-from adahi_ros.core.checkpoint_files import (
-    CheckpointError,
-    Shapes,
-    read_arrays,
-    read_metadata,
-    save_arrays,
-)
+from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.core.proposal import CodeDistribution, Proposal, probabilities_at
 from adahi_ros.core.signature import CodeSpace, Signature
+from adahi_ros.core.tensor_files import Shapes, read_arrays, read_metadata, save_arrays
 
 LEAST = 1e-6  # a probability that counts as zero
 FURTHEST = 5.0  # standard deviations from the mean at which signs are clipped

@@ -15,8 +15,9 @@ from typing import Protocol
 
 import numpy as np
 
-from adahi_ros.core.checkpoint_files import CheckpointError, Shapes, read_arrays, save_arrays
+from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.core.registry import argument
+from adahi_ros.core.tensor_files import Shapes, read_arrays, save_arrays
 from adahi_ros.gates.interface import Gate, GateContext
 from adahi_ros.gates.plans import (
     AgeGate,

@@ -18,10 +18,11 @@ from typing import Annotated
 
 import numpy as np
 
-from adahi_ros.core.checkpoint_files import CheckpointError, Shapes, read_tensors
+from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.core.proposal import ActionRange, Proposal
 from adahi_ros.core.schema import within
 from adahi_ros.core.signature import OBSERVATION, Observations
+from adahi_ros.core.tensor_files import Shapes, read_tensors
 from adahi_ros.policies.flat_signature import flat_signature
 from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling
 from adahi_ros.policies.networks.network_checkpoint import NetworkSizes, Size, SizeOrNone, read_network

@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 
 from adahi_ros.core.assets import CHECKPOINTS, named
-from adahi_ros.core.checkpoint_files import read_tensors
 from adahi_ros.core.proposal import CodeDistribution, Proposal
 from adahi_ros.core.signature import Observations
+from adahi_ros.core.tensor_files import read_tensors
 from adahi_ros.policies.backends import is_policy, load_policy
 from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling
 

@@ -71,7 +71,8 @@ class TakeoverLoop(ControlLoop):
             self._stand_in = nothing if drives else None
             if self._last is not None:  # its observation may be repeated, its command must not
                 self._last = replace(self._last, withheld=True)
-            self._change_task()
+            self.controller.forget_plan()
+            self._request_again()
         if self._yields:
             self._yields = not self._person.at_rest
 

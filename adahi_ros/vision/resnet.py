@@ -14,8 +14,8 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from adahi_ros.core.checkpoint_files import UNREADABLE
 from adahi_ros.core.files import LARGEST_WEIGHTS, check_size
+from adahi_ros.core.tensor_files import UNREADABLE
 from adahi_ros.policies.networks.resnet import BLOCKS, resnet_layers
 
 HUB = "hf://"

@@ -17,9 +17,10 @@ from adahi_ros.acceptance.registry import made
 from adahi_ros.acceptance.semantic import Semantic, SemanticHead, load_semantic_head, save_semantic_head
 from adahi_ros.acceptance.speculative import Speculative
 from adahi_ros.core.assets import CHECKPOINTS, asset
-from adahi_ros.core.checkpoint_files import CheckpointError, read_tensors
+from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.core.proposal import CodeDistribution, Proposal, counted
 from adahi_ros.core.signature import OBSERVATION, CodeSpace, Feature, Signature
+from adahi_ros.core.tensor_files import read_tensors
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import Policy, fingerprint_of
 from adahi_ros.protocol.request import sent_codes

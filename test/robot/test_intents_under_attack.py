@@ -40,7 +40,7 @@ def attacked(robot: Robot, draw: random.Random) -> int:
         asked[int(number_of(request))].add((request.episode, request.step, task))
         return reply(sent, request, update)
 
-    robot.verifier.reply = noting  # type: ignore[method-assign]
+    robot.verifier.reply = noting
     for _ in range(STEPS):
         event = draw.random()
         if event < 0.05:  # another task, whatever is in flight

@@ -15,8 +15,9 @@ from typing import Annotated
 import numpy as np
 from pydantic.dataclasses import dataclass
 
-from adahi_ros.core.files import read_bytes, replacing
+from adahi_ros.core.files import read_bytes
 from adahi_ros.core.schema import Listed, Schema, Text, above, checked, within
+from adahi_ros.core.written_files import replacing
 
 LARGEST_BYTES = 64 * 2**20
 MOST_TYPES = 256

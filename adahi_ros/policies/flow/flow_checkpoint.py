@@ -9,9 +9,10 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from adahi_ros.core.checkpoint_files import CheckpointError, Shapes, read_tensors
+from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.core.schema import within
 from adahi_ros.core.signature import Signature
+from adahi_ros.core.tensor_files import Shapes, read_tensors
 from adahi_ros.policies.flat_signature import flat_signature
 from adahi_ros.policies.networks.network_checkpoint import (
     Length,

@@ -13,7 +13,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from adahi_ros.core.checkpoint_files import CheckpointError, check_shapes
+from adahi_ros.core.checkpoint_files import CheckpointError
+from adahi_ros.core.tensor_files import check_shapes
 from adahi_ros.policies.lerobot.lerobot_checkpoint import WEIGHTS, LeRobotCheckpoint, read_checkpoint
 from adahi_ros.policies.lerobot.lerobot_files import CONFIG
 from adahi_ros.policies.networks.resnet import BLOCKS, WIDTHS, Norm, resnet_layers

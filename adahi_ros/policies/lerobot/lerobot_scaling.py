@@ -11,8 +11,9 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
-from adahi_ros.core.checkpoint_files import CheckpointError, weights_of
+from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.core.schema import Listed, checked, one_of, within
+from adahi_ros.core.tensor_files import weights_of
 from adahi_ros.policies.lerobot.lerobot_files import ACTION, LeRobotSchema, read_config
 
 EPSILON = 1e-8  # LeRobot's own, where a scale would be zero

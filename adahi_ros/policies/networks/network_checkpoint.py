@@ -17,16 +17,10 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
-from adahi_ros.core.checkpoint_files import (
-    CheckpointError,
-    Shapes,
-    check_count,
-    check_shapes,
-    description_of_kind,
-    read_shapes,
-)
+from adahi_ros.core.checkpoint_files import CheckpointError, description_of_kind
 from adahi_ros.core.registry import at_place
 from adahi_ros.core.schema import Schema, at_least, checked, within
+from adahi_ros.core.tensor_files import Shapes, check_count, check_shapes, read_shapes
 from adahi_ros.policies.networks.onnx_cache import OpenSession, onnx_session
 
 if TYPE_CHECKING:

@@ -14,10 +14,11 @@ from typing import Annotated
 import numpy as np
 from safetensors.numpy import save_file
 
-from adahi_ros.core.checkpoint_files import FORMAT, CheckpointError, read_description, read_tensors
-from adahi_ros.core.files import replacing, save_json
+from adahi_ros.core.checkpoint_files import FORMAT, CheckpointError, read_description
 from adahi_ros.core.schema import Schema, checked, within
 from adahi_ros.core.signature import CodeSpace, Signature
+from adahi_ros.core.tensor_files import read_tensors
+from adahi_ros.core.written_files import replacing, save_json
 from adahi_ros.policies.flat_signature import flat_signature
 from adahi_ros.policies.networks.network_checkpoint import NetworkCheckpoint, read_network
 from adahi_ros.policies.tokens.token_codes import TOKENS_MOST, VOCABULARY_MOST, BinCodec, TokenCodec

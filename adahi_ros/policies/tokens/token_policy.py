@@ -8,9 +8,9 @@ from typing import Protocol
 
 import numpy as np
 
-from adahi_ros.core.checkpoint_files import read_tensors
 from adahi_ros.core.proposal import Proposal, TokenDistribution, counted, probabilities_of, sample, softmax
 from adahi_ros.core.signature import Observations
+from adahi_ros.core.tensor_files import read_tensors
 from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling
 from adahi_ros.policies.networks.network_checkpoint import RunNetwork
 from adahi_ros.policies.tokens.token_checkpoint import TokenCheckpoint

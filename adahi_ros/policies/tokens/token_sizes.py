@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from adahi_ros.core.checkpoint_files import Shapes
+from adahi_ros.core.tensor_files import Shapes
 from adahi_ros.policies.networks.network_checkpoint import Length, Size, SizeOrNone, TransformerSizes
 
 

@@ -11,9 +11,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from adahi_ros.core.checkpoint_files import CheckpointError, read_description, read_tensors
+from adahi_ros.core.checkpoint_files import CheckpointError, read_description
 from adahi_ros.core.schema import checked
 from adahi_ros.core.signature import CodeSpace, Signature
+from adahi_ros.core.tensor_files import read_tensors
 from adahi_ros.policies.flat_signature import flat_signature
 from adahi_ros.policies.networks.network_checkpoint import NetworkCheckpoint, RunNetwork, read_network
 from adahi_ros.policies.vqbet.code_policy import ActionDecoder, CodePolicy

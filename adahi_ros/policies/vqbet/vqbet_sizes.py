@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from adahi_ros.core.checkpoint_files import Shapes
+from adahi_ros.core.tensor_files import Shapes
 from adahi_ros.policies.networks.network_checkpoint import (
     Length,
     NetworkSizes,

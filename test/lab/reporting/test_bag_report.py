@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -101,7 +102,7 @@ def test_marks_name_fallbacks_once_and_interventions(ahead: BagRun) -> None:
 def test_who_drove_is_on_the_page(ahead: BagRun, tmp_path: Path) -> None:
     from adahi_ros.lab.calibration.bag_run import bag_run_figures
 
-    by_person = {"reason": Reason.PERSON, "action": ()}
+    by_person: dict[str, Any] = {"reason": Reason.PERSON, "action": ()}
     steps = [replace(step, **by_person) if 10 <= row < 14 else step for row, step in enumerate(ahead.steps)]
     run = replace(ahead, steps=tuple(steps))
     assert (0.5, "takeover: a person drives for 0.2 s") in marks_of(run, observed_of(run))

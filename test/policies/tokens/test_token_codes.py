@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from adahi_ros.core.checkpoint_files import CheckpointError
-from adahi_ros.core.files import save_json
+from adahi_ros.core.written_files import save_json
 from adahi_ros.policies.tokens.token_checkpoint import load_codec, save_codec
 from adahi_ros.policies.tokens.token_codes import BinCodec
 from test.policies.tokens.conftest import CODEC, A, K, T

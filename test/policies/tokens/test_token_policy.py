@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from adahi_ros.core.checkpoint_files import CheckpointError
-from adahi_ros.core.files import read_json, save_json
+from adahi_ros.core.files import read_json
 from adahi_ros.core.proposal import UNITS, Proposal, TokenDistribution
+from adahi_ros.core.written_files import save_json
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import Sampling
 from adahi_ros.policies.tokens.token_policy import TokenPolicy, likeliest
