@@ -26,12 +26,14 @@ from adahi_ros.policies.intent.intent_checkpoint import (
     load_intent_checkpoint,
 )
 from adahi_ros.policies.networks.onnx_files import DIGEST
+from adahi_ros.policies.tokens.token_checkpoint import load_tokens
 from adahi_ros.policies.vqbet.vqbet_checkpoint import load_checkpoint
 
 POLICIES = ("draft", "target")
 LOADERS: dict[str | None, Callable[[Path], Any]] = {
     "vqbet": load_checkpoint,
     "flow": load_flow,
+    "tokens": load_tokens,
     "corrector": load_corrector,
     "intent": load_intent_checkpoint,
     "intent_encoder": load_encoder_checkpoint,
@@ -75,6 +77,19 @@ def check_notes(models: Path, recipe: Recipe, command: str) -> None:
         sized = f"{name}{SUFFIX}" if isinstance(model, IntentRecipe) else name
         config = json.loads((models / f"{sized}.json").read_text())["config"]
         assert model.size.items() <= config.items()
+
+
+def test_the_tokens_are_what_their_recipe_makes() -> None:
+    name = "metaworld-tokens"
+    recipe, models = load_recipe(asset(f"config/recipes/{name}.yaml")), folder("metaworld") / "tokens"
+    command = "adahi train metaworld --recipe config/recipes/{}.yaml --out checkpoints/metaworld/tokens"
+    check_notes(models, recipe, command.format(name))
+    policies = PolicyFiles(models, "onnxruntime").load()
+    policies.check_goal_is_for_target()
+    assert policies.share_codes
+    assert policies.draft.signature.parameters < policies.target.signature.parameters / 10
+    for policy in POLICIES:
+        check_export(models / policy)
 
 
 @pytest.mark.parametrize("task", [task for task in TRAINED if goal_is_for_target(task)])

@@ -6,8 +6,8 @@ accepted up to the first refusal, which is resampled; after a shorter draft the 
 
 The rest would be drafted again. Here the robot is a round trip away, so the target completes the chunk.
 Drafted tokens after a refusal are still samples of the distributions that were sent with them. So they are
-tested again, using the target's distributions after the corrected token: one more pass per refusal, and the
-result stays exact. Past the draft's end the target decodes by itself.
+tested again, some at a time, using the target's distributions after the corrected token, and the result stays
+exact. Past the draft's end the target decodes by itself.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ import numpy as np
 from adahi_ros.core.proposal import CodeDistribution, TokenDistribution, probabilities_at, residual, sample
 
 COMPLETIONS = {
-    "draft": "the rest of the draft is tested again, in one pass per refusal",
+    "draft": "the rest of the draft is tested again, in about one pass per refusal",
     "target": "the target decodes the rest, token by token",
 }
 """How a chunk is completed after a refusal."""
+AHEAD = 4  # drafted tokens per further pass
 
 
 @dataclass(frozen=True)
@@ -106,13 +107,13 @@ class TokenJudge:
             (M,) bool, where a token was refused.
         """
         kept, index = self.kept() if kept is None else kept, np.arange(self.p.shape[1])
-        counts = (index >= self.position[:, None]) & (index < self.end[:, None])
-        limit = np.maximum(self.end, self.position)
+        limit = np.maximum(np.minimum(self.end, self.known), self.position)
+        counts = (index >= self.position[:, None]) & (index < limit[:, None])
         at = np.where(counts & ~kept, index, limit[:, None]).min(axis=1, initial=self.tokens.shape[1])
         at = np.minimum(at, limit)
         refused = at < limit
         self.accepted[:, : len(index)] |= counts & (index < at[:, None])
-        added = ~refused & (at < self.known)
+        added = ~refused & (at >= self.end) & (at < self.known)
         if refused.any():
             where, place = np.flatnonzero(refused), at[refused]
             left = residual(self.p[where, place], self.q[where, place])
@@ -123,17 +124,21 @@ class TokenJudge:
         self.position = at + (refused | added)
         return refused
 
-    def read(self) -> None:
+    def read(self, ahead: int = AHEAD) -> None:
         """Let the target read the decided tokens of undecided chunks, and drafted ones after them: one pass.
 
         Then `q` has the distributions up to the token after those. Does nothing where all are decided.
+
+        Args:
+            ahead: most drafted tokens to read. Beyond the next refusal they are read in vain.
         """
         length = self.tokens.shape[1]
         open_ = self.position[self.rows] < length
         if not open_.any():
             return
         rows = self.rows[open_]
-        self.known[rows] = np.minimum(np.maximum(self.position, self.end)[rows] + 1, length)
+        end = np.clip(self.end, self.position, self.position + ahead)
+        self.known[rows] = np.minimum(end[rows] + 1, length)
         first, last = int(self.position[rows].min()), int(self.known[rows].max())
         assert self.target.resumed is not None
         self.target = self.target.resumed(self.tokens[rows, : last - 1], first, np.flatnonzero(open_))

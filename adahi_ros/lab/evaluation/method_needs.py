@@ -69,13 +69,15 @@ def traffic(log: Log, needed: Demands, spec: TaskSpec) -> tuple[float, float] | 
 
     Serialized messages of one robot, as its node sends them: new parts of the window, a camera's features.
     DDS, UDP and the link add to each; nothing is lost or sent again. With images, sizes are unknown, because
-    the size of a JPEG depends on its content.
+    the size of a JPEG depends on its content; and neither is the size of the distributions of tokens known.
     """
     sent = log.transmitted & log.active
     episodes = sent.shape[1]
     if not sent.any():
         return 0.0, 0.0
     if needed.target is None or spec.images_for_target:
+        return None
+    if needed.codes and needed.target.codes is not None and needed.target.codes.sequential:
         return None
     target = needed.target
     numbers = len(spec.joint_names) + len(spec.state_names)

@@ -42,10 +42,19 @@ MISSING = {
 
 def follows_plan(proposer: str) -> bool:
     """Return whether a proposer executes plans of the target, and proposes nothing for it to verify."""
+    made = _class_of(proposer)
+    return made is not None and made.needs_plan and not made.drafts_plans
+
+
+def drafts_plans(proposer: str) -> bool:
+    """Return whether a proposer drafts a plan where it has none, whatever the gate."""
+    made = _class_of(proposer)
+    return made is not None and made.drafts_plans
+
+
+def _class_of(proposer: str) -> type[Proposer] | None:
     made = None if proposer == DISTILLED else PROPOSERS[proposer]  # that of drafts is no class
-    if not (isinstance(made, type) and issubclass(made, Proposer)):
-        return False
-    return made.needs_plan and not made.drafts_plans
+    return made if isinstance(made, type) and issubclass(made, Proposer) else None
 
 
 def policy_of(policies: Policies, kind: str, method: str) -> Any:

@@ -22,6 +22,7 @@ from adahi_ros.lab.methods.actors import (
     PLAN,
     TARGET,
     actor_of,
+    drafts_plans,
     follows_plan,
     policy_of,
 )
@@ -146,7 +147,7 @@ class Method:
             return (TARGET if self.horizon is None else PLANS, *self._on_robot)
         if (self.gate, self.acceptance, self.own) == ("always", "replace", None):
             return (TARGET,)  # its drafts have no effect
-        if self.gate == "never":
+        if self.gate == "never" and not drafts_plans(self.proposer):
             return (DRAFT,)
         return (DRAFT, TARGET if self.horizon is None else PLANS)
 

@@ -14,19 +14,31 @@ from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.lab.training.fitting import FitConfig, Run, digest_of, fit, sizes_of
 from adahi_ros.policies.networks.step_dataset import Moments, action_chunks, step_goals, window_indices
 from adahi_ros.policies.networks.transformer import InputMoments
-from adahi_ros.policies.tokens.token_checkpoint import CodecSizes
-from adahi_ros.policies.tokens.token_codes import BinCodec, TokenCodec
+from adahi_ros.policies.tokens.frequency_codes import FrequencyCodec, learned_merges
+from adahi_ros.policies.tokens.token_checkpoint import CODECS, CodecSizes
+from adahi_ros.policies.tokens.token_codes import TokenCodec
 from adahi_ros.policies.tokens.token_network import TokenNetwork
 from adahi_ros.policies.tokens.token_sizes import TokenConfig
 
 PERCENTILES = (1.0, 99.0)  # of the demonstrated actions, between which bins are
+PAIRED = 8000  # chunks from which byte pairs are learned
 
 
 def codec_of(data: Trajectories, sizes: CodecSizes) -> TokenCodec:
     """Return the action tokenizer for demonstrations."""
     low, high = np.percentile(data.actions, PERCENTILES, axis=0).astype(np.float32)
     arrays = {"low": low, "high": high, "action_scale": Moments.of(data.actions).scale}
-    return BinCodec(arrays, sizes.codebook_size, sizes.chunk_length)
+    if sizes.kind != FrequencyCodec.kind:
+        return CODECS[sizes.kind](arrays, sizes)
+    arrays["merges"] = np.zeros((0, 2), dtype=np.int64)
+    plain = FrequencyCodec(arrays, sizes.codebooks, sizes.chunk_length)
+    if sizes.codebook_size < plain.codebook_size:
+        raise ValueError(f"codebook_size: {sizes.codebook_size}, must be at least {plain.codebook_size}")
+    chunks = action_chunks(data, sizes.chunk_length)
+    chosen = np.random.default_rng(0).choice(len(chunks), min(len(chunks), PAIRED), replace=False)
+    symbols = plain.symbols(chunks[chosen])
+    merges = learned_merges(symbols, plain.codebook_size, sizes.codebook_size - plain.codebook_size)
+    return FrequencyCodec({**arrays, "merges": merges}, sizes.codebooks, sizes.chunk_length)
 
 
 def train_tokens(

@@ -7,6 +7,7 @@ policy has the fingerprint of its tokenizer.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -21,19 +22,41 @@ from adahi_ros.core.tensor_files import read_tensors
 from adahi_ros.core.written_files import replacing, save_json
 from adahi_ros.policies.flat_signature import flat_signature
 from adahi_ros.policies.networks.network_checkpoint import NetworkCheckpoint, read_network
+from adahi_ros.policies.tokens.frequency_codes import FrequencyCodec
 from adahi_ros.policies.tokens.token_codes import TOKENS_MOST, VOCABULARY_MOST, BinCodec, TokenCodec
 from adahi_ros.policies.tokens.token_sizes import TokenConfig
 
 KIND = "tokens"
+CODECS: dict[str, Callable[[dict[str, np.ndarray], CodecSizes], TokenCodec]] = {
+    BinCodec.kind: lambda arrays, sizes: BinCodec(arrays, sizes.codebook_size, sizes.chunk_length),
+    FrequencyCodec.kind: lambda arrays, sizes: FrequencyCodec(arrays, sizes.codebooks, sizes.chunk_length),
+}
+"""Action tokenizers by kind, made from the arrays and sizes in their files."""
 
 
 @dataclass(frozen=True)
 class CodecSizes(Schema):
-    """Sizes of an action tokenizer, in its JSON file."""
+    """Sizes of an action tokenizer, in its JSON file and in recipes.
+
+    Attributes:
+        kind: a key of `CODECS`.
+        chunk_length: T, actions of a chunk.
+        codebook_size: K, the vocabulary.
+        codebooks: N, most tokens of a chunk; of bins T * A, and 0 here.
+    """
 
     kind: str
     chunk_length: Annotated[int, within(1, TOKENS_MOST, "an integer")]
     codebook_size: Annotated[int, within(2, VOCABULARY_MOST, "an integer")]
+    codebooks: Annotated[int, within(0, TOKENS_MOST, "an integer")] = 0
+
+    def __post_init__(self) -> None:
+        if self.kind not in CODECS:
+            raise ValueError(f"kind: {self.kind!r}, must be one of {', '.join(CODECS)}")
+        if (self.codebooks > 0) != (self.kind == FrequencyCodec.kind):
+            raise ValueError(
+                f"codebooks: {self.codebooks}, must be above 0 for {FrequencyCodec.kind}, and only there"
+            )
 
 
 def save_codec(directory: Path, codec: TokenCodec) -> None:
@@ -41,6 +64,8 @@ def save_codec(directory: Path, codec: TokenCodec) -> None:
     with replacing(directory / "tokenizer.safetensors") as partial:
         save_file({name: np.ascontiguousarray(each) for name, each in codec.arrays.items()}, partial)
     sizes = {"kind": codec.kind, "chunk_length": codec.chunk_length, "codebook_size": codec.codebook_size}
+    if codec.end is not None:
+        sizes["codebooks"] = codec.codebooks
     save_json(
         directory / "tokenizer.json", {"format": FORMAT, "fingerprint": codec.fingerprint, "config": sizes}
     )
@@ -50,15 +75,13 @@ def load_codec(directory: Path) -> TokenCodec:
     """Read an action tokenizer.
 
     Raises:
-        CheckpointError: it is missing, damaged, or of another kind.
+        CheckpointError: it is missing or damaged.
     """
     path = directory / "tokenizer.json"
     meta, tensors = read_description(path), read_tensors(path.with_suffix(".safetensors"))
     try:
         sizes: CodecSizes = checked(CodecSizes, meta.get("config"))
-        if sizes.kind != BinCodec.kind:
-            raise ValueError(f"kind: {sizes.kind!r}, must be {BinCodec.kind!r}")
-        codec = BinCodec(tensors, sizes.codebook_size, sizes.chunk_length)
+        codec = CODECS[sizes.kind](tensors, sizes)
     except (KeyError, ValueError) as error:
         raise CheckpointError(f"{path}: not an action tokenizer ({error})") from None
     if codec.fingerprint != meta.get("fingerprint"):

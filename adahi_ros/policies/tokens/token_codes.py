@@ -31,6 +31,7 @@ class TokenCodec(ABC):
         low, high: (A,) float32 in action units, the range of decoded actions.
         action_scale: (A,) float32, standard deviation of the demonstrated actions.
         range: distinguishes actions from faults.
+        end: the token that fills chunks with fewer tokens, behind their last one; None where none has fewer.
         fingerprint: 16 hexadecimal digits; equal exactly when the same tokens mean the same actions.
 
     Args:
@@ -44,6 +45,7 @@ class TokenCodec(ABC):
     """
 
     kind: ClassVar[str]
+    end: int | None = None
 
     def __init__(
         self, arrays: dict[str, np.ndarray], codebooks: int, codebook_size: int, chunk_length: int

@@ -165,10 +165,13 @@ class TokenPolicy(Policy):
         sent: list[np.ndarray] = []
         finite = np.ones(len(draws), dtype=bool)
         for index in range(self.codec.codebooks):
-            if index:
+            if index and not self._over(tokens[-1]):
                 decoding = self.extend(decoding, tokens[-1][:, None])
             finite &= np.isfinite(decoding.logits).all(axis=(1, 2))
-            probabilities, counts = distribution(decoding.logits[:, -1], sampling)
+            logits = self._ending(
+                _finite(decoding.logits[:, -1:]), np.stack(tokens, axis=1) if tokens else None
+            )[:, 0]
+            probabilities, counts = distribution(logits, sampling)
             tokens.append(sample(probabilities if counts is None else counts, draws[:, index]))
             made.append(probabilities)
             hidden.append(decoding.hidden[:, -1])
@@ -179,6 +182,21 @@ class TokenPolicy(Policy):
             np.stack(made, axis=1), codes, self.codec.decode, counts, np.stack(hidden, axis=1)
         )
         return Proposal(_where(finite, self.codec.decode(codes)), drawn)
+
+    def _over(self, tokens: np.ndarray) -> bool:
+        """Return whether chunks with these last tokens (B,) are all over."""
+        return self.codec.end is not None and bool((tokens == self.codec.end).all())
+
+    def _ending(self, logits: np.ndarray, codes: np.ndarray | None) -> np.ndarray:
+        """Return logits (B, m, K) after the last m of tokens (B, n): behind the end, only the end follows."""
+        end = self.codec.end
+        if end is None or codes is None or not codes.shape[1]:
+            return logits
+        count = logits.shape[1]
+        over = np.logical_or.accumulate(codes == end, axis=1)
+        over = np.concatenate([np.zeros((len(codes), 1), dtype=bool), over], axis=1)[:, -count:]
+        only = np.where(np.arange(logits.shape[-1]) == end, np.float32(0.0), np.float32(-np.inf))
+        return np.where(over[..., None], only, logits)
 
     def judge(
         self, observations: Observations, codes: np.ndarray, sampling: Sampling = AS_TRAINED
@@ -194,7 +212,8 @@ class TokenPolicy(Policy):
         return self._judged(self.begin(observations, read), codes, sampling)
 
     def _judged(self, decoding: Decoding, codes: np.ndarray, sampling: Sampling) -> Proposal:
-        probabilities, _ = distribution(_finite(decoding.logits), sampling)
+        read = codes[:, : decoding.read]
+        probabilities, _ = distribution(self._ending(_finite(decoding.logits), read), sampling)
 
         def resumed(tokens: np.ndarray, first: int, rows: np.ndarray) -> TokenDistribution:
             of_rows = Decoding(decoding.logits, decoding.hidden, decoding.cache[rows], decoding.read)
@@ -213,7 +232,7 @@ class TokenPolicy(Policy):
 
 def distribution(logits: np.ndarray, sampling: Sampling) -> tuple[np.ndarray, np.ndarray | None]:
     """Return distributions (..., K) float32 of logits (..., K) and, if they are to be sent, their counts."""
-    probabilities = softmax(_finite(logits), sampling.temperature)
+    probabilities = softmax(logits, sampling.temperature)
     if not sampling.sendable:
         return probabilities, None
     counts = counted(likeliest(probabilities, SENT_SHARE))

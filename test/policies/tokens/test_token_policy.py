@@ -12,6 +12,7 @@ from adahi_ros.core.proposal import UNITS, Proposal, TokenDistribution
 from adahi_ros.core.written_files import save_json
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import Sampling
+from adahi_ros.policies.tokens.parallel_decoding import decode_in_parallel
 from adahi_ros.policies.tokens.token_policy import TokenPolicy, likeliest
 from test.policies.tokens.conftest import CODEC, DRAFT, K, T, seen
 
@@ -128,3 +129,43 @@ def test_policies_of_another_tokenizer_are_refused(pair: Path, tmp_path: Path) -
     save_json(path, {**read_json(path), "fingerprint": "0" * 16})
     with pytest.raises(CheckpointError, match=f"fingerprint: {'0' * 16}, must be {CODEC.fingerprint}"):
         load_policy(tmp_path / "copy" / "draft", "onnxruntime")
+
+
+def test_parallel_decoding_ends_with_the_same_chunk(target: TokenPolicy) -> None:
+    own = drawn(target.propose(seen(5), draws(5))).codes
+    made = decode_in_parallel(target, seen(5), draws(5), np.zeros((5, N), dtype=np.int64))
+    np.testing.assert_array_equal(made.codes, own)
+    assert ((made.passes > 1) & (made.passes <= N + 1)).all()
+    known = decode_in_parallel(target, seen(5), draws(5), own)
+    np.testing.assert_array_equal(known.codes, own)
+    assert (known.passes == 1).all()
+
+
+@pytest.fixture
+def ending(pair: Path, monkeypatch: pytest.MonkeyPatch) -> TokenPolicy:
+    """A target whose chunks end with token 0."""
+    policy = load_policy(pair / "target", "onnxruntime")
+    assert isinstance(policy, TokenPolicy)
+    monkeypatch.setattr(policy.codec, "end", 0)
+    return policy
+
+
+def test_behind_the_end_only_the_end_follows(ending: TokenPolicy) -> None:
+    made = drawn(ending.propose(seen(200), draws(200)))
+    ended = np.logical_or.accumulate(made.codes == 0, axis=1)
+    assert ended[:, -2].any()
+    assert (made.codes[:, 1:][ended[:, :-1]] == 0).all()
+    judged = drawn(ending.judge(seen(200), made.codes))
+    np.testing.assert_allclose(judged.probabilities, made.probabilities, atol=1e-5)
+    assert (judged.probabilities[:, 1:][ended[:, :-1]][:, 0] == 1.0).all()
+    assert judged.resumed is not None
+    resumed = judged.resumed(made.codes, 2, np.arange(200))
+    np.testing.assert_allclose(resumed.probabilities, made.probabilities[:, 2:], atol=1e-5)
+
+
+def test_no_pass_is_spent_on_chunks_that_are_over(ending: TokenPolicy) -> None:
+    passes: list[int] = []
+    ending.on_pass = lambda robots, positions: passes.append(positions)
+    codes = drawn(ending.propose(seen(1), np.zeros((1, N)))).codes
+    assert (codes == 0).all()
+    assert len(passes) == 1
