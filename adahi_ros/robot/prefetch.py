@@ -98,6 +98,8 @@ class RequestsAhead:
             now_s: the time.
         """
         overdue, count = False, len(self._in_flight)
+        if count >= (MOST_IN_FLIGHT if self._useful is None else MOST_FOR_INTENTS):
+            return False  # to give up the oldest, with a useful reply on its way, could repeat for ever
         if count:
             waited_s, expected_s = now_s - self._in_flight[-1].at_s, self._session.expected_s
             if self._useful is not None:
@@ -109,9 +111,7 @@ class RequestsAhead:
         return bool(is_due(wanted, left, self.delay_steps, count, overdue))
 
     def submit(self, request: Request, step: int, now_s: float) -> PendingRequest:
-        """Request the plan from a control step on; only while the session is READY.
-
-        With too many pending requests, the oldest is given up.
+        """Request the plan from a control step on; only while the session is READY and a request is `due`.
 
         Args:
             request: to send.
@@ -126,10 +126,6 @@ class RequestsAhead:
         sent.pending = self._session.submit(
             request, useful_s, now_s, lambda outcome: self._ended(sent, outcome)
         )
-        if len(self._in_flight) > (MOST_IN_FLIGHT if self._useful is None else MOST_FOR_INTENTS):
-            oldest = self._in_flight.pop(0)
-            assert oldest.pending is not None
-            self._session.give_up(oldest.pending, now_s)
         return sent.pending
 
     def cancel(self) -> None:
