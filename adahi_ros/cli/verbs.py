@@ -30,6 +30,7 @@ VERBS: Registry[Callable[..., None]] = Registry(
         "train corrector": "adahi_ros.cli.lab.distill:distill",
         "train encoder": "adahi_ros.cli.lab.trained_parts:train_encoder",
         "train gate": "adahi_ros.cli.lab.trained_parts:train_gate",
+        "train feedback": "adahi_ros.cli.lab.trained_parts:train_feedback",
         "train rule": "adahi_ros.cli.lab.trained_parts:train_acceptance",
         "thresholds": "adahi_ros.cli.lab.calibration:calibrate",
         "import vqbet": "adahi_ros.cli.lab.lerobot:policy",

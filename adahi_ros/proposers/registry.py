@@ -21,6 +21,7 @@ PROPOSERS: Registry[Callable[..., Proposer]] = Registry(
         "retrieval": "adahi_ros.proposers.retrieval:RetrievalProposer",
         "mixture": "adahi_ros.proposers.retrieval:MixtureProposer",
         "kalman": "adahi_ros.proposers.kalman:KalmanProposer",
+        "self_correcting": "adahi_ros.proposers.self_correcting:SelfCorrectingProposer",
         "rectified": "adahi_ros.proposers.kalman:RectifiedProposer",
     },
     Proposer,

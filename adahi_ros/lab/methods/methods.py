@@ -10,6 +10,7 @@ from pathlib import Path
 from adahi_ros.acceptance.registry import semantic_arguments
 from adahi_ros.core.texts import abridged, nearest
 from adahi_ros.gates.registry import GATES
+from adahi_ros.lab.methods.actors import DRAFT
 from adahi_ros.lab.methods.file_methods import FILE_GRAMMAR, file_method, is_file_method
 from adahi_ros.lab.methods.method import Method
 from adahi_ros.lab.methods.method_names import GRAMMAR, ORACLE_GRAMMAR, SHOWN, parsed
@@ -133,7 +134,7 @@ def gated(name: str) -> Method:
         ValueError: it is another.
     """
     method = METHODS[parse_methods(name, on_air=True)[0]]
-    if method.by_plans:
+    if method.by_plans or method.proposer != DRAFT:
         raise ValueError(f"methods: {name}, must be one that drafts")
     return method
 

@@ -209,9 +209,9 @@ def test_what_is_no_such_name_is_no_method(name: str) -> None:
     assert "AGREEMENT of none, continue, choose" in str(refused.value)
 
 
-def test_only_a_draft_of_the_node_runs_on_a_robot() -> None:
+def test_only_the_draft_itself_learns_from_replies_to_its_drafts() -> None:
     assert gated("random:replace") == METHODS["random:replace"]
-    with pytest.raises(ValueError, match="methods: 'age:replace:kalman', must be of"):
+    with pytest.raises(ValueError, match="methods: age:replace:kalman, must be one that drafts"):
         gated("age:replace:kalman")
 
 
