@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The success of LIBERO-Goal's expert from the benchmark's own states, by task.
+"""The success of an expert in a suite of LIBERO from the benchmark's own states, by task.
 
-    .venv/bin/python benchmarks/libero_expert.py [--episodes N] [--noise SHARE]
+    .venv/bin/python benchmarks/libero_expert.py [SUITE] [--episodes N] [--noise SHARE]
 
 An episode of each task from each of the first states, without and with noise on the executed actions.
 """
@@ -16,17 +16,18 @@ import typer
 from rich.console import Console
 
 from adahi_ros.lab.reporting.tables import narrow_table, number
-from adahi_ros.lab.tasks import make_evaluated, make_expert
 from adahi_ros.lab.tasks.demonstrations import Demonstrator
+from adahi_ros.lab.tasks.libero.expert import LiberoGoalExpert
+from adahi_ros.lab.tasks.libero.scene_files import SUITE
+from adahi_ros.lab.tasks.libero.suites import LiberoSpatialExpert, LiberoStates
 
-TASK = "libero_goal"
 TASKS = 10
 
 
-def finished(seed: int, episodes: int, noise: float) -> tuple[Any, float]:
+def finished(suite: str, seed: int, episodes: int, noise: float) -> tuple[Any, float]:
     """Return the task after so many of the expert's episodes, and its control steps a second."""
-    task: Any = make_evaluated(TASK)
-    expert = make_expert(TASK)
+    task = LiberoStates(suite)
+    expert = LiberoSpatialExpert() if suite == "libero_spatial" else LiberoGoalExpert()
     demonstrator = Demonstrator(expert, task.spec, noise)
     task.reset(seed, range(episodes))
     demonstrator.reset(seed, range(episodes))
@@ -37,14 +38,15 @@ def finished(seed: int, episodes: int, noise: float) -> tuple[Any, float]:
 
 
 def main(
+    suite: Annotated[str, typer.Argument(help="libero_goal, libero_goal_swap or libero_spatial.")] = SUITE,
     episodes: Annotated[int, typer.Option(min=TASKS, help="Episodes of all tasks together.")] = 100,
     noise: Annotated[float, typer.Option(min=0.0, max=1.0, help="Share of half the range.")] = 0.1,
     seed: Annotated[int, typer.Option(min=0, help="Of furniture and noise.")] = 0,
 ) -> None:
     """Print the success of the expert, and the length of its successful episodes."""
-    runs = [finished(seed, episodes, share) for share in (0.0, noise)]
+    runs = [finished(suite, seed, episodes, share) for share in (0.0, noise)]
     headings = ["success", "steps", f"success, noise {noise:g}", "steps"]
-    table = narrow_table("The expert from the benchmark's states", ["task"], headings)
+    table = narrow_table(f"The expert of {suite} from the benchmark's states", ["task"], headings)
     names = runs[0][0].sentences[:TASKS]
     for row, name in enumerate([*names, "all"]):
         cells = []

@@ -14,11 +14,12 @@ choose_renderer()
 import mujoco  # noqa: E402
 
 OPEN_BELOW_M = -0.14  # a drawer's joint
-ON_FROM_RAD = 0.5  # the stove's knob
+ON_FROM_RAD, OFF_BELOW_RAD = 0.5, 0.0  # the stove's knob
 CENTRED_M = 0.03  # things upon one another
 LOWER_M, HIGHER_M = 0.005, 0.10  # things on a place: from its upper side
 DEEPER_M = 0.01  # things in a place: below it
-KINDS = ("on", "on_place", "in_place", "open", "turned_on")
+KINDS = ("on", "on_place", "in_place", "open", "turned_on", "turned_off")
+JOINTS = ("open", "turned_on", "turned_off")
 
 
 @dataclass(frozen=True)
@@ -27,8 +28,8 @@ class Condition:
 
     Attributes:
         kind: `on` (a thing on another one), `on_place`, `in_place`, `open` (a joint of a drawer), `turned_on`
-            (a joint of a knob).
-        thing: body of the thing; a joint for the last two kinds.
+            or `turned_off` (a joint of a knob).
+        thing: body of the thing; a joint for the last three kinds.
         other: body of the other thing; site of the place.
         geoms, other_geoms: which touch one another, by names; without `other_geoms` they need not touch.
     """
@@ -56,7 +57,7 @@ class Judge:
         self._condition = condition
         self._these = _marked(model, condition.geoms)
         self._those = _marked(model, condition.other_geoms)
-        if condition.kind in ("open", "turned_on"):
+        if condition.kind in JOINTS:
             self._joint = int(model.joint(condition.thing).qposadr[0])
         else:
             self._thing = model.body(condition.thing).id
@@ -73,6 +74,8 @@ class Judge:
             return bool(data.qpos[self._joint] < OPEN_BELOW_M)
         if kind == "turned_on":
             return bool(data.qpos[self._joint] >= ON_FROM_RAD)
+        if kind == "turned_off":
+            return bool(data.qpos[self._joint] < OFF_BELOW_RAD)
         place = data.xpos[self._thing]
         if kind == "on":
             offset = place - data.xpos[self._other]

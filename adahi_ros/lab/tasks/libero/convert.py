@@ -39,11 +39,12 @@ import mujoco  # noqa: E402
 
 TASKS = 10
 SEEN = ("material", "texture", "camera", "light")
-PREDICATES = {"open": "open", "turnon": "turned_on"}
+PREDICATES = {"open": "open", "turnon": "turned_on", "turnoff": "turned_off"}
+OWN_SENTENCES = ("libero_goal_lan", "libero_goal_task")  # their files' names have the former ones
 
 
-def open_library(number: int) -> tuple[Any, Any]:
-    """Return the library's environment of one of the ten tasks, after a reset, and its suite.
+def open_library(number: int, suite_name: str = SUITE) -> tuple[Any, Any]:
+    """Return the library's environment of one of a suite's ten tasks, after a reset, and the suite.
 
     Raises:
         ValueError: the library is not installed; the message has the command.
@@ -57,7 +58,7 @@ def open_library(number: int) -> tuple[Any, Any]:
                 f"{LIBRARY}: must be installed to convert its scene ({error}): "
                 "pip install -r requirements/libero.txt"
             ) from None
-        suite = benchmark.get_benchmark(SUITE)()
+        suite = benchmark.get_benchmark(suite_name)()
         task = suite.tasks[number]
         file = os.path.join(get_libero_path("bddl_files"), task.problem_folder, task.bddl_file)
         environment = ControlEnv(bddl_file_name=file, use_camera_obs=False, has_offscreen_renderer=False)
@@ -65,48 +66,53 @@ def open_library(number: int) -> tuple[Any, Any]:
     return environment, suite
 
 
-def placed(library: Any) -> Placed:
+def placed(library: Any, suite: str = SUITE) -> Placed:
     """Return the state of one of the library's environments as one of `LiberoWorld`."""
     model, data = library.sim.model._model, library.sim.data._data
     state = np.empty(mujoco.mj_stateSize(model, STATE))
     mujoco.mj_getState(model, data, state, STATE)
-    fixtures = [model.body(f"{one.name}_main").id for one in load_scene().fixtures]
+    fixtures = [model.body(f"{name}_main").id for name in load_scene(suite=suite).fixtures]
     robot = library.robots[0]
     return Placed(
         state, model.body_pos[fixtures][:, :2], robot.controller.goal_ori, robot.gripper.current_action
     )
 
 
-def convert(folder: Path, progress: Callable[[int], None] = lambda done: None) -> dict[str, object]:
+def convert(
+    folder: Path, progress: Callable[[int], None] = lambda done: None, suite_name: str = SUITE
+) -> dict[str, object]:
     """Write the scene of the ten tasks into a folder; return what was written.
 
     Args:
         folder: is made.
         progress: called after each task with how many are done.
+        suite_name: one of `SUITES`. Only those of `SUITE` have regions in which things start.
 
     Raises:
         ValueError: the library is not installed, is another version, or its tasks have different scenes.
     """
     errands, starts, scenes = [], [], set()
     for number in range(TASKS):
-        environment, suite = open_library(number)
+        environment, suite = open_library(number, suite_name)
         task = suite.tasks[number]
         goal = [
             asdict(_condition(environment.env, state))
             for state in environment.env.parsed_problem["goal_state"]
         ]
-        errands.append({"name": task.name, "sentence": task.language, "goal": goal})
+        own = " ".join(environment.env.parsed_problem["language_instruction"])
+        sentence = own if suite_name in OWN_SENTENCES else task.language
+        stand = [_region(environment.env, name) for name in environment.env.fixtures_dict]
+        errands.append({"name": task.name, "sentence": sentence, "goal": goal, "fixtures": stand})
         positions = suite.get_task_init_states(number)
         starts.append(positions[:, 1 : 1 + environment.sim.model.nq])
         scenes.add(environment.env.model.get_xml())
         progress(number + 1)
     if len(scenes) != 1:
         raise ValueError(
-            f"{SUITE}: its tasks have {len(scenes)} scenes, must share one: {LIBRARY} {LIBRARY_VERSION}"
+            f"{suite_name}: its tasks have {len(scenes)} scenes, must share one: {LIBRARY} {LIBRARY_VERSION}"
         )
     model, domain = without_visuals(scenes.pop()), environment.env
-    fixtures = [_region(domain, name) for name in domain.fixtures_dict]
-    for one in fixtures:
+    for one in stand:
         body = model.body(f"{one['name']}_main")
         body.pos, body.quat = np.split(np.array(one["pose"]), [3])
     folder.mkdir(parents=True, exist_ok=True)
@@ -117,8 +123,10 @@ def convert(folder: Path, progress: Callable[[int], None] = lambda done: None) -
         "mujoco": mujoco.__version__,
         "library": f"{LIBRARY} {LIBRARY_VERSION}",
         "errands": errands,
-        "things": [_region(domain, name) for name in domain.objects_dict],
-        "fixtures": fixtures,
+        "things": [
+            _region(domain, name) if suite_name == SUITE else _somewhere(name) for name in domain.objects_dict
+        ],
+        "fixtures": stand,
     }
     save_json(folder / NOTES, notes)
     return notes
@@ -178,6 +186,11 @@ def _joint(domain: Any, name: str) -> str:
     """Return the only joint of a drawer or a fixture."""
     (joint,) = (domain.object_sites_dict.get(name) or domain.get_object(name)).joints
     return str(joint)
+
+
+def _somewhere(name: str) -> dict[str, object]:
+    """Return a thing that starts in the benchmark's states only."""
+    return {"name": name, "low": [0.0] * 2, "high": [0.0] * 2, "pose": [0.0] * 3 + [1.0] + [0.0] * 3}
 
 
 def _region(domain: Any, name: str) -> dict[str, object]:

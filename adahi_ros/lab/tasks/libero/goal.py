@@ -14,7 +14,7 @@ import numpy as np
 from adahi_ros.core.randomness import EpisodeStreams
 from adahi_ros.lab.tasks.instructions import INSTRUCTION_DIM, embedded
 from adahi_ros.lab.tasks.libero.hand_control import ARM, POSTURE_RAD
-from adahi_ros.lab.tasks.libero.scene_files import Errand, LiberoScene
+from adahi_ros.lab.tasks.libero.scene_files import SUITE, Errand
 from adahi_ros.lab.tasks.libero.world import (
     OPEN_M,
     PERIOD_S,
@@ -49,9 +49,10 @@ class LiberoGoal(SimulatedTask):
     """
 
     painter = "adahi_ros.lab.tasks.libero.picture:draw"
+    suite = SUITE
 
     def __init__(self) -> None:
-        self.world: LiberoWorld = load_world()
+        self.world: LiberoWorld = load_world(self.suite)
         limit = np.ones(len(ACTIONS))
         joints = [self.world.model.joint(number).name for number in range(ROBOT)]
         self.spec = TaskSpec(
@@ -80,13 +81,13 @@ class LiberoGoal(SimulatedTask):
         positions = self._starts(seed, episodes)
         draws = EpisodeStreams(seed, "libero_goal/fixtures", episodes, 2 * len(scene.fixtures)).next()
         draws = draws.reshape(len(episodes), -1, 2)
-        low, high = _corners(scene)
         self._begin(len(episodes))
         self._kept: list[Placed] = []
         self._observed = np.zeros((len(episodes), self.spec.observation_dim))
         self._velocities = np.zeros((len(episodes), ROBOT))
         self._met = np.zeros(len(episodes), dtype=bool)
         for row in range(len(episodes)):
+            low, high = _corners(self._drawn[row])
             kept = self.world.start(positions[row], low + draws[row] * (high - low))
             for _ in range(SETTLING_STEPS):
                 kept = self.world.step(kept, STILL)
@@ -201,6 +202,6 @@ class LiberoGoalStates(LiberoGoal):
         return positions
 
 
-def _corners(scene: LiberoScene) -> tuple[np.ndarray, np.ndarray]:
+def _corners(errand: Errand) -> tuple[np.ndarray, np.ndarray]:
     """Return where furniture may stand, (F, 2) m each: lowest and highest."""
-    return np.stack([one.low for one in scene.fixtures]), np.stack([one.high for one in scene.fixtures])
+    return np.stack([one.low for one in errand.fixtures]), np.stack([one.high for one in errand.fixtures])

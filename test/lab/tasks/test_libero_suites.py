@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import mujoco
+import numpy as np
+import pytest
+
+from adahi_ros.lab.tasks import make_expert
+
+pytest.importorskip("libero", reason="LIBERO is optional: pip install -r requirements/libero.txt")
+
+from adahi_ros.lab.tasks.libero import convert
+from adahi_ros.lab.tasks.libero.goal import LiberoGoal
+from adahi_ros.lab.tasks.libero.scene_files import load_scene, scene_folder
+from adahi_ros.lab.tasks.libero.suites import LiberoSpatialExpert, LiberoStates
+from benchmarks.libero_starts import told, without_numbers
+
+EXPERTS = {"libero_spatial": LiberoSpatialExpert, "libero_goal_swap": lambda: make_expert("libero_goal")}
+
+
+@pytest.fixture(params=EXPERTS)
+def suite(request: pytest.FixtureRequest, libero_scene: Path) -> str:
+    """A suite that is converted."""
+    folder = scene_folder(request.param)
+    if not folder.is_dir():
+        convert.convert(folder, suite_name=request.param)
+    return str(request.param)
+
+
+@pytest.mark.timeout(300)
+def test_a_suite_steps_as_the_library_does(suite: str) -> None:
+    np.random.seed(0)  # the library draws its furniture by it
+    library, states = convert.open_library(9, suite)
+    library.set_init_state(states.get_task_init_states(9)[0])
+    library.robots[0].controller.new_update = True  # else its first step is of the pose before
+    task, expert, done = LiberoStates(suite), EXPERTS[suite](), False
+    task.reset(0, [9])
+    task._kept = [convert.placed(library, suite)]
+    task.world.load(task._kept[0])
+    mujoco.mj_forward(task.world.model, task.world.data)
+    task._look(0)
+    while not done:
+        action = expert.act(task)
+        task._kept = [convert.placed(library, suite)]  # contacts are chaotic: rounding grows
+        done = bool(library.step(action[0])[2])
+        task.step(action)
+        hand = library.sim.data.site_xpos[library.sim.model.site_name2id("gripper0_grip_site")]
+        assert np.abs(hand - task.state[0, :3]).max() < 1e-5
+        assert bool(task.success[0]) == done, f"after {task.steps[0]} steps"
+
+
+@pytest.mark.timeout(300)
+def test_an_episode_starts_in_the_suites_state_with_its_furniture(suite: str) -> None:
+    task = LiberoStates(suite)
+    np.testing.assert_array_equal(task._starts(0, [3, 13]), load_scene(suite=suite).starts[3, :2])
+    task.reset(0, range(20))
+    stand = task.state[:, -2 * len(task.world.scene.fixtures) :].reshape(20, -1, 2)
+    for row, errand in enumerate(task.errands):
+        for at, region in zip(stand[row], errand.fixtures, strict=True):
+            assert np.all((region.low - 1e-9 <= at) & (at <= region.high + 1e-9))
+
+
+@pytest.mark.timeout(300)
+def test_swapped_furniture_stands_elsewhere(libero_scene: Path) -> None:
+    folder = scene_folder("libero_goal_swap")
+    if not folder.is_dir():
+        convert.convert(folder, suite_name="libero_goal_swap")
+    goal, swap = LiberoGoal().world.scene, load_scene(suite="libero_goal_swap")
+    moved = [
+        not np.allclose(former.low, now.low)
+        for one, other in zip(goal.errands, swap.errands, strict=True)
+        for former, now in zip(one.fixtures, other.fixtures, strict=True)
+    ]
+    assert any(moved)
+    assert [one.goal for one in goal.errands] == [one.goal for one in swap.errands]
+
+
+def test_another_suite_is_refused() -> None:
+    with pytest.raises(ValueError, match="suite: 'libero_90', must be one of libero_goal, "):
+        LiberoStates("libero_90")
+
+
+def test_the_nearest_start_tells_a_task_by_its_things() -> None:
+    rng = np.random.default_rng(0)
+    alike = [{"bowl": rng.normal(size=(50, 3))} for _ in range(10)]
+    assert told(alike) < 0.25
+    apart = [{f"thing_{task}": rng.normal(size=(50, 3))} for task in range(10)]
+    assert told(apart) == 1.0
+
+
+def test_bowls_without_numbers_are_in_the_order_of_their_place() -> None:
+    first, second = np.array([[0.1, 0.0, 0.0], [0.3, 1.0, 0.0]]), np.array([[0.2, 2.0, 0.0], [0.1, 3.0, 0.0]])
+    found = without_numbers({"akita_black_bowl_1": first, "akita_black_bowl_2": second, "plate_1": first})
+    np.testing.assert_array_equal(found["akita_black_bowl_1"], [first[0], second[1]])
+    np.testing.assert_array_equal(found["akita_black_bowl_2"], [second[0], first[1]])
+    np.testing.assert_array_equal(found["plate_1"], first)
