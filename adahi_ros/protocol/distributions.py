@@ -12,9 +12,10 @@ DENSE_MOST = 1024
 
 
 def packed(counts: np.ndarray) -> np.ndarray:
-    """Return flat counts (n * K,) as a message has them: the same, or pairs (2 * m,) of the m above zero."""
-    if counts.size <= DENSE_MOST:
-        return counts
+    """Return more than `DENSE_MOST` flat counts (n * K,) as a message has them.
+
+    They are the same, or pairs (2 * m,) of the m above zero.
+    """
     index = np.flatnonzero(counts)
     if 2 * index.size >= counts.size:
         return counts
@@ -22,7 +23,7 @@ def packed(counts: np.ndarray) -> np.ndarray:
 
 
 def unpacked(sent: np.ndarray, codes: int, size: int) -> np.ndarray:
-    """Return the counts (codes, size) of a message, unchecked; the inverse of `packed`.
+    """Return the counts (codes, size) of a message that has pairs, unchecked; the inverse of `packed`.
 
     Raises:
         RequestError: the number of values fits neither form, or an index is out of range or not in order.

@@ -370,11 +370,13 @@ class ControlLoop:
             self._commands.withhold()
             outcome = outcome.withheld()
         executed = None if actions is None or withheld else self._commands.send(actions[0], observation)
-        self._report(replace(active, withheld=withheld), outcome, executed)
-
-    def _report(self, active: ActiveStep, outcome: Outcome, executed: np.ndarray | None) -> None:
-        """End a step: remember what was commanded, and publish its record."""
         commanded = self._commands.commanded()
+        self._report(replace(active, withheld=withheld), outcome, executed, commanded)
+
+    def _report(
+        self, active: ActiveStep, outcome: Outcome, executed: np.ndarray | None, commanded: np.ndarray | None
+    ) -> None:
+        """End a step: remember what was commanded, and publish its record."""
         if commanded is not None:
             self.controller.executed(commanded[None])
         total_ms = 1e3 * (self._clock() - active.received_s)

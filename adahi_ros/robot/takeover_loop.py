@@ -99,9 +99,12 @@ class TakeoverLoop(ControlLoop):
     def _drive(self, active: ActiveStep) -> None:
         executed = self._person.send(active.observation)
         held = "" if executed is not None else self._person.held() or RESTS
-        self._report(replace(active, withheld=True), Outcome(None, Reason.PERSON, held), executed)
+        outcome = Outcome(None, Reason.PERSON, held)
+        self._report(replace(active, withheld=True), outcome, executed, self._commands.commanded())
 
-    def _report(self, active: ActiveStep, outcome: Outcome, executed: np.ndarray | None) -> None:
+    def _report(
+        self, active: ActiveStep, outcome: Outcome, executed: np.ndarray | None, commanded: np.ndarray | None
+    ) -> None:
         if self._yields and not self._driven:
             outcome = replace(outcome, reason=Reason.PERSON, message=RESTS)
-        super()._report(active, outcome, executed)
+        super()._report(active, outcome, executed, commanded)

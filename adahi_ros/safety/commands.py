@@ -122,13 +122,16 @@ class Commands:
             now_s: the time.
         """
         wanted = np.asarray(self._action.to_wire(action), dtype=np.float64)
-        return self.pass_on(wanted, read, now_s, action)
+        return self.pass_on(wanted, self._measured.of(read), now_s, action)
 
     def pass_on(
-        self, wanted: np.ndarray, read: np.ndarray, now_s: float, action: np.ndarray | None = None
+        self, wanted: np.ndarray, measured: np.ndarray, now_s: float, action: np.ndarray | None = None
     ) -> Outgoing:
-        """Do as `send` for an action (A,) in the messages' units; `action` is the same in the policy's."""
-        command = self._guard.act(wanted, self._measured.of(read), now_s)
+        """Do as `send` for an action (A,) and measured positions (A,), both in the messages' units.
+
+        `action` is the same action in the policy's units, if known.
+        """
+        command = self._guard.act(wanted, measured, now_s)
         if command is None and self._guard.moving:
             return replace(self.look(now_s), action=None, brakes=True)
         # Without intervention, return the action itself: a conversion and its inverse may change bits.

@@ -158,9 +158,10 @@ class PersonCommands:
             self._number, self._place = self.takeover.count, None
         if wanted is None:
             return self.hold(now_s)
-        if self._place is None and (self._guard.moving or not self._engage(wanted, read, now_s)):
+        measured = self._measured.of(read)
+        if self._place is None and (self._guard.moving or not self._engage(wanted, measured, now_s)):
             return self.hold(now_s)
-        outgoing = self._commands.pass_on(self._moved(wanted), read, now_s)
+        outgoing = self._commands.pass_on(self._moved(wanted), measured, now_s)
         if outgoing.action is None:
             self._place = None
         return outgoing
@@ -170,9 +171,9 @@ class PersonCommands:
         self._place = None
         return replace(self._commands.withhold(now_s, Intervention.TAKEOVER), action=None, brakes=True)
 
-    def _engage(self, wanted: np.ndarray, read: np.ndarray, now_s: float) -> bool:
+    def _engage(self, wanted: np.ndarray, measured: np.ndarray, now_s: float) -> bool:
         """Couple the teleoperator with the arm, where each is now; return whether the arm's is known."""
-        place = self._guard.place(self._measured.of(read), now_s)
+        place = self._guard.place(measured, now_s)
         place = np.full(len(wanted), np.nan) if place is None else place
         if np.isnan(place[self._strict]).any():
             return False

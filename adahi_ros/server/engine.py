@@ -378,7 +378,7 @@ def _checked_draft(
                 RequestFault.CODE_OUT_OF_RANGE,
                 f"codes[{index}]: {code}, must be at least 0 and below {entries}",
             )
-    counts = unpacked(counts, books, entries)
+    counts = counts.reshape(books, -1) if counts.size == books * entries else unpacked(counts, books, entries)
     sums = counts.sum(axis=-1, dtype=np.int64)
     if counts.min() < 0 or (sums != UNITS).any():
         raise RequestError(

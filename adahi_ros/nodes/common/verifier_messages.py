@@ -23,7 +23,7 @@ from sensor_msgs.msg import CompressedImage
 from adahi_ros.core.signature import CodeSpace, Feature, ImageInput, Signature
 from adahi_ros.core.texts import shortened
 from adahi_ros.protocol.description import Described, Description
-from adahi_ros.protocol.distributions import packed
+from adahi_ros.protocol.distributions import DENSE_MOST, packed
 from adahi_ros.protocol.request import (
     NO_FINGERPRINT,
     PROTOCOL_VERSION,
@@ -104,7 +104,7 @@ def to_request(request: Request, window: WireWindow, sender: Sender) -> VerifyDr
         window: the part of its window that is sent.
         sender: the robot.
     """
-    rows = window.rows
+    rows, counts = window.rows, request.counts
     has_codes = bool(request.codes.size)
     return VerifyDraft.Request(
         protocol=PROTOCOL_VERSION,
@@ -124,7 +124,7 @@ def to_request(request: Request, window: WireWindow, sender: Sender) -> VerifyDr
         instruction=request.instruction,
         draft_actions=floats(request.actions),
         codes=_codes(request.codes),
-        draft_probabilities=_codes(packed(request.counts)),
+        draft_probabilities=_codes(counts if counts.size <= DENSE_MOST else packed(counts)),
         round_trip_ms=request.round_trip_ms,
         intent_only=request.intent_only,
     )
