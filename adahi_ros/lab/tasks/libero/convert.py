@@ -49,19 +49,27 @@ def open_library(number: int, suite_name: str = SUITE) -> tuple[Any, Any]:
     Raises:
         ValueError: the library is not installed; the message has the command.
     """
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            from libero.libero import envs
+    except ImportError as error:
+        raise ValueError(
+            f"{LIBRARY}: must be installed to convert its scene ({error}): "
+            "pip install -r requirements/libero.txt"
+        ) from None
+    options = {"use_camera_obs": False, "has_offscreen_renderer": False}
+    return library_of(number, envs.env_wrapper.ControlEnv, suite_name, **options)
+
+
+def library_of(number: int, kind: Any, suite_name: str = SUITE, **options: Any) -> tuple[Any, Any]:
+    """Return the same in a class of the library's environments, made with options."""
     with contextlib.redirect_stdout(io.StringIO()):  # it prints as it loads
-        try:
-            from libero.libero import benchmark, get_libero_path
-            from libero.libero.envs.env_wrapper import ControlEnv
-        except ImportError as error:
-            raise ValueError(
-                f"{LIBRARY}: must be installed to convert its scene ({error}): "
-                "pip install -r requirements/libero.txt"
-            ) from None
+        from libero.libero import benchmark, get_libero_path
+
         suite = benchmark.get_benchmark(suite_name)()
         task = suite.tasks[number]
         file = os.path.join(get_libero_path("bddl_files"), task.problem_folder, task.bddl_file)
-        environment = ControlEnv(bddl_file_name=file, use_camera_obs=False, has_offscreen_renderer=False)
+        environment = kind(bddl_file_name=file, **options)
         environment.reset()
     return environment, suite
 

@@ -148,9 +148,12 @@ class LiberoGoalExpert:
         actions = np.zeros((len(task.errands), task.spec.action_dim))
         rows = zip(task.errands, task.joint_positions, task.state, strict=True)
         for row, (errand, joints, state) in enumerate(rows):
-            scene = Scene(names, joints, state)
-            wish = self.rule(errand.name, scene)
-            actions[row, :3] = GAIN * (wish.place - scene.hand) / FARTHEST_M
-            actions[row, 3:6] = GAIN * rotation_to(scene.direction, wish.direction) / FARTHEST_RAD
-            actions[row, 6] = wish.gripper
-        return np.clip(actions, -1.0, 1.0)
+            actions[row] = self.action(errand.name, Scene(names, joints, state))
+        return actions
+
+    def action(self, errand: str, scene: Scene) -> np.ndarray:
+        """Return the action (7,) for a task of this name."""
+        wish = self.rule(errand, scene)
+        place = GAIN * (wish.place - scene.hand) / FARTHEST_M
+        turn = GAIN * rotation_to(scene.direction, wish.direction) / FARTHEST_RAD
+        return np.clip(np.concatenate([place, turn, [wish.gripper]]), -1.0, 1.0)
