@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from rclpy.lifecycle import LifecycleNode
-from rclpy.qos import QoSProfile
+from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import Joy
 from std_msgs.msg import Bool
 
@@ -42,6 +42,8 @@ FIELDS = {
 """By type of message, its field of each quantity."""
 JOY = "joy"
 DEPTH = 100  # a release must not replace a press
+NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)  # compatible with every publisher
+MOST_READERS = 16
 WARNING_PERIOD_S = 1.0
 
 
@@ -107,11 +109,14 @@ class Teleoperator:
         self._log = ThrottledLog(node, WARNING_PERIOD_S)
         self._closed = False
         opened.callback(self._close)
-        qos = QoSProfile(depth=DEPTH)
-        of_signal = (Bool, SIGNAL, self._on_signal) if self._button < 0 else (Joy, JOY, self._on_joy)
-        for type_of, topic, called in (of_signal, (message_type(self._kind), COMMAND, self._on_command)):
+        self._readers: dict[tuple[str, ...], tuple[list[int], FieldReader]] = {}
+        signal = (Bool, SIGNAL, self._on_signal) if self._button < 0 else (Joy, JOY, self._on_joy)
+        command = message_type(self._kind), COMMAND, self._on_command
+        self._names_of: dict[str, str] = {}  # topics after remapping
+        for (type_of, topic, called), qos in ((signal, QoSProfile(depth=DEPTH)), (command, NEWEST)):
             subscription = node.create_subscription(type_of, topic, with_info(called), qos)
             opened.callback(node.destroy_subscription, subscription)
+            self._names_of[topic] = subscription.topic_name
 
     @property
     def drives(self) -> bool:
@@ -174,14 +179,18 @@ class Teleoperator:
         Raises:
             InputError: it names none of them, or a number is missing or not finite.
         """
-        named = set(getattr(message, NAMED[self._kind].names))
-        places = [place for place, name in enumerate(self._names) if name in named]
-        reader = FieldReader(COMMAND, self._kind, [self._paths[place] for place in places] or self._paths)
-        if not places:
-            raise reader.unmatched(message)
+        names = tuple(getattr(message, NAMED[self._kind].names))
+        if names not in self._readers:
+            places = [place for place, name in enumerate(self._names) if name in names]
+            reader = FieldReader(COMMAND, self._kind, [self._paths[place] for place in places] or self._paths)
+            if not places:
+                raise reader.unmatched(message)
+            if len(self._readers) >= MOST_READERS:
+                self._readers.clear()
+            self._readers[names] = places, reader
+        places, reader = self._readers[names]
         wanted = np.full(len(self._names), np.nan)
-        # The reader returns consecutive paths of one field together, in order.
-        wanted[places] = reader.read(message)
+        wanted[places] = reader.read(message)  # in the order of its paths
         return wanted
 
     def _age_of(self, message: Any, info: Mapping[str, int]) -> float:
@@ -198,4 +207,4 @@ class Teleoperator:
         return max(age_s, by_header_s, key=abs)
 
     def _publishers(self, topic: str) -> int:
-        return self._node.count_publishers(topic)
+        return self._node.count_publishers(self._names_of[topic])

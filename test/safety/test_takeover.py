@@ -1,0 +1,84 @@
+"""A person takes over while points of a plan are on their way to the controller."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from adahi_ros.contract.contract import MeasuredPositions
+from adahi_ros.safety.commands import Commands
+from adahi_ros.safety.takeover import PersonCommands, Takeover
+from test.safety.conftest import PERIOD_S
+from test.safety.test_ahead import BRAKES_M, HIGH, LOW, SPEED, STEPS, Arm, ramp
+
+
+class Units:
+    """The wire format of an action in the policy's units."""
+
+    def to_wire(self, values: np.ndarray) -> np.ndarray:
+        return values
+
+    def from_wire(self, values: np.ndarray) -> np.ndarray:
+        return values
+
+
+class Driven(Arm):
+    """An arm that executes plans by points, with a person beside it."""
+
+    def __init__(self, points: int) -> None:
+        super().__init__(points)
+        measured = MeasuredPositions(("a",), (0,))
+        commands = Commands(self.guard, Units(), measured)  # type: ignore[arg-type]
+        self.takeover = Takeover(60.0)
+        self.person = PersonCommands(self.takeover, commands, self.guard, ["positions"], measured)
+        self.teleoperator = 7.0
+
+    def drive(self, moved: float = 0.0) -> None:
+        """Let the person press and command; send what comes of it."""
+        self.teleoperator += moved
+        self.takeover.signal(True, 0.0, 1, self.now_s)
+        self.takeover.command(np.array([self.teleoperator]), 0.0, 1, self.now_s)
+        self.guard.observed(self.now_s)
+        self.receive(self.person.send(self.at.positions.copy(), self.now_s).command)
+
+
+@settings(max_examples=100, deadline=None)
+@given(STEPS, st.integers(1, 8))
+def test_person_and_policy_in_any_order_stay_within_the_limits(
+    steps: list[tuple[list[float], float, int]], points: int
+) -> None:
+    arm = Driven(points)
+    for plan, periods, event in steps:
+        if event % 3 == 0:
+            arm.drive(plan[0])
+        else:
+            arm.takeover.signal(False, 0.0, 1, arm.now_s)
+            arm.step(np.array(plan))
+        before_s = arm.now_s
+        arm.pass_by(periods * PERIOD_S)
+        between = np.linspace(before_s, arm.now_s, 5)
+        places = np.array([arm.controller.sample(each).positions[0] for each in between])
+        assert ((places >= LOW - 1e-9) & (places <= HIGH + 1e-9)).all()
+    assert arm.controller.peak_speed[0] <= SPEED * (1.0 + 1e-6)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.floats(0.0, 7.0), st.floats(-2.0, 2.0), st.integers(2, 8), st.floats(-0.05, 0.05))
+def test_a_takeover_ends_the_points_and_the_person_starts_at_rest(
+    late: float, speed: float, points: int, moved: float
+) -> None:
+    arm = Driven(points)
+    arm.step(ramp(0.0, speed=speed))
+    arm.now_s += late * PERIOD_S
+    taken_at = arm.at.positions[0]
+    for _ in range(12):
+        arm.drive()
+        arm.pass_by(PERIOD_S)
+    rest = arm.at.positions[0]
+    assert abs(rest - taken_at) <= BRAKES_M
+    for _ in range(3):
+        arm.drive(moved)
+        arm.pass_by(PERIOD_S)
+    arm.pass_by(PERIOD_S)
+    assert abs(arm.at.positions[0] - np.clip(rest + 3 * moved, LOW, HIGH)) <= 1e-6
