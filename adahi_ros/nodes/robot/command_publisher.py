@@ -70,7 +70,7 @@ class CommandPublisher:
         what = commanded(contract.action, *named_parts)
         measured = contract.measured(what.names)
         # Without a policy, any finite action of the target passes its check. So limits are required.
-        named, needs = values.safety.limits, values.safety.require_limits or bool(values.takeover.command)
+        named, needs = values.safety.limits, values.safety.require_limits or values.takeover.command != "none"
         required = needs or not values.checkpoint
         limits = named_limits(named, required, what, measured)
         config = GuardConfig(contract.period_s, values.safety.hold_after_s)

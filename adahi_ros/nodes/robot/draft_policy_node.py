@@ -160,7 +160,7 @@ class DraftPolicyNode(ManagedNode):
         self._session = VerifierSession(self._transport, wants, reliability == "best_effort", self._on_link)
         late = values.command.late_steps if values.command.lockstep else 0
         loop = partial(at_place(LATE), late) if late else ControlLoop
-        if values.takeover.command or values.takeover.button >= 0:
+        if values.takeover.command != "none" or values.takeover.button >= 0:
             loop = at_place(WITH_PERSON)(self, values, contract, self._commands, self._opened)
         self._loop = loop(
             controller,

@@ -31,7 +31,7 @@ from adahi_ros.vision.interface import QUALITY
 DRAWN = -1
 INTENTS = ("intent", "intent_of_plan")
 WITHOUT_DRAFT = ("plan", "corrector", *INTENTS)  # proposers that leave a robot held where there is no plan
-TELEOPERATORS = ("joint_state", "joint_trajectory")
+TELEOPERATORS = ("none", "joint_state", "joint_trajectory")
 FIRST_EPISODES = 2**31 - 1  # largest value; leaves as many numbers for later episodes
 
 
@@ -91,10 +91,10 @@ class TakeoverParameters:
     """A person who takes the arm over from the policy."""
 
     command: str = parameter(
-        "",
-        "Message type of teleop_command, by which a person who has taken over moves the arm; '' for no "
+        "none",
+        "Message type of teleop_command, by which a person who has taken over moves the arm; none for no "
         "takeover. Needs limits",
-        choices=("", *TELEOPERATORS),
+        choices=TELEOPERATORS,
     )
     button: int = parameter(
         -1,

@@ -60,7 +60,7 @@ def loop_with_person(
         ValueError: parameters do not fit; names the parameter, its value and what is allowed.
     """
     button, late = values.takeover.button, values.command.late_steps
-    if not values.takeover.command:
+    if values.takeover.command not in KINDS:
         raise ValueError(f"takeover.button: {button}, must be -1 without takeover.command")
     if late:
         raise ValueError(f"command.late_steps: {late}, must be 0 with takeover.command")
