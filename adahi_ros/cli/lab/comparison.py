@@ -39,6 +39,10 @@ def comparison_figures(
     }
 
 
+ActionNoise = Annotated[
+    float,
+    options.number("Noise on executed actions, a share of half their range.", 0.0, 1.0, "--action-noise"),
+]
 COMPARED = "adahi,hybrid,draft,target,random,uncertainty"
 
 
@@ -85,6 +89,7 @@ def evaluate(
             help="With --swap: the verifier publishes a notice, and robots send a request.",
         ),
     ] = True,
+    action_noise: ActionNoise = 0.0,
     rate: options.Rate = None,
     draft_temperature: options.DraftTemperature = None,
     calibration: options.CalibrationFile = None,
@@ -120,10 +125,11 @@ def evaluate(
     reference_among(names, against)
     found = calibration_for(task, files, calibration, rate, draft_temperature, seed, workers, names)
     with episode_bars(names, episodes) as move:
-        comparison = Comparison(task, files, found, seed, swap=swapped)
+        comparison = Comparison(task, files, found, seed, swap=swapped, action_noise=action_noise)
         figures = evaluate_methods(comparison, names, evaluation_episodes(episodes), workers, move, against)
     change = f", goals change at step {swap}, {'' if push else 'no '}push" if swap else ""
     change += f", things displaced at step {displace}" if displace else ""
+    change += _shaken(action_noise)
     console.print(method_table(figures, f"{file_name(task)}, {episodes} episodes, seed {seed}{change}"))
     paired = paired_table(figures)
     if paired is not None:
@@ -132,6 +138,8 @@ def evaluate(
     written = comparison_figures(task, seed, episodes, found, files.load(), figures)
     if swapped is not None:
         written["swap"] = asdict(swapped)
+    if action_noise:
+        written["action_noise"] = action_noise
     write_json(json_file, written)
 
 
@@ -206,6 +214,7 @@ def curve(
     seconds: Annotated[bool, Option("--seconds", help="The values are seconds, not control steps.")] = False,
     delay: Annotated[int, Option(min=0, help="Control steps of a round trip, at least.")] = 1,
     between: Annotated[float, options.number("Mean control steps from one outage to the next.", 1.0)] = 40.0,
+    action_noise: ActionNoise = 0.0,
     out: measuring.RowsFile = Path("results/curves.json"),
     picture: Annotated[Path | None, options.picture("curve-AGAINST")] = None,
     backend: options.Backend = "onnxruntime",
@@ -229,7 +238,7 @@ def curve(
     at = given if seconds and given else [getattr(each, against) for each in links(against, link, given)]
     picture = options.picture_or_default(picture, f"curve-{against}")
     count = measuring.episode_count(episodes, quick, measuring.POINT)
-    compared = measuring.comparisons(tasks, seed, backend)
+    compared = measuring.comparisons(tasks, seed, backend, action_noise)
     rows = measuring.rows_file(out, json_file)
     found: dict[str, Mapping[str, Sequence[Figures]]] = {}
     for task, comparison in compared.items():
@@ -239,13 +248,20 @@ def curve(
             found[task], skipped = curves(
                 comparison, across, names, evaluation_episodes(count), rows, workers, done
             )
-        title = f"{task} against {against}{' in s' * seconds}, {count} episodes, seed {seed}"
+        title = f"{task} against {against}{' in s' * seconds}, {count} episodes, seed {seed}{_shaken(action_noise)}"
         console.print(curve_table(found[task], at, title, rate_hz))
         measuring.say_skipped(task, skipped)
     draw_curves(found, at, f"{against} (s)" if seconds else AXES[against], picture)
     say(f"rows: {out}\npicture: {picture}")
     settings = {"command": command_line(), "against": against, "values": at, "seed": seed, "episodes": count}
+    if action_noise:
+        settings["action_noise"] = action_noise
     write_json(json_file, {**settings, "tasks": found})
+
+
+def _shaken(action_noise: float) -> str:
+    """Return the end of a title."""
+    return f", action noise {action_noise:g}" if action_noise else ""
 
 
 def _numbers(text: str | None) -> list[float] | None:

@@ -65,7 +65,7 @@ class Entry(Run):
         method = self.method.on(self.comparison.task)
         gate, threshold = method.threshold(bench)
         actors = {each.name: getattr(policies, each.name) for each in fields(policies)}
-        link, swap = self.comparison.link, self.comparison.swap
+        link, swap, noise = self.comparison.link, self.comparison.swap, self.comparison.action_noise
         return {
             "task": self.comparison.task,
             "method": self.name,
@@ -83,6 +83,7 @@ class Entry(Run):
             "version": __version__,
             **({} if link is None else {"link": asdict(link)}),
             **({} if swap is None else {"swap": asdict(swap)}),
+            **({"action_noise": noise} if noise else {}),
         }
 
 
@@ -127,7 +128,7 @@ class Rows:
 
         Rows that another run has written meanwhile are kept.
         """
-        same = ("task", "method", "kind", "episodes", "seed", "link")
+        same = ("task", "method", "kind", "episodes", "seed", "link", "action_noise")
         about = [row["key"].get(name) for name in same]
         self._path.parent.mkdir(parents=True, exist_ok=True)
         with locked(self._path.resolve().parent):

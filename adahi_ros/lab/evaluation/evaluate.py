@@ -14,6 +14,7 @@ from adahi_ros.core.assets import asset
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.gates.parameter_file import Calibration, load_calibration
 from adahi_ros.lab.calibration.recorded_world import RecordedWorld
+from adahi_ros.lab.evaluation.disturbances import DisturbedWorld, WorldAround
 from adahi_ros.lab.evaluation.episodes import HELD_OUT_SEED_OFFSET
 from adahi_ros.lab.evaluation.loaded_policies import Bench, PolicyFiles, check_fits
 from adahi_ros.lab.evaluation.metrics import (
@@ -68,6 +69,7 @@ class Comparison:
         seed: of every draw.
         link: between robot and target; None for none.
         swap: changes the goals within the episodes; None for none.
+        action_noise: on what robots execute, see `DisturbedWorld`.
     """
 
     task: str
@@ -76,6 +78,7 @@ class Comparison:
     seed: int
     link: StepLink | None = None
     swap: Swap | None = None
+    action_noise: float = 0.0
 
     @classmethod
     def shipped(cls, task: str, seed: int, backend: str = "onnxruntime") -> Comparison:
@@ -103,13 +106,14 @@ class Comparison:
         across = None if self.link is None else Across(self.link, field)
         return Bench(self.task, policies, self.calibration, across)
 
-    def world(self) -> Task | SwappedWorld:
+    def world(self) -> Task | WorldAround:
         """Return a new world.
 
         Raises:
-            ValueError: there is no such task, or its goals cannot change.
+            ValueError: there is no such task, its goals cannot change, or the noise is out of range.
         """
-        return make_evaluated(self.task) if self.swap is None else SwappedWorld(self.task, self.swap)
+        world = make_evaluated(self.task) if self.swap is None else SwappedWorld(self.task, self.swap)
+        return DisturbedWorld(world, self.action_noise) if self.action_noise else world
 
 
 @dataclass(frozen=True)

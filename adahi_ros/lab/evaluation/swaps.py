@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from adahi_ros.lab.evaluation.disturbances import WorldAround
 from adahi_ros.lab.tasks import make_evaluated
-from adahi_ros.lab.tasks.task_interface import Task
 
 OTHER_EPISODES = 1_000_000  # added to a number: the episode that the new goal is from
 
@@ -45,7 +45,7 @@ class Swap:
         return "swap" if self.what == "goal" else "displace"
 
 
-class SwappedWorld:
+class SwappedWorld(WorldAround):
     """A task that changes. Implements `World`; successes are those after the change.
 
     Args:
@@ -65,8 +65,7 @@ class SwappedWorld:
         if swap.step >= world.spec.max_steps:
             allowed = f"below {world.spec.max_steps}, the longest episode of {task}"
             raise ValueError(f"{swap.field}: {swap.step}, must be {allowed}")
-        self.spec = world.spec
-        self._world: Task = world
+        super().__init__(world)
         self._change: Callable[[int, Sequence[int]], None] = change
         self._swap = swap
         self.reset(0, [0])
@@ -77,7 +76,7 @@ class SwappedWorld:
         self._seed = seed
         self._others = [episode + OTHER_EPISODES for episode in episodes]
         self._steps = 0
-        self._world.reset(seed, episodes)
+        super().reset(seed, episodes)
 
     @property
     def pushed_at(self) -> int | None:
@@ -85,38 +84,14 @@ class SwappedWorld:
         return self._swap.step if self._swap.push and self._swap.what == "goal" else None
 
     @property
-    def observation(self) -> np.ndarray:
-        """See `World`."""
-        return self._world.observation
-
-    @property
-    def goal(self) -> np.ndarray:
-        """See `World`."""
-        return self._world.goal
-
-    @property
     def done(self) -> np.ndarray:
         """See `World`; before the change only failed episodes are done."""
-        return self._world.done if self._steps >= self._swap.step else self._world.failed
-
-    @property
-    def success(self) -> np.ndarray:
-        """See `Task`."""
-        return self._world.success
-
-    @property
-    def completed(self) -> np.ndarray:
-        """See `Task`."""
-        return self._world.completed
-
-    @property
-    def fulfilled(self) -> np.ndarray:
-        """See `Task`."""
-        return self._world.fulfilled
+        ended: np.ndarray = self._world.done if self._steps >= self._swap.step else self._world.failed
+        return ended
 
     def step(self, action: np.ndarray) -> None:
         """See `World`."""
-        self._world.step(action)
+        super().step(action)
         self._steps += 1
         if self._steps == self._swap.step:
             self._change(self._seed, self._others)

@@ -43,8 +43,8 @@ def test_only_the_goal_changes_and_to_that_of_another_episode(name: str) -> None
 def test_only_what_is_done_after_the_change_is_a_success(name: str) -> None:
     world = SwappedWorld(name, Swap(3))
     stepped(world, 2)
-    world._world._success[0] = True  # type: ignore[attr-defined]
-    world._world._failed[1] = name == SWAPPED[0]  # type: ignore[attr-defined]
+    world._world._success[0] = True
+    world._world._failed[1] = name == SWAPPED[0]
     assert not world.done[0]
     world.step(np.zeros((len(EPISODES), world.spec.action_dim)))
     assert not world.success.any()
