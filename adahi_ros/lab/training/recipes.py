@@ -27,7 +27,7 @@ DISTILLED = "distilled"
 INTENT, INTENT_OF_PLAN = "intent", "intent_of_plan"
 STUDENTS = (CORRECTOR, DISTILLED, INTENT, INTENT_OF_PLAN)
 F = TypeVar("F", bound=FitConfig)
-VQBET, TOKENS = "vqbet", "tokens"
+VQBET, TOKENS, FLOW = "vqbet", "tokens", "flow"
 Seed = Annotated[int, at_least(0)]
 Positive = Annotated[int, at_least(1)]
 
@@ -44,6 +44,21 @@ class DemonstrationRecipe(Schema):
     seed: Seed
     action_noise: Annotated[float, within(0.0, 1.0)]
     rests: Annotated[float, within(0.0, MOST_RESTS)] = 0.0
+
+
+@dataclass(frozen=True)
+class OwnStatesRecipe(Schema):
+    """In which of its own states the target learns from the expert; see `training.own_states`.
+
+    Attributes:
+        rounds: each trains a target on what there is, and lets it act.
+        episodes: of each round.
+        steps: of the training in each round; the last target has its own `fit.steps`.
+    """
+
+    rounds: Positive
+    episodes: Positive
+    steps: Positive
 
 
 @dataclass(frozen=True)
@@ -169,7 +184,7 @@ class _VqbetRecipe(ModelRecipe[CodeFitConfig]):
 class _FlowRecipe(ModelRecipe[FitConfig]):
     size: Annotated[dict[str, Any], size_of(FlowConfig)]
     fit: FitConfig
-    kind: str = "flow"
+    kind: str = FLOW
 
 
 @dataclass(frozen=True)
@@ -185,7 +200,7 @@ class TokenizerRecipe(NetworkRecipe[FitConfig]):
     fit: FitConfig
 
 
-KINDS: dict[str, type[ModelRecipe[Any]]] = {VQBET: _VqbetRecipe, "flow": _FlowRecipe, TOKENS: _TokenRecipe}
+KINDS: dict[str, type[ModelRecipe[Any]]] = {VQBET: _VqbetRecipe, FLOW: _FlowRecipe, TOKENS: _TokenRecipe}
 """Kinds of policies, and the recipe class of each."""
 
 
@@ -215,6 +230,7 @@ class Recipe(Schema):
         distilled: a policy for the robot with the target's average action and no plans; None for none.
         intent: acts by what an encoder beside the target sends; None for none.
         intent_of_plan: acts by what an encoder on the robot finds in the target's plans; None for none.
+        own_states: of the target, where the expert is asked, too; None for none.
     """
 
     demonstrations: DemonstrationRecipe
@@ -226,8 +242,12 @@ class Recipe(Schema):
     distilled: Distilled | None = None
     intent: IntentRecipe | None = None
     intent_of_plan: IntentRecipe | None = None
+    own_states: OwnStatesRecipe | None = None
 
     def __post_init__(self) -> None:
+        target = self.policies.get(TARGET)
+        if self.own_states is not None and (target is None or target.kind != FLOW):
+            raise ValueError(f"own_states: must be left out, except for a policy {TARGET!r} of kind {FLOW!r}")
         speaking = [name for name, policy in self.policies.items() if policy.kind == VQBET]
         if speaking and self.tokenizer is None:
             raise ValueError(f"tokenizer: missing, {speaking[0]!r} speaks codes")

@@ -22,6 +22,7 @@ from adahi_ros.lab.tasks.demonstrations import collect_parallel, seen_by_robots
 from adahi_ros.lab.training.fitting import FitConfig, Run
 from adahi_ros.lab.training.flow_training import train_flow
 from adahi_ros.lab.training.intent_training import train_intent
+from adahi_ros.lab.training.own_states import with_own_states
 from adahi_ros.lab.training.recipes import (
     TARGET,
     TOKENS,
@@ -110,7 +111,7 @@ class _Workshop:
             self._bar.update(job, completed=step, note=f"loss {loss:.4g}")
 
         self._started = time.monotonic()
-        return Run(recipe.seed, self._state(name), on_step=on_step)
+        return Run(recipe.seed, self.state(name), on_step=on_step)
 
     def make(
         self,
@@ -156,14 +157,14 @@ class _Workshop:
     def demonstrations(self, task: str, recipe: DemonstrationRecipe, workers: int) -> Trajectories:
         """Record the recipe's demonstrations, or go on where a stopped run left off."""
         parts = [make(task).spec.name, *(str(value) for value in asdict(recipe).values())]
-        path = self._state("-".join(["demonstrations", *parts]))
+        path = self.state("-".join(["demonstrations", *parts]))
         if path.is_file():
             return Trajectories.load(path)
         job = self._bar.add_task("demonstrations", total=recipe.episodes, note="")
         pieces = []
         for first in range(0, recipe.episodes, PIECE_EPISODES):
             count = min(PIECE_EPISODES, recipe.episodes - first)
-            piece = self._state("-".join(["demonstrations", *parts, f"from-{first}"]))
+            piece = self.state("-".join(["demonstrations", *parts, f"from-{first}"]))
             if not piece.is_file():
                 on_batch = partial(_advance, self._bar, job, first)
                 how = count, recipe.seed, recipe.action_noise, workers, on_batch, recipe.rests, first
@@ -176,7 +177,8 @@ class _Workshop:
             piece.unlink()
         return data
 
-    def _state(self, name: str) -> Path:
+    def state(self, name: str) -> Path:
+        """Return where a stopped run keeps a part of this name."""
         return self.folder / STATES.replace("*", name)
 
     def finished(
@@ -277,6 +279,11 @@ def train_recipe(
     for name in wanted:
         recorded = demonstrations() if name == TARGET else for_robots()
         model = seeded(recipe.policies[name])
+        if name == TARGET and recipe.own_states is not None:
+            how_often = recipe.own_states
+            on_episodes = shop.count("own states", how_often.rounds * how_often.episodes)
+            parts = recorded, recipe.window_length, model, how_often
+            recorded = with_own_states(task, *parts, shop.state, workers, on_episodes)
         _train_policy(shop, name, recorded, tokenizer, recipe.window_length, model)
     for name, how in taught.items():
         where = out if TARGET in wanted else staged.out
