@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Training of a flow policy: the velocity from noise to demonstrated plan, at every step of every window."""
+"""Training of a flow policy: the velocity from noise to demonstrated plan, at every step of every window.
+
+With one step and without noise a flow is a regression: it makes the mean plan. It is trained as such, which
+takes fewer steps, and is right where an expert always does the same.
+"""
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any
 
 import torch
 from torch import Tensor
 
+from adahi_ros.core.schema import within
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.lab.training.fitting import FitConfig, Run, digest_of, fit, sizes_of
 from adahi_ros.policies.flow.flow_checkpoint import FlowConfig
@@ -17,11 +22,23 @@ from adahi_ros.policies.networks.step_dataset import Moments, action_chunks, ste
 from adahi_ros.policies.networks.transformer import InputMoments
 
 
+@dataclass(frozen=True)
+class FlowFitConfig(FitConfig):
+    """How long and how fast to train, and what counts.
+
+    Attributes:
+        discount: weight of an action's error, relative to the action before it. Less than 1 makes the first
+            actions precise, which a robot that often requests executes.
+    """
+
+    discount: Annotated[float, within(0.01, 1.0)] = 1.0
+
+
 def train_flow(
     data: Trajectories,
     window_length: int,
     size: dict[str, Any],
-    fit_config: FitConfig,
+    fit_config: FlowFitConfig,
     run: Run,
 ) -> tuple[FlowNetwork, list[float]]:
     """Train a flow policy; return it and its losses.
@@ -48,13 +65,20 @@ def train_flow(
     rows = torch.from_numpy(window_indices(data, window_length))
     plans = network.scaled(torch.from_numpy(action_chunks(data, config.horizon)))
 
+    weight = (fit_config.discount ** torch.arange(config.horizon)).repeat_interleave(data.actions.shape[1])
+    weight = weight / weight.mean()
+    regression = config.steps == 1 and config.noise == 0.0
+
     def loss_of(batch: Tensor) -> Tensor:
         steps = rows[batch]
         features = network.features(observations[steps], goals[batch])
         plan, noise = plans[steps], torch.randn(*steps.shape, plans.shape[-1])
         time = torch.rand(*steps.shape, 1)
+        if regression:
+            noise, time = torch.zeros_like(noise), torch.zeros_like(time)
         velocity = network.velocity(features, (1.0 - time) * noise + time * plan, time)
-        return torch.nn.functional.mse_loss(velocity, plan - noise)
+        error: Tensor = (weight * (velocity - (plan - noise)) ** 2).mean()
+        return error
 
     recipe = {"policy": asdict(config), "data": digest_of(observations, goals, plans)}
     return network, fit(network, loss_of, len(rows), fit_config, run, recipe)

@@ -13,6 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from adahi_ros.core.schema import LARGEST, Listed, Schema, at_least, checked, must, within
 from adahi_ros.core.yaml_files import faults_of, read_yaml
 from adahi_ros.lab.training.fitting import FitConfig
+from adahi_ros.lab.training.flow_training import FlowFitConfig
 from adahi_ros.lab.training.vqbet_training import CodeFitConfig
 from adahi_ros.policies.corrector.corrector_checkpoint import CorrectorConfig
 from adahi_ros.policies.flow.flow_checkpoint import FlowConfig
@@ -181,9 +182,9 @@ class _VqbetRecipe(ModelRecipe[CodeFitConfig]):
 
 
 @dataclass(frozen=True)
-class _FlowRecipe(ModelRecipe[FitConfig]):
+class _FlowRecipe(ModelRecipe[FlowFitConfig]):
     size: Annotated[dict[str, Any], size_of(FlowConfig)]
-    fit: FitConfig
+    fit: FlowFitConfig
     kind: str = FLOW
 
 

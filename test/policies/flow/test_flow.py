@@ -11,8 +11,8 @@ import torch
 
 from adahi_ros.core.signature import GOAL, OBSERVATION, Feature, Observations
 from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.lab.training.fitting import FitConfig, Run
-from adahi_ros.lab.training.flow_training import train_flow
+from adahi_ros.lab.training.fitting import Run
+from adahi_ros.lab.training.flow_training import FlowFitConfig, train_flow
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.flow.flow_checkpoint import load_flow
 from adahi_ros.policies.flow.flow_policy import RANGE_MARGIN, FlowPolicy, normal
@@ -29,7 +29,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory, demonstrations: Callable[[i
     folder = tmp_path_factory.mktemp("flows")
     for name, goal_dim in (("told", 2), ("untold", 0)):
         size = {**SIZE, "horizon": HORIZON}
-        network, _ = train_flow(demonstrations(goal_dim), WINDOW, size, FitConfig(20, 32, warmup=0), Run(1))
+        network, _ = train_flow(
+            demonstrations(goal_dim), WINDOW, size, FlowFitConfig(20, 32, warmup=0), Run(1)
+        )
         save_flow(folder, name, network, {"steps": 20})
     return folder
 
