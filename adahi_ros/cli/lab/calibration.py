@@ -17,7 +17,7 @@ from adahi_ros.core.assets import asset, shipped
 
 if TYPE_CHECKING:
     from adahi_ros.gates.parameter_file import Calibration
-    from adahi_ros.lab.evaluation.loaded_policies import Policies, PolicyFiles
+    from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
 
 
 def calibrate(
@@ -155,22 +155,6 @@ def calibrate(
         say(f"picture: {picture}")
 
 
-def untouched(name: str, policies: Policies) -> Calibration:
-    """Return the calibration of a task's policies that has no thresholds."""
-    from adahi_ros.gates.parameter_file import Calibration
-
-    digests = policies.draft.digest, policies.target.digest
-    return Calibration(
-        name,
-        *digests,
-        smoothing=0.5,
-        normalization="std",
-        draft_temperature=1.0,
-        transmission_rate=1.0,
-        thresholds={},
-    )
-
-
 def calibration_for(
     task: str,
     files: PolicyFiles,
@@ -192,7 +176,7 @@ def calibration_for(
     from adahi_ros.gates.parameter_file import load_calibration
     from adahi_ros.lab.calibration.calibrate import Wanted
     from adahi_ros.lab.calibration.calibrate import calibrate as run
-    from adahi_ros.lab.evaluation.loaded_policies import check_fits
+    from adahi_ros.lab.evaluation.loaded_policies import check_fits, uncalibrated
     from adahi_ros.lab.methods.file_methods import is_file_method
     from adahi_ros.lab.methods.methods import METHODS, gates_of_methods
 
@@ -203,7 +187,7 @@ def calibration_for(
             f"--calibration: none, must be given for {name}, of which none is shipped; or give --rate"
         )
     say(f"policies: {files.folder}" + (f"\ncalibration: {file}" if file else ""))
-    found = load_calibration(file) if file else untouched(name, policies)
+    found = load_calibration(file) if file else uncalibrated(name, policies)
     if rate is None:
         check_fits(found, name, policies)
     unchanged = rate is None and draft_temperature in (None, found.draft_temperature)

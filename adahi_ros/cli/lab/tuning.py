@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Option
 
 from adahi_ros.cli import options
-from adahi_ros.cli.lab.calibration import untouched
 from adahi_ros.cli.lab.task_options import TaskName, Workers, file_name, folder_of
 from adahi_ros.cli.terminal import command_line, console, say, write_json
 
@@ -84,9 +83,9 @@ def tune(
 def _calibration(name: str, files: PolicyFiles, given: Path | None) -> Calibration:
     """Return the calibration that supplies everything that is not searched."""
     from adahi_ros.gates.parameter_file import load_calibration
-    from adahi_ros.lab.evaluation.loaded_policies import check_fits
+    from adahi_ros.lab.evaluation.loaded_policies import check_fits, uncalibrated
 
     policies, file = files.load(), options.calibration_file(given, name)
-    found = load_calibration(file) if file else untouched(name, policies)
+    found = load_calibration(file) if file else uncalibrated(name, policies)
     check_fits(found, name, policies)
     return found

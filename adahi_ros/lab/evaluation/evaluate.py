@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from adahi_ros.core.assets import asset
+from adahi_ros.core.assets import asset, shipped
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.gates.parameter_file import Calibration, load_calibration
 from adahi_ros.lab.calibration.recorded_world import RecordedWorld
 from adahi_ros.lab.evaluation.disturbances import DisturbedWorld, WorldAround
 from adahi_ros.lab.evaluation.episodes import HELD_OUT_SEED_OFFSET
-from adahi_ros.lab.evaluation.loaded_policies import Bench, PolicyFiles, check_fits
+from adahi_ros.lab.evaluation.loaded_policies import Bench, PolicyFiles, check_fits, uncalibrated
 from adahi_ros.lab.evaluation.metrics import (
     information_age,
     mcnemar,
@@ -82,15 +82,16 @@ class Comparison:
 
     @classmethod
     def shipped(cls, task: str, seed: int, backend: str = "onnxruntime") -> Comparison:
-        """Return a comparison on the shipped policies and calibration of a task.
+        """Return a comparison on the shipped policies of a task, and on its calibration where one is shipped.
 
         Raises:
-            ValueError: there are none, or they do not match.
+            ValueError: there are no policies, or the calibration does not match.
         """
         name = make(task).spec.name
         files = PolicyFiles(asset(f"checkpoints/{name}"), backend)
-        calibration = load_calibration(asset(f"config/{name}.yaml"))
-        check_fits(calibration, name, files.load())
+        policies, file = files.load(), f"config/{name}.yaml"
+        calibration = load_calibration(asset(file)) if shipped(file) else uncalibrated(name, policies)
+        check_fits(calibration, name, policies)
         return cls(task, files, calibration, seed)
 
     def bench(self) -> Bench:

@@ -209,6 +209,25 @@ def check_fits(calibration: Calibration, task: str, policies: Policies) -> None:
         )
 
 
+def uncalibrated(task: str, policies: Policies) -> Calibration:
+    """Return a calibration without thresholds, for methods that need none.
+
+    Args:
+        task: by its spec's name.
+        policies: of it.
+    """
+    digests = policies.draft.digest, policies.target.digest
+    return Calibration(
+        task,
+        *digests,
+        smoothing=0.5,
+        normalization="std",
+        draft_temperature=1.0,
+        transmission_rate=1.0,
+        thresholds={},
+    )
+
+
 @dataclass(frozen=True)
 class Bench:
     """A task with its policies and their calibration.

@@ -219,3 +219,14 @@ def test_the_age_of_information_counts_steps_with_a_reply() -> None:
     found = information_age(age, active)
     assert (found["mean"], found["without"]) == (2.0, 2 / 5)
     assert information_age(age[:1, :1], active[:1, :1]) == {"mean": None, "p95": None, "without": 1.0}
+
+
+def test_without_a_calibration_only_methods_with_thresholds_are_missing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(evaluate, "shipped", lambda file: False)
+    comparison = Comparison.shipped("ball", 0)
+    assert comparison.calibration.thresholds == {}
+    assert METHODS["plan_4"].threshold(comparison.bench()) == ("age", 3.0)
+    with pytest.raises(ValueError, match="deviation"):
+        METHODS["adahi"].threshold(comparison.bench())
