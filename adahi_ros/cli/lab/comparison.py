@@ -248,8 +248,8 @@ def curve(
             found[task], skipped = curves(
                 comparison, across, names, evaluation_episodes(count), rows, workers, done
             )
-        title = f"{task} against {against}{' in s' * seconds}, {count} episodes, seed {seed}{_shaken(action_noise)}"
-        console.print(curve_table(found[task], at, title, rate_hz))
+        title = f"{task} against {against}{' in s' * seconds}, {count} episodes, seed {seed}"
+        console.print(curve_table(found[task], at, title + _shaken(action_noise), rate_hz))
         measuring.say_skipped(task, skipped)
     draw_curves(found, at, f"{against} (s)" if seconds else AXES[against], picture)
     say(f"rows: {out}\npicture: {picture}")
