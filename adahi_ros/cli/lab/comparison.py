@@ -254,9 +254,8 @@ def curve(
     draw_curves(found, at, f"{against} (s)" if seconds else AXES[against], picture)
     say(f"rows: {out}\npicture: {picture}")
     settings = {"command": command_line(), "against": against, "values": at, "seed": seed, "episodes": count}
-    if action_noise:
-        settings["action_noise"] = action_noise
-    write_json(json_file, {**settings, "tasks": found})
+    noise = {"action_noise": action_noise} if action_noise else {}
+    write_json(json_file, {**settings, **noise, "tasks": found})
 
 
 def _shaken(action_noise: float) -> str:

@@ -11,6 +11,7 @@ import yaml
 
 from adahi_ros.core.assets import asset
 from adahi_ros.lab.training.fitting import FitConfig
+from adahi_ros.lab.training.flow_training import FlowFitConfig
 from adahi_ros.lab.training.recipes import CorrectorRecipe, load_pupils, load_recipe
 from adahi_ros.lab.training.vqbet_training import CodeFitConfig
 
@@ -137,7 +138,7 @@ def test_a_target_that_plans_and_its_corrector_are_read(tmp_path: Path) -> None:
     recipe = load_recipe(write(tmp_path / "recipe.yaml", planning()))
     assert recipe.tokenizer is None
     target = recipe.policies["target"]
-    assert (target.kind, target.fit) == ("flow", FitConfig(4))
+    assert (target.kind, target.fit) == ("flow", FlowFitConfig(4))
     assert target.size == {"horizon": 4, "width": 8, "heads": 2, "noise": 0.5}
     expected = CorrectorRecipe(3, {"hidden": 8}, FitConfig(5), 2, 6, (0, 0.5))
     assert recipe.corrector == expected
