@@ -18,9 +18,9 @@ CALIBRATED = 50_000  # actions, as in the paper
 
 
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize(("task", "episodes"), [("ball", 200), ("swarm", 60), ("kitchen", 200)])
+@pytest.mark.parametrize(("task", "episodes"), [("ball", 200), ("swarm", 60), ("kitchen", 120)])
 def test_shipped_adahi_beats_chance_at_its_rate(task: str, episodes: int) -> None:
-    """Slow: the kitchen takes half a minute of a processor."""
+    """Slow: the kitchen takes half a minute of an idle processor."""
     comparison = Comparison.shipped(task, SEED)
     outcomes = play_all(comparison, ["adahi", "random"], evaluation_episodes(episodes), 1)
     adahi, chance = outcomes["adahi"], outcomes["random"]
