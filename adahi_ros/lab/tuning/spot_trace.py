@@ -42,7 +42,7 @@ class InstanceType(Schema):
         speed: work that it does in an hour.
         on_demand: price of an hour without revocations.
         prices: spot price of an hour, in each period.
-        revoked: periods at whose end the cloud takes its spot instances back, rising.
+        revoked: periods, rising; at the end of each the cloud takes its spot instances back.
     """
 
     name: Text
