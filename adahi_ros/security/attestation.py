@@ -55,7 +55,9 @@ class Evidence:
     @property
     def signed(self) -> bytes:
         """What the signature covers."""
-        return b"\0".join([b"adahi evidence", self.platform.encode(), self.measurement.encode(), self.report])
+        return b"\0".join(
+            [b"adahi_ros evidence", self.platform.encode(), self.measurement.encode(), self.report]
+        )
 
 
 class Attester(ABC):

@@ -125,7 +125,8 @@ def distill(
         jpeg=Jpeg(jpeg_quality),
         batch=batch,
     )
-    driven = driven_steps([path for path in sources if not is_lerobot(path)], dataset, namespace)
+    bags = [path for path in sources if not is_lerobot(path)]
+    driven = driven_steps(bags, dataset, namespace, say if incomplete else None)
     if driven.any():
         say(f"a person drove {driven.sum()} of {len(driven)} steps; each counts {person_weight} times")
     planned = _planned(policy, dataset, query, out, driven)

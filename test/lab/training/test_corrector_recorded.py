@@ -199,9 +199,11 @@ def test_whole_episodes_are_held_out_and_the_seed_says_which(
     taken: list[tuple[int, ...]] = []
     plain = recorded_examples
 
-    def noting(planned: Planned, numbers: list[int], scales: FeatureScales, seed: int) -> Examples:
+    def noting(
+        planned: Planned, numbers: list[int], scales: FeatureScales, seed: int, weight: int
+    ) -> Examples:
         taken.append(tuple(numbers))
-        return plain(planned, numbers, scales, seed)
+        return plain(planned, numbers, scales, seed, weight)
 
     monkeypatch.setattr(train_corrector, "recorded_examples", noting)
     digests = []
