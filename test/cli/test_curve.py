@@ -32,7 +32,7 @@ def test_methods_are_measured_once_across_each_link_and_drawn(
     assert len(json.loads(rows.read_text())["rows"]) == 4
 
 
-def test_seconds_are_control_steps_of_each_task_with_the_age_of_information(
+def test_seconds_are_control_steps_of_each_task_with_information_age(
     tmp_path: Path, measured: Measured
 ) -> None:
     places = ("--out", tmp_path / "rows.json", "--picture", tmp_path / "curve.png")
