@@ -44,7 +44,7 @@ def without_numbers(found: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     return {**found, **dict(zip(BOWLS, np.take_along_axis(bowls, order, axis=0), strict=True))}
 
 
-def told(tasks: list[dict[str, np.ndarray]]) -> float:
+def named_by_start(tasks: list[dict[str, np.ndarray]]) -> float:
     """Return the share of states with a nearest other one of the same task."""
     names = sorted(set().union(*tasks))
     count = len(next(iter(tasks[0].values())))
@@ -68,7 +68,7 @@ def main() -> None:
     found["libero_spatial, bowls without numbers"] = list(map(without_numbers, found["libero_spatial"]))
     table = narrow_table("The nearest start is of the same task", ["suite"], ["share", "chance"])
     for suite, tasks in sorted(found.items()):
-        table.add_row(suite, number(told(tasks), 2), number(1.0 / TASKS, 2))
+        table.add_row(suite, number(named_by_start(tasks), 2), number(1.0 / TASKS, 2))
     Console().print(table)
 
 

@@ -14,7 +14,7 @@ from adahi_ros.lab.tasks.libero import convert
 from adahi_ros.lab.tasks.libero.goal import LiberoGoal
 from adahi_ros.lab.tasks.libero.scene_files import load_scene, scene_folder
 from adahi_ros.lab.tasks.libero.suites import LiberoSpatialExpert, LiberoStates
-from benchmarks.libero_starts import told, without_numbers
+from benchmarks.libero_starts import named_by_start, without_numbers
 
 EXPERTS = {"libero_spatial": LiberoSpatialExpert, "libero_goal_swap": lambda: make_expert("libero_goal")}
 
@@ -84,9 +84,9 @@ def test_another_suite_is_refused() -> None:
 def test_the_nearest_start_tells_a_task_by_its_things() -> None:
     rng = np.random.default_rng(0)
     alike = [{"bowl": rng.normal(size=(50, 3))} for _ in range(10)]
-    assert told(alike) < 0.25
+    assert named_by_start(alike) < 0.25
     apart = [{f"thing_{task}": rng.normal(size=(50, 3))} for task in range(10)]
-    assert told(apart) == 1.0
+    assert named_by_start(apart) == 1.0
 
 
 def test_bowls_without_numbers_are_in_the_order_of_their_place() -> None:
