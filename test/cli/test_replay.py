@@ -68,7 +68,7 @@ def test_a_file_of_ones_own_is_gone_by(ball: Path, tmp_path: Path) -> None:
     own.write_text(yaml.safe_dump(values))
     output = run("replay", ball, "--params", own, "--out", tmp_path / "a.png")
     assert "Best" in output
-    assert "ADAHI" not in output  # of which nobody knows the threshold for an arm
+    assert "ADAHI" not in output  # its threshold for an arm is unknown
     options = ("--calibration", OF_THE_BALL, "--methods", "adahi", "--contract", "ball")
     assert "ADAHI" in run("replay", ball, "--params", own, *options, "--out", tmp_path / "a.png")
 

@@ -144,7 +144,7 @@ def test_after_a_stop_the_points_that_were_sent_move_nothing(late: float, speed:
 
 
 def test_a_late_step_is_no_stop() -> None:
-    """The controller goes on by the plan; with one point it stands until the step comes."""
+    """The controller executes the next points; with one point it stands until the step comes."""
     speeds = {}
     for points in (1, 4):
         arm = Arm(points)

@@ -271,7 +271,7 @@ def test_a_robot_that_is_closed_comes_to_rest_and_is_commanded_no_more() -> None
     assert robot.commands.halt(robot.now_s).command is None
     last = robot.out[-1].command
     assert listed(last) == [0.0]
-    assert warnings(robot.reported()) == []  # whoever closed it knows
+    assert warnings(robot.reported()) == []  # the caller closed it
 
 
 def test_one_that_rests_is_closed_at_once() -> None:

@@ -1,4 +1,4 @@
-"""A robot over DDS that goes by the target's plans or intents, and waits for no reply: as recommended."""
+"""A robot over DDS that acts by plans or intents and waits for no reply, as recommended."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from adahi_ros.protocol.records import NO_PLAN
 
 @pytest.mark.parametrize(
     ("task", "method"), [("ball", "best"), ("ball_instructed", "corrector+age@6")]
-)  # the second robot passes on a goal that it is not told
+)  # the second robot sends a goal that it does not receive
 def test_what_is_recommended_goes_on_by_plans_that_it_asks_for_ahead(task: str, method: str) -> None:
     folder = asset(f"checkpoints/{task}")
     files, calibration = PolicyFiles(folder, "onnxruntime"), load_calibration(asset(f"config/{task}.yaml"))

@@ -120,7 +120,7 @@ def test_a_run_of_a_bag_that_was_cut_off_says_so(run_bag: Path) -> None:
 
 
 def pushed(make: Callable[..., StepRecord], requested: bool) -> list[toy.Line]:
-    """Return ten steps of a robot that acts by an intent; notices before them, at step 4, and of others."""
+    """Return ten steps of a robot with an intent; notices before them, at step 4, and for other robots."""
     lines = [toy.Line("/server/assignments", toy.assignments(1, robot=1), 10**12 - 5)]
     for row in range(10):
         record = make(

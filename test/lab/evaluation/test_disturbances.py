@@ -17,7 +17,7 @@ SEED, STEPS = 3, 60
 
 
 class Still(WorldAround):
-    """Notes what it is told to execute."""
+    """Records the actions that it gets to execute."""
 
     def reset(self, seed: int, episodes: Sequence[int]) -> None:
         super().reset(seed, episodes)

@@ -90,7 +90,7 @@ def test_a_waiting_request_learns_that_there_will_be_no_turn(node: TargetVerifie
     assert replies[2].message == "the verifier was deactivated before the turn of this request"
     assert (replies[2].episode_id, replies[2].step_id) == (7, 3)
     assert node._scheduler is None
-    node.stop_serving()  # and nobody twice
+    node.stop_serving()  # a second time, without a second reply
     assert len(replies) == 3
 
 
