@@ -39,6 +39,7 @@ AT_THE_SERVER = [
 ]
 CAMERA = {"contract": "ball_camera", "checkpoint": "ball_camera/draft"}
 WITHOUT_WAIT = {"verifier_wait_s": 0.0}
+TAKEOVER = {"takeover.command": "joint_state", "safety.limits": str(asset("config/limits/ball.yaml"))}
 CORNER = {"robot_description": str(asset("config/urdf/ball.urdf")), "tip_link": "plate_corner"}
 
 
@@ -92,6 +93,8 @@ def start(make_node: Make) -> Callable[..., Node]:
         ("server", TargetVerifierNode, "/server", [], {"assigns": True}),
         ("robot", DraftPolicyNode, "/robot", AT_THE_SERVER, WITHOUT_WAIT),
         ("robot", DraftPolicyNode, "/robot", AT_THE_SERVER, WITHOUT_WAIT | CAMERA),
+        ("robot", DraftPolicyNode, "/robot", AT_THE_SERVER, WITHOUT_WAIT | TAKEOVER),
+        ("robot", DraftPolicyNode, "/robot", AT_THE_SERVER, WITHOUT_WAIT | TAKEOVER | {"takeover.button": 0}),
         ("robot", PolicyRunnerNode, "/robot", [], {}),
         ("drivers", RobotSimulatorNode, "/robot", [], {"task": "ball_camera"}),
         ("drivers", RobotSimulatorNode, "/robot", [], {"demonstrate": True}),
@@ -133,9 +136,11 @@ def test_a_policy_allows_no_more_than_is_opened(
     if role == "server":
         nodes = [start(TargetVerifierNode, "/server", [], assigns=True)]
     else:
-        draft = start(DraftPolicyNode, "/robot", AT_THE_SERVER, **WITHOUT_WAIT, **CAMERA)
+        draft = start(DraftPolicyNode, "/robot", AT_THE_SERVER, **WITHOUT_WAIT, **CAMERA, **TAKEOVER)
         nodes = [draft, start(PolicyRunnerNode, "/robot", [])]
     by_parameter = {("topic", "subscribe", "/clock")}
+    if role == "robot":
+        by_parameter.add(("topic", "subscribe", "/robot/joy"))  # instead of takeover
     bond = {("topic", verb, f"/{role}/{BOND}") for verb in ("publish", "subscribe")}
     expected = {end for node in nodes for end in opened(node)} | others | by_parameter | bond
     assert set(allowed(role)) == expected
