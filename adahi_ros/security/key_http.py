@@ -8,8 +8,11 @@ GET /challenge returns {"nonce"}. POST /keys takes `FIELDS`, and returns
 from __future__ import annotations
 
 import json
+import socket
+import threading
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.request import Request as HttpRequest
@@ -21,25 +24,57 @@ from adahi_ros.security.key_files import MOST_BYTES
 from adahi_ros.security.key_service import KeyRequest, KeyService, Sealed, fetch, report_of
 
 REQUEST_BYTES = 4096
-TIMEOUT_S = 10.0
+TIMEOUT_S = 10.0  # of a connection in all: a client that sends byte by byte must not keep it
+CLIENTS_MOST = 64  # at once; further connections are closed
 FIELDS = ("nonce", "public", "platform", "measurement", "signature")
 
 
-def key_server(service: KeyService, host: str, port: int) -> HTTPServer:
-    """Return a server of one request at a time; `serve_forever` runs it.
+class KeyServer(ThreadingHTTPServer):
+    """A server with a bounded number of connections."""
+
+    daemon_threads = True
+    _free = threading.BoundedSemaphore(CLIENTS_MOST)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Serve a connection in a thread, or close it."""
+        if self._free.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Serve a connection, which ends in time."""
+        timer = threading.Timer(TIMEOUT_S, _cut, [request])
+        timer.daemon = True
+        timer.start()
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            timer.cancel()
+            self._free.release()
+
+
+def _cut(connection: socket.socket) -> None:
+    with suppress(OSError):  # it has ended
+        connection.shutdown(socket.SHUT_RDWR)
+
+
+def key_server(service: KeyService, host: str, port: int) -> KeyServer:
+    """Return a server that uses the service for one request at a time; `serve_forever` runs it.
 
     Raises:
         OSError: the address is in use, or not of this machine.
     """
+    one_at_a_time = threading.Lock()
 
     class Handler(BaseHTTPRequestHandler):
-        timeout = TIMEOUT_S
-
         def do_GET(self) -> None:
             if self.path != "/challenge":
                 self._reply(404, {"error": "no such page"})
             else:
-                self._reply(200, {"nonce": service.challenge().hex()})
+                with one_at_a_time:
+                    nonce = service.challenge()
+                self._reply(200, {"nonce": nonce.hex()})
 
         def do_POST(self) -> None:
             if self.path != "/keys":
@@ -49,10 +84,12 @@ def key_server(service: KeyService, host: str, port: int) -> HTTPServer:
                 size = int(self.headers.get("Content-Length", "-1"))
                 if not 0 < size <= REQUEST_BYTES:
                     raise ValueError(f"Content-Length: {size}, must be 1 to {REQUEST_BYTES}")
-                sealed = service.release(_request_of(json.loads(self.rfile.read(size))))
+                request = _request_of(json.loads(self.rfile.read(size)))
+                with one_at_a_time:
+                    sealed = service.release(request)
             except AttestationError as refused:
                 self._reply(403, {"error": str(refused)})
-            except (ValueError, OSError) as fault:
+            except (ValueError, OSError, RecursionError) as fault:
                 self._reply(400, {"error": str(fault)})
             else:
                 self._reply(200, {"public": sealed.public.hex(), "content": sealed.content.hex()})
@@ -68,7 +105,7 @@ def key_server(service: KeyService, host: str, port: int) -> HTTPServer:
             self.end_headers()
             self.wfile.write(body)
 
-    return HTTPServer((host, port), Handler)
+    return KeyServer((host, port), Handler)
 
 
 def _request_of(values: Any) -> KeyRequest:

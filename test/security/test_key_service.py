@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -15,6 +16,7 @@ from urllib.request import Request, urlopen
 import pytest
 import yaml
 
+from adahi_ros.security import key_http
 from adahi_ros.security.attestation import (
     AttestationError,
     Attester,
@@ -237,12 +239,33 @@ def test_over_http_the_same_replicas_get_keys(url: str, world: World) -> None:
 @pytest.mark.timeout(30)
 @pytest.mark.parametrize(
     "body",
-    [b"", b"[]", b"{", b'{"nonce": 1}', b"x" * 5000, json.dumps(dict.fromkeys("abcde", "")).encode()],
+    [
+        b"",
+        b"[]",
+        b"[" * 4000,
+        b"{",
+        b'{"nonce": 1}',
+        b"x" * 5000,
+        json.dumps(dict.fromkeys("abcde", "")).encode(),
+    ],
 )
 def test_what_is_no_request_is_refused(body: bytes, url: str) -> None:
     with pytest.raises(HTTPError) as refused:
         urlopen(Request(f"{url}/keys", body, method="POST"), timeout=10)
     assert refused.value.code == 400
+
+
+@pytest.mark.timeout(30)
+def test_silent_clients_do_not_block_others(url: str, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    address = url.removeprefix("http://").split(":")
+    silent = [socket.create_connection((address[0], int(address[1]))) for _ in range(8)]
+    assert fetch_keys(url, world.platform) == packed(world.machine)
+    monkeypatch.setattr(key_http, "TIMEOUT_S", 0.1)
+    slow = socket.create_connection((address[0], int(address[1])))
+    slow.sendall(b"GET /challenge")
+    assert slow.recv(1) == b""  # the service closed it
+    for each in (*silent, slow):
+        each.close()
 
 
 @pytest.mark.timeout(30)
