@@ -53,7 +53,7 @@ class Person:
 @pytest.fixture
 def limits(tmp_path: Path) -> Path:
     path = tmp_path / "limits.yaml"
-    limit = {"position": [-1.0, 1.0], "velocity": 20.0, "max_step": float("inf")}
+    limit = {"position": [-1.0, 1.0], "velocity": 1000.0, "max_step": float("inf")}
     path.write_text(yaml.safe_dump({"limits": {"default": limit}}))
     return path
 
