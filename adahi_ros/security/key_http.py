@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import socket
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -33,25 +34,33 @@ class KeyServer(ThreadingHTTPServer):
     """A server with a bounded number of connections."""
 
     daemon_threads = True
-    _free = threading.BoundedSemaphore(CLIENTS_MOST)
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._free = threading.BoundedSemaphore(CLIENTS_MOST)
+        self._ends_s: dict[socket.socket, float] = {}
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Serve a connection in a thread, or close it."""
         if self._free.acquire(blocking=False):
+            self._ends_s[request] = time.monotonic() + TIMEOUT_S
             super().process_request(request, client_address)
         else:
             self.shutdown_request(request)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Serve a connection, which ends in time."""
-        timer = threading.Timer(TIMEOUT_S, _cut, [request])
-        timer.daemon = True
-        timer.start()
+        """See `ThreadingHTTPServer`."""
         try:
             super().process_request_thread(request, client_address)
         finally:
-            timer.cancel()
+            self._ends_s.pop(request, None)
             self._free.release()
+
+    def service_actions(self) -> None:
+        """End connections that have lasted too long; `serve_forever` calls it every half second."""
+        for connection, end_s in self._ends_s.copy().items():
+            if time.monotonic() > end_s:
+                _cut(connection)
 
 
 def _cut(connection: socket.socket) -> None:
