@@ -15,6 +15,8 @@ from adahi_ros.policies.intent.intent_checkpoint import EncoderConfig
 from adahi_ros.policies.intent.intent_torch import EncoderNetwork
 
 SIZE, HIDDEN = 4, 6
+# An intent in a recipe.
+STUDENT = {"seed": 3, "size": {"size": 3, "hidden": 4}, "fit": {"steps": 5, "batch_size": 16}, "hidden": 4}
 
 
 def tiny_intents(

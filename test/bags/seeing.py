@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from adahi_ros.core.proposal import ActionRange
-from adahi_ros.core.signature import GOAL, Feature, ImageInput, Observations, Signature
+from adahi_ros.core.signature import GOAL, OBSERVATION, Feature, ImageInput, Observations, Signature
 from adahi_ros.policies.absent import LARGEST
 from adahi_ros.policies.direct import DirectPolicy
 from adahi_ros.policies.interface import TargetUnavailableError
@@ -70,6 +70,17 @@ class Seeing(DirectPolicy):
         given = len(one.instructions[0]) / 100
         start = one.features["observation.joints"][0, -1] + one.conditions[GOAL][0] / 10 + shade + given
         return np.stack([start + 0.01 * step for step in range(HORIZON)])
+
+
+class Still(DirectPolicy):
+    """A policy that stays where it is."""
+
+    def __init__(self, folder: Path, horizon: int = 1) -> None:
+        signature = Signature(1, horizon, 2, (Feature(OBSERVATION, 6),))
+        super().__init__(signature, ActionRange(np.full(2, -9.0), np.full(2, 9.0)), np.ones(2), "still")
+
+    def act(self, observations: Observations, draws: np.ndarray) -> np.ndarray:
+        return np.repeat(observations.features[OBSERVATION][:, -1:, :2], self.signature.horizon, axis=1)
 
 
 def messages(seed: int = 3, episodes: int = 4, steps: int = 9) -> list[Line]:

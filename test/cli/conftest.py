@@ -99,3 +99,9 @@ def calibrated(checkpoints: Path, tmp_path: Path) -> Path:
 def toy(checkpoints: Path, calibrated: Path) -> list[object]:
     """The options that take the toy policies with their calibration."""
     return ["--checkpoints", checkpoints, "--calibration", calibrated, "--backend", "torch", "--workers", 1]
+
+
+@pytest.fixture
+def unexported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Correctors are trained, and not exported."""
+    monkeypatch.setattr("adahi_ros.lab.training.corrector_training.export", lambda *arguments: None)

@@ -10,23 +10,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import yaml
-from typer.testing import CliRunner
 
-from adahi_ros import cli
-from adahi_ros.core.proposal import ActionRange
-from adahi_ros.core.signature import OBSERVATION, Feature, Observations, Signature
 from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.lab.training import corrector_training
-from adahi_ros.policies.corrector.corrector_checkpoint import CorrectorCheckpoint, load_corrector
-from adahi_ros.policies.direct import DirectPolicy
+from adahi_ros.policies.corrector.corrector_checkpoint import load_corrector
 from adahi_ros.policies.intent.intent import load_encoder, load_intent
 from adahi_ros.policies.registry import POLICIES
 from test.bags import conftest as toy
 from test.bags.conftest import run
-from test.bags.seeing import HORIZON, Seeing, messages, seeing_values
+from test.bags.seeing import Still
+from test.tiny_intents import STUDENT
+
+pytestmark = pytest.mark.usefixtures("unexported")
 
 
 @pytest.fixture
@@ -53,11 +49,6 @@ def recipe(recipe_of: Callable[..., str], tmp_path: Path) -> Path:
 @pytest.fixture
 def options(contract_file: Path, recipe: Path, folder: Path) -> list[Any]:
     return ["--contract", contract_file, "--recipe", recipe, "--out", folder, "--backend", "torch"]
-
-
-@pytest.fixture(autouse=True)
-def _unexported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(corrector_training, "export", lambda *arguments: None)
 
 
 def test_a_corrector_comes_of_bags_alone(
@@ -96,49 +87,6 @@ def test_intents_come_of_bags_alone_too(bag: Path, options: list[Any], recipe: P
         assert f"{folder / name}: 360 examples of 12 episodes" in text
         assert load_encoder(folder / name).sizes.extra_dim == extra_dim
         assert (load_intent(folder / name).encoder is None) == (extra_dim > 0)
-
-
-STUDENT = {"seed": 3, "size": {"size": 3, "hidden": 4}, "fit": {"steps": 5, "batch_size": 16}, "hidden": 4}
-OF_PLAN = {**STUDENT, "reads_extra": False, "replies": 2}
-
-
-@pytest.fixture
-def with_intents(seeing_options: list[Any], tmp_path: Path) -> list[Any]:
-    """Options of `seeing_options`, with both intents in the recipe."""
-    recipe = tmp_path / "recipe.yaml"
-    values = yaml.safe_load(recipe.read_text())
-    recipe.write_text(yaml.safe_dump({**values, "intent": STUDENT, "intent_of_plan": OF_PLAN}))
-    return [*seeing_options, "--intent"]
-
-
-def test_one_command_gives_intents_of_a_target_with_an_instruction(
-    in_bag: Callable[..., Path],
-    with_intents: list[Any],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("adahi_ros.lab.evaluation.step_latency.REPETITIONS", 3)
-    params, figures = tmp_path / "arm.yaml", tmp_path / "figures.json"
-    said = run("train", "corrector", in_bag(messages(3)), *with_intents, "--draft", "--params", params)
-    beside = "intent is left out: the target reads observation.joints, which recordings do not keep"
-    assert beside in said
-    assert not (tmp_path / "arm/intent.json").exists()
-    nodes = yaml.safe_load(params.read_text())
-    robot, verifier = (each["ros__parameters"] for each in nodes.values())
-    assert (robot["proposer"], robot["intent"]) == ("corrector", str(tmp_path / "arm/intent_of_plan"))
-    assert "intent" not in verifier
-    robot |= {"proposer": "intent_of_plan", "gate": {"name": "age", "threshold": 3.0}}
-    params.write_text(yaml.safe_dump(nodes))
-    held, final = in_bag(messages(4)), tmp_path / "final.yaml"
-    run("calibrate", "--bag", held, "--params", params, "--out", final, "--rate", 0.5)
-    assert "gate: {name: age, threshold: 1.0}" in final.read_text()
-    run("calibrate", "--bag", held, "--params", params, "--out", final, "--overwrite")
-    assert "gate: {name: age, threshold: 3.0}" in final.read_text()
-    written = ("--json", figures, "--picture", tmp_path / "a.png")
-    run("replay", held, "--params", final, "--methods", "best,intent_of_plan", *written)
-    found = json.loads(figures.read_text())
-    calls = {name: each["calls"] for name, each in found["methods"].items()}
-    assert calls["best"] > calls["intent_of_plan"] == found["episodes"] > 1
 
 
 def test_no_encoder_reads_a_goal_that_its_target_does_not_read(
@@ -252,199 +200,6 @@ def test_a_shipped_corrector_is_replaced_on_demand_alone(bag: Path, fails: Calla
     text = fails("distill", bag, "--contract", "ball", "--out", out)
     assert "is shipped; must be another place, or give --overwrite" in text
     assert (out / "corrector.json").read_bytes() == before
-
-
-@pytest.fixture
-def seeing_options(
-    contract_values: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> list[Any]:
-    """Of a target of another kind, that a YAML file describes and reads images."""
-    monkeypatch.setitem(POLICIES.shipped, "seeing", Seeing)
-    files = {
-        "seeing.yaml": seeing_values(contract_values),
-        "target.yaml": {"kind": "seeing", "gain": 2.0},
-        "recipe.yaml": {
-            name: {"seed": 2, "size": {"hidden": 4}, "fit": {"steps": 5, "batch_size": 16}}
-            for name in ("corrector", "distilled")
-        },
-    }
-    for name, values in files.items():
-        (tmp_path / name).write_text(yaml.safe_dump(values))
-    return [
-        *("--contract", tmp_path / "seeing.yaml", "--target", tmp_path / "target.yaml"),
-        *("--recipe", tmp_path / "recipe.yaml", "--out", tmp_path / "arm"),
-    ]
-
-
-def test_a_target_that_is_not_ours_gives_a_robot_all_that_it_needs(
-    in_bag: Callable[..., Path],
-    seeing_options: list[Any],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def unsure(read: np.ndarray) -> tuple[np.ndarray, np.ndarray]:  # of old plans
-        return np.zeros((len(read), 2), np.float32), read[:, -1]
-
-    monkeypatch.setattr(CorrectorCheckpoint, "on_onnx", lambda checkpoint: unsure)
-    bag, params, figures = in_bag(messages(3)), tmp_path / "arm.yaml", tmp_path / "figures.json"
-    words = ["distill", bag, *seeing_options, "--draft", "--params", params, "--json", figures]
-    words += ["--instruction", "wave", "--jpeg-quality", 60]
-    run(*words)
-    corrector, draft = (load_corrector(tmp_path / "arm" / name) for name in ("corrector", "draft"))
-    sizes = {"observation_dim": 6, "goal_dim": 2, "action_dim": 2, "hidden": 4}
-    assert corrector.config == {**sizes, "horizon": HORIZON}
-    assert draft.config == {**sizes, "horizon": 1}
-    stated = json.loads(figures.read_text())
-    assert stated["draft"] == {name: draft.training[name] for name in ("episodes", "examples", "held_out")}
-    assert stated["asking"] == {
-        "threshold": pytest.approx(np.exp(0.125), abs=0.2),
-        "rate": pytest.approx(0.5, abs=0.1),
-    }
-    nodes = yaml.safe_load(params.read_text())
-    robot = nodes["/**/draft_policy"]["ros__parameters"]
-    assert robot["checkpoint"] == str(tmp_path / "arm" / "draft")
-    assert robot["corrector"] == str(tmp_path / "arm" / "corrector")
-    assert robot["contract"] == str(tmp_path / "seeing.yaml")
-    assert (robot["proposer"], robot["wait_policy"]) == ("corrector", "ahead")
-    assert robot["gate"] == {"name": "expected_error", "threshold": stated["asking"]["threshold"]}
-    assert robot["verification"] == {"jpeg_quality": 60}
-    assert robot["instruction"] == "wave"
-    verifier = nodes["/**/target_verifier"]["ros__parameters"]
-    assert verifier == {"checkpoint": str(tmp_path / "target.yaml"), "rule": "replace"}
-
-
-def test_calibration_takes_bags_that_training_left_out(
-    in_bag: Callable[..., Path],
-    seeing_options: list[Any],
-    tmp_path: Path,
-    fails: Callable[..., str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def by_age(read: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return np.zeros((len(read), 2), np.float32), read[:, -1]
-
-    monkeypatch.setattr(CorrectorCheckpoint, "on_onnx", lambda checkpoint: by_age)
-    monkeypatch.setattr("adahi_ros.lab.evaluation.step_latency.REPETITIONS", 3)
-    monkeypatch.setattr("adahi_ros.lab.reporting.replay_figure.draw_replay", lambda *arguments: None)
-    params, final, figures = (tmp_path / name for name in ("arm.yaml", "final.yaml", "figures.json"))
-    held = in_bag(messages(4))
-
-    how = ["--draft", "--params", params, "--instruction", "wave", "--jpeg-quality", 60]
-    run("distill", in_bag(messages(3)), *seeing_options, *how)
-    text = run("calibrate", "--bag", held, "--params", params, "--out", final)
-    before, after = (yaml.safe_load(path.read_text()) for path in (params, final))
-    assert after["/**/target_verifier"] == before["/**/target_verifier"]
-    old, new = (each["/**/draft_policy"]["ros__parameters"] for each in (before, after))
-    gate = new.pop("gate")
-    assert old.pop("gate")["name"] == gate["name"] == "expected_error"
-    assert f"asks where expected_error is above {gate['threshold']:.3g}" in text
-    assert {name: new[name] for name in old} == old
-    calibration = new["calibration"]
-    assert calibration["transmission_rate"] == 0.5  # half of four actions
-    assert calibration["measured_rates"]["expected_error"] == pytest.approx(0.5, abs=0.1)
-    assert "expected_error" not in calibration["thresholds"]  # which are those of who drafts
-    requested = sorted((tmp_path / "arm" / "planned").iterdir())
-    assert len(requested) == 2
-    run("replay", held, "--params", final, "--json", figures)
-    assert sorted((tmp_path / "arm" / "planned").iterdir()) == requested
-    methods = json.loads(figures.read_text())["methods"]
-    assert list(methods) == ["best", "deviation:replace", "never:replace", "target", "random:replace"]
-    rate = calibration["measured_rates"]["expected_error"]
-    assert methods["best"]["transmission_rate"] == pytest.approx(rate, abs=0.1)
-    other = ["--rate", 0.9, "--instruction", "stop"]
-    run("calibrate", "--bag", held, "--params", params, "--out", final, *other)
-    often = yaml.safe_load(final.read_text())["/**/draft_policy"]["ros__parameters"]
-    assert often["gate"]["threshold"] < gate["threshold"]
-    assert often["instruction"] == "stop"
-    assert "--params: none.yaml, no such file" in fails("calibrate", "--bag", held, "--params", "none.yaml")
-    assert "must be left out where no bag is given" in fails("calibrate", "ball", "--params", params)
-
-
-def test_an_unavailable_target_ends_it_and_the_same_command_resumes(
-    in_bag: Callable[..., Path],
-    seeing_options: list[Any],
-    tmp_path: Path,
-    fails: Callable[..., str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    bag = in_bag(messages(3))
-    requested: list[Seeing] = []
-
-    def failing(folder: Path, gain: float) -> Seeing:
-        requested.append(Seeing(folder, gain, fails_after=30 if len(requested) == 0 else 10**9))
-        return requested[-1]
-
-    monkeypatch.setitem(POLICIES.shipped, "seeing", failing)
-    words = ["distill", bag, *seeing_options]
-    text = fails(*words)
-    assert "adahi: seeing: ws://gpu:8000, dropped the connection; 16 of 33 steps are planned" in text
-    assert not (tmp_path / "arm" / "corrector.json").exists()
-    run(*words)
-    assert [len(each.read) for each in requested] == [16, 17]
-    stopped = (tmp_path / "arm" / "corrector.safetensors").read_bytes()
-    shutil.rmtree(tmp_path / "arm")
-    run(*words)
-    assert (tmp_path / "arm" / "corrector.safetensors").read_bytes() == stopped
-
-
-def test_another_file_of_the_target_is_another_target(
-    in_bag: Callable[..., Path], seeing_options: list[Any], tmp_path: Path
-) -> None:
-    bag = in_bag(messages(3))
-    words = [str(each) for each in ("distill", bag, *seeing_options)]
-    for count in (1, 1, 2):
-        if count == 2:
-            (tmp_path / "target.yaml").write_text("{kind: seeing, gain: 3.0}")
-        assert CliRunner().invoke(cli.app, words, catch_exceptions=False).exit_code == 0
-        assert len(list((tmp_path / "arm" / "planned").iterdir())) == count
-
-
-class Still(DirectPolicy):
-    """A policy that stays where it is."""
-
-    def __init__(self, folder: Path, horizon: int = 1) -> None:
-        signature = Signature(1, horizon, 2, (Feature(OBSERVATION, 6),))
-        super().__init__(signature, ActionRange(np.full(2, -9.0), np.full(2, 9.0)), np.ones(2), "still")
-
-    def act(self, observations: Observations, draws: np.ndarray) -> np.ndarray:
-        return np.repeat(observations.features[OBSERVATION][:, -1:, :2], self.signature.horizon, axis=1)
-
-
-def test_a_target_that_reads_images_is_calibrated_by_its_recorded_plans(
-    in_bag: Callable[..., Path],
-    seeing_options: list[Any],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setitem(POLICIES.shipped, "still", Still)
-    monkeypatch.setattr("adahi_ros.lab.evaluation.step_latency.REPETITIONS", 3)
-    monkeypatch.setattr("adahi_ros.lab.reporting.replay_figure.draw_replay", lambda *arguments: None)
-    monkeypatch.setattr(
-        "adahi_ros.lab.reporting.calibration_figure.draw_calibrations", lambda *arguments: None
-    )
-    (tmp_path / "draft.yaml").write_text("kind: still")
-    bag, params, figures = in_bag(messages(3)), tmp_path / "params.yaml", tmp_path / "figures.json"
-    pair = ["--draft", tmp_path / "draft", "--target", tmp_path / "target.yaml"]
-    stated = ["--instruction", "wave"]
-    calibrated = ["calibrate", "--bag", bag, *seeing_options[:2], *pair, *stated, "--out", params]
-    run(*calibrated)
-    plans = list((tmp_path / "planned").iterdir())
-    words = ["replay", bag, *seeing_options[:2], *pair, *stated, "--params", params, "--json", figures]
-    words += ["--methods", "target,plan_2,never:replace"]
-    run(*words)
-    assert list((tmp_path / "planned").iterdir()) == plans  # asked once
-    found = json.loads(figures.read_text())
-    robot = yaml.safe_load(params.read_text())
-    robot["/**"]["ros__parameters"] |= {"verification": {"jpeg_quality": 30}, "instruction": "wave"}
-    params.write_text(yaml.safe_dump(robot))
-    words = [each for each in words if each not in stated]
-    run(*words)
-    assert len(list((tmp_path / "planned").iterdir())) == 2  # of other pictures
-    assert json.loads(figures.read_text())["costs"]["request_bytes"] < found["costs"]["request_bytes"]
-    assert found["steps"] == 35
-    assert found["methods"]["target"]["transmission_rate"] == 1.0
-    assert 0.5 <= found["methods"]["plan_2"]["transmission_rate"] < 0.7
-    assert found["costs"]["request_bytes"] > 2 * 300  # two pictures
 
 
 def test_what_is_no_bag_is_named(tmp_path: Path, options: list[Any], fails: Callable[..., str]) -> None:
