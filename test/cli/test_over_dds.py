@@ -16,6 +16,7 @@ pytest.importorskip("rclpy")
 
 from adahi_ros.lab.nodes import dds_run
 from adahi_ros.nodes.launching.child_processes import NodeProcesses
+from adahi_ros.nodes.monitoring.bag_recorder_node import first_message
 
 ON_AIR = [name for name, method in METHODS.items() if runs_on_robot(method)]
 
@@ -69,6 +70,15 @@ def test_a_robot_has_a_quota_of_requests_but_in_a_world_that_waits_for_it(
     with pytest.raises(SeenError):
         dds_run.run_over_dds("ball", {}, {"checkpoint": "ball/target"}, 0, range(1), lockstep)
     assert given["target_verifier_node"].get("batch.quota_hz") == (0.0 if lockstep else None)
+
+
+def test_a_run_waits_for_the_recorder_of_each_observed_topic() -> None:
+    log = "[INFO] [1.0] [bag_recorder]: "
+    found = f"{log}/joint_states: found a publisher, recording\n"
+    assert dds_run.unrecorded("ball", found) == ["/joint_states", "/task_state"]
+    received = f"{found}{log}{first_message('/joint_states')}\n"
+    assert dds_run.unrecorded("ball", received) == ["/task_state"]
+    assert dds_run.unrecorded("ball", f"{received}{log}{first_message('/task_state')}\n") == []
 
 
 def test_all_methods_run_in_the_one_domain_that_is_shown(

@@ -19,6 +19,7 @@ from adahi_msgs.msg import DraftStatus, EpisodeResult
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
 
+from adahi_ros.contract.parsing import load_contract
 from adahi_ros.lab.link.link_commands import CommandedLink
 from adahi_ros.lab.nodes.domain import exclusive_domain, run_environment, server_prefix
 from adahi_ros.lab.nodes.observer import Observer
@@ -28,6 +29,7 @@ from adahi_ros.lab.tasks.task_interface import has_camera
 from adahi_ros.nodes.common.messages import from_episode_result, from_status
 from adahi_ros.nodes.common.parameters import NO_NAMES
 from adahi_ros.nodes.launching.child_processes import DdsRunError, NodeProcesses, node_processes
+from adahi_ros.nodes.monitoring.bag_recorder_node import first_message
 from adahi_ros.protocol.records import Crossed, EpisodeRecord, RunRecord, StepRecord
 from adahi_ros.safety.named_limits import limits_of_task
 
@@ -96,8 +98,8 @@ def run_over_dds(
         drafting = processes.start("draft_policy_node", draft)
         processes.start("target_verifier_node", verifier, server_prefix())
         if bag is not None:
-            recorded = {"contract": contract_of(task, draft), "out": str(bag)}
-            processes.start("bag_recorder_node", recorded)
+            contract = contract_of(task, draft)
+            recorder = processes.start("bag_recorder_node", {"contract": contract, "out": str(bag)})
         processes.may_end = processes.start("robot_simulator_node", simulator)
         observer = stack.enter_context(Observer(domain, "adahi_run"))
         collector = _Collector(observer.node, on_status)
@@ -108,6 +110,15 @@ def run_over_dds(
             observer.wait_until(
                 lambda: collector.connected(recorders), CONFIGURE_S, "simulator's topics", processes.check
             )
+            if bag is not None:
+                # The simulator repeats its first state until a command arrives. A whole run may be shorter
+                # than DDS's discovery of a recorder.
+                observer.wait_until(
+                    lambda: not unrecorded(contract, recorder.output),
+                    CONFIGURE_S,
+                    "recorder's first message of each observed topic",
+                    processes.check,
+                )
             if not observer.change_state("draft_policy", "activate", CONFIGURE_S, processes.check):
                 raise drafting.fault("did not activate")
             _watch(observer, collector, processes, len(episodes), lockstep)
@@ -120,6 +131,12 @@ def run_over_dds(
 def contract_of(task: str, draft_parameters: Mapping[str, object]) -> str:
     """Return the contract of a run's robot: its parameter, else the one with the task's name."""
     return str(draft_parameters.get("contract") or make(task).spec.name)
+
+
+def unrecorded(contract: str, output: str) -> list[str]:
+    """Return the observed topics of a contract of which a recorder has no message, by its output."""
+    topics = ("/" + topic.lstrip("/") for topic in load_contract(contract).channels)
+    return [topic for topic in topics if first_message(topic) not in output]
 
 
 def observed(task: str) -> dict[str, object]:

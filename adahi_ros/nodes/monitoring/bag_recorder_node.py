@@ -65,6 +65,7 @@ class BagRecorderNode(Node):
         """Done when the duration is over, or a signal was received."""
         self._ending = False
         self._recorded: dict[str, Any] = {}
+        self._received: set[str] = set()
         try:
             contract = load_contract(values.contract)
             kinds = recorded_kinds(contract)
@@ -113,6 +114,9 @@ class BagRecorderNode(Node):
         self.get_logger().info(f"{self._names[topic]}: found a publisher, recording")
 
     def _on_message(self, topic: str, data: bytes) -> None:
+        if topic not in self._received:
+            self._received.add(topic)
+            self.get_logger().info(first_message(self._names[topic]))
         why_over = self._recording.write(topic, data, self.get_clock().now().nanoseconds)
         if why_over:
             self.get_logger().error(why_over)
@@ -165,6 +169,11 @@ class BagRecorderNode(Node):
     def exit_code(self) -> int:
         """Exit code of the process; see `Recording`."""
         return self._recording.exit_code
+
+
+def first_message(name: str) -> str:
+    """Return what the node logs with the first message of a topic: it and its publisher know each other."""
+    return f"{name}: first message"
 
 
 def to_recorded(qos: QoSProfile) -> Qos:
