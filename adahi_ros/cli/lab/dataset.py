@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -73,8 +74,11 @@ def demos(
     workers: task_options.Workers,
     episodes: Annotated[int | None, Option(min=1, help="Episodes to run. Default: 400.")] = None,
     action_noise: Annotated[
-        float, options.number("Noise executed, not recorded: share of half the range.", 0.0, 1.0)
-    ] = 0.1,
+        float | None,
+        options.number(
+            "Noise executed, not recorded: share of half the range. Default: 0.1, with --method 0.", 0.0, 1.0
+        ),
+    ] = None,
     minari: Annotated[
         str | None,
         Option(help="Instead: human episodes of this Minari data set, 'D4RL/kitchen/complete-v2'."),
@@ -86,23 +90,33 @@ def demos(
             "among them. Then 'adahi data to-lerobot' makes a dataset for 'adahi train corrector'."
         ),
     ] = None,
+    checkpoints: Annotated[
+        Path | None, Option(help="With --method: folder of its policies. Default: the shipped one.")
+    ] = None,
     seed: options.Seed = 0,
     json_file: options.JsonFile = None,
 ) -> None:
     """Record demonstrations of the simulated expert, convert human ones, or record a method's episodes."""
+    from adahi_ros.lab.tasks.demonstrations import NOISE
     from adahi_ros.lab.tasks.minari_demonstrations import load_minari
 
     options.tried("--out", out)
     if method is not None:
         options.left_out(f"method ({method}) is given", minari=minari)
-        _record_method(task, method, out, 400 if episodes is None else episodes, seed, workers, json_file)
+        how = task, checkpoints, method, 400 if episodes is None else episodes, action_noise or 0.0
+        _record_method(*how, out, seed, workers, json_file)
         return
+    options.left_out("--method is not given", checkpoints=checkpoints)
     if minari is not None:
-        options.left_out(f"minari ({minari}) is given", episodes=episodes)
+        options.left_out(f"minari ({minari}) is given", episodes=episodes, action_noise=action_noise)
         recorded = load_minari(minari, task)
     else:
         recorded = task_options.recorded_now(
-            task, 400 if episodes is None else episodes, seed, action_noise, workers
+            task,
+            400 if episodes is None else episodes,
+            seed,
+            NOISE if action_noise is None else action_noise,
+            workers,
         )
     recorded.trajectories.save(out)
     kept, steps = len(recorded.trajectories), len(recorded.trajectories.observations)
@@ -113,7 +127,15 @@ def demos(
 
 
 def _record_method(
-    task: str, method: str, out: Path, episodes: int, seed: int, workers: int, json_file: Path | None
+    task: str,
+    checkpoints: Path | None,
+    method: str,
+    episodes: int,
+    action_noise: float,
+    out: Path,
+    seed: int,
+    workers: int,
+    json_file: Path | None,
 ) -> None:
     """Record episodes of one method.
 
@@ -127,7 +149,12 @@ def _record_method(
     names = parse_methods(method)
     if len(names) != 1:
         raise ValueError(f"method: {method!r}, must be one")
-    comparison = Comparison.shipped(task, seed)
+    comparison = (
+        Comparison.shipped(task, seed)
+        if checkpoints is None
+        else Comparison.of_folder(task, checkpoints.expanduser(), seed)
+    )
+    comparison = replace(comparison, action_noise=action_noise)
     with job_bar(f"{task}: episodes", episodes) as update:
         data, successes = record_rollouts(
             comparison, METHODS[names[0]], episodes, workers, lambda done: update(advance=done)
@@ -137,9 +164,11 @@ def _record_method(
     say(f"{out}: {episodes} episodes, of which {successes} succeeded, {steps} steps")
     write_json(
         json_file,
-        {"task": task, "seed": seed, "method": names[0], "kept": len(data), "steps": steps,
-         "succeeded": successes},
-    )  # fmt: skip
+        {
+            **{"task": task, "seed": seed, "method": names[0], "action_noise": action_noise},
+            **{"kept": len(data), "steps": steps, "succeeded": successes},
+        },
+    )
 
 
 def from_bag(

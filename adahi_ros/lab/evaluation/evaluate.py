@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
@@ -93,6 +94,16 @@ class Comparison:
         calibration = load_calibration(asset(file)) if shipped(file) else uncalibrated(name, policies)
         check_fits(calibration, name, policies)
         return cls(task, files, calibration, seed)
+
+    @classmethod
+    def of_folder(cls, task: str, folder: Path, seed: int, backend: str = "onnxruntime") -> Comparison:
+        """Return a comparison on the policies in a folder, without thresholds.
+
+        Raises:
+            ValueError: a policy cannot be loaded.
+        """
+        files = PolicyFiles(folder, backend)
+        return cls(task, files, uncalibrated(make(task).spec.name, files.load()), seed)
 
     def bench(self) -> Bench:
         """Load task, policies and calibration.

@@ -18,11 +18,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from adahi_ros.core.trajectories import Trajectories
+from adahi_ros.lab.evaluation.disturbances import WorldAround
 from adahi_ros.lab.evaluation.evaluate import Outcome
 from adahi_ros.lab.evaluation.loaded_policies import Bench
 from adahi_ros.lab.evaluation.rollout import Log
 from adahi_ros.lab.methods.method import Method
 from adahi_ros.lab.tasks import make
+from adahi_ros.lab.tasks.task_interface import Task
 from adahi_ros.lab.training.reservoir import Rows, repeated
 from adahi_ros.policies.networks.step_dataset import step_goals, window_indices
 
@@ -125,10 +127,22 @@ def by_episode(log: Log, values: np.ndarray) -> np.ndarray:
 
 
 def recorded_episodes(
-    bench: Bench, method: Method, seed: int, episodes: Sequence[int]
+    bench: Bench,
+    method: Method,
+    seed: int,
+    episodes: Sequence[int],
+    world: Task | WorldAround | None = None,
 ) -> tuple[Trajectories, Outcome]:
-    """Run episodes of a task with a method; return all observations and executed actions, and the outcome."""
-    world = make(bench.task)
+    """Run episodes of a task with a method; return all observations and commanded actions, and the outcome.
+
+    Args:
+        bench: task and policies.
+        method: that acts.
+        seed: of all draws.
+        episodes: their numbers.
+        world: runs the task, such as one with noise; None for the task alone.
+    """
+    world = make(bench.task) if world is None else world
     world.reset(seed, list(episodes))  # the rollout does this again; gives the first observation
     observations = [np.asarray(world.observation, dtype=np.float32)]
 

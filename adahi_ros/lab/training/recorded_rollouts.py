@@ -26,7 +26,7 @@ def record_rollouts(
     """Run a method on episodes that no evaluation has; return all observations, executed actions and goals.
 
     Args:
-        comparison: task, policies and seed.
+        comparison: task, policies, seed, and noise on what the robot executes, which is not recorded.
         method: that acts.
         episodes: how many to run.
         workers: processes; the result does not depend on their number.
@@ -36,7 +36,8 @@ def record_rollouts(
         All episodes, and how many of them succeeded.
 
     Raises:
-        ValueError: the method needs what is not there, or the task's images are for the target only.
+        ValueError: the method needs what is not there, the noise is out of range, or the task's images are
+            for the target only.
     """
     if make(comparison.task).spec.images_for_target:
         raise ValueError(
@@ -51,5 +52,6 @@ def record_rollouts(
 
 def _record(run: Run) -> tuple[Trajectories, int]:
     comparison = run.comparison
-    data, outcome = recorded_episodes(comparison.bench(), run.method, comparison.seed, run.episodes)
+    how = comparison.bench(), run.method, comparison.seed, run.episodes
+    data, outcome = recorded_episodes(*how, comparison.world())
     return data, int(outcome.success.sum())

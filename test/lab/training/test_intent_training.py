@@ -8,8 +8,17 @@ import numpy as np
 import pytest
 
 from adahi_ros.core.checkpoint_files import CheckpointError
+from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.signature import Observations
+from adahi_ros.lab.tasks import make
 from adahi_ros.lab.training.fitting import FitConfig, Run
-from adahi_ros.lab.training.intent_data import FIRST_ALONE, NEVER, drawn_requests, newest_requests
+from adahi_ros.lab.training.intent_data import (
+    FIRST_ALONE,
+    NEVER,
+    drawn_requests,
+    lesson,
+    newest_requests,
+)
 from adahi_ros.lab.training.intent_training import train_intent
 from adahi_ros.lab.training.recipes import INTENT, INTENT_OF_PLAN, IntentRecipe, recipe_of
 from adahi_ros.policies.backends import load_policy
@@ -44,6 +53,22 @@ def test_a_share_of_the_episodes_has_one_request_and_the_others_any_period() -> 
     assert ((second[~alone] >= 1) & (second[~alone] <= period[~alone])).all()
     assert period[~alone].min() == 2
     assert period[~alone].max() == 63
+
+
+def test_the_target_is_not_asked_for_episodes_that_have_ended() -> None:
+    target = load_policy(CHECKPOINTS / TASK / "plans/target", "onnxruntime")
+    asked, propose = [], target.propose
+
+    def counted(observations: Observations, draws: np.ndarray) -> Proposal:
+        asked.append(len(draws))
+        return propose(observations, draws)
+
+    target.propose = counted  # type: ignore[method-assign]
+    examples = lesson(make(TASK), target, 1, range(6), None, 1, 0.5)
+    lengths = np.diff(np.flatnonzero(np.append(examples.step, 0) == 0))
+    assert len(set(lengths.tolist())) > 1
+    assert asked == [int((lengths > step).sum()) for step in range(lengths.max())]
+    assert np.abs(examples.plan).max(axis=(1, 2)).min() > 0.0
 
 
 @pytest.fixture(scope="module", params=[INTENT, INTENT_OF_PLAN])
