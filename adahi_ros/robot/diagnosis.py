@@ -14,6 +14,7 @@ from adahi_ros.core.health_level import Health, Level
 from adahi_ros.protocol.records import Reason
 from adahi_ros.robot.loop import ControlLoop
 from adahi_ros.robot.session import VerifierSession, VerifierState
+from adahi_ros.robot.steps import Fallback
 
 NO_OBSERVATION_S = 1.0  # without an observation, an active robot is in error
 QUIET_S = {  # least time between two log lines on this state
@@ -181,15 +182,14 @@ class Diagnosis:
             "stopped": stopped,
             **{f"safety.{name}": count for name, count in interventions.items()},
         }
-        withheld = loop.fallback.withholds
-        return Health(*self._verdict(session, enabled, stopped, withheld, before, now), figures)
+        return Health(*self._verdict(session, enabled, stopped, loop.fallback, before, now), figures)
 
     def _verdict(
         self,
         session: VerifierSession,
         enabled: bool,
         stopped: bool,
-        withheld: bool,
+        fallback: Fallback,
         before: _Counts,
         now: _Counts,
     ) -> tuple[Level, str]:
@@ -209,10 +209,11 @@ class Diagnosis:
             return Level.WARN, "held: stopped by the operator"
         if not enabled:
             return Level.WARN, "held: not enabled"
-        if withheld:
+        if fallback.withholds:
             return Level.ERROR, "held: no reply of the target"
         if now.fallbacks > before.fallbacks:
-            return Level.WARN, "drafts executed without the target's reply"
+            does = "drafts executed" if fallback.drafts else "the plan is executed, then the robot is held,"
+            return Level.WARN, f"{does} without the target's reply"
         return (Level.WARN, self._rate.fault) if self._rate.fault else (Level.OK, "stepping")
 
 

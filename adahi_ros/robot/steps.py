@@ -305,13 +305,15 @@ class Fallback:
     Attributes:
         alone: consecutive steps without a reply so far.
         withholds: no draft may be executed until the target has verified one.
+        drafts: the robot has a policy of its own; without one it is held where it has no plan.
 
     Args:
         limit: of consecutive steps; 0 for none, None for no limit.
+        drafts: see the attribute.
     """
 
-    def __init__(self, limit: int | None) -> None:
-        self._limit = limit
+    def __init__(self, limit: int | None, drafts: bool = True) -> None:
+        self._limit, self.drafts = limit, drafts
         self.reset()
 
     def reset(self) -> None:
@@ -327,10 +329,10 @@ class Fallback:
     @property
     def label(self) -> str:
         """What happens without a target, for people."""
+        if self._limit == 0 or not self.drafts:
+            return "the robot is held"
         if self._limit is None:
             return "drafts are executed"
-        if self._limit == 0:
-            return "the robot is held"
         return f"drafts are executed for {self._limit} steps in a row, then the robot is held"
 
 

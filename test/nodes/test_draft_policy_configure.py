@@ -56,13 +56,22 @@ def test_that_nothing_limits_the_commands_is_reported_once(
     configured: Any, values: dict[str, Any], times: int
 ) -> None:
     fits, text = configured(values)
-    assert fits
+    assert fits, text
     assert text.count("nothing limits where, and how fast, commands move") == times
     assert text.count("have safety.require_limits refuse to go without") == int(values == {"autostart": True})
 
 
 def test_what_is_unwise_is_reported(configured: Any) -> None:
     fits, text = configured({"calibration.draft": "0" * 16, "deadline_s": 1.0})
-    assert fits
+    assert fits, text
     assert "calibration.draft: 0000" in text
     assert "deadline_s: 1, should be below the control period" in text
+
+
+def test_a_robot_without_a_policy_says_so(configured: Any) -> None:
+    fits, text = configured(
+        {"checkpoint": "", "contract": "so101", "proposer": "plan", "safety.limits": "so101"}
+    )
+    assert fits, text
+    assert "no policy on the robot: it executes the target's plans" in text
+    assert "0 parameters" not in text

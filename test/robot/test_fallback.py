@@ -24,12 +24,14 @@ def test_no_run_without_a_verified_draft_is_longer_than_the_limit(limit: int, re
 
 
 @pytest.mark.parametrize(
-    ("limit", "label"),
+    ("limit", "drafts", "label"),
     [
-        (None, "drafts are executed"),
-        (0, "the robot is held"),
-        (5, "drafts are executed for 5 steps in a row, then the robot is held"),
+        (None, True, "drafts are executed"),
+        (0, True, "the robot is held"),
+        (5, True, "drafts are executed for 5 steps in a row, then the robot is held"),
+        (None, False, "the robot is held"),
+        (5, False, "the robot is held"),
     ],
 )
-def test_it_says_what_happens_without_a_target(limit: int | None, label: str) -> None:
-    assert Fallback(limit).label == label
+def test_it_says_what_happens_without_a_target(limit: int | None, drafts: bool, label: str) -> None:
+    assert Fallback(limit, drafts).label == label

@@ -35,6 +35,7 @@ class Robot:
             link=link, trouble=trouble, misnamed="", on_trial=False, estimate=lambda now_s: LinkEstimate()
         )
         self.totals, self.gate, self.withheld = Totals(), {"threshold": 0.25, "rate": 0.1}, False
+        self.drafts = True
         self.observe(9.5)
 
     @property
@@ -42,7 +43,9 @@ class Robot:
         trigger = SimpleNamespace(gate=SimpleNamespace(state=self.gate))
         return SimpleNamespace(
             totals=self.totals,
-            fallback=SimpleNamespace(withholds=self.withheld, label="drafts are executed"),
+            fallback=SimpleNamespace(
+                withholds=self.withheld, drafts=self.drafts, label="drafts are executed"
+            ),
             controller=SimpleNamespace(config=SimpleNamespace(trigger=trigger), held=None),
             assignments=None,
         )
@@ -119,6 +122,10 @@ def test_what_was_reported_is_no_news(step_record: Make) -> None:
     robot.totals = after_steps(step_record, 12, Reason.DEADLINE)
     robot.observe(12.0)
     assert robot.report(12.0)[:2] == (Level.WARN, "drafts executed without the target's reply")
+    robot.totals = after_steps(step_record, 13, Reason.DEADLINE)
+    robot.drafts = False
+    plan = "the plan is executed, then the robot is held, without the target's reply"
+    assert robot.report(12.5)[1] == plan
 
 
 def test_figures(step_record: Make) -> None:

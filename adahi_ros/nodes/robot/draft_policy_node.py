@@ -171,7 +171,7 @@ class DraftPolicyNode(ManagedNode):
             values.deadline_s,
             self._commands,
             self._publish_status,
-            Fallback(values.fallback_limit if values.fallback == "hold" else None),
+            Fallback(values.fallback_limit if values.fallback == "hold" else None, bool(values.checkpoint)),
             time.monotonic,
             contract.period_s if values.wait_policy == "ahead" else None,
         )
@@ -189,7 +189,8 @@ class DraftPolicyNode(ManagedNode):
         self._heartbeat = HeartbeatWatch(self, timeout_s, self._deactivate_itself, self._opened)
         steady_timer(self, LINK_STATE_PERIOD_S, self._publish_link_state, self._opened)
         self._opened.callback(DiagnosticsPublisher(self, values.robot_id, "control", self._health).destroy)
-        self.get_logger().info(f"draft policy of {policy.signature}")
+        absent = "no policy on the robot: it executes the target's plans"
+        self.get_logger().info(f"draft policy of {policy.signature}" if values.checkpoint else absent)
         self._check_deadline(values)
         self._check_calibration(policy)
 
