@@ -60,6 +60,15 @@ class FlowConfig(TransformerSizes):
     noise: Annotated[float, within(0.0, 10.0)] = 1.0
     image_dim: SizeOrNone = 0
 
+    @property
+    def is_regression(self) -> bool:
+        """Whether a plan is the mean of what may follow: one step from no noise.
+
+        It may lie a little beyond what was demonstrated, so it is clamped. A flow's plan there is a bad draw,
+        and is refused.
+        """
+        return self.steps == 1 and self.noise == 0.0
+
     def shapes(self) -> Shapes:
         """See `NetworkSizes`."""
         head, size = self.head_width, self.horizon * self.action_dim

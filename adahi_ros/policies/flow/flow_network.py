@@ -123,4 +123,6 @@ class FlowNetwork(ObservationTransformer):
             plans = plans + self.velocity(features, plans, torch.full_like(plans[:, :1], time)) / steps
         shape = (self.config.horizon, self.config.action_dim)
         made = plans.unflatten(-1, shape) * self.action_scale + self.action_mean
+        if self.config.is_regression:
+            made = made.clamp(self.action_low, self.action_high)
         return torch.where(known.isnan(), made, known)

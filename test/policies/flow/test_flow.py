@@ -166,3 +166,17 @@ def test_what_is_far_from_every_demonstration_is_no_action(folder: Path) -> None
     for row, message in ((2, r"action\[0\]: nan, must be from"), (3, r"action\[0\]: .*, must be from")):
         with pytest.raises(ValueError, match=message):
             policy.check(actions[row : row + 1])
+
+
+def test_a_regressions_plan_stays_within_the_demonstrations(
+    demonstrations: Callable[[int], Trajectories], tmp_path: Path
+) -> None:
+    size = {**SIZE, "horizon": HORIZON, "steps": 1, "noise": 0.0}
+    network, _ = train_flow(demonstrations(2), WINDOW, size, FlowFitConfig(20, 32, warmup=0), Run(1))
+    torch.nn.init.constant_(network.velocity_out.bias, 50.0)  # far above every action
+    save_flow(tmp_path, "mean", network, {"steps": 20})
+    highest = load_flow(tmp_path / "mean").action_high
+    for backend in ("torch", "onnxruntime"):
+        policy = load(tmp_path / "mean", backend)
+        actions = policy.propose(*seen(policy)).actions
+        np.testing.assert_allclose(actions, np.broadcast_to(highest, actions.shape), atol=1e-6)
