@@ -55,7 +55,9 @@ def test_an_episode_starts_in_the_suites_state_with_its_furniture(suite: str) ->
     task = LiberoStates(suite)
     np.testing.assert_array_equal(task._starts(0, [3, 13]), load_scene(suite=suite).starts[3, :2])
     task.reset(0, range(20))
-    stand = task.state[:, -2 * len(task.world.scene.fixtures) :].reshape(20, -1, 2)
+    names = task.spec.state_names
+    columns = [names.index(f"{one}_{axis}_m") for one in task.world.scene.fixtures for axis in "xy"]
+    stand = task.state[:, columns].reshape(20, -1, 2)
     for row, errand in enumerate(task.errands):
         for at, region in zip(stand[row], errand.fixtures, strict=True):
             assert np.all((region.low - 1e-9 <= at) & (at <= region.high + 1e-9))

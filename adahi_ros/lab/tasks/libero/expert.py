@@ -7,7 +7,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from adahi_ros.lab.tasks.libero import grip_points
 from adahi_ros.lab.tasks.libero.goal import LiberoGoal
+from adahi_ros.lab.tasks.libero.grip_points import CABINET, STOVE, THINGS_M
 from adahi_ros.lab.tasks.libero.hand_control import FARTHEST_M, FARTHEST_RAD
 from adahi_ros.lab.tasks.libero.skills import (
     CLOSED,
@@ -24,11 +26,9 @@ from adahi_ros.lab.tasks.libero.skills import (
 from adahi_ros.lab.tasks.task_interface import Task
 
 GAIN = 2.0  # of the hand's goal: the controller covers about a third of the way in a control period
-BOWL = Grip((0.0, 0.047, 0.034), 0.006, direction=(-0.257, 0.0, 0.0))  # along its wall
-CHEESE = Grip((0.0, 0.0, 0.005), 0.044)
-BOTTLE = Grip((0.0, 0.0, 0.125), 0.016)
-CABINET_M = 0.905
-HANDLES_M = {"top": 0.184, "middle": 0.1105}  # above the cabinet's place
+BOWL = Grip(THINGS_M["akita_black_bowl_1"], 0.006, direction=(-0.257, 0.0, 0.0))
+CHEESE = Grip(THINGS_M["cream_cheese_1"], 0.044)
+BOTTLE = Grip(THINGS_M["wine_bottle_1"], 0.016)
 HANDLE_WIDTH_M = 0.0225
 SIDEWAYS = turned((-1.37, 0.0, 0.0))  # fingers towards the cabinet; at a right angle the arm meets its limits
 KNOB_TILT = (0.0, 0.5, 0.0)  # fingers towards the robot, because the knob is near it
@@ -38,9 +38,8 @@ FRONT_M = np.array([-0.05, 0.21])  # middle of the region in front of the stove
 
 
 def _handle(scene: Scene, drawer: str) -> np.ndarray:
-    x, y = scene.fixture("wooden_cabinet_1")
-    joint = scene.joint(f"wooden_cabinet_1_{drawer}_level_m")
-    return np.array([x + 0.0025, y + 0.1015 - joint, CABINET_M + HANDLES_M[drawer]])
+    joint = scene.joint(f"{CABINET}_{drawer}_level_m")
+    return grip_points.handle(scene.fixture(CABINET), drawer, joint)
 
 
 def pulled(scene: Scene, drawer: str) -> Wish:
@@ -54,12 +53,12 @@ def pulled(scene: Scene, drawer: str) -> Wish:
 
 
 def _cabinet(scene: Scene) -> np.ndarray:
-    x, y = scene.fixture("wooden_cabinet_1")
+    x, y = scene.fixture(CABINET)
     return np.array([x - 0.04, y - 0.016, 1.09])
 
 
 def _stove(scene: Scene) -> np.ndarray:
-    x, y = scene.fixture("flat_stove_1")
+    x, y = scene.fixture(STOVE)
     return np.array([x + 0.15, y, 0.92])
 
 
@@ -70,8 +69,8 @@ def _rack(scene: Scene) -> np.ndarray:
 
 def in_drawer(scene: Scene) -> Wish:
     """Open the top drawer, then put the bowl inside."""
-    joint = scene.joint("wooden_cabinet_1_top_level_m")
-    x, y = scene.fixture("wooden_cabinet_1")
+    joint = scene.joint(f"{CABINET}_top_level_m")
+    x, y = scene.fixture(CABINET)
     off = scene.hand - _handle(scene, "top")
     holding = np.linalg.norm(off) < 0.03 and scene.opening < HANDLE_WIDTH_M
     if joint > (-0.12 if holding else -0.07):
@@ -83,9 +82,8 @@ def in_drawer(scene: Scene) -> Wish:
 
 def knob(scene: Scene) -> Wish:
     """Turn the stove on: grip its knob and turn the hand."""
-    x, y = scene.fixture("flat_stove_1")
-    at = np.array([x + 0.01, y, 0.945])
-    direction = turned((0.0, 0.0, scene.joint("flat_stove_1_button_rad")), turned(KNOB_TILT))
+    at = grip_points.knob(scene.fixture(STOVE))
+    direction = turned((0.0, 0.0, scene.joint(f"{STOVE}_button_rad")), turned(KNOB_TILT))
     if np.linalg.norm(scene.hand - at) > 0.02:
         return Wish(approached(scene, at, direction, 0.1), OPEN, direction)
     if scene.opening > KNOB_WIDTH_M:
@@ -98,7 +96,7 @@ def dragged(scene: Scene) -> Wish:
     plate = scene.place("plate_1")
     way = FRONT_M - plate[:2]
     far = float(np.hypot(way[0], way[1]))
-    at = plate + np.append(0.03 * way / max(far, 0.01), 0.014)
+    at = plate + THINGS_M["plate_1"] + np.append(0.03 * way / max(far, 0.01), 0.0)
     off = scene.hand - at
     if np.hypot(off[0], off[1]) < 0.025 and off[2] < 0.012:
         return Wish(np.append(scene.hand[:2] + way, plate[2] + 0.005), CLOSED, DOWN)

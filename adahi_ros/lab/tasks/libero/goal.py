@@ -38,11 +38,11 @@ class LiberoGoal(SimulatedTask):
     """E tables side by side. Implements `adahi_ros.lab.tasks.task_interface.Task`.
 
     Joints: the arm's seven (rad) and two fingers (m). State: place and direction of the hand and of four
-    things, three drawers (m), the stove's knob (rad), and where the furniture stands. Directions are x and z
-    axes. Goal, for the target alone: the instruction as a vector. Action: the library's, from -1 to 1. It is
-    how far the hand is to go (of 0.05 m) and to turn (of 0.5 rad), and the gripper, closing where positive.
-    Episodes start within the benchmark's regions, never in its own 50 states per task. Episode n is of task n
-    modulo 10.
+    things, three drawers (m), the stove's knob (rad), where the furniture stands, and how near the hand is to
+    where it grips (`grip_points.py`). Directions are x and z axes. Goal, for the target alone: the
+    instruction as a vector. Action: the library's, from -1 to 1. It is how far the hand is to go (of 0.05 m)
+    and to turn (of 0.5 rad), and the gripper, closing where positive. Episodes start within the benchmark's
+    regions, never in its own 50 states per task. Episode n is of task n modulo 10.
 
     Raises:
         ValueError: the scene has not been converted; the message has the command.

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from adahi_ros.lab.tasks.libero.conditions import Judge
+from adahi_ros.lab.tasks.libero.grip_points import GripPoints
 from adahi_ros.lab.tasks.libero.hand_control import ARM, FINGERS, POSTURE_RAD, HandControl
 from adahi_ros.lab.tasks.libero.scene_files import SUITE, Errand, LiberoScene, load_scene
 from adahi_ros.lab.tasks.offscreen import choose_renderer
@@ -65,6 +66,7 @@ class LiberoWorld:
             errand.name: [Judge(condition, self.model) for condition in errand.goal]
             for errand in scene.errands
         }
+        self._points = GripPoints(_place_names(scene))
         positions = self.model.qpos0.copy()
         positions[:ARM] = POSTURE_RAD
         self.data.qpos[:] = positions
@@ -115,7 +117,8 @@ class LiberoWorld:
         for thing in self._things:
             parts += [data.xpos[thing], _two_axes(data.xmat[thing].reshape(3, 3))]
         joints = data.qpos[ROBOT + 7 * len(self._things) :]
-        return np.concatenate([*parts, joints, self.model.body_pos[self._fixtures, :2].ravel()])
+        places = np.concatenate([*parts, joints, self.model.body_pos[self._fixtures, :2].ravel()])
+        return np.concatenate([places, self._points.nearness(places)])
 
     def _state(self) -> np.ndarray:
         state = np.empty(mujoco.mj_stateSize(self.model, STATE))
@@ -126,8 +129,14 @@ class LiberoWorld:
 def state_names(scene: LiberoScene) -> tuple[str, ...]:
     """Return the names of what `LiberoWorld.look` returns.
 
-    Places, and x and z axes of bodies as parts of directions; then joints of drawers (m) and the knob (rad).
+    Places, and x and z axes of bodies as parts of directions; then joints of drawers (m) and the knob (rad),
+    where furniture stands, and `GripPoints.nearness`.
     """
+    places = _place_names(scene)
+    return (*places, *GripPoints(places).names)
+
+
+def _place_names(scene: LiberoScene) -> tuple[str, ...]:
     names = []
     for body in ("hand", *(one.name for one in scene.things)):
         names += [f"{body}_{axis}_m" for axis in AXES]
