@@ -15,6 +15,7 @@ VERBS: Registry[Callable[..., None]] = Registry(
         "report": "adahi_ros.cli.lab.run_report:report",
         "contract write": "adahi_ros.cli.lab.task_contract:write",
         "contract check": "adahi_ros.cli.robot.contracts:check",
+        "contract mock": "adahi_ros.cli.lab.mock_arm:mock",
         "record": "adahi_ros.cli.robot.bags:record",
         "bag repair": "adahi_ros.cli.robot.bags:recover_bag",
         "bag evaluate": "adahi_ros.cli.lab.replay:replay",

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`adahi contract mock`: an arm's topics without the arm."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated
+
+from typer import Argument
+
+from adahi_ros.cli import options
+
+MOCK = "adahi_ros.lab.nodes.mock_arm"
+
+
+def mock(
+    contract: Annotated[str, Argument(help="A shipped contract's name, or a YAML file.")],
+    namespace: options.Namespace = "",
+) -> None:
+    """Play an arm and its cameras by a contract, until Ctrl-C: joints that obey at once, grey images."""
+    from adahi_ros.contract.parsing import load_contract
+
+    if find_spec("rclpy") is None:
+        raise ModuleNotFoundError("No module named 'rclpy'", name="rclpy")
+    load_contract(contract)
+    named = str(Path(contract).absolute()) if Path(contract).is_file() else contract
+    arguments = ["-p", f"contract:={named}"]
+    if namespace.strip("/"):
+        arguments += ["-r", f"__ns:=/{namespace.strip('/')}"]
+    sys.stdout.flush()
+    # The node replaces this process: signals, exit status and output are the node's.
+    os.execv(sys.executable, [sys.executable, "-m", MOCK, "--ros-args", *arguments])
