@@ -9,11 +9,11 @@ from launch import LaunchContext, LaunchDescription
 from launch.actions import DeclareLaunchArgument, GroupAction, IncludeLaunchDescription, OpaqueFunction
 from launch.conditions import IfCondition
 from launch.launch_description_sources import PythonLaunchDescriptionSource
-from launch.substitutions import LaunchConfiguration, PathJoinSubstitution, PythonExpression
+from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
-from launch_ros.substitutions import FindPackageShare
 
+from adahi_ros.lab.nodes.method_files import parameter_files
 from adahi_ros.nodes.launching.arguments import ENCLAVE, check_file, with_arguments_checked
 from adahi_ros.nodes.launching.exits import (
     ENDS_WITH_LAUNCH,
@@ -57,20 +57,13 @@ def generate_launch_description() -> LaunchDescription:
         DeclareLaunchArgument(
             "method",
             default_value="adahi",
-            choices=["adahi", "best"],
-            description="Shipped parameter files to use: adahi, the paper's; best, the recommended ones "
-            "with plans or intents",
+            description="adahi, the paper's; best, the recommended one; or one of 'adahi methods', for which "
+            "parameter files are made",
         ),
         DeclareLaunchArgument(
             "params_file",
-            default_value=[
-                FindPackageShare("adahi_ros"),
-                "/config/",
-                PythonExpression(["'best/' if '", LaunchConfiguration("method"), "' == 'best' else ''"]),
-                LaunchConfiguration("task"),
-                ".yaml",
-            ],
-            description="ROS parameter file, such as 'adahi thresholds' writes",
+            default_value="",
+            description="ROS parameter file, such as 'adahi thresholds' writes; '' for the method's",
         ),
         *(
             DeclareLaunchArgument(
@@ -129,7 +122,10 @@ def generate_launch_description() -> LaunchDescription:
 
 def check_params_file(context: LaunchContext) -> None:
     task = LaunchConfiguration("task").perform(context)
-    check_file(context, "params_file", f"; without it, draft.launch.py uses that of the task {task!r}")
+    given = context.launch_configurations
+    if not given["params_file"]:
+        given["params_file"] = str(parameter_files(given["method"], task)[0])
+    check_file(context, "params_file", "; without it, draft.launch.py uses that of task and method")
     if LaunchConfiguration("runner_params_file").perform(context):
         check_file(context, "runner_params_file")
 

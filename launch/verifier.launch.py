@@ -13,12 +13,11 @@ from launch.substitutions import (
     EnvironmentVariable,
     LaunchConfiguration,
     PathJoinSubstitution,
-    PythonExpression,
 )
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
-from launch_ros.substitutions import FindPackageShare
 
+from adahi_ros.lab.nodes.method_files import parameter_files
 from adahi_ros.lab.nodes.task_encoders import encoder_parameters
 from adahi_ros.nodes.launching.arguments import (
     ENCLAVE,
@@ -36,7 +35,6 @@ from adahi_ros.nodes.launching.exits import (
 
 
 def generate_launch_description() -> LaunchDescription:
-    method = LaunchConfiguration("method")
     arguments = [
         DeclareLaunchArgument(
             "namespace", default_value="", description="Namespace of the node, such as the robot's"
@@ -47,22 +45,14 @@ def generate_launch_description() -> LaunchDescription:
         DeclareLaunchArgument(
             "method",
             default_value="adahi",
-            choices=["adahi", "best"],
-            description="Shipped parameter files to use: adahi, the paper's; best, the recommended ones "
-            "with plans or intents",
+            description="adahi, the paper's; best, the recommended one; or one of 'adahi methods', for which "
+            "parameter files are made",
         ),
         DeclareLaunchArgument(
             "verifier_params_file",
-            default_value=[
-                FindPackageShare("adahi_ros"),
-                "/config/",
-                PythonExpression(
-                    ["'best/", LaunchConfiguration("task"), "' if '", method, "' == 'best' else 'verifier'"]
-                ),
-                ".yaml",
-            ],
+            default_value="",
             description="ROS parameter file of the verifier: target, rule and device; the default target is "
-            "the task's",
+            "the task's; '' for the method's",
         ),
         DeclareLaunchArgument(
             "target",
@@ -104,6 +94,9 @@ def generate_launch_description() -> LaunchDescription:
 
 
 def check_files(context: LaunchContext) -> None:
+    given = context.launch_configurations
+    if not given["verifier_params_file"]:
+        given["verifier_params_file"] = str(parameter_files(given["method"], given["task"])[1])
     check_file(context, "verifier_params_file")
     checkpoint_of(context, "target")
 

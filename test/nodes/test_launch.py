@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from adahi_ros.core.assets import asset
+from adahi_ros.lab.nodes.method_files import parameter_files
 from test.nodes.launches import FILES, FIRST, JOBS, NODES, description_of
 
 launch = pytest.importorskip("launch", reason="launch is not on PyPI; needs a sourced ROS 2")
@@ -334,26 +335,21 @@ def test_the_simulator_takes_joint_trajectories_by_default() -> None:
     assert parameters_of(node_of("simulation", command_interface="twist"))["command_interface"] == "twist"
 
 
-@pytest.mark.parametrize("method", ["adahi", "best"])
-def test_a_method_names_both_parameter_files(method: str) -> None:
+@pytest.mark.parametrize("method", ["adahi", "best", "plan_8"])
+def test_a_method_brings_the_parameter_files_that_are_not_given(method: str) -> None:
     from launch import LaunchContext
+    from launch.actions import OpaqueFunction
 
-    context = LaunchContext()
-    context.launch_configurations["method"] = method
-    description = description_of("all")
-    defaults = {each.name: each.default_value for each in description.get_launch_arguments()}
-    context.launch_configurations["task"] = "swarm"
-    found = {
-        name: "".join(part.perform(context) for part in defaults[name][1:])
-        for name in ("params_file", "verifier_params_file")
-    }
-    assert (
-        found
-        == {
-            "adahi": {"params_file": "/config/swarm.yaml", "verifier_params_file": "/config/verifier.yaml"},
-            "best": dict.fromkeys(("params_file", "verifier_params_file"), "/config/best/swarm.yaml"),
-        }[method]
-    )
+    defaults = {"draft": "params_file", "verifier": "verifier_params_file"}
+    for number, (job, name) in enumerate(defaults.items()):
+        context = LaunchContext()
+        check = next(each for each in description_of(job).entities[1:] if type(each) is OpaqueFunction)
+        context.launch_configurations.update({"method": method, "task": "swarm", "target": "", name: ""})
+        context.launch_configurations["runner_params_file"] = ""
+        check.execute(context)
+        made = Path(context.launch_configurations[name])
+        expected = parameter_files(method, "swarm")[number]
+        assert made.read_text() == expected.read_text()
 
 
 def test_the_robots_that_may_ask_are_separated_by_commas() -> None:

@@ -180,7 +180,7 @@ def test_nothing_starts_without_the_parameter_file_that_was_named(
 def test_a_misspelt_task_is_named(stand_ins: dict[str, str]) -> None:
     run = launched("all", stand_ins, "task:=kichen")
     assert run.returncode == 1
-    assert "kichen.yaml; without it, draft.launch.py uses that of the task 'kichen'" in run.stdout
+    assert "task: 'kichen', nothing is shipped for it: config/kichen.yaml: not found" in run.stdout
 
 
 def test_a_robot_is_not_started_on_the_parameters_of_another(stand_ins: dict[str, str]) -> None:

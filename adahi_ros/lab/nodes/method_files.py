@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ROS parameter files of robot and verifier for a method, for launch files: shipped, or made at launch."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import yaml
+
+from adahi_ros.core.assets import asset
+
+SHIPPED = {"adahi": ("{task}", "verifier"), "best": ("best/{task}", "best/{task}")}
+"""Files below config/, robot's and verifier's, of methods that have some."""
+
+
+def parameter_files(method: str, task: str) -> tuple[Path, Path]:
+    """Return the parameter files of the draft policy node and of the target verifier node.
+
+    Those of other methods than `SHIPPED` are written to a new folder. They have no deadline: the nodes' own
+    counts.
+
+    Args:
+        method: one that a robot can run, as in `adahi evaluate --methods`; one of `adahi methods` with the
+            policies of its line.
+        task: its registry name.
+
+    Raises:
+        ValueError: no robot can run the method, or not on this task; or nothing is shipped for the task.
+    """
+    try:
+        if method in SHIPPED:
+            robot, verifier = (name.format(task=task) for name in SHIPPED[method])
+            return asset(f"config/{robot}.yaml"), asset(f"config/{verifier}.yaml")
+        return _made(method, task)
+    except FileNotFoundError as error:
+        raise ValueError(f"task: {task!r}, nothing is shipped for it: {error}") from None
+
+
+def _made(method: str, task: str) -> tuple[Path, Path]:
+    # Imported here: a robot runs a shipped file without the packages of the lab.
+    from adahi_ros.gates.parameter_file import load_calibration
+    from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
+    from adahi_ros.lab.methods.dds_method import node_parameters
+    from adahi_ros.lab.methods.methods import for_task, parse_methods
+    from adahi_ros.lab.nodes.dds_run import observed
+    from adahi_ros.lab.nodes.task_encoders import encoder_parameters
+    from adahi_ros.lab.papers.literature import Line, lines
+
+    line = next((each for each in lines() if each.method == method), Line(method, method))
+    policies = asset((line.checkpoints or "checkpoints/{task}").replace("{task}", task))
+    names = parse_methods(for_task(method, task, policies), on_air=True)
+    if len(names) != 1:
+        raise ValueError(f"method: {method!r}, must be one method")
+    files = PolicyFiles(policies, line.backend or "onnxruntime")
+    draft, target = node_parameters(
+        names[0], task, files, load_calibration(asset(f"config/{task}.yaml")), 1.0
+    )
+    del draft["deadline_s"]
+    folder = Path(tempfile.mkdtemp(prefix="adahi-method-"))
+    made = {"robot": {**observed(task), **draft}, "verifier": {**encoder_parameters(task), **target}}
+    for name, parameters in made.items():
+        (folder / f"{name}.yaml").write_text(yaml.safe_dump({"/**": {"ros__parameters": parameters}}))
+    return folder / "robot.yaml", folder / "verifier.yaml"

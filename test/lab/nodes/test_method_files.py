@@ -1,0 +1,64 @@
+"""What a launch with a method gives the nodes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from adahi_ros.core.assets import asset
+from adahi_ros.lab.nodes.method_files import SHIPPED, parameter_files
+from adahi_ros.lab.papers.literature import Line, lines
+
+
+def parameters(path: Path) -> dict[str, Any]:
+    """Return the parameters of one file."""
+    document = yaml.safe_load(path.read_text())
+    return dict(document["/**"]["ros__parameters"])
+
+
+def test_shipped_files_are_used_as_they_are() -> None:
+    assert parameter_files("adahi", "ball") == (asset("config/ball.yaml"), asset("config/verifier.yaml"))
+    assert parameter_files("best", "swarm") == (asset("config/best/swarm.yaml"),) * 2
+
+
+@pytest.mark.parametrize("line", lines(), ids=lambda line: line.name)
+def test_every_line_of_adahi_methods_has_files(line: Line) -> None:
+    task = "metaworld" if "tokens" in line.checkpoints else "ball"
+    if line.name == "U-HLM, sampled":
+        with pytest.raises(ValueError, match="sampled_uncertainty: missing"):  # not in shipped calibrations
+            parameter_files(line.method, task)
+        return
+    files = parameter_files(line.method, task)
+    if line.method in SHIPPED:
+        return
+    robot, verifier = map(parameters, files)
+    assert "deadline_s" not in robot
+    assert robot["safety.limits"] == task
+    for node in (robot, verifier):
+        assert Path(node["checkpoint"]).with_suffix(".json").is_file()
+
+
+def test_plans_come_from_the_target_that_plans() -> None:
+    robot, verifier = map(parameters, parameter_files("plan_8", "ball"))
+    assert robot["proposer"] == "plan"
+    assert (robot["gate.name"], robot["gate.threshold"]) == ("age", 7.0)
+    assert verifier["checkpoint"].endswith("ball/plans/target")
+    assert robot["joint_names"] == ["plate_roll_joint", "plate_pitch_joint"]
+
+
+@pytest.mark.parametrize(
+    ("method", "message"),
+    [("guess", "guess"), ("plan_4,plan_8", "method: 'plan_4,plan_8', must be one method")],
+)
+def test_what_no_robot_can_run_is_refused(method: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        parameter_files(method, "ball")
+
+
+def test_a_task_without_policies_is_named() -> None:
+    for method in ("adahi", "plan_8"):
+        with pytest.raises(ValueError, match=r"task: 'guess', nothing is shipped for it: .*guess"):
+            parameter_files(method, "guess")
