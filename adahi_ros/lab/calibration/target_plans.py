@@ -167,13 +167,24 @@ def unit_of_actions(target: Policy, data: Trajectories) -> np.ndarray:
     return Moments.of(data.actions).scale if (scale == 1.0).all() else scale
 
 
-def fresh_plans(target: Policy, observations: Observations, draws: np.ndarray) -> np.ndarray:
-    """Return S plans of each of B robots (B, S, T, A), by draws (B, S, target.draws)."""
+def fresh_plans(
+    target: Policy, observations: Observations, draws: np.ndarray, active: np.ndarray | None = None
+) -> np.ndarray:
+    """Return S plans of each of B robots (B, S, T, A), by draws (B, S, target.draws).
+
+    The target is asked only for the `active` robots, (B,) bool; the others have zeros. Most episodes end long
+    before the last one, and plans are most of the work.
+    """
+    if active is not None and not active.all():
+        made = fresh_plans(target, observations.rows(active), draws[active])
+        plans = np.zeros((len(draws), *made.shape[1:]), dtype=made.dtype)
+        plans[active] = made
+        return plans
     batch, samples = draws.shape[:2]
     repeated = observations.rows(np.repeat(np.arange(batch), samples))
     actions = target.propose(repeated, draws.reshape(batch * samples, -1)).actions
-    plans: np.ndarray = actions.reshape(batch, samples, *actions.shape[1:])
-    return plans
+    every: np.ndarray = actions.reshape(batch, samples, *actions.shape[1:])
+    return every
 
 
 def plan_recorded(
@@ -201,8 +212,8 @@ def plan_recorded(
         while not world.done.all():
             observed = {OBSERVATION: world.observation, GOAL: world.goal, **for_target(world)}
             drawn = draws.next().reshape(len(numbers), samples, target.draws)
-            made.append(fresh_plans(target, history.push(observed), drawn))
             there.append(~world.done)
+            made.append(fresh_plans(target, history.push(observed), drawn, there[-1]))
             world.step(world.action)
         parts.append(np.stack(made, axis=1)[np.stack(there, axis=1)])
         on_episodes(len(numbers))

@@ -235,7 +235,7 @@ class Teacher:
                 plan.splice(requested, step, step, asks)
             goal = world.goal[:, : len(self._scales.goal_mean)]
             view = plan_view(memory, plan, step, goal, horizon)
-            fresh = fresh_plans(target, observations, drawn[:, 1:])
+            fresh = fresh_plans(target, observations, drawn[:, 1:], active)
             planned = view.ahead[:, 0]
             if self._hides_plan:
                 view, wanted = view.without_plan(), fresh[:, :, 0].mean(axis=1) / scale

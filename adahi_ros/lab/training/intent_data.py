@@ -15,7 +15,8 @@ import numpy as np
 
 from adahi_ros.core.observation_buffer import History
 from adahi_ros.core.randomness import EpisodeStreams
-from adahi_ros.core.signature import GOAL, OBSERVATION, Observations
+from adahi_ros.core.signature import GOAL, OBSERVATION
+from adahi_ros.lab.calibration.target_plans import fresh_plans
 from adahi_ros.lab.evaluation.rollout import for_target
 from adahi_ros.lab.tasks.rests import Rests
 from adahi_ros.lab.tasks.task_interface import Task
@@ -119,7 +120,7 @@ def lesson(
             period, second = drawn_requests(mine[:, :3])
         active, observed = ~world.done, {OBSERVATION: world.observation, GOAL: world.goal}
         observations = history.push({**observed, **for_target(world)})
-        plan = _plans_of(target, observations, draws.next(), np.flatnonzero(active))
+        plan = fresh_plans(target, observations, draws.next()[:, None], active)[:, 0]
         seen.append(_Step(active, world.observation.copy(), extra_of(observations), plan))
         action = plan[:, 0]
         if act is not None:
@@ -131,19 +132,6 @@ def lesson(
     active, observation, extra, plan = (np.stack(column, axis=1) for column in zip(*seen, strict=True))
     step = np.broadcast_to(np.arange(len(seen)), active.shape)  # (E, steps), as all of them
     return IntentExamples(step[active], observation[active], extra[active], plan[active])
-
-
-def _plans_of(
-    target: Policy, observations: Observations, draws: np.ndarray, active: np.ndarray
-) -> np.ndarray:
-    """Return plans (E, T, A): a target's for some robots, zeros for the others, which it is not asked for.
-
-    Most episodes end long before the last one, and the plans are most of the work.
-    """
-    proposed = target.propose(observations.rows(active), draws[active]).actions
-    plans = np.zeros((len(draws), *proposed.shape[1:]), dtype=proposed.dtype)
-    plans[active] = proposed
-    return plans
 
 
 def _replies(seen: Sequence[_Step], at: np.ndarray, robots: np.ndarray) -> RepliesView:
