@@ -207,9 +207,14 @@ class Recording:
         if not self._came:
             names = ", ".join(self._needed.values())
             found.append(f"{path}: no messages of the contract; expected publishers of {names}; {HINT}")
-        elif missing:
-            names = ", ".join(self._names[topic] for topic in missing)
-            found.append(f"{path}: no messages on {names}; {HINT}")
+        observed = [self._names[topic] for topic in missing if topic in self._observed]
+        if self._came and observed:
+            found.append(f"{path}: no messages on {', '.join(observed)}; {HINT}")
+        commanded = [self._names[topic] for topic in missing if topic not in self._observed]
+        if self._came and commanded:
+            found.append(
+                f"{path}: no messages on {', '.join(commanded)}; right if nothing commanded the robot"
+            )
         if self.other_clock:
             found.append(f"{path}: {self.other_clock}")
         if self._left_out:

@@ -121,8 +121,9 @@ def test_what_did_not_come_is_reported(recording: Recording, bag: BagWriter) -> 
     recording.write("joint_states", bytes(8), S)
     recording.close()
     assert recording.warnings == [
-        f"{bag.path}: no messages on /r1/task_state, /r1/command; "
-        "check the names, and --namespace where the robot has one"
+        f"{bag.path}: no messages on /r1/task_state; "
+        "check the names, and --namespace where the robot has one",
+        f"{bag.path}: no messages on /r1/command; right if nothing commanded it",
     ]
     assert recording.exit_code == 0
 

@@ -13,6 +13,7 @@ pytest.importorskip("rclpy")
 from adahi_ros.contract.parsing import load_contract
 from adahi_ros.core.parameter_sections import parameters_for
 from adahi_ros.nodes.common.parameters import filled
+from adahi_ros.nodes.launching.fleet import SERVING
 from adahi_ros.nodes.robot.draft_policy_parameters import DraftPolicyParameters
 from adahi_ros.nodes.robot.draft_policy_parts import controller_of, policy_and_contract
 from adahi_ros.safety.limits_file import load_limits
@@ -35,6 +36,12 @@ def test_the_target_names_the_actions_of_the_contract(contract: str) -> None:
     assert [camera.key for camera in read.cameras] == ["observation.images.front", "observation.images.wrist"]
 
 
+def test_what_the_log_says_on_the_page_is_what_the_verifier_logs() -> None:
+    quoted = re.findall(r"The log says `(.*?)`", PAGE)
+    assert quoted
+    assert [each for each in quoted if not each.startswith(SERVING)] == []
+
+
 def test_both_ends_send_requests_alike() -> None:
     ends = [next(iter(yaml.safe_load(file).values()))["ros__parameters"] for file in (SERVER, PARAMETERS)]
     assert [end["verification"] for end in ends] == [{"reliability": "reliable"}] * 2
@@ -45,5 +52,6 @@ def test_the_parameters_make_a_robot_that_is_held_until_a_plan_comes(contract: s
     values = filled(DraftPolicyParameters, {**given, "contract": contract})
     policy, read = policy_and_contract(values)
     assert controller_of(values, policy).config.trigger.name == "age"
+    assert values.execution_horizon == 100  # of an ACT as LeRobot trains it: chunk_size, see the page
     names = [path.partition(".")[2] for path in read.action.select]
     assert load_limits(limits_path(values.safety.limits), names).velocity.min() > 0.0
