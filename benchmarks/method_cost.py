@@ -41,7 +41,7 @@ from adahi_ros.server.verifier import TargetVerifier
 
 COMPARED = (
     "draft,adahi,uncertainty,sampled_uncertainty:speculative,always:distance,"
-    "kerv,kalman:age@1,plan_8,corrector_8"
+    "rectified:expected_error@0,kalman:age@1,plan_8,corrector_8"
 )
 UNCALIBRATED = 0.5
 

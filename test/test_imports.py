@@ -40,7 +40,7 @@ MAY_IMPORT = {
     "policies.vqbet": {"policies", "policies.networks"},
     "policies.lerobot": {"policies.networks", "policies.vqbet"},
     "policies.remote": {"policies", "policies.networks"},
-    "proposers": {"acceptance", "policies", "policies.corrector", "policies.intent"},
+    "proposers": {"acceptance", "policies", "policies.corrector", "policies.intent", "policies.tokens"},
     "robot": {"acceptance", "contract", "gates", "policies", "proposers", "protocol", "vision"},
     "safety": {"contract"},
     "server": {"acceptance", "policies", "protocol", "vision"},

@@ -22,6 +22,7 @@ ACCEPTANCES: Registry[type[Acceptance]] = Registry(
         "distance": "adahi_ros.acceptance.distance:Distance",
         "prefix": "adahi_ros.acceptance.prefix:Prefix",
         "semantic": "adahi_ros.acceptance.semantic:Semantic",
+        "compensated": "adahi_ros.acceptance.compensated:Compensated",
     },
     Acceptance,
 )

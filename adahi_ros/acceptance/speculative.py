@@ -60,7 +60,7 @@ def speculative_sample(
 
 
 class Speculative(Acceptance):
-    """Accepts or resamples each code of a draft; of a draft of tokens, one after another, see `TokenJudge`.
+    """Accepts or resamples each code of a draft, or token after token: `TokenJudge`.
 
     Args:
         completion: of a chunk of tokens after a refusal, a key of `COMPLETIONS`.

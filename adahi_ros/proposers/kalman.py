@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Proposers with a Kalman filter of executed actions: its extrapolation, or a draft that is compared with it.
 
-After KERV (arXiv 2603.01581). Where speculative decoding rejects a draft's token, KERV completes the action
-by a filter instead of another call of the target, then pauses that for four steps; its acceptance threshold
-follows the variability of the motion. Here the robot itself rejects, which saves a request.
+KERV (arXiv 2603.01581) completes an action of tokens by a filter: `adahi_ros.acceptance.compensated`. Here
+the robot itself rejects a draft, which saves a request, and rests for four steps after a repair.
 """
 
 from __future__ import annotations
@@ -150,8 +149,8 @@ class RectifiedProposer(Proposer):
     Args:
         policy: the draft.
         tolerance: threshold, in standard deviations of the innovations.
-        least, most: its bounds, in action scales; their ratio is KERV's, 5 to 15 bins.
-        resting: steps; KERV's n. Where infinite, no draft is ever replaced.
+        least, most: its bounds, in action scales.
+        resting: steps. Where infinite, no draft is ever replaced.
     """
 
     def __init__(

@@ -23,6 +23,7 @@ PROPOSERS: Registry[Callable[..., Proposer]] = Registry(
         "kalman": "adahi_ros.proposers.kalman:KalmanProposer",
         "self_correcting": "adahi_ros.proposers.self_correcting:SelfCorrectingProposer",
         "rectified": "adahi_ros.proposers.kalman:RectifiedProposer",
+        "compensated": "adahi_ros.proposers.compensated:CompensatedProposer",
     },
     Proposer,
 )

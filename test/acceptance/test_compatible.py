@@ -11,7 +11,7 @@ from adahi_ros.acceptance.replace import Replace
 from adahi_ros.core.proposal import CodeDistribution, Proposal
 from adahi_ros.core.signature import CodeSpace, Feature, Signature
 
-CODES = CodeSpace("a", 2, 16)
+CODES = CodeSpace("a", 2, 16, sequential=True)
 DRAFT = Signature(6, 1, 2, (Feature("observation", 5),), (Feature("goal", 2),), CODES, parameters=10)
 
 

@@ -57,15 +57,17 @@ def calibration() -> Calibration:
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("line", lines(), ids=lambda line: line.name)
 def test_it_does_as_in_process(line: Line, policies: Path, calibration: Calibration, domain: int) -> None:
-    folder = asset(line.checkpoints.replace("{task}", TASK)) if line.checkpoints else policies
-    (name,) = parse_methods(for_task(line.method, TASK, folder), on_air=True)
+    task = line.task or TASK
+    folder = asset(line.checkpoints.replace("{task}", task)) if line.checkpoints else policies
+    (name,) = parse_methods(for_task(line.method, task, folder), on_air=True)
     files = PolicyFiles(folder, line.backend or "onnxruntime")
     known = files.load()
-    fitting = replace(calibration, draft=known.draft.digest, target=known.target.digest)
-    draft, target = node_parameters(name, TASK, files, fitting, DEADLINE_S, lockstep=True)
-    run = run_over_dds(TASK, draft, target, SEED, EPISODES, domain=domain)
-    bench = Comparison(TASK, files, fitting, SEED).bench()
-    world = make(TASK)
+    digests = {"draft": known.draft.digest, "target": known.target.digest}
+    fitting = replace(calibration, task=make(task).spec.name, **digests)
+    draft, target = node_parameters(name, task, files, fitting, DEADLINE_S, lockstep=True)
+    run = run_over_dds(task, draft, target, SEED, EPISODES, domain=domain)
+    bench = Comparison(task, files, fitting, SEED).bench()
+    world = make(task)
     log = METHODS[name].run(bench, world, SEED, EPISODES)
     assert [row.step for row in run.steps] == list(range(len(log.action)))
     assert {row.reason for row in run.steps} == {Reason.NONE}
@@ -78,4 +80,4 @@ def test_it_does_as_in_process(line: Line, policies: Path, calibration: Calibrat
 
 def test_each_line_is_a_method_that_a_robot_runs() -> None:
     for line in lines():
-        assert on_task(for_task(line.method, TASK, Path("folder")), TASK).name
+        assert on_task(for_task(line.method, TASK, Path("folder")), line.task or TASK).name

@@ -182,12 +182,15 @@ def calibration_for(
 
     name, policies = file_name(task), files.load()
     file = options.calibration_file(path, name)
-    if file is None and rate is None and gates_of_methods(methods):
+    needed = gates_of_methods(methods)
+    if file is None and rate is None and needed:
         raise ValueError(
             f"--calibration: none, must be given for {name}, of which none is shipped; or give --rate"
         )
-    say(f"policies: {files.folder}" + (f"\ncalibration: {file}" if file else ""))
     found = load_calibration(file) if file else uncalibrated(name, policies)
+    if path is None and rate is None and not needed and found.draft != policies.draft.digest:
+        file, found = None, uncalibrated(name, policies)  # the shipped one is for the shipped policies
+    say(f"policies: {files.folder}" + (f"\ncalibration: {file}" if file else ""))
     if rate is None:
         check_fits(found, name, policies)
     unchanged = rate is None and draft_temperature in (None, found.draft_temperature)

@@ -26,12 +26,14 @@ class Line(Schema):
         method: as `parse_methods` takes it, with the placeholders of `for_task`.
         backend: of its policies; empty for the default.
         checkpoints: their folder, below the package's files; empty for the task's.
+        task: one that has them, where not every task does; empty for any.
     """
 
     name: str
     method: str
     backend: str = ""
     checkpoints: str = ""
+    task: str = ""
 
     @property
     def key(self) -> str:
@@ -80,7 +82,7 @@ class PaperMethod(Schema):
     def run(self) -> str:
         """The options of `adahi evaluate TASK` that run it, or another command."""
         ways = ", ".join(f"--methods {line.key}" for line in self.lines)
-        return self.option or ways.replace("switched/{task}", "switched/TASK")
+        return self.option or ways.replace("/{task}", "/TASK")
 
 
 @dataclass(frozen=True)

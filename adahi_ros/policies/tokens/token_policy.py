@@ -183,6 +183,19 @@ class TokenPolicy(Policy):
         )
         return Proposal(_where(finite, self.codec.decode(codes)), drawn)
 
+    def likeliest(self, observations: Observations, count: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the first tokens (B, count) of chunks, each the likeliest, and where all are finite (B,)."""
+        decoding = self.begin(observations)
+        codes = np.zeros((len(decoding.logits), 0), dtype=np.int64)
+        finite = np.ones(len(codes), dtype=bool)
+        for index in range(count):
+            if index:
+                decoding = self.extend(decoding, codes[:, -1:])
+            finite &= np.isfinite(decoding.logits).all(axis=(1, 2))
+            best = _finite(decoding.logits[:, -1]).argmax(axis=-1)
+            codes = np.concatenate([codes, best[:, None]], axis=1)
+        return codes, finite
+
     def _over(self, tokens: np.ndarray) -> bool:
         """Return whether chunks with these last tokens (B,) are all over."""
         return self.codec.end is not None and bool((tokens == self.codec.end).all())

@@ -55,7 +55,7 @@ def test_what_methods_need(bench: Bench, name: str, needs: tuple[str, ...], weig
 @pytest.mark.parametrize(
     ("name", "needs", "drafts"),
     [
-        ("kerv", ("draft", "target"), True),
+        ("rectified:expected_error@0", ("draft", "target"), True),
         ("kalman:age@1", ("draft", "target"), True),
         ("heisd", ("target that plans", "draft", "demonstrations"), True),
         ("retrieval_4:never", ("target that plans", "demonstrations"), False),

@@ -45,7 +45,11 @@ def test_no_more_is_retrieved_than_the_target_plans(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["heisd", "kerv", "retrieval:expected_error@0.1", "mixture_4:age@3", "kalman:age@1"]
+    "name",
+    [
+        *("heisd", "rectified:expected_error@0", "retrieval:expected_error@0.1"),
+        *("mixture_4:age@3", "kalman:age@1"),
+    ],
 )
 def test_episodes_are_the_same_again(bench: Bench, name: str) -> None:
     assert_same(run(bench, name), run(bench, name))
@@ -83,9 +87,9 @@ def test_rectified_drafts_are_verified_less_often_than_plain_ones(
     from adahi_ros.proposers.kalman import RectifiedProposer
     from adahi_ros.proposers.registry import PROPOSERS
 
-    repaired = run(bench, "kerv")
+    repaired = run(bench, "rectified:expected_error@0")
     monkeypatch.setitem(
         PROPOSERS.shipped, "rectified", lambda policy: RectifiedProposer(policy, resting=np.inf)
     )
-    none = run(bench, "kerv")
+    none = run(bench, "rectified:expected_error@0")
     assert repaired.transmitted[repaired.active].mean() < none.transmitted[none.active].mean()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""KERV's proposer without one of its parts, to be run beside it.
+"""The proposer `rectified` without one of its parts, to be run beside it.
 
-adahi evaluate TASK --methods kerv,benchmarks/kerv_variants.py:NothingRepaired --episodes 100 --seed 11
+adahi evaluate TASK --methods rectified:expected_error@0,benchmarks/kalman_repair.py:CLASS --episodes 100
 """
 
 from __future__ import annotations

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tokens of one action: drafted ones against a target's likeliest ones, as relaxed acceptance needs it.
+
+OpenVLA's methods decode one action per observation, and greedily: nothing is drawn by chance. A token policy
+with one token for each entry of an action works the same way: the first A tokens are the next action.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from adahi_ros.acceptance.interface import Verdict, codes_differ
+from adahi_ros.acceptance.token_sequence import TokenJudge
+from adahi_ros.core.proposal import CodeDistribution, Proposal, TokenDistribution
+from adahi_ros.core.signature import Signature
+
+
+class ActionJudge(TokenJudge):
+    """A `TokenJudge` of the next action's tokens that replaces a refused token by the target's likeliest one.
+
+    Args:
+        draft: of M robots, with their first tokens.
+        target: its distributions, given these tokens.
+    """
+
+    def __init__(self, draft: Proposal, target: Proposal) -> None:
+        ours, theirs = draft.distribution, target.distribution
+        assert ours is not None
+        assert isinstance(theirs, TokenDistribution)
+        robots, self._horizon, size = target.actions.shape
+        codes = ours.codes[:, :size]
+        self._actions_of, self._sent = theirs.actions_of, ours.codes.shape[1]
+        sure = CodeDistribution(_only(codes, theirs.probabilities.shape[-1]), codes, theirs.actions_of)
+        super().__init__(sure, _greedy(theirs, size), np.zeros((robots, size, 2)))
+
+    @property
+    def likeliest(self) -> np.ndarray:
+        """(M, A) int64, the target's likeliest tokens; known as far as `known`."""
+        best: np.ndarray = self.q.argmax(axis=-1)
+        return best
+
+    def action_of(self, tokens: np.ndarray) -> np.ndarray:
+        """Return the actions (M, A) float32 of tokens (M, A)."""
+        chunks = np.zeros((len(tokens), self._horizon * tokens.shape[1]), dtype=np.int64)
+        chunks[:, : tokens.shape[1]] = tokens
+        actions: np.ndarray = self._actions_of(chunks)[:, 0]
+        return actions
+
+    def verdict(self, actions: np.ndarray) -> Verdict:
+        """Return the verdict of robots that execute actions (M, A); the horizon repeats them."""
+        accepted = np.zeros((len(actions), self._sent), dtype=bool)
+        accepted[:, : self.accepted.shape[1]] = self.accepted[:, : self._sent]
+        return Verdict(np.repeat(actions[:, None], self._horizon, axis=1), accepted)
+
+
+def tokens_differ(draft: Signature, target: Signature) -> str | None:
+    """Return why a draft and a target do not have one token for each entry of an action, or None."""
+    codes, entries = target.codes, target.horizon * target.action_dim
+    if codes is not None and codes.codebooks != entries:
+        found = codes.codebooks
+        return f"codebooks: the target's are {found}, must be {entries}, one for each entry of an action"
+    return codes_differ(draft, target)
+
+
+def check_emits_tokens(target: Signature) -> None:
+    """Refuse a target that does not emit its tokens one after another.
+
+    Raises:
+        ValueError: says so.
+    """
+    if target.codes is None or not target.codes.sequential:
+        raise ValueError("rule: needs a target that emits tokens one after another")
+
+
+def _only(codes: np.ndarray, size: int) -> np.ndarray:
+    """Return the distributions (..., K) of which codes (...) are certain."""
+    certain: np.ndarray = np.eye(size, dtype=np.float32)[codes]
+    return certain
+
+
+def _greedy(drawn: TokenDistribution, size: int) -> TokenDistribution:
+    """Return distributions in which the likeliest token is certain, of `size` tokens at most."""
+    resumed, q = drawn.resumed, drawn.probabilities[:, :size]
+
+    def further(tokens: np.ndarray, first: int, rows: np.ndarray) -> TokenDistribution:
+        assert resumed is not None
+        return _greedy(resumed(tokens, first, rows), size)
+
+    return TokenDistribution(
+        _only(q.argmax(axis=-1), q.shape[-1]), drawn.codes, drawn.actions_of, resumed=further
+    )

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compensated: near tokens are kept, and a robot's own prediction completes an action after a refusal.
+
+KERV (Zheng et al., arXiv 2603.01581) by its released code: the target verifies every draft. A token is kept
+within some bins of the target's likeliest one. After a refusal the rest of the action is either the target's,
+by another pass, or at some steps a Kalman filter's, without one. The robot has the filter and the threshold,
+see `CompensatedProposer`: it knows the step, and what was executed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from adahi_ros.acceptance.action_tokens import ActionJudge, check_emits_tokens, tokens_differ
+from adahi_ros.acceptance.interface import Acceptance, Verdict
+from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.signature import Signature
+
+REACH, COMPLETION = 1, 2
+"""Rows of a draft's actions, after the drafted one: it plus the threshold, and the filter's prediction."""
+
+
+@dataclass(frozen=True)
+class CompensatedAction:
+    """The resulting actions of M robots.
+
+    Attributes:
+        actions: (M, A) float32.
+        completed: (M, A) bool, entries that the filter predicted.
+        judge: how each of the others was decided.
+    """
+
+    actions: np.ndarray
+    completed: np.ndarray
+    judge: ActionJudge
+
+
+class Compensated(Acceptance):
+    """KERV: keeps tokens near the target's; a robot's prediction replaces a second pass."""
+
+    needs_codes = True
+    needs_actions = True
+
+    def check_target(self, target: Signature, fingerprint: str) -> None:
+        """See `Acceptance`."""
+        check_emits_tokens(target)
+
+    def compatible(self, draft: Signature, target: Signature) -> str | None:
+        """See `Acceptance`."""
+        return tokens_differ(draft, target)
+
+    def verify(
+        self,
+        draft: Proposal,
+        target: Proposal,
+        draws: np.ndarray,
+        round_trip_ms: np.ndarray | None = None,
+    ) -> Verdict:
+        """See `Acceptance`; nothing is drawn. The verdict is of one action."""
+        made = self.decide(draft, target)
+        return made.judge.verdict(made.actions)
+
+    def decide(self, draft: Proposal, target: Proposal) -> CompensatedAction:
+        """Return the actions to execute, and which of their entries were not verified."""
+        judge = ActionJudge(draft, target)
+        robots, size = judge.tokens.shape
+        rows = draft.actions
+        # Without a threshold only the target's own tokens are kept.
+        reach = np.abs(rows[:, REACH] - rows[:, 0]) if rows.shape[1] > REACH else np.zeros((robots, size))
+        completed = np.zeros((robots, size), dtype=bool)
+        while True:
+            likeliest = judge.likeliest
+            apart = np.abs(judge.action_of(judge.tokens) - judge.action_of(likeliest))
+            near = (apart <= reach) | (judge.tokens == likeliest)
+            refused = judge.test(near[:, : judge.p.shape[1]])
+            if rows.shape[1] > COMPLETION:
+                completed |= refused[:, None] & (np.arange(size) >= judge.position[:, None] - 1)
+                judge.position = np.where(refused, size, judge.position)
+            if judge.done:
+                break
+            judge.read()
+        actions = judge.action_of(judge.tokens)
+        if completed.any():
+            actions = np.where(completed, rows[:, COMPLETION], actions).astype(np.float32)
+        return CompensatedAction(actions, completed, judge)

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Drafts one action by tokens at every step, for KERV's rule `compensated`.
+
+KERV (Zheng et al., arXiv 2603.01581), by its released code. Its filter has a gain of 0.999, so it predicts
+nearly the last action. Its threshold falls within the first half of the episode. The code executes completed
+actions shifted by one entry, and rounds predictions down: neither is repeated here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.registry import argument
+from adahi_ros.policies.interface import Policy
+from adahi_ros.proposers.action_draft import ActionDrafter
+from adahi_ros.proposers.interface import Proposer, ProposerContext
+
+PROCESS_VARIANCE, MEASUREMENT_VARIANCE, FIRST_VARIANCE = 1.0, 1e-3, 10.0  # in bins
+SHAPE, LEAST = 3.0, 1e-30
+"""Of the threshold's fall: exp(-(step / tau) ** SHAPE), which is LEAST at the end of the episode."""
+
+
+class EntryFilters:
+    """One Kalman filter for each entry of the actions of B robots: it expects no change.
+
+    Attributes:
+        state: (B, A), the prediction; NaN before the first action.
+    """
+
+    def __init__(self, robots: int, size: int) -> None:
+        self.state = np.full((robots, size), np.nan)
+        self._variance = np.full((robots, 1), FIRST_VARIANCE)
+
+    def update(self, measured: np.ndarray) -> None:
+        """Take in executed actions (B, A), in bins; NaN for robots without one."""
+        known = ~np.isnan(measured).any(axis=1, keepdims=True)
+        before = np.where(np.isnan(self.state), measured, self.state)
+        variance = self._variance + PROCESS_VARIANCE
+        gain = variance / (variance + MEASUREMENT_VARIANCE)
+        self.state = np.where(known, before + gain * (measured - before), self.state)
+        self._variance = np.where(known, (1.0 - gain) * variance, self._variance)
+
+
+def threshold_at(step: int, steps: int, first: float, last: float) -> float:
+    """Return the threshold at a step of an episode of so many steps; it falls from `first` to `last`."""
+    tau = steps / (-np.log(LEAST)) ** (1.0 / SHAPE)
+    return float(last + (first - last) * np.exp(-((step / tau) ** SHAPE)))
+
+
+@dataclass(eq=False)
+class CompensatedProposer(Proposer):
+    """KERV: drafts tokens; sends a threshold and, at some steps, a prediction.
+
+    Its rule is `compensated`, its gate `always`: as in KERV, the target verifies every draft.
+
+    Raises:
+        ValueError: the draft does not emit a token for each entry of an action, or `last` is above `first`.
+    """
+
+    policy: Policy
+    first: float = argument(15.0, "Bins that a token may be off, at first", 0.0, 1024.0)
+    last: float = argument(3.0, "Bins that a token may be off, later", 0.0, 1024.0)
+    steps: int = argument(240, "Control steps of an episode", 1, 1_000_000)
+    every: int = argument(4, "Steps between predictions; 0: none", 0, 1_000_000)
+
+    def __post_init__(self) -> None:
+        if self.last > self.first:
+            raise ValueError(f"last: {self.last}, must be at most first, {self.first}")
+        self._drafter = ActionDrafter(self.policy, "compensated")
+        self._filters = EntryFilters(0, 0)
+
+    def propose(self, context: ProposerContext) -> Proposal:
+        """See `Proposer`; the drafted action, and what the rule reads: see `REACH` and `COMPLETION`."""
+        drafter = self._drafter
+        codes, drafted = drafter.draft(context.observations)
+        if context.begins or len(self._filters.state) != len(codes):
+            self._filters = EntryFilters(*codes.shape)
+        if context.executed is not None:
+            self._filters.update(drafter.bins(context.executed))
+        within = np.floor(threshold_at(context.step, self.steps, self.first, self.last))
+        rows = [drafted, drafted + (within + 0.5) * drafter.width]  # half a bin more, for rounding
+        state = self._filters.state
+        if self.every and (context.step + 1) % self.every == 0 and np.isfinite(state).all():
+            rows.append(drafter.action_of(drafter.clipped(state)))
+        return drafter.proposal(np.stack(rows, axis=1), codes)

@@ -1,0 +1,100 @@
+"""KERV on the robot: the threshold over an episode, the filter of each entry, and what the robot sends."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from adahi_ros.core.assets import asset
+from adahi_ros.core.proposal import UNITS
+from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
+from adahi_ros.policies.backends import load_policy
+from adahi_ros.policies.tokens.token_policy import TokenPolicy
+from adahi_ros.proposers.compensated import EntryFilters, threshold_at
+from adahi_ros.robot.controller import Controller
+from adahi_ros.robot.controller import Step as ControlStep
+
+SIZE = 39  # of an observation of Meta-World
+
+
+@pytest.fixture(scope="module")
+def draft() -> TokenPolicy:
+    policy = load_policy(asset("checkpoints/metaworld/tokens") / "draft", "onnxruntime")
+    assert isinstance(policy, TokenPolicy)
+    return policy
+
+
+@pytest.mark.parametrize(
+    ("step", "expected"), [(0, 15.0), (10, 14.89683), (40, 9.90528), (60, 4.85858), (100, 3.00213)]
+)
+def test_the_threshold_falls_as_in_the_released_code(step: int, expected: float) -> None:
+    """Expected values are of `compute_dynamic_threshold` in lusunn111/KERV."""
+    assert threshold_at(step, 200, 15.0, 3.0) == pytest.approx(expected, abs=1e-4)
+
+
+def test_the_filter_predicts_as_the_released_code() -> None:
+    """Expected values are of `kalman_predict_from_history` in lusunn111/KERV."""
+    filters = EntryFilters(1, 2)
+    for first, second in ((100.0, 7.0), (120.0, 7.0), (90.0, 7.0)):
+        filters.update(np.array([[first, second]]))
+    np.testing.assert_allclose(filters.state, [[90.0299202, 7.0]], atol=1e-6)
+
+
+def test_a_robot_without_an_executed_action_predicts_nothing() -> None:
+    filters = EntryFilters(2, 1)
+    filters.update(np.array([[np.nan], [3.0]]))
+    np.testing.assert_array_equal(np.isnan(filters.state[:, 0]), [True, False])
+
+
+def steps(draft: TokenPolicy, count: int, **arguments: float) -> list[ControlStep]:
+    rng = np.random.default_rng(2)
+    controller = Controller(
+        draft, ControllerConfig(ThresholdedGate("always", 0.0)), "compensated", arguments=arguments
+    )
+    controller.reset(1, [0])
+    made = []
+    for _ in range(count):
+        step = controller.begin(
+            {"observation": rng.normal(size=(1, draft.signature.observation_dim)).astype(np.float32)}
+        )
+        controller.executed(controller.finish(step, None))
+        made.append(step)
+    return made
+
+
+def test_every_fourth_request_has_a_prediction(draft: TokenPolicy) -> None:
+    made = steps(draft, 12)
+    assert all(step.transmit.all() for step in made)
+    sent = [step.draft(np.array([0])) for step in made]
+    assert [each.actions.shape[1] for each in sent] == [2, 2, 2, 3] * 3
+    for index in (3, 7, 11):
+        last = made[index - 1].proposal
+        assert last is not None
+        np.testing.assert_allclose(sent[index].actions[0, 2], last.actions[0, 0], atol=1e-5)
+    for each in sent:
+        drawn = each.distribution
+        assert drawn is not None
+        assert drawn.counts is not None
+        assert (drawn.counts.max(axis=-1) == UNITS).all()
+        assert drawn.codes.shape == (1, 4)
+
+
+def test_without_a_period_nothing_is_predicted(draft: TokenPolicy) -> None:
+    assert {step.draft(np.array([0])).actions.shape[1] for step in steps(draft, 8, every=0)} == {2}
+
+
+def test_the_threshold_is_sent_in_action_units(draft: TokenPolicy) -> None:
+    sent = steps(draft, 1, first=9.0, last=9.0)[0].draft(np.array([0])).actions[0]
+    width = (draft.codec.high - draft.codec.low) / draft.codec.codebook_size
+    np.testing.assert_allclose((sent[1] - sent[0]) / width, 9.5, atol=1e-3)
+
+
+def test_other_drafts_are_refused() -> None:
+    policy = load_policy(asset("checkpoints/ball") / "draft", "onnxruntime")
+    with pytest.raises(ValueError, match=r"^checkpoint: CodePolicy, must emit tokens"):
+        Controller(policy, ControllerConfig(ThresholdedGate("always", 0.0)), "compensated")
+
+
+def test_a_threshold_that_rises_is_refused(draft: TokenPolicy) -> None:
+    with pytest.raises(ValueError, match=r"^last: 9\.0, must be at most first, 2\.0"):
+        steps(draft, 1, first=2.0, last=9.0)
