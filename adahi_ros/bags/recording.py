@@ -212,9 +212,7 @@ class Recording:
             found.append(f"{path}: no messages on {', '.join(observed)}; {HINT}")
         commanded = [self._names[topic] for topic in missing if topic not in self._observed]
         if self._came and commanded:
-            found.append(
-                f"{path}: no messages on {', '.join(commanded)}; right if nothing commanded the robot"
-            )
+            found.append(f"{path}: no messages on {', '.join(commanded)}; right if nothing commanded it")
         if self.other_clock:
             found.append(f"{path}: {self.other_clock}")
         if self._left_out:

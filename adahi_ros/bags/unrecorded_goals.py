@@ -36,7 +36,10 @@ class WholeActions:
         keys = ", ".join(sink.key for sink in unrecorded)
         fault = f"contract: {keys}, goals of a ROS action are in no bag"
         if on_measured is None:
-            raise BagError(f"{fault}; for a dataset the contract must name a topic with the same command")
+            raise BagError(
+                f"{fault}; for a dataset the contract must name a topic with the same command, such as a "
+                "leader arm's joint states"
+            )
         if len(unrecorded) == len(sinks):
             raise BagError(f"{fault}; at least one part of the action must be a topic")
         places = [each for _, each in self._measured if each is not None]

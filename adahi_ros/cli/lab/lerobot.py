@@ -101,7 +101,7 @@ def export(
         str | None, Option(help="Task description, one sentence. Default: the task's name.")
     ] = None,
 ) -> None:
-    """Write recorded episodes as a LeRobotDataset of format 3, to train LeRobot's policies."""
+    """Write recorded episodes without images as a LeRobotDataset of format 3, to train LeRobot's policies."""
     from adahi_ros.bags.bag_dataset import CONTRACT, TRAJECTORIES
     from adahi_ros.contract.parsing import load_contract
     from adahi_ros.core.trajectories import Trajectories
