@@ -265,7 +265,7 @@ def _steps(robot: Figures) -> Table:
         "sent to the target", percent(recent["transmission_rate"]), percent(total["transmission_rate"])
     )
     table.add_row("of them kept as drafted", percent(recent["acceptance"]), percent(total["acceptance"]))
-    table.add_row("fell back to the draft", fallbacks(recent["fallbacks"]), fallbacks(total["fallbacks"]))
+    table.add_row("without a reply", fallbacks(recent["fallbacks"]), fallbacks(total["fallbacks"]))
     for reason, count in total["fallbacks"].items():
         table.add_row(f"  {reason}", str(recent["fallbacks"].get(reason, 0)), str(count), style="dim")
     if total["person"]:
