@@ -46,6 +46,13 @@ class ActionJudge(TokenJudge):
         actions: np.ndarray = self._actions_of(chunks)[:, 0]
         return actions
 
+    def near(self, reach: np.ndarray) -> np.ndarray:
+        """Return which drafted tokens (M, n) are within (M, A), in action units, of the likeliest ones."""
+        likeliest = self.likeliest
+        apart = np.abs(self.action_of(self.tokens) - self.action_of(likeliest))
+        near: np.ndarray = (apart <= reach) | (self.tokens == likeliest)
+        return near[:, : self.p.shape[1]]
+
     def verdict(self, actions: np.ndarray) -> Verdict:
         """Return the verdict of robots that execute actions (M, A); the horizon repeats them."""
         accepted = np.zeros((len(actions), self._sent), dtype=bool)

@@ -71,10 +71,7 @@ class Compensated(Acceptance):
         reach = np.abs(rows[:, REACH] - rows[:, 0]) if rows.shape[1] > REACH else np.zeros((robots, size))
         completed = np.zeros((robots, size), dtype=bool)
         while True:
-            likeliest = judge.likeliest
-            apart = np.abs(judge.action_of(judge.tokens) - judge.action_of(likeliest))
-            near = (apart <= reach) | (judge.tokens == likeliest)
-            refused = judge.test(near[:, : judge.p.shape[1]])
+            refused = judge.test(judge.near(reach))
             if rows.shape[1] > COMPLETION:
                 completed |= refused[:, None] & (np.arange(size) >= judge.position[:, None] - 1)
                 judge.position = np.where(refused, size, judge.position)

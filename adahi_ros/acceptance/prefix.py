@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prefix: of a draft of several actions, the leading ones near the target's own are kept.
 
-Sequence-wise relaxed acceptance, after HeiSD (arXiv 2603.17573): groups of entries are near or far, not
-single entries. HeiSD's groups are position, rotation and gripper of one action, 30 bins in total and 15 in
-any entry. Here an action is one group, and each is checked only if the previous one is kept.
+Sequence-wise relaxed acceptance: groups of entries are near or far, not single entries. HeiSD's groups are
+position, rotation and gripper of one action, see `adahi_ros.acceptance.blocks`. Here an action is one group,
+and each is checked only if the previous one is kept.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import numpy as np
 from adahi_ros.acceptance.interface import Acceptance, Verdict
 from adahi_ros.core.proposal import Proposal
 
-TOGETHER = 2.0 / 3.0  # largest mean distance as a share of an entry's: 30 bins of three times 15
+TOGETHER = 2.0 / 3.0  # largest mean distance as a share of an entry's
 FAR = 1e6  # times the largest distance of an entry
 LONGEST = 64  # checked actions: a reply has no more parts
 
 
 class Prefix(Acceptance):
-    """Keeps a draft up to its first action that is not near the target's; the rest is the target's.
+    """Keeps a draft up to its first action far from the target's.
 
     Args:
         within: (A,) in action units, largest distance of an entry; the mean over an action is at most two

@@ -23,6 +23,7 @@ ACCEPTANCES: Registry[type[Acceptance]] = Registry(
         "prefix": "adahi_ros.acceptance.prefix:Prefix",
         "semantic": "adahi_ros.acceptance.semantic:Semantic",
         "compensated": "adahi_ros.acceptance.compensated:Compensated",
+        "blocks": "adahi_ros.acceptance.blocks:Blocks",
     },
     Acceptance,
 )

@@ -102,7 +102,7 @@ def _other_draw(uniforms: np.ndarray) -> np.ndarray:
 
 @dataclass(eq=False)
 class OnlineGate(Gate):
-    """Another gate with a threshold that is learned at run time. Its own threshold is 0.
+    """Another gate with a threshold learned at run time. Its own threshold is 0.
 
     The score is the rank minus the learned threshold; infinite where exploration requests, or the
     other gate's score is infinite or NaN. The learned threshold is kept across episodes.

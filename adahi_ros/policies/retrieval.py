@@ -36,7 +36,7 @@ LARGEST = 2**24
 
 @dataclass(frozen=True)
 class Kinematics:
-    """Speed and straightness of a robot's motion as one number; HeiSD's fused metric.
+    """Speed and straightness of a robot's motion as one number; HeiSD's own is `ToolMetric`.
 
     In a window of observations, in standard deviations: the path length and the mean distance from the
     path's centre. Each is scaled from 0 at its least to 1 at its 95th percentile in the demonstrations; their

@@ -11,7 +11,7 @@ from adahi_ros.proposers.interface import Proposer, ProposerContext
 
 
 class ChunkProposer(Proposer):
-    """Executes the verified chunk; where it ends, drafts the next one for the target to verify.
+    """Executes a verified chunk, then drafts another.
 
     So a robot sends one request per chunk. Its gate is `never`: between, there is no draft to send.
 

@@ -116,7 +116,7 @@ class Motion:
 
 
 class KalmanProposer(Proposer):
-    """Extrapolates recent actions by a Kalman filter; drafts until there are enough of them.
+    """Extrapolates recent actions by a Kalman filter; drafts at first.
 
     Args:
         policy: the draft.

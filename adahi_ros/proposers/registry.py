@@ -24,6 +24,7 @@ PROPOSERS: Registry[Callable[..., Proposer]] = Registry(
         "self_correcting": "adahi_ros.proposers.self_correcting:SelfCorrectingProposer",
         "rectified": "adahi_ros.proposers.kalman:RectifiedProposer",
         "compensated": "adahi_ros.proposers.compensated:CompensatedProposer",
+        "tool_path": "adahi_ros.proposers.tool_path:ToolPathProposer",
     },
     Proposer,
 )

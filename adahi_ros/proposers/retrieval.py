@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Proposers that retrieve: the demonstrated action at the nearest observation; or that, or a draft.
 
-After HeiSD (arXiv 2603.17573). Its verify-skip is the gate `expected_error` here: where neighbours agree,
-no request is sent. Its sequence-wise relaxed acceptance is the rule `prefix`.
+After the idea of HeiSD (arXiv 2603.17573); `adahi_ros.proposers.tool_path` follows its code. Here the gate
+`expected_error` skips requests where neighbours agree, and the rule is `prefix`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from adahi_ros.policies.interface import Actor, Policy, Sampling
 from adahi_ros.policies.retrieval import Retrieval
 from adahi_ros.proposers.interface import Proposer, ProposerContext
 
-WINDOW = 15  # observations; HeiSD's w
+WINDOW = 15  # observations
 
 
 class RetrievalProposer(Proposer):

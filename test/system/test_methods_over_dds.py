@@ -20,11 +20,12 @@ from adahi_ros.lab.nodes.dds_run import run_over_dds
 from adahi_ros.lab.nodes.domain import exclusive_domain
 from adahi_ros.lab.papers.literature import Line, lines
 from adahi_ros.lab.tasks import make
-from adahi_ros.lab.tasks.demonstrations import collect_parallel
+from adahi_ros.lab.tasks.demonstrations import collect_parallel, seen_by_robots
 from adahi_ros.lab.training.retrieval_index import make_index, save_index
 from adahi_ros.protocol.records import Reason
 
 TASK, SEED, EPISODES = "ball", 11, range(3, 4)
+TOKENS = "checkpoints/metaworld/tokens"
 DEADLINE_S = 60.0
 
 
@@ -35,16 +36,26 @@ def domain() -> Iterator[int]:
         yield number
 
 
-@pytest.fixture(scope="module")
-def policies(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The shipped policies of the ball, with an index of a few demonstrations."""
-    folder = tmp_path_factory.mktemp("ball") / "policies"
-    shutil.copytree(asset("checkpoints/ball"), folder, ignore=shutil.ignore_patterns(f"{RETRIEVAL}.*"))
-    data = collect_parallel(TASK, 10, 0, action_noise=0.1).trajectories
+def with_index(task: str, shipped: str, folder: Path) -> Path:
+    """Copy shipped policies into a folder, with an index of a few demonstrations as robots see them."""
+    shutil.copytree(asset(shipped), folder, ignore=shutil.ignore_patterns(f"{RETRIEVAL}.*"))
+    data = seen_by_robots(collect_parallel(task, 10, 0, action_noise=0.1).trajectories, task)
     index, _ = make_index(data, 0, 4, 2**20)
     sizes = {"observation_dim": data.observations.shape[1], "goal_dim": data.goals.shape[1]}
     save_index(folder, RETRIEVAL, index, {**sizes, "horizon": 8, "neighbours": 4}, {})
     return folder
+
+
+@pytest.fixture(scope="module")
+def policies(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Those of the ball."""
+    return with_index(TASK, "checkpoints/ball", tmp_path_factory.mktemp("ball") / "policies")
+
+
+@pytest.fixture(scope="module")
+def tokens(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Those of Meta-World that emit tokens."""
+    return with_index("metaworld", TOKENS, tmp_path_factory.mktemp("metaworld") / "policies")
 
 
 @pytest.fixture(scope="module")
@@ -56,14 +67,20 @@ def calibration() -> Calibration:
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("line", lines(), ids=lambda line: line.name)
-def test_it_does_as_in_process(line: Line, policies: Path, calibration: Calibration, domain: int) -> None:
+def test_it_does_as_in_process(
+    line: Line, calibration: Calibration, domain: int, request: pytest.FixtureRequest
+) -> None:
     task = line.task or TASK
-    folder = asset(line.checkpoints.replace("{task}", task)) if line.checkpoints else policies
+    shipped = line.checkpoints.replace("{task}", task)
+    if shipped in ("", TOKENS):
+        folder: Path = request.getfixturevalue("tokens" if shipped else "policies")
+    else:
+        folder = asset(shipped)
     (name,) = parse_methods(for_task(line.method, task, folder), on_air=True)
     files = PolicyFiles(folder, line.backend or "onnxruntime")
     known = files.load()
-    digests = {"draft": known.draft.digest, "target": known.target.digest}
-    fitting = replace(calibration, task=make(task).spec.name, **digests)
+    fitting = replace(calibration, draft=known.draft.digest, target=known.target.digest)
+    fitting = replace(fitting, task=make(task).spec.name)
     draft, target = node_parameters(name, task, files, fitting, DEADLINE_S, lockstep=True)
     run = run_over_dds(task, draft, target, SEED, EPISODES, domain=domain)
     bench = Comparison(task, files, fitting, SEED).bench()

@@ -26,7 +26,7 @@ LEAST_EPISODES = 8  # more than the queried neighbours
 MEASURED = 2000  # steps of the measurement
 BATCH = 250  # of these at once
 FLAT = 1e-6  # standard deviation below which an entry is ignored
-WINDOW = 15  # observations; HeiSD's w
+WINDOW = 15  # observations
 CLIPPED = 95  # percentile
 
 
@@ -133,7 +133,7 @@ def _centred(index: Index, chosen: np.ndarray) -> np.ndarray:
 def _with_boundary(
     index: Index, chosen: np.ndarray, squared: np.ndarray, observed: int
 ) -> tuple[Index, np.ndarray]:
-    """Return the index with HeiSD's metric in its demonstrations' units, and the metric of the queried rows.
+    """Return the index with its metric of motion, by its demonstrations, and that of the queried rows.
 
     The boundary best separates the better half of the retrieved plans (Youden's index).
     """

@@ -213,11 +213,8 @@ class DraftPolicyParameters(PolicyParameters, ManagedParameters):
     command: CommandParameters = group(CommandParameters)
     proposer: str = parameter(
         "draft",
-        "What proposes actions. draft: the policy of checkpoint; chunk: whole chunks of that; plan: the "
-        "target's plan; corrector: that, corrected at every step; without a plan, the draft acts as fallback "
-        "allows; retrieval: an action demonstrated at a similar observation; mixture: that, or the draft; "
-        "kalman: extrapolates actions; rectified: the draft, if it is near to that; intent: "
-        "acts by what the target wants",
+        "What proposes actions, see docs/reference/methods.md; without a plan, the draft acts as fallback "
+        "allows",
         names=PROPOSERS,
     )
     proposer_arguments: Mapping[str, object] = arguments_of_named("proposer")
@@ -233,7 +230,7 @@ class DraftPolicyParameters(PolicyParameters, ManagedParameters):
     )
     index: str = parameter(
         "",
-        "As corrector, the index of 'adahi lab index', for the proposers retrieval and mixture",
+        "As corrector, the index of 'adahi lab index', for proposers that retrieve",
         optional=True,
     )
     execution_horizon: int = parameter(

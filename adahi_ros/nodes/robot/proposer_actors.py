@@ -23,6 +23,7 @@ from adahi_ros.policies.retrieval import load_retrieval
 from adahi_ros.proposers.retrieval import DraftAndRetrieval
 
 A = TypeVar("A", bound=Actor)
+BOTH = ("mixture", "tool_path")
 SIZES = ("observation_dim", "goal_dim", "action_dim")
 
 
@@ -30,7 +31,7 @@ def actor_of(values: DraftPolicyParameters, policy: Policy) -> Actor:
     """Load the actor of a proposer, and run it once, because the first run is slow.
 
     Args:
-        values: of the node, with the proposer corrector, intent, intent_of_plan, retrieval or mixture.
+        values: of the node, with a proposer that has an actor of its own.
         policy: the robot's own.
 
     Raises:
@@ -44,7 +45,7 @@ def actor_of(values: DraftPolicyParameters, policy: Policy) -> Actor:
         return _intent(values.intent, policy.signature)
     index = _loaded("index", values.index, load_retrieval, policy.signature)
     first_actions(index)
-    return DraftAndRetrieval(policy, index) if values.proposer == "mixture" else index
+    return DraftAndRetrieval(policy, index) if values.proposer in BOTH else index
 
 
 def _intent(name: str, draft: Signature) -> Actor:

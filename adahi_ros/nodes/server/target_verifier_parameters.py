@@ -148,11 +148,8 @@ class TargetVerifierParameters(PolicyParameters, ManagedParameters):
     )
     rule: str = parameter(
         BY_TARGET,
-        "What happens to a draft. replace: the target's own plan is executed; speculative: each "
-        "drafted code is accepted or resampled; distance: a draft near to the target's plan is kept; "
-        "prefix: its actions are kept up to the first one that is not near; semantic: speculative, "
-        "and a learned head may keep more. by_target: speculative for a target with an action "
-        "tokenizer, else replace",
+        "What happens to a draft, see docs/reference/methods.md. by_target: speculative for a target with "
+        "an action tokenizer, else replace",
         choices=(BY_TARGET, *ACCEPTANCES),
         names=ACCEPTANCES,
     )

@@ -47,7 +47,7 @@ def test_no_more_is_retrieved_than_the_target_plans(bench: Bench) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        *("heisd", "rectified:expected_error@0", "retrieval:expected_error@0.1"),
+        *("mixture_8:expected_error@0.4", "rectified:expected_error@0", "retrieval:expected_error@0.1"),
         *("mixture_4:age@3", "kalman:age@1"),
     ],
 )

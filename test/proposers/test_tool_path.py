@@ -1,0 +1,112 @@
+"""HeiSD on the robot: its metric of the tool's path; what is retrieved, skipped and verified."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from adahi_ros.core.assets import asset
+from adahi_ros.core.trajectories import Trajectories
+from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
+from adahi_ros.lab.training.retrieval_index import make_index, save_index
+from adahi_ros.policies.backends import load_policy
+from adahi_ros.policies.retrieval import load_retrieval
+from adahi_ros.proposers.retrieval import DraftAndRetrieval
+from adahi_ros.proposers.tool_path import displacement, measured, radius
+from adahi_ros.robot.controller import Controller
+
+OBSERVED, STEPS = 18, 30
+
+
+def arc(of_m: float, angle: float, count: int = 5, rise: float = 0.0) -> np.ndarray:
+    turned = np.linspace(0.0, angle, count)
+    return np.stack([of_m * np.cos(turned), of_m * np.sin(turned), rise * turned], axis=1)
+
+
+@pytest.mark.parametrize(
+    ("points", "of_circle", "summed"),
+    [
+        (arc(0.1, np.pi / 2), 0.04739936271889894, 0.3680901537174736),
+        (arc(0.1, 0.3, rise=0.02), 0.009271952768084, 0.07631309259798785),
+        (arc(0.1, np.pi), 0.08443455955885107, 0.6027339492125847),
+        (arc(0.05, 8 * np.pi / 5), 0.05, 0.30776835371752537),
+        (np.array([[0, 0, 0], [0.01, 0, 0], [0.01, 0.02, 0]]), 0.010208445253181824, 0.0423606797749979),
+    ],
+)
+def test_the_metric_is_that_of_the_released_code(points: np.ndarray, of_circle: float, summed: float) -> None:
+    """Expected values are of `calc_r.py` in lusunn111/RoboNix-Retrieval-Augmented-Toolkit."""
+    np.testing.assert_allclose(radius(points[None]), of_circle, rtol=1e-9)
+    np.testing.assert_allclose(displacement(points[None]), summed, rtol=1e-9)
+
+
+def test_many_paths_are_measured_as_each_alone() -> None:
+    paths = np.stack([arc(0.1, 1.0), arc(0.02, 3.0), arc(0.3, 0.1)])
+    np.testing.assert_allclose(measured(paths), np.concatenate([measured(path[None]) for path in paths]))
+
+
+@pytest.fixture(scope="module")
+def actor(tmp_path_factory: pytest.TempPathFactory) -> DraftAndRetrieval:
+    """The shipped draft, and an index of tools that move at different speeds."""
+    rng, folder = np.random.default_rng(1), tmp_path_factory.mktemp("index")
+    episodes = []
+    for speed in np.linspace(0.0, 0.02, 10):
+        seen = np.zeros((STEPS, OBSERVED), dtype=np.float32)
+        seen[:, 0] = speed * np.arange(STEPS)
+        seen[:, 3:] = rng.normal(size=OBSERVED - 3)
+        episodes.append(seen)
+    data = Trajectories(
+        "metaworld",
+        np.concatenate(episodes),
+        rng.normal(size=(10 * STEPS, 4)).astype(np.float32) * 0.1,
+        np.zeros((10, 0), np.float32),
+        STEPS * np.arange(1, 11),
+    )
+    index, _ = make_index(data, 0, 4, 2**20)
+    sizes = {"observation_dim": OBSERVED, "goal_dim": 0, "horizon": 8, "neighbours": 4}
+    save_index(folder, "retrieval", index, sizes, {})
+    draft = load_policy(asset("checkpoints/metaworld/tokens") / "draft", "onnxruntime")
+    return DraftAndRetrieval(draft, load_retrieval(folder / "retrieval"))
+
+
+def sent(
+    actor: DraftAndRetrieval, speed: float, count: int, **arguments: float
+) -> tuple[list[bool], list[float]]:
+    """Return at which steps a request is sent, and the sign and size of the distance in bins."""
+    gate = ControllerConfig(ThresholdedGate("expected_error", 0.0))
+    controller = Controller(actor, gate, "tool_path", arguments=arguments)
+    controller.reset(1, [0])
+    asks, distances = [], []
+    for index in range(count):
+        seen = np.zeros((1, OBSERVED), dtype=np.float32)
+        seen[0, 0] = speed * index
+        step = controller.begin({"observation": seen})
+        controller.executed(controller.finish(step, None))
+        asks.append(bool(step.transmit[0]))
+        assert step.proposal is not None
+        made = step.proposal.actions[0]
+        codec = actor.draft.codec  # type: ignore[attr-defined]
+        distances.append(float(((made[1] - made[0]) / (codec.high - codec.low) * codec.codebook_size).mean()))
+    return asks, distances
+
+
+def test_a_fast_tool_is_verified_after_every_two_retrieved_actions(actor: DraftAndRetrieval) -> None:
+    asks, distances = sent(actor, 0.02, 12)
+    assert asks == [True, True, True, *[False, False, True] * 3]
+    np.testing.assert_allclose(distances, [0.5] * 3 + [-0.5] * 9, atol=1e-3)
+
+
+def test_a_tool_that_rests_drafts_and_is_always_verified(actor: DraftAndRetrieval) -> None:
+    asks, distances = sent(actor, 0.0, 6)
+    assert all(asks)
+    np.testing.assert_allclose(distances, [0.5] * 3 + [9.5] * 3, atol=1e-3)
+
+
+def test_without_skips_every_retrieved_action_is_verified(actor: DraftAndRetrieval) -> None:
+    asks, distances = sent(actor, 0.02, 6, skipped=0)
+    assert all(asks)
+    assert distances[-1] < 0
+
+
+def test_a_place_outside_of_the_observation_is_refused(actor: DraftAndRetrieval) -> None:
+    with pytest.raises(ValueError, match=r"^tool: 16, must be at most 15"):
+        sent(actor, 0.0, 1, tool=16)
