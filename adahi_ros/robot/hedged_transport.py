@@ -3,8 +3,8 @@
 
 A request goes to the recently fastest verifier. It goes to the next one only if the reply is later than the
 95th percentile: a hedged request (Dean and Barroso, "The tail at scale", CACM 56(2), 2013). Or it goes to all
-at once, as in distributed speculative inference (Timor et al., arXiv 2405.14105). The robot's actions do not
-depend on which verifier answers: seed, robot, episode and step determine the draws.
+at once. The robot's actions do not depend on which verifier answers: seed, robot, episode and step determine
+the draws.
 
 Late replies still count in the statistics. Otherwise only the fastest replies of a slow verifier would count.
 """
