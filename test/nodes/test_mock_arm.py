@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 import yaml
 from rclpy.action import ActionClient  # type: ignore[attr-defined]
-from sensor_msgs.msg import Image, JointState
+from sensor_msgs.msg import CompressedImage, Image, JointState
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from adahi_ros.lab.nodes.mock_arm import MockArm
 from adahi_ros.nodes.common.parameters import ParameterError
 from adahi_ros.nodes.common.qos import message_type
+from adahi_ros.vision.images import from_image
 from test.nodes.in_process import NodesInProcess
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/how_to/run_lerobot.md").read_text()
@@ -63,6 +64,22 @@ def test_it_shows_images_of_the_cameras_sizes(arm: MockArm, nodes: NodesInProces
         nodes.observer.node.create_subscription(Image, topic, seen.append, 1)
     nodes.wait(lambda: len(seen) > 4, "images")
     assert {(each.height, each.width, each.encoding) for each in seen} == {(480, 640, "rgb8")}
+
+
+def test_it_shows_jpegs_where_the_contract_wants_them(
+    make_node: Any, nodes: NodesInProcess, tmp_path: Path
+) -> None:
+    values = yaml.safe_load(CONTRACT)
+    channel = values["observations"]["observation.images.wrist"]["channel"]
+    channel.update(topic="/wrist/compressed", type="sensor_msgs/msg/CompressedImage")
+    path = tmp_path / "jpeg.yaml"
+    path.write_text(yaml.safe_dump(values))
+    nodes.spin(make_node(MockArm, given={"contract": str(path)}))
+    seen: list[CompressedImage] = []
+    nodes.observer.node.create_subscription(CompressedImage, "/wrist/compressed", seen.append, 1)
+    nodes.wait(lambda: bool(seen), "an image")
+    nodes.close()
+    assert from_image(seen[0]).shape == (480, 640, 3)
 
 
 def test_it_starts_within_the_limits_of_a_shipped_arm(make_node: Any) -> None:

@@ -8,7 +8,6 @@ names, sizes and rates fit together, and nothing of how an arm moves or of what 
 
 from __future__ import annotations
 
-import io
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +15,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from PIL import Image as Picture
 from rclpy.action import ActionServer, CancelResponse  # type: ignore[attr-defined]
 from rclpy.node import Node
 from rclpy.publisher import Publisher
@@ -36,9 +34,11 @@ from adahi_ros.nodes.common.throttled_log import ThrottledLog
 from adahi_ros.nodes.common.timers import steady_timer
 from adahi_ros.safety.limits_file import load_limits
 from adahi_ros.safety.named_limits import limits_of_task, limits_path
+from adahi_ros.vision.images import to_jpeg
 
 IMAGES = ("sensor_msgs/msg/Image", "sensor_msgs/msg/CompressedImage")
 GREY = 128
+JPEG_QUALITY = 90
 WARNING_PERIOD_S = 1.0
 
 
@@ -169,9 +169,7 @@ def _picture(kind: str, rows: int, columns: int) -> Any:
     pixels = np.full((rows, columns, 3), GREY, np.uint8)
     if kind == IMAGES[0]:
         return to_image(pixels, 0)
-    written = io.BytesIO()
-    Picture.fromarray(pixels).save(written, "JPEG")
-    return CompressedImage(format="jpeg", data=written.getvalue())
+    return CompressedImage(format="jpeg", data=to_jpeg(pixels, JPEG_QUALITY))
 
 
 def main() -> None:
