@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """KERV and HeiSD on the token policy: passes saved, accepted length and success, in one process.
 
-    .venv/bin/python benchmarks/token_methods.py TASK FOLDER [--episodes 200] [--rows FILE]
+    .venv/bin/python benchmarks/token_methods.py TASK FOLDER [--episodes 200] [--proposer NAME] [--rows FILE]
 
 Every method decodes one action per control step, greedily, as OpenVLA's methods do. With `--rows`, what a
 file has is not measured again. HeiSD needs an index in FOLDER: `adahi lab index TASK --out FOLDER`. For times
@@ -186,6 +186,7 @@ def main(
     task: str,
     folder: Path,
     episodes: Annotated[int, typer.Option(min=1, help="Of each method")] = 200,
+    proposer: Annotated[str, typer.Option(help="Only methods of compensated or tool_path")] = "",
     rows: Annotated[Path | None, typer.Option(help="JSON file of what is measured already")] = None,
     backend: str = "onnxruntime",
 ) -> None:
@@ -193,7 +194,11 @@ def main(
     bench = Bench(task, folder, backend)
     known = json.loads(rows.read_text()) if rows is not None and rows.exists() else {}
     played: dict[str, Played] = {}
-    for name in METHODS:
+    if proposer not in ("", *GATES):
+        raise typer.BadParameter(f"proposer: {proposer!r}, must be one of {', '.join(GATES)}")
+    for name, (of, _) in METHODS.items():
+        if proposer and of != proposer and name not in (TARGET, SPECULATIVE):
+            continue
         played[name] = Played(**known[name]) if name in known else bench.play(name, episodes)
         if rows is not None:
             rows.write_text(json.dumps({each: asdict(values) for each, values in played.items()}))
