@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnxruntime
 import pytest
 import yaml
@@ -18,6 +19,7 @@ from adahi_ros.lab.calibration.calibrate import node_parameters
 from adahi_ros.lab.evaluation.loaded_policies import PLANS, PolicyFiles
 from adahi_ros.lab.tasks import goal_is_for_target, make, names
 from adahi_ros.lab.training.recipes import IntentRecipe, Recipe, load_recipe
+from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.corrector.corrector_checkpoint import load_corrector
 from adahi_ros.policies.flow.flow_checkpoint import load_flow
 from adahi_ros.policies.intent.intent_checkpoint import (
@@ -121,6 +123,13 @@ def test_the_export_of_what_plans_is_of_the_weights_beside_it(models: Path) -> N
     assert made
     for weights in made:
         check_export(weights.with_suffix(""))
+
+
+@folders(PLANNED)
+def test_a_robots_draft_takes_every_plan_that_the_target_was_shown(models: Path) -> None:
+    plans = load_flow(models / PLANS / "target")
+    shown = np.stack([plans.action_low, plans.action_high])[:, None]
+    assert load_policy(models / "draft", "onnxruntime").sound(shown).all()
 
 
 @folders(TRAINED)

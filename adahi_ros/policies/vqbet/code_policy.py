@@ -22,7 +22,9 @@ from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling
 from adahi_ros.policies.networks.network_checkpoint import RunNetwork
 
 MAX_COMBINATIONS = 1 << 16
-RANGE_MARGIN = 3.0  # in units of the action scale, beyond the range of the decoded codes
+# In units of the action scale, beyond the range of the decoded codes. An entry that mostly rests has a small
+# scale, is demonstrated up to six of it, and few codes reach that far.
+RANGE_MARGIN = 6.0
 
 
 class ActionDecoder:
