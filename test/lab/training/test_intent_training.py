@@ -55,7 +55,7 @@ def test_a_share_of_the_episodes_has_one_request_and_the_others_any_period() -> 
     assert period[~alone].max() == 63
 
 
-def test_the_target_is_not_asked_for_episodes_that_have_ended() -> None:
+def test_the_target_is_not_asked_for_episodes_that_have_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     target = load_policy(CHECKPOINTS / TASK / "plans/target", "onnxruntime")
     asked, propose = [], target.propose
 
@@ -63,7 +63,7 @@ def test_the_target_is_not_asked_for_episodes_that_have_ended() -> None:
         asked.append(len(draws))
         return propose(observations, draws)
 
-    target.propose = counted  # type: ignore[method-assign]
+    monkeypatch.setattr(target, "propose", counted)
     examples = lesson(make(TASK), target, 1, range(6), None, 1, 0.5)
     lengths = np.diff(np.flatnonzero(np.append(examples.step, 0) == 0))
     assert len(set(lengths.tolist())) > 1
