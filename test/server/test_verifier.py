@@ -178,7 +178,9 @@ def test_of_plans_that_are_drawn_the_nearest_to_what_is_committed_is_sent(
 def test_wrong_settings_are_refused(fixed_policy: Callable[..., Policy]) -> None:
     policy = fixed_policy(TARGET)
     with pytest.raises(
-        ValueError, match="rule: 'greedy', must be one of distance, prefix, replace, semantic, speculative"
+        ValueError,
+        match="rule: 'greedy', must be one of blocks, compensated, distance, "
+        "prefix, replace, semantic, speculative",
     ):
         TargetVerifier(policy, rule="greedy")
     for temperature in (0.0, -1.0, np.inf, np.nan):
