@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from adahi_ros.acceptance.interface import Verdict, codes_differ
+from adahi_ros.acceptance.interface import Acceptance, Verdict, codes_differ
 from adahi_ros.acceptance.token_sequence import TokenJudge
 from adahi_ros.core.proposal import CodeDistribution, Proposal, TokenDistribution
 from adahi_ros.core.signature import Signature
@@ -60,23 +60,24 @@ class ActionJudge(TokenJudge):
         return Verdict(np.repeat(actions[:, None], self._horizon, axis=1), accepted)
 
 
-def tokens_differ(draft: Signature, target: Signature) -> str | None:
-    """Return why a draft and a target do not have one token for each entry of an action, or None."""
-    codes, entries = target.codes, target.horizon * target.action_dim
-    if codes is not None and codes.codebooks != entries:
-        found = codes.codebooks
-        return f"codebooks: the target's are {found}, must be {entries}, one for each entry of an action"
-    return codes_differ(draft, target)
+class ActionRule(Acceptance):
+    """Base of a rule for one action of a target that emits one token after another, one for each entry."""
 
+    needs_codes = True
+    needs_actions = True
 
-def check_emits_tokens(target: Signature) -> None:
-    """Refuse a target that does not emit its tokens one after another.
+    def check_target(self, target: Signature, fingerprint: str) -> None:
+        """See `Acceptance`."""
+        if target.codes is None or not target.codes.sequential:
+            raise ValueError("rule: needs a target that emits tokens one after another")
 
-    Raises:
-        ValueError: says so.
-    """
-    if target.codes is None or not target.codes.sequential:
-        raise ValueError("rule: needs a target that emits tokens one after another")
+    def compatible(self, draft: Signature, target: Signature) -> str | None:
+        """See `Acceptance`."""
+        codes, entries = target.codes, target.horizon * target.action_dim
+        if codes is not None and codes.codebooks != entries:
+            found = codes.codebooks
+            return f"codebooks: the target's are {found}, must be {entries}, one for each entry of an action"
+        return codes_differ(draft, target)
 
 
 def _only(codes: np.ndarray, size: int) -> np.ndarray:

@@ -12,29 +12,17 @@ import itertools
 
 import numpy as np
 
-from adahi_ros.acceptance.action_tokens import ActionJudge, check_emits_tokens, tokens_differ
+from adahi_ros.acceptance.action_tokens import ActionJudge, ActionRule
 from adahi_ros.acceptance.compensated import REACH
-from adahi_ros.acceptance.interface import Acceptance, Verdict
+from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.core.proposal import Proposal
-from adahi_ros.core.signature import Signature
 
 TOGETHER, EACH = 45, 25
 """Bins that the tokens of a block, and each of them, must stay below."""
 
 
-class Blocks(Acceptance):
+class Blocks(ActionRule):
     """HeiSD: keeps retrieved actions by blocks, drafted ones by tokens."""
-
-    needs_codes = True
-    needs_actions = True
-
-    def check_target(self, target: Signature, fingerprint: str) -> None:
-        """See `Acceptance`."""
-        check_emits_tokens(target)
-
-    def compatible(self, draft: Signature, target: Signature) -> str | None:
-        """See `Acceptance`."""
-        return tokens_differ(draft, target)
 
     def verify(
         self,

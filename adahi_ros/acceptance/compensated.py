@@ -13,10 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from adahi_ros.acceptance.action_tokens import ActionJudge, check_emits_tokens, tokens_differ
-from adahi_ros.acceptance.interface import Acceptance, Verdict
+from adahi_ros.acceptance.action_tokens import ActionJudge, ActionRule
+from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.core.proposal import Proposal
-from adahi_ros.core.signature import Signature
 
 REACH, COMPLETION = 1, 2
 """Rows of a draft's actions, after the drafted one: it plus the threshold, and the filter's prediction."""
@@ -37,19 +36,8 @@ class CompensatedAction:
     judge: ActionJudge
 
 
-class Compensated(Acceptance):
+class Compensated(ActionRule):
     """KERV: keeps tokens near the target's; a robot's prediction replaces a second pass."""
-
-    needs_codes = True
-    needs_actions = True
-
-    def check_target(self, target: Signature, fingerprint: str) -> None:
-        """See `Acceptance`."""
-        check_emits_tokens(target)
-
-    def compatible(self, draft: Signature, target: Signature) -> str | None:
-        """See `Acceptance`."""
-        return tokens_differ(draft, target)
 
     def verify(
         self,
