@@ -3,9 +3,9 @@
 
     benchmarks/plan_and_intent.py ball_instructed --episodes 600 --seed 4242
 
-A robot could act by a single network that corrects the plan while there is one, and goes on by the intent
-after it. Both networks here learn from lessons of their own (DAgger), by the shipped recipe of the task's
-intent, and differ only in their input. A corrector alone is `adahi evaluate TASK --methods corrector+age@7`.
+One network could correct the plan until it ends, and then act on the intent. Is that enough? Both networks
+here learn from lessons of their own (DAgger), by the shipped recipe of the task's intent, and differ only in
+their input. A corrector alone is `adahi evaluate TASK --methods corrector+age@7`.
 """
 
 from __future__ import annotations
