@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -27,4 +28,13 @@ def test_converting_without_the_library_says_how_to_get_it(
 ) -> None:
     monkeypatch.setitem(sys.modules, "libero.libero", None)
     with pytest.raises(ValueError, match=r"must be installed .*pip install -r requirements/libero\.txt"):
+        convert(tmp_path)
+
+
+def test_another_version_of_the_library_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("libero", "libero.libero"):
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
+    monkeypatch.setattr(sys.modules["libero.libero"], "envs", None, raising=False)
+    monkeypatch.setattr("importlib.metadata.version", lambda name: "0.0.9")
+    with pytest.raises(ValueError, match=r"0\.0\.9 is installed, must be 0\.1\.1: pip install"):
         convert(tmp_path)

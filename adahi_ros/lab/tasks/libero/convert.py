@@ -7,6 +7,7 @@ The assets have licences of their own, so the result stays in the user's cache.
 from __future__ import annotations
 
 import contextlib
+import importlib.metadata
 import io
 import os
 import xml.etree.ElementTree as ET
@@ -37,6 +38,7 @@ choose_renderer()
 
 import mujoco  # noqa: E402
 
+INSTALL = "pip install -r requirements/libero.txt"
 TASKS = 10
 SEEN = ("material", "texture", "camera", "light")
 PREDICATES = {"open": "open", "turnon": "turned_on", "turnoff": "turned_off"}
@@ -47,16 +49,16 @@ def open_library(number: int, suite_name: str = SUITE) -> tuple[Any, Any]:
     """Return the library's environment of one of a suite's ten tasks, after a reset, and the suite.
 
     Raises:
-        ValueError: the library is not installed; the message has the command.
+        ValueError: the library is not installed, or is another version; the message has the command.
     """
     try:
         with contextlib.redirect_stdout(io.StringIO()):
             from libero.libero import envs
-    except ImportError as error:
-        raise ValueError(
-            f"{LIBRARY}: must be installed to convert its scene ({error}): "
-            "pip install -r requirements/libero.txt"
-        ) from None
+        installed = importlib.metadata.version(LIBRARY)
+    except ImportError as error:  # also another distribution's package of this name
+        raise ValueError(f"{LIBRARY}: must be installed to convert its scene ({error}): {INSTALL}") from None
+    if installed != LIBRARY_VERSION:
+        raise ValueError(f"{LIBRARY}: {installed} is installed, must be {LIBRARY_VERSION}: {INSTALL}")
     options = {"use_camera_obs": False, "has_offscreen_renderer": False}
     return library_of(number, envs.env_wrapper.ControlEnv, suite_name, **options)
 
