@@ -21,7 +21,12 @@ KINDS: dict[str, tuple[type[np.generic], int]] = {  # type and rank in the file
     "goals": (np.float32, 2),
     "ends": (np.int64, 1),
 }
-IMAGE_FEATURES = "image_features"  # likewise, if any
+IMAGE_FEATURES, LABELS = "image_features", "labels"
+OPTIONAL: dict[str, tuple[type[np.generic], ...]] = {
+    IMAGE_FEATURES: (np.float32, np.uint8),
+    LABELS: (np.float32,),
+}
+"""Matrices that a file may have, and their types."""
 NO_FEATURES = np.zeros((0, 0), dtype=np.float32)
 
 
@@ -35,7 +40,9 @@ class Trajectories:
         actions: (T, A) float32, the action taken at each observation.
         goals: (E, G) float32; G is 0 for a task without a goal.
         ends: (E,) int64, one past the last step of each episode.
-        image_features: (T, F) float32, of images that only the target reads; F is 0 without any.
+        image_features: (T, F) float32, of images that only the target reads; F is 0 without any. Where they
+            are an image's pixels, uint8.
+        labels: (T, L) float32, known only to the simulator, to learn beside the actions; L is 0 without any.
     """
 
     task: str
@@ -44,20 +51,22 @@ class Trajectories:
     goals: np.ndarray
     ends: np.ndarray
     image_features: np.ndarray = field(default_factory=lambda: NO_FEATURES)
+    labels: np.ndarray = field(default_factory=lambda: NO_FEATURES)
 
     def __post_init__(self) -> None:
         steps = len(self.observations)
-        if self.image_features is NO_FEATURES:
-            object.__setattr__(self, IMAGE_FEATURES, np.zeros((steps, 0), dtype=np.float32))
-        if len(self.image_features) != steps:
-            raise ValueError(f"image_features: {len(self.image_features)} rows, observations has {steps}")
+        for name in OPTIONAL:
+            if getattr(self, name) is NO_FEATURES:
+                object.__setattr__(self, name, np.zeros((steps, 0), dtype=np.float32))
+            if len(getattr(self, name)) != steps:
+                raise ValueError(f"{name}: {len(getattr(self, name))} rows, observations has {steps}")
         if len(self.actions) != steps:
             raise ValueError(f"actions: {len(self.actions)} rows, observations has {steps}")
         if len(self.goals) != len(self.ends):
             raise ValueError(f"goals: {len(self.goals)} rows, ends has {len(self.ends)}")
         if len(self.ends) == 0 or self.ends[-1] != steps or np.any(np.diff(self.ends, prepend=0) <= 0):
             raise ValueError(f"ends: must increase from above 0 up to {steps}, the number of steps")
-        for name in ("observations", "actions", "goals", IMAGE_FEATURES):
+        for name in ("observations", "actions", "goals", *OPTIONAL):
             if not np.all(np.isfinite(getattr(self, name))):
                 raise ValueError(f"{name}: holds values that are not finite")
 
@@ -67,7 +76,7 @@ class Trajectories:
     @classmethod
     def joined(cls, parts: Sequence[Trajectories]) -> Trajectories:
         """Return all episodes of at least one recording of a task."""
-        names = "observations", "actions", "goals", IMAGE_FEATURES
+        names = "observations", "actions", "goals", *OPTIONAL
         arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
         lengths = [np.diff(part.ends, prepend=0) for part in parts]
         return cls(parts[0].task, ends=np.cumsum(np.concatenate(lengths)), **arrays)
@@ -94,7 +103,7 @@ class Trajectories:
 
     def _of(self, rows: np.ndarray, goals: np.ndarray, ends: np.ndarray) -> Trajectories:
         parts = self.observations[rows], self.actions[rows]
-        return Trajectories(self.task, *parts, goals, ends, self.image_features[rows])
+        return Trajectories(self.task, *parts, goals, ends, self.image_features[rows], self.labels[rows])
 
     @property
     def inputs(self) -> np.ndarray:
@@ -102,8 +111,8 @@ class Trajectories:
         return np.concatenate([self.observations, self.image_features], axis=1)
 
     def without_images(self) -> Trajectories:
-        """Return them without image features, where the images are for the target alone."""
-        return replace(self, image_features=NO_FEATURES)
+        """Return them without images and labels, where the images are for the target alone."""
+        return replace(self, image_features=NO_FEATURES, labels=NO_FEATURES)
 
     def without_goals(self) -> Trajectories:
         """Return them without goals."""
@@ -112,8 +121,10 @@ class Trajectories:
     def save(self, path: Path) -> None:
         """Write a safetensors file."""
         kinds = {name: kind for name, (kind, _) in KINDS.items()}
-        if self.image_features.shape[1]:
-            kinds[IMAGE_FEATURES] = np.float32
+        for name, allowed in OPTIONAL.items():
+            values = getattr(self, name)
+            if values.shape[1]:
+                kinds[name] = values.dtype.type if values.dtype in allowed else np.float32
         tensors = {name: np.ascontiguousarray(getattr(self, name), kind) for name, kind in kinds.items()}
         with replacing(path) as partial:
             save_file(tensors, partial, metadata={"adahi": json.dumps({"task": self.task})})
@@ -132,17 +143,18 @@ class Trajectories:
             check_size(path, LARGEST_RECORDING)
             with safe_open(path, framework="numpy") as file:
                 task = parse_json((file.metadata() or {})["adahi"])["task"]
-                kinds = dict(KINDS)
-                if IMAGE_FEATURES in file.keys():
-                    kinds[IMAGE_FEATURES] = (np.float32, 2)
-                tensors = {name: file.get_tensor(name) for name in kinds}
+                there = [name for name in OPTIONAL if name in file.keys()]
+                tensors = {name: file.get_tensor(name) for name in (*KINDS, *there)}
             if not isinstance(task, str):
                 raise ValueError(f"task: {task!r}, must be a name")
-            for name, (kind, rank) in kinds.items():
-                found = tensors[name]
-                if (found.dtype, found.ndim) != (kind, rank):
+            for name, found in tensors.items():
+                allowed, rank = OPTIONAL.get(name, ()), 2
+                if name in KINDS:
+                    allowed, rank = KINDS[name][:1], KINDS[name][1]
+                if found.dtype.type not in allowed or found.ndim != rank:
                     raise ValueError(
-                        f"{name}: {found.dtype} {found.shape}, must be {kind.__name__} of {rank} dimensions"
+                        f"{name}: {found.dtype} {found.shape}, must be {allowed[0].__name__} of {rank} "
+                        "dimensions"
                     )
             return cls(task, **tensors)
         except (SafetensorError, OSError, AttributeError, KeyError, TypeError, ValueError) as error:

@@ -15,14 +15,15 @@ from adahi_ros.policies.lerobot.lerobot_encoder import RgbEncoder
 from adahi_ros.policies.networks.onnx_export import write_onnx
 from adahi_ros.vision.convnet import KeypointNet
 from adahi_ros.vision.encoder import EncoderFiles
+from adahi_ros.vision.pixels import Pixels
 from adahi_ros.vision.resnet import ResNet18
 
-Network = KeypointNet | ResNet18
+Network = KeypointNet | Pixels | ResNet18
 
 AnyNetwork = Network | RgbEncoder
 """Architectures that can be written: those trained here, and LeRobot's."""
 
-ARCHITECTURES: dict[str, type[Network]] = {"keypoints": KeypointNet, "resnet18": ResNet18}
+ARCHITECTURES: dict[str, type[Network]] = {"keypoints": KeypointNet, "pixels": Pixels, "resnet18": ResNet18}
 
 
 def make_network(config: dict[str, Any]) -> Network:

@@ -7,7 +7,7 @@ A new task is a class that implements `base.Task`, a class that implements `base
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from adahi_ros.core.assets import asset
@@ -26,11 +26,13 @@ class Registered:
         task: for demonstrations and training.
         expert: of the task.
         evaluated: the same task with the starts of a benchmark, which no training may see; empty for none.
+        listed: among `names`; else a view of another task, without a calibration of its own.
     """
 
     task: str
     expert: str
     evaluated: str = ""
+    listed: bool = True
 
 
 def _shipped(module: str, task: str, expert: str = "", evaluated: str = "") -> Registered:
@@ -56,6 +58,7 @@ TASKS: Registry[Registered] = Registry(
         "metaworld": _shipped("metaworld", "MetaWorld", "metaworld:MetaWorldExpert"),
         "metaworld_10": _shipped("metaworld", "MetaWorld10", "metaworld:MetaWorldExpert"),
         "metaworld_50": _shipped("metaworld", "MetaWorld50", "metaworld:MetaWorldExpert"),
+        "metaworld_seen": replace(_shipped("metaworld_camera", "MetaWorldSeen"), listed=False),
         "swarm": _shipped("swarm", "Swarm"),
         "swarm_instructed": _shipped("instructed", "SwarmInstructed", "swarm:SwarmExpert"),
     },
@@ -64,8 +67,9 @@ DESCRIBED = ".yaml"
 
 
 def names() -> list[str]:
-    """Return the names of all tasks: those of `TASKS`, and those described in config/tasks."""
-    return sorted([*TASKS, *(path.stem for path in asset("config/tasks").glob(f"*{DESCRIBED}"))])
+    """Return the names of all listed tasks: those of `TASKS`, and those described in config/tasks."""
+    listed = [name for name in TASKS if getattr(TASKS.shipped.get(name), "listed", True)]
+    return sorted([*listed, *(path.stem for path in asset("config/tasks").glob(f"*{DESCRIBED}"))])
 
 
 def make(name: str) -> Task:
@@ -116,7 +120,7 @@ def goal_is_for_target(name: str) -> bool:
 
     All policies of a robot that is not simulated here, and so has no task, get the goal.
     """
-    known = name in names() or (name.endswith(DESCRIBED) and Path(name).is_file())
+    known = name in TASKS or name in names() or (name.endswith(DESCRIBED) and Path(name).is_file())
     return known and make(name).spec.goal_for_target
 
 

@@ -37,6 +37,7 @@ CAMERA_VIEWS: dict[str, str] = {
     "ball": "adahi_ros.lab.tasks.ball_camera:BallView",
     "ball_instructed": "adahi_ros.lab.tasks.ball_camera:BallAndGoalView",
     "kitchen": "adahi_ros.lab.tasks.kitchen_camera:KitchenView",
+    "metaworld": "adahi_ros.lab.tasks.metaworld_camera:MetaWorldView",
 }
 """The view of each task, as "module:class": imported when made."""
 

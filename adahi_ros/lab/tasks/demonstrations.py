@@ -165,19 +165,26 @@ def _record(
     task.reset(seed, numbers)
     demonstrator.reset(seed, numbers)
     nothing = np.zeros((len(numbers), 0), dtype=np.float32)
+    pixels = getattr(task, "pixels_for_target", False)
     rows: list[tuple[np.ndarray, ...]] = []
     while not task.done.all():
         active = ~task.done
         wanted, executed = demonstrator.act(task)
         seen = task.image_features if spec.images_for_target else nothing  # type: ignore[attr-defined]
-        rows.append((active, task.observation, wanted.astype(np.float32), seen))
+        labels = getattr(task, "labels", nothing).astype(np.float32)
+        seen = seen.astype(np.uint8) if pixels else seen
+        rows.append((active, task.observation, wanted.astype(np.float32), seen, labels))
         task.step(executed)
     kept = task.success
     if not kept.any():
         return None
-    active, observed, acted, shown = (np.stack(column, axis=1)[kept] for column in zip(*rows, strict=True))
+    active, observed, acted, shown, labels = (
+        np.stack(column, axis=1)[kept] for column in zip(*rows, strict=True)
+    )
     ends, goals = np.cumsum(active.sum(axis=1)), task.goal[kept].astype(np.float32)
-    return Trajectories(spec.name, observed[active], acted[active], goals, ends, shown[active])
+    return Trajectories(
+        spec.name, observed[active], acted[active], goals, ends, shown[active], labels[active]
+    )
 
 
 def seen_by_robots(data: Trajectories, task: str) -> Trajectories:

@@ -229,6 +229,11 @@ class MetaWorld(SimulatedTask):
             bool(self._failed[index]),
         )
 
+    def loaded(self, row: int) -> tuple[Any, str]:
+        """Return the world of an episode, which is loaded with it, and the name of its scene."""
+        self._worlds[row].load(self._kept[row])
+        return self._worlds[row], self._drawn[row][0].name
+
     def _look(self, row: int) -> None:
         """Store the observation of the episode that was started or stepped last."""
         scene, errand = self._drawn[row]

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+import torch.nn.functional as F
+from torch import Tensor, nn
 
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.lab.training.fitting import FitConfig, Run, digest_of, fit, sizes_of
@@ -53,6 +54,9 @@ def train_tokens(
 
     Matrix products are in bfloat16, three times as quick on a CPU that has it; weights stay in float32.
 
+    Where the demonstrations have labels, the hidden state before the first token also predicts these, by a
+    layer that is discarded. A network that reads patches learns what is where in fewer steps.
+
     Args:
         data: demonstrations.
         codec: of the chunks. A chunk past an episode's end repeats its last action.
@@ -67,18 +71,40 @@ def train_tokens(
         codebook_size=codec.codebook_size,
         **size,
     )
-    moments = InputMoments.of(Moments.of(data.inputs), Moments.of(data.goals))
+    seen = data.observations if config.patch else data.inputs
+    moments = InputMoments.of(Moments.of(seen), Moments.of(data.goals))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(run.seed)
-        network = TokenNetwork(config, moments)
-    observations, goals = torch.from_numpy(data.inputs), torch.from_numpy(step_goals(data))
+        module = _Labelling(TokenNetwork(config, moments), data.labels.shape[1])
+    observations, goals = torch.from_numpy(seen), torch.from_numpy(step_goals(data))
+    pixels = torch.from_numpy(data.image_features) if config.patch else None
     rows = torch.from_numpy(window_indices(data, window_length))
     codes = torch.from_numpy(codec.encode(action_chunks(data, codec.chunk_length)))
+    labelled = Moments.of(data.labels)
+    labels = torch.from_numpy((data.labels - labelled.mean) / labelled.scale)
 
     def loss_of(batch: Tensor) -> Tensor:
+        shown = None if pixels is None else pixels[batch].float()
         with torch.autocast("cpu", torch.bfloat16):
-            logits = network.logits(observations[rows[batch]], goals[batch], codes[batch])
-        return torch.nn.functional.cross_entropy(logits.float().flatten(0, 1), codes[batch].flatten())
+            given = observations[rows[batch]], goals[batch], codes[batch], shown
+            logits, hidden = module.network.logits(*given)
+            named = module.names(hidden[:, 0])
+        loss = F.cross_entropy(logits.float().flatten(0, 1), codes[batch].flatten())
+        return loss + F.mse_loss(named.float(), labels[batch]) if labels.shape[1] else loss
 
     recipe = {"policy": asdict(config), "data": digest_of(observations, goals, codes)}
-    return network, fit(network, loss_of, len(rows), fit_config, run, recipe)
+
+    def on_save(done: int, trained: nn.Module) -> None:
+        run.on_save(done, trained.get_submodule("network"))
+
+    saving = replace(run, on_save=on_save)
+    return module.network, fit(module, loss_of, len(rows), fit_config, saving, recipe)
+
+
+class _Labelling(nn.Module):
+    """A network, and a layer that predicts labels from a hidden state."""
+
+    def __init__(self, network: TokenNetwork, labels: int) -> None:
+        super().__init__()
+        self.network = network
+        self.names = nn.Linear(network.config.width, labels) if labels else nn.Identity()

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """A causal transformer that emits a chunk of actions as tokens.
 
-    goal     o_1  ...  o_H     x_1     x_2   ...  x_N-1      one position each
-      └───────┴─────────┴───────┴───────┴──────────┘  causal
-                        └▶ x_1  └▶ x_2  └▶ x_3     └▶ x_N    a distribution over K tokens each
+    p_1 ... p_P   goal     o_1  ...  o_H     x_1     x_2   ...  x_N-1      one position each
+     └───────┴─────┴────────┴─────────┴───────┴───────┴──────────┘  causal
+                                      └▶ x_1  └▶ x_2  └▶ x_3     └▶ x_N    a distribution over K tokens each
+
+Patches of an image, if any, come first, so they depend on no instruction and no state: those of one image
+serve every instruction.
 
 One pass over known tokens gives the distribution of every next token, which verifies a draft. Token by
 token, the keys and values of earlier positions come from a cache. Both are one function, `TokenNetwork`:
@@ -20,7 +23,8 @@ import torch
 from torch import Tensor, nn
 
 from adahi_ros.policies.networks.transformer import Block, InputMoments
-from adahi_ros.policies.tokens.token_sizes import TokenConfig
+from adahi_ros.policies.tokens.patches import HALF, patches_of
+from adahi_ros.policies.tokens.token_sizes import COLOURS, TokenConfig
 
 FIRST = 0.2  # standard deviation of the first positions and tokens
 WAVES = 16  # by which the first weights of neighbouring tokens are alike
@@ -65,7 +69,8 @@ class TokenNetwork(nn.Module):
         super().__init__()
         self.config = config
         width = config.width
-        self.observation_in = nn.Linear(config.observation_dim, width)
+        self.observation_in = nn.Linear(config.state_dim, width)
+        self.patch_in = _patch_layers(config) if config.patch else None
         self.goal_in = nn.Linear(config.goal_dim, width) if config.goal_dim else None
         self.code_in = nn.Embedding(config.codebook_size, width)
         self.position = nn.Parameter(FIRST * torch.randn(config.context + config.codebooks, width))
@@ -79,11 +84,21 @@ class TokenNetwork(nn.Module):
         for name, value in vars(moments).items():
             self.register_buffer(name, value.float())
 
-    def embedded(self, windows: Tensor, goals: Tensor, codes: Tensor) -> Tensor:
-        """Return the positions (B, C + n, width) of windows (B, H, O), goals (B, G) and codes (B, n)."""
+    def embedded(self, windows: Tensor, goals: Tensor, codes: Tensor, pixels: Tensor | None = None) -> Tensor:
+        """Return the positions (B, C + n, width) of what the network reads.
+
+        Args:
+            windows: (B, H, S), without the pixels of patches.
+            goals: (B, G).
+            codes: (B, n).
+            pixels: (B, image_dim), from 0 to 255, where it reads patches.
+        """
         parts = [self.observation_in((windows - self.observation_mean) / self.observation_scale)]
         if self.goal_in is not None:
             parts.insert(0, self.goal_in((goals - self.goal_mean) / self.goal_scale)[:, None])
+        if self.patch_in is not None:
+            assert pixels is not None
+            parts.insert(0, self.patch_in(patches_of(pixels, self.config) / HALF - 1.0))
         parts.append(self.code_in(codes))
         tokens = torch.cat(parts, dim=1)
         return tokens + self.position[: tokens.shape[1]]
@@ -118,17 +133,31 @@ class TokenNetwork(nn.Module):
         config = self.config
         return torch.zeros(batch, config.layers, 2, config.heads, 0, config.width // config.heads)
 
-    def logits(self, windows: Tensor, goals: Tensor, codes: Tensor) -> Tensor:
-        """Return the logits (B, N, K) of every token of chunks (B, N), each from those before it."""
-        embedded = self.embedded(windows, goals, codes[:, :-1])
-        logits, _, _ = self(embedded, self.no_past(len(codes)))
-        every: Tensor = logits[:, self.config.context - 1 :]
-        return every
+    def logits(
+        self, windows: Tensor, goals: Tensor, codes: Tensor, pixels: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Return the logits of every token of chunks (B, N), each from those before it, and hidden states.
+
+        Arguments are those of `embedded`.
+
+        Returns:
+            logits (B, N, K), and (B, N, width) of the last layer.
+        """
+        embedded = self.embedded(windows, goals, codes[:, :-1], pixels)
+        logits, hidden, _ = self(embedded, self.no_past(len(codes)))
+        before = self.config.context - 1
+        return logits[:, before:], hidden[:, before:]
 
     @property
     def parameters_count(self) -> int:
         """Number of trainable weights."""
         return sum(weight.numel() for weight in self.parameters())
+
+
+def _patch_layers(config: TokenConfig) -> nn.Module:
+    """Return the layers from the pixels of one patch to its position."""
+    pixels, width = COLOURS * config.patch**2, config.width
+    return nn.Sequential(nn.Linear(pixels, width), nn.ReLU(), nn.Linear(width, width))
 
 
 def _waves(size: int) -> Tensor:

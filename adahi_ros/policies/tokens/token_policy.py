@@ -13,10 +13,14 @@ from adahi_ros.core.signature import Observations
 from adahi_ros.core.tensor_files import read_tensors
 from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling
 from adahi_ros.policies.networks.network_checkpoint import RunNetwork
+from adahi_ros.policies.tokens.patches import HALF, patches_of
 from adahi_ros.policies.tokens.token_checkpoint import TokenCheckpoint
 
 SENT_SHARE = 0.98
 """Of a draft's distribution: the likeliest tokens with this share are kept, so that few bytes are sent."""
+
+
+PATCH_LAYERS = "0.weight", "0.bias", "2.weight", "2.bias"
 
 
 class Embedding:
@@ -24,22 +28,37 @@ class Embedding:
 
     Args:
         checkpoint: of the network.
+
+    Attributes:
+        context: C, positions before the first token.
+        scale: (S,), standard deviations of what one position reads of an observation.
     """
 
     def __init__(self, checkpoint: TokenCheckpoint) -> None:
         weights = read_tensors(checkpoint.weights)
         self._observation = _scaled(weights, "observation")
+        self.scale = weights["observation_scale"]
         self._goal = _scaled(weights, "goal") if checkpoint.sizes.goal_dim else None
         self._code, self._position = weights["code_in.weight"], weights["position"]
-        self.context = checkpoint.sizes.context
+        self._patch = [weights[f"patch_in.{name}"] for name in PATCH_LAYERS] if checkpoint.sizes.patch else []
+        self._sizes, self.context = checkpoint.sizes, checkpoint.sizes.context
 
     def of_context(self, windows: np.ndarray, goals: np.ndarray) -> np.ndarray:
         """Return the positions (B, C, width) of windows (B, H, O) and goals (B, G)."""
-        parts = [_affine(windows, self._observation)]
+        state = self._sizes.state_dim
+        parts = [_affine(windows[..., :state], self._observation)]
         if self._goal is not None:
             parts.insert(0, _affine(goals, self._goal)[:, None])
+        if self._patch:
+            parts.insert(0, self.of_patches(patches_of(windows[:, -1, state:], self._sizes)))
         tokens: np.ndarray = np.concatenate(parts, axis=1) + self._position[: self.context]
         return tokens
+
+    def of_patches(self, pixels: np.ndarray) -> np.ndarray:
+        """Return the positions (..., width) of patches' pixels (..., 3 side^2), without their place."""
+        inner, shift, outer, offset = self._patch
+        made: np.ndarray = np.maximum((pixels / HALF - 1.0) @ inner.T + shift, 0.0) @ outer.T + offset
+        return made.astype(np.float32)
 
     def of_codes(self, codes: np.ndarray, first: int) -> np.ndarray:
         """Return the positions (B, m, width) of tokens (B, m), which are tokens `first`, ... of a chunk."""
@@ -74,12 +93,14 @@ class Decoding:
         hidden: (B, m, width) float32, the last layer's at these positions.
         cache: (B, layers, 2, heads, P, width / heads) float32, keys and values of all positions read.
         read: n, tokens read.
+        widths: (B,), bits of activations, where the policy allocates them; see `TokenPolicy.widths`.
     """
 
     logits: np.ndarray
     hidden: np.ndarray
     cache: np.ndarray
     read: int
+    widths: np.ndarray | None = None
 
 
 class Passes(Protocol):
@@ -125,9 +146,14 @@ class TokenPolicy(Policy):
         if codes is not None and read:
             embedded = np.concatenate([embedded, self._embedding.of_codes(codes, 0)], axis=1)
         shape = len(windows), sizes.layers, 2, sizes.heads, 0, sizes.width // sizes.heads
-        logits, hidden, cache = self._pass(embedded, np.zeros(shape, dtype=np.float32))
+        widths = self.widths(observations)
+        logits, hidden, cache = self._pass(embedded, np.zeros(shape, dtype=np.float32), widths)
         before = sizes.context - 1
-        return Decoding(logits[:, before:], hidden[:, before:], cache, read)
+        return Decoding(logits[:, before:], hidden[:, before:], cache, read, widths)
+
+    def widths(self, observations: Observations) -> np.ndarray | None:
+        """Return the bits of activations for each robot, (B,), for whole chunks; None where none differ."""
+        return None
 
     def extend(self, decoding: Decoding, codes: np.ndarray, after: int | None = None) -> Decoding:
         """Read m more tokens (B, m) in one pass.
@@ -142,14 +168,21 @@ class TokenPolicy(Policy):
         """
         kept = decoding.read if after is None else after
         past = decoding.cache[..., : self._sizes.context + kept, :]
-        made = self._pass(self._embedding.of_codes(codes, kept), past)
-        return Decoding(*made, kept + codes.shape[1])
+        made = self._pass(self._embedding.of_codes(codes, kept), past, decoding.widths)
+        return Decoding(*made, kept + codes.shape[1], decoding.widths)
 
-    def _pass(self, embedded: np.ndarray, past: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _pass(
+        self, embedded: np.ndarray, past: np.ndarray, widths: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         if self.on_pass is not None:
             self.on_pass(*embedded.shape[:2])
-        logits, hidden, cache = self._run(embedded, np.ascontiguousarray(past))
+        logits, hidden, cache = self._computed(embedded, np.ascontiguousarray(past), widths)
         return logits, hidden, cache
+
+    def _computed(
+        self, embedded: np.ndarray, past: np.ndarray, widths: np.ndarray | None
+    ) -> tuple[np.ndarray, ...]:
+        return self._run(embedded, past)
 
     def propose(
         self, observations: Observations, draws: np.ndarray, sampling: Sampling = AS_TRAINED
@@ -229,7 +262,8 @@ class TokenPolicy(Policy):
         probabilities, _ = distribution(self._ending(_finite(decoding.logits), read), sampling)
 
         def resumed(tokens: np.ndarray, first: int, rows: np.ndarray) -> TokenDistribution:
-            of_rows = Decoding(decoding.logits, decoding.hidden, decoding.cache[rows], decoding.read)
+            widths = None if decoding.widths is None else decoding.widths[rows]
+            of_rows = Decoding(decoding.logits, decoding.hidden, decoding.cache[rows], decoding.read, widths)
             last = self.codec.codebooks - 1
             further = self.extend(of_rows, tokens[:, first - 1 : last], first - 1)
             drawn = self._judged(further, tokens, sampling).distribution

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from adahi_ros.core.tensor_files import Shapes
 from adahi_ros.policies.networks.network_checkpoint import Length, Size, SizeOrNone, TransformerSizes
 
+COLOURS = 3  # of a pixel
+
 
 @dataclass(frozen=True)
 class TokenConfig(TransformerSizes):
@@ -20,6 +22,9 @@ class TokenConfig(TransformerSizes):
         codebook_size: K, the vocabulary.
         width, layers, heads: of the transformer.
         image_dim: see `observed_features`.
+        patch: px, side of the patches that the transformer reads of the newest image; 0 reads `image_dim` as
+            a part of the observation.
+        image_columns: of the image, a multiple of the patch.
     """
 
     observation_dim: Size
@@ -32,16 +37,49 @@ class TokenConfig(TransformerSizes):
     layers: Size = 4
     heads: Size = 4
     image_dim: SizeOrNone = 0
+    patch: SizeOrNone = 0
+    image_columns: SizeOrNone = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.patch:
+            return
+        if not self.image_columns or self.image_columns % self.patch:
+            raise ValueError(
+                f"image_columns: {self.image_columns}, must be a multiple of patch = {self.patch}"
+            )
+        if not self.image_dim or self.image_dim % (COLOURS * self.patch * self.image_columns):
+            raise ValueError(f"image_dim: {self.image_dim}, must be of whole rows of patches")
+
+    @property
+    def state_dim(self) -> int:
+        """S, entries of an observation that one position reads."""
+        return self.observation_dim - (self.image_dim if self.patch else 0)
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """Rows and columns of patches."""
+        if not self.patch:
+            return 0, 0
+        columns = self.image_columns // self.patch
+        return self.image_dim // (COLOURS * self.patch**2 * columns), columns
+
+    @property
+    def patches(self) -> int:
+        """P, how many the network reads."""
+        return self.grid[0] * self.grid[1]
 
     @property
     def context(self) -> int:
-        """C, positions before the first token: a goal, if any, and the window."""
-        return bool(self.goal_dim) + self.window_length
+        """C, positions before the first token: patches, a goal, if any, and the window."""
+        return self.patches + bool(self.goal_dim) + self.window_length
 
     def shapes(self) -> Shapes:
         """See `NetworkSizes`."""
         return {
             **super().shapes(),
+            "observation_in.weight": (self.width, self.state_dim),
+            **({"patch_in.0.weight": (self.width, COLOURS * self.patch**2)} if self.patch else {}),
             "position": (self.context + self.codebooks, self.width),
             "code_in.weight": (self.codebook_size, self.width),
             "code_out.weight": (self.codebook_size, self.width),
