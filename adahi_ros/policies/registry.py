@@ -22,6 +22,8 @@ POLICIES: Registry[Callable[..., Policy]] = Registry(
         "lerobot": "adahi_ros.policies.remote.lerobot_target:LeRobotTarget",
         "openpi": "adahi_ros.policies.remote.openpi:OpenPiTarget",
         "switched": "adahi_ros.policies.switched:switched",
+        "cached": "adahi_ros.policies.tokens.patch_cache:load_cached",
+        "widths": "adahi_ros.policies.tokens.token_widths:load_widths",
     },
 )
 """Kinds of policies in YAML files: called with the file's folder, and with keyword arguments.
