@@ -37,7 +37,8 @@ from adahi_ros.lab.nodes.domain import exclusive_domain, link_environment
 from adahi_ros.lab.nodes.observer import Observer
 from adahi_ros.lab.reporting.tables import narrow_table, number
 from adahi_ros.nodes.launching.child_processes import node_processes
-from adahi_ros.protocol.records import Reason, RunRecord
+from adahi_ros.protocol.records import Reason
+from adahi_ros.protocol.run_records import RunRecord
 
 GOOD = "wifi_ac"
 BACKUP = "/backup"

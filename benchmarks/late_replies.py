@@ -24,7 +24,8 @@ from adahi_ros.lab.link.emulator import emulated_link
 from adahi_ros.lab.link.link_profile import profile_named
 from adahi_ros.lab.methods.dds_method import node_parameters
 from adahi_ros.lab.methods.methods import METHODS, parse_methods
-from adahi_ros.protocol.records import NO_PLAN, RunRecord
+from adahi_ros.protocol.records import NO_PLAN
+from adahi_ros.protocol.run_records import RunRecord
 
 DELAYS_S = (0.0, 1.0, 6.0)
 HEADERS = (

@@ -4,10 +4,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any
 
 
 class Reason(IntEnum):
@@ -96,38 +94,6 @@ class StepRecord:
             return None
         return math.dist(self.draft_action, self.planned_action) / math.sqrt(len(self.planned_action))
 
-    @classmethod
-    def of(cls, values: Mapping[str, Any]) -> StepRecord:
-        """Read a record from the `json` form of its `dataclasses.asdict`."""
-        tuples = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
-        return cls(**{**values, **tuples, "reason": Reason(values["reason"])})
-
-    @classmethod
-    def from_message(cls, message: Any, stamp_ns: int) -> StepRecord:
-        """Read a record from a DraftStatus message, rclpy's or one read from a bag.
-
-        Args:
-            message: of the step.
-            stamp_ns: of its header.
-
-        Raises:
-            ValueError: the reason is none of `Reason`.
-        """
-        other: dict[str, Any] = {
-            "stamp_ns": stamp_ns,
-            "episode": int(message.episode_id),
-            "step": int(message.step_id),
-            "accepted": tuple(map(bool, message.accepted)),
-            "reason": Reason(message.reason),
-            "reason_counts": tuple(map(int, message.reason_counts)),
-            **{
-                name: tuple(map(float, getattr(message, name))) for name in ("draft_action", "planned_action")
-            },
-            "action": tuple(map(float, message.action)),
-        }
-        same = {each.name: getattr(message, each.name) for each in fields(cls) if each.name not in other}
-        return cls(**same, **other)
-
 
 @dataclass(frozen=True)
 class EpisodeRecord:
@@ -136,41 +102,3 @@ class EpisodeRecord:
     episode: int
     steps: int
     success: bool
-
-
-@dataclass(frozen=True)
-class Crossed:
-    """Traffic on an emulated link from the end of a run's first step to the end of its last.
-
-    Attributes:
-        steps: made meanwhile.
-        bytes_up, bytes_down: whole Ethernet frames from robot to server, and back.
-    """
-
-    steps: int
-    bytes_up: int
-    bytes_down: int
-
-
-@dataclass(frozen=True)
-class RunRecord:
-    """The records of a run over DDS, in order.
-
-    Attributes:
-        steps, episodes: their records.
-        crossed: the traffic, where the verifier was across an emulated link.
-    """
-
-    steps: tuple[StepRecord, ...]
-    episodes: tuple[EpisodeRecord, ...]
-    crossed: Crossed | None = None
-
-    @classmethod
-    def of(cls, values: Mapping[str, Any]) -> RunRecord:
-        """Read a record from the `json` form of its `dataclasses.asdict`."""
-        crossed = values["crossed"]
-        return cls(
-            tuple(map(StepRecord.of, values["steps"])),
-            tuple(EpisodeRecord(**each) for each in values["episodes"]),
-            None if crossed is None else Crossed(**crossed),
-        )

@@ -37,7 +37,7 @@ from adahi_ros.lab.methods.methods import on_task
 from adahi_ros.lab.tasks import make
 from adahi_ros.policies.vqbet.growth import grown_policies
 from adahi_ros.policies.vqbet.vqbet_checkpoint import load_checkpoint
-from adahi_ros.protocol.records import Crossed, RunRecord
+from adahi_ros.protocol.run_records import Crossed, RunRecord
 
 METHODS = ("adahi", "hybrid", "draft", "target", "random")
 RATE = 0.56  # at 0.6 an action costs 0.6 of hybrid's round trips, plus the draft

@@ -17,6 +17,7 @@ from adahi_ros.core.signature import GOAL, OBSERVATION
 from adahi_ros.gates.gate_config import ControllerConfig
 from adahi_ros.policies.interface import Policy
 from adahi_ros.protocol.records import Reason, StepRecord
+from adahi_ros.protocol.run_records import step_record_of
 from adahi_ros.robot.controller import Controller
 from adahi_ros.server.verifier import TargetVerifier, VerificationRequest, verification_uniforms
 
@@ -78,7 +79,7 @@ class RobotLog:
             elif kind == "command":
                 self.commands.append(Command(**values))
             else:
-                self.records.append(StepRecord.of(values))
+                self.records.append(step_record_of(values))
 
     def since(self, at_s: float) -> LogPart:
         """Return the part of the log that belongs to observations from some time on."""

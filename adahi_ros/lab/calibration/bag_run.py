@@ -24,6 +24,7 @@ from adahi_ros.lab.evaluation.run_metrics import spread
 from adahi_ros.lab.figures import Figures
 from adahi_ros.protocol.notice import Notice
 from adahi_ros.protocol.records import ON_COURSE, UNSAID, EpisodeRecord, StepRecord
+from adahi_ros.protocol.run_records import step_record_from_message
 from adahi_ros.robot.assignments import AssignmentWatch
 from adahi_ros.safety.intervention import Intervention
 
@@ -87,7 +88,7 @@ def step_record(message: Any, path: Path, number: int) -> StepRecord:
         BagError: the message is no valid step.
     """
     try:
-        return StepRecord.from_message(message, stamp_ns(message.header.stamp))
+        return step_record_from_message(message, stamp_ns(message.header.stamp))
     except ValueError as error:
         raise BagError(f"{path}: draft_status: step {number}, {error}") from None
 

@@ -10,7 +10,7 @@ import numpy as np
 from adahi_ros.lab.evaluation.loaded_policies import Bench
 from adahi_ros.lab.methods.method import Method
 from adahi_ros.lab.tasks import make
-from adahi_ros.protocol.records import RunRecord
+from adahi_ros.protocol.run_records import RunRecord
 
 
 def repeated_true_skip_ratio(run: RunRecord, bench: Bench, method: Method, seed: int) -> float | None:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from adahi_ros.lab.evaluation.metrics import wilson_interval
 from adahi_ros.lab.evaluation.step_latency import throughput
 from adahi_ros.lab.figures import Figures
-from adahi_ros.protocol.records import Crossed, RunRecord
+from adahi_ros.protocol.run_records import Crossed, RunRecord
 
 
 def spread(values: ArrayLike) -> dict[str, float] | None:

@@ -30,7 +30,8 @@ from adahi_ros.nodes.common.messages import from_episode_result, from_status
 from adahi_ros.nodes.common.parameters import NO_NAMES
 from adahi_ros.nodes.launching.child_processes import DdsRunError, NodeProcesses, node_processes
 from adahi_ros.nodes.monitoring.bag_recorder_node import first_message
-from adahi_ros.protocol.records import Crossed, EpisodeRecord, RunRecord, StepRecord
+from adahi_ros.protocol.records import EpisodeRecord, StepRecord
+from adahi_ros.protocol.run_records import Crossed, RunRecord
 from adahi_ros.safety.named_limits import limits_of_task
 
 CONFIGURE_S = 180.0  # the first start may export two networks

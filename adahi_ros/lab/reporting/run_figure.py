@@ -16,7 +16,8 @@ from adahi_ros.lab.reporting.style import SENT, draw_latencies, figure, label_of
 from adahi_ros.lab.reporting.trace_figure import draw_trace, trace_of
 from adahi_ros.lab.tasks import make
 from adahi_ros.lab.tasks.task_interface import TaskSpec
-from adahi_ros.protocol.records import RunRecord, StepRecord
+from adahi_ros.protocol.records import StepRecord
+from adahi_ros.protocol.run_records import RunRecord
 
 SHOWN = 2  # entries of an action: more would be too small to read
 UNITS = {"_rad_s": "rad/s", "_m_s": "m/s", "_rad": "rad", "_m": "m"}  # the longest that fits is first

@@ -14,7 +14,7 @@ from adahi_ros.lab.figures import Figures
 from adahi_ros.lab.methods.methods import METHODS
 from adahi_ros.lab.reporting.style import COLOURS, SENT, SKIPPED, figure, save, share_below, titled
 from adahi_ros.lab.reporting.tables import narrow_table, number
-from adahi_ros.protocol.records import RunRecord
+from adahi_ros.protocol.run_records import RunRecord
 
 PEERS = {
     "adahi_dds": "ours",

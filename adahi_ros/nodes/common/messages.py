@@ -92,7 +92,9 @@ def to_status(record: StepRecord) -> DraftStatus:
 
 def from_status(message: DraftStatus) -> StepRecord:
     """Return a control step without ROS types."""
-    return StepRecord.from_message(message, from_stamp(message.header.stamp))
+    from adahi_ros.protocol.run_records import step_record_from_message
+
+    return step_record_from_message(message, from_stamp(message.header.stamp))
 
 
 def to_link_state(

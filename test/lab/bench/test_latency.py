@@ -12,7 +12,8 @@ from adahi_ros.lab.bench import loop_latency
 from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles, check_fits
 from adahi_ros.lab.link.emulator import unavailable
 from adahi_ros.policies.vqbet.growth import grown_policies
-from adahi_ros.protocol.records import Crossed, EpisodeRecord, RunRecord, StepRecord
+from adahi_ros.protocol.records import EpisodeRecord, StepRecord
+from adahi_ros.protocol.run_records import Crossed, RunRecord
 
 Make = Callable[..., StepRecord]
 SKIPPED = {

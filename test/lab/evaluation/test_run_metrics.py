@@ -9,7 +9,8 @@ import pytest
 from adahi_ros.lab.evaluation.run_metrics import run_figures, spread
 from adahi_ros.lab.reporting.run_figure import draw_run
 from adahi_ros.lab.reporting.training_figure import draw_losses
-from adahi_ros.protocol.records import Crossed, EpisodeRecord, Reason, RunRecord, StepRecord
+from adahi_ros.protocol.records import EpisodeRecord, Reason, StepRecord
+from adahi_ros.protocol.run_records import Crossed, RunRecord
 
 Make = Callable[..., StepRecord]
 SKIPPED = {"transmitted": False, "verified": False, "accepted": (), "request_bytes": 0, "response_bytes": 0}

@@ -6,7 +6,8 @@ from typing import Any
 
 from adahi_ros.lab.methods.methods import METHODS
 from adahi_ros.lab.reporting.wireless import draw_latency, latency_table
-from adahi_ros.protocol.records import EpisodeRecord, RunRecord, StepRecord
+from adahi_ros.protocol.records import EpisodeRecord, StepRecord
+from adahi_ros.protocol.run_records import RunRecord
 
 Shown = Callable[..., str]
 NAMES = ("adahi", "hybrid", "draft", "target", "random")
