@@ -30,8 +30,8 @@ class ActionJudge(TokenJudge):
         robots, self._horizon, size = target.actions.shape
         codes = ours.codes[:, :size]
         self._actions_of, self._sent = theirs.actions_of, ours.codes.shape[1]
-        sure = CodeDistribution(_only(codes, theirs.probabilities.shape[-1]), codes, theirs.actions_of)
-        super().__init__(sure, _greedy(theirs, size), np.zeros((robots, size, 2)))
+        sure = CodeDistribution(certain(codes, theirs.probabilities.shape[-1]), codes, theirs.actions_of)
+        super().__init__(sure, greedy(theirs, size), np.zeros((robots, size, 2)))
 
     @property
     def likeliest(self) -> np.ndarray:
@@ -80,20 +80,20 @@ class ActionRule(Acceptance):
         return codes_differ(draft, target)
 
 
-def _only(codes: np.ndarray, size: int) -> np.ndarray:
+def certain(codes: np.ndarray, size: int) -> np.ndarray:
     """Return the distributions (..., K) of which codes (...) are certain."""
     certain: np.ndarray = np.eye(size, dtype=np.float32)[codes]
     return certain
 
 
-def _greedy(drawn: TokenDistribution, size: int) -> TokenDistribution:
+def greedy(drawn: TokenDistribution, size: int) -> TokenDistribution:
     """Return distributions in which the likeliest token is certain, of `size` tokens at most."""
     resumed, q = drawn.resumed, drawn.probabilities[:, :size]
 
     def further(tokens: np.ndarray, first: int, rows: np.ndarray) -> TokenDistribution:
         assert resumed is not None
-        return _greedy(resumed(tokens, first, rows), size)
+        return greedy(resumed(tokens, first, rows), size)
 
     return TokenDistribution(
-        _only(q.argmax(axis=-1), q.shape[-1]), drawn.codes, drawn.actions_of, resumed=further
+        certain(q.argmax(axis=-1), q.shape[-1]), drawn.codes, drawn.actions_of, resumed=further
     )

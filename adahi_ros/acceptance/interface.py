@@ -22,16 +22,20 @@ class Verdict:
         actions: (M, T, A) float32 in action units.
         accepted: (M, N) bool, whether each part of the drafts was kept: for codes, one per codebook.
         intent: (M, Z) int8, what the target wants beyond its plan; None without an encoder of intents.
+        wanted: (M, N) bool, parts of which the rule needs the draft's hidden states before it decides; then
+            the other fields do not count. None for a rule that needs none.
     """
 
     actions: np.ndarray
     accepted: np.ndarray
     intent: np.ndarray | None = None
+    wanted: np.ndarray | None = None
 
     def rows(self, which: np.ndarray) -> Verdict:
         """Return the verdicts of some robots, by mask or index."""
         intent = None if self.intent is None else self.intent[which]
-        return Verdict(self.actions[which], self.accepted[which], intent)
+        wanted = None if self.wanted is None else self.wanted[which]
+        return Verdict(self.actions[which], self.accepted[which], intent, wanted)
 
 
 class Acceptance(ABC):
@@ -43,6 +47,8 @@ class Acceptance(ABC):
         needs_codes: the draft's codes must be sent, with their distributions.
         needs_actions: the draft's actions are sent, (M, 0, A) for robots without any, at the end of
             the target's plan.
+        needs_states: the draft's hidden states are sent, at once or where `Verdict.wanted` says so.
+        state_size: numbers of a hidden state.
         keeps_drafts: a completely accepted draft is executed unchanged, and a reply only has
             the actions after it.
         takes_distance: its argument `within` (A,) is the largest distance of actions, in action units.
@@ -52,6 +58,8 @@ class Acceptance(ABC):
     exact: bool = False
     needs_codes: bool = False
     needs_actions: bool = False
+    needs_states: bool = False
+    state_size: int = 0
     keeps_drafts: bool = False
     takes_distance: bool = False
     uses_link: bool = False

@@ -24,6 +24,7 @@ ACCEPTANCES: Registry[type[Acceptance]] = Registry(
         "semantic": "adahi_ros.acceptance.semantic:Semantic",
         "compensated": "adahi_ros.acceptance.compensated:Compensated",
         "blocks": "adahi_ros.acceptance.blocks:Blocks",
+        "hidden_states": "adahi_ros.acceptance.hidden_states:HiddenStates",
     },
     Acceptance,
 )

@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Semantic: a mismatching draft is kept where a learned head predicts that the mismatch does not matter.
 
-After WISV (Liu et al., "Wireless-Informed Semantic Verification", arXiv 2604.17701), by its abstract: a
-light decision head on the target's computation and on the state of the link accepts more than speculative
-sampling does. The linear head, which only adds to the accepted drafts, is from Judge Decoding (Bachmann et
-al., arXiv 2501.19309). Here it reads the target's logits, since the exported networks have no inner layers.
-The link sets the accepted risk, see `Semantic`.
+For codes of single actions; `hidden_states` is WISV for tokens. The linear head, which only adds to the
+accepted drafts, is from Judge Decoding (Bachmann et al., arXiv 2501.19309). Here it reads the target's
+logits, since these networks export no inner layers. The link sets the accepted risk, see `Semantic`.
 
 Of the draft's distributions the head reads only the probability of each drawn code. So a robot that sends
 these first, and whole distributions only for rejected codes, gets the same verdict.

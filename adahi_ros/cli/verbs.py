@@ -33,6 +33,7 @@ VERBS: Registry[Callable[..., None]] = Registry(
         "train gate": "adahi_ros.cli.lab.trained_parts:train_gate",
         "train feedback": "adahi_ros.cli.lab.trained_parts:train_feedback",
         "train rule": "adahi_ros.cli.lab.trained_parts:train_acceptance",
+        "train states": "adahi_ros.cli.lab.trained_parts:train_states",
         "thresholds": "adahi_ros.cli.lab.calibration:calibrate",
         "import vqbet": "adahi_ros.cli.lab.lerobot:policy",
         "export": "adahi_ros.cli.lab.training:export",

@@ -5,8 +5,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
+
+
+class States(NamedTuple):
+    """The hidden states by which a draft chose its codes, and the robot's channel.
+
+    Attributes:
+        values: (B, N, D) int8, see `adahi_ros.acceptance.hidden_states`.
+        sent: (B, N) bool, those that the target has; the others are zero there.
+        channel: (B, 2), share of lost requests and goodput in bytes/s; NaN where unknown.
+    """
+
+    values: np.ndarray
+    sent: np.ndarray
+    channel: np.ndarray
+
+    def rows(self, which: np.ndarray) -> States:
+        """Return those of some robots, by mask or index."""
+        return States(*(each[which] for each in self))
 
 
 @dataclass(frozen=True)
@@ -19,12 +38,14 @@ class CodeDistribution:
         actions_of: from codes (B, N) to the policy's actions (B, T, A) for them.
         counts: (B, N, K) uint16, the same distributions in units of 1/UNITS, where they were rounded
             to be sent; else None.
+        states: by which the codes were chosen, for rules that read them; None without.
     """
 
     probabilities: np.ndarray
     codes: np.ndarray
     actions_of: Callable[[np.ndarray], np.ndarray]
     counts: np.ndarray | None = None
+    states: States | None = None
 
 
 @dataclass(frozen=True)

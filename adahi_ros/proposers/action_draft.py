@@ -41,8 +41,8 @@ class ActionDrafter:
 
         Actions are NaN for a state that is not finite.
         """
-        codes, finite = self._policy.likeliest(observations, self._codec.action_dim)
-        return codes, np.where(finite[:, None], self.action_of(codes), np.float32(np.nan))
+        made = self._policy.likeliest(observations, self._codec.action_dim)
+        return made.codes, np.where(made.finite[:, None], self.action_of(made.codes), np.float32(np.nan))
 
     def bins(self, actions: np.ndarray) -> np.ndarray:
         """Return actions (B, A) in bins, not rounded."""

@@ -35,7 +35,7 @@ class IntentProposer(Proposer):
     needs_plan = True
 
     intent: Intent
-    steps: int = argument(200, "Control steps that a robot acts by one intent, at most", 1, 1_000_000)
+    steps: int = argument(200, "Largest age of an intent, in steps", 1, 1_000_000)
 
     def __post_init__(self) -> None:
         self.held, self.alone = self, self.intent.at_target

@@ -25,6 +25,7 @@ PROPOSERS: Registry[Callable[..., Proposer]] = Registry(
         "rectified": "adahi_ros.proposers.kalman:RectifiedProposer",
         "compensated": "adahi_ros.proposers.compensated:CompensatedProposer",
         "tool_path": "adahi_ros.proposers.tool_path:ToolPathProposer",
+        "chunk_prefix": "adahi_ros.proposers.chunk_prefix:ChunkPrefixProposer",
     },
     Proposer,
 )

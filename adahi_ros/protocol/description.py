@@ -159,4 +159,5 @@ class Wants:
     def sent_to(self, described: Description) -> SentParts:
         """Return the parts of a draft that a target needs and can read."""
         alike = codes_differ(self.draft, described.signature) is None
-        return SentParts(ACCEPTANCES[described.acceptance].needs_actions, alike)
+        rule = ACCEPTANCES[described.acceptance]
+        return SentParts(rule.needs_actions, alike, rule.needs_states)

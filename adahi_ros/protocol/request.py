@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from functools import cached_property
 from typing import NamedTuple
@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from adahi_ros.acceptance.interface import Verdict
-from adahi_ros.core.proposal import CodeDistribution, Proposal, probabilities_of
+from adahi_ros.core.proposal import CodeDistribution, Proposal, States, probabilities_of
 from adahi_ros.core.signature import Signature
 from adahi_ros.protocol.window import NO_WINDOW, WireWindow
 
@@ -112,10 +112,12 @@ class SentParts(NamedTuple):
     Attributes:
         actions: all actions; else only those that the robot executes with any reply.
         codes: the codes, with their distributions.
+        states: the hidden states instead of the distributions.
     """
 
     actions: bool
     codes: bool
+    states: bool = False
 
     def of(self, draft: Proposal, ahead: int = 0) -> Proposal:
         """Return these parts of a draft.
@@ -126,7 +128,10 @@ class SentParts(NamedTuple):
                 they are few, and a target that cannot continue from them ignores them.
         """
         actions = draft.actions if self.actions else draft.actions[:, :ahead]
-        return Proposal(actions, draft.distribution if self.codes else None)
+        drawn = draft.distribution if self.codes else None
+        if drawn is not None and drawn.states is not None and not self.states:
+            drawn = replace(drawn, states=None)
+        return Proposal(actions, drawn)
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,6 +154,7 @@ class Request:
         needed_in_s: how soon the robot needs the reply, from when it makes the request; 0 where unknown.
         round_trip_ms: as `reported_round_trip_ms` returns it; the same in all copies of a request.
         intent_only: the reply has an intent and no actions.
+        states: on a robot, hidden states of its draft; `counts` has those sent, see `protocol/states.py`.
         robot_id: names the robot's windows and draws at the verifier.
         session: distinguishes this start of the robot from others.
         target: name of the policy; empty takes the verifier's first.
@@ -169,6 +175,7 @@ class Request:
     needed_in_s: float = 0.0
     round_trip_ms: float = UNKNOWN_MS
     intent_only: bool = False
+    states: States | None = None
     robot_id: str = ""
     session: int = 0
     target: str = ""
@@ -207,7 +214,8 @@ class Request:
         codes = counts = NO_CODES
         if drawn is not None and drawn.counts is not None:
             codes, counts = drawn.codes[0], drawn.counts[0].ravel()
-        content = codes, counts, instruction, needed_in_s, round_trip_ms, intent_only
+        states = None if drawn is None else drawn.states
+        content = codes, counts, instruction, needed_in_s, round_trip_ms, intent_only, states
         return cls(episode, step, step + ahead, window, draft.actions[0].ravel(), *content)
 
     @property

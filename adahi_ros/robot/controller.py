@@ -74,7 +74,8 @@ class Step:
         actions, drawn = self.proposal.actions[rows], self.proposal.distribution
         if drawn is None or drawn.counts is None:
             return Proposal(actions)
-        sent = drawn.probabilities[rows], drawn.codes[rows], drawn.actions_of, drawn.counts[rows]
+        states = drawn.states and drawn.states.rows(rows)
+        sent = drawn.probabilities[rows], drawn.codes[rows], drawn.actions_of, drawn.counts[rows], states
         return Proposal(actions, CodeDistribution(*sent))
 
 

@@ -7,6 +7,8 @@ import math
 from collections.abc import Callable
 from enum import IntEnum
 
+import numpy as np
+
 from adahi_ros.core.signature import Signature
 from adahi_ros.gates.interface import LinkEstimate
 from adahi_ros.protocol.description import Described, Description, Wants
@@ -253,6 +255,9 @@ class VerifierSession:
             self._send_whole(pending, now_s)
             return
         took_s = now_s - pending.submitted_s
+        if pending.wants_states(reply):
+            self._send_states(pending, reply, now_s)
+            return
         outcome = judged(self._target, pending.request, reply, 1e3 * took_s)
         if outcome.reason is Reason.BUSY:
             self.busy_until_s = max(self.busy_until_s, now_s + outcome.retry_after_s)
@@ -263,7 +268,8 @@ class VerifierSession:
             self.misnamed = outcome.message
             self._on_change()
         if outcome.reason is not Reason.BUSY:  # a busy reply comes too soon for the statistics
-            self._learn(pending, outcome, reply.window_kept, took_s, now_s)
+            began_s = pending.submitted_s if pending.round_s is None else pending.round_s
+            self._learn(pending, outcome, reply.window_kept, now_s - began_s, now_s)
         on_trial = self._breaker.on_trial
         self._breaker.replied()
         if reply.status in OF_ANOTHER:
@@ -282,6 +288,19 @@ class VerifierSession:
         self._sent_windows.forget()
         self.windows_resent += 1
         pending.retransmissions = 1  # not more: the whole window may be lost, too
+        self._send(pending, now_s)
+
+    def _send_states(self, pending: PendingRequest, reply: Reply, now_s: float) -> None:
+        """Send a request again with the hidden states that the verifier wants; the deadline stays."""
+        from adahi_ros.protocol.states import answered
+
+        while pending.ids:
+            self._transport.cancel(pending.ids.pop())
+        found = Outcome(None, Reason.NONE, compute_ms=reply.compute_ms, reply_bytes=reply.size_bytes)
+        self._learn(pending, found, reply.window_kept, now_s - pending.submitted_s, now_s)
+        self._sent_windows.replied(pending.request.window, reply.window_kept)
+        pending.request = answered(pending.request, np.array(reply.accepted, dtype=bool))
+        pending.round_s, pending.retransmissions = now_s, 0
         self._send(pending, now_s)
 
     def _learn(

@@ -85,6 +85,7 @@ class PendingRequest:
         retransmissions: how often it was sent again, with the whole window or unchanged.
         request_bytes: size of all its serialized messages.
         ids: of its messages that may still get a reply.
+        round_s: when the newest of its rounds began; None for `submitted_s`.
     """
 
     request: Request
@@ -95,6 +96,12 @@ class PendingRequest:
     retransmissions: int = 0
     request_bytes: int = 0
     ids: list[int] = field(default_factory=list)
+    round_s: float | None = None
+
+    def wants_states(self, reply: Reply) -> bool:
+        """Whether a reply asks for hidden states of the draft, see `protocol/states.py`."""
+        first = self.request.states is not None and self.round_s is None
+        return first and reply.status == OK and len(reply.accepted) > len(reply.actions) == 0
 
     @property
     def due_s(self) -> float:

@@ -207,6 +207,8 @@ class Engine:
         skipped = self._signature.horizon if checked.received.request.intent_only else checked.received.ahead
         if self._terms.acceptance.keeps_drafts and verdict.accepted.all():
             skipped = max(skipped, checked.request.draft.actions.shape[1])
+        if verdict.wanted is not None and verdict.wanted.any():
+            skipped, verdict = self._signature.horizon, replace(verdict, accepted=~verdict.wanted)
         verdict = Verdict(verdict.actions[:, skipped:], verdict.accepted, verdict.intent)
         self._remembered[checked.received.key] = verdict
         if len(self._remembered) > REPLIES_KEPT:
@@ -378,6 +380,10 @@ def _checked_draft(
                 RequestFault.CODE_OUT_OF_RANGE,
                 f"codes[{index}]: {code}, must be at least 0 and below {entries}",
             )
+    if rule.needs_states:
+        from adahi_ros.protocol.states import received
+
+        return Proposal(drafted, received(codes, counts, entries, rule.state_size))
     counts = counts.reshape(books, -1) if counts.size == books * entries else unpacked(counts, books, entries)
     sums = counts.sum(axis=-1, dtype=np.int64)
     if counts.min() < 0 or (sums != UNITS).any():

@@ -13,7 +13,7 @@ import numpy as np
 
 from adahi_ros.acceptance.interface import WITHIN, Acceptance, Verdict
 from adahi_ros.acceptance.registry import ACCEPTANCES, made, rule_for
-from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.proposal import Proposal, States
 from adahi_ros.core.randomness import EpisodeStreams, step_uniforms
 from adahi_ros.core.signature import Observations, Signature
 from adahi_ros.policies.interface import (
@@ -57,7 +57,8 @@ class VerificationRequest:
         """Return those of some robots, by index."""
         drawn = self.draft.distribution
         if drawn is not None and drawn.counts is not None:
-            drawn = sent_codes(drawn.codes[which], drawn.counts[which])
+            states = drawn.states and drawn.states.rows(which)
+            drawn = replace(sent_codes(drawn.codes[which], drawn.counts[which]), states=states)
         return VerificationRequest(
             self.observations.rows(which),
             Proposal(self.draft.actions[which], drawn),
@@ -82,6 +83,9 @@ def joined(requests: Sequence[VerificationRequest]) -> VerificationRequest:
     codes = (
         sent_codes(np.concatenate([each.codes for each in drawn]), np.concatenate(counts)) if drawn else None
     )
+    if codes is not None and drawn[0].states is not None:
+        states = zip(*(each.states for each in drawn if each.states is not None), strict=True)
+        codes = replace(codes, states=States(*map(np.concatenate, states)))
     return VerificationRequest(
         Observations(
             _by_name([each.features for each in seen]),
@@ -362,7 +366,7 @@ class TargetVerifier:
         if accepted.shape != (robots, wanted) or wanted > PARTS_MOST:
             allowed = wanted if needs_codes else f"at most {PARTS_MOST}"
             raise ValueError(f"accepted: of shape {accepted.shape}, must be ({robots}, N), N {allowed}")
-        return Verdict(actions, accepted, verdict.intent)
+        return Verdict(actions, accepted, verdict.intent, verdict.wanted)
 
 
 def verification_stream(robot_id: str) -> str:

@@ -32,6 +32,6 @@ def test_one_about_codes_is_refused_of_a_target_that_has_none() -> None:
 def test_one_that_there_is_not_is_refused() -> None:
     with pytest.raises(
         ValueError,
-        match=r"^rule: 'luck', must be one of blocks, compensated, distance, prefix, replace, ",
+        match=r"^rule: 'luck', must be one of blocks, compensated, distance, hidden_states, ",
     ):
         rule_for("luck", PLANS)

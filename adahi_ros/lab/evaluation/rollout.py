@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -124,6 +124,15 @@ class Logged:
         )
 
 
+def _with_states(request: VerificationRequest, wanted: np.ndarray) -> VerificationRequest:
+    """Return requests with more of the drafts' hidden states, (M, N) bool, as robots send them again."""
+    drawn = request.draft.distribution
+    assert drawn is not None
+    assert drawn.states is not None
+    states = drawn.states._replace(sent=drawn.states.sent | wanted)
+    return replace(request, draft=replace(request.draft, distribution=replace(drawn, states=states)))
+
+
 def rollout(
     world: World,
     controller: Controller,
@@ -181,6 +190,8 @@ def rollout(
             committed = in_flight.committed(step, requested)
             request = VerificationRequest(observations.rows(requested), step.draft(requested), committed)
             verdict = verifier.verdict(request, uniforms[requested])
+            if verdict.wanted is not None and verdict.wanted.any():
+                verdict = verifier.verdict(_with_states(request, verdict.wanted), uniforms[requested])
             refused[requested] |= transmit[requested] & ~controller.policy.sound(verdict.actions)
             if controller.drafts:
                 accepted, verdict = verdict.accepted, verdict.rows(transmit)

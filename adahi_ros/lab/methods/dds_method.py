@@ -72,7 +72,7 @@ def node_parameters(
             "draft_temperature": config.draft_temperature,
         }
     planned = method.by_plans or method.horizon is not None
-    target = {
+    target: dict[str, Any] = {
         "checkpoint": str(folder / PLANS / "target" if planned else folder / "target"),
         "backend": files.backend,
         "rule": method.acceptance,
@@ -81,7 +81,10 @@ def node_parameters(
     intent = folder / PLANS / method.proposer
     if method.proposer in INTENTS and at_target(intent):
         target["intent"] = str(intent)
-    return draft, target | _named(method.acceptance, method.acceptance_arguments)
+    target |= _named(method.acceptance, method.acceptance_arguments)
+    if lockstep and method.acceptance == "hidden_states":
+        target[f"{method.acceptance}.channel"] = 0  # a world that waits has no link
+    return draft, target
 
 
 def _named(component: str, arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -130,7 +130,7 @@ GRAMMAR = (
     f"{', '.join(_BLENDED)} and an AGREEMENT of {', '.join(AGREEMENTS)}"
 )
 ORACLE_GRAMMAR = (
-    f"heisd, kerv, any of these with a gate of {', '.join(ORACLES)}, or "
+    f"heisd, kerv, wisv, any of these with a gate of {', '.join(ORACLES)}, or "
     "oracle:draft, oracle:plan or oracle:corrector, with a threshold @NUMBER"
 )
 
@@ -142,12 +142,26 @@ def parsed(name: str) -> Method | None:
         ValueError: a number in it is not finite or too long, an argument is given twice, or is unknown to
             the method.
     """
-    alias = ALIASES.get(name)
+    alias = ALIASES.get(name) or _of_template(name)
     for pattern, rewritten in FORMER:
         found = pattern.fullmatch(name) if alias is None else None
         if found is not None:
             alias = rewritten(found)
     return _declared(name, alias or Alias(name, name))
+
+
+def is_template(name: str) -> bool:
+    """Return whether a name is that of an alias with placeholders, see `for_task`."""
+    return name in ALIASES and "{" in ALIASES[name].method
+
+
+def _of_template(name: str) -> Alias | None:
+    """Return an alias for a name that is a template's with its placeholders replaced."""
+    for alias in ALIASES.values():
+        parts = re.split(r"\{\w+\}", alias.method)
+        if len(parts) > 1 and re.fullmatch("[^:@=]+".join(map(re.escape, parts)), name):
+            return Alias(name, alias.label, alias.about)
+    return None
 
 
 def _declared(name: str, alias: Alias) -> Method | None:

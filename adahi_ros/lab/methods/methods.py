@@ -7,13 +7,14 @@ from collections.abc import Iterable
 from inspect import signature
 from pathlib import Path
 
-from adahi_ros.acceptance.registry import semantic_arguments
+from adahi_ros.acceptance.registry import ACCEPTANCES, BY_TARGET, semantic_arguments
+from adahi_ros.core.registry import arguments_of
 from adahi_ros.core.texts import abridged, nearest
 from adahi_ros.gates.registry import GATES
 from adahi_ros.lab.methods.actors import DRAFT
 from adahi_ros.lab.methods.file_methods import FILE_GRAMMAR, file_method, is_file_method
 from adahi_ros.lab.methods.method import Method
-from adahi_ros.lab.methods.method_names import GRAMMAR, ORACLE_GRAMMAR, SHOWN, parsed
+from adahi_ros.lab.methods.method_names import ALIASES, GRAMMAR, ORACLE_GRAMMAR, SHOWN, is_template, parsed
 from adahi_ros.lab.methods.recommended import BEST
 from adahi_ros.proposers.registry import PROPOSERS
 
@@ -23,6 +24,7 @@ COMPARED = (
     "best",
     *(f"plan_{steps}" for steps in PLANS),
 )
+SEMANTIC = "semantic"  # the rule with parameters of its own at the verifier's node
 DRAFTLESS = ("target",)  # the robot drafts at every step of the others
 
 
@@ -102,7 +104,9 @@ def for_task(text: str, task: str, folder: Path) -> str:
         task: by its spec's name.
         folder: of its policies.
     """
-    return text.replace("{task}", task).replace("{checkpoints}", str(folder))
+    names = (name.strip() for name in text.split(","))
+    written = (ALIASES[name].method if is_template(name) else name for name in names)
+    return ",".join(written).replace("{task}", task).replace("{checkpoints}", str(folder))
 
 
 def on_every_task(plans: bool) -> list[str]:
@@ -115,16 +119,17 @@ def on_every_task(plans: bool) -> list[str]:
     return [name for name in METHODS if name not in special and (plans or not METHODS[name].by_plans)]
 
 
-RULE_ARGUMENTS = signature(semantic_arguments).parameters.keys()
-"""Arguments of a rule that are parameters of the verifier's node."""
-
-
 def runs_on_robot(method: Method) -> bool:
     """Return whether a robot can run a method over ROS."""
     if method.source is not None:
         return method.name == BEST.name
     known = method.own is None and method.gate in GATES and method.proposer in PROPOSERS
-    return known and method.acceptance_arguments.keys() <= RULE_ARGUMENTS
+    rule = method.acceptance
+    if rule in (SEMANTIC, BY_TARGET):
+        arguments = signature(semantic_arguments).parameters.keys() if rule == SEMANTIC else set()
+    else:
+        arguments = arguments_of(ACCEPTANCES[rule]).keys()
+    return known and method.acceptance_arguments.keys() <= arguments
 
 
 def gated(name: str) -> Method:

@@ -44,7 +44,7 @@ class CommandParameters:
     )
     field: str = parameter(
         "positions",
-        "What the entries of the action are, and the field of a trajectory point that they fill",
+        "Field of a trajectory point that the action fills",
         choices=COMMAND_FIELDS,
     )
     velocities: bool = parameter(
@@ -235,7 +235,7 @@ class DraftPolicyParameters(PolicyParameters, ManagedParameters):
     )
     execution_horizon: int = parameter(
         32,
-        "Largest number of actions that are executed of a plan, counted from the step of its request",
+        "Most executed actions of a plan, from the step of its request",
         1,
         4096,
     )

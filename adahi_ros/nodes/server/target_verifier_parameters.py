@@ -43,8 +43,7 @@ class CacheParameters:
 
     robots: int = parameter(
         ROBOTS_KEPT,
-        "Number of robots with four cached windows, so that they send only new observations; more "
-        "robots send whole windows",
+        "Robots with four cached windows, which send only new observations; others send whole windows",
         1,
         65536,
     )
@@ -59,21 +58,19 @@ class SemanticParameters:
 
     file: str = parameter(
         "",
-        "Weights that 'adahi train rule' wrote; a relative path is below the package's "
-        "checkpoints, '' for none",
+        "Weights of 'adahi train rule'; a relative path is below checkpoints, '' for none",
         optional=True,
     )
     tolerance: float = parameter(
         0.0,
-        "Keep a draft if the predicted probability that the difference matters is below this; 0 is "
-        "speculative sampling. With patience_ms, for robots that do not know their link",
+        "Keep a draft below this predicted risk; 0: speculative sampling. With patience_ms, for unknown "
+        "links",
         0.0,
         1.0,
     )
     patience_ms: float = parameter(
         0.0,
-        "Round trip at which every draft is kept; tolerance is then the robot's round trip divided by"
-        " this. 0: the link does not count",
+        "Round trip at which every draft is kept, and tolerance a share of it. 0: any link",
         0.0,
         ROUND_TRIP_MS[1],
     )
@@ -94,9 +91,8 @@ class TargetVerifierParameters(PolicyParameters, ManagedParameters):
     )
     robots: tuple[str, ...] = parameter(
         (),
-        "Robots (robot_id) with services of their own, NAME/verify_draft and NAME/describe_target, so"
-        " that each receives only its own replies; '' for any robot on shared services, where all "
-        "receive all replies",
+        "Robots (robot_id) with services of their own, NAME/verify_draft and NAME/describe_target; '' for "
+        "any robot on shared services, where all receive all replies",
     )
     engine: str = parameter(
         "batched",
@@ -119,8 +115,7 @@ class TargetVerifierParameters(PolicyParameters, ManagedParameters):
     )
     assigns: bool = parameter(
         False,
-        "Allow ~/assign. Anyone who reaches the node may call it, and an assigned instruction or goal "
-        "moves robots",
+        "Allow ~/assign. Anyone who reaches the node may then move robots",
     )
     device: str = parameter(
         "",
@@ -170,7 +165,7 @@ class TargetVerifierParameters(PolicyParameters, ManagedParameters):
     )
     agreement: str = parameter(
         "none",
-        "What the target does with actions that a robot executes before the reply arrives. "
+        "What the target does with actions executed before the reply arrives. "
         + "; ".join(f"{name}: {what}" for name, what in AGREEMENTS.items()),
         choices=tuple(AGREEMENTS),
     )
@@ -180,14 +175,13 @@ class TargetVerifierParameters(PolicyParameters, ManagedParameters):
     encoder: str = parameter(
         "",
         "Checkpoint of the encoder for images that robots send; a relative path is below the "
-        "package's checkpoints/encoders; '' if robots send features or nothing",
+        "package's checkpoints/encoders; '' for none",
         optional=True,
     )
     intent: str = parameter(
         "",
-        "Checkpoint of a network that acts by intents, DIRECTORY/NAME; its encoder NAME_encoder, which "
-        "fits the target of checkpoint, adds an intent to each reply. A relative path is below the "
-        "package's checkpoints; '' for replies without intents",
+        "As checkpoint, a network that acts by intents; its encoder NAME_encoder adds an intent to each "
+        "reply. '' for none",
         optional=True,
     )
     cache: CacheParameters = group(CacheParameters)

@@ -103,6 +103,23 @@ class Decoding:
     widths: np.ndarray | None = None
 
 
+@dataclass(frozen=True, eq=False)
+class Likeliest:
+    """The first n tokens of chunks of B robots, each the likeliest after those before.
+
+    Attributes:
+        codes: (B, n) int64.
+        logits: (B, n, K) float32, that each is the largest of.
+        hidden: (B, n, width) float32, the last layer's, from which these are made.
+        finite: (B,) bool, all logits are.
+    """
+
+    codes: np.ndarray
+    logits: np.ndarray
+    hidden: np.ndarray
+    finite: np.ndarray
+
+
 class Passes(Protocol):
     """Called with the robots and the positions of each pass of a network."""
 
@@ -212,22 +229,24 @@ class TokenPolicy(Policy):
                 sent.append(counts)
         codes, counts = np.stack(tokens, axis=1), np.stack(sent, axis=1) if sent else None
         drawn = TokenDistribution(
-            np.stack(made, axis=1), codes, self.codec.decode, counts, np.stack(hidden, axis=1)
+            np.stack(made, axis=1), codes, self.codec.decode, counts, hidden=np.stack(hidden, axis=1)
         )
         return Proposal(_where(finite, self.codec.decode(codes)), drawn)
 
-    def likeliest(self, observations: Observations, count: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the first tokens (B, count) of chunks, each the likeliest, and where all are finite (B,)."""
+    def likeliest(self, observations: Observations, count: int) -> Likeliest:
+        """Return the first tokens of chunks, each the likeliest."""
         decoding = self.begin(observations)
         codes = np.zeros((len(decoding.logits), 0), dtype=np.int64)
         finite = np.ones(len(codes), dtype=bool)
+        logits, hidden = [], []
         for index in range(count):
             if index:
                 decoding = self.extend(decoding, codes[:, -1:])
             finite &= np.isfinite(decoding.logits).all(axis=(1, 2))
-            best = _finite(decoding.logits[:, -1]).argmax(axis=-1)
-            codes = np.concatenate([codes, best[:, None]], axis=1)
-        return codes, finite
+            logits.append(_finite(decoding.logits[:, -1]))
+            hidden.append(decoding.hidden[:, -1])
+            codes = np.concatenate([codes, logits[-1].argmax(axis=-1)[:, None]], axis=1)
+        return Likeliest(codes, np.stack(logits, axis=1), np.stack(hidden, axis=1), finite)
 
     def _over(self, tokens: np.ndarray) -> bool:
         """Return whether chunks with these last tokens (B,) are all over."""

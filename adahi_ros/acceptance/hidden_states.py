@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hidden states: a head keeps tokens that are not the target's likeliest, where that rarely matters.
+
+WISV (Liu et al., "Wireless-Informed Semantic Verification", arXiv 2604.17701), by its abstract: a light
+decision head at the target reads hidden states and the state of the channel. Here it reads the target's
+hidden state before the token, the draft's, which the robot uploads, and the round trip, loss and goodput that
+the robot measured.
+
+Decoding is greedy. The decided part of a chunk ends with the action in which a token is refused: the target
+completes that action. `ChunkPrefixProposer` executes this part, and drafts again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+import numpy as np
+
+from adahi_ros.acceptance.action_tokens import ActionRule, certain, greedy
+from adahi_ros.acceptance.interface import Verdict
+from adahi_ros.acceptance.token_sequence import TokenJudge
+from adahi_ros.core.checkpoint_files import CheckpointError
+from adahi_ros.core.proposal import CodeDistribution, Proposal, TokenDistribution
+from adahi_ros.core.registry import argument
+from adahi_ros.core.signature import Signature
+from adahi_ros.core.tensor_files import Shapes, read_arrays, read_metadata, save_arrays
+
+STEPS = 16.0  # of a hidden state's unit, as it is sent
+FURTHEST = 5.0  # standard deviations at which inputs are clipped
+WIDEST = 4096
+CHANNEL = 4  # inputs for the channel
+LEAST_MS, LEAST_BYTES_S = 0.1, 1.0
+SIZES = "target", "target_size", "draft_size"  # in a file's metadata: of `StateHead`
+
+
+def packed_states(hidden: np.ndarray) -> np.ndarray:
+    """Return hidden states of any shape as int8, in units of 1 / `STEPS`."""
+    packed: np.ndarray = np.clip(np.rint(hidden * STEPS), -127, 127).astype(np.int8)
+    return packed
+
+
+def channel_inputs(channel: np.ndarray) -> np.ndarray:
+    """Return a head's inputs (M, CHANNEL) for a channel (M, 3); zeros for one that is not known.
+
+    Args:
+        channel: round trip in ms, share of lost requests, goodput in bytes/s; NaN where unknown.
+    """
+    known = ~np.isnan(channel).any(axis=1)
+    trip_ms, loss, goodput = np.where(known[:, None], channel, 1.0).T
+    trip = np.log10(np.maximum(trip_ms, LEAST_MS)) - 1.0
+    rate = np.log10(np.maximum(goodput, LEAST_BYTES_S)) - 4.0
+    made: np.ndarray = np.stack([np.ones(len(channel)), trip, 4.0 * loss, 0.5 * rate], axis=1)
+    return np.where(known[:, None], made, 0.0)
+
+
+@dataclass(frozen=True)
+class StateHead:
+    """Predicts how likely it matters that a token is kept: a network with one hidden layer.
+
+    Attributes:
+        mean, scale: (F,) of the states in its training; F is their sizes added.
+        weight_0, bias_0, weight_1, bias_1: (W, F + CHANNEL), (W,), (1, W) and (1,) of its layers.
+        target: fingerprint of the target in its training; empty if unknown.
+        target_size, draft_size: of their hidden states.
+    """
+
+    mean: np.ndarray
+    scale: np.ndarray
+    weight_0: np.ndarray
+    bias_0: np.ndarray
+    weight_1: np.ndarray
+    bias_1: np.ndarray
+    target: str = ""
+    target_size: int = 0
+    draft_size: int = 0
+
+    def inputs(self, states: np.ndarray) -> np.ndarray:
+        """Return states (M, F) in standard deviations."""
+        return np.clip((states - self.mean) / self.scale, -FURTHEST, FURTHEST)
+
+    def risk(self, states: np.ndarray, channel: np.ndarray) -> np.ndarray:
+        """Return the probability (M,) that it matters.
+
+        Args:
+            states: (M, F), the target's, then the draft's.
+            channel: (M, 3), see `channel_inputs`.
+        """
+        read = np.concatenate([self.inputs(states), channel_inputs(channel)], axis=1)
+        hidden = np.maximum(read @ self.weight_0.T + self.bias_0, 0.0)
+        logit = hidden @ self.weight_1[0] + self.bias_1[0]
+        risk: np.ndarray = 1.0 / (1.0 + np.exp(-np.clip(logit, -30.0, 30.0)))
+        return risk
+
+
+def _sizes(shapes: Shapes) -> Shapes:
+    read, wide = shapes.get("mean", (0,))[0], shapes.get("bias_0", (0,))[0]
+    if not all(0 < size <= WIDEST for size in (read, wide)):
+        raise ValueError(f"mean, bias_0: of {read} and {wide}, must be 1 to {WIDEST}")
+    sizes: Shapes = {"mean": (read,), "scale": (read,), "weight_0": (wide, read + CHANNEL), "bias_0": (wide,)}
+    return sizes | {"weight_1": (1, wide), "bias_1": (1,)}
+
+
+def load_state_head(path: Path) -> StateHead:
+    """Read a file of `save_state_head`.
+
+    Raises:
+        CheckpointError: it is missing, damaged, or another kind of file.
+    """
+    arrays, meta = read_arrays(path, "a head on hidden states", _sizes), read_metadata(path)
+    target, ours, theirs = (meta.get(name, "") for name in SIZES)
+    whole = re.fullmatch("([0-9a-f]{16})?", target) and ours.isdecimal() and theirs.isdecimal()
+    if not whole or int(ours) + int(theirs) != len(arrays["mean"]):
+        found = f"{', '.join(SIZES)}: {target!r}, {ours!r}, {theirs!r}"
+        raise CheckpointError(f"{path}: {found}, must be 16 hexadecimal digits, and sizes of the states")
+    return StateHead(**arrays, target=target, target_size=int(ours), draft_size=int(theirs))
+
+
+def save_state_head(path: Path, head: StateHead, notes: Mapping[str, str] = MappingProxyType({})) -> None:
+    """Write a head atomically, with notes on how it was made."""
+    arrays = {name: each for name, each in vars(head).items() if name not in SIZES}
+    save_arrays(path, arrays, {**notes, **{name: str(getattr(head, name)) for name in SIZES}})
+
+
+@dataclass(frozen=True)
+class DecidedTokens:
+    """Chunks of M robots, as far as they are decided.
+
+    Attributes:
+        judge: how each token was decided; its `tokens` count up to `length`.
+        length: (M,) int64, decided tokens: whole actions.
+        mismatch: (M, n) bool, drafted tokens that are not the target's likeliest after those before.
+        wanted: (M, n) bool, mismatches with hidden states that the verifier needs first.
+    """
+
+    judge: TokenJudge
+    length: np.ndarray
+    mismatch: np.ndarray
+    wanted: np.ndarray
+
+
+@dataclass(eq=False)
+class HiddenStates(ActionRule):
+    """WISV: keeps tokens that a head on hidden states and the channel allows.
+
+    Raises:
+        CheckpointError: the file has no head.
+    """
+
+    needs_actions = False
+    needs_states = True
+
+    file: str = argument("", "Weights written by `adahi train states`", optional=True)
+    channel: int = argument(1, "1: the head reads the channel; 0: not", 0, 1)
+    tolerance: float = argument(0.5, "Keep tokens below this predicted risk", 0.0, 1.0)
+
+    def __post_init__(self) -> None:
+        self.head = load_state_head(Path(self.file).expanduser()) if self.file else None
+        self.uses_link = bool(self.channel)
+        self.state_size = 0 if self.head is None else self.head.draft_size
+
+    def check_target(self, target: Signature, fingerprint: str) -> None:
+        """See `Acceptance`: for another target the head's predictions are meaningless."""
+        super().check_target(target, fingerprint)
+        if self.head is None:
+            raise ValueError("file: empty, must be a head's; 'adahi train states' makes one")
+        if fingerprint and self.head.target not in ("", fingerprint):
+            raise ValueError(f"file: a head for the target {self.head.target}, must be one for {fingerprint}")
+
+    def verify(
+        self,
+        draft: Proposal,
+        target: Proposal,
+        draws: np.ndarray,
+        round_trip_ms: np.ndarray | None = None,
+    ) -> Verdict:
+        """See `Acceptance`; nothing is drawn. Behind the decided actions, the last one is repeated."""
+        made, theirs = self.decide(draft, target, round_trip_ms), target.distribution
+        assert theirs is not None
+        actions, size = theirs.actions_of(made.judge.tokens), target.actions.shape[2]
+        last = np.minimum(np.arange(actions.shape[1]), made.length[:, None] // size - 1)
+        accepted = made.judge.accepted[:, : made.mismatch.shape[1]]
+        return Verdict(actions[np.arange(len(actions))[:, None], last], accepted, wanted=made.wanted)
+
+    def decide(
+        self, draft: Proposal, target: Proposal, round_trip_ms: np.ndarray | None = None
+    ) -> DecidedTokens:
+        """Return the decided tokens."""
+        ours, theirs = draft.distribution, target.distribution
+        assert ours is not None
+        assert isinstance(theirs, TokenDistribution)
+        codes, count = ours.codes, target.actions.shape[1] * target.actions.shape[2]
+        sure = CodeDistribution(certain(codes, theirs.probabilities.shape[-1]), codes, theirs.actions_of)
+        judge = TokenJudge(sure, greedy(theirs, count), np.zeros((*codes.shape[:1], count, 2)))
+        mismatch = codes != judge.q[:, : codes.shape[1]].argmax(axis=-1)
+        stands, wanted = np.zeros(codes.shape, dtype=bool), np.zeros(codes.shape, dtype=bool)
+        if ours.states is not None and self.head is not None:
+            wanted = mismatch & ~ours.states.sent.any(axis=1, keepdims=True)
+            read = mismatch & ours.states.sent
+            trip_ms = np.full(len(codes), np.nan) if round_trip_ms is None else round_trip_ms
+            channel = np.column_stack([trip_ms, ours.states.channel])
+            channel[:] = channel if self.channel else np.nan
+            risk = self.risk(ours, theirs, read, channel[np.nonzero(read)[0]])
+            stands[read] = risk < self.tolerance
+        return self._completed(judge, ~mismatch | stands, target.actions.shape[2], mismatch, wanted)
+
+    def risk(
+        self, ours: CodeDistribution, theirs: TokenDistribution, of: np.ndarray, channel: np.ndarray
+    ) -> np.ndarray:
+        """Return the predicted risks (R,) of some tokens, (M, n) bool, on their channels (R, 3)."""
+        assert self.head is not None
+        assert ours.states is not None
+        drafted = ours.states.values[of] / STEPS
+        return self.head.risk(np.concatenate([theirs.hidden[:, : of.shape[1]][of], drafted], axis=1), channel)
+
+    def _completed(
+        self, judge: TokenJudge, kept: np.ndarray, size: int, mismatch: np.ndarray, wanted: np.ndarray
+    ) -> DecidedTokens:
+        """Accept tokens up to the first that is not kept; let the target complete the action of that one."""
+        judge.test(kept)
+        length, count = judge.position, judge.tokens.shape[1]
+        whole = np.zeros(len(kept), dtype=bool)
+        while True:
+            length = np.where(whole, length, judge.position)
+            whole |= length % size == 0
+            judge.position = np.where(whole, count, judge.position)
+            if judge.done:
+                break
+            judge.end = judge.position.copy()
+            judge.read(0)
+            judge.test()
+        return DecidedTokens(judge, length, mismatch, wanted)

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Drafts chunks of tokens, executes the decided part of each, and then drafts again.
+
+As in WISV (arXiv 2604.17701), the draft continues behind a refused token. A robot has another observation by
+then: it executes what is decided, and drafts its next chunk from where that led.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from adahi_ros.acceptance.hidden_states import packed_states
+from adahi_ros.acceptance.interface import Verdict
+from adahi_ros.core.plan import Plan
+from adahi_ros.core.proposal import UNITS, CodeDistribution, Proposal, States
+from adahi_ros.core.registry import argument
+from adahi_ros.policies.interface import Policy
+from adahi_ros.policies.tokens.token_codes import BinCodec
+from adahi_ros.policies.tokens.token_policy import TokenPolicy
+from adahi_ros.proposers.interface import Proposer, ProposerContext
+
+
+class DecidedActions(Plan):
+    """The decided actions of replies; a `HeldReplies`.
+
+    Args:
+        batch: B.
+        action_dim: A.
+        steps: T, of a chunk.
+    """
+
+    alone = False
+
+    def __init__(self, batch: int, action_dim: int, steps: int) -> None:
+        super().__init__(batch, action_dim)
+        self.steps, self._sizes = steps, (batch, action_dim, steps)
+
+    @property
+    def figures(self) -> Mapping[str, object]:
+        """See `HeldReplies`."""
+        return {}
+
+    def forget(self) -> None:
+        """See `HeldReplies`."""
+        first = self._first
+        self.__init__(*self._sizes)  # type: ignore[misc]
+        self._first = first
+
+
+@dataclass(eq=False)
+class ChunkPrefixProposer(Proposer):
+    """WISV: drafts chunks of tokens; executes what is decided, then drafts again.
+
+    Its gate is `never`: between, there is no draft to send. Its rule is `hidden_states`.
+
+    Raises:
+        ValueError: the draft does not emit a token for each entry of an action.
+    """
+
+    needs_plan = True
+    drafts_plans = True
+
+    policy: Policy
+    first: str = argument("all", "States sent at first; those of mismatches follow", choices=("all", "none"))
+
+    def __post_init__(self) -> None:
+        policy = self.policy
+        if not isinstance(policy, TokenPolicy) or not isinstance(policy.codec, BinCodec):
+            found = policy.codec.kind if isinstance(policy, TokenPolicy) else type(policy).__name__
+            raise ValueError(
+                f"checkpoint: {found}, must emit tokens, one for each entry of an action, for the "
+                "proposer chunk_prefix"
+            )
+        self._policy, self._codec = policy, policy.codec
+        self.held: DecidedActions = self._nothing(1)
+
+    def _nothing(self, batch: int) -> DecidedActions:
+        return DecidedActions(batch, self._codec.action_dim, self._codec.chunk_length)
+
+    def propose(self, context: ProposerContext) -> Proposal | None:
+        """See `Proposer`; None where all robots have decided actions."""
+        batch, codec = len(context.draws), self._codec
+        if context.begins or len(self.held.left(context.step)) != batch:
+            self.held = self._nothing(batch)
+        self.held.forget_before(context.step)
+        rows = np.flatnonzero(self.held.left(context.step) == 0)
+        if not rows.size:
+            return None
+        made = self._policy.likeliest(context.observations.rows(rows), codec.codebooks)
+
+        def spread(values: np.ndarray) -> np.ndarray:
+            every = np.zeros((batch, *values.shape[1:]), dtype=values.dtype)
+            every[rows] = values
+            return every
+
+        codes, states = spread(made.codes), spread(packed_states(made.hidden))
+        actions = self.held.ahead(context.step, codec.chunk_length)
+        actions[rows] = np.where(made.finite[:, None, None], codec.decode(made.codes), np.float32(np.nan))
+        sure = np.eye(codec.codebook_size, dtype=np.uint16)[codes] * np.uint16(UNITS)
+        sent = np.full(codes.shape, self.first == "all")
+        read = States(states, sent, np.full((batch, 2), np.nan))
+        drawn = CodeDistribution(sure.astype(np.float32) / UNITS, codes, codec.decode, sure, read)
+        return Proposal(actions, drawn)
+
+    def observe_reply(self, requested_at: int, verdict: Verdict, rows: np.ndarray) -> None:
+        """See `Proposer`; keeps the actions up to the one with the first token that is not accepted."""
+        kept = np.logical_and.accumulate(verdict.accepted, axis=1).sum(axis=1)
+        decided = np.minimum(kept // self._codec.action_dim + 1, self._codec.chunk_length)
+        for index, row in enumerate(rows):
+            actions = verdict.actions[index, : decided[index]]
+            self.held.splice(actions[None], requested_at, requested_at, np.array([row]))

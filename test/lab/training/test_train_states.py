@@ -1,0 +1,107 @@
+"""What a head on hidden states learns from, and that it keeps more on a slower channel."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from adahi_ros.core.assets import asset
+from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
+from adahi_ros.lab.training.state_lessons import StateLessons, completed, lessons
+from adahi_ros.lab.training.train_states import (
+    INPUTS,
+    delay_ms,
+    drawn_channels,
+    inputs_of,
+    tolerated,
+    train_states,
+)
+from adahi_ros.policies.tokens.token_policy import TokenPolicy
+
+FILES = PolicyFiles(asset("checkpoints/metaworld/tokens"), "onnxruntime")
+W, D, K = 6, 4, 8
+
+
+def synthetic(count: int) -> StateLessons:
+    """Tokens that lead the further away, the higher the first number of both states."""
+    draw = np.random.default_rng(0)
+    target, draft = draw.normal(size=(count, W)), draw.integers(-60, 60, (count, D))
+    kept = np.exp(target[:, 0] + draft[:, 0] / 32.0 + 0.2 * draw.normal(size=count))
+    logits = np.zeros((count, K), np.float16)
+    return StateLessons(
+        np.repeat(np.arange(count // 10), 10),
+        np.zeros(count, int),
+        draw.integers(0, 99, count),
+        target.astype(np.float32),
+        draft.astype(np.int8),
+        logits,
+        logits,
+        kept,
+        np.exp(2.0 * draw.normal(size=count)),
+    )
+
+
+def test_a_head_learns_what_matters_and_to_keep_more_on_a_slow_channel() -> None:
+    data = synthetic(2000)
+    head, found = train_states(data, 0)
+    assert found["area"] > 0.9
+    assert found["kept_fast"] < found["kept"] < found["kept_slow"]
+    assert (head.target_size, head.draft_size) == (W, D)
+    again, _ = train_states(data, 0)
+    np.testing.assert_array_equal(head.weight_0, again.weight_0)
+    blind, figures = train_states(data, 0, with_channel=False)
+    assert abs(figures["kept_fast"] - figures["kept_slow"]) < abs(found["kept_fast"] - found["kept_slow"])
+    assert len(blind.mean) == W + D
+
+
+def test_the_delay_of_a_round_says_how_much_is_tolerated() -> None:
+    channels = np.array([[0.0, 0.0, 1.0], [40.0, 0.0, 1.0], [40.0, 0.5, 1.0], [1e9, 0.0, 1.0], [np.nan] * 3])
+    np.testing.assert_allclose(delay_ms(channels), [0.0, 40.0, 80.0, 1e9, 30.0])
+    np.testing.assert_allclose(tolerated(channels), [0.75, 0.87, 0.91, 0.99, 0.85286], atol=1e-4)
+
+
+def test_drawn_channels_are_such_as_robots_measure() -> None:
+    channels = drawn_channels(2000, np.random.default_rng(1))
+    known = ~np.isnan(channels).any(axis=1)
+    assert 0.65 < known.mean() < 0.75
+    assert np.isnan(channels[~known]).all()
+    low, high = channels[known].min(axis=0), channels[known].max(axis=0)
+    assert (low >= [1.0, 0.0, 1e3]).all()
+    assert (high <= [400.0, 0.3, 1e7]).all()
+
+
+def test_too_few_lessons_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"^episodes: 10, must be more: 100 lessons"):
+        train_states(synthetic(100), 0)
+
+
+@pytest.mark.parametrize("reads", INPUTS)
+def test_a_head_may_read_something_else(reads: str) -> None:
+    sizes = {"states": W + D, "target": W, "draft": D, "logits": 2 * K, "distance": 1}
+    assert inputs_of(synthetic(20), reads).shape == (20, sizes[reads])
+
+
+def test_a_chunk_is_completed_as_the_target_decodes_it() -> None:
+    target = FILES.load().target
+    assert isinstance(target, TokenPolicy)
+    windows = np.random.default_rng(3).normal(scale=0.1, size=(3, 4, 18)).astype(np.float32)
+    seen = target.signature.observations(windows, np.zeros((3, 35), np.float32))
+    whole = target.likeliest(seen, 32).codes
+    codes = np.where(np.arange(32) < np.array([[1], [7], [32]]), whole, 0)
+    np.testing.assert_array_equal(completed(target, seen, codes, np.array([1, 7, 32])), whole)
+
+
+def test_lessons_are_the_same_every_time_and_of_no_evaluation() -> None:
+    pytest.importorskip("metaworld")
+    one, again = (lessons("metaworld", FILES, 4, 1, 1) for _ in range(2))
+    assert len(one) > 4
+    for mine, theirs in zip(vars(one).values(), vars(again).values(), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+    assert set(one.episode) == {3_800_000}
+    assert (one.apart > 0).all()
+    assert (one.kept > 0.0).any()
+
+
+def test_policies_without_tokens_are_refused() -> None:
+    with pytest.raises(ValueError, match="draft and target must emit tokens"):
+        lessons("ball", PolicyFiles(asset("checkpoints/ball"), "onnxruntime"), 0, 1, 1)

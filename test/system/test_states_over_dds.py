@@ -1,0 +1,59 @@
+"""Hidden states over DDS, at once or only those of mismatches: the robot does what the evaluation does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from adahi_ros.core.assets import asset
+from adahi_ros.gates.parameter_file import load_calibration
+from adahi_ros.lab.evaluation.evaluate import Comparison
+from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
+from adahi_ros.lab.methods.dds_method import node_parameters
+from adahi_ros.lab.methods.methods import METHODS, for_task, parse_methods
+from adahi_ros.lab.nodes.dds_run import run_over_dds
+from adahi_ros.lab.nodes.domain import exclusive_domain
+from adahi_ros.lab.tasks import make
+from adahi_ros.protocol.records import Reason
+
+TASK, SEED, EPISODES = "metaworld", 11, range(3, 4)
+FOLDER = asset("checkpoints/metaworld/tokens")
+RULE = "hidden_states:file={checkpoints}/wisv.safetensors"
+pytest.importorskip("metaworld")
+
+
+@pytest.mark.timeout(300)
+def test_states_of_mismatches_alone_lead_to_the_same_actions() -> None:
+    names = parse_methods(for_task(f"wisv,chunk_prefix:first=none+never/{RULE}", TASK, FOLDER), on_air=True)
+    files = PolicyFiles(FOLDER, "onnxruntime")
+    known, shipped = files.load(), load_calibration(asset("config/metaworld.yaml"))
+    fitting = replace(shipped, draft=known.draft.digest, target=known.target.digest)
+    sent = []
+    with exclusive_domain() as domain:
+        for name in names:
+            draft, target = node_parameters(name, TASK, files, fitting, 60.0, lockstep=True)
+            run = run_over_dds(TASK, draft, target, SEED, EPISODES, domain=domain)
+            world = make(TASK)
+            log = METHODS[name].run(Comparison(TASK, files, fitting, SEED).bench(), world, SEED, EPISODES)
+            assert {row.reason for row in run.steps} == {Reason.NONE}
+            assert [row.transmitted for row in run.steps] == log.transmitted[:, 0].tolist()
+            limits = np.array([world.spec.action_low, world.spec.action_high], np.float32)
+            executed = np.array([row.action for row in run.steps], np.float32)
+            np.testing.assert_array_equal(executed, np.clip(log.action[:, 0], *limits))
+            sent.append((executed, [row.request_bytes for row in run.steps if row.transmitted]))
+    (at_once, all_states), (first, of_mismatches) = sent
+    np.testing.assert_array_equal(at_once, first)
+    assert min(all_states) > 32 * 48  # a state of each token
+    assert sum(of_mismatches) < sum(all_states)
+
+
+def test_in_lockstep_the_head_reads_no_channel() -> None:
+    """A world that waits for every reply has no link; else the head reads what the robot measures."""
+    (name,) = parse_methods(for_task("wisv", TASK, FOLDER), on_air=True)
+    files = PolicyFiles(FOLDER, "onnxruntime")
+    shipped = load_calibration(asset("config/metaworld.yaml"))
+    for lockstep in (True, False):
+        _, target = node_parameters(name, TASK, files, shipped, 1.0, lockstep=lockstep)
+        assert target.get("hidden_states.channel", 1) == int(not lockstep)
