@@ -187,11 +187,12 @@ class CachedTokens(TokenPolicy):
         self.chunks += 1
         kept = self._nearest(goal, pixels)
         if kept is None:
-            kept = _Kept(goal, pixels.copy(), state, self.layers.fresh(embedded[:count]), np.zeros(0))
+            which = np.ones((self.layers.layers, count), dtype=bool)
+            kept = _Kept(goal, pixels.copy(), state, self.layers.none(), np.zeros(0))
         else:
             self._kept.remove(kept)
-            self._renew(kept, pixels, state, embedded[:count])
-        whole, kept.attention = self.layers.goal(kept.positions, embedded[count])
+            which = self._stale(kept, pixels, state)
+        whole, kept.attention = self.layers.renewed(kept.positions, embedded[: count + 1], which)
         self._kept = [*self._kept[1 - KEPT_MOST :], kept]
         return whole
 
@@ -201,8 +202,8 @@ class CachedTokens(TokenPolicy):
         look = _look(pixels)
         return min(same, key=lambda each: float(np.abs(each.look - look).sum()), default=None)
 
-    def _renew(self, kept: _Kept, pixels: np.ndarray, state: np.ndarray, embedded: np.ndarray) -> None:
-        """Compute what may not be reused, in place."""
+    def _stale(self, kept: _Kept, pixels: np.ndarray, state: np.ndarray) -> np.ndarray:
+        """Align what is kept with a new picture; return what each layer may not reuse, (L, P) bool."""
         source = self._sources(state, kept.state)
         known = source != NOWHERE
         source = np.where(known, source, np.arange(len(source)))
@@ -215,7 +216,7 @@ class CachedTokens(TokenPolicy):
         kept.positions = kept.positions.moved(source)
         kept.pixels = np.where(reused[:, None], kept.pixels[source], pixels)
         kept.state = state
-        self.layers.renewed(kept.positions, embedded, which)
+        return which
 
     def _by_layer(self, reused: np.ndarray, change: np.ndarray, attention: np.ndarray) -> np.ndarray:
         """Return what each layer computes, (L, P) bool: all that may not be reused, and a share of the rest.
@@ -263,12 +264,12 @@ def _change(pixels: np.ndarray, kept: np.ndarray) -> np.ndarray:
 def load_cached(
     folder: Path,
     checkpoint: str,
-    tolerance: float,
-    salient: float,
+    tolerance: float = 8.0,
+    salient: float = 2.0,
     adaptive: bool = True,
     camera: Mapping[str, Any] | None = None,
-) -> CachedTokens:
-    """Return a policy of tokens that keeps patches.
+) -> TokenPolicy:
+    """Return a policy of tokens that keeps patches; one that reads none, such as a draft, as it is.
 
     Args:
         folder: searched first for the checkpoint.
@@ -282,5 +283,7 @@ def load_cached(
     if not is_policy(path):
         path = named(checkpoint, CHECKPOINTS)
     read = load_tokens(path)
+    if not read.sizes.patch:
+        return TokenPolicy(read, read.on_onnx())
     moving: MovingCamera | None = None if camera is None else checked(MovingCamera, camera, "camera")
     return CachedTokens(read, read.on_onnx(), tolerance, salient, adaptive, moving)

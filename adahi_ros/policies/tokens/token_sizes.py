@@ -42,14 +42,10 @@ class TokenConfig(TransformerSizes):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not self.patch:
-            return
-        if not self.image_columns or self.image_columns % self.patch:
+        if self.patch and (not self.image_columns or self.image_columns % self.patch):
             raise ValueError(
                 f"image_columns: {self.image_columns}, must be a multiple of patch = {self.patch}"
             )
-        if not self.image_dim or self.image_dim % (COLOURS * self.patch * self.image_columns):
-            raise ValueError(f"image_dim: {self.image_dim}, must be of whole rows of patches")
 
     @property
     def state_dim(self) -> int:
@@ -58,11 +54,17 @@ class TokenConfig(TransformerSizes):
 
     @property
     def grid(self) -> tuple[int, int]:
-        """Rows and columns of patches."""
+        """Rows and columns of patches.
+
+        Raises:
+            ValueError: the image is not of whole rows of patches.
+        """
         if not self.patch:
             return 0, 0
-        columns = self.image_columns // self.patch
-        return self.image_dim // (COLOURS * self.patch**2 * columns), columns
+        row = COLOURS * self.patch * self.image_columns
+        if not self.image_dim or self.image_dim % row:
+            raise ValueError(f"image_dim: {self.image_dim}, must be a multiple of {row}, a row of patches")
+        return self.image_dim // row, self.image_columns // self.patch
 
     @property
     def patches(self) -> int:

@@ -8,9 +8,11 @@ import pytest
 import torch
 import yaml
 
+from adahi_ros.core.assets import asset
 from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.core.proposal import TokenDistribution
 from adahi_ros.core.signature import Observations
+from adahi_ros.lab.training.recipes import load_recipe
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.networks.transformer import InputMoments
 from adahi_ros.policies.tokens.patch_cache import CachedTokens, MovingCamera, load_cached
@@ -43,7 +45,9 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def cached(path: Path, tolerance: float = 1.0, salient: float = 1e9, **other: object) -> CachedTokens:
-    return load_cached(path.parent, path.name, tolerance, salient, **other)  # type: ignore[arg-type]
+    policy = load_cached(path.parent, path.name, tolerance, salient, **other)  # type: ignore[arg-type]
+    assert isinstance(policy, CachedTokens)
+    return policy
 
 
 def picture(seed: int = 0) -> np.ndarray:
@@ -215,8 +219,10 @@ def test_a_file_describes_such_a_policy(path: Path, tmp_path: Path) -> None:
 
 
 def test_wrong_arguments_are_named(path: Path, pair: Path) -> None:
+    read = load_tokens(pair / "target")
     with pytest.raises(ValueError, match="must read patches"):
-        cached(pair / "target")
+        CachedTokens(read, read.on_onnx(), 1.0, 1.0)
+    assert type(load_cached(pair, "target")) is TokenPolicy  # as it is
     with pytest.raises(ValueError, match=r"tolerance, salient: -1\.0"):
         cached(path, tolerance=-1.0)
     with pytest.raises(ValueError, match="columns"):
@@ -229,4 +235,9 @@ def test_wrong_arguments_are_named(path: Path, pair: Path) -> None:
 )
 def test_sizes_of_patches_must_fit(change: dict[str, int], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        replace(SIZES, **change)
+        replace(SIZES, **change).shapes()
+
+
+def test_the_recipe_of_the_pair_that_sees_is_complete() -> None:
+    recipe = load_recipe(asset("config/recipes/metaworld-seen.yaml"))
+    assert recipe.policies["target"].size["patch"] == 16

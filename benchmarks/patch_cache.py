@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a policy of tokens reuses of its patches, as VLN-Cache does: shares, time and success.
+
+    .venv/bin/python benchmarks/patch_cache.py TASK FOLDER [--episodes N] [--json FILE]
+
+FOLDER is one of config/cached, with a target of the kind `cached`. The first table takes the pictures of the
+expert's episodes, one proposal every chunk: the share of patches that a layer computes on average, the time
+to read the context, and how far the first token's distribution is from that without a cache. `--untrained`
+draws the weights: then shares without a veto and times hold, and distances do not. The second table has
+the success of the target, without a cache and with each part of it.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import torch
+import typer
+from rich.console import Console
+from tokens import SEED, play
+
+from adahi_ros.core.assets import CHECKPOINTS, named
+from adahi_ros.core.signature import GOAL, IMAGE_FEATURES, OBSERVATION, Observations
+from adahi_ros.core.yaml_files import read_yaml
+from adahi_ros.lab.evaluation.episodes import evaluation_episodes
+from adahi_ros.lab.evaluation.metrics import mcnemar, wilson_interval
+from adahi_ros.lab.reporting.tables import narrow_table, number
+from adahi_ros.lab.tasks import make
+from adahi_ros.lab.tasks.demonstrations import collect_parallel
+from adahi_ros.lab.training.recipes import load_recipe
+from adahi_ros.lab.training.token_training import codec_of
+from adahi_ros.policies.backends import load_policy
+from adahi_ros.policies.networks.step_dataset import Moments
+from adahi_ros.policies.networks.transformer import InputMoments
+from adahi_ros.policies.tokens.patch_cache import CachedTokens, load_cached
+from adahi_ros.policies.tokens.token_checkpoint import save_codec
+from adahi_ros.policies.tokens.token_network import TokenNetwork
+from adahi_ros.policies.tokens.token_policy import TokenPolicy
+from adahi_ros.policies.tokens.token_sizes import TokenConfig
+from adahi_ros.policies.tokens.token_torch import save_tokens
+
+NEVER = 1e9  # times the mean attention
+REPEATS = 3
+
+
+def cases(settings: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the settings of each line, from those of the file."""
+    return {
+        "computes all": {**settings, "tolerance": 0.0, "salient": 0.0, "adaptive": False, "camera": None},
+        "in place": {**settings, "salient": NEVER, "adaptive": False, "camera": None},
+        "aligned": {**settings, "salient": NEVER, "adaptive": False},
+        "aligned, veto": {**settings, "adaptive": False},
+        "aligned, veto, entropy": settings,
+    }
+
+
+def untrained(task: str, recipe_file: Path, folder: Path) -> Path:
+    """Write a target of the recipe's sizes with drawn weights; return its path."""
+    recipe = load_recipe(recipe_file)
+    data = collect_parallel(task, 10, SEED, 0.0, 1).trajectories
+    assert recipe.tokens is not None
+    codec, size = codec_of(data, recipe.tokens), recipe.policies["target"].size
+    dims = {"observation_dim": data.inputs.shape[1], "goal_dim": data.goals.shape[1]}
+    config = TokenConfig(
+        **dims,
+        action_dim=data.actions.shape[1],
+        window_length=recipe.window_length,
+        codebooks=codec.codebooks,
+        codebook_size=codec.codebook_size,
+        image_dim=data.image_features.shape[1],
+        **size,
+    )
+    torch.manual_seed(SEED)
+    network = TokenNetwork(config, InputMoments.of(Moments.of(data.observations), Moments.of(data.goals)))
+    save_codec(folder, codec)
+    save_tokens(folder, "target", network.eval(), {"steps": 0})
+    return folder / "target"
+
+
+def film(task: str, policy: TokenPolicy, episodes: int) -> list[list[Observations]]:
+    """Return what the target sees at the start of each chunk of the expert's episodes."""
+    data = collect_parallel(task, episodes, SEED, 0.0, 1).trajectories
+    history, chunk = policy.signature.history, policy.codec.chunk_length
+    seen = []
+    for episode, (start, end) in enumerate(data.spans()):
+        goal = {GOAL: data.goals[episode : episode + 1]}
+        shown = []
+        for step in range(start, end, chunk):
+            rows = np.maximum(np.arange(step - history + 1, step + 1), start)
+            pixels = data.image_features[rows].astype(np.float32)
+            features = {OBSERVATION: data.observations[rows][None], IMAGE_FEATURES: pixels[None]}
+            shown.append(Observations(features, goal))
+        seen.append(shown)
+    return seen
+
+
+def read(policy: TokenPolicy, seen: list[list[Observations]]) -> tuple[float, np.ndarray]:
+    """Return the processor time of reading a context, ms, and the first token's logits of each."""
+    took, logits = 0.0, []
+    for shown in seen:
+        if isinstance(policy, CachedTokens):
+            policy.forget()
+        for each in shown:
+            started = time.process_time()
+            logits.append(policy.begin(each).logits[0, -1])
+            took += time.process_time() - started
+    return 1e3 * took / len(logits), np.stack(logits)
+
+
+def distances(logits: np.ndarray, plain: np.ndarray) -> float:
+    """Return the mean total variation between distributions with logits (N, K)."""
+
+    def probabilities(values: np.ndarray) -> np.ndarray:
+        grown = np.exp(values - values.max(axis=1, keepdims=True))
+        return grown / grown.sum(axis=1, keepdims=True)
+
+    return float(np.abs(probabilities(logits) - probabilities(plain)).sum(axis=1).mean() / 2.0)
+
+
+def main(
+    task: str,
+    folder: Path,
+    episodes: Annotated[int, typer.Option(min=0, help="For success, of each line.")] = 100,
+    films: Annotated[int, typer.Option(min=1, help="Of the expert.")] = 10,
+    untrained_recipe: Annotated[
+        Path | None, typer.Option("--untrained", help="Draw the weights of this recipe's target.")
+    ] = None,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write the figures to this file.")] = None,
+) -> None:
+    """Print both tables; without trained weights the first."""
+    console, settings = Console(), read_yaml(folder / "target.yaml")
+    settings.pop("kind")
+    torch.set_num_threads(1)
+    with tempfile.TemporaryDirectory() as scratch:
+        if untrained_recipe is not None:
+            path = untrained(task, untrained_recipe, Path(scratch))
+        else:
+            path = named(settings["checkpoint"], CHECKPOINTS)
+        plain = load_policy(path, "onnxruntime")
+        assert isinstance(plain, TokenPolicy)
+        each: dict[str, CachedTokens] = {}
+        for name, case in cases(settings).items():
+            policy = load_cached(path.parent, **{**case, "checkpoint": path.name})
+            assert isinstance(policy, CachedTokens)
+            each[name] = policy
+        seen = film(task, plain, films)
+        figures = first_table(console, task, plain, each, seen)
+    if untrained_recipe is None and episodes:
+        second_table(console, task, path, {"no cache": plain, **each}, episodes, figures)
+    if json_file is not None:
+        json_file.write_text(json.dumps({"task": task, "cases": figures}, indent=2) + "\n")
+
+
+def first_table(
+    console: Console,
+    task: str,
+    plain: TokenPolicy,
+    policies: dict[str, CachedTokens],
+    seen: list[list[Observations]],
+) -> dict[str, dict[str, Any]]:
+    """Print shares, times and distances; return them."""
+    count = sum(map(len, seen))
+    table = narrow_table(
+        f"{task}: patches of {count} pictures, one every chunk",
+        ("patches",),
+        ("computed", "ms", "apart"),
+        caption=f"computed: share of patches times layers; ms: processor time to read the context, least of "
+        f"{REPEATS}; apart: total variation of the first token's distribution",
+    )
+    read(plain, seen)
+    took, wanted = min((read(plain, seen) for _ in range(REPEATS)), key=lambda found: found[0])
+    figures: dict[str, dict[str, Any]] = {"no cache": {"computed": 1.0, "ms": took}}
+    table.add_row("no cache", number(1.0), number(took, 1), "")
+    for name, policy in policies.items():
+        policy.layers.computed = policy.layers.offered = 0
+        took, logits = min((read(policy, seen) for _ in range(REPEATS)), key=lambda found: found[0])
+        share, far = policy.layers.computed / policy.layers.offered, distances(logits, wanted)
+        figures[name] = {"computed": share, "ms": took, "apart": far}
+        table.add_row(name, number(share), number(took, 1), number(far))
+    console.print(table)
+    return figures
+
+
+def second_table(
+    console: Console,
+    task: str,
+    path: Path,
+    policies: dict[str, TokenPolicy],
+    episodes: int,
+    figures: dict[str, dict[str, Any]],
+) -> None:
+    """Print the success, chunk after chunk."""
+    world, draft = make(task), load_policy(path.with_name("draft"), "onnxruntime")
+    table = narrow_table(
+        f"{task}: success, {episodes} episodes, seed {SEED}",
+        ("patches",),
+        ("success", "95 %", "McNemar", "computed"),
+        caption="McNemar: episodes that only this, only the target without a cache solves; p",
+    )
+    own: np.ndarray | None = None
+    for name, policy in policies.items():
+        if isinstance(policy, CachedTokens):
+            policy.forget()
+            policy.layers.computed = policy.layers.offered = 0
+        won = play(world, draft, policy, "plan", None, evaluation_episodes(episodes)).success
+        own = won if own is None else own
+        low, high = wilson_interval(int(won.sum()), len(won))
+        pair = mcnemar(won, own)
+        share = 1.0
+        if isinstance(policy, CachedTokens):
+            share = policy.layers.computed / policy.layers.offered
+        figures[name] |= {"success": float(won.mean()), "p": pair.p, "computed in episodes": share}
+        against = "" if won is own else f"{pair.only_this}:{pair.only_other} ({pair.p:.2f})"
+        table.add_row(name, number(float(won.mean())), f"{low:.2f}-{high:.2f}", against, number(share))
+    console.print(table)
+
+
+if __name__ == "__main__":
+    typer.run(main)
