@@ -41,7 +41,9 @@ MAY_IMPORT = {
     "policies.lerobot": {"policies.networks", "policies.vqbet"},
     "policies.remote": {"policies", "policies.networks"},
     "proposers": {"acceptance", "policies", "policies.corrector", "policies.intent", "policies.tokens"},
-    "robot": {"acceptance", "contract", "gates", "policies", "proposers", "protocol", "vision"},
+    "robot": {
+        *("acceptance", "contract", "gates", "policies", "policies.tokens", "proposers", "protocol", "vision")
+    },
     "safety": {"contract"},
     "server": {"acceptance", "policies", "protocol", "vision"},
     "server.ray": {

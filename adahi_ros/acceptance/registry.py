@@ -25,6 +25,7 @@ ACCEPTANCES: Registry[type[Acceptance]] = Registry(
         "compensated": "adahi_ros.acceptance.compensated:Compensated",
         "blocks": "adahi_ros.acceptance.blocks:Blocks",
         "hidden_states": "adahi_ros.acceptance.hidden_states:HiddenStates",
+        "likeliest": "adahi_ros.acceptance.likeliest:Likeliest",
     },
     Acceptance,
 )

@@ -18,6 +18,7 @@ POLICIES: Registry[Callable[..., Policy]] = Registry(
     "adahi_ros.policies",
     {
         "committee": "adahi_ros.policies.committee:load_committee",
+        "layered": "adahi_ros.policies.tokens.layered_target:load_layered",
         "groot": "adahi_ros.policies.remote.groot:GrootTarget",
         "lerobot": "adahi_ros.policies.remote.lerobot_target:LeRobotTarget",
         "openpi": "adahi_ros.policies.remote.openpi:OpenPiTarget",

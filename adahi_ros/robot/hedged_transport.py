@@ -47,8 +47,9 @@ class HedgedTransport(Transport):
     Args:
         transports: to each verifier, by name; at least one.
         hedge: when a request goes to another verifier, of `HEDGES`: `late`, if the reply is later than usual;
-            `at_once`; or `off`, only if the first one refuses. With any value, a verifier that does not reply
-            gets no requests for a while.
+            `at_once`; or `off`, only if the first one refuses. With `spread`, each request goes to the
+            verifier with the fewest in flight: runs of tokens are read side by side, as DSI does. With any
+            value, a verifier that does not reply gets no requests for a while.
         clock: monotonic time in seconds, the session's.
         on_news: called when a verifier is lost, returns, or is refused.
         hedge_unknown: also use backups with unknown weights.
@@ -167,6 +168,8 @@ class HedgedTransport(Transport):
         fit = fit or [self._first]
         if self._hedge == "off":
             return sorted(fit, key=lambda end: end.is_spared(now_s))
+        if self._hedge == "spread":
+            return sorted(fit, key=lambda end: (end.is_spared(now_s), len(end.under_way)))
         fit.sort(key=lambda end: (end.is_spared(now_s), end.cost_s))
         best, leading = fit[0], self._leading
         much_better = best.cost_s < BETTER * leading.cost_s - BETTER_BY_S

@@ -25,8 +25,8 @@ class Sent:
     size_bytes: int
 
 
-HEDGES = ("late", "at_once", "off")
-"""When another verifier also gets a request; see `HedgedTransport`."""
+HEDGES = ("late", "at_once", "off", "spread")
+"""Which of several verifiers get a request, and when; see `HedgedTransport`."""
 
 
 class Transport(Protocol):

@@ -384,6 +384,6 @@ class VerificationService:
         return self._sessions.shared(now_s)
 
 
-def _alike(request: Request) -> tuple[str, int, tuple[int, int, int]]:
-    """Return what only copies of one request have in common."""
-    return request.robot_id, request.session, request.about
+def _alike(request: Request) -> tuple[str, int, tuple[int, int, int], bytes]:
+    """Return what only copies of one request have in common: a chunk's runs differ in their codes."""
+    return request.robot_id, request.session, request.about, request.codes.tobytes()

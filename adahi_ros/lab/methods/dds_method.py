@@ -14,6 +14,8 @@ from adahi_ros.lab.methods.method_names import COOL
 from adahi_ros.lab.methods.methods import on_task
 from adahi_ros.policies.intent.intent import at_target
 
+TOKENS_PER_RUN = 4  # those of an action
+
 
 def node_parameters(
     name: str,
@@ -57,6 +59,8 @@ def node_parameters(
     if method.by_plans:
         late = {"wait_policy": "wait", "command.late_steps": method.delay}
         draft |= late if lockstep else {"wait_policy": method.wait_policy}
+        if method.acceptance == "likeliest":
+            draft["verification.tokens_per_run"] = TOKENS_PER_RUN
         if method.proposer == CORRECTOR:
             draft["corrector"] = str(folder / PLANS / CORRECTOR)
         if method.proposer in INTENTS:

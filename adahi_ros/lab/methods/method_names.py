@@ -55,6 +55,7 @@ class Alias(Schema):
 ALIASES: dict[str, Alias] = load(dict[str, Alias], Path(__file__).with_name("aliases.yaml"))
 RULES = {RETRIEVAL: "prefix", MIXTURE: "prefix", "kalman": "replace", "rectified": BY_TARGET}
 """The default rules of proposers; of all others, speculative for drafts and replace for plans."""
+RULES_OF_PLANS = ("replace", "likeliest")
 OPTIONS_OF_PLANS = ("delay", "blend", "agreement", "wait")
 OPTIONS_OF_DRAFTS = ("horizon", "temperature")
 
@@ -130,7 +131,7 @@ GRAMMAR = (
     f"{', '.join(_BLENDED)} and an AGREEMENT of {', '.join(AGREEMENTS)}"
 )
 ORACLE_GRAMMAR = (
-    f"heisd, kerv, wisv, any of these with a gate of {', '.join(ORACLES)}, or "
+    f"heisd, kerv, wisv, pipeinfer, any of these with a gate of {', '.join(ORACLES)}, or "
     "oracle:draft, oracle:plan or oracle:corrector, with a threshold @NUMBER"
 )
 
@@ -179,8 +180,9 @@ def _declared(name: str, alias: Alias) -> Method | None:
         if at is None:
             return None
     by_plans = follows_plan(proposer)
-    if by_plans and acceptance not in ("", "replace"):
-        raise ValueError(f"{_shown(name)}: rule: {acceptance}, must be replace where plans are executed")
+    if by_plans and acceptance not in ("", *RULES_OF_PLANS):
+        allowed = " or ".join(RULES_OF_PLANS)
+        raise ValueError(f"{_shown(name)}: rule: {acceptance}, must be {allowed} where plans are executed")
     return Method(
         name,
         alias.label,

@@ -71,6 +71,7 @@ STATUS_DEPTH = 100  # for a busy recorder
 WARNING_PERIOD_S = 1.0
 LATE = "adahi_ros.robot.lockstep_loop:LockstepLoop"  # only simulations need it
 WITH_PERSON = "adahi_ros.nodes.robot.teleoperator:loop_with_person"
+PIPELINED = "adahi_ros.robot.pipelined_transport:PipelinedTransport"  # for targets of tokens
 WITH_POINTS = "adahi_ros.nodes.robot.ahead_publisher:AheadPublisher"  # few robots need it
 
 
@@ -148,6 +149,9 @@ class DraftPolicyNode(ManagedNode):
         sender = Sender.of_new_start(values.robot_id, target, None if codes is None else codes.fingerprint)
         beside = self._poll, self._say, self._opened
         self._transport = open_verifiers(self, values.verification, sender, *beside)
+        if values.verification.tokens_per_run:
+            runs = values.verification.tokens_per_run, time.monotonic
+            self._transport = at_place(PIPELINED)(self._transport, policy, *runs)
         self._due = DueTimer(self, self._poll)
         self._opened.callback(self._due.destroy)
         controller = controller_of(values, policy)

@@ -142,14 +142,20 @@ class DraftVerificationParameters(VerificationParameters):
     hedge: str = parameter(
         "late",
         "With backups, when a second verifier also gets the request. late: if the reply is later than"
-        " the 95th percentile; at_once: always; off: if the request is refused. The first good reply "
-        "counts. The fastest verifier is the first one, except with off. A verifier that does not "
-        "reply gets only probes",
+        " the 95th percentile; at_once: always; off: if the request is refused; spread: never, each goes "
+        "to the one with the fewest. The first good reply counts. With late and at_once, the fastest "
+        "verifier is the first one. A verifier that does not reply gets only probes",
         choices=HEDGES,
     )
     hedge_unknown: bool = parameter(
         False,
         "Also use a backup if the weights of its policy, or of the first verifier's, are unknown",
+    )
+    tokens_per_run: int = parameter(
+        0,
+        "Drafted tokens per request, with the rule likeliest; 0: whole chunks",
+        0,
+        64,
     )
     vision: str = parameter(
         BY_CONTRACT,

@@ -133,6 +133,7 @@ def test_what_is_no_method_is_named(text: str, named: str) -> None:
         ("corrector:learned:file=out/gate@0.4", "corrector+learned:file=out/gate@0.4/replace"),
         ("always:semantic:file=a/b:tolerance=0.1", "draft+always@0/semantic:file=a/b:tolerance=0.1"),
         ("heisd", "tool_path+expected_error@0/blocks"),
+        ("pipeinfer", "plan:wait=wait+never@0/likeliest"),
         ("mixture_8:expected_error@0.4", "mixture:horizon=8+expected_error@0.4/prefix"),
         ("kerv", "compensated+always@0/compensated"),
         ("rectified:expected_error@0", "rectified+expected_error@0/by_target"),
@@ -158,7 +159,10 @@ def test_a_name_is_printed_by_the_grammar_and_read_again(name: str, by_the_gramm
         ("plan:blend=median+age@3", "blend: 'median', must be one of latest, "),
         ("draft:temperature=0+random", "temperature: 0, must be a number above 0"),
         ("draft:delay=1+always", "delay: unknown, must be one of horizon, temperature"),
-        ("plan+age@3/speculative", "rule: speculative, must be replace where plans are executed"),
+        (
+            "plan+age@3/speculative",
+            "rule: speculative, must be replace or likeliest where",
+        ),
     ],
 )
 def test_an_argument_that_a_proposer_does_not_take_is_refused(name: str, message: str) -> None:

@@ -1,0 +1,135 @@
+"""A target whose passes stop between layers."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from adahi_ros.policies.backends import load_policy
+from adahi_ros.policies.tokens.layered_target import LayeredTarget, VoidRunError, load_layered
+from adahi_ros.policies.tokens.token_checkpoint import load_tokens
+from adahi_ros.policies.tokens.token_policy import TokenPolicy
+from test.policies.tokens.conftest import CODEC, seen
+
+N = CODEC.codebooks
+
+
+def layered(pair: Path) -> LayeredTarget:
+    return LayeredTarget(load_tokens(pair / "target"))
+
+
+def whole(pair: Path, seed: int = 0) -> list[int]:
+    plain = load_policy(pair / "target", "onnxruntime")
+    assert isinstance(plain, TokenPolicy)
+    codes, _ = plain.likeliest(seen(1, seed=seed), N)
+    own: list[int] = codes[0].tolist()
+    return own
+
+
+def wrong(tokens: list[int], at: int) -> tuple[int, ...]:
+    """The tokens, but for one."""
+    return (*tokens[:at], (tokens[at] + 1) % CODEC.codebook_size, *tokens[at + 1 :])
+
+
+def test_runs_in_any_order_give_the_targets_own_tokens(pair: Path) -> None:
+    own = whole(pair)
+    for lengths in ([0, 1, 2, 3, 4, 5], [3, 5], [5, 2], [2, 2, 4]):
+        target = layered(pair)
+        for length in lengths:
+            assert target.run(seen(1), tuple(own[:length])) == own[: length + 1]
+
+
+def test_a_run_that_continues_another_reads_only_the_rest(pair: Path) -> None:
+    """The tokens after a refused one are those that the target finds likeliest after that very run."""
+    own, plain = whole(pair), load_policy(pair / "target", "onnxruntime")
+    assert isinstance(plain, TokenPolicy)
+    run = wrong(own, 2)[:5]
+    target = layered(pair)
+    target._chunk(b"")  # another robot's chunk changes nothing
+    whole_pass = plain.begin(seen(1), np.array([run])).logits[0].argmax(axis=-1).tolist()
+    assert target.run(seen(1), run) == whole_pass
+    assert whole_pass[:3] == own[:3]
+
+
+def test_a_void_run_stops_between_layers(pair: Path) -> None:
+    """Two runs at once: the second is in its second layer when the first refuses its token."""
+    own, target = whole(pair), layered(pair)
+    run, asked = wrong(own, 1)[:4], list[int]()
+
+    def void() -> bool:
+        asked.append(len(asked))
+        if len(asked) == 2:  # before the second of two layers
+            target.run(seen(1), tuple(own[:2]))
+        return False
+
+    with pytest.raises(VoidRunError) as caught:
+        target.run(seen(1), run, void)
+    assert caught.value.layers == 1
+    assert caught.value.known[:2] == own[:2]
+    assert (target.counts.void, target.counts.saved) == (1, 1)
+
+
+def test_a_caller_can_stop_a_run(pair: Path) -> None:
+    target = layered(pair)
+    with pytest.raises(VoidRunError, match="after 0 layers"):
+        target.run(seen(1), (1,), lambda: True)
+    assert target.run(seen(1), tuple(whole(pair)[:1])) == whole(pair)[:2]  # nothing of it is left
+
+
+def test_a_run_that_continues_a_void_one_is_void(pair: Path) -> None:
+    own, target = whole(pair), layered(pair)
+    first, second = wrong(own, 0)[:2], wrong(own, 0)[:4]
+    started, refused = threading.Event(), threading.Event()
+
+    def hold() -> bool:
+        started.set()
+        refused.wait(10.0)
+        return False
+
+    def read(run: tuple[int, ...], void: object) -> None:
+        with pytest.raises(VoidRunError):
+            target.run(seen(1), run, void)  # type: ignore[arg-type]
+        ended.append(run)
+
+    ended: list[tuple[int, ...]] = []
+    threads = [threading.Thread(target=read, args=(first, hold))]
+    threads[0].start()
+    started.wait(10.0)
+    threads.append(threading.Thread(target=read, args=(second, lambda: False)))
+    threads[1].start()
+    target.run(seen(1), ())
+    refused.set()
+    for thread in threads:
+        thread.join(10.0)
+    assert sorted(ended) == sorted([first, second])
+
+
+def test_the_verifier_gets_an_answer_for_a_void_run_too(pair: Path) -> None:
+    own, target = whole(pair), layered(pair)
+    target.run(seen(1), tuple(own[:3]))
+    judged = target.judge(seen(1), np.array([wrong(own, 2)[:5]])).distribution
+    assert judged is not None
+    assert judged.probabilities.argmax(axis=-1)[0, :3].tolist() == own[:3]
+    assert target.counts.void == 1
+
+
+def test_it_proposes_the_likeliest_chunk_of_each_robot(pair: Path) -> None:
+    plain, target = load_policy(pair / "target", "onnxruntime"), layered(pair)
+    assert isinstance(plain, TokenPolicy)
+    codes, _ = plain.likeliest(seen(3), N)
+    made = target.propose(seen(3), np.zeros((3, 0)))
+    np.testing.assert_array_equal(made.actions, CODEC.decode(codes))
+    broken = seen(1)
+    broken.features["observation"][0, 0, 0] = np.nan
+    assert np.isnan(target.propose(broken, np.zeros((1, 0))).actions).all()
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("at_once", 0), ("at_once", 1.5), ("layer_ms", -1.0), ("layer_ms", "slow")]
+)
+def test_wrong_values_are_refused(pair: Path, field: str, value: object) -> None:
+    with pytest.raises(ValueError, match=f"{field}: .* must be"):
+        load_layered(pair, **{"checkpoint": "target", field: value})  # type: ignore[arg-type]

@@ -1,0 +1,96 @@
+"""Which runs of drafted tokens a target reads at the same time."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from adahi_ros.proposers.token_runs import Run, TokenRuns, agreed, contradicts
+
+
+def own(tokens: tuple[int, ...]) -> list[int]:
+    """A target's choice after any tokens, of a vocabulary of three: n + 1 for n tokens."""
+    return [sum(tokens[:index]) * 7 % 3 for index in range(len(tokens) + 1)]
+
+
+def chunk(length: int) -> list[int]:
+    tokens: list[int] = []
+    while len(tokens) < length:
+        tokens.append(own(tuple(tokens))[-1])
+    return tokens
+
+
+@pytest.mark.parametrize("batch", [1, 2, 5])
+@pytest.mark.parametrize("most", [1, 3])
+def test_any_draft_in_any_order_gives_the_targets_chunk(batch: int, most: int) -> None:
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        runs = TokenRuns(12, batch, most, least=int(rng.integers(2)))
+        while not runs.done:
+            runs.due()
+            assert len(runs.in_flight) <= most
+            if runs.wants_draft and rng.random() < 0.6:
+                runs.draft(int(rng.integers(3)))
+            elif runs.in_flight:
+                run = runs.in_flight[rng.integers(len(runs.in_flight))]
+                if rng.random() < 0.2:
+                    runs.lost(run)
+                else:
+                    runs.returned(run, *agreed(run.tokens, own(run.tokens)))
+        assert runs.verified == chunk(12)
+
+
+def test_runs_go_out_without_waiting_for_results() -> None:
+    runs = TokenRuns(10, 2, 9)
+    sent = []
+    for token in range(9):
+        while (run := runs.due()) is not None:
+            sent.append(run.tokens)
+        runs.draft(token)
+    assert sent == [(), (0, 1), (0, 1, 2, 3), (0, 1, 2, 3, 4, 5), (0, 1, 2, 3, 4, 5, 6, 7)]
+    last = runs.due()
+    assert last is not None
+    assert last.tokens == tuple(range(9))  # the pass over these makes the last token
+    assert not runs.wants_draft
+
+
+def test_a_refused_token_makes_the_runs_after_it_void() -> None:
+    runs = TokenRuns(10, 2, 9)
+    first = runs.due()
+    for token in (0, 1, 2, 3):
+        runs.draft(token)
+        runs.due()
+    assert first is not None
+    longer = runs.in_flight[1:]
+    assert [len(run.tokens) for run in longer] == [2, 4]
+    assert runs.returned(longer[0], 1, 5) == [first, longer[1]]  # one says nothing new, one is void
+    assert runs.verified == runs.drafted == [0, 5]
+    again = runs.due()
+    assert again is not None
+    assert again.tokens == (0, 5)  # at once, without a drafted token
+    assert runs.returned(first, 0, 9) == []  # the result of a void run changes nothing
+    assert runs.verified == [0, 5]
+
+
+def test_the_target_never_waits_for_the_draft() -> None:
+    runs = TokenRuns(6, 4, 9)
+    for token in range(6):
+        run = runs.due()
+        assert run is not None
+        assert runs.due() is None
+        runs.returned(run, len(run.tokens), token)
+    assert runs.done
+    assert runs.due() is None
+
+
+@pytest.mark.parametrize(
+    ("tokens", "verified", "found"), [((1, 2), [1, 2, 3], False), ((1, 3), [1, 2], True), ((), [1], False)]
+)
+def test_contradicts(tokens: tuple[int, ...], verified: list[int], found: bool) -> None:
+    assert contradicts(tokens, verified) is found
+
+
+def test_agreed() -> None:
+    assert agreed((1, 2, 3), [1, 2, 4, 5]) == (2, 4)
+    assert agreed((1, 2), [1, 2, 4]) == (2, 4)
+    assert agreed(Run(()).tokens, [6]) == (0, 6)
