@@ -90,7 +90,7 @@ def own_chunk(inner: Inner, request: Request) -> np.ndarray:
     seen = signature.observations(window, np.frombuffer(request.window.goal, "<f4")[None])
     plain = load_policy(FOLDER / "target", "onnxruntime")
     assert isinstance(plain, TokenPolicy)
-    actions: np.ndarray = plain.codec.decode(plain.likeliest(seen, N)[0])[0]
+    actions: np.ndarray = plain.codec.decode(plain.likeliest(seen, N).codes)[0]
     return actions
 
 

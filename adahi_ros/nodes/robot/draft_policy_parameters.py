@@ -136,15 +136,13 @@ class DraftVerificationParameters(VerificationParameters):
     )
     backups: tuple[str, ...] = parameter(
         (),
-        "Namespaces of more verifiers of the same target, such as /server_2; '' for none. The "
-        "verifier without a namespace here is the first one, and describes the target",
+        "Namespaces of more verifiers of the same target, such as /server_2; '' for none",
     )
     hedge: str = parameter(
         "late",
         "With backups, when a second verifier also gets the request. late: if the reply is later than"
         " the 95th percentile; at_once: always; off: if the request is refused; spread: never, each goes "
-        "to the one with the fewest. The first good reply counts. With late and at_once, the fastest "
-        "verifier is the first one. A verifier that does not reply gets only probes",
+        "to the one with the fewest. See docs/how_to/several_robots.md",
         choices=HEDGES,
     )
     hedge_unknown: bool = parameter(

@@ -79,7 +79,7 @@ class _Chunk:
 
 @dataclass
 class Counts:
-    """Work of a `LayeredTarget` so far: passes begun, void ones among them, layers passed and saved."""
+    """Work of a `LayeredTarget` so far: passes started, void ones among them, layers passed and saved."""
 
     passes: int = 0
     void: int = 0
@@ -193,7 +193,7 @@ class LayeredTarget(Policy):
                 chunk.runs = [each for each in chunk.runs if each is not run]
             raise
         finally:
-            for event in run.ready:  # nobody waits for a run that has ended
+            for event in run.ready:  # so that no other run waits for it
                 event.set()
 
     def _chunk(self, key: bytes) -> _Chunk:

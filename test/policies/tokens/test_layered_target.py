@@ -24,7 +24,7 @@ def layered(pair: Path) -> LayeredTarget:
 def whole(pair: Path, seed: int = 0) -> list[int]:
     plain = load_policy(pair / "target", "onnxruntime")
     assert isinstance(plain, TokenPolicy)
-    codes, _ = plain.likeliest(seen(1, seed=seed), N)
+    codes = plain.likeliest(seen(1, seed=seed), N).codes
     own: list[int] = codes[0].tolist()
     return own
 
@@ -119,7 +119,7 @@ def test_the_verifier_gets_an_answer_for_a_void_run_too(pair: Path) -> None:
 def test_it_proposes_the_likeliest_chunk_of_each_robot(pair: Path) -> None:
     plain, target = load_policy(pair / "target", "onnxruntime"), layered(pair)
     assert isinstance(plain, TokenPolicy)
-    codes, _ = plain.likeliest(seen(3), N)
+    codes = plain.likeliest(seen(3), N).codes
     made = target.propose(seen(3), np.zeros((3, 0)))
     np.testing.assert_array_equal(made.actions, CODEC.decode(codes))
     broken = seen(1)

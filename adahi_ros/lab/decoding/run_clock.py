@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How long a chunk takes on several machines, by a simulated clock. The decisions are those of `TokenRuns`.
+
+    drafter ──▶ link ──▶ lane 1: stage 1 ▶ stage 2 ▶ ...       PipeInfer: one lane of several stages
+                         lane 2: ...                           DSI: several lanes of one stage
+
+A stage reads one run at a time, layer by layer. A void run leaves its stage after the present layer.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from adahi_ros.lab.decoding.texts import Text
+from adahi_ros.proposers.token_runs import Run, TokenRuns, agreed, contradicts
+
+
+@dataclass(frozen=True)
+class Machines:
+    """Where target and draft run.
+
+    Attributes:
+        lanes: instances of the target.
+        stages: machines that share an instance.
+        layers: of each stage.
+        layer_s: duration of a layer, for any number of tokens.
+        draft_s: duration of a drafted token.
+        link_s: one way between drafter and target.
+        cancels: void runs stop between layers; else they are read to their end.
+    """
+
+    lanes: int = 1
+    stages: int = 1
+    layers: int = 1
+    layer_s: float = 1.0
+    draft_s: float = 0.1
+    link_s: float = 0.0
+    cancels: bool = True
+
+    @property
+    def pass_s(self) -> float:
+        """Duration of a pass."""
+        return self.stages * self.layers * self.layer_s
+
+
+@dataclass
+class Decoded:
+    """The work for one chunk.
+
+    Attributes:
+        tokens: of the chunk.
+        time_s: until the drafter knows all of them.
+        passes: that started.
+        void: passes that were stopped.
+        saved: layers that these did not pass.
+        drafted: tokens that were drafted.
+    """
+
+    tokens: list[int] = field(default_factory=list)
+    time_s: float = 0.0
+    passes: int = 0
+    void: int = 0
+    saved: int = 0
+    drafted: int = 0
+
+
+def alone(text: Text, machines: Machines) -> Decoded:
+    """Decode token by token, without a draft."""
+    made = Decoded(time_s=2.0 * machines.link_s)
+    while len(made.tokens) < text.length:
+        made.tokens.append(text.own(made.tokens)[-1])
+        made.passes += 1
+        made.time_s += machines.pass_s
+    return made
+
+
+def speculative(text: Text, batch: int, machines: Machines) -> Decoded:
+    """Draft some tokens, wait for the pass over them, and so on (Leviathan et al., 2023)."""
+    made = Decoded()
+    while len(made.tokens) < text.length:
+        run = list(made.tokens)
+        while len(run) < min(len(made.tokens) + batch, text.length - 1):
+            run.append(text.drafted(run))
+            made.drafted += 1
+            made.time_s += machines.draft_s
+        accepted, following = agreed(run, text.own(run))
+        made.tokens = [*run[:accepted], following]
+        made.passes += 1
+        made.time_s += machines.pass_s + 2.0 * machines.link_s
+    return made
+
+
+def pipelined(text: Text, batch: int, machines: Machines, most: int) -> Decoded:
+    """Draft on while runs are read.
+
+    Args:
+        text: to decode.
+        batch: drafted tokens per run.
+        machines: target and draft.
+        most: runs in flight.
+    """
+    return _Simulation(text, batch, machines, most).decoded()
+
+
+class _Simulation:
+    def __init__(self, text: Text, batch: int, machines: Machines, most: int) -> None:
+        self._text, self._machines = text, machines
+        self._runs = TokenRuns(text.length, batch, most)
+        self._made = Decoded()
+        self._now_s, self._count = 0.0, 0
+        self._events: list[tuple[float, int, Callable[[], None]]] = []
+        self._drafting: list[int] | None = None  # after these
+        self._known: list[int] = []  # at the target
+        self._queues = [[deque[Run]() for _ in range(machines.stages)] for _ in range(machines.lanes)]
+        self._busy = [[False] * machines.stages for _ in range(machines.lanes)]
+
+    def decoded(self) -> Decoded:
+        self._send()
+        while not self._runs.done:
+            self._now_s, _, happen = heapq.heappop(self._events)
+            happen()
+        self._made.time_s, self._made.tokens = self._now_s, self._runs.verified
+        return self._made
+
+    def _after(self, delay_s: float, happen: Callable[[], None]) -> None:
+        self._count += 1  # events at one time happen in the order in which they were planned
+        heapq.heappush(self._events, (self._now_s + delay_s, self._count, happen))
+
+    def _send(self) -> None:
+        """Send all runs that are due, and draft on."""
+        while (run := self._runs.due()) is not None:
+            self._after(self._machines.link_s, lambda run=run: self._arrive(run))  # type: ignore[misc]
+        if self._drafting is None and self._runs.wants_draft:
+            self._drafting = before = list(self._runs.drafted)
+            self._after(self._machines.draft_s, lambda: self._drafted(before))
+
+    def _drafted(self, before: list[int]) -> None:
+        if before is not self._drafting:
+            return  # it was stopped
+        self._drafting = None
+        self._runs.draft(self._text.drafted(before))
+        self._made.drafted += 1
+        self._send()
+
+    def _arrive(self, run: Run) -> None:
+        waiting = [len(queues[0]) + busy[0] for queues, busy in zip(self._queues, self._busy, strict=True)]
+        self._queue(waiting.index(min(waiting)), 0, run)
+
+    def _queue(self, lane: int, stage: int, run: Run) -> None:
+        self._queues[lane][stage].append(run)
+        self._next(lane, stage)
+
+    def _next(self, lane: int, stage: int) -> None:
+        """Let an idle stage read its next run."""
+        while self._queues[lane][stage] and not self._busy[lane][stage]:
+            run = self._queues[lane][stage].popleft()
+            if stage == 0:
+                self._made.passes += 1
+            self._busy[lane][stage] = True
+            self._layer(lane, stage, run, 0)
+
+    def _layer(self, lane: int, stage: int, run: Run, layer: int) -> None:
+        """Read the next layer of a run, or stop it."""
+        machines = self._machines
+        over, passed = layer == machines.layers, stage * machines.layers + layer
+        if machines.cancels and self._void(run) and passed < machines.stages * machines.layers:
+            self._made.void += 1
+            self._made.saved += machines.stages * machines.layers - passed
+        elif not over:
+            self._after(machines.layer_s, lambda: self._layer(lane, stage, run, layer + 1))
+            return
+        elif stage + 1 < machines.stages:
+            self._queue(lane, stage + 1, run)
+        else:
+            self._finish(run)
+        self._busy[lane][stage] = False
+        self._next(lane, stage)
+
+    def _void(self, run: Run) -> bool:
+        return contradicts(run.tokens, self._known) or len(run.tokens) < len(self._known)
+
+    def _finish(self, run: Run) -> None:
+        accepted, following = agreed(run.tokens, self._text.own(run.tokens))
+        found = [*run.tokens[:accepted], following]
+        if len(found) > len(self._known):
+            self._known = found
+        self._after(self._machines.link_s, lambda: self._reply(run, accepted, following))
+
+    def _reply(self, run: Run, accepted: int, following: int) -> None:
+        self._runs.returned(run, accepted, following)
+        if self._drafting is not None and self._drafting != self._runs.drafted:
+            self._drafting = None  # its tokens were refused
+        self._send()

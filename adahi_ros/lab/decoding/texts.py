@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Chunks of tokens to decode: by a token policy and its draft, or made up with a rate of acceptance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+
+from adahi_ros.core.signature import Observations
+from adahi_ros.policies.tokens.greedy_draft import GreedyDraft
+from adahi_ros.policies.tokens.token_policy import TokenPolicy
+
+
+class Text(Protocol):
+    """A chunk of tokens, as a target and its draft see it.
+
+    Attributes:
+        length: of the chunk.
+    """
+
+    length: int
+
+    def drafted(self, tokens: Sequence[int]) -> int:
+        """Return the draft's token after these."""
+
+    def own(self, tokens: Sequence[int]) -> list[int]:
+        """Return the target's tokens of n: each after those before it, and the one after all, n + 1."""
+
+
+class MadeUpText(Text):
+    """Token i of the target is i; the draft has it with a probability, independently, after right tokens.
+
+    Every token after a wrong one is wrong, too. The draft of a place is the same whenever it is drafted.
+
+    Args:
+        length: of the chunk.
+        acceptance: the probability.
+        seed: of the places where the draft is wrong.
+    """
+
+    def __init__(self, length: int, acceptance: float, seed: int) -> None:
+        self.length = length
+        self._right = np.random.default_rng(seed).random(length + 1) < acceptance
+
+    def drafted(self, tokens: Sequence[int]) -> int:
+        """See `Text`."""
+        at = len(tokens)
+        after_right = not tokens or tokens[-1] == at - 1
+        return at if self._right[at] and after_right else -1
+
+    def own(self, tokens: Sequence[int]) -> list[int]:
+        """See `Text`."""
+        return list(range(len(tokens) + 1))
+
+
+class PolicyText(Text):
+    """The chunk of a token policy, decoded greedily, for one observation.
+
+    Args:
+        draft: drafts.
+        target: its tokens are right.
+        for_draft, for_target: the observation as each reads it.
+    """
+
+    def __init__(
+        self, draft: TokenPolicy, target: TokenPolicy, for_draft: Observations, for_target: Observations
+    ) -> None:
+        self.length = target.codec.codebooks
+        self._drafting, self._target, self._seen = GreedyDraft(draft, for_draft), target, for_target
+        self._known: dict[tuple[int, ...], list[int]] = {}
+
+    def drafted(self, tokens: Sequence[int]) -> int:
+        """See `Text`."""
+        return self._drafting.next_token(tokens)
+
+    def own(self, tokens: Sequence[int]) -> list[int]:
+        """See `Text`."""
+        key = tuple(tokens)
+        if key not in self._known:
+            codes = np.array([key], dtype=np.int64).reshape(1, -1)
+            self._known[key] = self._target.begin(self._seen, codes).logits[0].argmax(axis=-1).tolist()
+        return self._known[key]
+
+
+def own_chunk(text: Text) -> list[int]:
+    """Return the target's chunk, token by token."""
+    tokens: list[int] = []
+    while len(tokens) < text.length:
+        tokens.append(text.own(tokens)[-1])
+    return tokens

@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PipeInfer and DSI: how long a chunk of tokens takes while drafts of it are verified.
+
+    .venv/bin/python benchmarks/pipelined_decoding.py clock
+    .venv/bin/python benchmarks/pipelined_decoding.py pair TASK FOLDER [--chunks 50]
+    .venv/bin/python benchmarks/pipelined_decoding.py threads TASK FOLDER [--chunks 20]
+
+`clock` simulates machines by a test clock, for made-up chunks with any rate of acceptance. `pair` does so for
+the chunks of a draft and its target. `threads` decodes these for real, in threads of this machine; a layer
+waits `--layer-ms`, to emulate a larger target. Every way gives the target's own chunk, or the program ends.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+from rich.console import Console
+
+from adahi_ros.core.signature import Observations
+from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
+from adahi_ros.lab.decoding.run_clock import Decoded, Machines, alone, pipelined, speculative
+from adahi_ros.lab.decoding.run_threads import by_threads
+from adahi_ros.lab.decoding.texts import MadeUpText, PolicyText, Text, own_chunk
+from adahi_ros.lab.evaluation.episodes import evaluation_episodes
+from adahi_ros.lab.evaluation.rollout import rollout
+from adahi_ros.lab.reporting.tables import narrow_table, number
+from adahi_ros.lab.tasks import make
+from adahi_ros.policies.backends import load_policy
+from adahi_ros.policies.tokens.greedy_draft import GreedyDraft
+from adahi_ros.policies.tokens.layered_target import LayeredTarget
+from adahi_ros.policies.tokens.token_checkpoint import load_tokens
+from adahi_ros.policies.tokens.token_policy import TokenPolicy
+from adahi_ros.robot.controller import Controller
+from adahi_ros.server.verifier import TargetVerifier
+
+SEED, LENGTH, REPEATS = 11, 64, 8
+ACCEPTANCES = (0.0, 0.2, 0.4, 0.6, 0.8, 0.9, 1.0)
+STAGES, BATCH = 7, 4  # PipeInfer's scripts: seven nodes share the target, four tokens a run
+CLUSTER = Machines(stages=STAGES, layers=11, layer_s=1 / (STAGES * 11), draft_s=0.02)
+INSTANCES = 7  # DSI's simulations
+LATENCIES = (0.02, 0.1, 0.25, 0.5, 0.75, 1.0)  # of the draft; DSI's are from 0.01 to 1
+LOOKAHEADS = (1, 2, 5, 10)
+UNBOUNDED = 1000
+app = typer.Typer(add_completion=False)
+console = Console(width=130)
+
+
+def checked(text: Text, made: Sequence[Decoded]) -> None:
+    """End the program if a way gives another chunk than the target's own."""
+    own = own_chunk(text)
+    for each in made:
+        if each.tokens != own:
+            raise SystemExit(f"another chunk: {each.tokens}, must be {own}")
+
+
+def total(made: Sequence[Decoded]) -> float:
+    """Return the time for all chunks."""
+    return sum(each.time_s for each in made)
+
+
+@app.command()
+def clock() -> None:
+    """Simulate made-up chunks: PipeInfer's pipeline, then DSI's instances."""
+    title = f"PipeInfer by a test clock: {STAGES} machines of 11 layers, chunks of {LENGTH} tokens"
+    note = (
+        f"A pass takes 1, a drafted token 0.02; {BATCH} drafted tokens a run. Times are for a chunk, means "
+        f"of {REPEATS}. Speed-up: against plain speculation. Void: passes that were stopped, of all; saved: "
+        "layers that these did not pass, of all; not stopped: time where void passes go on"
+    )
+    columns = [
+        "alone",
+        "speculative",
+        "PipeInfer",
+        "speed-up",
+        "passes",
+        "void",
+        "saved",
+        "not stopped",
+    ]
+    table = narrow_table(title, ["acceptance"], columns, note)
+    for acceptance in ACCEPTANCES:
+        texts = [MadeUpText(LENGTH, acceptance, seed) for seed in range(REPEATS)]
+        own = [alone(text, CLUSTER) for text in texts]
+        plain = [speculative(text, BATCH, CLUSTER) for text in texts]
+        piped = [pipelined(text, BATCH, CLUSTER, UNBOUNDED) for text in texts]
+        read = [pipelined(text, BATCH, replace(CLUSTER, cancels=False), UNBOUNDED) for text in texts]
+        for text, *made in zip(texts, own, plain, piped, read, strict=True):
+            checked(text, made)
+        passes = sum(each.passes for each in piped)
+        table.add_row(
+            f"{acceptance:.2f}",
+            *(number(total(each) / REPEATS, 1) for each in (own, plain, piped)),
+            number(total(plain) / total(piped), 2),
+            number(passes / REPEATS, 0),
+            f"{sum(each.void for each in piped) / passes:.0%}",
+            f"{sum(each.saved for each in piped) / (passes * STAGES * 11):.0%}",
+            number(total(read) / REPEATS, 1),
+        )
+    console.print(table)
+    instances()
+
+
+def instances() -> None:
+    """Simulate DSI on a grid, with plain speculation and none on the same chunks."""
+    title = f"DSI by a test clock: {INSTANCES} instances of the target, chunks of {LENGTH} tokens"
+    note = (
+        "A pass takes 1. Rows: duration of a drafted token. Columns: acceptance. Cells: speed-up of DSI "
+        "against the faster of plain speculation and no draft, each with the best of the lookaheads "
+        f"{', '.join(map(str, LOOKAHEADS))} for which the instances are enough; means of {REPEATS} chunks"
+    )
+    table = narrow_table(title, ["draft"], [f"{each:.2f}" for each in ACCEPTANCES], note)
+    slower = compared = 0
+    for draft_s in LATENCIES:
+        machines, cells = Machines(lanes=INSTANCES, draft_s=draft_s), []
+        batches = [each for each in LOOKAHEADS if math.ceil(1.0 / (each * draft_s)) <= INSTANCES]
+        for acceptance in ACCEPTANCES:
+            best: dict[str, float] = {}
+            for batch in batches or [max(LOOKAHEADS)]:
+                sums = {"alone": 0.0, "plain": 0.0, "DSI": 0.0}
+                for seed in range(REPEATS):
+                    text = MadeUpText(LENGTH, acceptance, seed)
+                    made = (
+                        alone(text, machines),
+                        speculative(text, batch, machines),
+                        pipelined(text, batch, machines, INSTANCES),
+                    )
+                    checked(text, made)
+                    compared += 1
+                    slower += made[2].time_s > min(made[0].time_s, made[1].time_s) + 1e-9
+                    for name, each in zip(sums, made, strict=True):
+                        sums[name] += each.time_s
+                best = {name: min(value, best.get(name, math.inf)) for name, value in sums.items()}
+            cells.append(number(min(best["alone"], best["plain"]) / best["DSI"], 2))
+        table.add_row(f"{draft_s:g}", *cells)
+    console.print(table)
+    console.print(f"DSI was slower than the faster of the two in {slower} of {compared} chunks.")
+
+
+def loaded(folder: Path) -> tuple[TokenPolicy, TokenPolicy]:
+    """Return draft and target."""
+    draft, target = (load_policy(folder / name, "onnxruntime") for name in ("draft", "target"))
+    assert isinstance(draft, TokenPolicy)
+    assert isinstance(target, TokenPolicy)
+    return draft, target
+
+
+def observed(
+    task: str, draft: TokenPolicy, target: TokenPolicy, count: int
+) -> list[tuple[Observations, Observations]]:
+    """Return observations at the starts of chunks, as draft and target read them, of held-out episodes."""
+    seen: list[tuple[Observations, Observations]] = []
+
+    class Watching(TargetVerifier):
+        def verdict(self, request, draws):  # type: ignore[no-untyped-def]
+            for row in range(len(draws)):
+                here = request.observations.rows(np.array([row]))
+                window = target.signature.window(here)[:, -draft.signature.history :]
+                goal = np.zeros((1, draft.signature.goal_dim), dtype=np.float32)
+                seen.append((draft.signature.observations(window, goal), here))
+            return super().verdict(request, draws)
+
+    controller = Controller(draft, ControllerConfig(ThresholdedGate("never", 0.0)), "plan")
+    rollout(make(task), controller, Watching(target, "replace"), SEED, list(evaluation_episodes(6)))
+    chosen = np.random.default_rng(SEED).choice(len(seen), min(count, len(seen)), replace=False)
+    return [seen[index] for index in chosen]
+
+
+@app.command()
+def pair(
+    task: str,
+    folder: Path,
+    chunks: Annotated[int, typer.Option(min=1, help="Of held-out episodes")] = 50,
+) -> None:
+    """Simulate the machines, with the tokens of a draft and its target."""
+    draft, target = loaded(folder)
+    texts = [PolicyText(draft, target, *each) for each in observed(task, draft, target, chunks)]
+    length = texts[0].length
+    ways: dict[str, Callable[[Text], Decoded]] = {"alone": lambda text: alone(text, CLUSTER)}
+    for batch in (1, BATCH):
+        ways[f"speculative, {batch}"] = lambda text, batch=batch: speculative(text, batch, CLUSTER)  # type: ignore[misc]
+        ways[f"PipeInfer, {batch}"] = lambda text, batch=batch: pipelined(text, batch, CLUSTER, UNBOUNDED)  # type: ignore[misc]
+    for count in (2, INSTANCES):
+        machines = replace(CLUSTER, lanes=count, stages=1, layers=77)
+        ways[f"DSI, {count} instances"] = lambda text, of=machines: pipelined(text, BATCH, of, of.lanes)  # type: ignore[misc]
+    table = narrow_table(
+        f"{task}: chunks of {length} tokens by a test clock",
+        ["decoding"],
+        ["time", "passes", "void", "layers saved", "drafted"],
+        f"A pass takes 1, a drafted token {CLUSTER.draft_s:g}; means of {len(texts)} chunks, greedy. Number "
+        "behind a name: drafted tokens per run; 4 for DSI. PipeInfer on seven machines of 11 layers, each "
+        "instance of DSI has 77. Every chunk is the target's own",
+    )
+    for name, way in ways.items():
+        made = [way(text) for text in texts]
+        for text, each in zip(texts, made, strict=True):
+            checked(text, [each])
+        table.add_row(
+            name,
+            *(
+                number(float(np.mean([getattr(each, field) for each in made])), 1)
+                for field in ("time_s", "passes", "void", "saved", "drafted")
+            ),
+        )
+    console.print(table)
+
+
+@app.command()
+def threads(
+    task: str,
+    folder: Path,
+    chunks: Annotated[int, typer.Option(min=1, help="Of held-out episodes")] = 20,
+    layer_ms: Annotated[float, typer.Option(min=0.0, help="A layer waits so long")] = 10.0,
+) -> None:
+    """Decode for real, in threads."""
+    draft, target = loaded(folder)
+    pairs = observed(task, draft, target, chunks)
+    table = narrow_table(
+        f"{task}: chunks of 32 tokens in threads of this machine, a layer waits {layer_ms:g} ms",
+        ["decoding"],
+        ["median ms", "runs", "void", "layers saved"],
+        f"{len(pairs)} chunks, greedy, 4 drafted tokens a run, 4 runs in flight. Each chunk is the target's "
+        "own. Void: passes that were stopped; layers saved: of 4 for each of these",
+    )
+
+    def targets(count: int, at_once: int) -> list[LayeredTarget]:
+        return [LayeredTarget(load_tokens(folder / "target"), at_once, 1e-3 * layer_ms) for _ in range(count)]
+
+    for name, readers in {
+        "target alone": targets(1, 1),
+        "PipeInfer: 4 runs in one pipeline": targets(1, 4),
+        "DSI: 2 instances": targets(2, 1),
+        "DSI: 4 instances": targets(4, 1),
+    }.items():
+        took, sent = [], []
+        for for_draft, for_target in pairs:
+            own = own_chunk(PolicyText(draft, target, for_draft, for_target))
+            if name == "target alone":
+                started_s, tokens = time.monotonic(), list[int]()
+                while len(tokens) < len(own):
+                    tokens.append(readers[0].run(for_target, tuple(tokens))[-1])
+                took.append(time.monotonic() - started_s)
+                sent.append(len(own))
+            else:
+                made = by_threads(GreedyDraft(draft, for_draft), readers, for_target, BATCH, 4)
+                tokens = made.tokens
+                took.append(made.took_s)
+                sent.append(made.runs)
+            if tokens != own:
+                raise SystemExit(f"{name}: another chunk: {tokens}, must be {own}")
+        counts = [each.counts for each in readers]
+        table.add_row(
+            name,
+            number(1e3 * float(np.median(took)), 0),
+            number(float(np.mean(sent)), 1),
+            number(sum(each.void for each in counts) / len(pairs), 1),
+            number(sum(each.saved for each in counts) / len(pairs), 1),
+        )
+    console.print(table)
+
+
+if __name__ == "__main__":
+    app()
