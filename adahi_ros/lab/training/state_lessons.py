@@ -42,7 +42,8 @@ class StateLessons(Rows):
     Attributes:
         episode: (M,), its number.
         token: (M,), its index in the chunk.
-        apart: (M,) bins between the drafted token and the target's.
+        apart: (M,) bins between the drafted token and the target's likeliest.
+        nearer: (M,), share of the target's own draws that are nearer to its likeliest token.
         target_state: (M, W) float32, the target's hidden state before the token.
         draft_state: (M, D) int8, the draft's, as it is sent.
         target_logits, draft_logits: (M, K) float16.
@@ -54,6 +55,7 @@ class StateLessons(Rows):
     episode: np.ndarray
     token: np.ndarray
     apart: np.ndarray
+    nearer: np.ndarray
     target_state: np.ndarray
     draft_state: np.ndarray
     target_logits: np.ndarray
@@ -140,9 +142,10 @@ def mismatches_of(
             with np.errstate(divide="ignore"):
                 logits = np.log(np.maximum(theirs.probabilities[here], 1e-7)).astype(np.float16)
             states = theirs.hidden[here], packed_states(ours.hidden[here]), logits
-            apart = np.abs(ours.codes[here] - best[here])
+            apart, given = np.abs(ours.codes[here] - best[here]), theirs.probabilities[here]
+            nearer = given * (np.abs(np.arange(given.shape[1]) - best[here][:, None]) < apart[:, None])
             of_all = (
-                *(np.asarray(episodes), at, apart, *states),
+                *(np.asarray(episodes), at, apart, nearer.sum(axis=1), *states),
                 ours.logits[here].astype(np.float16),
             )
             found.append((*(each[rows] for each in of_all), ends[1] - ends[0], ends[2] - ends[0]))

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Training of the rule `hidden_states`: which tokens may be kept, and how that depends on the channel.
 
-A kept token matters if it leads the world further away than a share of the target's own draws do. On a worse
-channel this share is larger: see `tolerated`. Lessons have no channel, so every batch draws one for each.
+A kept token matters if it leads the world further away than a share of the target's own draws do, or if
+it is further from the target's likeliest token than that share of them: what a gripper does shows late in the
+world. On a worse channel this share is larger: see `tolerated`. Lessons have no channel, so every batch draws
+one for each.
 """
 
 from __future__ import annotations
@@ -85,6 +87,13 @@ def inputs_of(data: StateLessons, reads: str) -> np.ndarray:
     return np.concatenate([each.reshape(len(each), -1) for each in columns], axis=1)
 
 
+def matters(data: StateLessons, beyond: Beyond, channel: np.ndarray) -> np.ndarray:
+    """Return which lessons (M,) matter on channels (M, 3)."""
+    share = tolerated(channel)
+    found: np.ndarray = (data.kept > beyond.at(share)) | (data.nearer > share)
+    return found
+
+
 def fitted(data: StateLessons, seed: int, reads: str = "states", with_channel: bool = True) -> StateHead:
     """Return a head trained on lessons."""
     states, beyond = inputs_of(data, reads), Beyond(np.sort(data.redrawn))
@@ -102,7 +111,7 @@ def fitted(data: StateLessons, seed: int, reads: str = "states", with_channel: b
     def loss_of(batch: torch.Tensor) -> torch.Tensor:
         rows = batch.numpy()
         channel = drawn_channels(len(rows), rng) if with_channel else np.tile(unknown, (len(rows), 1))
-        labels = torch.from_numpy(data.kept[rows] > beyond.at(tolerated(channel))).float()
+        labels = torch.from_numpy(matters(data.rows(rows), beyond, channel)).float()
         known = torch.from_numpy(channel_inputs(channel)).float()
         output = network(torch.cat([read[batch], known], dim=1))[:, 0]
         return nn.functional.binary_cross_entropy_with_logits(output, labels)
@@ -125,7 +134,7 @@ def quality(head: StateHead, data: StateLessons, beyond: Beyond, reads: str = "s
     found: dict[str, float] = {"lessons": len(data)}
     for name, channel in (("", [np.nan] * 3), ("_fast", [2.0, 0.0, 1e5]), ("_slow", [200.0, 0.1, 1e5])):
         channels = np.tile(np.array([channel]), (len(data), 1))
-        truth = data.kept > beyond.at(tolerated(channels))
+        truth = matters(data, beyond, channels)
         risk = head.risk(inputs_of(data, reads), channels)
         found |= {
             f"matter{name}": round(float(truth.mean()), 4),

@@ -32,6 +32,7 @@ def synthetic(count: int) -> StateLessons:
         np.repeat(np.arange(count // 10), 10),
         np.zeros(count, int),
         draw.integers(0, 99, count),
+        np.zeros(count),
         target.astype(np.float32),
         draft.astype(np.int8),
         logits,
