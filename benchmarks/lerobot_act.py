@@ -62,8 +62,20 @@ def description(folder: Path, task: str) -> dict[str, Any]:
     return {"kind": "lerobot", "folder": str(folder), "device": "cpu", "state": state}
 
 
-def train(dataset: Path, out: Path, chunk: int, steps: int, batch: int, seed: int) -> None:
-    """Let LeRobot's trainer train an ACT; `out` is then its last checkpoint's folder."""
+def train(
+    dataset: Path, out: Path, policy: dict[str, Any], steps: int, batch: int, seed: int, **options: Any
+) -> None:
+    """Let LeRobot's trainer train an ACT; `out/checkpoints/last` is then its folder.
+
+    Args:
+        dataset: folder of a LeRobotDataset with joints, the rest of the state, and pictures or none.
+        out: for what the trainer writes.
+        policy: settings of the ACT.
+        steps: of training.
+        batch: items of a step.
+        seed: of the trainer.
+        options: more settings of the trainer; `accelerator` is its second argument.
+    """
     from lerobot.configs.default import DatasetConfig, WandBConfig
     from lerobot.configs.train import TrainPipelineConfig
     from lerobot.datasets.lerobot_dataset import LeRobotDataset
@@ -77,14 +89,16 @@ def train(dataset: Path, out: Path, chunk: int, steps: int, batch: int, seed: in
             rows = self.hf_dataset.with_format("numpy")[:]
             names = (STATE, ENVIRONMENT, "action")
             self.items = {name: torch.from_numpy(np.array(rows[name], np.float32)) for name in names}
+            self.pictures = {name: torch.from_numpy(np.array(rows[name])) for name in self.meta.image_keys}
             self.ends = torch.from_numpy(np.array(self.meta.episodes["dataset_to_index"]))
             self.numbers = torch.from_numpy(np.array(rows["episode_index"]))
-            self.ahead = torch.arange(chunk)
+            self.ahead = torch.arange(policy["chunk_size"])
 
         def __getitem__(self, index: int) -> dict[str, Any]:
             last = self.ends[self.numbers[index]] - 1
             wanted = index + self.ahead
             item: dict[str, Any] = {name: self.items[name][index] for name in (STATE, ENVIRONMENT)}
+            item |= {name: picture[index].permute(2, 0, 1) / 255 for name, picture in self.pictures.items()}
             item |= {"action": self.items["action"][wanted.clamp(max=last)], "action_is_pad": wanted > last}
             return {**item, "task": ""}
 
@@ -95,9 +109,10 @@ def train(dataset: Path, out: Path, chunk: int, steps: int, batch: int, seed: in
 
     lerobot_train.make_dataset = in_memory
     torch.set_num_threads(1)
+    accelerator = options.pop("accelerator", None)
     config = TrainPipelineConfig(
         dataset=DatasetConfig(repo_id=NAME, root=str(dataset)),
-        policy=ACTConfig(chunk_size=chunk, n_action_steps=chunk, device="cpu", push_to_hub=False, **SMALL),
+        policy=ACTConfig(device="cpu", push_to_hub=False, **policy),
         output_dir=out,
         seed=seed,
         num_workers=0,
@@ -107,8 +122,9 @@ def train(dataset: Path, out: Path, chunk: int, steps: int, batch: int, seed: in
         save_freq=steps,
         log_freq=100,
         wandb=WandBConfig(enable=False),
+        **options,
     )
-    lerobot_train.train(config)
+    lerobot_train.train(config, accelerator)
 
 
 def success_of_lerobot(folder: Path, task: str, seed: int, episodes: Sequence[int]) -> np.ndarray:
@@ -168,7 +184,7 @@ def main(
         spec = make(task).spec
         save_dataset(dataset, data, spec.control_rate_hz, len(spec.joint_names), task)
     if not trained.exists():
-        train(dataset, trained, chunk, steps, batch, seed=0)
+        train(dataset, trained, {"chunk_size": chunk, "n_action_steps": chunk, **SMALL}, steps, batch, seed=0)
     folder = trained / "checkpoints/last/pretrained_model"
     target = work / "target.yaml"
     target.write_text(yaml.safe_dump(description(folder.relative_to(work), task), sort_keys=False))
