@@ -61,6 +61,9 @@ def node_parameters(
         draft |= late if lockstep else {"wait_policy": method.wait_policy}
         if method.acceptance == "likeliest":
             draft["verification.tokens_per_run"] = TOKENS_PER_RUN
+        if method.verifiers > 1:
+            backups = [f"/server_{number}" for number in range(2, method.verifiers + 1)]
+            draft |= {"verification.backups": backups, "verification.hedge": "spread"}
         if method.proposer == CORRECTOR:
             draft["corrector"] = str(folder / PLANS / CORRECTOR)
         if method.proposer in INTENTS:

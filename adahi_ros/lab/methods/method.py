@@ -81,6 +81,7 @@ class Method:
         wait_policy: of the robot's node where plans are executed, one of `WAIT_POLICIES`.
         blend: a key of `BLENDS`, of plans that overlap.
         agreement: a key of `AGREEMENTS`.
+        verifiers: how many a robot spreads its requests over; in process, one is enough.
         draft_temperature: None takes the calibration's.
         proposer_arguments: of the proposer, by name.
         source: completes the method when it is first used, for a task, or without one by what holds for every
@@ -102,6 +103,7 @@ class Method:
     wait_policy: str = "ahead"
     blend: str = LATEST
     agreement: str = "none"
+    verifiers: int = 1
     draft_temperature: float | None = None
     proposer_arguments: Mapping[str, Any] = field(default_factory=dict, hash=False)
     source: Callable[[Method, str], Method] | None = None

@@ -55,8 +55,9 @@ class Alias(Schema):
 ALIASES: dict[str, Alias] = load(dict[str, Alias], Path(__file__).with_name("aliases.yaml"))
 RULES = {RETRIEVAL: "prefix", MIXTURE: "prefix", "kalman": "replace", "rectified": BY_TARGET}
 """The default rules of proposers; of all others, speculative for drafts and replace for plans."""
+MOST_VERIFIERS = 16
 RULES_OF_PLANS = ("replace", "likeliest")
-OPTIONS_OF_PLANS = ("delay", "blend", "agreement", "wait")
+OPTIONS_OF_PLANS = ("delay", "blend", "agreement", "wait", "verifiers")
 OPTIONS_OF_DRAFTS = ("horizon", "temperature")
 
 ARGUMENTS = r"(?::\w+=[^:@=]+)*"
@@ -131,7 +132,7 @@ GRAMMAR = (
     f"{', '.join(_BLENDED)} and an AGREEMENT of {', '.join(AGREEMENTS)}"
 )
 ORACLE_GRAMMAR = (
-    f"heisd, kerv, wisv, pipeinfer, any of these with a gate of {', '.join(ORACLES)}, or "
+    f"heisd, kerv, wisv, pipeinfer, dsi, any of these with a gate of {', '.join(ORACLES)}, or "
     "oracle:draft, oracle:plan or oracle:corrector, with a threshold @NUMBER"
 )
 
@@ -217,7 +218,7 @@ def _options(name: str, proposer: str, given: Mapping[str, Any], by_plans: bool)
     given = {each: value for each, value in given.items() if each not in own}
     known = (*(OPTIONS_OF_PLANS if by_plans else OPTIONS_OF_DRAFTS), *own)
     choices = {"blend": tuple(BLENDS), "agreement": tuple(AGREEMENTS), "wait": WAIT_POLICIES}
-    most = {"delay": LONGEST_DELAY, "horizon": LONGEST_HORIZON}
+    most = {"delay": LONGEST_DELAY, "horizon": LONGEST_HORIZON, "verifiers": MOST_VERIFIERS}
     for option, value in given.items():
         allowed = None
         if option not in known:
@@ -246,6 +247,7 @@ def printed(method: Method) -> str:
         "blend": None if method.blend == LATEST else method.blend,
         "agreement": None if method.agreement == "none" else method.agreement,
         "wait": None if method.wait_policy == "ahead" else method.wait_policy,
+        "verifiers": None if method.verifiers == 1 else method.verifiers,
     }
     options = {name: value for name, value in options.items() if value is not None}
     text = method.proposer + _printed({**options, **method.proposer_arguments})

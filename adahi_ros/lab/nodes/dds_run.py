@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
@@ -55,7 +55,7 @@ def run_over_dds(
 
     Args:
         task: a key of `adahi_ros.lab.tasks.TASKS`.
-        draft_parameters: of the draft policy node, by name; `checkpoint` at least.
+        draft_parameters: of the draft policy node, by name; `checkpoint` at least. Its backups are started.
         verifier_parameters: of the target verifier node, by name; `checkpoint` at least.
         seed: of the world's, the draft's and the verifier's draws.
         episodes: their numbers, one after the other.
@@ -97,7 +97,10 @@ def run_over_dds(
             domain = stack.enter_context(exclusive_domain())
         processes = stack.enter_context(node_processes(run_environment(domain)))
         drafting = processes.start("draft_policy_node", draft)
-        processes.start("target_verifier_node", verifier, server_prefix())
+        backups = draft_parameters.get("verification.backups", ())
+        assert isinstance(backups, Sequence)
+        for namespace in ("", *backups):
+            processes.start("target_verifier_node", verifier, server_prefix(), namespace)
         if bag is not None:
             contract = contract_of(task, draft)
             recorder = processes.start("bag_recorder_node", {"contract": contract, "out": str(bag)})

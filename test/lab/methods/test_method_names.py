@@ -134,6 +134,7 @@ def test_what_is_no_method_is_named(text: str, named: str) -> None:
         ("always:semantic:file=a/b:tolerance=0.1", "draft+always@0/semantic:file=a/b:tolerance=0.1"),
         ("heisd", "tool_path+expected_error@0/blocks"),
         ("pipeinfer", "plan:wait=wait+never@0/likeliest"),
+        ("dsi", "plan:wait=wait:verifiers=2+never@0/likeliest"),
         ("mixture_8:expected_error@0.4", "mixture:horizon=8+expected_error@0.4/prefix"),
         ("kerv", "compensated+always@0/compensated"),
         ("rectified:expected_error@0", "rectified+expected_error@0/by_target"),
