@@ -23,22 +23,16 @@ import numpy as np
 import typer
 from rich.console import Console
 
-from adahi_ros.core.signature import Observations
-from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
+from adahi_ros.lab.decoding.observed_chunks import Seen, observed_chunks
 from adahi_ros.lab.decoding.run_clock import Decoded, Machines, alone, pipelined, speculative
 from adahi_ros.lab.decoding.run_threads import by_threads
 from adahi_ros.lab.decoding.texts import MadeUpText, PolicyText, Text, own_chunk
-from adahi_ros.lab.evaluation.episodes import evaluation_episodes
-from adahi_ros.lab.evaluation.rollout import rollout
 from adahi_ros.lab.reporting.tables import narrow_table, number
-from adahi_ros.lab.tasks import make
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.tokens.greedy_draft import GreedyDraft
 from adahi_ros.policies.tokens.layered_target import LayeredTarget
 from adahi_ros.policies.tokens.token_checkpoint import load_tokens
 from adahi_ros.policies.tokens.token_policy import TokenPolicy
-from adahi_ros.robot.controller import Controller
-from adahi_ros.server.verifier import TargetVerifier
 
 SEED, LENGTH, REPEATS = 11, 64, 8
 ACCEPTANCES = (0.0, 0.2, 0.4, 0.6, 0.8, 0.9, 1.0)
@@ -151,23 +145,9 @@ def loaded(folder: Path) -> tuple[TokenPolicy, TokenPolicy]:
     return draft, target
 
 
-def observed(
-    task: str, draft: TokenPolicy, target: TokenPolicy, count: int
-) -> list[tuple[Observations, Observations]]:
-    """Return observations at the starts of chunks, as draft and target read them, of held-out episodes."""
-    seen: list[tuple[Observations, Observations]] = []
-
-    class Watching(TargetVerifier):
-        def verdict(self, request, draws):  # type: ignore[no-untyped-def]
-            for row in range(len(draws)):
-                here = request.observations.rows(np.array([row]))
-                window = target.signature.window(here)[:, -draft.signature.history :]
-                goal = np.zeros((1, draft.signature.goal_dim), dtype=np.float32)
-                seen.append((draft.signature.observations(window, goal), here))
-            return super().verdict(request, draws)
-
-    controller = Controller(draft, ControllerConfig(ThresholdedGate("never", 0.0)), "plan")
-    rollout(make(task), controller, Watching(target, "replace"), SEED, list(evaluation_episodes(6)))
+def observed(task: str, draft: TokenPolicy, target: TokenPolicy, count: int) -> list[Seen]:
+    """Return some observations at which a chunk begins."""
+    seen = observed_chunks(task, draft, target, 6, SEED)
     chosen = np.random.default_rng(SEED).choice(len(seen), min(count, len(seen)), replace=False)
     return [seen[index] for index in chosen]
 

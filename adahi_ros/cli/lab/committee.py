@@ -57,6 +57,6 @@ def committee(
     for_robots = seen_by_robots(data, task)
     torch.set_num_threads(1)
     taught = Lessons(data, for_robots, load_tokenizer(beside), steps.window_length, steps.policies["draft"])
-    who = by_goal(taught, members) if split == "goal" else by_fit(taught, members, say)
+    who = by_goal(taught.data.goals, members) if split == "goal" else by_fit(taught, members, say)
     train_committee(out, taught, who, beside, rules, command_line(), say)
     say(f"{out}: trained; other verbs take it with --checkpoints {out}")

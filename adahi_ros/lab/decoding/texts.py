@@ -8,7 +8,9 @@ from typing import Protocol
 
 import numpy as np
 
+from adahi_ros.core.proposal import softmax
 from adahi_ros.core.signature import Observations
+from adahi_ros.lab.decoding.collaboration import Opinion
 from adahi_ros.policies.tokens.greedy_draft import GreedyDraft
 from adahi_ros.policies.tokens.token_policy import TokenPolicy
 
@@ -82,6 +84,31 @@ class PolicyText(Text):
             codes = np.array([key], dtype=np.int64).reshape(1, -1)
             self._known[key] = self._target.begin(self._seen, codes).logits[0].argmax(axis=-1).tolist()
         return self._known[key]
+
+
+class PolicyDrafts(PolicyText):
+    """A `DraftedText` of several drafts.
+
+    Args:
+        drafts: by number.
+        target, for_draft, for_target: see `PolicyText`.
+    """
+
+    def __init__(
+        self,
+        drafts: Sequence[TokenPolicy],
+        target: TokenPolicy,
+        for_draft: Observations,
+        for_target: Observations,
+    ) -> None:
+        super().__init__(drafts[0], target, for_draft, for_target)
+        self._drafts = [GreedyDraft(draft, for_draft) for draft in drafts]
+
+    def opinion(self, drafter: int, tokens: Sequence[int]) -> Opinion:
+        """See `DraftedText`."""
+        probabilities = softmax(self._drafts[drafter].logits(tokens), 1.0)
+        token = int(probabilities.argmax())
+        return Opinion(token, float(probabilities[token]))
 
 
 def own_chunk(text: Text) -> list[int]:

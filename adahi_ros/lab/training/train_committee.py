@@ -84,13 +84,13 @@ class Lessons:
         return np.array([each[start:end].mean() for start, end in seen.spans()])
 
 
-def by_goal(lessons: Lessons, members: int) -> np.ndarray:
-    """Return the member of each demonstration, (E,): demonstrations with near goals share one.
+def by_goal(goals: np.ndarray, members: int) -> np.ndarray:
+    """Return the member of each demonstration, (E,), by its goal (E, G): those with near goals share one.
 
     Raises:
         ValueError: there are no goals, or fewer than members.
     """
-    goals = lessons.data.goals.astype(np.float64)
+    goals = goals.astype(np.float64)
     if goals.shape[1] == 0 or len(np.unique(goals, axis=0)) < members:
         raise ValueError(f"split: goal, must be fit: the demonstrations have fewer than {members} goals")
     middles = goals[:1]
