@@ -38,6 +38,7 @@ from rich.table import Table
 from scipy.stats import binomtest
 
 from adahi_ros.cli.terminal import say
+from adahi_ros.lab.evaluation.metrics import mcnemar
 from adahi_ros.lab.reporting.tables import narrow_table
 from adahi_ros.lab.tasks.instructions import INSTRUCTION_DIM, embedded
 from adahi_ros.lab.tasks.libero.convert import TASKS, library_of, placed
@@ -288,17 +289,19 @@ def play(
 
 
 def table(found: dict[str, Any]) -> Table:
-    """Return the figures of success, with exact binomial intervals."""
+    """Return the figures of success, with exact binomial intervals, and tests against the first row."""
     title = f"libero_goal from images, an ACT after {found['training steps']} steps of training"
     caption = (
         f"{found['demonstrations']} demonstrations of {found['steps']} steps together; batches of "
-        f"{found['batch']}; episodes of at most {found['longest']} steps"
+        f"{found['batch']}; episodes of at most {found['longest']} steps; p: as good as the first, McNemar"
     )
-    made = narrow_table(title, ["method"], ["episodes", "success", "95 %"], caption)
+    made = narrow_table(title, ["method"], ["episodes", "success", "95 %", "p"], caption)
+    first, *_ = (np.array(list(ended.values())) for ended in found["success"].values())
     for name, ended in found["success"].items():
-        met, episodes = sum(ended.values()), len(ended)
+        met, episodes, which = sum(ended.values()), len(ended), np.array(list(ended.values()))
         low, high = binomtest(met, episodes).proportion_ci(method="exact")
-        made.add_row(name, str(episodes), f"{met / episodes:.2f}", f"{low:.2f}-{high:.2f}")
+        paired = f"{mcnemar(which, first).p:.3f}"
+        made.add_row(name, str(episodes), f"{met / episodes:.2f}", f"{low:.2f}-{high:.2f}", paired)
     return made
 
 
