@@ -106,6 +106,7 @@ def to_request(request: Request, window: WireWindow, sender: Sender) -> VerifyDr
     """
     rows, counts = window.rows, request.counts
     has_codes = bool(request.codes.size)
+    pairs = request.states is None and counts.size > DENSE_MOST
     return VerifyDraft.Request(
         protocol=PROTOCOL_VERSION,
         robot_id=sender.robot_id,
@@ -124,7 +125,7 @@ def to_request(request: Request, window: WireWindow, sender: Sender) -> VerifyDr
         instruction=request.instruction,
         draft_actions=floats(request.actions),
         codes=_codes(request.codes),
-        draft_probabilities=_codes(counts if counts.size <= DENSE_MOST else packed(counts)),
+        draft_probabilities=_codes(packed(counts) if pairs else counts),
         round_trip_ms=request.round_trip_ms,
         intent_only=request.intent_only,
     )
