@@ -301,13 +301,7 @@ class ControlLoop:
         draft = self._session.sent_parts.of(draft, committed)
         trip_ms = reported_round_trip_ms(self._session.rtt_ms)
         content = committed, instruction, needed_in_s, trip_ms, intent_only
-        request = Request.of(draft, episode, step, window, *content)
-        if request.states is None:
-            return request
-        from adahi_ros.protocol.states import stated
-
-        link = self._session.estimate(self._clock())
-        return stated(request, link.loss, link.goodput_bytes_s)
+        return Request.of(draft, episode, step, window, *content)
 
     def _received(self, step: int, committed: int, outcome: Outcome) -> None:
         """Take in the outcome of this step's request, with `ahead`."""

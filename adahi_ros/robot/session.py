@@ -181,6 +181,11 @@ class VerifierSession:
             on_outcome: called once, by `poll`, unless the request is given up or cancelled before. The
                 statistics are updated after the call, because the robot waits for it.
         """
+        if request.states is not None:
+            from adahi_ros.protocol.states import stated
+
+            link = self.estimate(now_s)
+            request = stated(request, link.loss, link.goodput_bytes_s)
         pending = PendingRequest(request, now_s, now_s + deadline_s)
         self._pending[pending] = on_outcome
         self._send(pending, now_s)

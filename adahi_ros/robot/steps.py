@@ -100,8 +100,13 @@ class PendingRequest:
 
     def wants_states(self, reply: Reply) -> bool:
         """Whether a reply asks for hidden states of the draft, see `protocol/states.py`."""
-        first = self.request.states is not None and self.round_s is None
-        return first and reply.status == OK and len(reply.accepted) > len(reply.actions) == 0
+        request = self.request
+        if request.states is None or request.intent_only or self.round_s is not None:
+            return False
+        named = reply.episode, reply.step, reply.first_step
+        if reply.status != OK or reply.fault or named != request.about:
+            return False
+        return len(reply.accepted) == request.codes.size and len(reply.actions) == 0
 
     @property
     def due_s(self) -> float:
@@ -129,10 +134,9 @@ def judged(target: Description, request: Request, reply: Reply, verify_ms: float
     if reply.status != OK:
         message = reply.message or f"status {reply.status}"
         return Outcome(None, Reason.REFUSED, message, reply_bytes=size)
-    wanted = request.episode, request.step, request.first_step
     named = reply.episode, reply.step, reply.first_step
-    if named != wanted:
-        message = f"episode_id, step_id, first_step: {named}, must be {wanted}"
+    if named != request.about:
+        message = f"episode_id, step_id, first_step: {named}, must be {request.about}"
         return Outcome(None, Reason.BAD_REPLY, message, reply_bytes=size)
     if not 0.0 <= reply.compute_ms < math.inf:
         message = f"compute_time_ms: {reply.compute_ms}, must be finite and at least 0"
