@@ -28,6 +28,7 @@ from adahi_ros.protocol.request import OK, Reply, Request, RequestFault
 from adahi_ros.protocol.window import WireWindow
 from adahi_ros.robot.transport import Sent, Transport
 
+RULE = "likeliest"
 MOST_IN_FLIGHT = 4  # runs of one chunk: a verifier keeps no more requests of a robot waiting
 
 
@@ -134,11 +135,15 @@ class PipelinedTransport(Transport):
     def poll(self) -> list[Reply | Described | Sent]:
         """Return what has arrived, and draft a token of each chunk."""
         arrived: list[Reply | Described | Sent] = []
+        ours = {sent for chunk in self._chunks for sent in chunk.sent}
         for received in self._transport.poll():
             of = received.id if isinstance(received, Reply | Sent) else None
             chunk = next((each for each in self._chunks if of in each.sent), None)
-            if chunk is None:
-                arrived.append(received)
+            if isinstance(received, Described):
+                arrived.append(_greedy(received))
+            elif chunk is None:
+                if of not in ours:  # else of a run that a reply before it made void
+                    arrived.append(received)
             elif isinstance(received, Reply):
                 arrived += self._replied(chunk, received)
             else:
@@ -187,13 +192,16 @@ class PipelinedTransport(Transport):
         if reply.status == RequestFault.SUPERSEDED:  # too many of this robot waited
             chunk.runs.lost(run)
             return []
-        if reply.status != OK or reply.fault or not self._fits(reply, run):
+        fault = reply.fault
+        if reply.status == OK and not fault:
+            fault = self._fault(reply, run, chunk.request)
+        if reply.status != OK or fault:
             self._close(chunk)
-            return [replace(reply, id=chunk.ids[-1])]
+            return [replace(reply, id=chunk.ids[-1], fault=fault)]
         chunk.size_bytes += reply.size_bytes
         chunk.link_ms = min(chunk.link_ms, 1e3 * (self._clock() - sent_s) - reply.compute_ms)
         if chunk.assignment not in (None, reply.assignment):  # the rest would be of another goal
-            self._forget(chunk, list(chunk.runs.in_flight))
+            self._forget(chunk, [each for each, _ in chunk.sent.values()])
             chunk.runs = TokenRuns(self._codec.codebooks, self._batch, MOST_IN_FLIGHT, least=1)
             chunk.assignment = None
             return []
@@ -223,14 +231,18 @@ class PipelinedTransport(Transport):
             )
         ]
 
-    def _fits(self, reply: Reply, run: Run) -> bool:
+    def _fault(self, reply: Reply, run: Run, request: Request) -> str:
+        """Return what is wrong with a reply to a run; empty for nothing."""
         actions = np.asarray(reply.actions, dtype=np.float32)
         whole = self._codec.chunk_length * self._codec.action_dim
-        return (
-            len(reply.accepted) == len(run.tokens)
-            and actions.size == whole
-            and bool(np.isfinite(actions).all())
-        )
+        named, wanted = (reply.episode, reply.step, reply.first_step), (*request.about[:2], request.step)
+        if named != wanted:
+            return f"episode_id, step_id, first_step: {named}, must be {wanted}"
+        if len(reply.accepted) != len(run.tokens):
+            return f"accepted: {len(reply.accepted)} values, must be {len(run.tokens)}"
+        if actions.size != whole:
+            return f"actions: {actions.size} values, must be {whole}"
+        return "" if np.isfinite(actions).all() else "actions: not finite, must be finite"
 
     def _forget(self, chunk: _Chunk, runs: list[Run]) -> None:
         """Drop replies to runs."""
@@ -243,3 +255,12 @@ class PipelinedTransport(Transport):
         self._chunks.remove(chunk)
         for sent in chunk.sent:
             self._transport.cancel(sent)
+
+
+def _greedy(described: Described) -> Described:
+    """Return a description, or the fault of a target that does not reply to runs."""
+    found = described.description
+    if found is None or found.acceptance == RULE:
+        return described
+    fault = f"acceptance: {found.acceptance!r}, must be {RULE!r} where tokens_per_run is above 0"
+    return replace(described, description=None, fault=fault)

@@ -175,6 +175,8 @@ def test_a_run_that_the_verifier_overtakes_is_read_again(draft: TokenPolicy) -> 
         {"actions": (0.0,) * 7},
         {"actions": (float("nan"),) * N},
         {"fault": "it cannot be read"},
+        {"step": 3},
+        {"accepted": (), "actions": (0.0,) * N},  # as to a request without tokens
     ],
 )
 def test_a_bad_reply_ends_the_chunk_with_that_reply(draft: TokenPolicy, changes: dict[str, object]) -> None:
@@ -185,7 +187,45 @@ def test_a_bad_reply_ends_the_chunk_with_that_reply(draft: TokenPolicy, changes:
     sent = transport.submit(request, request.window)
     (reply,) = replies(transport, inner, 3)
     assert reply.id == sent.id
+    assert reply.status != OK or reply.fault  # so nothing of it is executed
     assert not inner.waiting  # the other runs are cancelled
+
+
+def test_a_void_runs_reply_in_the_same_poll_is_dropped(draft: TokenPolicy) -> None:
+    """The caller knows the first run's message as the chunk's: its reply must not pass for the chunk's."""
+    for seed in range(3):
+        inner = Inner(draft)
+        transport = PipelinedTransport(inner, draft, 4, lambda: 0.0)
+        request = request_of(inner, seed)
+        transport.submit(request, request.window)
+        found: list[Reply] = []
+        for _ in range(6):
+            transport.poll()
+        assert len(inner.waiting) > 1
+        for _ in range(500):
+            while inner.waiting:
+                inner.deliver(-1)  # the newest first
+            found += [each for each in transport.poll() if isinstance(each, Reply)]
+            if found:
+                break
+        (reply,) = found
+        assert list(reply.accepted) == []
+        np.testing.assert_array_equal(np.reshape(reply.actions, (-1, 4)), own_chunk(inner, request))
+
+
+def test_a_target_with_another_rule_is_refused(draft: TokenPolicy) -> None:
+    inner = Inner(draft)
+    transport = PipelinedTransport(inner, draft, 4, lambda: 0.0)
+    transport.describe()
+    (right,) = transport.poll()
+    assert isinstance(right, Described)
+    assert right.description is inner.description
+    inner.description = replace(inner.description, acceptance="speculative")
+    transport.describe()
+    (refused,) = transport.poll()
+    assert isinstance(refused, Described)
+    assert refused.description is None
+    assert refused.fault == "acceptance: 'speculative', must be 'likeliest' where tokens_per_run is above 0"
 
 
 def test_runs_with_another_assignment_are_read_again(draft: TokenPolicy) -> None:
