@@ -150,11 +150,13 @@ class LayeredTarget(Policy):
             try:
                 found = self.run(observations.rows(np.array([row])), tuple(tokens))
             except VoidRunError as error:
+                if not _refused(tuple(tokens), error.known):  # the run that it continues has failed
+                    raise
                 found = error.known[: len(tokens) + 1]
             own[row, : len(found)] = found
         probabilities = np.eye(self.codec.codebook_size, dtype=np.float32)[own]
         shape = len(codes), self.codec.chunk_length, self.codec.action_dim
-        drawn = TokenDistribution(probabilities, codes, self.codec.decode)
+        drawn = TokenDistribution(probabilities, codes, self.codec.decode, resumed=_not_resumed)
         return Proposal(np.full(shape, np.nan, dtype=np.float32), drawn)
 
     def run(
@@ -261,6 +263,10 @@ class LayeredTarget(Policy):
             self.counts.layers += layer
             self.counts.saved += self.layers - layer
             raise VoidRunError(layer, list(chunk.known))
+
+
+def _not_resumed(tokens: np.ndarray, first: int, rows: np.ndarray) -> TokenDistribution:
+    raise ValueError("rule: must be 'likeliest' for a target of kind layered, which only reads runs")
 
 
 def _longest(runs: list[_Run], tokens: tuple[int, ...]) -> _Run | None:

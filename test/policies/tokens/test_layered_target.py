@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from adahi_ros.core.proposal import TokenDistribution
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.tokens.layered_target import LayeredTarget, VoidRunError, load_layered
 from adahi_ros.policies.tokens.token_checkpoint import load_tokens
@@ -114,6 +115,29 @@ def test_the_verifier_gets_an_answer_for_a_void_run_too(pair: Path) -> None:
     assert judged is not None
     assert judged.probabilities.argmax(axis=-1)[0, :3].tolist() == own[:3]
     assert target.counts.void == 1
+
+
+def test_a_run_that_continues_a_failed_one_accepts_nothing(
+    pair: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run before it failed, so no token after the known ones is verified, whatever it is."""
+    own, target = whole(pair), layered(pair)
+    target.run(seen(1), ())
+
+    def failed(*arguments: object) -> None:
+        raise VoidRunError(0, own[:1])
+
+    monkeypatch.setattr(target, "run", failed)
+    with pytest.raises(VoidRunError):
+        target.judge(seen(1), np.array([[own[0], 0, 0]]))
+
+
+def test_another_rule_gets_a_clear_error(pair: Path) -> None:
+    judged = layered(pair).judge(seen(1), np.array([whole(pair)[:2]])).distribution
+    assert isinstance(judged, TokenDistribution)
+    assert judged.resumed is not None
+    with pytest.raises(ValueError, match="rule: must be 'likeliest'"):
+        judged.resumed(np.zeros((1, N), dtype=np.int64), 1, np.array([0]))
 
 
 def test_it_proposes_the_likeliest_chunk_of_each_robot(pair: Path) -> None:
