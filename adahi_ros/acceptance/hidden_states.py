@@ -213,6 +213,12 @@ class HiddenStates(ActionRule):
         """Return the predicted risks (R,) of some tokens, (M, n) bool, on their channels (R, 3)."""
         assert self.head is not None
         assert ours.states is not None
+        size = theirs.hidden.shape[-1]
+        if size != self.head.target_size:
+            raise ValueError(
+                f"file: a head for hidden states of {self.head.target_size} numbers, must be for the "
+                f"target's {size}"
+            )
         drafted = ours.states.values[of] / STEPS
         return self.head.risk(np.concatenate([theirs.hidden[:, : of.shape[1]][of], drafted], axis=1), channel)
 
