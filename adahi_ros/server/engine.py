@@ -244,11 +244,9 @@ class Engine:
             )
         ahead = request.first_step - request.step
         if not 0 <= ahead < self._signature.horizon:
-            last = request.step + self._signature.horizon - 1
-            raise RequestError(
-                RequestFault.WRONG_SHAPE,
-                f"first_step: {request.first_step}, must be from {request.step} to {last}",
-            )
+            allowed = f"from {request.step} to {request.step + self._signature.horizon - 1}"
+            what = f"first_step: {request.first_step}, must be {allowed}"
+            raise RequestError(RequestFault.WRONG_SHAPE, what)
         if request.intent_only and not self._terms.intent_size:
             what = "intent_only: true, must be false: the target has no encoder of intents"
             raise RequestError(RequestFault.WRONG_SHAPE, what)
@@ -362,9 +360,8 @@ def _checked_draft(
     """Return a draft from flat arrays: actions (1, T, A) float32; T is 0 without actions."""
     size = signature.action_dim
     if actions.size % size:
-        raise RequestError(
-            RequestFault.WRONG_SHAPE, f"draft_actions: {actions.size} values, must be a multiple of {size}"
-        )
+        what = f"draft_actions: {actions.size} values, must be a multiple of {size}"
+        raise RequestError(RequestFault.WRONG_SHAPE, what)
     check_finite("draft_actions", actions)
     drafted = actions.astype(np.float32, copy=False).reshape(1, -1, size)
     if not (rule.needs_codes or codes.size or counts.size):
@@ -376,10 +373,8 @@ def _checked_draft(
     books = codes.size
     for index, code in enumerate(codes.tolist()):
         if not 0 <= code < entries:
-            raise RequestError(
-                RequestFault.CODE_OUT_OF_RANGE,
-                f"codes[{index}]: {code}, must be at least 0 and below {entries}",
-            )
+            what = f"codes[{index}]: {code}, must be at least 0 and below {entries}"
+            raise RequestError(RequestFault.CODE_OUT_OF_RANGE, what)
     if rule.needs_states:
         from adahi_ros.protocol.states import received
 
