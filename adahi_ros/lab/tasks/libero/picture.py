@@ -31,7 +31,7 @@ def draw(task: LiberoGoal, index: int) -> np.ndarray:
         RuntimeError: there is no OpenGL to draw with.
     """
     kept, step = task.kept[index], int(task.steps[index])
-    renderer, options = _renderer()
+    renderer, options = _renderer(task.suite)
     task.world.load(kept)
     mujoco.mj_forward(task.world.model, task.world.data)
     picture = photographed(renderer, task.world.data, camera_at(CAMERA), options)
@@ -41,9 +41,9 @@ def draw(task: LiberoGoal, index: int) -> np.ndarray:
 
 
 @functools.cache
-def _renderer() -> tuple[mujoco.Renderer, mujoco.MjvOption]:
-    """Return a renderer of the scene, and what it shows: shapes that touch, no marks."""
+def _renderer(suite: str) -> tuple[mujoco.Renderer, mujoco.MjvOption]:
+    """Return a renderer of a suite's scene, and what it shows: shapes that touch, no marks."""
     options = mujoco.MjvOption()
     options.sitegroup[:] = 0
     options.geomgroup[0] = 1
-    return make_renderer(load_scene().model, HEIGHT, WIDTH, "libero_goal"), options
+    return make_renderer(load_scene(suite=suite).model, HEIGHT, WIDTH, suite), options
