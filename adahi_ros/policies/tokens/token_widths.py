@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -62,9 +63,10 @@ class Kinematics:
                 raise ValueError(f"{name}: {getattr(self, name)}, must be above 0")
         if not 0.0 <= self.jerk_share <= 1.0:
             raise ValueError(f"jerk_share: {self.jerk_share}, must be from 0 to 1")
-        if len(self.limits) != len(WIDTHS) - 1 or list(self.limits) != sorted(self.limits):
+        ascending = all(low <= high for low, high in pairwise(self.limits))  # no NaN is
+        if len(self.limits) != len(WIDTHS) - 1 or not ascending:
             raise ValueError(f"limits: {self.limits}, must be {len(WIDTHS) - 1} numbers, ascending")
-        if not self.moving or min(self.moving) < 0:
+        if not self.moving or not all(isinstance(each, int) and each >= 0 for each in self.moving):
             raise ValueError(f"moving: {self.moving}, must be entries of an observation, at least one")
 
     def sensitivity(self, windows: np.ndarray, scale: np.ndarray) -> np.ndarray:
@@ -167,7 +169,7 @@ def load_widths(
         path = named(checkpoint, CHECKPOINTS)
     read = load_tokens(path)
     size, session = packed_session(read)
-    if size > 1e3 * memory_kb:
+    if not size <= 1e3 * memory_kb:  # nor NaN
         raise ValueError(f"memory_kb: {memory_kb}, must be at least {size / 1e3:.0f}, for the packed network")
     beside = read.weights.with_suffix(FULL)
     fits = beside.is_file() and size + beside.stat().st_size <= 1e3 * memory_kb

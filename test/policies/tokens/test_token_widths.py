@@ -146,10 +146,13 @@ def test_the_full_network_is_used_where_the_budget_allows(pair: Path) -> None:
     ("name", "value", "message"),
     [
         ("memory_kb", 1.0, "memory_kb: 1.0, must be at least"),
+        ("memory_kb", float("nan"), "memory_kb: nan, must be at least"),
         ("limits", [0.5, 0.2, 0.8], "limits"),
+        ("limits", [0.2, float("nan"), 0.8], "limits"),
         ("jerk_share", 2.0, "jerk_share: 2.0, must be from 0 to 1"),
         ("coarse_speed", 0.0, "coarse_speed: 0.0, must be above 0"),
         ("moving", [7], "moving"),
+        ("moving", [0.5], "moving"),
     ],
 )
 def test_wrong_settings_are_named(pair: Path, name: str, value: object, message: str) -> None:
