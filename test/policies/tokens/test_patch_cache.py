@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from adahi_ros.core.proposal import TokenDistribution
 from adahi_ros.core.signature import Observations
 from adahi_ros.lab.training.recipes import load_recipe
 from adahi_ros.policies.backends import load_policy
+from adahi_ros.policies.interface import Policy
 from adahi_ros.policies.networks.transformer import InputMoments
 from adahi_ros.policies.tokens.patch_cache import CachedTokens, MovingCamera, load_cached
 from adahi_ros.policies.tokens.patches import patches_of
@@ -61,7 +63,8 @@ def seen(image: np.ndarray, hand: tuple[float, ...] = (0.0, 0.0, 1.0), goal: flo
     return Observations({"observation": state, "image_features": shown}, {"goal": np.full((1, G), goal, "f")})
 
 
-def logits(policy: TokenPolicy, observations: Observations) -> np.ndarray:
+def logits(policy: Policy, observations: Observations) -> np.ndarray:
+    assert isinstance(policy, TokenPolicy)
     return policy.begin(observations).logits
 
 
@@ -200,7 +203,7 @@ def test_robots_in_a_batch_have_their_own_pictures(path: Path) -> None:
 
 
 def test_a_file_describes_such_a_policy(path: Path, tmp_path: Path) -> None:
-    camera = {
+    camera: dict[str, Any] = {
         name: list(value) if isinstance(value, tuple) else value for name, value in vars(CAMERA).items()
     }
     described = {
@@ -212,7 +215,7 @@ def test_a_file_describes_such_a_policy(path: Path, tmp_path: Path) -> None:
     }
     (tmp_path / "target.yaml").write_text(yaml.safe_dump(described))
     assert isinstance(load_policy(tmp_path / "target", "onnxruntime"), CachedTokens)
-    described["camera"]["field_deg"] = 200.0
+    camera["field_deg"] = 200.0
     (tmp_path / "target.yaml").write_text(yaml.safe_dump(described))
     with pytest.raises(CheckpointError, match=r"field_deg: 200.0, must be above 0 and below 180"):
         load_policy(tmp_path / "target", "onnxruntime")

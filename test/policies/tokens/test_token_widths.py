@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import yaml
 
 from adahi_ros.core.proposal import TokenDistribution
 from adahi_ros.policies.backends import load_policy
+from adahi_ros.policies.interface import Policy
 from adahi_ros.policies.networks.packing import BLOCK, packed
 from adahi_ros.policies.tokens.token_checkpoint import load_tokens
 from adahi_ros.policies.tokens.token_policy import TokenPolicy
@@ -25,7 +27,7 @@ from test.policies.tokens.conftest import CODEC, seen
 
 KINEMATICS = Kinematics((0, 1), coarse_speed=2.0, large_jerk=1.0, jerk_share=0.0, limits=(0.2, 0.5, 0.8))
 SCALE = np.ones(5)
-SETTINGS = {
+SETTINGS: dict[str, Any] = {
     "checkpoint": "target",
     "moving": [0, 1],
     "coarse_speed": 2.0,
@@ -56,7 +58,8 @@ def only(pair: Path, width: int) -> WidthsPolicy:
     return made(pair, *(-1.0 if each <= width else 2.0 for each in WIDTHS[1:]))
 
 
-def probabilities(policy: TokenPolicy, batch: int = 3, rows: np.ndarray | None = None) -> np.ndarray:
+def probabilities(policy: Policy, batch: int = 3, rows: np.ndarray | None = None) -> np.ndarray:
+    assert isinstance(policy, TokenPolicy)
     codes = np.random.default_rng(3).integers(CODEC.codebook_size, size=(batch, CODEC.codebooks))
     rows = np.arange(batch) if rows is None else rows
     found = policy.judge(seen(batch).rows(rows), codes[rows]).distribution
