@@ -260,7 +260,7 @@ class VerifierSession:
             self._send_whole(pending, now_s)
             return
         took_s = now_s - pending.submitted_s
-        if pending.wants_states(reply):
+        if pending.request.states is not None and pending.wants_states(reply):
             self._send_states(pending, reply, now_s)
             return
         outcome = judged(self._target, pending.request, reply, 1e3 * took_s)

@@ -135,7 +135,7 @@ def judged(target: Description, request: Request, reply: Reply, verify_ms: float
         message = reply.message or f"status {reply.status}"
         return Outcome(None, Reason.REFUSED, message, reply_bytes=size)
     named = reply.episode, reply.step, reply.first_step
-    if named != request.about:
+    if named != (request.episode, request.step, request.first_step):
         message = f"episode_id, step_id, first_step: {named}, must be {request.about}"
         return Outcome(None, Reason.BAD_REPLY, message, reply_bytes=size)
     if not 0.0 <= reply.compute_ms < math.inf:

@@ -28,5 +28,5 @@ def test_an_encoder_is_trained_by_a_recipe_and_runs(tmp_path: Path, measured: Me
     assert written["steps"] == 3
     assert not list(tmp_path.glob("*.training.*"))
     path.write_text(yaml.safe_dump({**recipe, "architecture": "vit"}))
-    assert fails(*requested) == "adahi: architecture: 'vit', must be one of keypoints, resnet18\n"
+    assert fails(*requested) == "adahi: architecture: 'vit', must be one of keypoints, pixels, resnet18\n"
     assert "task: 'swarm', must be one that a camera looks at" in fails("encoder", "train", "swarm")

@@ -149,9 +149,8 @@ class DraftPolicyNode(ManagedNode):
         sender = Sender.of_new_start(values.robot_id, target, None if codes is None else codes.fingerprint)
         beside = self._poll, self._say, self._opened
         self._transport = open_verifiers(self, values.verification, sender, *beside)
-        if values.verification.tokens_per_run:
-            runs = values.verification.tokens_per_run, time.monotonic
-            self._transport = at_place(PIPELINED)(self._transport, policy, *runs)
+        if tokens := values.verification.tokens_per_run:
+            self._transport = at_place(PIPELINED)(self._transport, policy, tokens, time.monotonic)
         self._due = DueTimer(self, self._poll)
         self._opened.callback(self._due.destroy)
         controller = controller_of(values, policy)

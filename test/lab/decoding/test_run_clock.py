@@ -38,7 +38,7 @@ def test_several_targets_are_never_slower_than_one(draft_s: float, acceptance: f
             assert took_s <= min(others) + 1e-9
 
 
-def test_a_draft_that_is_slow_or_wrong_makes_plain_speculation_slower_than_none() -> None:
+def test_a_slow_or_wrong_draft_slows_plain_speculation_down() -> None:
     text, machines = MadeUpText(40, 0.1, 0), Machines(draft_s=0.5)
     assert speculative(text, 4, machines).time_s > 2.0 * alone(text, machines).time_s
 

@@ -11,6 +11,7 @@ import yaml
 from adahi_ros.core.assets import asset
 from adahi_ros.lab.nodes.method_files import SHIPPED, parameter_files
 from adahi_ros.lab.papers.literature import Line, lines
+from adahi_ros.policies.backends import is_policy
 
 
 def parameters(path: Path) -> dict[str, Any]:
@@ -38,7 +39,7 @@ def test_every_line_of_adahi_methods_has_files(line: Line) -> None:
     assert "deadline_s" not in robot
     assert robot["safety.limits"] == task
     for node in (robot, verifier):
-        assert Path(node["checkpoint"]).with_suffix(".json").is_file()
+        assert is_policy(Path(node["checkpoint"]))
 
 
 def test_plans_come_from_the_target_that_plans() -> None:
