@@ -22,6 +22,9 @@ from adahi_ros.policies.tokens.token_codes import BinCodec
 from adahi_ros.policies.tokens.token_policy import TokenPolicy
 from adahi_ros.proposers.interface import Proposer, ProposerContext
 
+MOST_NUMBERS = 65536  # of `draft_probabilities` in a request, which has the states
+BEFORE = 3  # of them, for the channel and how many states follow
+
 
 class DecidedActions(Plan):
     """The decided actions of replies; a `HeldReplies`.
@@ -57,7 +60,8 @@ class ChunkPrefixProposer(Proposer):
     Its gate is `never`: between, there is no draft to send. Its rule is `hidden_states`.
 
     Raises:
-        ValueError: the draft does not emit a token for each entry of an action.
+        ValueError: the draft does not emit a token for each entry of an action, or its hidden states do not
+            fit into a request.
     """
 
     needs_plan = True
@@ -73,6 +77,13 @@ class ChunkPrefixProposer(Proposer):
             raise ValueError(
                 f"checkpoint: {found}, must emit tokens, one for each entry of an action, for the "
                 "proposer chunk_prefix"
+            )
+        tokens = policy.codec.codebooks
+        allowed = 2 * (MOST_NUMBERS - BEFORE - tokens) // tokens  # an index for each, and two to a number
+        if policy.hidden_size > allowed:
+            raise ValueError(
+                f"checkpoint: hidden states of {policy.hidden_size} numbers, must be at most {allowed} for "
+                f"{tokens} tokens in a request"
             )
         self._policy, self._codec = policy, policy.codec
         self.held: DecidedActions = self._nothing(1)

@@ -88,3 +88,13 @@ def test_after_a_change_of_the_task_it_drafts_again(draft: TokenPolicy) -> None:
 def test_another_draft_is_refused(fixed_policy: Callable[..., Policy]) -> None:
     with pytest.raises(ValueError, match=r"^checkpoint: .*, must emit tokens, one for each entry"):
         Controller(fixed_policy([[0.5, 0.5]]), NEVER, "chunk_prefix")
+
+
+def test_states_that_no_request_can_carry_are_refused(
+    draft: TokenPolicy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(TokenPolicy, "hidden_size", 4094)  # 32 tokens: 3 + 32 + 32 * 2047 numbers
+    with pytest.raises(ValueError, match=r"^checkpoint: hidden states of 4094 numbers, must be at most 4093"):
+        Controller(draft, NEVER, "chunk_prefix")
+    monkeypatch.setattr(TokenPolicy, "hidden_size", 4093)
+    Controller(draft, NEVER, "chunk_prefix")

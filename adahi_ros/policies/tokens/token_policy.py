@@ -151,6 +151,11 @@ class TokenPolicy(Policy):
         self._embedding = Embedding(checkpoint)
         self._run = run
 
+    @property
+    def hidden_size(self) -> int:
+        """Numbers of the hidden state at a token."""
+        return self._sizes.width
+
     def begin(self, observations: Observations, codes: np.ndarray | None = None) -> Decoding:
         """Read observations and the first n tokens (B, n) of chunks in one pass.
 
