@@ -65,7 +65,7 @@ FEATURES = {
     INSTRUCTION: {"dtype": "float32", "shape": (INSTRUCTION_DIM,), "names": None},
     ACTION: {"dtype": "float32", "shape": (len(STILL),), "names": None},
 }
-UNTOLD = np.zeros(INSTRUCTION_DIM, np.float32)
+NO_INSTRUCTION = np.zeros(INSTRUCTION_DIM, np.float32)
 
 
 def opened(number: int) -> tuple[Any, Any]:
@@ -73,7 +73,7 @@ def opened(number: int) -> tuple[Any, Any]:
     from libero.libero.envs import OffScreenRenderEnv
 
     library, suite = library_of(number, OffScreenRenderEnv, use_camera_obs=False)
-    library.env.hard_reset = False  # else each reset makes the model anew, for seconds
+    library.env.hard_reset = False  # else each reset builds the model again, for seconds
     drawer = library.sim._render_context_offscreen
     quality, size = library.sim.model._model.vis.quality, library.sim.model._model.vis.global_
     quality.offsamples = quality.shadowsize = 0
@@ -223,12 +223,12 @@ class Way:
     Attributes:
         every: steps between requests.
         late: steps from a request to its reply.
-        told: whether the target receives the instruction.
+        instructed: whether the target receives the instruction.
     """
 
     every: int
     late: int = 0
-    told: bool = True
+    instructed: bool = True
 
 
 WAYS = {
@@ -237,7 +237,7 @@ WAYS = {
     "plan_16": Way(16),
     "plan_8, 10 steps late": Way(8, late=10),
     "plan_16, 10 steps late": Way(16, late=10),
-    "plan_1, no instruction": Way(1, told=False),
+    "plan_1, no instruction": Way(1, instructed=False),
 }
 
 
@@ -248,7 +248,9 @@ def succeeds(library: Any, sentence: str, plan: Planner, way: Way, longest: int)
     for step in range(longest):
         if step % way.every == 0:
             inputs = seen(library, sentence)
-            requested.append((step, plan(inputs if way.told else {**inputs, INSTRUCTION: UNTOLD})))
+            requested.append(
+                (step, plan(inputs if way.instructed else {**inputs, INSTRUCTION: NO_INSTRUCTION}))
+            )
         while requested and requested[0][0] + way.late <= step:
             made, newest = requested.popleft()
         age = step - made

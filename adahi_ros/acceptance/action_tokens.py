@@ -82,8 +82,8 @@ class ActionRule(Acceptance):
 
 def certain(codes: np.ndarray, size: int) -> np.ndarray:
     """Return the distributions (..., K) of which codes (...) are certain."""
-    certain: np.ndarray = np.eye(size, dtype=np.float32)[codes]
-    return certain
+    made: np.ndarray = np.eye(size, dtype=np.float32)[codes]
+    return made
 
 
 def greedy(drawn: TokenDistribution, size: int) -> TokenDistribution:

@@ -162,7 +162,7 @@ def test_a_name_is_printed_by_the_grammar_and_read_again(name: str, by_the_gramm
         ("draft:delay=1+always", "delay: unknown, must be one of horizon, temperature"),
         (
             "plan+age@3/speculative",
-            "rule: speculative, must be replace or likeliest where",
+            "rule: speculative, must be replace or likeliest where plans are executed",
         ),
     ],
 )

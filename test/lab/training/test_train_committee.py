@@ -54,9 +54,9 @@ def test_drafts_part_what_looks_alike_and_no_one_named(lessons: Lessons) -> None
 def test_demonstrations_of_like_goals_go_together(lessons: Lessons) -> None:
     assert parted(by_goal(lessons.data.goals, 2))
     assert set(by_goal(lessons.data.goals, 1)) == {0}
-    untold = Lessons(lessons.visible, lessons.visible, lessons.tokenizer, 1, lessons.model)
+    without_goals = Lessons(lessons.visible, lessons.visible, lessons.tokenizer, 1, lessons.model)
     with pytest.raises(ValueError, match="split: goal, must be fit: the demonstrations have fewer than 2"):
-        by_goal(untold.data.goals, 2)
+        by_goal(without_goals.data.goals, 2)
 
 
 def test_what_is_written_is_a_draft_of_them_all(lessons: Lessons, tmp_path: Path) -> None:

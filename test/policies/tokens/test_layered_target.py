@@ -31,7 +31,7 @@ def whole(pair: Path, seed: int = 0) -> list[int]:
 
 
 def wrong(tokens: list[int], at: int) -> tuple[int, ...]:
-    """The tokens, but for one."""
+    """The tokens, except one."""
     return (*tokens[:at], (tokens[at] + 1) % CODEC.codebook_size, *tokens[at + 1 :])
 
 
