@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-ENSEMBLE_RATE = 0.01  # ACT's m: of N replies, the i-th oldest weighs exp(-m i)
+ENSEMBLE_RATE = 0.01  # m of ACT (arXiv 2304.13705): of N replies, the i-th oldest weighs exp(-m i)
 Blend = Callable[[np.ndarray], np.ndarray]
 """From the number of blended replies, at least one, to the weight of a new reply."""
 

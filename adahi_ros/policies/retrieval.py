@@ -5,7 +5,7 @@ After HeiSD (arXiv 2603.17573), where the draft of a target's action is a trajec
 demonstrations. HeiSD's keys are image features; here the key is the robot's observation, and its goal if
 it has one, in standard deviations. A search through all of some ten thousand takes less than a millisecond
 on one core, so no graph and no package is needed; the index limits their number when it is made
-(evaluation/retrieval_index.py).
+(lab/training/retrieval_index.py).
 """
 
 from __future__ import annotations

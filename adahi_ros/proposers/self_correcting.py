@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Drafts, and corrects a draft itself where it expects the target to refuse it. After E2CL."""
+"""Drafts, and corrects a draft itself where it expects the target to refuse it: E2CL (arXiv 2409.03256)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A trace of the spot market: prices and revocations of instance types, recorded or made.
 
-The shipped trace, config/spot/made.json, is not a record of any cloud: `adahi lab spot --make 0` made it.
+The shipped trace is not a record of any cloud: `adahi lab spot --make config/spot/made.json` made it.
 """
 
 from __future__ import annotations
