@@ -2,8 +2,8 @@
 """Drafts one action by tokens at every step, for KERV's rule `compensated`.
 
 KERV (Zheng et al., arXiv 2603.01581), by its released code. Its filter has a gain of 0.999, so it predicts
-nearly the last action. Its threshold falls within the first half of the episode. The code executes completed
-actions shifted by one entry, and rounds predictions down: neither is repeated here.
+nearly the last action. Its threshold falls within the first half of the episode. In a completed action the
+code executes accepted tokens one entry too early, and rounds predictions down: neither is repeated here.
 """
 
 from __future__ import annotations

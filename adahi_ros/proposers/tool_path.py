@@ -36,7 +36,7 @@ def displacement(points: np.ndarray) -> np.ndarray:
 def radius(points: np.ndarray) -> np.ndarray:
     """Return HeiSD's radius (B,) of points (B, W, 3): their mean distance from their middle, in a plane.
 
-    The released code fits a circle from there. On arcs the fit stops where it starts.
+    The released code fits a circle from there. The fit stops where it starts.
     """
     centred = points - points.mean(axis=1, keepdims=True)
     _, _, axes = np.linalg.svd(centred, full_matrices=False)
