@@ -49,7 +49,6 @@ EXACT = "speculative, greedy"
 LINKS = ("wired", "wifi_ac", "5g", "wifi_bad")
 USUAL = "wifi_ac"  # of the latencies of methods that do not read the channel, with those of `LINKS` shown too
 LESSON_EPISODES = 100
-GOODPUT = 5e4  # bytes/s, what a robot of the first row gets through
 
 
 @dataclass(eq=False)
@@ -58,7 +57,7 @@ class Watched(HiddenStates):
 
     Attributes:
         made: of every request.
-        link: round trip in ms, loss and goodput; None where they are not known.
+        link: round trip in ms, and loss; None where they are not known.
         reads: what the head reads: `states`, `logits` or `distance`.
         within: keeps tokens so many bins off instead; None for the head.
         given: the head, where it has no file.
@@ -66,7 +65,7 @@ class Watched(HiddenStates):
     """
 
     made: list[DecidedTokens] = field(default_factory=list)
-    link: tuple[float, float, float] | None = None
+    link: tuple[float, float] | None = None
     reads: str = "states"
     within: float | None = None
     given: StateHead | None = None
@@ -87,8 +86,8 @@ class Watched(HiddenStates):
         ours, robots = draft.distribution, len(draft.actions)
         assert ours is not None
         assert ours.states is not None
-        trip_ms, loss, goodput = self.link or (np.nan,) * 3
-        states = ours.states._replace(channel=np.tile([loss, goodput], (robots, 1)))
+        trip_ms, loss = self.link or (np.nan, np.nan)
+        states = ours.states._replace(loss=np.full(robots, loss))
         sent = Proposal(draft.actions, replace(ours, states=states))
         return super().verify(sent, target, draws, np.full(robots, trip_ms))
 
@@ -215,7 +214,7 @@ class Bench:
         accepted, actions, wrong, gap, judged, kept = np.concatenate(rows).T
 
         def size(rows: float, states: float, goal: bool) -> float:
-            numbers = 3 + states + (states * self.size + 1) // 2
+            numbers = 2 + states + (states * self.size + 1) // 2
             goals = read.goal_dim if goal else 0
             return float(request_bytes(int(rows) * read.observation_dim, 0, goals, 0, tokens, int(numbers)))
 
@@ -235,10 +234,10 @@ class Bench:
         )
 
 
-def channel_of(link: LinkProfile) -> tuple[float, float, float]:
+def channel_of(link: LinkProfile) -> tuple[float, float]:
     """Return what a robot measures on a link."""
     lost = 1.0 - (1.0 - link.mean_loss()) ** 2
-    return link.rtt_mean_ms + link.transfer_ms(2000.0), lost, GOODPUT
+    return link.rtt_mean_ms + link.transfer_ms(2000.0), lost
 
 
 def methods_of(bench: Bench, lessons_file: Path | None) -> dict[str, Callable[[], Watched]]:

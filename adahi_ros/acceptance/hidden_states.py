@@ -3,8 +3,8 @@
 
 WISV (Liu et al., "Wireless-Informed Semantic Verification", arXiv 2604.17701), by its abstract: a light
 decision head at the target reads hidden states and the state of the channel. Here it reads the target's
-hidden state before the token, the draft's, which the robot uploads, and the round trip, loss and goodput that
-the robot measured.
+hidden state before the token, the draft's, which the robot uploads, and the round trip and loss that the
+robot measured.
 
 Decoding is greedy. The decided part of a chunk ends with the action in which a token is refused: the target
 completes that action. `ChunkPrefixProposer` executes this part, and drafts again.
@@ -32,8 +32,8 @@ from adahi_ros.core.tensor_files import Shapes, read_arrays, read_metadata, save
 STEPS = 16.0  # of a hidden state's unit, as it is sent
 FURTHEST = 5.0  # standard deviations at which inputs are clipped
 WIDEST = 4096
-CHANNEL = 4  # inputs for the channel
-LEAST_MS, LEAST_BYTES_S = 0.1, 1.0
+CHANNEL = 3  # inputs for the channel
+LEAST_MS = 0.1
 SIZES = "target", "target_size", "draft_size"  # in a file's metadata: of `StateHead`
 
 
@@ -44,16 +44,15 @@ def packed_states(hidden: np.ndarray) -> np.ndarray:
 
 
 def channel_inputs(channel: np.ndarray) -> np.ndarray:
-    """Return a head's inputs (M, CHANNEL) for a channel (M, 3); zeros for one that is not known.
+    """Return a head's inputs (M, CHANNEL) for a channel (M, 2); zeros for one that is not known.
 
     Args:
-        channel: round trip in ms, share of lost requests, goodput in bytes/s; NaN where unknown.
+        channel: round trip in ms, share of lost requests; NaN where unknown.
     """
     known = ~np.isnan(channel).any(axis=1)
-    trip_ms, loss, goodput = np.where(known[:, None], channel, 1.0).T
+    trip_ms, loss = np.where(known[:, None], channel, 1.0).T
     trip = np.log10(np.maximum(trip_ms, LEAST_MS)) - 1.0
-    rate = np.log10(np.maximum(goodput, LEAST_BYTES_S)) - 4.0
-    made: np.ndarray = np.stack([np.ones(len(channel)), trip, 4.0 * loss, 0.5 * rate], axis=1)
+    made: np.ndarray = np.stack([np.ones(len(channel)), trip, 4.0 * loss], axis=1)
     return np.where(known[:, None], made, 0.0)
 
 
@@ -87,7 +86,7 @@ class StateHead:
 
         Args:
             states: (M, F), the target's, then the draft's.
-            channel: (M, 3), see `channel_inputs`.
+            channel: (M, 2), see `channel_inputs`.
         """
         read = np.concatenate([self.inputs(states), channel_inputs(channel)], axis=1)
         hidden = np.maximum(read @ self.weight_0.T + self.bias_0, 0.0)
@@ -201,7 +200,7 @@ class HiddenStates(ActionRule):
             wanted = mismatch & ~ours.states.sent.any(axis=1, keepdims=True)
             read = mismatch & ours.states.sent
             trip_ms = np.full(len(codes), np.nan) if round_trip_ms is None else round_trip_ms
-            channel = np.column_stack([trip_ms, ours.states.channel])
+            channel = np.column_stack([trip_ms, ours.states.loss])
             channel[:] = channel if self.channel else np.nan
             risk = self.risk(ours, theirs, read, channel[np.nonzero(read)[0]])
             stands[read] = risk < self.tolerance
@@ -210,7 +209,7 @@ class HiddenStates(ActionRule):
     def risk(
         self, ours: CodeDistribution, theirs: TokenDistribution, of: np.ndarray, channel: np.ndarray
     ) -> np.ndarray:
-        """Return the predicted risks (R,) of some tokens, (M, n) bool, on their channels (R, 3)."""
+        """Return the predicted risks (R,) of some tokens, (M, n) bool, on their channels (R, 2)."""
         assert self.head is not None
         assert ours.states is not None
         size = theirs.hidden.shape[-1]

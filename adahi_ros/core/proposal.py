@@ -11,17 +11,17 @@ import numpy as np
 
 
 class States(NamedTuple):
-    """The hidden states by which a draft chose its codes, and the robot's channel.
+    """The hidden states by which a draft chose its codes, and what the robot knows of its link.
 
     Attributes:
         values: (B, N, D) int8, see `adahi_ros.acceptance.hidden_states`.
         sent: (B, N) bool, those that the target has; the others are zero there.
-        channel: (B, 2), share of lost requests and goodput in bytes/s; NaN where unknown.
+        loss: (B,), share of lost requests; NaN where unknown.
     """
 
     values: np.ndarray
     sent: np.ndarray
-    channel: np.ndarray
+    loss: np.ndarray
 
     def rows(self, which: np.ndarray) -> States:
         """Return those of some robots, by mask or index."""

@@ -23,7 +23,7 @@ from adahi_ros.policies.tokens.token_policy import TokenPolicy
 from adahi_ros.proposers.interface import Proposer, ProposerContext
 
 MOST_NUMBERS = 65536  # of `draft_probabilities` in a request, which has the states
-BEFORE = 3  # of them, for the channel and how many states follow
+BEFORE = 2  # of them, for the loss and how many states follow
 
 
 class DecidedActions(Plan):
@@ -112,7 +112,7 @@ class ChunkPrefixProposer(Proposer):
         actions[rows] = np.where(made.finite[:, None, None], codec.decode(made.codes), np.float32(np.nan))
         sure = np.eye(codec.codebook_size, dtype=np.uint16)[codes] * np.uint16(UNITS)
         sent = np.full(codes.shape, self.first == "all")
-        read = States(states, sent, np.full((batch, 2), np.nan))
+        read = States(states, sent, np.full(batch, np.nan))
         drawn = CodeDistribution(sure.astype(np.float32) / UNITS, codes, codec.decode, sure, read)
         return Proposal(actions, drawn)
 

@@ -5,7 +5,6 @@ A rule that reads hidden states needs no distributions: its drafts are the likel
 `draft_probabilities` then has these numbers instead:
 
     share of lost requests, in 1/65534             65535 where the robot does not know its link
-    goodput, in kB/s                               likewise
     n, number of states
     n indices of codes, ascending
     n x D numbers of the states, int8, two in each
@@ -25,14 +24,14 @@ from adahi_ros.core.proposal import UNITS, CodeDistribution, States
 from adahi_ros.protocol.request import Request, RequestError, RequestFault, sent_codes
 
 UNKNOWN, MOST = 65535, 65534
-BEFORE = 3  # numbers before the indices
+BEFORE = 2  # numbers before the indices
 
 
-def stated(request: Request, loss: float, goodput_bytes_s: float) -> Request:
-    """Return a robot's request with the states that are sent at first, and its link; NaN where unknown."""
+def stated(request: Request, loss: float) -> Request:
+    """Return a robot's request with the states that are sent at first, and its loss; NaN where unknown."""
     states = request.states
     assert states is not None
-    states = states._replace(channel=np.array([[loss, goodput_bytes_s]]))
+    states = states._replace(loss=np.array([loss]))
     return replace(request, states=states, counts=to_numbers(states))
 
 
@@ -47,13 +46,11 @@ def answered(request: Request, accepted: np.ndarray) -> Request:
 def to_numbers(states: States) -> np.ndarray:
     """Return the numbers of one robot's states, uint16."""
     sent = np.flatnonzero(states.sent[0])
-    loss, goodput = states.channel[0]
-    channel = [UNKNOWN, UNKNOWN]
-    if not math.isnan(loss):
-        channel = [round(min(max(loss, 0.0), 1.0) * MOST), min(round(goodput / 1e3), MOST)]
+    loss = float(states.loss[0])
+    lost = UNKNOWN if math.isnan(loss) else round(min(max(loss, 0.0), 1.0) * MOST)
     numbers = states.values[0, sent].ravel()
     pairs = np.pad(numbers, (0, numbers.size % 2)).view(np.uint16)
-    return np.concatenate([np.array([*channel, len(sent), *sent], dtype=np.uint16), pairs])
+    return np.concatenate([np.array([lost, len(sent), *sent], dtype=np.uint16), pairs])
 
 
 def received(codes: np.ndarray, given: np.ndarray, entries: int, size: int) -> CodeDistribution:
@@ -89,7 +86,7 @@ def from_numbers(given: np.ndarray, codes: int, size: int) -> States:
         raise refused(f"{given.size} values, must be at least {BEFORE} for a rule that reads hidden states")
     if (given < 0).any() or (given > UNKNOWN).any():
         raise refused(f"{given.min()} to {given.max()}, must be from 0 to {UNKNOWN}")
-    loss, goodput, count = (int(each) for each in given[:BEFORE])
+    lost, count = (int(each) for each in given[:BEFORE])
     if count > codes:
         raise refused(f"{count} hidden states, must be at most {codes}, one for each code")
     expected = BEFORE + count + (count * size + 1) // 2
@@ -98,10 +95,7 @@ def from_numbers(given: np.ndarray, codes: int, size: int) -> States:
     sent = given[BEFORE : BEFORE + count]
     if count and not (sent[-1] < codes and (np.diff(sent) > 0).all()):
         raise refused(f"indices must ascend from 0 at least to {codes - 1} at most")
-    if (loss == UNKNOWN) != (goodput == UNKNOWN):
-        raise refused(f"loss and goodput are {loss} and {goodput}, must both be {UNKNOWN} if one is")
     numbers = given[BEFORE + count :].astype(np.uint16).view(np.int8)[: count * size]
     values, known = np.zeros((1, codes, size), dtype=np.int8), np.zeros((1, codes), dtype=bool)
     values[0, sent], known[0, sent] = numbers.reshape(count, size), True
-    channel = [np.nan, np.nan] if loss == UNKNOWN else [loss / MOST, 1e3 * goodput]
-    return States(values, known, np.array([channel]))
+    return States(values, known, np.array([np.nan if lost == UNKNOWN else lost / MOST]))

@@ -184,8 +184,7 @@ class VerifierSession:
         if request.states is not None:
             from adahi_ros.protocol.states import stated
 
-            link = self.estimate(now_s)
-            request = stated(request, link.loss, link.goodput_bytes_s)
+            request = stated(request, self.estimate(now_s).loss)
         pending = PendingRequest(request, now_s, now_s + deadline_s)
         self._pending[pending] = on_outcome
         self._send(pending, now_s)

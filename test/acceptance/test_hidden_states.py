@@ -27,7 +27,6 @@ from adahi_ros.core.tensor_files import save_arrays
 
 A, T, K, M, D, W = 4, 3, 16, 300, 5, 2
 N = A * T
-UNKNOWN = np.full((M, 3), np.nan)
 OURS = "0123456789abcdef"
 
 
@@ -62,7 +61,7 @@ def head(bias: float = 0.0, of_channel: float = 0.0) -> StateHead:
     weight = np.zeros((1, W + D + CHANNEL))
     weight[0, W] = 10.0
     two = np.concatenate([weight, -weight])
-    two[1, -3] = of_channel
+    two[1, -2] = of_channel
     return StateHead(
         np.zeros(W + D), np.ones(W + D), two, np.zeros(2), np.array([[1.0, -1.0]]), np.array([bias]),
         target=OURS, target_size=W, draft_size=D,
@@ -87,10 +86,9 @@ def drafted(share: float = 0.8) -> tuple[np.ndarray, np.ndarray]:
     return codes, packed_states(rng.normal(size=(M, N, D)))
 
 
-def draft(sent: np.ndarray | bool = True, channel: np.ndarray | None = None) -> Proposal:
+def draft(sent: np.ndarray | bool = True, loss: float = np.nan) -> Proposal:
     codes, values = drafted()
-    known = np.full((M, 2), np.nan) if channel is None else channel
-    states = States(values, np.broadcast_to(sent, (M, N)).copy(), known)
+    states = States(values, np.broadcast_to(sent, (M, N)).copy(), np.full(M, loss))
     p = np.full((M, N, K), 1 / K, dtype=np.float32)
     drawn = CodeDistribution(p, codes, actions_of, counted(p), states)
     return Proposal(np.zeros((M, 0, A), np.float32), drawn)
@@ -171,23 +169,22 @@ def test_a_mismatch_without_its_state_is_refused(rule: HiddenStates) -> None:
 def test_more_is_kept_on_a_slow_channel_if_the_head_says_so(tmp_path: Path) -> None:
     save_state_head(tmp_path / "head", head(of_channel=3.0))
     rule = HiddenStates(str(tmp_path / "head"))
-    channel = np.tile([0.1, 1e4], (M, 1))
     kept = [
-        rule.decide(draft(channel=channel), target(), np.full(M, trip_ms)).length.mean()
+        rule.decide(draft(loss=0.1), target(), np.full(M, trip_ms)).length.mean()
         for trip_ms in (1.0, 10.0, 1000.0)
     ]
     assert kept[0] < kept[1] < kept[2]
     blind = replace(rule, channel=0)
     assert rule.uses_link
     assert not blind.uses_link
-    slow = blind.decide(draft(channel=channel), target(), np.full(M, 1000.0))
+    slow = blind.decide(draft(loss=0.1), target(), np.full(M, 1000.0))
     np.testing.assert_array_equal(slow.length, rule.decide(draft(), target()).length)
 
 
 def test_an_unknown_channel_is_no_channel() -> None:
-    given = np.array([[10.0, 0.1, 1e4], [np.nan, 0.1, 1e4], [10.0, np.nan, np.nan], [0.0, 0.0, 0.0]])
+    given = np.array([[10.0, 0.1], [np.nan, 0.1], [10.0, np.nan], [0.0, 0.0]])
     read_as = channel_inputs(given)
-    np.testing.assert_allclose(read_as[0], [1.0, 0.0, 0.4, 0.0])
+    np.testing.assert_allclose(read_as[0], [1.0, 0.0, 0.4])
     assert not read_as[1:3].any()
     assert np.isfinite(read_as).all()
 
@@ -219,7 +216,7 @@ def test_another_target_is_refused(
         ({}, {"draft_size": "6"}, "target, target_size, draft_size: '0123456789abcdef', '2', '6', must be"),
         ({}, {"target": "none"}, "target, target_size, draft_size: 'none', '2', '5', must be"),
         ({}, {"target_size": "-1"}, "target, target_size, draft_size: .*, must be"),
-        ({"weight_0": np.zeros((2, 3))}, {}, r"weight_0: of shape \(2, 3\), must be \(2, 11\)"),
+        ({"weight_0": np.zeros((2, 3))}, {}, r"weight_0: of shape \(2, 3\), must be \(2, 10\)"),
         ({"bias_1": np.array([np.nan])}, {}, "bias_1: must be finite"),
         ({"mean": np.zeros(0)}, {}, "mean, bias_0: of 0 and 2, must be 1 to 4096"),
     ],

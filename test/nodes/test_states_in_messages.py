@@ -20,7 +20,7 @@ CODES, SIZE = 32, 96
 def test_hidden_states_are_never_sent_as_pairs_of_index_and_count() -> None:
     values, every = np.zeros((1, CODES, SIZE), np.int8), np.ones((1, CODES), bool)
     values[0, 3, 5] = -7
-    states = States(values, every, np.array([[0.25, 54_000.0]]))
+    states = States(values, every, np.array([0.25]))
     window = WireWindow.of(np.zeros((1, 3), np.float32), np.zeros(0, np.float32))
     request = Request(0, 1, 1, window, codes=np.arange(CODES), counts=to_numbers(states), states=states)
     assert request.counts.size > DENSE_MOST

@@ -71,7 +71,7 @@ def test_a_draft_carries_the_states_of_its_likeliest_tokens(
     assert drawn.states.values.dtype == np.int8
     np.testing.assert_allclose(drawn.states.values / 16, made.hidden.clip(-127 / 16, 127 / 16), atol=1 / 32)
     assert drawn.states.sent.mean() == share
-    assert np.isnan(drawn.states.channel).all()
+    assert np.isnan(drawn.states.loss).all()
 
 
 def test_after_a_change_of_the_task_it_drafts_again(draft: TokenPolicy) -> None:
@@ -93,7 +93,7 @@ def test_another_draft_is_refused(fixed_policy: Callable[..., Policy]) -> None:
 def test_states_that_no_request_can_carry_are_refused(
     draft: TokenPolicy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(TokenPolicy, "hidden_size", 4094)  # 32 tokens: 3 + 32 + 32 * 2047 numbers
+    monkeypatch.setattr(TokenPolicy, "hidden_size", 4094)  # 32 tokens: 2 + 32 + 32 * 2047 numbers
     with pytest.raises(ValueError, match=r"^checkpoint: hidden states of 4094 numbers, must be at most 4093"):
         Controller(draft, NEVER, "chunk_prefix")
     monkeypatch.setattr(TokenPolicy, "hidden_size", 4093)

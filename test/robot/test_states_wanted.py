@@ -12,7 +12,7 @@ from adahi_ros.protocol.request import OK, Reply, Request, RequestFault
 from adahi_ros.robot.steps import PendingRequest
 
 N = 4
-STATES = States(np.zeros((1, N, 3), np.int8), np.zeros((1, N), bool), np.full((1, 2), np.nan))
+STATES = States(np.zeros((1, N, 3), np.int8), np.zeros((1, N), bool), np.full(1, np.nan))
 REQUEST = Request(2, 7, 8, codes=np.arange(N), states=STATES)
 REPLY = Reply(OK, "", 2, 7, 8, accepted=(True, False, True, True))
 

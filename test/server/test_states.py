@@ -50,13 +50,13 @@ def request(pair: tuple[TokenPolicy, TokenPolicy], sent: bool) -> Request:
     draft, target = pair
     seen = draft.signature.observations(np.tile(OBSERVED, (1, 4, 1)), np.zeros((1, 0), np.float32))
     made = draft.likeliest(seen, N)
-    states = States(packed_states(made.hidden), np.full((1, N), sent), np.full((1, 2), np.nan))
+    states = States(packed_states(made.hidden), np.full((1, N), sent), np.full(1, np.nan))
     sure = np.eye(K, dtype=np.uint16)[made.codes] * np.uint16(UNITS)
     drawn = CodeDistribution(sure / UNITS, made.codes, draft.codec.decode, sure, states)
     parts = SentParts(actions=False, codes=True, states=True).of(
         Proposal(np.zeros((1, T, A), np.float32), drawn)
     )
-    made_by = stated(Request.of(parts, 0, 0, window(target)), np.nan, np.nan)
+    made_by = stated(Request.of(parts, 0, 0, window(target)), np.nan)
     return replace(made_by, robot_id="arm", fingerprint=fingerprint_number(draft.codec.fingerprint))
 
 
@@ -81,9 +81,9 @@ def test_the_second_message_gets_the_reply_of_the_first(
 @pytest.mark.parametrize(
     ("counts", "message"),
     [
-        (np.zeros(N * K, np.int64), "8192 values, expected 3 for 0 hidden states of 48"),
-        (np.array([0, 0, 1, 2], np.int64), "4 values, expected 28 for 1 hidden states of 48"),
-        (np.zeros(0, np.int64), "0 values, must be at least 3 for a rule that reads hidden states"),
+        (np.zeros(N * K, np.int64), "8192 values, expected 2 for 0 hidden states of 48"),
+        (np.array([0, 1, 2], np.int64), "3 values, expected 27 for 1 hidden states of 48"),
+        (np.zeros(0, np.int64), "0 values, must be at least 2 for a rule that reads hidden states"),
     ],
 )
 def test_other_numbers_are_refused(

@@ -29,8 +29,7 @@ UNKNOWN = 0.3  # share of the examples without a channel
 LEAST_SHARE, MOST_SHARE = 0.75, 0.99  # of the target's draws, at no delay and at an endless one
 HALF_MS = 40.0  # delay of a round in the middle between both
 USUAL_MS = 30.0  # where the channel is unknown
-TRIPS_MS, LOSSES, RATES = (1.0, 400.0), (0.0, 0.3), (1e3, 1e7)
-"""Of the drawn channels: round trips, lost requests, and bytes per second."""
+TRIPS_MS, LOSSES = (1.0, 400.0), (0.0, 0.3)  # of the drawn channels
 INPUTS = {
     "states": ("target_state", "draft_state"),
     "target": ("target_state",),
@@ -58,7 +57,7 @@ class Beyond:
 
 
 def delay_ms(channel: np.ndarray) -> np.ndarray:
-    """Return how long a round takes on channels (M, 3) until it succeeds; `USUAL_MS` where unknown."""
+    """Return how long a round takes on channels (M, 2) until it succeeds; `USUAL_MS` where unknown."""
     known = ~np.isnan(channel).any(axis=1)
     taken = channel[:, 0] / (1.0 - np.minimum(channel[:, 1], 0.9))
     return np.where(known, taken, USUAL_MS)
@@ -72,10 +71,10 @@ def tolerated(channel: np.ndarray) -> np.ndarray:
 
 
 def drawn_channels(count: int, rng: np.random.Generator) -> np.ndarray:
-    """Return channels (M, 3), of which a share of `UNKNOWN` is NaN."""
-    (least_ms, most_ms), (least, most) = np.log(TRIPS_MS).tolist(), np.log(RATES).tolist()
+    """Return channels (M, 2), of which a share of `UNKNOWN` is NaN."""
+    least_ms, most_ms = np.log(TRIPS_MS).tolist()
     trip, loss = np.exp(rng.uniform(least_ms, most_ms, count)), rng.uniform(*LOSSES, count)
-    channel = np.stack([trip, loss, np.exp(rng.uniform(least, most, count))], axis=1)
+    channel = np.stack([trip, loss], axis=1)
     channel[rng.random(count) < UNKNOWN] = np.nan
     return channel
 
@@ -88,7 +87,7 @@ def inputs_of(data: StateLessons, reads: str) -> np.ndarray:
 
 
 def matters(data: StateLessons, beyond: Beyond, channel: np.ndarray) -> np.ndarray:
-    """Return which lessons (M,) matter on channels (M, 3)."""
+    """Return which lessons (M,) matter on channels (M, 2)."""
     share = tolerated(channel)
     found: np.ndarray = (data.kept > beyond.at(share)) | (data.nearer > share)
     return found
@@ -100,7 +99,7 @@ def fitted(data: StateLessons, seed: int, reads: str = "states", with_channel: b
     mean, scale = states.mean(axis=0), states.std(axis=0)
     scale = np.where(scale > 1e-6, scale, 1.0)
     read = torch.from_numpy(np.clip((states - mean) / scale, -FURTHEST, FURTHEST)).float()
-    unknown = np.full((1, 3), np.nan)
+    unknown = np.full((1, 2), np.nan)
     channels = len(channel_inputs(unknown)[0])
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -132,7 +131,7 @@ def held_out(data: StateLessons) -> np.ndarray:
 def quality(head: StateHead, data: StateLessons, beyond: Beyond, reads: str = "states") -> Figures:
     """Return how well a head ranks other lessons, without a channel and on a slow one."""
     found: dict[str, float] = {"lessons": len(data)}
-    for name, channel in (("", [np.nan] * 3), ("_fast", [2.0, 0.0, 1e5]), ("_slow", [200.0, 0.1, 1e5])):
+    for name, channel in (("", [np.nan] * 2), ("_fast", [2.0, 0.0]), ("_slow", [200.0, 0.1])):
         channels = np.tile(np.array([channel]), (len(data), 1))
         truth = matters(data, beyond, channels)
         risk = head.risk(inputs_of(data, reads), channels)

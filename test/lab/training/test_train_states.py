@@ -56,7 +56,7 @@ def test_a_head_learns_what_matters_and_to_keep_more_on_a_slow_channel() -> None
 
 
 def test_the_delay_of_a_round_says_how_much_is_tolerated() -> None:
-    channels = np.array([[0.0, 0.0, 1.0], [40.0, 0.0, 1.0], [40.0, 0.5, 1.0], [1e9, 0.0, 1.0], [np.nan] * 3])
+    channels = np.array([[0.0, 0.0], [40.0, 0.0], [40.0, 0.5], [1e9, 0.0], [np.nan] * 2])
     np.testing.assert_allclose(delay_ms(channels), [0.0, 40.0, 80.0, 1e9, 30.0])
     np.testing.assert_allclose(tolerated(channels), [0.75, 0.87, 0.91, 0.99, 0.85286], atol=1e-4)
 
@@ -67,8 +67,8 @@ def test_drawn_channels_are_such_as_robots_measure() -> None:
     assert 0.65 < known.mean() < 0.75
     assert np.isnan(channels[~known]).all()
     low, high = channels[known].min(axis=0), channels[known].max(axis=0)
-    assert (low >= [1.0, 0.0, 1e3]).all()
-    assert (high <= [400.0, 0.3, 1e7]).all()
+    assert (low >= [1.0, 0.0]).all()
+    assert (high <= [400.0, 0.3]).all()
 
 
 def test_too_few_lessons_are_refused() -> None:
