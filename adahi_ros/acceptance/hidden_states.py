@@ -196,7 +196,7 @@ class HiddenStates(ActionRule):
         judge = TokenJudge(sure, greedy(theirs, count), np.zeros((*codes.shape[:1], count, 2)))
         mismatch = codes != judge.q[:, : codes.shape[1]].argmax(axis=-1)
         stands, wanted = np.zeros(codes.shape, dtype=bool), np.zeros(codes.shape, dtype=bool)
-        if ours.states is not None and self.head is not None:
+        if ours.states is not None and self.head is not None and self.tolerance > 0.0:  # else none is kept
             wanted = mismatch & ~ours.states.sent.any(axis=1, keepdims=True)
             read = mismatch & ours.states.sent
             trip_ms = np.full(len(codes), np.nan) if round_trip_ms is None else round_trip_ms

@@ -157,6 +157,13 @@ def test_states_that_come_second_lead_to_the_same_reply(rule: HiddenStates) -> N
     np.testing.assert_array_equal(second.accepted, once.accepted)
 
 
+def test_where_nothing_is_kept_no_states_are_wanted(rule: HiddenStates) -> None:
+    strict = replace(rule, tolerance=0.0)
+    made = strict.decide(draft(sent=False), target())
+    assert not made.wanted.any()
+    np.testing.assert_array_equal(made.length, strict.decide(draft(), target()).length)
+
+
 def test_a_mismatch_without_its_state_is_refused(rule: HiddenStates) -> None:
     sent = np.zeros((M, N), dtype=bool)
     sent[:, 0] = True
