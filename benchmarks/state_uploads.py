@@ -154,10 +154,8 @@ class Played:
         return self.requests * (self.states if at_once else self.first + self.mismatching * self.second)
 
     def waiting_ms(self, link: LinkProfile, at_once: bool, down: float) -> float:
-        """Return how long the robot waits in an episode; lost messages are sent again after a round trip."""
-        sent = 1.0 - link.mean_loss()
-        trips = self.rounds(at_once) * link.rtt_mean_ms / sent**2
-        return trips + link.transfer_ms(self.bytes_up(at_once) + self.requests * down)
+        """Return how long the robot waits in an episode."""
+        return link.waiting_ms(self.rounds(at_once), self.bytes_up(at_once) + self.requests * down)
 
 
 class Bench:

@@ -105,6 +105,18 @@ class LinkProfile(Schema):
         bad = self.burst.to_bad / leaving if leaving else 0.0
         return 1 - (1 - self.loss) * (1 - bad * self.burst.loss_in_bad)
 
+    def waiting_ms(self, messages: float, size_bytes: float) -> float:
+        """Return how long so many round trips take on average, one after the other, without compute.
+
+        Lost messages are sent again after a round trip. Outages and states are left out.
+
+        Args:
+            messages: that wait for a reply.
+            size_bytes: of all messages and replies.
+        """
+        trips_ms = messages * self.rtt_mean_ms / (1.0 - self.mean_loss()) ** 2
+        return trips_ms + self.transfer_ms(size_bytes)
+
     def is_out(self, time_s: float) -> bool:
         """Return whether there is an outage at this time after the link's start."""
         return any(each.at_s <= time_s < each.at_s + each.for_s for each in self.outages)

@@ -163,3 +163,9 @@ def test_losses_alone_and_in_bursts_add_up() -> None:
     assert both.mean_loss() == pytest.approx(1 - 0.9 * 0.875)
     never = Burst(to_bad=0.0, to_good=0.0, loss_in_bad=1.0)
     assert LinkProfile(12.0, 0.3, 55.4, burst=never).mean_loss() == 0.0
+
+
+def test_lost_messages_are_sent_again_after_a_round_trip() -> None:
+    link = LinkProfile(rtt_mean_ms=10.0, rtt_jitter_ms=0.0, rate_mbit_s=8.0, loss=0.5)
+    assert link.waiting_ms(3, 2000) == pytest.approx(3 * 10.0 * 4 + 2.0)
+    assert link.waiting_ms(0, 0) == 0.0
