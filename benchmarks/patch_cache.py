@@ -22,15 +22,14 @@ import numpy as np
 import torch
 import typer
 from rich.console import Console
-from tokens import SEED, play
 
 from adahi_ros.core.assets import CHECKPOINTS, named
 from adahi_ros.core.signature import GOAL, IMAGE_FEATURES, OBSERVATION, Observations
 from adahi_ros.core.yaml_files import read_yaml
+from adahi_ros.lab.decoding.observed_chunks import success_of_chunks
 from adahi_ros.lab.evaluation.episodes import evaluation_episodes
 from adahi_ros.lab.evaluation.metrics import mcnemar, wilson_interval
 from adahi_ros.lab.reporting.tables import narrow_table, number
-from adahi_ros.lab.tasks import make
 from adahi_ros.lab.tasks.demonstrations import collect_parallel
 from adahi_ros.lab.training.recipes import load_recipe
 from adahi_ros.lab.training.token_training import codec_of
@@ -44,6 +43,7 @@ from adahi_ros.policies.tokens.token_policy import TokenPolicy
 from adahi_ros.policies.tokens.token_sizes import TokenConfig
 from adahi_ros.policies.tokens.token_torch import save_tokens
 
+SEED = 11
 NEVER = 1e9  # times the mean attention
 REPEATS = 3
 
@@ -195,7 +195,7 @@ def second_table(
     figures: dict[str, dict[str, Any]],
 ) -> None:
     """Print the success, chunk after chunk."""
-    world, draft = make(task), load_policy(path.with_name("draft"), "onnxruntime")
+    draft = load_policy(path.with_name("draft"), "onnxruntime")
     table = narrow_table(
         f"{task}: success, {episodes} episodes, seed {SEED}",
         ("patches",),
@@ -207,7 +207,7 @@ def second_table(
         if isinstance(policy, CachedTokens):
             policy.forget()
             policy.layers.computed = policy.layers.offered = 0
-        won = play(world, draft, policy, "plan", None, evaluation_episodes(episodes)).success
+        won = success_of_chunks(task, draft, policy, evaluation_episodes(episodes), SEED)
         own = won if own is None else own
         low, high = wilson_interval(int(won.sum()), len(won))
         pair = mcnemar(won, own)

@@ -2,19 +2,19 @@
 """PipeInfer and DSI: how long a chunk of tokens takes while drafts of it are verified.
 
     .venv/bin/python benchmarks/pipelined_decoding.py clock
-    .venv/bin/python benchmarks/pipelined_decoding.py pair TASK FOLDER [--chunks 50]
     .venv/bin/python benchmarks/pipelined_decoding.py threads TASK FOLDER [--chunks 20]
 
-`clock` simulates machines by a test clock, for made-up chunks with any rate of acceptance. `pair` does so for
-the chunks of a draft and its target. `threads` decodes these for real, in threads of this machine; a layer
-waits `--layer-ms`, to emulate a larger target. Every way gives the target's own chunk, or the program ends.
+`clock` simulates machines by a test clock, for made-up chunks with any rate of acceptance; token_pair.py does
+so for the chunks of a draft and its target. `threads` decodes these for real, in threads of this machine; a
+layer waits `--layer-ms`, to emulate a larger target. Every way gives the target's own chunk, or the program
+ends.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -23,10 +23,11 @@ import numpy as np
 import typer
 from rich.console import Console
 
-from adahi_ros.lab.decoding.observed_chunks import Seen, observed_chunks
+from adahi_ros.lab.decoding.observed_chunks import some_chunks
 from adahi_ros.lab.decoding.run_clock import Decoded, Machines, alone, pipelined, speculative
 from adahi_ros.lab.decoding.run_threads import by_threads
 from adahi_ros.lab.decoding.texts import MadeUpText, PolicyText, Text, own_chunk
+from adahi_ros.lab.decoding.token_pair import CLUSTER, INSTANCES, TOKENS_PER_RUN, UNBOUNDED
 from adahi_ros.lab.reporting.tables import narrow_table, number
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.tokens.greedy_draft import GreedyDraft
@@ -36,12 +37,8 @@ from adahi_ros.policies.tokens.token_policy import TokenPolicy
 
 SEED, LENGTH, REPEATS = 11, 64, 8
 ACCEPTANCES = (0.0, 0.2, 0.4, 0.6, 0.8, 0.9, 1.0)
-STAGES, BATCH = 7, 4  # PipeInfer's scripts: seven nodes share the target, four tokens a run
-CLUSTER = Machines(stages=STAGES, layers=11, layer_s=1 / (STAGES * 11), draft_s=0.02)
-INSTANCES = 7  # DSI's simulations
 LATENCIES = (0.02, 0.1, 0.25, 0.5, 0.75, 1.0)  # of the draft; DSI's are from 0.01 to 1
 LOOKAHEADS = (1, 2, 5, 10)
-UNBOUNDED = 1000
 app = typer.Typer(add_completion=False)
 console = Console(width=130)
 
@@ -62,11 +59,11 @@ def total(made: Sequence[Decoded]) -> float:
 @app.command()
 def clock() -> None:
     """Simulate made-up chunks: PipeInfer's pipeline, then DSI's instances."""
-    title = f"PipeInfer by a test clock: {STAGES} machines of 11 layers, chunks of {LENGTH} tokens"
+    title = f"PipeInfer by a test clock: {CLUSTER.stages} machines of 11 layers, chunks of {LENGTH} tokens"
     note = (
-        f"A pass takes 1, a drafted token 0.02; {BATCH} drafted tokens a run. Times are for a chunk, means "
-        f"of {REPEATS}. Speed-up: against plain speculation. Void: passes that were stopped, of all; saved: "
-        "layers that these did not pass, of all; not stopped: time where void passes go on"
+        f"A pass takes 1, a drafted token 0.02; {TOKENS_PER_RUN} drafted tokens a run. Times are for a "
+        f"chunk, means of {REPEATS}. Speed-up: against plain speculation. Void: passes that were stopped, of "
+        "all; saved: layers that these did not pass, of all; not stopped: time where void passes go on"
     )
     columns = [
         "alone",
@@ -82,9 +79,9 @@ def clock() -> None:
     for acceptance in ACCEPTANCES:
         texts = [MadeUpText(LENGTH, acceptance, seed) for seed in range(REPEATS)]
         own = [alone(text, CLUSTER) for text in texts]
-        plain = [speculative(text, BATCH, CLUSTER) for text in texts]
-        piped = [pipelined(text, BATCH, CLUSTER, UNBOUNDED) for text in texts]
-        read = [pipelined(text, BATCH, replace(CLUSTER, cancels=False), UNBOUNDED) for text in texts]
+        plain = [speculative(text, TOKENS_PER_RUN, CLUSTER) for text in texts]
+        piped = [pipelined(text, TOKENS_PER_RUN, CLUSTER, UNBOUNDED) for text in texts]
+        read = [pipelined(text, TOKENS_PER_RUN, replace(CLUSTER, cancels=False), UNBOUNDED) for text in texts]
         for text, *made in zip(texts, own, plain, piped, read, strict=True):
             checked(text, made)
         passes = sum(each.passes for each in piped)
@@ -94,7 +91,7 @@ def clock() -> None:
             number(total(plain) / total(piped), 2),
             number(passes / REPEATS, 0),
             f"{sum(each.void for each in piped) / passes:.0%}",
-            f"{sum(each.saved for each in piped) / (passes * STAGES * 11):.0%}",
+            f"{sum(each.saved for each in piped) / (passes * CLUSTER.stages * 11):.0%}",
             number(total(read) / REPEATS, 1),
         )
     console.print(table)
@@ -145,52 +142,6 @@ def loaded(folder: Path) -> tuple[TokenPolicy, TokenPolicy]:
     return draft, target
 
 
-def observed(task: str, draft: TokenPolicy, target: TokenPolicy, count: int) -> list[Seen]:
-    """Return some observations at which a chunk begins."""
-    seen = observed_chunks(task, draft, target, 6, SEED)
-    chosen = np.random.default_rng(SEED).choice(len(seen), min(count, len(seen)), replace=False)
-    return [seen[index] for index in chosen]
-
-
-@app.command()
-def pair(
-    task: str,
-    folder: Path,
-    chunks: Annotated[int, typer.Option(min=1, help="Of held-out episodes")] = 50,
-) -> None:
-    """Simulate the machines, with the tokens of a draft and its target."""
-    draft, target = loaded(folder)
-    texts = [PolicyText(draft, target, *each) for each in observed(task, draft, target, chunks)]
-    length = texts[0].length
-    ways: dict[str, Callable[[Text], Decoded]] = {"alone": lambda text: alone(text, CLUSTER)}
-    for batch in (1, BATCH):
-        ways[f"speculative, {batch}"] = lambda text, batch=batch: speculative(text, batch, CLUSTER)  # type: ignore[misc]
-        ways[f"PipeInfer, {batch}"] = lambda text, batch=batch: pipelined(text, batch, CLUSTER, UNBOUNDED)  # type: ignore[misc]
-    for count in (2, INSTANCES):
-        machines = replace(CLUSTER, lanes=count, stages=1, layers=77)
-        ways[f"DSI, {count} instances"] = lambda text, of=machines: pipelined(text, BATCH, of, of.lanes)  # type: ignore[misc]
-    table = narrow_table(
-        f"{task}: chunks of {length} tokens by a test clock",
-        ["decoding"],
-        ["time", "passes", "void", "layers saved", "drafted"],
-        f"A pass takes 1, a drafted token {CLUSTER.draft_s:g}; means of {len(texts)} chunks, greedy. Number "
-        "behind a name: drafted tokens per run; 4 for DSI. PipeInfer on seven machines of 11 layers, each "
-        "instance of DSI has 77. Every chunk is the target's own",
-    )
-    for name, way in ways.items():
-        made = [way(text) for text in texts]
-        for text, each in zip(texts, made, strict=True):
-            checked(text, [each])
-        table.add_row(
-            name,
-            *(
-                number(float(np.mean([getattr(each, field) for each in made])), 1)
-                for field in ("time_s", "passes", "void", "saved", "drafted")
-            ),
-        )
-    console.print(table)
-
-
 @app.command()
 def threads(
     task: str,
@@ -200,7 +151,7 @@ def threads(
 ) -> None:
     """Decode for real, in threads."""
     draft, target = loaded(folder)
-    pairs = observed(task, draft, target, chunks)
+    pairs = some_chunks(task, draft, target, 6, chunks, SEED)
     table = narrow_table(
         f"{task}: chunks of 32 tokens in threads of this machine, a layer waits {layer_ms:g} ms",
         ["decoding"],
@@ -228,7 +179,7 @@ def threads(
                 took.append(time.monotonic() - started_s)
                 sent.append(len(own))
             else:
-                made = by_threads(GreedyDraft(draft, for_draft), readers, for_target, BATCH, 4)
+                made = by_threads(GreedyDraft(draft, for_draft), readers, for_target, TOKENS_PER_RUN, 4)
                 tokens = made.tokens
                 took.append(made.took_s)
                 sent.append(made.runs)

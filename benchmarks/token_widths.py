@@ -20,15 +20,14 @@ from typing import Annotated
 import numpy as np
 import typer
 from rich.console import Console
-from tokens import SEED, observed, play
 
 from adahi_ros.core.assets import CHECKPOINTS, named
 from adahi_ros.core.signature import Observations
 from adahi_ros.core.yaml_files import read_yaml
+from adahi_ros.lab.decoding.observed_chunks import some_chunks, success_of_chunks
 from adahi_ros.lab.evaluation.episodes import evaluation_episodes
 from adahi_ros.lab.evaluation.metrics import mcnemar, wilson_interval
 from adahi_ros.lab.reporting.tables import narrow_table, number
-from adahi_ros.lab.tasks import make
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.networks.onnx_cache import FULL
 from adahi_ros.policies.tokens.token_checkpoint import load_tokens
@@ -41,6 +40,7 @@ from adahi_ros.policies.tokens.token_widths import (
     packed_session,
 )
 
+SEED = 11
 ALWAYS, NEVER = -1.0, 2.0  # sensitivities that every motion and that none reaches
 THIRDS = (1 / 3, 2 / 3)
 
@@ -85,12 +85,13 @@ def main(
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the figures to this file.")] = None,
 ) -> None:
     """Print both tables, and what limits for `config/switched/` come from."""
-    console, world = Console(), make(task)
+    console = Console()
     settings = read_yaml(folder / "target.yaml")
     path = named(settings["checkpoint"], CHECKPOINTS)
     read = load_tokens(path)
     full, draft = load_policy(path, "onnxruntime"), load_policy(path.with_name("draft"), "onnxruntime")
     assert isinstance(full, TokenPolicy)
+    assert isinstance(draft, TokenPolicy)
     size, session = packed_session(read)
     names = ("coarse_speed", "large_jerk", "jerk_share")
     kinematics = Kinematics(
@@ -99,7 +100,7 @@ def main(
     run = packed_run(read, session)
     policies: dict[str, TokenPolicy] = {"full": full}
     policies |= {f"{each} bits": WidthsPolicy(read, run, fixed(kinematics, each)) for each in WIDTHS}
-    seen = [each for _, each in observed(world, draft, full, chunks)]
+    seen = [each for _, each in some_chunks(task, draft, full, 20, chunks, SEED)]
     seen = [each for each in seen if np.ptp(full.signature.window(each), axis=1).any()]  # the rest are over
     windows = np.concatenate([full.signature.window(each)[..., : read.sizes.state_dim] for each in seen])
     scale = full._embedding.scale
@@ -138,15 +139,13 @@ def main(
     counting = Counting(read, run, kinematics)
     counting.counts = {}
     numbers = list(evaluation_episodes(episodes))
-    won = {
-        name: play(world, draft, policy, "plan", None, numbers).success for name, policy in policies.items()
-    }
-    won["by motion"] = play(world, draft, counting, "plan", None, numbers).success
+    won = {name: success_of_chunks(task, draft, policy, numbers, SEED) for name, policy in policies.items()}
+    won["by motion"] = success_of_chunks(task, draft, counting, numbers, SEED)
     chance = AtRandom(read, run, kinematics)
     chance.shares = np.array([counting.counts.get(each, 0) for each in WIDTHS], dtype=np.float64)
     chance.shares /= chance.shares.sum()
     chance.draws_of = np.random.default_rng(SEED)
-    won["at random"] = play(world, draft, chance, "plan", None, numbers).success
+    won["at random"] = success_of_chunks(task, draft, chance, numbers, SEED)
     shares = ", ".join(f"{each}: {share:.2f}" for each, share in zip(WIDTHS, chance.shares, strict=True))
     mean = float(chance.shares @ np.array(WIDTHS))
     table = narrow_table(

@@ -1,15 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Observations at which a robot asks a token policy for its next chunk, from held-out episodes."""
+"""Episodes that execute the chunks of a token policy: what it sees at the start of each, and success."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 
 from adahi_ros.core.signature import Observations
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
 from adahi_ros.lab.evaluation.episodes import evaluation_episodes
+from adahi_ros.lab.evaluation.evaluate import batches
+from adahi_ros.lab.evaluation.loaded_policies import Bench, Policies, uncalibrated
 from adahi_ros.lab.evaluation.rollout import rollout
+from adahi_ros.lab.methods.methods import METHODS
 from adahi_ros.lab.tasks import make
+from adahi_ros.policies.interface import Policy
 from adahi_ros.policies.tokens.token_policy import TokenPolicy
 from adahi_ros.robot.controller import Controller
 from adahi_ros.server.verifier import TargetVerifier
@@ -37,6 +43,28 @@ def observed_chunks(
     numbers = list(evaluation_episodes(episodes))
     rollout(make(task), controller, Watching(target, "replace"), seed, numbers)
     return seen
+
+
+def some_chunks(
+    task: str, draft: TokenPolicy, target: TokenPolicy, episodes: int, count: int, seed: int
+) -> list[Seen]:
+    """Return a random `count` of these observations, at most."""
+    seen = observed_chunks(task, draft, target, episodes, seed)
+    chosen = np.random.default_rng(seed).choice(len(seen), min(count, len(seen)), replace=False)
+    return [seen[index] for index in chosen]
+
+
+def success_of_chunks(
+    task: str, draft: Policy, target: Policy, episodes: Sequence[int], seed: int
+) -> np.ndarray:
+    """Return the success (E,) of episodes that execute each chunk of a target to its end."""
+    policies, success = Policies(draft, target, plans=target), []
+    bench = Bench(task, policies, uncalibrated(task, policies))
+    for numbers in batches(episodes):
+        world = make(task)
+        METHODS["plan+never"].run(bench, world, seed, numbers)
+        success.append(world.success)
+    return np.concatenate(success)
 
 
 def by_robot(seen: list[Seen], target: TokenPolicy) -> list[list[Seen]]:

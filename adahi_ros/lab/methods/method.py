@@ -215,8 +215,18 @@ class Method:
         seed: int,
         episodes: Sequence[int],
         on_step: Callable[[], None] = lambda: None,
+        make_verifier: Callable[..., TargetVerifier] = TargetVerifier,
     ) -> Log:
-        """Run episodes of a world to their end; `on_step` as `rollout`; raises as `threshold`."""
+        """Run episodes of a world to their end; raises as `threshold`.
+
+        Args:
+            bench: task and policies.
+            world: of the episodes.
+            seed: of every draw.
+            episodes: their numbers.
+            on_step: see `rollout`.
+            make_verifier: a class derived from `TargetVerifier`, or a function with its arguments.
+        """
         method = self.on(bench.task)
         actor, target, rule = method._parts(bench.policies)
         gate, own = method._own_gate(), method.own_proposer
@@ -231,7 +241,7 @@ class Method:
             made=None if own is None else own.made_proposer(actor, rule),
             arguments=method.proposer_arguments,
         )
-        verifier = TargetVerifier(
+        verifier = make_verifier(
             target,
             rule,
             agreement=method.agreement,

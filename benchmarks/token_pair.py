@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every method of a paper on a pair of token policies, in one table.
+
+    adahi data simulate TASK --episodes 400 --action-noise 0 --out demos.safetensors
+    adahi lab index TASK --demos demos.safetensors --out FOLDER          # for HeiSD
+    .venv/bin/python benchmarks/token_pair.py TASK FOLDER OUT [--episodes 100]
+
+FOLDER has the pair. OUT keeps what is measured, so a run that was stopped goes on where it was, and the
+drafts of CoSine, which are trained there first, in two minutes. Episodes run as in `adahi evaluate`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from adahi_ros.cli.terminal import job_bar
+from adahi_ros.core.assets import CHECKPOINTS, asset, named
+from adahi_ros.core.written_files import replacing
+from adahi_ros.core.yaml_files import read_yaml
+from adahi_ros.lab.decoding.drafters import KINDS, train_drafters
+from adahi_ros.lab.decoding.observed_chunks import observed_chunks
+from adahi_ros.lab.decoding.token_pair import (
+    DRAFT_S,
+    GROUPS,
+    PACKED,
+    Group,
+    Line,
+    Played,
+    Simulated,
+    kilobytes,
+    play,
+    simulated,
+)
+from adahi_ros.lab.evaluation.episodes import evaluation_episodes
+from adahi_ros.lab.evaluation.evaluate import Comparison
+from adahi_ros.lab.evaluation.metrics import mcnemar, wilson_interval
+from adahi_ros.lab.methods.methods import METHODS, for_task
+from adahi_ros.lab.reporting.tables import narrow_table, number
+from adahi_ros.policies.backends import load_policy
+from adahi_ros.policies.tokens.token_checkpoint import load_tokens
+from adahi_ros.policies.tokens.token_policy import TokenPolicy
+from adahi_ros.policies.tokens.token_widths import packed_session
+
+ROWS, DRAFTERS = "rows.json", "drafters"
+HEADS = ("time", "x target", "x spec.", "length", "passes", "rounds", "robot kB", "server kB")
+LEGEND = (
+    f"Time: for an action, where a pass of the target takes 1 and a drafted token {DRAFT_S:g}, without "
+    "network; with several machines by a test clock. X target, x spec.: speed-up, against the target alone "
+    "and the first speculative decoding of the same part. Length: drafted tokens of a request, with several "
+    "machines of a pass, before the first that is not kept. Passes: of the target for an action, also void "
+    "ones. Rounds: requests of an episode. kB: files of networks, heads and indices on each side. Success: "
+    "with its Wilson interval of 95 %; of CoSine and speculation on several machines the target's, because "
+    "each chunk is. McNemar: episodes that only this, only the target alone of this part solves; p. DyQ-VLA "
+    "changes the duration of a pass, not the number"
+)
+
+
+def policies(folder: Path, names: Sequence[str]) -> list[TokenPolicy]:
+    """Return policies of tokens."""
+    found = [load_policy(folder / name, "onnxruntime") for name in names]
+    return [each for each in found if isinstance(each, TokenPolicy)]
+
+
+def at_clock(task: str, folder: Path, out: Path, chunks: int, robots: int, seed: int) -> dict[str, Simulated]:
+    """Return the ways on several machines; trains the drafts of CoSine where they are missing."""
+    if not (out / DRAFTERS).is_dir():
+        partial = out / f"{DRAFTERS}.partial"
+        command = f"python benchmarks/collaborative_decoding.py drafters {task} {folder} OUT"
+        train_drafters(task, folder, partial, 240, command, print)
+        partial.rename(out / DRAFTERS)
+    draft, target = policies(folder, ("draft", "target"))
+    special = policies(out / DRAFTERS, [f"draft_{kind}" for kind in range(KINDS)])
+    seen = observed_chunks(task, draft, target, robots, seed)
+    return simulated((draft, target), special, seen, chunks)
+
+
+def played(
+    task: str, folder: Path, wanted: Sequence[Line], episodes: int, seed: int, rows: Path
+) -> dict[Line, Played]:
+    """Return the episodes of lines; those in the file of rows are not run again."""
+    known: dict[str, dict[str, object]] = json.loads(rows.read_text()) if rows.exists() else {}
+    found: dict[Line, Played] = {}
+    with job_bar(f"{task}: methods", len(wanted)) as update:
+        for line in wanted:
+            update(advance=1, note=line.name)
+            if not line.method:
+                continue
+            where = asset(for_task(line.checkpoints, task, folder)) if line.checkpoints else folder
+            method = for_task(line.method, task, where)
+            comparison = Comparison.of_folder(task, where, seed)
+            digest = comparison.files.load().target.digest
+            about = line.method, line.checkpoints, line.decodes, line.decides, episodes, seed, digest
+            key = " ".join(map(str, about))
+            if key not in known:
+                steps = iter(range(10**9))
+                try:
+                    made = play(
+                        line,
+                        method,
+                        comparison,
+                        evaluation_episodes(episodes),
+                        lambda name=line.name: update(note=f"{name}, step {next(steps)}"),  # type: ignore[misc]  # noqa: B023
+                    )
+                except ValueError as error:
+                    print(f"{METHODS[method].label} is left out: {error}")
+                    continue
+                known[key] = asdict(made)
+                with replacing(rows) as partial:
+                    partial.write_text(json.dumps(known))
+            found[line] = Played(**known[key])  # type: ignore[arg-type]
+    return found
+
+
+def part(
+    title: str,
+    group: Group,
+    found: Mapping[Line, Played],
+    clock: Mapping[str, Simulated],
+    sizes: Mapping[Line, tuple[float, float]],
+) -> Table:
+    """Return the table of a group."""
+    table = narrow_table(title, ["method", "its paper"], [*HEADS, "success", "McNemar"], LEGEND)
+    alone, *others = group.lines
+    plain = next((line for line in others if line.name.startswith("speculative decoding")), None)
+    own = found[alone]
+
+    def time(line: Line) -> float:
+        each = found.get(line, own)
+        return clock[line.way].time if line.way else each.passes + DRAFT_S * each.drafted
+
+    for line in group.lines:
+        if line.method and line not in found:
+            continue
+        each, at = found.get(line, own), clock.get(line.way)
+        length, passes, rounds = each.kept, each.passes, each.requests
+        if at is not None:
+            length, passes, rounds = at.kept, at.passes, rounds * at.runs
+        pair = mcnemar(np.array(each.success), np.array(own.success))
+        low, high = wilson_interval(sum(each.success), len(each.success))
+        timed = PACKED not in line.server
+        table.add_row(
+            line.name,
+            line.paper,
+            number(time(line), 2) if timed else "",
+            number(time(alone) / time(line), 2) if timed and line is not alone else "",
+            "" if plain is None or line in (alone, plain) else number(time(plain) / time(line), 2),
+            number(length, 2),
+            number(passes, 2),
+            number(rounds, 1),
+            *(f"{size:.0f}" for size in sizes[line]),
+            f"{np.mean(each.success):.2f} ({low:.2f}-{high:.2f})",
+            "" if line is alone else f"{pair.only_this}:{pair.only_other} ({pair.p:.2f})",
+        )
+    return table
+
+
+def main(
+    task: str,
+    folder: Path,
+    out: Path,
+    episodes: Annotated[int, typer.Option(min=1, help="Of each method")] = 100,
+    chunks: Annotated[int, typer.Option(min=1, help="By the test clock")] = 40,
+    robots: Annotated[int, typer.Option(min=2, help="Episodes that these are from")] = 8,
+    seed: int = 11,
+) -> None:
+    """Print the table, a part for each way to send requests."""
+    out.mkdir(parents=True, exist_ok=True)
+    every = [line for group in GROUPS for line in group.lines]
+    found = played(task, folder, every, episodes, seed, out / ROWS)
+    clock = at_clock(task, folder, out, chunks, robots, seed)
+    sizes = {}
+    for line in every:
+        packed = 0
+        if PACKED in line.server:
+            settings = read_yaml(asset(for_task(line.checkpoints, task, folder)) / "target.yaml")
+            packed, _ = packed_session(load_tokens(named(settings["checkpoint"], CHECKPOINTS)))
+        sizes[line] = kilobytes(line.robot, folder, packed), kilobytes(line.server, folder, packed)
+    console = Console(width=220)
+    for group in GROUPS:
+        title = f"{task}: {group.name}, {episodes} episodes, seed {seed}"
+        console.print(part(title, group, found, clock, sizes))
+
+
+if __name__ == "__main__":
+    typer.run(main)
