@@ -17,7 +17,7 @@ from adahi_msgs.srv import DescribeTarget, VerifyDraft
 from rclpy.serialization import deserialize_message, serialize_message
 from sensor_msgs.msg import CompressedImage
 
-from adahi_ros.core.signature import CodeSpace, Feature, Signature
+from adahi_ros.core.signature import IMAGE_FEATURES, CodeSpace, Feature, Signature
 from adahi_ros.core.texts import INSTRUCTION_LENGTH, NAME_LENGTH, TEXT_LENGTH
 from adahi_ros.nodes.common.messages import from_status, to_status
 from adahi_ros.nodes.common.parameters import filled, rows
@@ -174,6 +174,11 @@ def test_a_policy_that_no_message_has_room_for_is_refused(sizes: dict[str, Any],
     check_signature_bounds(SIGNATURE)
     with pytest.raises(ValueError, match=message):
         check_signature_bounds(replace(SIGNATURE, **sizes))
+
+
+def test_features_of_sent_images_need_no_room() -> None:
+    features = (Feature("observation", 2), Feature(IMAGE_FEATURES, 65536))
+    check_signature_bounds(replace(SIGNATURE, history=4, features=features))
 
 
 @pytest.mark.parametrize(("name", "right"), [("x", True), ("ü" * 64, True), ("", False), ("x" * 65, False)])

@@ -79,7 +79,7 @@ def check_signature_bounds(signature: Signature) -> None:
     actions = signature.horizon * signature.action_dim
     sizes = {
         "history times observation_dim": (
-            signature.history * signature.observation_dim,
+            signature.history * (signature.observation_dim - signature.image_dim),  # images travel as JPEG
             REQUEST["observation_window"],
         ),
         "goal_dim": (signature.goal_dim, REQUEST["goal"]),
