@@ -4,15 +4,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
+from adahi_ros.acceptance.registry import ACCEPTANCES
 from adahi_ros.gates.parameter_file import Calibration
+from adahi_ros.gates.registry import GATES
 from adahi_ros.lab.evaluation.loaded_policies import INTENTS, PLANS, RETRIEVAL, PolicyFiles
 from adahi_ros.lab.methods.actors import CORRECTOR, DRAFT, ON_ROBOT
 from adahi_ros.lab.methods.method_names import COOL
 from adahi_ros.lab.methods.methods import on_task
 from adahi_ros.policies.intent.intent import at_target
+from adahi_ros.proposers.registry import PROPOSERS
 
 TOKENS_PER_RUN = 4  # those of an action
 
@@ -49,8 +53,8 @@ def node_parameters(
         "deadline_s": deadline_s,
         "proposer": method.proposer,
         "blend": method.blend,
-        **_named("gate", method.gate_arguments),
-        **_named(method.proposer, method.proposer_arguments),
+        **_named("gate", method.gate_arguments, GATES, method.gate),
+        **_named(method.proposer, method.proposer_arguments, PROPOSERS, method.proposer),
     }
     if method.horizon is not None:
         draft["execution_horizon"] = method.horizon
@@ -88,18 +92,27 @@ def node_parameters(
     intent = folder / PLANS / method.proposer
     if method.proposer in INTENTS and at_target(intent):
         target["intent"] = str(intent)
-    target |= _named(method.acceptance, method.acceptance_arguments)
+    target |= _named(method.acceptance, method.acceptance_arguments, ACCEPTANCES, method.acceptance)
     if lockstep and method.acceptance == "hidden_states":
         target[f"{method.acceptance}.channel"] = 0  # a world that waits has no link
     return draft, target
 
 
-def _named(component: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a component as parameters of a node; files by their whole paths."""
-    return {
-        f"{component}.{name}": str(Path(value).resolve()) if name == "file" else value
-        for name, value in arguments.items()
-    }
+def _named(
+    group: str, arguments: Mapping[str, Any], registry: Mapping[str, Any], name: str
+) -> dict[str, Any]:
+    """Return the arguments of a component, a key of a registry, as parameters of a node in a group.
+
+    Files have their whole paths. ROS takes no integer for a number.
+    """
+    known = signature(registry[name]).parameters if arguments else {}
+
+    def parameter(name: str, value: Any) -> Any:
+        if name == "file":
+            return str(Path(value).resolve())
+        return float(value) if name in known and type(known[name].default) is float else value
+
+    return {f"{group}.{each}": parameter(each, value) for each, value in arguments.items()}
 
 
 def goes_ahead(name: str, task: str) -> bool:

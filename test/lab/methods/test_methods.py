@@ -239,6 +239,7 @@ def test_arguments_of_a_rule_are_of_the_method_and_of_the_verifiers_node(compari
     assert runs_on_robot(METHODS[by_link])  # a request tells of the link
     _, target = node_parameters(by_link, "ball", comparison.files, comparison.calibration, 1.0)
     assert target["semantic.patience_ms"] == 50.0
+    assert type(target["semantic.patience_ms"]) is float  # ROS takes no integer for it
     assert not runs_on_robot(METHODS["always:distance:within=1"])
     with pytest.raises(ValueError, match=r"rule semantic: .*bold.*; its arguments are: file, tolerance"):
         METHODS["always:semantic:bold=1"].threshold(comparison.bench())
