@@ -4,16 +4,19 @@
     .venv/bin/python benchmarks/collaborative_decoding.py clock
     .venv/bin/python benchmarks/collaborative_decoding.py drafters TASK FOLDER OUT [--episodes 240]
     .venv/bin/python benchmarks/collaborative_decoding.py pair TASK OUT [--robots 8]
+    .venv/bin/python benchmarks/collaborative_decoding.py ray TASK OUT [--pass-ms 400]
 
 `clock` simulates robots by a test clock, with made-up tokens: four drafters, each better at one of four kinds
 of task. `drafters` trains a specialised draft for each of two kinds, in about two minutes of a core. `pair`
-simulates the machines with the tokens of these drafts and their target. Every chunk is the target's own, or
-the program ends.
+simulates the machines with the tokens of these drafts and their target. `ray` runs them as actors on the
+nodes of a Ray, which it starts here, or of the one at `--address`, where all nodes need the folder. A pass
+lasts `--pass-ms`, to emulate a large target. Every chunk is the target's own, or the program ends.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -22,17 +25,11 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from adahi_ros.cli.terminal import job_bar
 from adahi_ros.lab.decoding.drafters import GENERAL, KINDS, train_drafters
-from adahi_ros.lab.decoding.observed_chunks import by_robot, observed_chunks
-from adahi_ros.lab.decoding.serving_clock import (
-    COSINE,
-    DraftedText,
-    MadeUpDrafts,
-    Served,
-    Service,
-    Way,
-    serve,
-)
+from adahi_ros.lab.decoding.observed_chunks import Seen, by_robot, observed_chunks
+from adahi_ros.lab.decoding.serving import COSINE, DraftedText, Served, Service, Way
+from adahi_ros.lab.decoding.serving_clock import MadeUpDrafts, serve
 from adahi_ros.lab.decoding.texts import PolicyDrafts, own_chunk
 from adahi_ros.lab.reporting.tables import narrow_table, number
 from adahi_ros.policies.backends import load_policy
@@ -50,6 +47,7 @@ WAYS: dict[str, Way] = {
     "CoSine: also adaptive": COSINE,
 }
 PLAIN = "plain: 4 tokens, a drafter at random"
+PLAIN_ON_RAY = "plain: the general draft on both nodes, 4 tokens"
 app = typer.Typer(add_completion=False)
 console = Console(width=130)
 
@@ -119,6 +117,49 @@ def drafters(
     train_drafters(task, folder, out, episodes, command, console.print)
 
 
+@dataclass(frozen=True)
+class Trained:
+    """The drafts and what robots see.
+
+    Attributes:
+        special, general: paths of specialised drafts, and of the one for all tasks.
+        target: path of the target.
+        seen: by robot, at the start of its chunks.
+        policies: loaded, by path.
+    """
+
+    special: list[Path]
+    general: Path
+    target: Path
+    seen: list[list[Seen]]
+    policies: dict[Path, TokenPolicy]
+
+    @classmethod
+    def of(cls, task: str, out: Path, robots: int, chunks: int) -> Trained:
+        """Load the drafts of a folder, and observe robots at a task."""
+        special, general, target = (
+            [out / f"draft_{kind}" for kind in range(KINDS)],
+            out / GENERAL,
+            out / "target",
+        )
+        loaded = {path: load_policy(path, "onnxruntime") for path in (*special, general, target)}
+        policies = {path: each for path, each in loaded.items() if isinstance(each, TokenPolicy)}
+        seen = by_robot(
+            observed_chunks(task, policies[general], policies[target], robots, SEED), policies[target]
+        )
+        return cls(special, general, target, [own[:chunks] for own in seen], policies)
+
+    def texts(self, drafts: Sequence[Path]) -> list[list[DraftedText]]:
+        """Return the chunks as some drafts see them."""
+        of = [self.policies[path] for path in drafts]
+        return [[PolicyDrafts(of, self.policies[self.target], *each) for each in own] for own in self.seen]
+
+    @property
+    def own(self) -> list[list[int]]:
+        """The target's chunks."""
+        return [own_chunk(text) for each in self.texts([self.general]) for text in each]  # type: ignore[arg-type]
+
+
 @app.command()
 def pair(
     task: str,
@@ -127,24 +168,59 @@ def pair(
     chunks: Annotated[int, typer.Option(min=1, help="Of each robot, at most")] = 4,
 ) -> None:
     """Simulate the machines with the tokens of trained drafts."""
-    names = [*(f"draft_{kind}" for kind in range(KINDS)), GENERAL, "target"]
-    loaded = [load_policy(out / name, "onnxruntime") for name in names]
-    policies = [each for each in loaded if isinstance(each, TokenPolicy)]
-    *special, general, target = policies
-    seen = by_robot(observed_chunks(task, general, target, robots, SEED), target)
-
-    def texts(drafts: Sequence[TokenPolicy]) -> list[list[DraftedText]]:
-        return [[PolicyDrafts(drafts, target, *each) for each in own[:chunks]] for own in seen]
-
-    alone = texts([general])
-    own = [own_chunk(text) for each in alone for text in each]  # type: ignore[arg-type]
-    title = f"{task}: {len(seen)} robots by a test clock, {len(own)} chunks of {len(own[0])} tokens"
+    trained = Trained.of(task, out, robots, chunks)
+    own, special = trained.own, trained.special
+    title = f"{task}: {len(trained.seen)} robots by a test clock, {len(own)} chunks of {len(own[0])} tokens"
     table = narrow_table(title, ["decoding"], COLUMNS, NOTE)
-    plain = serve(alone, Way(), Service(1))
+    plain = serve(trained.texts([trained.general]), Way(), Service(1))
     row(table, "one general draft, 4 tokens", plain, plain, own)
     for name, way in named_for_two(WAYS).items():
-        row(table, name, serve(texts(special), way, Service(len(special))), plain, own)
+        row(table, name, serve(trained.texts(special), way, Service(len(special))), plain, own)
     console.print(table)
+
+
+@app.command("ray")
+def on_ray(
+    task: str,
+    out: Path,
+    robots: Annotated[int, typer.Option(min=2, help="Episodes, each of another robot")] = 8,
+    chunks: Annotated[int, typer.Option(min=1, help="Of each robot, at most")] = 4,
+    pass_ms: Annotated[float, typer.Option(min=1.0, help="A pass of the target lasts so long")] = 400.0,
+    address: Annotated[str, typer.Option(help="Of a Ray with nodes for drafters and verifier")] = "",
+) -> None:
+    """Run drafters and verifier as actors on the nodes of a Ray, and simulate the same."""
+    from adahi_ros.lab.decoding.serving_ray import RayService, nodes_of
+
+    trained = Trained.of(task, out, robots, chunks)
+    own, unit_s = trained.own, 1e-3 * pass_ms
+    service = Service(KINDS, 0.1 * unit_s, 0.01 * unit_s, unit_s, 0.005 * unit_s)
+    ways = {
+        PLAIN_ON_RAY: ([trained.general] * KINDS, Way()),
+        "no draft": (trained.special, Way(tokens=None)),
+        "routed, fused, in a pipeline, 4 tokens": (trained.special, replace(COSINE, tokens=4)),
+        "CoSine: also adaptive": (trained.special, COSINE),
+    }
+    served: dict[str, Served] = {}
+    with nodes_of(address, KINDS), job_bar(f"{task}: ways", len(ways)) as update:
+        actors = RayService([trained.general, *trained.special], trained.target, service)
+        for name, (drafts, way) in ways.items():
+            served[name] = actors.serve(drafts, trained.seen, len(own[0]), way)
+            update(advance=1)
+    simulated = {name: serve(trained.texts(drafts), way, service) for name, (drafts, way) in ways.items()}
+    note = (
+        f"A pass lasts {pass_ms:g} ms, and 0.005 of that for each token; a drafted token 0.1 of it, and 0.01 "
+        "for each request on a node. Latency: of a chunk, s. Drafted, accepted: tokens per verification of a "
+        "robot. Idle: of the verifier"
+    )
+    about = f"{len(trained.seen)} robots, {KINDS} drafters, {len(own)} chunks of {len(own[0])} tokens"
+    for where, made in {
+        f"on Ray, {actors.nodes} nodes": served,
+        "the same by the test clock": simulated,
+    }.items():
+        table = narrow_table(f"{task}, {where}: {about}", ["decoding"], COLUMNS, note)
+        for name, each in made.items():
+            row(table, name, each, made[PLAIN_ON_RAY], own)
+        console.print(table)
 
 
 def named_for_two(ways: Mapping[str, Way]) -> dict[str, Way]:

@@ -58,9 +58,9 @@ LEGEND = (
     "and the first speculative decoding of the same part. Length: drafted tokens of a request, with several "
     "machines of a pass, before the first that is not kept. Passes: of the target for an action, also void "
     "ones. Rounds: requests of an episode. kB: files of networks, heads and indices on each side. Success: "
-    "with its Wilson interval of 95 %; of CoSine and speculation on several machines the target's, because "
-    "each chunk is. McNemar: episodes that only this, only the target alone of this part solves; p. DyQ-VLA "
-    "changes the duration of a pass, not the number"
+    "with its Wilson interval of 95 %; of DSI, CoSine and speculation on several machines the target's, "
+    "because each chunk is. McNemar: episodes that only this, only the target alone of this part solves; p. "
+    "DyQ-VLA changes the duration of a pass, not the number"
 )
 
 
@@ -152,7 +152,9 @@ def part(
             line.paper,
             number(time(line), 2) if timed else "",
             number(time(alone) / time(line), 2) if timed and line is not alone else "",
-            "" if plain is None or line in (alone, plain) else number(time(plain) / time(line), 2),
+            ""
+            if plain is None or not timed or line in (alone, plain)
+            else number(time(plain) / time(line), 2),
             number(length, 2),
             number(passes, 2),
             number(rounds, 1),

@@ -17,7 +17,8 @@ import numpy as np
 from adahi_ros.core.schema import Listed, Schema, load, one_of
 from adahi_ros.lab.decoding.observed_chunks import Seen, by_robot
 from adahi_ros.lab.decoding.run_clock import Decoded, Machines, alone, pipelined, speculative
-from adahi_ros.lab.decoding.serving_clock import COSINE, DraftedText, Service, serve
+from adahi_ros.lab.decoding.serving import COSINE, DraftedText, Service
+from adahi_ros.lab.decoding.serving_clock import serve
 from adahi_ros.lab.decoding.texts import PolicyDrafts, PolicyText, Text, own_chunk
 from adahi_ros.lab.decoding.watched_verifier import Greedy, InParallel, Notes
 from adahi_ros.lab.evaluation.evaluate import Comparison, batches

@@ -14,7 +14,8 @@ from adahi_ros.lab.decoding.collaboration import (
     group_size,
     tokens_to_draft,
 )
-from adahi_ros.lab.decoding.serving_clock import COSINE, DraftedText, MadeUpDrafts, Service, Way, serve
+from adahi_ros.lab.decoding.serving import COSINE, DraftedText, Service, Way
+from adahi_ros.lab.decoding.serving_clock import MadeUpDrafts, serve
 
 ROBOTS, CHUNKS, LENGTH, DRAFTERS = 12, 3, 16, 4
 

@@ -1,0 +1,42 @@
+"""CoSine on a Ray of several nodes: real drafters and a real verifier give the target's own chunks."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+import pytest
+
+from adahi_ros.core.assets import asset
+from adahi_ros.lab.decoding.observed_chunks import by_robot, observed_chunks
+from adahi_ros.lab.decoding.serving import COSINE, Service, Way
+from adahi_ros.lab.decoding.texts import PolicyText, own_chunk
+from adahi_ros.policies.backends import load_policy
+from adahi_ros.policies.tokens.token_policy import TokenPolicy
+
+pytestmark = [
+    pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed: requirements/ray.txt"),
+    pytest.mark.timeout(300),  # Ray takes its time to start
+]
+SERVICE = Service(drafters=2, draft_s=1e-3, draft_more_s=0.0, pass_s=1e-2, pass_more_s=0.0)
+
+
+def test_each_chunk_is_the_targets_own_on_several_nodes() -> None:
+    from adahi_ros.lab.decoding.serving_ray import RayService, nodes_of
+
+    folder = asset("checkpoints/metaworld/tokens")
+    draft, target = (load_policy(folder / name, "onnxruntime") for name in ("draft", "target"))
+    assert isinstance(draft, TokenPolicy)
+    assert isinstance(target, TokenPolicy)
+    seen = [own[:2] for own in by_robot(observed_chunks("metaworld", draft, target, 3, 11), target)]
+    own = [own_chunk(PolicyText(draft, target, *each)) for robot in seen for each in robot]
+    with nodes_of("", SERVICE.drafters):
+        actors = RayService([folder / "draft"], folder / "target", SERVICE)
+        assert actors.nodes == 3
+        plain, cosine = (
+            actors.serve([folder / "draft"] * 2, seen, len(own[0]), way) for way in (Way(), COSINE)
+        )
+    for made in (plain, cosine):
+        assert made.chunks == own
+        assert len(made.latencies_s) == len(own)
+        assert 0.0 < made.idle_s < made.time_s
+        assert 0 < made.accepted < made.drafted
