@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import yaml
 
+from adahi_ros.core.assets import asset
 from adahi_ros.core.proposal import TokenDistribution
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import Policy
@@ -143,6 +144,13 @@ def test_the_full_network_is_used_where_the_budget_allows(pair: Path) -> None:
     full = probabilities(load_policy(pair / "target", "onnxruntime"))
     np.testing.assert_array_equal(probabilities(wide), full)
     assert np.abs(probabilities(narrow) - full).max() > 0.0
+
+
+@pytest.mark.parametrize("name", ["draft", "target"])
+def test_shipped_files_run_the_packed_network_alone(name: str) -> None:
+    described = yaml.safe_load(asset(f"config/switched/metaworld_tokens/{name}.yaml").read_text())
+    full = asset(f"checkpoints/{described['checkpoint']}.onnx")
+    assert full.stat().st_size > 1e3 * described["memory_kb"]
 
 
 @pytest.mark.parametrize(
