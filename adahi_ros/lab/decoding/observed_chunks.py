@@ -27,12 +27,14 @@ Seen = tuple[Observations, Observations]
 def observed_chunks(
     task: str, draft: TokenPolicy, target: TokenPolicy, episodes: int, seed: int
 ) -> list[Seen]:
-    """Return the observations of episodes that execute the target's chunks, in their order."""
+    """Return what robots see as they begin each chunk of the target, up to the end of their episodes."""
     seen: list[Seen] = []
+    world = make(task)
 
     class Watching(TargetVerifier):
         def verdict(self, request, draws):  # type: ignore[no-untyped-def]
-            for row in range(len(draws)):
+            assert len(draws) == len(world.done)  # all robots begin their chunks at once
+            for row in np.flatnonzero(~world.done):
                 here = request.observations.rows(np.array([row]))
                 window = target.signature.window(here)[:, -draft.signature.history :]
                 goal = np.zeros((1, draft.signature.goal_dim), dtype=np.float32)
@@ -41,7 +43,7 @@ def observed_chunks(
 
     controller = Controller(draft, ControllerConfig(ThresholdedGate("never", 0.0)), "plan")
     numbers = list(evaluation_episodes(episodes))
-    rollout(make(task), controller, Watching(target, "replace"), seed, numbers)
+    rollout(world, controller, Watching(target, "replace"), seed, numbers)
     return seen
 
 
