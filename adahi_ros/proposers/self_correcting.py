@@ -20,7 +20,8 @@ from adahi_ros.proposers.interface import Proposer, ProposerContext
 class SelfCorrectingProposer(Proposer):
     """The policy of `checkpoint`; a draft that the target would probably refuse is corrected first.
 
-    The expected error is the probability of refusal, so the gate `expected_error` requests where it is high.
+    A correction is executed whatever its own probability of refusal; in E2CL's code it is judged again.
+    The expected error is the draft's, so the gate `expected_error` requests where that is high.
 
     Raises:
         ValueError: no file is given, or it is for another draft.
