@@ -12,10 +12,12 @@ drafts of CoSine, which are trained there first, in two minutes. Episodes run as
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
+from itertools import count
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -43,14 +45,14 @@ from adahi_ros.lab.decoding.token_pair import (
 from adahi_ros.lab.evaluation.episodes import evaluation_episodes
 from adahi_ros.lab.evaluation.evaluate import Comparison
 from adahi_ros.lab.evaluation.metrics import mcnemar, wilson_interval
-from adahi_ros.lab.methods.methods import METHODS, for_task
+from adahi_ros.lab.methods.methods import for_task
 from adahi_ros.lab.reporting.tables import narrow_table, number
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.tokens.token_checkpoint import load_tokens
 from adahi_ros.policies.tokens.token_policy import TokenPolicy
 from adahi_ros.policies.tokens.token_widths import packed_session
 
-ROWS, DRAFTERS = "rows.json", "drafters"
+ROWS, CLOCK, DRAFTERS = "rows.json", "clock.json", "drafters"
 HEADS = ("time", "x target", "x spec.", "length", "passes", "rounds", "robot kB", "server kB")
 LEGEND = (
     f"Time: for an action, where a pass of the target takes 1 and a drafted token {DRAFT_S:g}, without "
@@ -64,60 +66,79 @@ LEGEND = (
 )
 
 
+class Kept:
+    """What is measured, by key, in a file that is complete at any time.
+
+    Args:
+        path: of the file; it need not exist.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._known: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+
+    def of(self, about: Sequence[object], measure: Callable[[], Any]) -> Any:
+        """Return what a key has, measured if it is missing."""
+        key = " ".join(map(str, about))
+        if key not in self._known:
+            self._known[key] = measure()
+            with replacing(self._path) as file:
+                file.write_text(json.dumps(self._known))
+        return self._known[key]
+
+
 def policies(folder: Path, names: Sequence[str]) -> list[TokenPolicy]:
     """Return policies of tokens."""
     found = [load_policy(folder / name, "onnxruntime") for name in names]
     return [each for each in found if isinstance(each, TokenPolicy)]
 
 
-def at_clock(task: str, folder: Path, out: Path, chunks: int, robots: int, seed: int) -> dict[str, Simulated]:
+def at_clock(task: str, folder: Path, out: Path, episodes: int, seed: int) -> dict[str, Simulated]:
     """Return the ways on several machines; trains the drafts of CoSine where they are missing."""
     if not (out / DRAFTERS).is_dir():
-        partial = out / f"{DRAFTERS}.partial"
+        unfinished = out / f"{DRAFTERS}.partial"
         command = f"python benchmarks/collaborative_decoding.py drafters {task} {folder} OUT"
-        train_drafters(task, folder, partial, 240, command, print)
-        partial.rename(out / DRAFTERS)
+        train_drafters(task, folder, unfinished, 240, command, print)
+        unfinished.rename(out / DRAFTERS)
     draft, target = policies(folder, ("draft", "target"))
     special = policies(out / DRAFTERS, [f"draft_{kind}" for kind in range(KINDS)])
-    seen = observed_chunks(task, draft, target, robots, seed)
-    return simulated((draft, target), special, seen, chunks)
+    about = draft.digest, target.digest, *(each.digest for each in special), episodes, seed
+
+    def measure() -> dict[str, Any]:
+        made = simulated((draft, target), special, observed_chunks(task, draft, target, episodes, seed))
+        return {name: asdict(each) for name, each in made.items()}
+
+    return {name: Simulated(**each) for name, each in Kept(out / CLOCK).of(about, measure).items()}
 
 
 def played(
     task: str, folder: Path, wanted: Sequence[Line], episodes: int, seed: int, rows: Path
 ) -> dict[Line, Played]:
     """Return the episodes of lines; those in the file of rows are not run again."""
-    known: dict[str, dict[str, object]] = json.loads(rows.read_text()) if rows.exists() else {}
-    found: dict[Line, Played] = {}
+    kept, found = Kept(rows), dict[Line, Played]()
+    numbers = evaluation_episodes(episodes)
     with job_bar(f"{task}: methods", len(wanted)) as update:
         for line in wanted:
             update(advance=1, note=line.name)
             if not line.method:
                 continue
             where = asset(for_task(line.checkpoints, task, folder)) if line.checkpoints else folder
-            method = for_task(line.method, task, where)
+            method, steps = for_task(line.method, task, where), count()
             comparison = Comparison.of_folder(task, where, seed)
             digest = comparison.files.load().target.digest
             about = line.method, line.checkpoints, line.decodes, line.decides, episodes, seed, digest
-            key = " ".join(map(str, about))
-            if key not in known:
-                steps = iter(range(10**9))
-                try:
-                    made = play(
-                        line,
-                        method,
-                        comparison,
-                        evaluation_episodes(episodes),
-                        lambda name=line.name: update(note=f"{name}, step {next(steps)}"),  # type: ignore[misc]  # noqa: B023
-                    )
-                except ValueError as error:
-                    print(f"{METHODS[method].label} is left out: {error}")
-                    continue
-                known[key] = asdict(made)
-                with replacing(rows) as partial:
-                    partial.write_text(json.dumps(known))
-            found[line] = Played(**known[key])  # type: ignore[arg-type]
+            say = partial(_say, update, line.name, steps)
+            try:
+                made = kept.of(about, lambda: asdict(play(line, method, comparison, numbers, say)))  # noqa: B023
+            except ValueError as error:
+                print(f"{line.name} is left out: {error}")
+                continue
+            found[line] = Played(**made)
     return found
+
+
+def _say(update: Callable[..., None], name: str, steps: Iterator[int]) -> None:
+    update(note=f"{name}, step {next(steps)}")
 
 
 def part(
@@ -170,15 +191,14 @@ def main(
     folder: Path,
     out: Path,
     episodes: Annotated[int, typer.Option(min=1, help="Of each method")] = 100,
-    chunks: Annotated[int, typer.Option(min=1, help="By the test clock")] = 40,
-    robots: Annotated[int, typer.Option(min=2, help="Episodes that these are from")] = 8,
+    clocked: Annotated[int, typer.Option(min=2, help="Episodes with chunks by the test clock")] = 8,
     seed: int = 11,
 ) -> None:
     """Print the table, a part for each way to send requests."""
     out.mkdir(parents=True, exist_ok=True)
     every = [line for group in GROUPS for line in group.lines]
     found = played(task, folder, every, episodes, seed, out / ROWS)
-    clock = at_clock(task, folder, out, chunks, robots, seed)
+    clock = at_clock(task, folder, out, clocked, seed)
     sizes = {}
     for line in every:
         packed = 0

@@ -175,7 +175,7 @@ class Simulated:
 
 
 def simulated(
-    pair: tuple[TokenPolicy, TokenPolicy], drafters: Sequence[TokenPolicy], seen: Sequence[Seen], chunks: int
+    pair: tuple[TokenPolicy, TokenPolicy], drafters: Sequence[TokenPolicy], seen: Sequence[Seen]
 ) -> dict[str, Simulated]:
     """Return the ways to decode chunks on several machines, by name.
 
@@ -183,14 +183,12 @@ def simulated(
         pair: draft and target.
         drafters: specialised drafts.
         seen: observations at which chunks begin, of several robots.
-        chunks: how many of these count.
 
     Raises:
         ValueError: a chunk is not the target's own.
     """
     draft, target = pair
-    order = np.random.default_rng(len(seen)).permutation(len(seen))[:chunks]
-    texts = [PolicyText(draft, target, *seen[index]) for index in order]
+    texts = [PolicyText(draft, target, *each) for each in seen]
     actions = target.codec.chunk_length
 
     def piped(machines: Machines, most: int) -> Callable[[Text], Decoded]:
@@ -212,18 +210,14 @@ def simulated(
         time = float(np.mean([each.time_s for each in made]))
         runs = 1.0 if name == ALONE else passes
         found[name] = Simulated(time / actions, passes / actions, runs, kept)
-    found[COSINE_WAY] = _served(drafters, target, seen, chunks)
+    found[COSINE_WAY] = _served(drafters, target, seen)
     return found
 
 
-def _served(
-    drafters: Sequence[TokenPolicy], target: TokenPolicy, seen: Sequence[Seen], chunks: int
-) -> Simulated:
-    """Serve the robots' first chunks; a pass and a drafted token cost the same for any number of robots."""
-    robots = by_robot(list(seen), target)
-    each = max(1, chunks // len(robots))
+def _served(drafters: Sequence[TokenPolicy], target: TokenPolicy, seen: Sequence[Seen]) -> Simulated:
+    """Serve the robots; a pass and a drafted token last as long for any number of them."""
     texts: list[list[DraftedText]] = [
-        [PolicyDrafts(drafters, target, *chunk) for chunk in own[:each]] for own in robots
+        [PolicyDrafts(drafters, target, *each) for each in own] for own in by_robot(list(seen), target)
     ]
     free = Service(len(drafters), DRAFT_S, 0.0, 1.0, 0.0)
     made = serve(texts, replace(COSINE, selected=len(drafters)), free)
