@@ -15,6 +15,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
+from hashlib import blake2b
 from itertools import count
 from pathlib import Path
 from typing import Annotated, Any
@@ -38,6 +39,7 @@ from adahi_ros.lab.decoding.token_pair import (
     Line,
     Played,
     Simulated,
+    files_of,
     kilobytes,
     play,
     simulated,
@@ -122,15 +124,18 @@ def played(
             update(advance=1, note=line.name)
             if not line.method:
                 continue
-            where = asset(for_task(line.checkpoints, task, folder)) if line.checkpoints else folder
-            method, steps = for_task(line.method, task, where), count()
-            comparison = Comparison.of_folder(task, where, seed)
-            digest = comparison.files.load().target.digest
-            about = line.method, line.checkpoints, line.decodes, line.decides, episodes, seed, digest
-            say = partial(_say, update, line.name, steps)
+            say = partial(_say, update, line.name, count())
             try:
-                made = kept.of(about, lambda: asdict(play(line, method, comparison, numbers, say)))  # noqa: B023
-            except ValueError as error:
+                where = asset(for_task(line.checkpoints, task, folder)) if line.checkpoints else folder
+                comparison = Comparison.of_folder(task, where, seed)
+                method, target = for_task(line.method, task, where), comparison.files.load().target
+                content = blake2b(digest_size=8)
+                for path in files_of((*line.robot, *line.server), where):
+                    content.update(path.read_bytes())
+                about = line.method, line.decodes, line.decides, episodes, seed, target.digest
+                key = *about, line.checkpoints, content.hexdigest()
+                made = kept.of(key, lambda: asdict(play(line, method, comparison, numbers, say)))  # noqa: B023
+            except (ValueError, FileNotFoundError) as error:
                 print(f"{line.name} is left out: {error}")
                 continue
             found[line] = Played(**made)
@@ -201,6 +206,8 @@ def main(
     clock = at_clock(task, folder, out, clocked, seed)
     sizes = {}
     for line in every:
+        if line.method and line not in found:
+            continue
         packed = 0
         if PACKED in line.server:
             settings = read_yaml(asset(for_task(line.checkpoints, task, folder)) / "target.yaml")

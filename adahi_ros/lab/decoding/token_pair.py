@@ -237,10 +237,12 @@ def _check(name: str, made: Sequence[list[int]], texts: Sequence[Text]) -> None:
             raise ValueError(f"{name}: another chunk: {tokens}, must be {own}")
 
 
-def kilobytes(files: Sequence[str], folder: Path, packed_bytes: int) -> float:
-    """Return the size of files in a folder, each with any suffix."""
-    total = 0
-    for name in files:
-        paths = [folder / name] if (folder / name).is_file() else sorted(folder.glob(f"{name}.*"))
-        total += packed_bytes if name == PACKED else sum(path.stat().st_size for path in paths)
-    return total / 1e3
+def files_of(names: Sequence[str], folder: Path) -> list[Path]:
+    """Return the files of a line in a folder; a name may lack its suffix."""
+    return [path for name in names if name != PACKED for path in sorted(folder.glob(f"{name}*"))]
+
+
+def kilobytes(names: Sequence[str], folder: Path, packed_bytes: int) -> float:
+    """Return the size of a line's files in a folder."""
+    sizes = [path.stat().st_size for path in files_of(names, folder)]
+    return (sum(sizes) + packed_bytes * names.count(PACKED)) / 1e3
