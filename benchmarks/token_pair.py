@@ -59,12 +59,12 @@ HEADS = ("time", "x target", "x spec.", "length", "passes", "rounds", "robot kB"
 LEGEND = (
     f"Time: for an action, where a pass of the target takes 1 and a drafted token {DRAFT_S:g}, without "
     "network; with several machines by a test clock. X target, x spec.: speed-up, against the target alone "
-    "and the first speculative decoding of the same part. Length: drafted tokens of a request, with several "
-    "machines of a pass, before the first that is not kept. Passes: of the target for an action, also void "
-    "ones. Rounds: requests of an episode. kB: files of networks, heads and indices on each side. Success: "
-    "with its Wilson interval of 95 %; of DSI, CoSine and speculation on several machines the target's, "
-    "because each chunk is. McNemar: episodes that only this, only the target alone of this part solves; p. "
-    "DyQ-VLA changes the duration of a pass, not the number"
+    "and the first speculative decoding with the same requests. Length: drafted tokens of a request, with "
+    "several machines of a pass, before the first that is not kept. Passes: of the target for an action, "
+    "also void ones. Rounds: requests of an episode. kB: files of networks, heads and indices on each side. "
+    "Success: with its Wilson interval of 95 %; of DSI, CoSine and speculation on several machines the "
+    "target's, because each chunk is. McNemar: episodes that only this, only the target alone with the same "
+    "requests solves; p. DyQ-VLA changes the duration of a pass, not the number"
 )
 
 
@@ -146,15 +146,14 @@ def _say(update: Callable[..., None], name: str, steps: Iterator[int]) -> None:
     update(note=f"{name}, step {next(steps)}")
 
 
-def part(
-    title: str,
+def add_rows(
+    table: Table,
     group: Group,
     found: Mapping[Line, Played],
     clock: Mapping[str, Simulated],
     sizes: Mapping[Line, tuple[float, float]],
-) -> Table:
-    """Return the table of a group."""
-    table = narrow_table(title, ["method", "its paper"], [*HEADS, "success", "McNemar"], LEGEND)
+) -> None:
+    """Add the lines of a group to the table."""
     alone, *others = group.lines
     plain = next((line for line in others if line.name.startswith("speculative decoding")), None)
     own = found[alone]
@@ -174,6 +173,7 @@ def part(
         low, high = wilson_interval(sum(each.success), len(each.success))
         timed = PACKED not in line.server
         table.add_row(
+            group.name,
             line.name,
             line.paper,
             number(time(line), 2) if timed else "",
@@ -188,7 +188,6 @@ def part(
             f"{np.mean(each.success):.2f} ({low:.2f}-{high:.2f})",
             "" if line is alone else f"{pair.only_this}:{pair.only_other} ({pair.p:.2f})",
         )
-    return table
 
 
 def main(
@@ -199,7 +198,7 @@ def main(
     clocked: Annotated[int, typer.Option(min=2, help="Episodes with chunks by the test clock")] = 8,
     seed: int = 11,
 ) -> None:
-    """Print the table, a part for each way to send requests."""
+    """Print the table."""
     out.mkdir(parents=True, exist_ok=True)
     every = [line for group in GROUPS for line in group.lines]
     found = played(task, folder, every, episodes, seed, out / ROWS)
@@ -213,10 +212,12 @@ def main(
             settings = read_yaml(asset(for_task(line.checkpoints, task, folder)) / "target.yaml")
             packed, _ = packed_session(load_tokens(named(settings["checkpoint"], CHECKPOINTS)))
         sizes[line] = kilobytes(line.robot, folder, packed), kilobytes(line.server, folder, packed)
-    console = Console(width=220)
+    title = f"{task}: methods of papers on a pair of token policies, {episodes} episodes, seed {seed}"
+    names = ["a request is for", "method", "its paper"]
+    table = narrow_table(title, names, [*HEADS, "success", "McNemar"], LEGEND)
     for group in GROUPS:
-        title = f"{task}: {group.name}, {episodes} episodes, seed {seed}"
-        console.print(part(title, group, found, clock, sizes))
+        add_rows(table, group, found, clock, sizes)
+    Console(width=240).print(table)
 
 
 if __name__ == "__main__":
