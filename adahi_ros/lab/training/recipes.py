@@ -189,10 +189,13 @@ class _FlowRecipe(ModelRecipe[FlowFitConfig]):
 
 
 @dataclass(frozen=True)
-class _TokenRecipe(ModelRecipe[FitConfig]):
+class TokenRecipe(ModelRecipe[FitConfig]):
+    """How to make a policy that speaks tokens; `half` as of `save_tokens`."""
+
     size: Annotated[dict[str, Any], size_of(TokenConfig)]
     fit: FitConfig
     kind: str = TOKENS
+    half: bool = False
 
 
 @dataclass(frozen=True)
@@ -201,7 +204,7 @@ class TokenizerRecipe(NetworkRecipe[FitConfig]):
     fit: FitConfig
 
 
-KINDS: dict[str, type[ModelRecipe[Any]]] = {VQBET: _VqbetRecipe, FLOW: _FlowRecipe, TOKENS: _TokenRecipe}
+KINDS: dict[str, type[ModelRecipe[Any]]] = {VQBET: _VqbetRecipe, FLOW: _FlowRecipe, TOKENS: TokenRecipe}
 """Kinds of policies, and the recipe class of each."""
 
 

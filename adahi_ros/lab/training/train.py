@@ -34,6 +34,7 @@ from adahi_ros.lab.training.recipes import (
     ModelRecipe,
     NetworkRecipe,
     Recipe,
+    TokenRecipe,
 )
 from adahi_ros.lab.training.staging import STATES, StagedFolder
 from adahi_ros.lab.training.token_training import codec_of, train_tokens
@@ -327,8 +328,8 @@ def _train_policy(
     def write(folder: Path, policy: Any, note: dict[str, object]) -> None:
         if model.kind == VQBET:
             save_with_export(folder, name, policy, note)
-        elif model.kind == TOKENS:
-            save_tokens(folder, name, policy, note)
+        elif isinstance(model, TokenRecipe):
+            save_tokens(folder, name, policy, note, model.half)
         else:
             save_flow(folder, name, policy, note)
             export(load_flow(folder / name), folder / f"{name}.onnx")

@@ -20,16 +20,31 @@ def load_network(checkpoint: TokenCheckpoint) -> TokenNetwork:
     )
 
 
-def save_tokens(directory: Path, name: str, network: TokenNetwork, training: dict[str, object]) -> None:
-    """Write a trained policy beside its saved tokenizer, and its export."""
+def save_tokens(
+    directory: Path, name: str, network: TokenNetwork, training: dict[str, object], half: bool = False
+) -> None:
+    """Write a trained policy beside its saved tokenizer.
+
+    Args:
+        directory: gets the files.
+        name: of the policy.
+        network: its trained network.
+        training: how it was made, for its description.
+        half: write the layers' matrices as float16, and no export: each machine makes its own.
+    """
+    weights = network.state_dict()
+    if half:
+        matrices = [each for each in weights if each.startswith("blocks.") and weights[each].ndim == 2]
+        weights |= {each: weights[each].half() for each in matrices}
     save_weights(
         directory,
         name,
-        network.state_dict(),
+        weights,
         kind=KIND,
         fingerprint=load_codec(directory).fingerprint,
         parameters=network.parameters_count,
         config=asdict(network.config),
         training=training,
     )
-    export(load_tokens(directory / name), directory / f"{name}.onnx")
+    if not half:
+        export(load_tokens(directory / name), directory / f"{name}.onnx")

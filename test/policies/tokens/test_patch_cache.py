@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -101,6 +102,16 @@ def test_the_network_is_trained_on_what_it_reads(path: Path) -> None:
     assert isinstance(acting, TokenPolicy)
     np.testing.assert_allclose(acting.begin(here, codes[:, :-1]).logits, trained.numpy(), atol=1e-4)
     assert (read.sizes.grid, read.sizes.context) == ((2, 4), 8 + 1 + H)
+
+
+def test_half_the_digits_are_enough(path: Path, tmp_path: Path) -> None:
+    shutil.copytree(path.parent, tmp_path, dirs_exist_ok=True)
+    save_tokens(tmp_path, "half", load_network(load_tokens(path)), {}, half=True)
+    assert not (tmp_path / "half.onnx").exists()
+    whole = logits(load_policy(path, "onnxruntime"), seen(picture()))
+    ways = load_policy(tmp_path / "half", "onnxruntime"), load_policy(tmp_path / "half", "torch")
+    for policy in (*ways, cached(tmp_path / "half")):
+        np.testing.assert_allclose(logits(policy, seen(picture())), whole, atol=0.02 * np.ptp(whole))
 
 
 def test_without_reuse_it_is_the_plain_policy(path: Path) -> None:
