@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+import atexit
 import ctypes.util
 import os
 import sys
+import weakref
+from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -35,10 +38,29 @@ def make_renderer(model: mujoco.MjModel, rows: int, columns: int, name: str) -> 
 
     model.vis.global_.offwidth, model.vis.global_.offheight = columns, rows
     try:
-        return mujoco.Renderer(model, rows, columns)
+        renderer = mujoco.Renderer(model, rows, columns)
     # Errors vary: no library, no device, or none of the selected kind.
     except (AttributeError, ImportError, RuntimeError, mujoco.FatalError) as error:
         raise RuntimeError(
             f"{name}: cannot draw, there is no OpenGL here ({error}); install libegl1, or set MUJOCO_GL to "
             "egl, osmesa or glfw, whichever there is"
         ) from error
+    _closed_at_exit().add(renderer)
+    return renderer
+
+
+@cache
+def _closed_at_exit() -> weakref.WeakSet[mujoco.Renderer]:
+    """Return the renderers to close when Python ends.
+
+    MuJoCo ends EGL then, by a function that it registers with its first renderer. What is closed later
+    prints an error each. Functions run in reverse order, so this one must be registered after it.
+    """
+    renderers: weakref.WeakSet[mujoco.Renderer] = weakref.WeakSet()
+
+    def close() -> None:
+        for each in list(renderers):
+            each.close()
+
+    atexit.register(close)
+    return renderers

@@ -1,0 +1,27 @@
+"""Renderers without a display."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from ctypes.util import find_library
+
+import pytest
+
+ENDING = """
+import atexit
+from adahi_ros.lab.tasks.offscreen import choose_renderer, make_renderer
+
+choose_renderer()
+import mujoco
+
+made = []
+atexit.register(lambda: print(made[0]._gl_context))  # runs after what is registered later
+made.append(make_renderer(mujoco.MjModel.from_xml_string("<mujoco/>"), 8, 8, "nothing"))
+"""
+
+
+@pytest.mark.skipif(find_library("EGL") is None, reason="needs libegl1")
+def test_renderers_are_closed_before_opengl_ends() -> None:
+    run = subprocess.run([sys.executable, "-c", ENDING], capture_output=True, text=True, timeout=120)
+    assert (run.returncode, run.stdout, run.stderr) == (0, "None\n", "")
