@@ -3,7 +3,7 @@
 
     .venv/bin/python benchmarks/patch_cache.py TASK FOLDER [--episodes N] [--json FILE]
 
-FOLDER is one of config/cached, with a target of the kind `cached`. The first table takes the pictures of the
+FOLDER has a target, and `plans/target.yaml` of the kind `cached`. The first table takes the pictures of the
 expert's episodes, one proposal every chunk: the share of patches that a layer computes on average, the time
 to read the context, and how far the first token's distribution is from that without a cache. `--untrained`
 draws the weights: then shares without a veto and times hold, and distances do not. The second table has
@@ -23,7 +23,6 @@ import torch
 import typer
 from rich.console import Console
 
-from adahi_ros.core.assets import CHECKPOINTS, named
 from adahi_ros.core.signature import GOAL, IMAGE_FEATURES, OBSERVATION, Observations
 from adahi_ros.core.yaml_files import read_yaml
 from adahi_ros.lab.decoding.observed_chunks import success_of_chunks
@@ -133,14 +132,14 @@ def main(
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the figures to this file.")] = None,
 ) -> None:
     """Print both tables; without trained weights the first."""
-    console, settings = Console(), read_yaml(folder / "target.yaml")
+    console, settings = Console(), read_yaml(folder / "plans" / "target.yaml")
     settings.pop("kind")
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as scratch:
         if untrained_recipe is not None:
             path = untrained(task, untrained_recipe, Path(scratch))
         else:
-            path = named(settings["checkpoint"], CHECKPOINTS)
+            path = folder / "target"
         plain = load_policy(path, "onnxruntime")
         assert isinstance(plain, TokenPolicy)
         each: dict[str, CachedTokens] = {}

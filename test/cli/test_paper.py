@@ -105,7 +105,7 @@ def test_the_methods_of_papers_are_printed_and_written_and_taken_again(
     assert pole["skipped"]["plan_8"].startswith(lacks)
     assert list(ball["methods"]) == [*pole["methods"], "plan_8"]
     assert f"inverted_pendulum: plan_8 is left out: {lacks}" in result.output
-    assert "VLN-Cache has no line: no trained target that sees is shipped" in result.output
+    assert "S3ML has no line: " in result.output
     assert (tmp_path / PAGE).read_text().count("\n") == 2 + 4
     assert max(map(len, result.output.splitlines()[:10])) <= 80
     monkeypatch.setattr("adahi_ros.lab.evaluation.evaluate.play", lambda *arguments: pytest.fail("again"))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import yaml
 
-from adahi_ros.core.assets import asset
+from adahi_ros.core.assets import asset, shipped
 
 SHIPPED = {"adahi": ("{task}", "verifier"), "best": ("best/{task}", "best/{task}")}
 """Files below config/, robot's and verifier's, of methods that have some."""
@@ -40,22 +40,23 @@ def parameter_files(method: str, task: str) -> tuple[Path, Path]:
 def _made(method: str, task: str) -> tuple[Path, Path]:
     # Imported here: a robot runs a shipped file without the packages of the lab.
     from adahi_ros.gates.parameter_file import load_calibration
-    from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
+    from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles, uncalibrated
     from adahi_ros.lab.methods.dds_method import node_parameters
     from adahi_ros.lab.methods.methods import for_task, parse_methods
     from adahi_ros.lab.nodes.dds_run import observed
     from adahi_ros.lab.nodes.task_encoders import encoder_parameters
     from adahi_ros.lab.papers.literature import Line, lines
 
-    line = next((each for each in lines() if each.method == method), Line(method, method))
+    own_first = sorted(lines(), key=lambda each: each.task != task)
+    line = next((each for each in own_first if each.method == method), Line(method, method))
     policies = asset((line.checkpoints or "checkpoints/{task}").replace("{task}", task))
     names = parse_methods(for_task(method, task, policies), on_air=True)
     if len(names) != 1:
         raise ValueError(f"method: {method!r}, must be one method")
     files = PolicyFiles(policies, line.backend or "onnxruntime")
-    draft, target = node_parameters(
-        names[0], task, files, load_calibration(asset(f"config/{task}.yaml")), 1.0
-    )
+    file = f"config/{task}.yaml"
+    calibration = load_calibration(asset(file)) if shipped(file) else uncalibrated(task, files.load())
+    draft, target = node_parameters(names[0], task, files, calibration, 1.0)
     del draft["deadline_s"]
     folder = Path(tempfile.mkdtemp(prefix="adahi-method-"))
     made = {"robot": {**observed(task), **draft}, "verifier": {**encoder_parameters(task), **target}}

@@ -12,6 +12,7 @@ from adahi_ros.core.assets import asset
 from adahi_ros.lab.nodes.method_files import SHIPPED, parameter_files
 from adahi_ros.lab.papers.literature import Line, lines
 from adahi_ros.policies.backends import is_policy
+from adahi_ros.safety.named_limits import limits_of_task
 
 
 def parameters(path: Path) -> dict[str, Any]:
@@ -27,7 +28,7 @@ def test_shipped_files_are_used_as_they_are() -> None:
 
 @pytest.mark.parametrize("line", lines(), ids=lambda line: line.name)
 def test_every_line_of_adahi_methods_has_files(line: Line) -> None:
-    task = "metaworld" if "tokens" in line.checkpoints else "ball"
+    task = line.task or "ball"
     if line.name == "U-HLM, sampled":
         with pytest.raises(ValueError, match="sampled_uncertainty: missing"):  # not in shipped calibrations
             parameter_files(line.method, task)
@@ -37,7 +38,7 @@ def test_every_line_of_adahi_methods_has_files(line: Line) -> None:
         return
     robot, verifier = map(parameters, files)
     assert "deadline_s" not in robot
-    assert robot["safety.limits"] == task
+    assert robot["safety.limits"] == limits_of_task(task)
     for node in (robot, verifier):
         assert is_policy(Path(node["checkpoint"]))
 
