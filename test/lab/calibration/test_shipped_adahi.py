@@ -44,6 +44,6 @@ def test_an_average_of_several_actions_beats_chance_too(task: str, episodes: int
     assert mcnemar(adahi.success, chance.success).verdict == "better"
 
 
-@pytest.mark.parametrize("task", ["ball", "swarm"])
+@pytest.mark.parametrize("task", ["ball", "kitchen", "swarm"])
 def test_calibrations_are_made_on_as_many_actions_as_in_the_paper(task: str) -> None:
     assert load_calibration(asset(f"config/{task}.yaml")).figures["actions"] > CALIBRATED
