@@ -47,7 +47,7 @@ def searched_last(
 def _entry(line: Line, comparison: Comparison, episodes: Sequence[int], thresholds: Thresholds) -> Entry:
     name, files = comparison.calibration.task, comparison.files
     if line.task not in ("", name) and "{task}" not in line.checkpoints:
-        raise ValueError(f"task: {name!r}, must be {line.task}: its policies are of no other")
+        raise ValueError(f"task: {name!r}, must be {line.task}, which has its policies")
     files = PolicyFiles(
         asset(for_task(line.checkpoints, name, files.folder)) if line.checkpoints else files.folder,
         line.backend or files.backend,
