@@ -26,10 +26,8 @@ from adahi_ros.lab.methods.methods import METHODS
 from adahi_ros.policies.tokens.token_policy import TokenPolicy
 
 DRAFT_S = 0.02  # duration of a drafted token, where a pass of the target takes 1
-TOKENS_PER_RUN, INSTANCES = (
-    4,
-    7,
-)  # four tokens a run as in PipeInfer's scripts, instances as in DSI's simulations
+TOKENS_PER_RUN = 4  # as in PipeInfer's scripts
+INSTANCES = 7  # as in DSI's simulations
 CLUSTER = Machines(stages=7, layers=11, layer_s=1 / 77, draft_s=DRAFT_S)  # PipeInfer's: seven machines
 UNBOUNDED = 1000  # runs in flight
 SAMPLED, GREEDY, PARALLEL = "sampled", "greedy", "in parallel"

@@ -12,13 +12,14 @@ from adahi_ros.core.assets import asset, shipped
 
 SHIPPED = {"adahi": ("{task}", "verifier"), "best": ("best/{task}", "best/{task}")}
 """Files below config/, robot's and verifier's, of methods that have some."""
+_WRITTEN: list[tempfile.TemporaryDirectory[str]] = []  # removed when this process, a launch, ends
 
 
 def parameter_files(method: str, task: str) -> tuple[Path, Path]:
     """Return the parameter files of the draft policy node and of the target verifier node.
 
-    Those of other methods than `SHIPPED` are written to a new folder. They have no deadline: the nodes' own
-    counts.
+    Those of other methods than `SHIPPED` are written to a new folder, which is removed when this process
+    ends. They have no deadline: the nodes' own counts.
 
     Args:
         method: one that a robot can run, as in `adahi evaluate --methods`; one of `adahi methods` with the
@@ -58,7 +59,8 @@ def _made(method: str, task: str) -> tuple[Path, Path]:
     calibration = load_calibration(asset(file)) if shipped(file) else uncalibrated(task, files.load())
     draft, target = node_parameters(names[0], task, files, calibration, 1.0)
     del draft["deadline_s"]
-    folder = Path(tempfile.mkdtemp(prefix="adahi-method-"))
+    _WRITTEN.append(tempfile.TemporaryDirectory(prefix="adahi-method-"))
+    folder = Path(_WRITTEN[-1].name)
     made = {"robot": {**observed(task), **draft}, "verifier": {**encoder_parameters(task), **target}}
     for name, parameters in made.items():
         (folder / f"{name}.yaml").write_text(yaml.safe_dump({"/**": {"ros__parameters": parameters}}))

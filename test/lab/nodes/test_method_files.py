@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -64,3 +66,12 @@ def test_a_task_without_policies_is_named() -> None:
     for method in ("adahi", "plan_8"):
         with pytest.raises(ValueError, match=r"task: 'guess', nothing is shipped for it: .*guess"):
             parameter_files(method, "guess")
+
+
+def test_what_is_made_for_a_launch_is_there_until_it_ends() -> None:
+    code = "from adahi_ros.lab.nodes.method_files import parameter_files as files; "
+    code += "robot, _ = files('plan_8', 'ball'); print(robot, robot.is_file())"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    path, was_there = run.stdout.split()
+    assert was_there == "True"
+    assert not Path(path).parent.exists()
