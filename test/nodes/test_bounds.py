@@ -163,6 +163,10 @@ def test_texts_have_the_bounds_of_the_messages() -> None:
             {"history": 65536, "features": (Feature("observation", 2),)},
             "history times observation_dim: 131072, must be",
         ),
+        (
+            {"history": 17, "features": (Feature("observation", 2), Feature(IMAGE_FEATURES, 65536))},
+            "history times image_dim: 1114112, must be at most 1048576",
+        ),
         ({"conditions": (Feature("goal", 4097),)}, "goal_dim: 4097, must be at most 4096"),
         ({"codes": CodeSpace("", 65, 16)}, "codebooks: 65, must be at most 64"),
         ({"codes": CodeSpace("", 2, 32769)}, "codebooks times codebook_size: 65538, must be at most 65536"),

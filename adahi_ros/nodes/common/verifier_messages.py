@@ -76,12 +76,11 @@ def check_signature_bounds(signature: Signature) -> None:
     Raises:
         ValueError: names the first size that is too large, its value and what is allowed.
     """
-    actions = signature.horizon * signature.action_dim
+    actions, seen = signature.horizon * signature.action_dim, signature.history * signature.image_dim
+    numbers = signature.history * signature.observation_dim - seen  # images travel as JPEG
     sizes = {
-        "history times observation_dim": (
-            signature.history * (signature.observation_dim - signature.image_dim),  # images travel as JPEG
-            REQUEST["observation_window"],
-        ),
+        "history times observation_dim": (numbers, REQUEST["observation_window"]),
+        "history times image_dim": (seen, 16 * REQUEST["features"]),  # a bound on memory: none are sent
         "goal_dim": (signature.goal_dim, REQUEST["goal"]),
         "horizon times action_dim": (actions, min(REQUEST["draft_actions"], RESPONSE["actions"])),
         "action_dim": (signature.action_dim, STATUS["action"]),
