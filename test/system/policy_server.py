@@ -30,7 +30,7 @@ def camera_contract(rows: int, columns: int) -> dict[str, Any]:
         "apply": [{"resize": [rows, columns]}],
         "align": {"strategy": "asof", "timeline": "header", "tolerance_ms": 0.0},
     }
-    return {**contract, "images_for_target": True, "max_age_s": 10.0}
+    return {**contract, "images_for_target": True, "max_age_s": 60.0}
 
 
 def target_file(port: int, horizon: int, rows: int, columns: int) -> dict[str, Any]:
