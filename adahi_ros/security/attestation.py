@@ -10,16 +10,18 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
 from pydantic.dataclasses import dataclass as checked_dataclass
 
+from adahi_ros.core.assets import CHECKPOINTS, named
 from adahi_ros.core.files import LARGEST_WEIGHTS, read_bytes
 from adahi_ros.core.schema import Listed, Schema, load, must
 from adahi_ros.core.texts import NAME_LENGTH
+from adahi_ros.core.yaml_files import read_yaml
 
 DIGITS = 64  # of a measurement, and of an emulated platform's public key, in hex
 
@@ -103,6 +105,8 @@ def measure(files: Iterable[Path]) -> str:
 def measure_replica(package: Path, checkpoint: Path) -> str:
     """Return the measurement of a replica: every Python file of the package, and the files of its policy.
 
+    Of a policy in a YAML file, these are also the checkpoints and LeRobot's folders that the file names.
+
     Args:
         package: folder of adahi_ros.
         checkpoint: DIRECTORY/NAME of the policy; its files are NAME.* there.
@@ -110,14 +114,56 @@ def measure_replica(package: Path, checkpoint: Path) -> str:
     Raises:
         FileNotFoundError: there is no such policy.
     """
-    weights = sorted(checkpoint.parent.glob(f"{checkpoint.name}.*"))
-    if not weights:
-        raise FileNotFoundError(f"{checkpoint}: no such checkpoint")
-    total = hashlib.sha256(measure(weights).encode())
+    policy, *named_by_it = _parts(checkpoint)
+    total = hashlib.sha256(measure(policy).encode())
+    for files in named_by_it:
+        total.update(b"names " + measure(files).encode())
     for path in sorted(package.rglob("*.py")):
         total.update(str(path.relative_to(package)).encode() + b"\0")
         total.update(hashlib.sha256(path.read_bytes()).digest())
     return total.hexdigest()
+
+
+def _parts(checkpoint: Path) -> list[list[Path]]:
+    """Return the files of a policy, then those of each policy that it names, and so on."""
+    parts, left, seen = list[list[Path]](), [checkpoint], set[Path]()
+    while left:
+        at = left.pop(0)
+        if at.resolve() in seen:
+            continue
+        seen.add(at.resolve())
+        if at.is_dir():  # LeRobot's
+            parts.append(sorted(path for path in at.iterdir() if path.is_file()))
+            continue
+        parts.append(sorted(at.parent.glob(f"{at.name}.*")))
+        if not parts[-1]:
+            raise FileNotFoundError(f"{at}: no such checkpoint")
+        for described in (path for path in parts[-1] if path.suffix in (".yaml", ".yml")):
+            for text in _texts(read_yaml(described)):
+                left += _named(text, described.parent)
+    return parts
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping | list):
+        for each in value.values() if isinstance(value, Mapping) else value:
+            yield from _texts(each)
+
+
+def _named(text: str, folder: Path) -> list[Path]:
+    """Return the policy that a text of a YAML file names, beside the file or of the package, if any."""
+    for find in (lambda: folder / Path(text).expanduser(), lambda: named(text, CHECKPOINTS)):
+        try:
+            at = find()
+            if any(at.with_name(at.name + suffix).is_file() for suffix in (".json", ".yaml")):
+                return [at]
+            if (at / "config.json").is_file():
+                return [at]
+        except (OSError, ValueError, RuntimeError):  # no path, or nothing there
+            continue
+    return []
 
 
 @checked_dataclass(frozen=True)

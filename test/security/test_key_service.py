@@ -184,6 +184,33 @@ def test_a_measurement_is_of_program_and_policy(tmp_path: Path) -> None:
         measure([])
 
 
+def test_what_a_policy_in_yaml_names_is_measured_too(tmp_path: Path) -> None:
+    package = tmp_path / "package"
+    plans, act = tmp_path / "plans", tmp_path / "act"
+    for folder in (package, plans, act):
+        folder.mkdir()
+    (plans / "target.yaml").write_text("{kind: layered, checkpoint: ../between, at_once: 4}")
+    (tmp_path / "between.yaml").write_text("{kind: committee, members: [one, ball/draft], folder: act}")
+    content = {"one.json": tmp_path, "one.onnx": tmp_path, "config.json": act, "model.safetensors": act}
+    for name, folder in content.items():
+        (folder / name).write_text(name)
+    (tmp_path / "two.json").write_text("named by none")
+
+    def measured() -> str:
+        return measure_replica(package, plans / "target")
+
+    before = measured()
+    for name, folder in (*content.items(), ("between.yaml", tmp_path)):
+        kept = (folder / name).read_text()
+        (folder / name).write_text(kept + " ")
+        assert measured() != before, name
+        (folder / name).write_text(kept)
+    (tmp_path / "two.json").write_text("still by none")
+    assert measured() == before
+    (tmp_path / "between.yaml").write_text("{kind: switched, checkpoint: ../plans/target}")  # a circle
+    assert measured() != before
+
+
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
