@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
+
+from adahi_ros.cli import app
+from adahi_ros.lab.methods.methods import for_task, parse_methods
 
 ROOT = Path(__file__).resolve().parents[1]
 RESEARCH = ROOT / "docs/research"
@@ -19,6 +25,17 @@ HEADER = re.compile(
     r"- Date: 20\d\d-\d\d-\d\d\n"
     r"- Commit: `[0-9a-f]{7,}`(?:, the first with these figures|, with changes)?\n\n"
 )
+ADAHI = typer.main.get_command(app)
+PLACES = {
+    "TASK": "ball",
+    "METHODS": "adahi",
+    "METHOD": "adahi",
+    "RATE": "0.1",
+    "N": "4",
+    "PART": "replica",
+    "libero_goal": "kitchen",  # the scene of LIBERO need not be converted here
+}
+"""What stands in a command for several, and one of them."""
 PRINTS = """
 from rich.console import Console
 from rich.table import Table
@@ -55,6 +72,20 @@ def test_a_table_names_commands_that_exist_date_and_commit(path: Path) -> None:
         else:
             words = command.partition("adahi ")[2].split()
             assert any(f"| `adahi {' '.join(words[:count])}` |" in reference for count in (1, 2, 3)), command
+
+
+@pytest.mark.parametrize("path", TABLES, ids=lambda path: path.stem)
+def test_a_table_names_options_and_methods_that_exist(path: Path) -> None:
+    for text in re.findall(r"^- Command: `adahi ([^`]+)`$", path.read_text(), re.MULTILINE):
+        words = shlex.split(re.sub(rf"\b({'|'.join(PLACES)})\b", lambda found: PLACES[found[0]], text))
+        command: Any = ADAHI
+        while hasattr(command, "commands"):
+            command = command.commands[words.pop(0)]
+        parsed = command.make_context("adahi", words).params  # raises where an option is missing or unknown
+        named = parsed.get("methods") or []
+        if named:
+            listed = ",".join([named] if isinstance(named, str) else named)
+            parse_methods(for_task(listed, "ball", Path("checkpoints/ball")), own=True)
 
 
 def test_every_table_is_on_a_page() -> None:
