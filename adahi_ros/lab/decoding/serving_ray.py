@@ -10,7 +10,6 @@ time, to emulate large policies. Messages are in Ray's serialisation; a cluster'
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -18,7 +17,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 
@@ -27,6 +25,7 @@ from adahi_ros.core.signature import Observations
 from adahi_ros.lab.decoding.collaboration import Opinion
 from adahi_ros.lab.decoding.observed_chunks import Seen
 from adahi_ros.lab.decoding.serving import Robot, Served, Service, Serving, Way
+from adahi_ros.lab.environment_variables import environment_variables
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.tokens.greedy_draft import GreedyDraft
 from adahi_ros.policies.tokens.token_policy import TokenPolicy
@@ -161,7 +160,7 @@ def nodes_of(address: str, drafters: int) -> Iterator[None]:
     with ExitStack() as ending:
         if not address:
             # Ray reads these as it is imported. Its workers have a low priority by default.
-            ending.enter_context(patch.dict(os.environ, {**ENVIRONMENT, "RAY_worker_niceness": "0"}))
+            ending.enter_context(environment_variables({**ENVIRONMENT, "RAY_worker_niceness": "0"}))
         import ray
 
         if not address:

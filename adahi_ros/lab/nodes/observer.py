@@ -3,10 +3,8 @@
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import rclpy
@@ -19,6 +17,7 @@ from rclpy.node import Node
 from rclpy.task import Future
 from rclpy.utilities import try_shutdown
 
+from adahi_ros.lab.environment_variables import environment_variables
 from adahi_ros.lab.nodes.domain import run_environment
 
 POLL_S = 0.1
@@ -42,7 +41,7 @@ class Observer:
 
     def __init__(self, domain: int, name: str) -> None:
         self.context = Context()
-        with _variables(run_environment(domain)):
+        with environment_variables(run_environment(domain)):
             rclpy.init(context=self.context, domain_id=domain)
             self.node = Node(name, context=self.context, use_global_arguments=False)
         self._executor = SingleThreadedExecutor(context=self.context)
@@ -138,18 +137,3 @@ class Observer:
         if name not in self._clients:
             self._clients[name] = self.node.create_client(kind, name)
         return self._clients[name]
-
-
-@contextmanager
-def _variables(values: Mapping[str, str]) -> Iterator[None]:
-    """Set environment variables within the `with` block."""
-    before = {name: os.environ.get(name) for name in values}
-    os.environ.update(values)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
