@@ -27,12 +27,11 @@ from rich.table import Table
 
 from adahi_ros.cli.terminal import job_bar
 from adahi_ros.lab.decoding.drafters import GENERAL, KINDS, train_drafters
-from adahi_ros.lab.decoding.observed_chunks import Seen, by_robot, observed_chunks
+from adahi_ros.lab.decoding.observed_chunks import Seen, by_robot, load_token_policy, observed_chunks
 from adahi_ros.lab.decoding.serving import COSINE, DraftedText, Served, Service, Way
 from adahi_ros.lab.decoding.serving_clock import MadeUpDrafts, serve
 from adahi_ros.lab.decoding.texts import PolicyDrafts, own_chunk
 from adahi_ros.lab.reporting.tables import narrow_table, number
-from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.tokens.token_policy import TokenPolicy
 
 SEED, LENGTH, CHUNKS = 11, 32, 6
@@ -142,8 +141,7 @@ class Trained:
             out / GENERAL,
             out / "target",
         )
-        loaded = {path: load_policy(path, "onnxruntime") for path in (*special, general, target)}
-        policies = {path: each for path, each in loaded.items() if isinstance(each, TokenPolicy)}
+        policies = {path: load_token_policy(path) for path in (*special, general, target)}
         seen = by_robot(
             observed_chunks(task, policies[general], policies[target], robots, SEED), policies[target]
         )

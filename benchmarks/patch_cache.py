@@ -214,7 +214,7 @@ def second_table(
         if isinstance(policy, CachedTokens):
             share = policy.layers.computed / policy.layers.offered
         figures[name] |= {"success": float(won.mean()), "p": pair.p, "computed in episodes": share}
-        against = "" if won is own else f"{pair.only_this}:{pair.only_other} ({pair.p:.2f})"
+        against = "" if won is own else str(pair)
         table.add_row(name, number(float(won.mean())), f"{low:.2f}-{high:.2f}", against, number(share))
     console.print(table)
 

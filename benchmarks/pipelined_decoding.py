@@ -23,17 +23,15 @@ import numpy as np
 import typer
 from rich.console import Console
 
-from adahi_ros.lab.decoding.observed_chunks import some_chunks
+from adahi_ros.lab.decoding.observed_chunks import load_token_policy, some_chunks
 from adahi_ros.lab.decoding.run_clock import Decoded, Machines, alone, pipelined, speculative
 from adahi_ros.lab.decoding.run_threads import by_threads
 from adahi_ros.lab.decoding.texts import MadeUpText, PolicyText, Text, own_chunk
 from adahi_ros.lab.decoding.token_pair import CLUSTER, INSTANCES, TOKENS_PER_RUN, UNBOUNDED
 from adahi_ros.lab.reporting.tables import narrow_table, number
-from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.tokens.greedy_draft import GreedyDraft
 from adahi_ros.policies.tokens.layered_target import LayeredTarget
 from adahi_ros.policies.tokens.token_checkpoint import load_tokens
-from adahi_ros.policies.tokens.token_policy import TokenPolicy
 
 SEED, LENGTH, REPEATS = 11, 64, 8
 ACCEPTANCES = (0.0, 0.2, 0.4, 0.6, 0.8, 0.9, 1.0)
@@ -134,14 +132,6 @@ def instances() -> None:
     console.print(f"DSI was slower than the faster of the two in {slower} of {compared} chunks.")
 
 
-def loaded(folder: Path) -> tuple[TokenPolicy, TokenPolicy]:
-    """Return draft and target."""
-    draft, target = (load_policy(folder / name, "onnxruntime") for name in ("draft", "target"))
-    assert isinstance(draft, TokenPolicy)
-    assert isinstance(target, TokenPolicy)
-    return draft, target
-
-
 @app.command()
 def threads(
     task: str,
@@ -150,7 +140,7 @@ def threads(
     layer_ms: Annotated[float, typer.Option(min=0.0, help="A layer waits so long")] = 10.0,
 ) -> None:
     """Decode for real, in threads."""
-    draft, target = loaded(folder)
+    draft, target = (load_token_policy(folder / name) for name in ("draft", "target"))
     pairs = some_chunks(task, draft, target, 6, chunks, SEED)
     table = narrow_table(
         f"{task}: chunks of 32 tokens in threads of this machine, a layer waits {layer_ms:g} ms",

@@ -302,7 +302,7 @@ def main(
             name,
             number(float(np.mean(each.success))),
             f"{low:.2f}-{high:.2f}",
-            "" if name == EXACT else f"{pair.only_this}:{pair.only_other} ({pair.p:.2f})",
+            "" if name == EXACT else str(pair),
             number(each.kept, 2),
             number(each.accepted, 1),
             number(each.actions, 2),

@@ -30,7 +30,7 @@ from adahi_ros.core.assets import CHECKPOINTS, asset, named
 from adahi_ros.core.written_files import replacing
 from adahi_ros.core.yaml_files import read_yaml
 from adahi_ros.lab.decoding.drafters import KINDS, train_drafters
-from adahi_ros.lab.decoding.observed_chunks import observed_chunks
+from adahi_ros.lab.decoding.observed_chunks import load_token_policy, observed_chunks
 from adahi_ros.lab.decoding.token_pair import (
     DRAFT_S,
     GROUPS,
@@ -49,9 +49,7 @@ from adahi_ros.lab.evaluation.evaluate import Comparison
 from adahi_ros.lab.evaluation.metrics import mcnemar, wilson_interval
 from adahi_ros.lab.methods.methods import for_task
 from adahi_ros.lab.reporting.tables import narrow_table, number
-from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.tokens.token_checkpoint import load_tokens
-from adahi_ros.policies.tokens.token_policy import TokenPolicy
 from adahi_ros.policies.tokens.token_widths import packed_session
 
 ROWS, CLOCK, DRAFTERS = "rows.json", "clock.json", "drafters"
@@ -89,12 +87,6 @@ class Kept:
         return self._known[key]
 
 
-def policies(folder: Path, names: Sequence[str]) -> list[TokenPolicy]:
-    """Return policies of tokens."""
-    found = [load_policy(folder / name, "onnxruntime") for name in names]
-    return [each for each in found if isinstance(each, TokenPolicy)]
-
-
 def at_clock(task: str, folder: Path, out: Path, episodes: int, seed: int) -> dict[str, Simulated]:
     """Return the ways on several machines; trains the drafts of CoSine where they are missing."""
     if not (out / DRAFTERS).is_dir():
@@ -102,8 +94,8 @@ def at_clock(task: str, folder: Path, out: Path, episodes: int, seed: int) -> di
         command = f"python benchmarks/collaborative_decoding.py drafters {task} {folder} OUT"
         train_drafters(task, folder, unfinished, 240, command, print)
         unfinished.rename(out / DRAFTERS)
-    draft, target = policies(folder, ("draft", "target"))
-    special = policies(out / DRAFTERS, [f"draft_{kind}" for kind in range(KINDS)])
+    draft, target = (load_token_policy(folder / name) for name in ("draft", "target"))
+    special = [load_token_policy(out / DRAFTERS / f"draft_{kind}") for kind in range(KINDS)]
     about = draft.digest, target.digest, *(each.digest for each in special), episodes, seed
 
     def measure() -> dict[str, Any]:
@@ -186,7 +178,7 @@ def add_rows(
             number(rounds, 1),
             *(f"{size:.0f}" for size in sizes[line]),
             f"{np.mean(each.success):.2f} ({low:.2f}-{high:.2f})",
-            "" if line is alone else f"{pair.only_this}:{pair.only_other} ({pair.p:.2f})",
+            "" if line is alone else str(pair),
         )
 
 

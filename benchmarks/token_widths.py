@@ -24,11 +24,10 @@ from rich.console import Console
 from adahi_ros.core.assets import CHECKPOINTS, named
 from adahi_ros.core.signature import Observations
 from adahi_ros.core.yaml_files import read_yaml
-from adahi_ros.lab.decoding.observed_chunks import some_chunks, success_of_chunks
+from adahi_ros.lab.decoding.observed_chunks import load_token_policy, some_chunks, success_of_chunks
 from adahi_ros.lab.evaluation.episodes import evaluation_episodes
 from adahi_ros.lab.evaluation.metrics import mcnemar, wilson_interval
 from adahi_ros.lab.reporting.tables import narrow_table, number
-from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.networks.onnx_cache import FULL
 from adahi_ros.policies.tokens.token_checkpoint import load_tokens
 from adahi_ros.policies.tokens.token_policy import TokenPolicy
@@ -89,9 +88,7 @@ def main(
     settings = read_yaml(folder / "target.yaml")
     path = named(settings["checkpoint"], CHECKPOINTS)
     read = load_tokens(path)
-    full, draft = load_policy(path, "onnxruntime"), load_policy(path.with_name("draft"), "onnxruntime")
-    assert isinstance(full, TokenPolicy)
-    assert isinstance(draft, TokenPolicy)
+    full, draft = load_token_policy(path), load_token_policy(path.with_name("draft"))
     size, session = packed_session(read)
     names = ("coarse_speed", "large_jerk", "jerk_share")
     kinematics = Kinematics(
@@ -161,7 +158,7 @@ def main(
         figures.setdefault(name, {}).update(
             success=float(success.mean()), only=[pair.only_this, pair.only_other], p=pair.p
         )
-        against = "" if name == "full" else f"{pair.only_this}:{pair.only_other} ({pair.p:.2f})"
+        against = "" if name == "full" else str(pair)
         table.add_row(name, number(float(success.mean())), f"{low:.2f}-{high:.2f}", against)
     console.print(table)
     if json_file is not None:

@@ -21,9 +21,8 @@ from rich.console import Console
 from adahi_ros.acceptance.token_sequence import COMPLETIONS, TokenJudge
 from adahi_ros.core.proposal import Proposal, TokenDistribution
 from adahi_ros.core.signature import Observations
-from adahi_ros.lab.decoding.observed_chunks import some_chunks
+from adahi_ros.lab.decoding.observed_chunks import load_token_policy, some_chunks
 from adahi_ros.lab.reporting.tables import narrow_table, number
-from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import Sampling
 from adahi_ros.policies.tokens.parallel_decoding import decode_in_parallel
 from adahi_ros.policies.tokens.token_policy import TokenPolicy
@@ -97,9 +96,7 @@ def main(
 ) -> None:
     """Print the table."""
     console = Console()
-    draft, target = (load_policy(checkpoints / name, backend) for name in ("draft", "target"))
-    assert isinstance(draft, TokenPolicy)
-    assert isinstance(target, TokenPolicy)
+    draft, target = (load_token_policy(checkpoints / name, backend) for name in ("draft", "target"))
     count, mean = target.codec.codebooks, np.mean
     table = narrow_table(
         f"{task}: one chunk of {target.codec.chunk_length} actions, {count} tokens, {backend}",

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from adahi_ros.lab.evaluation.loaded_policies import Bench, Policies, uncalibrat
 from adahi_ros.lab.evaluation.rollout import rollout
 from adahi_ros.lab.methods.methods import METHODS
 from adahi_ros.lab.tasks import make
+from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import Policy
 from adahi_ros.policies.tokens.token_policy import TokenPolicy
 from adahi_ros.robot.controller import Controller
@@ -22,6 +24,18 @@ from adahi_ros.server.verifier import TargetVerifier
 
 Seen = tuple[Observations, Observations]
 """An observation of one robot, as the draft and as the target read it."""
+
+
+def load_token_policy(path: Path, backend: str = "onnxruntime") -> TokenPolicy:
+    """Load a policy of tokens; raises as `load_policy`.
+
+    Raises:
+        ValueError: it is another policy.
+    """
+    policy = load_policy(path, backend)
+    if not isinstance(policy, TokenPolicy):
+        raise ValueError(f"{path}: {type(policy).__name__}, must emit tokens")
+    return policy
 
 
 def observed_chunks(

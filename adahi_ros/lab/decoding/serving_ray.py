@@ -23,12 +23,10 @@ import numpy as np
 from adahi_ros.core.proposal import softmax
 from adahi_ros.core.signature import Observations
 from adahi_ros.lab.decoding.collaboration import Opinion
-from adahi_ros.lab.decoding.observed_chunks import Seen
+from adahi_ros.lab.decoding.observed_chunks import Seen, load_token_policy
 from adahi_ros.lab.decoding.serving import Robot, Served, Service, Serving, Way
 from adahi_ros.lab.environment_variables import environment_variables
-from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.tokens.greedy_draft import GreedyDraft
-from adahi_ros.policies.tokens.token_policy import TokenPolicy
 from adahi_ros.server.ray.ray_head import ENVIRONMENT, OBJECT_STORE_BYTES
 
 VERIFIER, DRAFTER = "verifier", "drafter"  # resources of the nodes
@@ -36,13 +34,6 @@ KNOWN = 0.9  # share of a measured duration that remains from one to the next
 
 Ask = tuple[int, Observations, list[int]]
 """A chunk by its index, its observation, and its tokens so far."""
-
-
-def _loaded(path: str) -> TokenPolicy:
-    policy = load_policy(Path(path), "onnxruntime")
-    if not isinstance(policy, TokenPolicy):
-        raise ValueError(f"{path}: {type(policy).__name__}, must emit tokens")
-    return policy
 
 
 @contextmanager
@@ -62,7 +53,7 @@ class Drafter:
     """
 
     def __init__(self, paths: Sequence[str], service: Service) -> None:
-        self._policies, self._service = {path: _loaded(path) for path in paths}, service
+        self._policies, self._service = {path: load_token_policy(Path(path)) for path in paths}, service
         self._policy, self._drafts = self._policies[paths[0]], dict[int, GreedyDraft]()
 
     def opinions(self, asks: Sequence[Ask]) -> list[Opinion]:
@@ -95,7 +86,7 @@ class Verifier:
     """
 
     def __init__(self, path: str, service: Service) -> None:
-        self._policy, self._service = _loaded(path), service
+        self._policy, self._service = load_token_policy(Path(path)), service
 
     def own(self, asks: Sequence[Ask], new: int) -> list[list[int]]:
         """Return the target's tokens of each run, and the one after them; `new` tokens of all are unread."""

@@ -39,6 +39,10 @@ class Paired(NamedTuple):
     only_other: int
     p: float
 
+    def __str__(self) -> str:
+        """Return a cell of a table."""
+        return f"{self.only_this}:{self.only_other} ({self.p:.2f})"
+
     @property
     def verdict(self) -> str:
         """Whether this method is better than the other, worse, or neither at the level of 5 %."""

@@ -7,11 +7,9 @@ from importlib.util import find_spec
 import pytest
 
 from adahi_ros.core.assets import asset
-from adahi_ros.lab.decoding.observed_chunks import by_robot, observed_chunks
+from adahi_ros.lab.decoding.observed_chunks import by_robot, load_token_policy, observed_chunks
 from adahi_ros.lab.decoding.serving import COSINE, Service, Way
 from adahi_ros.lab.decoding.texts import PolicyText, own_chunk
-from adahi_ros.policies.backends import load_policy
-from adahi_ros.policies.tokens.token_policy import TokenPolicy
 
 pytestmark = [
     pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed: requirements/ray.txt"),
@@ -24,9 +22,7 @@ def test_each_chunk_is_the_targets_own_on_several_nodes() -> None:
     from adahi_ros.lab.decoding.serving_ray import RayService, nodes_of
 
     folder = asset("checkpoints/metaworld/tokens")
-    draft, target = (load_policy(folder / name, "onnxruntime") for name in ("draft", "target"))
-    assert isinstance(draft, TokenPolicy)
-    assert isinstance(target, TokenPolicy)
+    draft, target = (load_token_policy(folder / name) for name in ("draft", "target"))
     seen = [own[:2] for own in by_robot(observed_chunks("metaworld", draft, target, 3, 11), target)]
     own = [own_chunk(PolicyText(draft, target, *each)) for robot in seen for each in robot]
     with nodes_of("", SERVICE.drafters):

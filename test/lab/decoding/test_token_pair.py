@@ -8,12 +8,16 @@ import numpy as np
 import pytest
 
 from adahi_ros.core.assets import asset
-from adahi_ros.lab.decoding.observed_chunks import observed_chunks, some_chunks, success_of_chunks
+from adahi_ros.lab.decoding.observed_chunks import (
+    load_token_policy,
+    observed_chunks,
+    some_chunks,
+    success_of_chunks,
+)
 from adahi_ros.lab.decoding.token_pair import DRAFT_S, GROUPS, Line, Played, kilobytes, play, simulated
 from adahi_ros.lab.evaluation.episodes import evaluation_episodes
 from adahi_ros.lab.evaluation.evaluate import Comparison
 from adahi_ros.lab.methods.methods import for_task
-from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.tokens.token_policy import TokenPolicy
 
 TASK, SEED, EPISODES = "metaworld", 11, evaluation_episodes(2)
@@ -29,10 +33,7 @@ def folder() -> Path:
 
 @pytest.fixture(scope="module")
 def pair(folder: Path) -> tuple[TokenPolicy, TokenPolicy]:
-    draft, target = (load_policy(folder / name, "onnxruntime") for name in ("draft", "target"))
-    assert isinstance(draft, TokenPolicy)
-    assert isinstance(target, TokenPolicy)
-    return draft, target
+    return load_token_policy(folder / "draft"), load_token_policy(folder / "target")
 
 
 def played(folder: Path, line: Line) -> Played:
@@ -89,6 +90,11 @@ def test_success_of_chunks_is_that_of_the_evaluation(
     found = success_of_chunks(TASK, *pair, EPISODES, SEED)
     np.testing.assert_array_equal(found, own.success)
     assert len(some_chunks(TASK, *pair, 2, 5, SEED)) == 5
+
+
+def test_only_policies_of_tokens_are_loaded() -> None:
+    with pytest.raises(ValueError, match=r"/ball/draft: CodePolicy, must emit tokens$"):
+        load_token_policy(asset("checkpoints/ball") / "draft")
 
 
 def test_memory_is_that_of_the_files(folder: Path) -> None:

@@ -101,6 +101,7 @@ def test_every_method_is_compared_with_the_target_episode_by_episode(
     assert found["plan_2"]["against"] is None
     expected = mcnemar(outcomes["draft"].success, outcomes["plan_2"].success)
     assert found["draft"]["against"] == {"method": "plan_2", "only_this": 1, "only_other": 7, "p": expected.p}
+    assert str(expected) == "1:7 (0.07)"
 
 
 def test_the_reference_is_among_those_compared() -> None:
