@@ -3,7 +3,7 @@
 
     adahi data simulate TASK --episodes 400 --action-noise 0 --out demos.safetensors
     adahi lab index TASK --demos demos.safetensors --out FOLDER          # for HeiSD
-    .venv/bin/python benchmarks/token_pair.py TASK FOLDER OUT [--episodes 100]
+    .venv/bin/python benchmarks/token_pair.py TASK FOLDER OUT [--episodes 200]
 
 FOLDER has the pair. OUT keeps what is measured, so a run that was stopped goes on where it was, and the
 drafts of CoSine, which are trained there first, in two minutes. Episodes run as in `adahi evaluate`.
@@ -186,7 +186,7 @@ def main(
     task: str,
     folder: Path,
     out: Path,
-    episodes: Annotated[int, typer.Option(min=1, help="Of each method")] = 100,
+    episodes: Annotated[int, typer.Option(min=1, help="Of each method")] = 200,
     clocked: Annotated[int, typer.Option(min=2, help="Episodes with chunks by the test clock")] = 8,
     seed: int = 11,
 ) -> None:

@@ -17,7 +17,7 @@ from adahi_ros.lab.decoding.observed_chunks import (
 from adahi_ros.lab.decoding.token_pair import DRAFT_S, GROUPS, Line, Played, kilobytes, play, simulated
 from adahi_ros.lab.evaluation.episodes import evaluation_episodes
 from adahi_ros.lab.evaluation.evaluate import Comparison
-from adahi_ros.lab.methods.methods import for_task
+from adahi_ros.lab.methods.methods import METHODS, for_task
 from adahi_ros.policies.tokens.token_policy import TokenPolicy
 
 TASK, SEED, EPISODES = "metaworld", 11, evaluation_episodes(2)
@@ -47,13 +47,30 @@ def test_the_target_alone_reads_each_token_of_an_action_by_a_pass(folder: Path) 
         assert (made.passes, made.drafted, made.kept) == (4.0, 0.0, None)
 
 
-@pytest.mark.parametrize("name", ["speculative decoding", "Spec-VLA, 9 bins", "KERV"])
+@pytest.mark.parametrize("name", ["speculative decoding", "Spec-VLA, 9 bins"])
 def test_drafts_of_an_action_save_passes(folder: Path, name: str) -> None:
     made = played(folder, LINES[STEP, name])
     assert 1.0 <= made.passes < 4.0
     assert made.drafted == 4.0
     assert made.kept is not None
     assert 0.0 < made.kept < 4.0
+
+
+def test_each_part_of_kerv_saves_passes(folder: Path) -> None:
+    names = ("speculative decoding", *(f"KERV, its {part} alone" for part in ("threshold", "filter")))
+    exact, *parts = (played(folder, LINES[STEP, name]).passes for name in names)
+    both = played(folder, LINES[STEP, "KERV"]).passes
+    assert all(both < passes < exact for passes in parts)
+    assert 1.0 <= played(folder, LINES[STEP, "KERV, filter at every step"]).passes < both
+
+
+def test_each_line_has_a_method_of_the_evaluation(folder: Path) -> None:
+    methods = [METHODS[for_task(line.method, TASK, folder)] for line in LINES.values() if line.method]
+    assert [method.proposer_arguments for method in methods if method.proposer == "tool_path"] == [
+        {},
+        {"skipped": 0},
+        {"skipped": 1_000_000, "above": 0.0},
+    ]
 
 
 def test_a_round_of_wisv_decides_some_actions_of_a_chunk(folder: Path) -> None:
