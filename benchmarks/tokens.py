@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Chunks of tokens: how long the target takes alone, in parallel, and to verify a draft, in one process.
+"""Chunks of tokens: what the target takes alone, in parallel, and to verify a draft, in one process.
 
     .venv/bin/python benchmarks/tokens.py TASK FOLDER [--chunks 200]
 
@@ -23,19 +23,30 @@ from adahi_ros.core.proposal import Proposal, TokenDistribution
 from adahi_ros.core.signature import Observations
 from adahi_ros.lab.decoding.observed_chunks import load_token_policy, some_chunks
 from adahi_ros.lab.reporting.tables import narrow_table, number
+from adahi_ros.lab.tasks import make
 from adahi_ros.policies.interface import Sampling
 from adahi_ros.policies.tokens.parallel_decoding import decode_in_parallel
 from adahi_ros.policies.tokens.token_policy import TokenPolicy
+from adahi_ros.protocol.distributions import packed
+from adahi_ros.protocol.window import reply_bytes, request_bytes
 
 SEED = 11
 
 
 @dataclass
 class Decoded:
-    """What one way of decoding takes, of each chunk: passes of the target, accepted tokens, times in ms."""
+    """What one way of decoding takes, of each chunk: passes, accepted tokens, bytes, times in ms.
+
+    Attributes:
+        passes: of the target.
+        accepted: tokens.
+        request_bytes: of a whole window, and of the draft.
+        draft_ms, target_ms: durations.
+    """
 
     passes: list[int] = field(default_factory=list)
     accepted: list[int] = field(default_factory=list)
+    request_bytes: list[int] = field(default_factory=list)
     draft_ms: list[float] = field(default_factory=list)
     target_ms: list[float] = field(default_factory=list)
 
@@ -45,6 +56,13 @@ def timed(call: Callable[[], Proposal]) -> tuple[Proposal, float]:
     started = time.perf_counter()
     made = call()
     return made, 1e3 * (time.perf_counter() - started)
+
+
+def bytes_of_request(target: TokenPolicy, counts: np.ndarray | None = None) -> int:
+    """Return the bytes of a chunk's request, with the counts (n, K) of a draft's distributions, if any."""
+    read = target.signature
+    tokens, sent = (0, 0) if counts is None else (len(counts), packed(counts.ravel()).size)
+    return request_bytes(read.history * read.observation_dim, 0, read.goal_dim, 0, tokens, sent)
 
 
 def decode(
@@ -68,15 +86,18 @@ def decode(
         _, took = timed(lambda: target.propose(for_target, draws[..., 1]))  # noqa: B023  called at once
         own.passes.append(count)
         own.target_ms.append(took)
+        own.request_bytes.append(bytes_of_request(target))
         started = time.perf_counter()
         found = decode_in_parallel(target, for_target, draws[..., 1], guess)
         parallel.target_ms.append(1e3 * (time.perf_counter() - started))
         parallel.passes.append(int(found.passes[0]))
+        parallel.request_bytes.append(bytes_of_request(target))
         guess = found.codes
         drafted, took = timed(lambda: draft.propose(for_draft, draws[..., 0], Sampling(sendable=True)))  # noqa: B023
         verdicts = rng.random((1, count, 2))
         for completion, way in zip(COMPLETIONS, speculative, strict=True):
             assert drafted.distribution is not None
+            assert drafted.distribution.counts is not None
             started = time.perf_counter()
             theirs = target.judge(for_target, drafted.distribution.codes).distribution
             assert isinstance(theirs, TokenDistribution)
@@ -85,6 +106,7 @@ def decode(
             way.draft_ms.append(took)
             way.passes.append(int(judged.passes[0]))
             way.accepted.append(int(judged.accepted_length[0]))
+            way.request_bytes.append(bytes_of_request(target, drafted.distribution.counts[0]))
     return ways
 
 
@@ -98,20 +120,25 @@ def main(
     console = Console()
     draft, target = (load_token_policy(checkpoints / name, backend) for name in ("draft", "target"))
     count, mean = target.codec.codebooks, np.mean
+    entries = target.signature.horizon * target.signature.action_dim
+    sized = not make(task).spec.images_for_target  # else a picture decides about the size
+    sizes = "; kB: means of a request with its window, and of a reply" if sized else ""
     table = narrow_table(
         f"{task}: one chunk of {target.codec.chunk_length} actions, {count} tokens, {backend}",
         ["decoding"],
-        ["passes", "accepted", "draft ms", "target ms"],
+        ["passes", "accepted", *(["kB up", "kB down"] if sized else []), "draft ms", "target ms"],
         f"draft {draft.signature.parameters:,} weights, target {target.signature.parameters:,}; medians of "
-        f"{chunks} chunks; accepted: mean tokens before the first refusal",
+        f"{chunks} chunks; accepted: mean tokens before the first refusal{sizes}",
     )
     for name, way in decode(draft, target, some_chunks(task, draft, target, 20, chunks, SEED)).items():
         accepted = number(float(mean(way.accepted)), 1) if way.accepted else ""
+        down = reply_bytes(entries, count if way.accepted else 0)
         drafting = number(float(np.median(way.draft_ms)), 1) if way.draft_ms else ""
         table.add_row(
             name,
             number(float(mean(way.passes)), 1),
             accepted,
+            *([number(float(mean(way.request_bytes)) / 1e3, 2), number(down / 1e3, 2)] if sized else []),
             drafting,
             number(float(np.median(way.target_ms)), 1),
         )
