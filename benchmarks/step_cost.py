@@ -72,7 +72,7 @@ def main(
     def gate_and_bookkeeping() -> bool:
         deviation = tracker.deviation(action)
         known = GateContext(0, observed, observations, draft, deviation, np.zeros(1), draws[:, 0])
-        transmit = gate.score(known) > gate.threshold
+        transmit = gate.gate.score(known) > gate.threshold
         tracker.update(action)
         return bool(transmit[0])
 
