@@ -8,7 +8,7 @@ VENV := .venv$(if $(OTHER),-$(OTHER))
 TESTS := $(if $(OTHER),test/nodes test/system)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test docs lint closure constraints clean
+.PHONY: help setup demo test faults docs lint closure constraints clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z]*\):.*  ## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -20,9 +20,12 @@ demo:  ## balance a ball over DDS: robot, draft policy and target verifier in th
 	@tools/set_up demo
 	@$(VENV)/bin/adahi demo ball --report
 
-test: $(if $(OTHER),setup,lint)  ## lint, types and tests; ROS=kilted: the tests that need ROS, on its wheels
+test: setup  ## lint, types and tests; ROS=kilted: the tests that need ROS, on its wheels
+	@$(MAKE) --no-print-directory --jobs 2 $(if $(OTHER),,lint) faults
 	$(VENV)/bin/pytest -n $$((2 * $$(nproc))) --dist worksteal --ignore=test/faults --ignore=test/server/ray $(TESTS)
-	$(VENV)/bin/pytest -n $$(nproc) --dist loadfile test/faults $(if $(OTHER),,test/server/ray)  # control steps or Ray
+
+faults: setup  ## the tests that need control steps in time, or Ray: before the others, with little beside them
+	$(VENV)/bin/pytest -n $$(nproc) --dist loadfile test/faults $(if $(OTHER),,test/server/ray)
 
 docs: setup  ## build the documentation into build/docs; warnings are errors
 	$(VENV)/bin/pip install --quiet --constraint requirements/constraints.txt --requirement requirements/docs.txt

@@ -27,6 +27,8 @@ DEADLINE_SHARE = 0.75  # of a control period
 START_S = 60.0
 SAMPLE_S = 0.5
 TICK_S = 5.0  # between two calls of `on_progress`
+CUTS_S = (0.3, 1.0, 6.0)
+UP_SHARES = (0.285, 0.285, 0.43)  # of the time before each cut
 GATE = ThresholdedGate("deviation", 0.9)
 JOINTS = ["plate_roll_joint", "plate_pitch_joint"]
 PERCENTILES = (50, 95, 99, 100)
@@ -77,15 +79,15 @@ class SoakResult:
         return {"passed": self.passed, **asdict(self), "memory": growth}
 
 
-def soak_profile() -> LinkProfile:
-    """Return the paper's link with bursts of losses; every minute it is cut for 0.3, 1 and 6 s.
+def soak_profile(period_s: float = 60.0) -> LinkProfile:
+    """Return the paper's link with bursts of losses; in every period it is cut for 0.3, 1 and 6 s.
 
     The last outage is longer than the discovery lease of the two ends.
     """
-    out = {"loss": 1.0}
-    states = ({"for_s": 15.0}, {"for_s": 0.3, **out}, {"for_s": 15.0}, {"for_s": 1.0, **out})
-    rest = ({"for_s": 22.7}, {"for_s": 6.0, **out})
-    return profile_named("wifi_ac_bursts").changed({"states": [*states, *rest]})
+    up_s = (period_s - sum(CUTS_S)) * np.array(UP_SHARES)
+    times = [pair for up, cut in zip(up_s, CUTS_S, strict=True) for pair in ((up, 0.0), (cut, 1.0))]
+    states = [{"for_s": round(float(for_s), 3), **({"loss": loss} if loss else {})} for for_s, loss in times]
+    return profile_named("wifi_ac_bursts").changed({"states": states})
 
 
 def soak(
