@@ -29,7 +29,7 @@ from test.server.ray.lines import LIMIT_S, Lines
 
 pytestmark = [
     pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed: requirements/ray.txt"),
-    pytest.mark.timeout(180),  # Ray takes its time to start
+    pytest.mark.timeout(600),  # Ray takes its time to start, and starts twice
 ]
 BATCH = 4
 
