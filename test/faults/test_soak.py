@@ -1,4 +1,4 @@
-"""Two minutes across a link with bursts and outages. `soak(30)` is the same for half an hour, with fewer outages."""
+"""Two minutes across a link with bursts and outages. `soak(30)` is half an hour of it, with fewer outages."""
 
 from __future__ import annotations
 
