@@ -58,8 +58,8 @@ class Calibration:
         if gate in self.thresholds or gate in WITHOUT_THRESHOLD:
             return self.thresholds.get(gate, 0.0)
         raise ValueError(
-            f"thresholds.{gate}: missing, the calibration has {', '.join(self.thresholds)}; 'adahi evaluate' "
-            "searches one for a rate (--rate)"
+            f"thresholds.{gate}: missing, the calibration has {', '.join(self.thresholds)}; give one, as in "
+            f"draft+{gate}@0.5/speculative, or let 'adahi evaluate' search one for a rate (--rate)"
         )
 
     def controller(self, gate: str) -> ControllerConfig:

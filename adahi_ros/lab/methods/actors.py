@@ -35,7 +35,8 @@ MISSING = {
         "makes one by a recipe such as config/recipes/metaworld-plans.yaml"
         for name in INTENTS
     },
-    RETRIEVAL: "there is no index of demonstrations beside these policies; 'adahi lab index TASK' makes one",
+    RETRIEVAL: "there is no index of demonstrations beside these policies; "
+    "'adahi lab index TASK --out FOLDER' writes one into their folder",
     DISTILLED: "no checkpoint 'distilled' beside these policies' plans; 'adahi train policy TASK --only "
     "distilled' makes one by a recipe such as config/recipes/ball-plans.yaml",
 }

@@ -12,9 +12,10 @@ from adahi_ros.acceptance.registry import ACCEPTANCES
 from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.gates.registry import GATES
 from adahi_ros.lab.evaluation.loaded_policies import INTENTS, PLANS, RETRIEVAL, PolicyFiles
-from adahi_ros.lab.methods.actors import CORRECTOR, DRAFT, ON_ROBOT
+from adahi_ros.lab.methods.actors import CORRECTOR, DRAFT, MISSING, ON_ROBOT
 from adahi_ros.lab.methods.method_names import COOL
 from adahi_ros.lab.methods.methods import on_task
+from adahi_ros.policies.backends import is_policy
 from adahi_ros.policies.intent.intent import at_target
 from adahi_ros.proposers.registry import PROPOSERS
 
@@ -41,7 +42,7 @@ def node_parameters(
             method's delay, as in an evaluation.
 
     Raises:
-        ValueError: no robot can run it, or its gate was not calibrated.
+        ValueError: no robot can run it, its gate was not calibrated, or it needs an index that is not there.
     """
     method = on_task(name, task)
     folder = files.folder.resolve()
@@ -60,6 +61,8 @@ def node_parameters(
         draft["execution_horizon"] = method.horizon
     if RETRIEVAL in ON_ROBOT.get(method.proposer, ()):
         draft["index"] = str(folder / RETRIEVAL)
+        if not is_policy(folder / RETRIEVAL):
+            raise ValueError(f"{name}: {MISSING[RETRIEVAL]}, here {folder}")
     if method.by_plans:
         late = {"wait_policy": "wait", "command.late_steps": method.delay}
         draft |= late if lockstep else {"wait_policy": method.wait_policy}
