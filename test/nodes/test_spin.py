@@ -23,6 +23,7 @@ import os, sys
 import rclpy
 from rclpy.node import Node
 from std_msgs.msg import Header
+from adahi_ros.nodes.common.executors import executor_of
 from adahi_ros.nodes.common.spin import run
 
 class Interrupted(Node):
@@ -39,7 +40,7 @@ class Interrupted(Node):
         self.out.publish(Header())
         print("last words", file=sys.stderr)
 
-sys.exit(run(Interrupted, "", None, last_words=Interrupted.say))
+sys.exit(run(Interrupted, "", None, make_executor=executor_of, last_words=Interrupted.say))
 """
 
 
@@ -66,6 +67,20 @@ def test_a_signal_amid_a_callback(number: signal.Signals) -> None:
     code, errors = outcome(INTERRUPTED, number)
     assert (code, "Traceback" in errors) == (0, False), errors
     assert errors.count("last words") == 1
+
+
+TWICE = INTERRUPTED.replace(SIGNAL, f"{SIGNAL}; {SIGNAL}")
+HANGS = INTERRUPTED.replace(SIGNAL, f"while True: {SIGNAL}")
+
+
+def test_ctrl_c_in_a_launch_is_two_signals_and_one_end() -> None:
+    code, errors = outcome(TWICE, signal.SIGINT)
+    assert (code, errors) == (0, "last words\n")
+
+
+def test_a_node_that_hangs_is_ended_by_another_signal_later() -> None:
+    code, errors = outcome(HANGS, signal.SIGINT)
+    assert (code, errors.count("last words")) == (0, 1), errors
 
 
 def test_a_node_ends_well_with_its_launch_however_that_ends() -> None:

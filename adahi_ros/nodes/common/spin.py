@@ -9,6 +9,7 @@ import select
 import signal
 import sys
 import threading
+import time
 import warnings
 from collections.abc import Callable
 from typing import TypeVar
@@ -25,6 +26,7 @@ from adahi_ros.nodes.common.parameters import ParameterError
 
 N = TypeVar("N", bound=Node)
 LOOK_S = 0.1  # for a signal, at least so often
+ONE_S = 1.0  # of Ctrl-C in a terminal a node gets two signals: the terminal's and its launch's
 
 
 def single_threaded(node: Node) -> Executor:
@@ -38,16 +40,16 @@ class _Signals:
     """Records that a signal requests the end; rclpy's own handlers would shut down DDS at once."""
 
     def __init__(self) -> None:
-        self.came = False
+        self.came_s = 0.0
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._note)
         if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup has it
             signal.signal(signal.SIGHUP, self._note)
 
     def _note(self, number: int, frame: object) -> None:
-        if self.came:  # a second signal ends it at once
+        if self.came_s and time.monotonic() > self.came_s + ONE_S:  # a second request ends it at once
             raise KeyboardInterrupt
-        self.came = True
+        self.came_s = self.came_s or time.monotonic()
 
     def come_with_launch_end(self) -> None:
         """Send this process SIGTERM when its launch is gone: a killed launch leaves its nodes running.
@@ -72,7 +74,7 @@ class _Signals:
         gone = select.poll()
         gone.register(watched, select.POLLIN)
         gone.poll()
-        if not self.came:
+        if not self.came_s:
             os.kill(os.getpid(), signal.SIGTERM)
 
 
@@ -123,7 +125,7 @@ def run(
         freeze_garbage()
         end = finished(node)
         # Not spin_until_future_complete, which adds a callback to the future at every event.
-        while not signals.came and (end is None or not end.done()):
+        while not signals.came_s and (end is None or not end.done()):
             executor.spin_once(timeout_sec=LOOK_S)
     except ParameterError as error:
         print(f"error: {error}", file=sys.stderr)
