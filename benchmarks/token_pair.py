@@ -187,14 +187,15 @@ def main(
     folder: Path,
     out: Path,
     episodes: Annotated[int, typer.Option(min=1, help="Of each method")] = 200,
-    clocked: Annotated[int, typer.Option(min=2, help="Episodes with chunks by the test clock")] = 8,
+    clocked: Annotated[int, typer.Option(min=0, help="Episodes of the test clock; 0 for none")] = 8,
     seed: int = 11,
 ) -> None:
     """Print the table."""
     out.mkdir(parents=True, exist_ok=True)
-    every = [line for group in GROUPS for line in group.lines]
+    groups = [group for group in GROUPS if clocked or not any(line.way for line in group.lines)]
+    every = [line for group in groups for line in group.lines]
     found = played(task, folder, every, episodes, seed, out / ROWS)
-    clock = at_clock(task, folder, out, clocked, seed)
+    clock = at_clock(task, folder, out, clocked, seed) if clocked else {}
     sizes = {}
     for line in every:
         if line.method and line not in found:
@@ -207,7 +208,7 @@ def main(
     title = f"{task}: methods of papers on a pair of token policies, {episodes} episodes, seed {seed}"
     names = ["a request is for", "method", "its paper"]
     table = narrow_table(title, names, [*HEADS, "success", "McNemar"], LEGEND)
-    for group in GROUPS:
+    for group in groups:
         add_rows(table, group, found, clock, sizes)
     Console(width=240).print(table)
 

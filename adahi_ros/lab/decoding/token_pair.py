@@ -236,8 +236,16 @@ def _check(name: str, made: Sequence[list[int]], texts: Sequence[Text]) -> None:
 
 
 def files_of(names: Sequence[str], folder: Path) -> list[Path]:
-    """Return the files of a line in a folder; a name may lack its suffix."""
-    return [path for name in names if name != PACKED for path in sorted(folder.glob(f"{name}*"))]
+    """Return the files of a line in a folder; a name may lack its suffix.
+
+    Where an export to ONNX is not shipped, its weights count.
+    """
+
+    def of(name: str) -> list[Path]:
+        found = sorted(folder.glob(f"{name}*"))
+        return found or sorted(folder.glob(f"{name.removesuffix('.onnx')}.safetensors"))
+
+    return [path for name in names if name != PACKED for path in of(name)]
 
 
 def kilobytes(names: Sequence[str], folder: Path, packed_bytes: int) -> float:

@@ -119,3 +119,8 @@ def test_memory_is_that_of_the_files(folder: Path) -> None:
     assert kilobytes(["target.onnx", "draft.onnx"], folder, 0) == (draft + target) / 1e3
     assert kilobytes(["packed"], folder, 7000) == 7.0
     assert kilobytes(["tokenizer"], folder, 0) > 0.0  # with any suffix
+
+
+def test_weights_count_where_no_export_is_shipped(tmp_path: Path) -> None:
+    (tmp_path / "target.safetensors").write_bytes(bytes(2000))
+    assert kilobytes(["target.onnx"], tmp_path, 0) == 2.0
