@@ -23,6 +23,7 @@ from adahi_ros.core.schema import Listed, Schema, load, must
 from adahi_ros.core.texts import NAME_LENGTH
 from adahi_ros.core.yaml_files import read_yaml
 
+DESCRIBED = (".yaml", ".yml")  # files that describe a policy
 DIGITS = 64  # of a measurement, and of an emulated platform's public key, in hex
 
 
@@ -132,16 +133,20 @@ def _parts(checkpoint: Path) -> list[list[Path]]:
         if at.resolve() in seen:
             continue
         seen.add(at.resolve())
-        if at.is_dir():  # LeRobot's
-            parts.append(sorted(path for path in at.iterdir() if path.is_file()))
-            continue
-        parts.append(sorted(at.parent.glob(f"{at.name}.*")))
+        parts.append(_files(at))
         if not parts[-1]:
             raise FileNotFoundError(f"{at}: no such checkpoint")
-        for described in (path for path in parts[-1] if path.suffix in (".yaml", ".yml")):
+        for described in (path for path in parts[-1] if path.suffix in DESCRIBED):
             for text in _texts(read_yaml(described)):
                 left += _named(text, described.parent)
     return parts
+
+
+def _files(at: Path) -> list[Path]:
+    """Return the files that a policy may be loaded from: NAME.*, a YAML file, or LeRobot's folder."""
+    itself = [at] if at.suffix in DESCRIBED else []
+    inside = at.iterdir() if at.is_dir() else ()
+    return sorted(path for path in (*itself, *at.parent.glob(f"{at.name}.*"), *inside) if path.is_file())
 
 
 def _texts(value: object) -> Iterator[str]:
@@ -157,9 +162,11 @@ def _named(text: str, folder: Path) -> list[Path]:
     for find in (lambda: folder / Path(text).expanduser(), lambda: named(text, CHECKPOINTS)):
         try:
             at = find()
-            if any(at.with_name(at.name + suffix).is_file() for suffix in (".json", ".yaml")):
-                return [at]
-            if (at / "config.json").is_file():
+            marks = (
+                *(at.with_name(at.name + suffix) for suffix in (".json", *DESCRIBED)),
+                at / "config.json",
+            )
+            if any(mark.is_file() for mark in marks) or (at.suffix in DESCRIBED and at.is_file()):
                 return [at]
         except (OSError, ValueError, RuntimeError):  # no path, or nothing there
             continue

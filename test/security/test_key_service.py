@@ -190,8 +190,11 @@ def test_what_a_policy_in_yaml_names_is_measured_too(tmp_path: Path) -> None:
     for folder in (package, plans, act):
         folder.mkdir()
     (plans / "target.yaml").write_text("{kind: layered, checkpoint: ../between, at_once: 4}")
-    (tmp_path / "between.yaml").write_text("{kind: committee, members: [one, ball/draft], folder: act}")
+    (tmp_path / "between.yaml").write_text(
+        "{kind: committee, members: [one, ball/draft, three.yml], folder: act}"
+    )
     content = {"one.json": tmp_path, "one.onnx": tmp_path, "config.json": act, "model.safetensors": act}
+    content["three.yml"] = tmp_path
     for name, folder in content.items():
         (folder / name).write_text(name)
     (tmp_path / "two.json").write_text("named by none")
