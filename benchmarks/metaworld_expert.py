@@ -17,7 +17,7 @@ import typer
 from rich.console import Console
 
 from adahi_ros.lab.reporting.tables import narrow_table, number
-from adahi_ros.lab.tasks import make, make_expert
+from adahi_ros.lab.tasks import TASKS, make, make_expert
 from adahi_ros.lab.tasks.demonstrations import BATCH_EPISODES, Demonstrator
 from adahi_ros.lab.tasks.metaworld import MetaWorld
 
@@ -31,14 +31,15 @@ def play(world: MetaWorld, demonstrator: Demonstrator, seed: int, numbers: Seque
 
 
 def main(
-    task: Annotated[str, typer.Argument(help="metaworld_10 or metaworld_50.")],
+    task: Annotated[str, typer.Argument(help="metaworld_10, metaworld_50 or metaworld.")],
     episodes: Annotated[int, typer.Option(min=1, help="Of all tasks together.")] = 1500,
     seed: Annotated[int, typer.Option(min=0, help="Seed of every random draw.")] = 0,
 ) -> None:
     """Print the success of each task, the lowest first."""
     by_task: defaultdict[str, list[bool]] = defaultdict(list)
-    world = make(task)
-    assert isinstance(world, MetaWorld)
+    world = make(task) if task in TASKS else None
+    if not isinstance(world, MetaWorld):
+        raise typer.BadParameter(f"task: {task!r}, must be metaworld, metaworld_10 or metaworld_50")
     demonstrator = Demonstrator(make_expert(task), world.spec, 0.0)
     for start in range(0, episodes, BATCH_EPISODES):
         play(world, demonstrator, seed, range(start, min(start + BATCH_EPISODES, episodes)))
