@@ -26,7 +26,7 @@ from adahi_ros.nodes.common.parameters import ParameterError
 
 N = TypeVar("N", bound=Node)
 LOOK_S = 0.1  # for a signal, at least so often
-ONE_S = 1.0  # of Ctrl-C in a terminal a node gets two signals: the terminal's and its launch's
+SAME_S = 1.0  # signals within it are one request: of Ctrl-C the terminal sends one, and the launch another
 
 
 def single_threaded(node: Node) -> Executor:
@@ -47,7 +47,7 @@ class _Signals:
             signal.signal(signal.SIGHUP, self._note)
 
     def _note(self, number: int, frame: object) -> None:
-        if self.came_s and time.monotonic() > self.came_s + ONE_S:  # a second request ends it at once
+        if self.came_s and time.monotonic() > self.came_s + SAME_S:  # a second request ends it at once
             raise KeyboardInterrupt
         self.came_s = self.came_s or time.monotonic()
 
