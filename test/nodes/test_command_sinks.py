@@ -20,6 +20,7 @@ from adahi_ros.nodes.common.messages import from_stamp
 from adahi_ros.nodes.common.parameters import ParameterError
 from adahi_ros.nodes.common.qos import command_qos, message_type
 from adahi_ros.nodes.robot.command_sinks import TopicSink, open_sinks
+from test.nodes.conftest import destroy
 
 
 def half(topic: str, joint: str) -> dict[str, Any]:
@@ -55,7 +56,7 @@ def test_two_actions_may_not_meet_on_one_topic(
         node = LifecycleNode(
             "robot", namespace="/r1", context=observer.context, cli_args=["--ros-args", *arguments]
         )
-        opened.callback(node.destroy_node)
+        opened.callback(destroy, node)
         if shared is None:
             sinks = open_sinks(node, contract, parts, "by_contract", "", opened)
             assert len(sinks) == 2
@@ -78,7 +79,7 @@ def sent(observer: Observer, name: str, stamp_ns: int, lockstep: bool = False, *
     arrived: list[Any] = []
     with ExitStack() as opened:
         node = LifecycleNode("robot", context=observer.context, use_global_arguments=False)
-        opened.callback(node.destroy_node)
+        opened.callback(destroy, node)
         sink = TopicSink(node, "command", what, interface, PERIOD_S, opened, lockstep)
         subscription = observer.node.create_subscription(
             message_type(interface.kind), "command", arrived.append, command_qos()

@@ -18,8 +18,11 @@ def configured(make_node: Make, exported: Path, capfd: pytest.CaptureFixture[str
 
     def configure(values: dict[str, Any]) -> tuple[bool, str]:
         node = make_node(DraftPolicyNode, given={"checkpoint": str(exported / "draft"), **values})
-        result = node.trigger_configure()
-        return result is TransitionCallbackReturn.SUCCESS, capfd.readouterr().err
+        fits = node.trigger_configure() is TransitionCallbackReturn.SUCCESS
+        said = capfd.readouterr().err
+        if fits:
+            node.trigger_cleanup()  # ends its clients of actions
+        return fits, said
 
     return configure
 

@@ -22,6 +22,7 @@ from adahi_ros.lab.nodes.observer import Observer
 from adahi_ros.nodes.common.qos import message_type
 from adahi_ros.nodes.robot.goal_sink import GoalSink
 from adahi_ros.safety.goals import CANCEL_ATTEMPTS
+from test.nodes.conftest import destroy
 
 GRIPPER = "control_msgs/action/GripperCommand"
 DEADLINE_S = 30.0
@@ -105,7 +106,7 @@ class Hand:
         self.driver = Driver(observer.context, refused, waits)
         opened.callback(self.driver.close)
         node = LifecycleNode("robot", context=observer.context)
-        opened.callback(node.destroy_node)
+        opened.callback(destroy, node)
         self._executor = SingleThreadedExecutor(context=observer.context)
         self._executor.add_node(node)
         opened.callback(self._executor.shutdown, timeout_sec=1.0)

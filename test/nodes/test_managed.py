@@ -11,9 +11,11 @@ import pytest
 from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from std_msgs.msg import Header
 
+from adahi_ros.lab.nodes.observer import Observer
 from adahi_ros.nodes.common.managed import ManagedNode, ManagedParameters
 from adahi_ros.nodes.common.parameters import parameter
 from test.nodes.conftest import Make
+from test.nodes.in_process import DEADLINE_S
 
 BONDPY = "bondpy.bondpy"
 
@@ -71,6 +73,14 @@ def bonds(monkeypatch: pytest.MonkeyPatch) -> list[Bond]:
 @pytest.fixture
 def make(make_node: Make) -> Make:
     return lambda **values: make_node(Managed, "managed", Values, given=values)
+
+
+def test_once_it_is_destroyed_its_domain_has_it_no_more(make: Make, observer: Observer) -> None:
+    node = make()
+    names = observer.node.get_node_names
+    observer.wait_until(lambda: "managed" in names(), DEADLINE_S, "the node")
+    node.destroy_node()
+    assert "managed" not in names()
 
 
 FORMED, DISSOLVED = ["start 0.1 4"], ["start 0.1 4", "break", "shutdown"]

@@ -62,6 +62,7 @@ class MockArm(Node):
         self._log = ThrottledLog(self, WARNING_PERIOD_S)
         self.commands = 0
         """Commands so far, goals among them."""
+        self._servers: list[ActionServer] = []
         try:
             contract = load_contract(values.contract)
             self._period_s = contract.period_s
@@ -72,24 +73,30 @@ class MockArm(Node):
             ):
                 self._take(sink, what)
             shown = [self._shown(contract, channel) for channel in contract.channels.values()]
-        except ParameterError:
-            raise
         except ValueError as error:
+            self.destroy_node()
             raise ParameterError(str(error)) from None
         self._shown_at_each_step = [show for show in shown if show is not None]
         steady_timer(self, contract.period_s, self._show)
         self.get_logger().info(f"mock {contract.robot_type}: {len(self.positions)} joints, moves no real arm")
 
+    def destroy_node(self) -> None:
+        """End the node, and its action servers, which rclpy leaves."""
+        for server in self._servers:
+            server.destroy()
+        super().destroy_node()
+
     def _take(self, sink: Sink, what: Commanded) -> None:
         topic, make = sink.channel.topic, SINKS[sink.channel.kind]
         if issubclass(make, ActionSink):
-            ActionServer(
+            server = ActionServer(
                 self,
                 message_type(sink.channel.kind),
                 topic,
                 partial(self._on_goal, make(**sink.arguments), what.names[0]),
                 cancel_callback=lambda handle: CancelResponse.ACCEPT,
             )
+            self._servers.append(server)
             return
         reader = message_sink(sink.channel.kind, what, sink.arguments)
         on_command = partial(self._on_command, reader, what)

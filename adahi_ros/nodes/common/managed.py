@@ -94,9 +94,8 @@ class ManagedNode(LifecycleNode):
             self._open(self._declared.read())
         except Exception as error:  # noqa: BLE001  rclpy would end the transition without a log line
             self._close()
-            reason = error if isinstance(error, ValueError) else repr(error)
-            self.last_error = str(reason)
-            self.get_logger().error(f"cannot be configured: {reason}")
+            self.last_error = str(error) if isinstance(error, ValueError) else repr(error)
+            self.get_logger().error(f"cannot be configured: {self.last_error}")
             return TransitionCallbackReturn.FAILURE
         self.last_error = ""
         self._declared.frozen = True
@@ -145,6 +144,7 @@ class ManagedNode(LifecycleNode):
         """End the node; the lifecycle manager notices at once."""
         self._dissolve_bond()
         super().destroy_node()
+        self._state_machine.destroy_when_not_in_use()  # else the domain has the node until it is collected
         self._replies.close()
 
 

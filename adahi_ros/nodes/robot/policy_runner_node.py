@@ -111,6 +111,11 @@ class PolicyRunnerNode(Node):
             cancel_callback=lambda handle: CancelResponse.ACCEPT,
         )
 
+    def destroy_node(self) -> None:
+        """End the node, and its action server, which rclpy leaves."""
+        self._server.destroy()
+        super().destroy_node()
+
     def end_goal(self) -> None:
         """Hold the robot, and end the goal with a result, because the node ends."""
         self._closing = True
