@@ -122,6 +122,12 @@ class TokenJudge:
             where, place = np.flatnonzero(added), at[added]
             self.tokens[where, place] = sample(self.q[where, place], self.draws[where, place, 1])
         self.position = at + (refused | added)
+        if self.target.end is not None:  # needs no pass behind it
+            over = (self.tokens == self.target.end) & (
+                np.arange(self.draws.shape[1]) < self.position[:, None]
+            )
+            self.tokens[np.logical_or.accumulate(over, axis=1)] = self.target.end
+            self.position[over.any(axis=1)] = self.draws.shape[1]
         return refused
 
     def read(self, ahead: int = AHEAD) -> None:

@@ -59,10 +59,12 @@ class TokenDistribution(CodeDistribution):
         hidden: (B, n, D) float32, the network's last hidden state, from which each distribution is made.
         resumed: with other tokens (M, N) from index `first` - 1 on, of robots (M,) by index, returns
             the distributions from token `first` on, `first` at least 1. Costs one pass of the network.
+        end: the token after which a chunk has only this one; None where every token has a meaning.
     """
 
     hidden: np.ndarray = field(default_factory=lambda: np.zeros((0, 0, 0), dtype=np.float32))
     resumed: Callable[[np.ndarray, int, np.ndarray], TokenDistribution] | None = None
+    end: int | None = None
 
 
 @dataclass(frozen=True)
@@ -177,5 +179,4 @@ class ActionRange:
             )
 
     def _inside(self, actions: np.ndarray) -> np.ndarray:
-        inside: np.ndarray = (actions >= self.low) & (actions <= self.high)  # false for NaN
-        return inside
+        return np.asarray((actions >= self.low) & (actions <= self.high))  # false for NaN

@@ -12,11 +12,15 @@ from adahi_ros.acceptance.token_sequence import COMPLETIONS, JudgedTokens, Token
 from adahi_ros.core.proposal import CodeDistribution, Proposal, TokenDistribution, sample
 
 N, K, M = 4, 3, 20_000
+ENDING = 9  # models from here on end a chunk by `END`
+END = 1
 
 
 @functools.cache
 def following(model: int, before: tuple[int, ...]) -> np.ndarray:
     """The distribution (K,) of the token after others, of a model without structure."""
+    if model >= ENDING and END in before:
+        return np.eye(K, dtype=np.float32)[END]
     drawn = np.random.default_rng([model, len(before), *before]).random(K) ** 2 + 0.02
     probabilities: np.ndarray = (drawn / drawn.sum()).astype(np.float32)
     return probabilities
@@ -31,7 +35,8 @@ def read(model: int, codes: np.ndarray, first: int = 0) -> TokenDistribution:
         assert len(tokens) == len(rows)
         return read(model, tokens, first)
 
-    return TokenDistribution(np.array(given), codes, actions_of, resumed=resumed)
+    end = END if model >= ENDING else None
+    return TokenDistribution(np.array(given), codes, actions_of, resumed=resumed, end=end)
 
 
 def actions_of(codes: np.ndarray) -> np.ndarray:
@@ -54,14 +59,20 @@ def judged(draft: int, target: int, length: int, completion: str, robots: int = 
 
 @pytest.mark.parametrize("completion", COMPLETIONS)
 @pytest.mark.parametrize("length", [1, 3, N])
-def test_chunks_are_distributed_as_the_targets_own(length: int, completion: str) -> None:
-    codes = judged(1, 2, length, completion).codes
+@pytest.mark.parametrize(("draft", "target"), [(1, 2), (ENDING, ENDING + 1)])
+def test_chunks_are_distributed_as_the_targets_own(
+    draft: int, target: int, length: int, completion: str
+) -> None:
+    codes = judged(draft, target, length, completion).codes
     found = np.bincount(codes @ K ** np.arange(N), minlength=K**N)
     chunks = list(itertools.product(range(K), repeat=N))
-    probabilities = [np.prod([following(2, each[:i])[each[i]] for i in range(N)]) for each in chunks]
+    probabilities = [np.prod([following(target, each[:i])[each[i]] for i in range(N)]) for each in chunks]
     expected = np.zeros(K**N)
     expected[np.array(chunks) @ K ** np.arange(N)] = M * np.array(probabilities)
-    assert ((found - expected) ** 2 / expected).sum() < chi2.ppf(1 - 1e-4, K**N - 1)
+    possible = expected > 0.0
+    assert not found[~possible].any()
+    off = ((found - expected) ** 2)[possible] / expected[possible]
+    assert off.sum() < chi2.ppf(1 - 1e-4, possible.sum() - 1)
 
 
 def test_the_test_would_notice_another_distribution() -> None:
@@ -69,6 +80,16 @@ def test_the_test_would_notice_another_distribution() -> None:
     found = np.bincount(codes[:, 0], minlength=K) / M
     assert np.abs(found - following(1, ())).max() > 0.05
     assert np.abs(found - following(2, ())).max() < 0.02
+
+
+@pytest.mark.parametrize("completion", COMPLETIONS)
+def test_behind_the_end_of_a_chunk_the_target_has_no_passes(completion: str) -> None:
+    result = judged(ENDING, ENDING + 1, N, completion)
+    ends = (result.codes == END).argmax(axis=1)
+    ended = (result.codes == END).any(axis=1)
+    assert (result.codes[ended & (ends < N - 1)][:, -1] == END).all()
+    assert (result.passes[ended] <= ends[ended] + 1).all()
+    assert result.passes[~ended].max() > 1
 
 
 @pytest.mark.parametrize("completion", COMPLETIONS)

@@ -20,7 +20,7 @@ from adahi_ros.lab.decoding.run_clock import Decoded, Machines, alone, pipelined
 from adahi_ros.lab.decoding.serving import COSINE, DraftedText, Service
 from adahi_ros.lab.decoding.serving_clock import serve
 from adahi_ros.lab.decoding.texts import PolicyDrafts, PolicyText, Text, own_chunk
-from adahi_ros.lab.decoding.watched_verifier import Greedy, InParallel, Notes
+from adahi_ros.lab.decoding.watched_verifier import Greedy, InParallel, Notes, Sampled
 from adahi_ros.lab.evaluation.evaluate import Comparison, batches
 from adahi_ros.lab.methods.methods import METHODS
 from adahi_ros.policies.tokens.token_policy import TokenPolicy
@@ -126,33 +126,37 @@ def play(
     bench, success, parts = comparison.bench(), list[bool](), list[np.ndarray]()
     target, decided_alone = bench.policies.target, METHODS[method].acceptance == "replace"
     assert isinstance(target, TokenPolicy)
-    size, tokens, drafted = target.signature.action_dim, target.codec.codebooks, 0
+    size, tokens = target.signature.action_dim, target.codec.codebooks
+    if line.decides != CHUNK and tokens != size * target.codec.chunk_length:
+        raise ValueError(f"tokens: {target.codec.kind}, must be one for each entry of an action")
     own = size if line.decides == STEP else tokens  # that the target decodes without a draft
     for numbers in batches(episodes):
         notes, world = Notes(), comparison.world()
         plans = bench.policies.plans
         if decided_alone:
-            decoders = {GREEDY: Greedy(target, own), PARALLEL: InParallel(target, notes)}
-            plans = decoders.get(line.decodes, target)
+            decoders = {GREEDY: Greedy(target, notes, own), PARALLEL: InParallel(target, notes)}
+            plans = decoders.get(line.decodes) or Sampled(target, notes)
         here = replace(bench, policies=replace(bench.policies, plans=plans))
         log = METHODS[method].run(here, world, comparison.seed, numbers, on_step, notes.verifier)
         success += world.success.tolist()
         sent = log.transmitted & log.active
         count = int(sent.sum())
         kept = notes.of_requests(notes.kept, log) if notes.drafted else np.zeros(count)
-        passes = notes.of_requests(notes.passes, log) if notes.passes else np.full(count, own)
-        of_request = tokens // size if line.decides == CHUNK else np.minimum(kept // size + 1, tokens // size)
+        passes = notes.of_requests(notes.passes, log)
+        longest = target.codec.chunk_length
+        of_request = longest if line.decides == CHUNK else np.minimum(kept // size + 1, longest)
         decided = log.active.sum() if line.decides == STEP else (of_request * np.ones(count)).sum()
         drafts = log.active.sum() if line.decides == STEP else count
-        parts.append(np.array([count, decided, passes.sum(), drafts, kept.sum()], dtype=np.float64))
-        drafted = 0 if decided_alone else notes.drafted
-    count, decided, passed, drafts, kept_tokens = np.sum(parts, axis=0).tolist()
+        alone = decided_alone or not count
+        drafted = np.zeros(1) if alone else notes.of_requests(notes.drafted, log)
+        parts.append(np.array([count, decided, passes.sum(), drafts * drafted.mean(), kept.sum()]))
+    count, decided, passed, drafted_tokens, kept_tokens = np.sum(parts, axis=0).tolist()
     return Played(
         success,
         count / len(success),
         passed / decided,
-        drafts * drafted / decided,
-        kept_tokens / count if drafted and count else None,
+        drafted_tokens / decided,
+        kept_tokens / count if drafted_tokens and count else None,
     )
 
 

@@ -18,8 +18,18 @@ from adahi_ros.core.signature import Observations
 from adahi_ros.lab.evaluation.rollout import Log
 from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling
 from adahi_ros.policies.tokens.parallel_decoding import decode_in_parallel
+from adahi_ros.policies.tokens.token_codes import TokenCodec
 from adahi_ros.policies.tokens.token_policy import TokenPolicy
 from adahi_ros.server.verifier import TargetVerifier, VerificationRequest
+
+NEVER = -1  # no token
+
+
+def tokens_of(codec: TokenCodec, codes: np.ndarray) -> np.ndarray:
+    """Return how many of tokens (B, n) chunks have, with the one that ends them, (B,)."""
+    over = codes == (NEVER if codec.end is None else codec.end)
+    lengths: np.ndarray = np.where(over.any(axis=1), over.argmax(axis=1) + 1, codes.shape[1])
+    return lengths
 
 
 @dataclass
@@ -29,12 +39,12 @@ class Notes:
     Attributes:
         passes: of the target, (M,) int64 for each batch.
         kept: drafted tokens before the first that was not kept, (M,) for each batch with drafts.
-        drafted: tokens of a draft; 0 without drafts.
+        drafted: tokens of a draft, (M,) for each batch with drafts.
     """
 
     passes: list[np.ndarray] = field(default_factory=list)
     kept: list[np.ndarray] = field(default_factory=list)
-    drafted: int = 0
+    drafted: list[np.ndarray] = field(default_factory=list)
 
     def verifier(self, policy: Policy, *arguments: Any, **options: Any) -> TargetVerifier:
         """Return a `TargetVerifier` that is noted here."""
@@ -69,8 +79,13 @@ class _Watched(TargetVerifier):
         """See `TargetVerifier`."""
         made = super().verdict(request, draws)
         if made.accepted.shape[1]:
-            self._notes.kept.append(np.logical_and.accumulate(made.accepted, axis=1).sum(axis=1))
-            self._notes.drafted = made.accepted.shape[1]
+            drafted = np.full(len(made.accepted), made.accepted.shape[1])
+            drawn = request.draft.distribution
+            if isinstance(self.policy, _Decoder) and drawn is not None:
+                drafted = tokens_of(self.policy.target.codec, drawn.codes)
+            kept = np.logical_and.accumulate(made.accepted, axis=1).sum(axis=1)
+            self._notes.kept.append(np.minimum(kept, drafted))
+            self._notes.drafted.append(drafted)
         return made
 
 
@@ -86,17 +101,40 @@ class _Decoder(Policy):
         self.target = target
 
 
+class Sampled(_Decoder):
+    """Draws token after token, as the target does.
+
+    Args:
+        target: to decode.
+        notes: get the passes, one for each token.
+    """
+
+    def __init__(self, target: TokenPolicy, notes: Notes) -> None:
+        super().__init__(target)
+        self._notes = notes
+
+    def propose(
+        self, observations: Observations, draws: np.ndarray, sampling: Sampling = AS_TRAINED
+    ) -> Proposal:
+        """See `Policy`."""
+        made = self.target.propose(observations, draws, sampling)
+        assert made.distribution is not None
+        self._notes.passes.append(tokens_of(self.target.codec, made.distribution.codes))
+        return made
+
+
 class Greedy(_Decoder):
     """Takes the likeliest of each token.
 
     Args:
         target: to decode.
+        notes: get the passes, one for each token.
         tokens: of a chunk that it decodes; actions of the others mean nothing.
     """
 
-    def __init__(self, target: TokenPolicy, tokens: int) -> None:
+    def __init__(self, target: TokenPolicy, notes: Notes, tokens: int) -> None:
         super().__init__(target)
-        self._tokens = tokens
+        self._notes, self._tokens = notes, tokens
 
     def propose(
         self, observations: Observations, draws: np.ndarray, sampling: Sampling = AS_TRAINED
@@ -105,6 +143,7 @@ class Greedy(_Decoder):
         found, codec = self.target.likeliest(observations, self._tokens), self.target.codec
         codes = np.zeros((len(draws), codec.codebooks), dtype=np.int64)
         codes[:, : self._tokens] = found.codes
+        self._notes.passes.append(tokens_of(codec, found.codes))
         return Proposal(np.where(found.finite[:, None, None], codec.decode(codes), np.float32(np.nan)))
 
 

@@ -295,7 +295,12 @@ class TokenPolicy(Policy):
             return drawn
 
         drawn = TokenDistribution(
-            probabilities, codes, self.codec.decode, hidden=decoding.hidden, resumed=resumed
+            probabilities,
+            codes,
+            self.codec.decode,
+            hidden=decoding.hidden,
+            resumed=resumed,
+            end=self.codec.end,
         )
         shape = len(codes), self.codec.chunk_length, self.codec.action_dim
         return Proposal(np.full(shape, np.nan, dtype=np.float32), drawn)
