@@ -22,6 +22,7 @@ from adahi_ros.acceptance.token_sequence import COMPLETIONS, TokenJudge
 from adahi_ros.core.proposal import Proposal, TokenDistribution
 from adahi_ros.core.signature import Observations
 from adahi_ros.lab.decoding.observed_chunks import load_token_policy, some_chunks
+from adahi_ros.lab.decoding.watched_verifier import tokens_of
 from adahi_ros.lab.reporting.tables import narrow_table, number
 from adahi_ros.lab.tasks import make
 from adahi_ros.policies.interface import Sampling
@@ -83,8 +84,9 @@ def decode(
     guess = np.zeros((1, count), dtype=np.int64)
     for for_draft, for_target in seen:
         draws = rng.random((1, count, 2))
-        _, took = timed(lambda: target.propose(for_target, draws[..., 1]))  # noqa: B023  called at once
-        own.passes.append(count)
+        made, took = timed(lambda: target.propose(for_target, draws[..., 1]))  # noqa: B023  called at once
+        assert made.distribution is not None
+        own.passes.append(int(tokens_of(target.codec, made.distribution.codes)[0]))
         own.target_ms.append(took)
         own.request_bytes.append(bytes_of_request(target))
         started = time.perf_counter()
@@ -105,7 +107,8 @@ def decode(
             way.target_ms.append(1e3 * (time.perf_counter() - started))
             way.draft_ms.append(took)
             way.passes.append(int(judged.passes[0]))
-            way.accepted.append(int(judged.accepted_length[0]))
+            of_draft = tokens_of(target.codec, drafted.distribution.codes)
+            way.accepted.append(int(np.minimum(judged.accepted_length, of_draft)[0]))
             way.request_bytes.append(bytes_of_request(target, drafted.distribution.counts[0]))
     return ways
 
@@ -122,9 +125,10 @@ def main(
     count, mean = target.codec.codebooks, np.mean
     entries = target.signature.horizon * target.signature.action_dim
     sized = not make(task).spec.images_for_target  # else a picture decides about the size
+    size = count if target.codec.end is None else f"at most {count}"
     sizes = "; kB: means of a request with its window, and of a reply" if sized else ""
     table = narrow_table(
-        f"{task}: one chunk of {target.codec.chunk_length} actions, {count} tokens, {backend}",
+        f"{task}: one chunk of {target.codec.chunk_length} actions, {size} tokens, {backend}",
         ["decoding"],
         ["passes", "accepted", *(["kB up", "kB down"] if sized else []), "draft ms", "target ms"],
         f"draft {draft.signature.parameters:,} weights, target {target.signature.parameters:,}; medians of "

@@ -22,9 +22,10 @@ TASK, SEED, EPISODES = "metaworld", 11, range(3, 4)
 
 
 @pytest.mark.timeout(300)
-def test_chunks_over_dds_are_those_of_the_evaluation() -> None:
+@pytest.mark.parametrize("pair", ["tokens", "tokens_fast"])
+def test_chunks_over_dds_are_those_of_the_evaluation(pair: str) -> None:
     (name,) = parse_methods("chunk+never/speculative", on_air=True)
-    files = PolicyFiles(asset("checkpoints/metaworld/tokens"), "onnxruntime")
+    files = PolicyFiles(asset(f"checkpoints/metaworld/{pair}"), "onnxruntime")
     known = files.load()
     shipped = load_calibration(asset("config/metaworld.yaml"))
     fitting = replace(shipped, draft=known.draft.digest, target=known.target.digest)

@@ -89,6 +89,23 @@ def test_parallel_decoding_does_what_the_target_does(folder: Path) -> None:
     assert 0.0 < parallel.passes < own.passes
 
 
+def test_compressed_tokens_end_a_chunk_before_its_most_tokens() -> None:
+    folder = asset("checkpoints/metaworld/tokens_fast")
+    own, parallel, judged = (
+        played(folder, LINES[CHUNK, name])
+        for name in (TARGET, "parallel decoding (PD-VLA)", "speculative decoding, rest by target")
+    )
+    chunk = load_token_policy(folder / "target").codec
+    assert chunk.end is not None
+    assert 0.0 < own.passes < chunk.codebooks / chunk.chunk_length
+    assert parallel.success == own.success
+    assert judged.passes < own.passes
+    assert judged.kept is not None
+    assert 0.0 < judged.kept <= 8 * judged.drafted < chunk.codebooks
+    with pytest.raises(ValueError, match=r"^tokens: fast, must be one for each entry of an action$"):
+        played(folder, LINES[STEP, TARGET])
+
+
 def test_the_clock_has_each_way_faster_than_the_target(pair: tuple[TokenPolicy, TokenPolicy]) -> None:
     seen = observed_chunks(TASK, *pair, 2, SEED)[:3]
     found = simulated(pair, [pair[0], pair[0]], seen)
