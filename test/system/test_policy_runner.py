@@ -31,7 +31,7 @@ class Client:
         self.feedback: list[RunPolicy.Feedback] = []
         self._client = ActionClient(stage.node, RunPolicy, "run_policy")
 
-    def start_runner(self, no_verifier_s: float = 1.0) -> None:
+    def start_runner(self, no_verifier_s: float = 5.0) -> None:
         self.stage.wait(lambda: not self._client.server_is_ready(), "that no other is there")
         self.runner = self.stage.start(
             "policy_runner_node", no_verifier_s=no_verifier_s, no_steps_s=20.0, feedback_period_s=0.05
