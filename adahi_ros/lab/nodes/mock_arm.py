@@ -82,8 +82,8 @@ class MockArm(Node):
 
     def destroy_node(self) -> None:
         """End the node, and its action servers, which rclpy leaves."""
-        for server in self._servers:
-            server.destroy()
+        while self._servers:
+            self._servers.pop().destroy()
         super().destroy_node()
 
     def _take(self, sink: Sink, what: Commanded) -> None:

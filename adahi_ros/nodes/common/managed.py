@@ -144,7 +144,7 @@ class ManagedNode(LifecycleNode):
         """End the node; the lifecycle manager notices at once."""
         self._dissolve_bond()
         super().destroy_node()
-        self._state_machine.destroy_when_not_in_use()  # else the domain has the node until it is collected
+        vars(self).pop("_state_machine", None)  # else the domain has the node until it is collected
         self._replies.close()
 
 

@@ -55,10 +55,11 @@ async def sent(
         NotRepliedError: `given_up` is done, or the client was destroyed.
     """
     end_s = time.monotonic() + wait_s
+    given_up = given_up or Future()
     try:
-        while not client.service_is_ready() and time.monotonic() < end_s:
+        while not (client.service_is_ready() or given_up.done()) and time.monotonic() < end_s:
             await elapsed(node, LOOK_S)
-        if given_up is not None and given_up.done():
+        if given_up.done():
             raise NotRepliedError(f"{client.srv_name}: request given up")
         return client.call_async(request)
     except InvalidHandle:

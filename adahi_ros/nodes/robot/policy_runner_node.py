@@ -113,7 +113,8 @@ class PolicyRunnerNode(Node):
 
     def destroy_node(self) -> None:
         """End the node, and its action server, which rclpy leaves."""
-        self._server.destroy()
+        if self._server in self.waitables:
+            self._server.destroy()
         super().destroy_node()
 
     def end_goal(self) -> None:
