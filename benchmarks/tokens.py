@@ -81,7 +81,7 @@ def decode(
         target.codec.codebooks,
     )
     own, parallel, *speculative = ways.values()
-    guess = np.zeros((1, count), dtype=np.int64)
+    guess = np.full((1, count), target.codec.guess)
     for for_draft, for_target in seen:
         draws = rng.random((1, count, 2))
         made, took = timed(lambda: target.propose(for_target, draws[..., 1]))  # noqa: B023  called at once
@@ -94,7 +94,7 @@ def decode(
         parallel.target_ms.append(1e3 * (time.perf_counter() - started))
         parallel.passes.append(int(found.passes[0]))
         parallel.request_bytes.append(bytes_of_request(target))
-        guess = found.codes
+        guess = np.where(found.codes == target.codec.end, target.codec.guess, found.codes)
         drafted, took = timed(lambda: draft.propose(for_draft, draws[..., 0], Sampling(sendable=True)))  # noqa: B023
         verdicts = rng.random((1, count, 2))
         for completion, way in zip(COMPLETIONS, speculative, strict=True):

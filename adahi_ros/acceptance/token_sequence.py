@@ -76,7 +76,7 @@ class TokenJudge:
         drafted, (robots, length) = ours.codes.shape[1], draws.shape[:2]
         self.p, self.draws, self.target, self.rows = ours.probabilities, draws, theirs, np.arange(robots)
         self.tokens = np.zeros((robots, length), dtype=np.int64)
-        self.tokens[:, :drafted] = ours.codes
+        self.tokens[:, :drafted] = self._drafted = ours.codes
         self.q = np.zeros((robots, length, theirs.probabilities.shape[-1]), dtype=np.float32)
         self.q[:, : theirs.probabilities.shape[1]] = theirs.probabilities
         self.position, self.end = np.zeros(robots, dtype=np.int64), np.full(robots, drafted)
@@ -122,13 +122,19 @@ class TokenJudge:
             where, place = np.flatnonzero(added), at[added]
             self.tokens[where, place] = sample(self.q[where, place], self.draws[where, place, 1])
         self.position = at + (refused | added)
-        if self.target.end is not None:  # needs no pass behind it
-            over = (self.tokens == self.target.end) & (
-                np.arange(self.draws.shape[1]) < self.position[:, None]
-            )
-            self.tokens[np.logical_or.accumulate(over, axis=1)] = self.target.end
-            self.position[over.any(axis=1)] = self.draws.shape[1]
+        if self.target.end is not None:
+            self._end(self.target.end)
         return refused
+
+    def _end(self, end: int) -> None:
+        """Behind the end of a chunk are only ends, which need no pass; a test would keep the draft's."""
+        length = self.tokens.shape[1]
+        over = (self.tokens == end) & (np.arange(length) < self.position[:, None])
+        behind = np.logical_or.accumulate(over, axis=1)[:, :-1]
+        self.tokens[:, 1:][behind] = end
+        self.position[over.any(axis=1)] = length
+        drafted = self._drafted[:, 1:] == end
+        self.accepted[:, 1 : self.p.shape[1]] |= behind[:, : drafted.shape[1]] & drafted
 
     def read(self, ahead: int = AHEAD) -> None:
         """Let the target read the decided tokens of undecided chunks, and drafted ones after them: one pass.

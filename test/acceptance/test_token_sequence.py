@@ -93,8 +93,9 @@ def test_behind_the_end_of_a_chunk_the_target_has_no_passes(completion: str) -> 
 
 
 @pytest.mark.parametrize("completion", COMPLETIONS)
-def test_a_draft_of_the_target_itself_is_accepted_in_one_pass(completion: str) -> None:
-    result = judged(2, 2, N, completion, 50)
+@pytest.mark.parametrize("model", [2, ENDING])
+def test_a_draft_of_the_target_itself_is_accepted_in_one_pass(model: int, completion: str) -> None:
+    result = judged(model, model, N, completion, 50)
     assert result.accepted.all()
     assert (result.passes == 1).all()
     assert (result.accepted_length == N).all()

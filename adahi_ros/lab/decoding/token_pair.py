@@ -127,7 +127,7 @@ def play(
     target, decided_alone = bench.policies.target, METHODS[method].acceptance == "replace"
     assert isinstance(target, TokenPolicy)
     size, tokens = target.signature.action_dim, target.codec.codebooks
-    if line.decides != CHUNK and tokens != size * target.codec.chunk_length:
+    if line.decides != CHUNK and target.codec.end is not None:
         raise ValueError(f"tokens: {target.codec.kind}, must be one for each entry of an action")
     own = size if line.decides == STEP else tokens  # that the target decodes without a draft
     for numbers in batches(episodes):

@@ -163,7 +163,7 @@ class InParallel(_Decoder):
         self, observations: Observations, draws: np.ndarray, sampling: Sampling = AS_TRAINED
     ) -> Proposal:
         """See `Policy`; the actions that the target makes with the same draws."""
-        guess = np.zeros(draws.shape, dtype=np.int64)
+        guess = np.full(draws.shape, self.target.codec.guess)
         found = decode_in_parallel(self.target, observations, draws, guess, sampling)
         self._notes.passes.append(found.passes)
         return Proposal(self.target.codec.decode(found.codes))

@@ -45,6 +45,7 @@ class FrequencyCodec(TokenCodec):
         merges = np.asarray(arrays["merges"], dtype=np.int64)
         self._most, self._basis = largest_coefficient(chunk_length), cosines(chunk_length)
         self._first = 2 * self._most + 2  # the first token that is a pair
+        self.guess = self._most + 1  # a coefficient of 0
         super().__init__(arrays, codebooks, self._first + len(merges), chunk_length)
         earlier = self._first + np.arange(len(merges))[:, None]
         if merges.shape != (len(merges), 2) or not ((merges > END) & (merges < earlier)).all():

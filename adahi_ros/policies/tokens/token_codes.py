@@ -32,6 +32,7 @@ class TokenCodec(ABC):
         action_scale: (A,) float32, standard deviation of the demonstrated actions.
         range: distinguishes actions from faults.
         end: the token that fills chunks with fewer tokens, behind their last one; None where none has fewer.
+        guess: a token that a guess of a chunk can have everywhere; it does not end a chunk.
         fingerprint: 16 hexadecimal digits; equal exactly when the same tokens mean the same actions.
 
     Args:
@@ -46,6 +47,7 @@ class TokenCodec(ABC):
 
     kind: ClassVar[str]
     end: int | None = None
+    guess: int = 0
 
     def __init__(
         self, arrays: dict[str, np.ndarray], codebooks: int, codebook_size: int, chunk_length: int
