@@ -25,6 +25,7 @@ from adahi_ros.core.assets import CHECKPOINTS, named
 from adahi_ros.core.signature import Observations
 from adahi_ros.core.yaml_files import read_yaml
 from adahi_ros.lab.decoding.observed_chunks import load_token_policy, some_chunks, success_of_chunks
+from adahi_ros.lab.decoding.token_pair import kilobytes
 from adahi_ros.lab.evaluation.episodes import evaluation_episodes
 from adahi_ros.lab.evaluation.metrics import mcnemar, wilson_interval
 from adahi_ros.lab.reporting.tables import narrow_table, number
@@ -108,15 +109,17 @@ def main(
     sensitivity = kinematics.sensitivity(windows, scale)
     third = np.searchsorted(np.quantile(sensitivity, THIRDS), sensitivity, side="right")
     draws = np.random.default_rng(SEED).random((len(seen), 1, full.draws))
-    made, took = {}, {}
-    for name, policy in policies.items():
-        started, acts = time.process_time(), []
-        for each, draw in zip(seen, draws, strict=True):
-            acts.append(policy.propose(each, draw).actions[0])
-        took[name] = 1e3 * (time.process_time() - started) / len(seen)
-        made[name] = np.stack(acts)
-    sizes = dict.fromkeys(policies, size)
-    sizes["full"] = path.with_name(f"{path.name}{FULL}").stat().st_size
+    acts: dict[str, list[np.ndarray]] = {name: [] for name in policies}
+    times: dict[str, list[float]] = {name: [] for name in policies}
+    for each, draw in zip(seen, draws, strict=True):
+        for name, policy in policies.items():  # in turns, so that all have the same machine
+            started = time.process_time()
+            acts[name].append(policy.propose(each, draw).actions[0])
+            times[name].append(1e3 * (time.process_time() - started))
+    took = {name: float(np.median(each)) for name, each in times.items()}
+    made = {name: np.stack(each) for name, each in acts.items()}
+    sizes = dict.fromkeys(policies, size / 1e3)
+    sizes["full"] = kilobytes([f"{path.name}{FULL}"], path.parent, 0)
     figures: dict[str, dict[str, object]] = {}
     table = narrow_table(
         f"{task}: one chunk by width",
@@ -129,9 +132,9 @@ def main(
     for name in policies:
         far = np.abs((made[name] - made["full"]) / full.action_scale).mean(axis=(1, 2))
         parts = [float(far[third == part].mean()) for part in range(3)]
-        figures[name] = {"bytes": sizes[name], "ms": took[name], "apart": parts}
+        figures[name] = {"bytes": round(1e3 * sizes[name]), "ms": took[name], "apart": parts}
         cells = [number(part) for part in parts] if name != "full" else [""] * 3
-        table.add_row(name, f"{sizes[name] / 1e3:.0f}", f"{took[name]:.1f}", *cells)
+        table.add_row(name, f"{sizes[name]:.0f}", f"{took[name]:.1f}", *cells)
     console.print(table)
     counting = Counting(read, run, kinematics)
     counting.counts = {}
