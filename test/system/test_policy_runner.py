@@ -11,6 +11,7 @@ from action_msgs.msg import GoalStatus
 from adahi_msgs.action import RunPolicy
 from builtin_interfaces.msg import Duration
 from lifecycle_msgs.msg import TransitionEvent
+from rcl_interfaces.srv import ListParameters
 from rclpy.action import ActionClient  # type: ignore[attr-defined]
 from std_msgs.msg import Float32
 from std_srvs.srv import SetBool
@@ -30,6 +31,9 @@ class Client:
         self.stage, self.verifier = stage, verifier
         self.feedback: list[RunPolicy.Feedback] = []
         self._client = ActionClient(stage.node, RunPolicy, "run_policy")
+        self._list = stage.client(
+            ListParameters, "policy_runner/list_parameters"
+        )  # discovered after those above
 
     def start_runner(self, no_verifier_s: float = 5.0) -> None:
         self.stage.wait(lambda: not self._client.server_is_ready(), "that no other is there")
@@ -38,6 +42,8 @@ class Client:
         )
         # One that is told to end while Python still starts does not end as a node does.
         self.stage.wait(self._client.server_is_ready, "the action's server")
+        # A server that has not discovered its client yet drops the answer to a goal. This call is repeated.
+        self._list(ListParameters.Request())
 
     def end_runner(self) -> None:
         """Ask it to end; it may still have something to say."""
