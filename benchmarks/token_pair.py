@@ -123,7 +123,7 @@ def played(
                 comparison = Comparison.of_folder(task, where, seed)
                 method, target = for_task(line.method, task, where), comparison.files.load().target
                 if target.signature.codes != codes:
-                    raise ValueError(f"{where}: emits other tokens")
+                    raise ValueError(f"{where}: its target must emit the tokens of {folder}")
                 content = blake2b(digest_size=8)
                 for path in files_of((*line.robot, *line.server), where):
                     content.update(path.read_bytes())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -11,9 +12,11 @@ import pytest
 from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from std_msgs.msg import Header
 
+from adahi_ros.lab.nodes.mock_arm import MockArm
 from adahi_ros.lab.nodes.observer import Observer
 from adahi_ros.nodes.common.managed import ManagedNode, ManagedParameters
 from adahi_ros.nodes.common.parameters import parameter
+from adahi_ros.nodes.robot.policy_runner_node import PolicyRunnerNode
 from test.nodes.conftest import Make
 from test.nodes.in_process import DEADLINE_S
 
@@ -81,6 +84,12 @@ def test_once_it_is_destroyed_its_domain_has_it_no_more(make: Make, observer: Ob
     observer.wait_until(lambda: "managed" in names(), DEADLINE_S, "the node")
     node.destroy_node()
     assert "managed" not in names()
+
+
+@pytest.mark.parametrize("kind", [MockArm, PolicyRunnerNode, partial(Managed, "managed", Values)])
+def test_a_node_that_is_destroyed_twice_leaves_nothing(make_node: Make, kind: Any) -> None:
+    """The fixtures destroy it again, and look whether anything is left."""
+    make_node(kind).destroy_node()
 
 
 FORMED, DISSOLVED = ["start 0.1 4"], ["start 0.1 4", "break", "shutdown"]

@@ -31,9 +31,8 @@ class Client:
         self.stage, self.verifier = stage, verifier
         self.feedback: list[RunPolicy.Feedback] = []
         self._client = ActionClient(stage.node, RunPolicy, "run_policy")
-        self._list = stage.client(
-            ListParameters, "policy_runner/list_parameters"
-        )  # discovered after those above
+        # Made after the action's client, so that a server that answers it knows both.
+        self._list = stage.client(ListParameters, "policy_runner/list_parameters")
 
     def start_runner(self, no_verifier_s: float = 5.0) -> None:
         self.stage.wait(lambda: not self._client.server_is_ready(), "that no other is there")

@@ -128,14 +128,15 @@ def play(
     assert isinstance(target, TokenPolicy)
     size, tokens = target.signature.action_dim, target.codec.codebooks
     if line.decides != CHUNK and target.codec.end is not None:
-        raise ValueError(f"tokens: {target.codec.kind}, must be one for each entry of an action")
+        raise ValueError(f"tokens: {target.codec.kind!r}, must have one for each entry of an action")
     own = size if line.decides == STEP else tokens  # that the target decodes without a draft
     for numbers in batches(episodes):
         notes, world = Notes(), comparison.world()
         plans = bench.policies.plans
         if decided_alone:
-            decoders = {GREEDY: Greedy(target, notes, own), PARALLEL: InParallel(target, notes)}
-            plans = decoders.get(line.decodes) or Sampled(target, notes)
+            note = notes.passes.append
+            decoders = {GREEDY: Greedy(target, note, own), PARALLEL: InParallel(target, note)}
+            plans = decoders.get(line.decodes) or Sampled(target, note)
         here = replace(bench, policies=replace(bench.policies, plans=plans))
         log = METHODS[method].run(here, world, comparison.seed, numbers, on_step, notes.verifier)
         success += world.success.tolist()
@@ -147,8 +148,8 @@ def play(
         of_request = longest if line.decides == CHUNK else np.minimum(kept // size + 1, longest)
         decided = log.active.sum() if line.decides == STEP else (of_request * np.ones(count)).sum()
         drafts = log.active.sum() if line.decides == STEP else count
-        alone = decided_alone or not count
-        drafted = np.zeros(1) if alone else notes.of_requests(notes.drafted, log)
+        drafts_nothing = decided_alone or not count
+        drafted = np.zeros(1) if drafts_nothing else notes.of_requests(notes.drafted, log)
         parts.append(np.array([count, decided, passes.sum(), drafts * drafted.mean(), kept.sum()]))
     count, decided, passed, drafted_tokens, kept_tokens = np.sum(parts, axis=0).tolist()
     return Played(

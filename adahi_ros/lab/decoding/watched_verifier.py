@@ -94,24 +94,17 @@ class _Decoder(Policy):
 
     Args:
         target: to decode.
+        note: gets the passes, (M,) int64 for each batch.
     """
 
-    def __init__(self, target: TokenPolicy) -> None:
+    def __init__(self, target: TokenPolicy, note: Callable[[np.ndarray], None]) -> None:
         super().__init__(target.signature, target, target.action_scale, target.digest, target.draws)
         self.target = target
+        self._note = note
 
 
 class Sampled(_Decoder):
-    """Draws token after token, as the target does.
-
-    Args:
-        target: to decode.
-        notes: get the passes, one for each token.
-    """
-
-    def __init__(self, target: TokenPolicy, notes: Notes) -> None:
-        super().__init__(target)
-        self._notes = notes
+    """Draws token after token, as the target does, one pass for each."""
 
     def propose(
         self, observations: Observations, draws: np.ndarray, sampling: Sampling = AS_TRAINED
@@ -119,22 +112,21 @@ class Sampled(_Decoder):
         """See `Policy`."""
         made = self.target.propose(observations, draws, sampling)
         assert made.distribution is not None
-        self._notes.passes.append(tokens_of(self.target.codec, made.distribution.codes))
+        self._note(tokens_of(self.target.codec, made.distribution.codes))
         return made
 
 
 class Greedy(_Decoder):
-    """Takes the likeliest of each token.
+    """Takes the likeliest of each token, one pass for each.
 
     Args:
-        target: to decode.
-        notes: get the passes, one for each token.
+        target, note: see `_Decoder`.
         tokens: of a chunk that it decodes; actions of the others mean nothing.
     """
 
-    def __init__(self, target: TokenPolicy, notes: Notes, tokens: int) -> None:
-        super().__init__(target)
-        self._notes, self._tokens = notes, tokens
+    def __init__(self, target: TokenPolicy, note: Callable[[np.ndarray], None], tokens: int) -> None:
+        super().__init__(target, note)
+        self._tokens = tokens
 
     def propose(
         self, observations: Observations, draws: np.ndarray, sampling: Sampling = AS_TRAINED
@@ -143,21 +135,12 @@ class Greedy(_Decoder):
         found, codec = self.target.likeliest(observations, self._tokens), self.target.codec
         codes = np.zeros((len(draws), codec.codebooks), dtype=np.int64)
         codes[:, : self._tokens] = found.codes
-        self._notes.passes.append(tokens_of(codec, found.codes))
+        self._note(tokens_of(codec, found.codes))
         return Proposal(np.where(found.finite[:, None, None], codec.decode(codes), np.float32(np.nan)))
 
 
 class InParallel(_Decoder):
-    """Decodes all tokens at once, again and again; see `decode_in_parallel`.
-
-    Args:
-        target: to decode.
-        notes: get the passes.
-    """
-
-    def __init__(self, target: TokenPolicy, notes: Notes) -> None:
-        super().__init__(target)
-        self._notes = notes
+    """Decodes all tokens at once, again and again; see `decode_in_parallel`."""
 
     def propose(
         self, observations: Observations, draws: np.ndarray, sampling: Sampling = AS_TRAINED
@@ -165,16 +148,12 @@ class InParallel(_Decoder):
         """See `Policy`; the actions that the target makes with the same draws."""
         guess = np.full(draws.shape, self.target.codec.guess)
         found = decode_in_parallel(self.target, observations, draws, guess, sampling)
-        self._notes.passes.append(found.passes)
+        self._note(found.passes)
         return Proposal(self.target.codec.decode(found.codes))
 
 
 class _Counted(_Decoder):
     """Judges as the target does, and counts the passes of each robot."""
-
-    def __init__(self, target: TokenPolicy, note: Callable[[np.ndarray], None]) -> None:
-        super().__init__(target)
-        self._note = note
 
     def propose(
         self, observations: Observations, draws: np.ndarray, sampling: Sampling = AS_TRAINED

@@ -102,7 +102,7 @@ def test_compressed_tokens_end_a_chunk_before_its_most_tokens() -> None:
     assert judged.passes < own.passes
     assert judged.kept is not None
     assert 0.0 < judged.kept <= 8 * judged.drafted < chunk.codebooks
-    with pytest.raises(ValueError, match=r"^tokens: fast, must be one for each entry of an action$"):
+    with pytest.raises(ValueError, match=r"^tokens: 'fast', must have one for each entry of an action$"):
         played(folder, LINES[STEP, TARGET])
 
 
