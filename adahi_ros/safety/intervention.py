@@ -28,6 +28,8 @@ class Intervention(IntEnum):
     WORKSPACE = 13
     GRIPPER = 14
     TAKEOVER = 15
+    SHARED = 16
+    MEASURED = 17
 
 
 @dataclass(frozen=True)
