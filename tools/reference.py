@@ -85,7 +85,7 @@ def current_pages() -> dict[Path, str]:
     """Return the current text of every page that is generated, whole or in part."""
     folder = asset("docs/reference")
     pages = {folder / name: text for name, text in whole_pages().items()}
-    for path in sorted(folder.glob("*.md")):
+    for path in (*sorted(folder.glob("*.md")), asset("docs/explanation/stopping.md")):
         if path not in pages:
             pages[path] = with_blocks(path.read_text())
     return pages

@@ -43,6 +43,7 @@ from adahi_ros.policies.remote.target_fields import (
 from adahi_ros.proposers.registry import PROPOSERS
 from adahi_ros.safety.command_limits import LIMITS
 from adahi_ros.safety.entry_limits import ENTRY_LIMITS
+from adahi_ros.safety.holds import FREE, REPORTED_AS, TABLE, Hold, State
 
 ENTRY = re.compile(r"^    (\w+): (.*?)(?=^    \w+: |\Z)", re.DOTALL | re.MULTILINE)
 CONSTANT = re.compile(r"^u?int\d+ ([A-Z_]+)=(\d+)[ \t]*(?:# (.*))?((?:\n {10,}# .*)*)", re.MULTILINE)
@@ -150,6 +151,30 @@ def _best() -> str:
     return "\n".join(rows)
 
 
+def _holds() -> str:
+    """Return the table of what holds an arm."""
+    rows = ["| hold | begins with | ends with | `safety_state` |", "|---|---|---|---|"]
+    for hold, changes in TABLE.items():
+        begins, over, ends = [], [], []
+        for events, before, after in changes:
+            words = [each.value for each in events]
+            if after in FREE and before == (State.WAITS,) and hold is Hold.DRIVER:
+                alone = words[0]
+            elif after in FREE:
+                ends += words
+            elif before == (State.LASTS,):
+                over += words
+            elif before == (State.GRANTED,):
+                begins += [f"{each}, where `~/set_enabled` had enabled it" for each in words]
+            else:
+                begins += words
+        ends = list(dict.fromkeys(each for each in ends if each not in over))
+        until = f"{'; '.join(over)}; then {' or '.join(ends)}" if over else " or ".join(ends)
+        until += f". After a missing first message: {alone}" if hold is Hold.DRIVER else ""
+        rows.append(f"| {hold.value} | {'; '.join(begins)} | {until} | {REPORTED_AS[hold].name} |")
+    return "\n".join(rows)
+
+
 BLOCKS: dict[str, Callable[[], str]] = {
     "contract": lambda: field_table(ContractFile),
     "source": lambda: field_table(SourceFields),
@@ -159,6 +184,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "camera": lambda: field_table(CameraFields),
     "action": lambda: field_table(SinkFields, SourceFields),
     "driver": lambda: field_table(Monitor),
+    "holds": _holds,
     "entry limits": _entry_limits,
     "command limits": _command_limits,
     "target": lambda: field_table(TargetFile),

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Annotated
 
@@ -15,6 +16,7 @@ from adahi_ros.core.schema import Schema, must, within
 Value = int | str
 FIELD = re.compile(rf"{NAME}(\.({NAME}|[0-9]{{1,4}})){{0,9}}")
 MOST_MONITORS = 8
+SILENCE_S = 1.0
 MOST_VALUES = 32
 LONGEST_TEXT = 100
 
@@ -47,7 +49,8 @@ class Monitor(Schema):
         field: dotted path; a number is an index into an array.
         running: values that allow motion.
         latched: the driver publishes on change, with durability transient_local.
-        timeout_s: longest silence that allows motion; 0 for any.
+        timeout_s: longest silence that allows motion, 0 for any; without it any where latched, else
+            `SILENCE_S`. A publisher that is gone never allows motion.
     """
 
     topic: Annotated[Word, _matching(TOPIC, "names of letters, digits and _, with /")]
@@ -55,7 +58,13 @@ class Monitor(Schema):
     field: Annotated[Word, _matching(FIELD, "at most 10 names or indices, with . between")]
     running: Annotated[tuple[Value, ...], PlainValidator(_running)]
     latched: bool = False
-    timeout_s: Annotated[float, within(0, LONGEST_S)] = 0.0
+    timeout_s: Annotated[float, within(0, LONGEST_S)] | None = None
+
+    @property
+    def silence_s(self) -> float:
+        """Longest silence that allows motion, s; infinite for any."""
+        given = (0.0 if self.latched else SILENCE_S) if self.timeout_s is None else self.timeout_s
+        return given or math.inf
 
     def allows(self, value: Value) -> bool:
         """Return whether this value allows motion. A number never equals a text."""

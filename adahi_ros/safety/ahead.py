@@ -56,11 +56,10 @@ class AheadGuard(Guard):
         envelope.state = of_command
         return [action for action, _ in self._points]
 
-    def act(self, wanted: np.ndarray, measured: np.ndarray | None, now_s: float) -> np.ndarray | None:
-        """See `Guard`."""
+    def _checked(self, measured: np.ndarray | None, now_s: float, stamp_s: float | None) -> np.ndarray | None:
         if self._fault(now_s) is None:  # else a hold follows, which starts where the controller is then
             self._catch_up(now_s)
-        return super().act(wanted, measured, now_s)
+        return super()._checked(measured, now_s, stamp_s)
 
     def repeat(self, now_s: float) -> np.ndarray | None:
         """See `Guard`; None while points are on their way: the command before them is outdated."""
@@ -81,23 +80,23 @@ class AheadGuard(Guard):
         The command is reached one period after it was sent; then the first point begins.
         """
         points, self._points = self._points, []
-        period_s, sent_s = self._config.period_s, self._put_s
+        motion, period_s, sent_s = self._motion, self._config.period_s, self._motion.put_s
         periods = (now_s - sent_s) / period_s
         begun = min(int(periods), len(points))
-        if begun < 1 or self._at is None:
+        if begun < 1 or motion.at is None:
             return
         for number, (action, _) in enumerate(points[:begun], start=1):
             self._following.commanded(action, sent_s + number * period_s)
-        before = points[begun - 2][0] if begun > 1 else self._at
+        before = points[begun - 2][0] if begun > 1 else motion.at
         action, state = points[begun - 1]
         share = min(1.0, periods - begun)
         place = action if share == 1.0 else before + share * (action - before)
-        self._speeds = (action - before) / period_s
+        motion.speeds = (action - before) / period_s
         if share < 1.0:  # as if a command had ended there, at this speed
             for governor, position in zip(state[0], place.tolist(), strict=True):
                 cast(PositionGovernor, governor).pass_through(position)
-            self._put_s = now_s - period_s
+            motion.put_s = now_s - period_s
         else:
-            self._put_s = sent_s + begun * period_s
-        self._at, self._moved_s = place, max(self._moved_s, self._put_s)
+            motion.put_s = sent_s + begun * period_s
+        motion.at, motion.moved_s = place, max(motion.moved_s, motion.put_s)
         self._envelope.state = state

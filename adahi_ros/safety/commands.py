@@ -113,25 +113,34 @@ class Commands:
 
     # Of observations
 
-    def send(self, action: np.ndarray, read: np.ndarray, now_s: float) -> Outgoing:
+    def send(
+        self, action: np.ndarray, read: np.ndarray, now_s: float, stamp_s: float | None = None
+    ) -> Outgoing:
         """Command an action. If none is allowed, brake a moving arm: the next look may be late.
 
         Args:
             action: (A,), in the policy's units.
             read: (S,) float64, the observation's numbers before any operator.
             now_s: the time.
+            stamp_s: of the observation, on any clock; None for now.
         """
         wanted = np.asarray(self._action.to_wire(action), dtype=np.float64)
-        return self.pass_on(wanted, self._measured.of(read), now_s, action)
+        return self.pass_on(wanted, self._measured.of(read), now_s, action, stamp_s)
 
     def pass_on(
-        self, wanted: np.ndarray, measured: np.ndarray, now_s: float, action: np.ndarray | None = None
+        self,
+        wanted: np.ndarray,
+        measured: np.ndarray,
+        now_s: float,
+        action: np.ndarray | None = None,
+        stamp_s: float | None = None,
+        person: bool = False,
     ) -> Outgoing:
         """Do as `send` for an action (A,) and measured positions (A,), both in the messages' units.
 
-        `action` is the same action in the policy's units, if known.
+        `action` is the same action in the policy's units, if known; `person` says that a person made it.
         """
-        command = self._guard.act(wanted, measured, now_s)
+        command = self._guard.act(wanted, measured, now_s, stamp_s, person)
         if command is None and self._guard.moving:
             return replace(self.look(now_s), action=None, brakes=True)
         # Without intervention, return the action itself: a conversion and its inverse may change bits.
@@ -175,11 +184,6 @@ class Commands:
         return SafetyRecord(
             enabled, stopped, needs_press, guard.holding, interventions, counts, message, warning
         )
-
-    def driver(self, fault: str, now_s: float) -> Outgoing:
-        """Set the driver's state: why it does not run, empty where it runs."""
-        self._guard.driver(fault)
-        return self.look(now_s)
 
     def sink(self, fault: str, now_s: float) -> Outgoing:
         """Set the fault that keeps a sink from stopping the robot; empty without one."""

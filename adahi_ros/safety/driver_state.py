@@ -10,7 +10,7 @@ from adahi_ros.contract.monitors import Monitor, Value
 
 
 class DriverState:
-    """Remembers the last value of each monitored field.
+    """Remembers the last value of each monitored field, and whether it has a publisher.
 
     Args:
         monitors: all must allow motion.
@@ -19,6 +19,7 @@ class DriverState:
     def __init__(self, monitors: Sequence[Monitor]) -> None:
         self._monitors = tuple(monitors)
         self._seen: list[tuple[Value | None, float] | None] = [None] * len(self._monitors)
+        self._published = [True] * len(self._monitors)
 
     def seen(self, index: int, value: Value | None, now_s: float) -> None:
         """Store the value of a message.
@@ -30,18 +31,27 @@ class DriverState:
         """
         self._seen[index] = value, now_s
 
-    def fault(self, now_s: float) -> str:
-        """Return why the driver does not allow motion; empty where it does."""
-        for monitor, seen in zip(self._monitors, self._seen, strict=True):
+    def published(self, index: int, publishers: int) -> None:
+        """Note how many publishers a monitor's topic has."""
+        self._published[index] = publishers > 0
+
+    def fault(self, now_s: float) -> tuple[str, bool]:
+        """Return why the driver does not allow motion, empty where it does; and whether that is known.
+
+        It is not known where nothing but a first message is missing.
+        """
+        missing = ""
+        for monitor, seen, published in zip(self._monitors, self._seen, self._published, strict=True):
             where = f"driver {monitor.topic} {monitor.field}"
             allowed = f"must be {' or '.join(reprlib.repr(each) for each in monitor.running[:4])}"
             if seen is None:
-                return f"{where}: no message yet, {allowed}"
-            value, seen_s = seen
-            if value is None:
-                return f"{where}: the message has no such integer, boolean or text, {allowed}"
-            if not monitor.allows(value):
-                return f"{where}: {reprlib.repr(value)}, {allowed}"
-            if 0.0 < monitor.timeout_s < now_s - seen_s:
-                return f"{where}: no message for more than {monitor.timeout_s:g} s"
-        return ""
+                missing = missing or f"{where}: no message yet, {allowed}"
+            elif seen[0] is None:
+                return f"{where}: the message has no such integer, boolean or text, {allowed}", True
+            elif not monitor.allows(seen[0]):
+                return f"{where}: {reprlib.repr(seen[0])}, {allowed}", True
+            elif not published:
+                return f"{where}: its publisher is gone", True
+            elif now_s - seen[1] > monitor.silence_s:
+                return f"{where}: no message for more than {monitor.silence_s:g} s", True
+        return missing, not missing

@@ -59,9 +59,11 @@ class Envelope:
         each = (field,) * len(names) if isinstance(field, str) else tuple(field)
         if len(each) != len(names):
             raise ValueError(f"field: {len(each)}, must be one for each of {len(names)} entries")
-        self.following = np.where([kind == "positions" for kind in each], limits.following, np.inf)
+        self.positions = np.array([kind == "positions" for kind in each], dtype=bool)
+        """(A,) bool, entries that are positions."""
+        self.following = np.where(self.positions, limits.following, np.inf)
         """(A,), largest following error; infinite where an entry is no position."""
-        self.turning = limits.continuous & np.array([kind == "positions" for kind in each], dtype=bool)
+        self.turning = limits.continuous & self.positions
         """(A,) bool, positions of joints that turn without end."""
         for kind in each:
             if kind not in GOVERNORS:

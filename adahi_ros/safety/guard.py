@@ -14,19 +14,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from adahi_ros.safety.envelope import RESTS, Envelope, Following, Unwrapped, fastest, stopping_path
+from adahi_ros.safety.envelope import Envelope, Following, Unwrapped, stopping_path
+from adahi_ros.safety.holds import REPORTED_AS, Event, Hold, State
 from adahi_ros.safety.intervention import Admitted, Intervention
+from adahi_ros.safety.measured_jumps import MeasuredJumps
+from adahi_ros.safety.motion import Motion
 from adahi_ros.safety.permission import Permission
 
 if TYPE_CHECKING:
     from adahi_ros.safety.command_limits import Judge
 
-_STOPS = (Intervention.STALE, Intervention.DISABLED, Intervention.DEACTIVATED)
-_ALARMS = (Intervention.FOLLOWING, Intervention.DRIVER)
-INTERRUPTING = frozenset((*_STOPS, *_ALARMS))  # after these, plans from before are outdated
-LASTING = INTERRUPTING | {Intervention.UNVERIFIED, Intervention.TAKEOVER}  # counted once, not per command
+LASTING = frozenset(REPORTED_AS.values()) | {Intervention.UNVERIFIED}  # counted once, not per command
 HELD = LASTING | {Intervention.NOT_FINITE, Intervention.WORKSPACE}
-HOLDS_AT_REST = 3  # several, because one may be lost
+WITH_PERSON = frozenset((Hold.TAKEN,))  # does not hold the commands of a person who has taken over
+NOTHING: frozenset[Hold] = frozenset()
+ACTED_ON = frozenset((None, Intervention.UNVERIFIED, Intervention.TAKEOVER))  # only an action ends these
+OWED = frozenset((Intervention.DISABLED, Intervention.STALE, Intervention.DEACTIVATED))
 SETTLED_S = 0.5  # the measurement of a robot that moved lags this long behind
 
 
@@ -46,9 +49,8 @@ class GuardConfig:
 class Guard:
     """Passes actions through the envelope, and holds the robot on faults.
 
-    A robot is held without an observation for too long, without the operator's permission, while its driver
-    does not run, when it does not follow its commands, and where its action is withheld. A hold brakes until
-    the robot is at rest, or until an action is allowed again.
+    `safety/holds.py` is the table of what holds a robot; a single action is also withheld where it must not
+    be commanded. A hold brakes until the robot is at rest, or until an action is allowed again.
 
     After every gap, motion starts from rest: a robot reaches each command within a period, and then stands.
     It starts at its measured position once it has rested for `SETTLED_S`. Earlier it starts at the last
@@ -58,7 +60,7 @@ class Guard:
     Attributes:
         counts: interventions since it was started.
         interventions: of the last command.
-        permission: of the operator.
+        permission: of the operator, with all holds.
         velocities: (A,) at the last command, for a controller that interpolates; None
             where the controller's curve would exceed the limits, or where they are unknown.
 
@@ -85,36 +87,31 @@ class Guard:
         self.interventions: tuple[Intervention, ...] = ()
         self._following = Following(envelope.following)
         self._unwrapped = Unwrapped(envelope.turning)
+        self._jumps = MeasuredJumps(envelope.limits, envelope.positions)
         self._judges = judges
         self._refused_by: str | None = None  # the key of the judge that refused last
-        self._at: np.ndarray | None = None  # the last command
-        self._active = False
-        self._moving = False  # the commands may move the robot, or may have been lost
+        self._motion = Motion(config.period_s, now_s, now_s)
+        self._person = False  # the last action was a person's
         self._why: Intervention | None = None  # it is held
-        self._rested = 0
         self._held = True  # the next action ends a hold
         self._interrupted = False  # plans from before the hold are outdated
         self._outside = False  # a position is far outside of its limits
-        self._alarm: tuple[Intervention, str] | None = None  # lasts until a fresh press
-        self._driver = ""
         self._sink_fault = ""
-        self._speeds: np.ndarray | None = None  # mean velocities towards the last command
         self.velocities: np.ndarray | None = None
         self._commanded: np.ndarray | None = None
-        self._owed: tuple[np.ndarray, np.ndarray | None] | None = None
-        self._put_s = self._moved_s = now_s
-        self._interval_s = 0.0
+        self._owed: tuple[np.ndarray, np.ndarray | None, float | None] | None = None
         self._observed_s = now_s
+        self._jumped_s = now_s
 
     @property
     def active(self) -> bool:
         """Whether it passes actions when there is no hold."""
-        return self._active
+        return self.permission.holds[Hold.DEACTIVATED] is State.CLEAR
 
     @property
     def moving(self) -> bool:
         """Whether `look` may still have to bring the robot to rest."""
-        return self._moving
+        return self._motion.moving
 
     @property
     def stopped(self) -> bool:
@@ -128,50 +125,41 @@ class Guard:
 
     def enabled(self, now_s: float) -> bool:
         """Whether it may move the robot."""
-        return self._active and self.permission.enabled(now_s)
+        return self.active and self.permission.enabled(now_s)
 
     def at_rest(self, now_s: float) -> bool:
         """Whether the robot has reached its last command and has stopped."""
-        return not self._moving and now_s - self._put_s >= self._config.period_s
+        return not self._motion.moving and now_s - self._motion.put_s >= self._config.period_s
 
     def reason(self, now_s: float) -> str:
         """Return why the robot is held; empty while it is not."""
         if self._sink_fault:
             return f"gripper: {self._sink_fault}"
-        why = self._fault(now_s)
-        if why is None:
+        hold = self._hold(now_s)
+        if hold is None:
             held = sorted(each.name.lower() for each in self.interventions if each in HELD)
             if self._refused_by is not None and Intervention.WORKSPACE in self.interventions:
                 held = [self._refused_by]
             return ", ".join(held) if held else ("position" if self._outside else "")
-        detail = self._driver or (self._alarm[1] if self._alarm and self._alarm[0] is why else "")
-        return f"{why.name.lower()}: {detail}" if detail else why.name.lower()
+        name, detail = REPORTED_AS[hold].name.lower(), self.permission.holds.text(hold)
+        return f"{name}: {detail}" if detail else name
 
     def start(self, now_s: float) -> None:
         """Pass actions from now on."""
-        self._active = True
-        self.permission.restart()
+        self.permission.holds.happen(Event.ACTIVATE)
         self._observed_s = now_s
         self._commanded = self._owed = None
         self.counts.clear()
         self._held = True
-        self._interrupted = False
-        if not self._moving:
+        self._interrupted = self._person = False
+        self._jumps.forget()
+        if not self._motion.moving:
             self._why = None
 
     def stop(self) -> None:
         """Pass no more actions."""
-        self._active = False
+        self.permission.holds.happen(Event.DEACTIVATE)
         self._count((Intervention.DEACTIVATED,))
-
-    def driver(self, fault: str) -> None:
-        """Set the driver's state: why it does not run, empty where it runs.
-
-        A robot that was held for it needs a fresh press afterwards.
-        """
-        if self._active and (fault or self._driver):
-            self._raise(Intervention.DRIVER, fault or "it did not run; press enable afresh")
-        self._driver = fault
 
     def sink(self, fault: str) -> None:
         """Set the fault that keeps a sink from stopping the robot; empty without one."""
@@ -187,6 +175,11 @@ class Guard:
         """Note a new, usable observation."""
         self._held |= now_s - self._observed_s > self._config.hold_after_s
         self._observed_s = now_s
+        self.permission.holds.happen(Event.OBSERVED)
+
+    def new_episode(self) -> None:
+        """Note that the arm may be anywhere: a simulator has set it there."""
+        self._jumps.forget()
 
     def resumes(self, now_s: float) -> bool:
         """Whether a hold or a gap ends, so that earlier plans are outdated; true once for each."""
@@ -196,51 +189,69 @@ class Guard:
         interrupted, self._interrupted = self._interrupted or fault is not None, False
         return interrupted
 
-    def act(self, wanted: np.ndarray, measured: np.ndarray | None, now_s: float) -> np.ndarray | None:
+    def act(
+        self,
+        wanted: np.ndarray,
+        measured: np.ndarray | None,
+        now_s: float,
+        stamp_s: float | None = None,
+        person: bool = False,
+    ) -> np.ndarray | None:
         """Return the command for a wanted action (A,); None for no command.
 
         Args:
             wanted: any numbers.
             measured: positions (A,) of the commanded entries, NaN where unknown; None if all are unknown.
             now_s: the time.
+            stamp_s: when they were measured, on any clock; None for now.
+            person: the action is of a person who has taken over.
         """
         self._commanded = self._owed = None
-        if measured is not None:
-            measured = self._unwrapped(measured, self._at)
-        if self._active and not self._held:
-            lagging = self._following.error(measured, now_s)
-            if lagging is not None:
-                self._lags(lagging)
-        low, high = self._envelope.limits.far  # NaN is not outside
+        self._person = person
+        measured = self._checked(measured, now_s, stamp_s)
         why = self._fault(now_s)  # stale if the observation is too old
         if why is not None:
-            self._owed = (wanted, measured)
+            self._owed = (wanted, measured, stamp_s) if why in OWED and not person else None
             self._count((why,))
             return None
+        low, high = self._envelope.limits.far  # NaN is not outside
         with np.errstate(invalid="ignore"):
             self._outside = measured is not None and bool(((measured < low) | (measured > high)).any())
         if self._outside:
             return self._stand(Intervention.POSITION, now_s)
-        gap = now_s - self._put_s >= RESTS * self._config.period_s
+        motion = self._motion
+        gap = motion.gap(now_s)
         displaced = (self._held or gap) and self._begin(measured, gap, now_s)
-        start = measured if self._at is None else self._at
+        start = measured if motion.at is None else motion.at
         if start is not None:
             wanted = self._unwrapped(wanted, start)
         before_admit = self._envelope.state
-        admitted = self._envelope.admit(wanted, measured, now_s - self._put_s)
-        if self._refused(start, admitted.action, now_s - self._put_s):
+        admitted = self._envelope.admit(wanted, measured, now_s - motion.put_s)
+        if self._refused(start, admitted.action, now_s - motion.put_s):
             self._envelope.state = before_admit
             return self._stand(Intervention.WORKSPACE, now_s)
-        elapsed_s = self._elapsed_s(now_s)
-        self._held = False
-        self._why = None
-        self._rested = 0
-        self._moving = True
-        self._moved_s = now_s
+        elapsed_s = motion.elapsed_s(now_s)
+        self._held, self._why = False, None
+        motion.begins(now_s)
         before = (Intervention.DISPLACED,) if displaced else ()
-        self.velocities = self._velocities_of(admitted.action, elapsed_s)
+        self.velocities = motion.velocities(admitted.action, elapsed_s, self._envelope.limits.velocity)
         self._commanded = self._put(Admitted(admitted.action, before + admitted.interventions))
         return self._commanded
+
+    def _checked(self, measured: np.ndarray | None, now_s: float, stamp_s: float | None) -> np.ndarray | None:
+        """Return measured positions in the turn of the commanded ones, once they are compared with both."""
+        if measured is not None:
+            measured = self._unwrapped(measured, self._motion.at)
+        if jump := self._jumps.fault(measured, now_s if stamp_s is None else stamp_s):
+            self._jumped_s = now_s
+            self.permission.holds.happen(Event.JUMPS, jump)
+        elif now_s - self._jumped_s >= SETTLED_S:
+            self.permission.holds.happen(Event.STEADY)
+        if self.active and not self._held:
+            lagging = self._following.error(measured, now_s)
+            if lagging is not None:
+                self._lags(lagging)
+        return measured
 
     def withhold(self, now_s: float, why: Intervention = Intervention.UNVERIFIED) -> np.ndarray | None:
         """Return the command that holds the robot, because its action is not allowed; None at rest."""
@@ -256,36 +267,37 @@ class Guard:
         """
         if self._owed is not None and self.enabled(now_s):
             self.observed(now_s)
-            return self.act(*self._owed, now_s)
+            wanted, measured, stamp_s = self._owed
+            return self.act(wanted, measured, now_s, stamp_s)
         self.velocities = None  # the robot has reached it, or nearly
         return self._commanded if self._fault(now_s) is None else None
 
     def look(self, now_s: float) -> np.ndarray | None:
         """Return the command that holds the robot where necessary; call it every control period."""
         fault = self._fault(now_s)
-        if fault in INTERRUPTING:
-            self._interrupted = True
+        if fault is not None:
+            self._interrupted = True  # plans from before are outdated
         why = fault or self._why
         if why is None:
             return None
-        if not self._moving:
-            if fault is None and self._why in INTERRUPTING:
+        if not self._motion.moving:
+            if fault is None and self._why not in ACTED_ON:
                 self._why = None  # the hold is over; the next one counts again
             return None
         self._commanded = None
         if why is not self._why:
-            self._rested = 0
+            self._motion.rested = 0
         return self._brake(why, now_s)
 
     def halt(self, now_s: float) -> np.ndarray | None:
         """Return the command that stops at once, at any acceleration: the node is about to end."""
         self._envelope.begin(None)
-        self._moving = False
-        return self._put(self._envelope.hold(None, self._elapsed_s(now_s), Intervention.DEACTIVATED))
+        self._motion.moving = False
+        return self._put(self._envelope.hold(None, self._motion.elapsed_s(now_s), Intervention.DEACTIVATED))
 
     def _stand(self, why: Intervention, now_s: float) -> np.ndarray | None:
         """Return the braking command of a moving robot; None where it stands, at any position."""
-        if self._moving and now_s - self._put_s < RESTS * self._config.period_s:
+        if self._motion.moving and not self._motion.gap(now_s):
             return self._brake(why, now_s)
         self._held = True
         self._count((why,))
@@ -293,34 +305,31 @@ class Guard:
 
     def _brake(self, why: Intervention, now_s: float) -> np.ndarray | None:
         self.velocities = None
-        held = self._put(self._envelope.hold(None, self._elapsed_s(now_s), why))
+        held = self._put(self._envelope.hold(None, self._motion.elapsed_s(now_s), why))
         self._held = True
-        if self._envelope.at_rest:
-            self._rested += 1
-        else:
-            self._rested = 0
-            self._moved_s = now_s
-        self._moving = self._rested < HOLDS_AT_REST
+        self._motion.brakes(self._envelope.at_rest)
         return held
 
     def _begin(self, measured: np.ndarray | None, gap: bool, now_s: float) -> bool:
         """Start at the robot's position after a hold or a gap; return whether it was displaced meanwhile."""
-        displaced = self._envelope.begin_displaced(measured, now_s - self._put_s)
-        settled = (gap or not self._moving) and now_s - self._moved_s >= SETTLED_S
+        motion = self._motion
+        displaced = self._envelope.begin_displaced(measured, now_s - motion.put_s)
+        settled = (gap or not motion.moving) and now_s - motion.moved_s >= SETTLED_S
         if settled:
             self._envelope.begin(measured)
         if settled or displaced:
             self._following.reset()
-            if measured is not None and self._at is not None:
-                self._at, self._speeds = self._envelope.start(self._at, measured, settled), None
+            if measured is not None and motion.at is not None:
+                motion.at, motion.speeds = self._envelope.start(motion.at, measured, settled), None
         return displaced
 
     def place(self, measured: np.ndarray | None, now_s: float) -> np.ndarray | None:
         """Return where (A,) a robot at rest starts to move, NaN where unknown; `measured` as in `act`."""
-        if measured is None or self._at is None:
-            return measured if self._at is None else self._at
-        measured = self._unwrapped(measured, self._at)
-        return self._envelope.start(self._at, measured, now_s - self._moved_s >= SETTLED_S)
+        at = self._motion.at
+        if measured is None or at is None:
+            return measured if at is None else at
+        measured = self._unwrapped(measured, at)
+        return self._envelope.start(at, measured, now_s - self._motion.moved_s >= SETTLED_S)
 
     def _refused(self, start: np.ndarray | None, action: np.ndarray | None, elapsed_s: float) -> bool:
         """Whether a judge refuses an action, or the arm's braking path from it."""
@@ -334,57 +343,28 @@ class Guard:
         self._refused_by = next(refused, None)
         return self._refused_by is not None
 
-    def _velocities_of(self, action: np.ndarray | None, elapsed_s: float) -> np.ndarray | None:
-        """Return the velocities at a command, if a cubic to it stays within the velocity limits."""
-        interval_s, before = min(elapsed_s, self._config.period_s), self._speeds
-        if action is None or self._at is None or interval_s <= 0.0:
-            return None
-        mean = (action - self._at) / interval_s
-        rest = np.zeros_like(mean)
-        # At the end of a segment the controller may still have its speed, or stand.
-        starts = (rest,) if before is None or elapsed_s >= RESTS * self._config.period_s else (before, rest)
-        limit = self._envelope.limits.velocity
-        return mean if all((fastest(start, mean) <= limit).all() for start in starts) else None
-
     def _lags(self, entry: int) -> None:
         self._following.reset()
         limits = self._envelope.limits
         text = f"{limits.names[entry]} is further than {limits.following[entry]:g} from its commands"
-        self._raise(Intervention.FOLLOWING, text)
+        self.permission.holds.happen(Event.LAGS, text)
 
-    def _raise(self, why: Intervention, text: str) -> None:
-        """Hold the robot until a fresh press."""
-        self._alarm = why, text
-        self.permission.require_press()
+    def _hold(self, now_s: float) -> Hold | None:
+        """Return what holds the robot now, for the one who acted last."""
+        if now_s - self._observed_s > self._config.hold_after_s:
+            self.permission.holds.happen(Event.NOT_OBSERVED)
+        return self.permission.holding(now_s, WITH_PERSON if self._person else NOTHING)
 
     def _fault(self, now_s: float) -> Intervention | None:
         """Return why nothing may move the robot now."""
-        if not self._active:
-            return Intervention.DEACTIVATED
-        if self._driver:
-            return Intervention.DRIVER
-        if self._alarm is not None:
-            if self.permission.needs_press:
-                return self._alarm[0]
-            self._alarm = None
-        if not self.permission.enabled(now_s):
-            return Intervention.DISABLED
-        stale = now_s - self._observed_s > self._config.hold_after_s
-        return Intervention.STALE if stale else None
-
-    def _elapsed_s(self, now_s: float) -> float:
-        """Return the time since the last command, for the next one."""
-        elapsed_s, self._put_s = now_s - self._put_s, now_s
-        self._interval_s = min(elapsed_s, self._config.period_s)
-        return elapsed_s
+        hold = self._hold(now_s)
+        return None if hold is None else REPORTED_AS[hold]
 
     def _put(self, admitted: Admitted) -> np.ndarray | None:
         self._count(admitted.interventions)
         if admitted.action is not None:
-            known = self._at is not None and self._interval_s > 0.0
-            self._speeds = (admitted.action - self._at) / self._interval_s if known else None
-            self._at = admitted.action
-            self._following.commanded(admitted.action, self._put_s)
+            self._motion.put(admitted.action)
+            self._following.commanded(admitted.action, self._motion.put_s)
         return admitted.action
 
     def _count(self, interventions: tuple[Intervention, ...]) -> None:

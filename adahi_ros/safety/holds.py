@@ -7,6 +7,7 @@ The arm may move only while every hold is clear. A hold brakes the arm to rest, 
 
 from __future__ import annotations
 
+from collections.abc import Container
 from enum import Enum, auto
 
 from adahi_ros.safety.intervention import Intervention
@@ -15,16 +16,17 @@ from adahi_ros.safety.intervention import Intervention
 class Hold(Enum):
     """Reasons why nothing may move the arm, the first one first in reports."""
 
-    DEACTIVATED = "the node is not active"
-    SHARED = "another program commands the arm"
-    MEASURED = "the measured positions cannot be right"
-    DRIVER = "the driver does not run"
-    FOLLOWING = "the arm does not follow its commands"
-    STOPPED = "a stop is latched"
-    STARTED = "the node has started"
-    DISABLED = "the deadman is not pressed"
-    TAKEN = "a person has the arm"  # holds the policy; the person's commands pass
-    STALE = "there is no new observation"
+    DEACTIVATED = "node not active"
+    SHARED = "another commander"
+    MEASURED = "two measurements"
+    JUMPED = "impossible measurement"
+    DRIVER = "driver"
+    FOLLOWING = "following error"
+    STOPPED = "latched stop"
+    STARTED = "node's start"
+    DISABLED = "deadman"
+    TAKEN = "person"  # holds the policy; the person's commands pass
+    STALE = "no observation"
 
 
 class State(Enum):
@@ -38,39 +40,43 @@ class State(Enum):
 
 
 class Event(Enum):
-    """What changes a hold."""
+    """What changes a hold, in the words of the page on stopping."""
 
-    ACTIVATE = auto()
-    DEACTIVATE = auto()
-    TRUE = auto()  # on `enable`, not too old
-    FIRST_TRUE = auto()  # of a new publisher, the only one, while nothing but the start holds the arm
-    FALSE = auto()  # on `enable`
-    PRESS = auto()  # a fresh press, after TRUE
-    SILENCE = auto()  # on `enable`, for `safety.enable_timeout_s`
-    ENABLE = auto()  # `~/set_enabled` with true
-    DISABLE = auto()  # `~/set_enabled` with false
-    TAKE = auto()  # true on `takeover`
-    GIVE = auto()  # false on `takeover`, of the one who took over
-    LAGS = auto()  # following error
-    JUMPS = auto()  # a measured position changes faster than the arm can
-    DRIVER_UNKNOWN = auto()  # no message yet
-    DRIVER_FAULT = auto()
-    DRIVER_RUNS = auto()
-    COMMANDED_TWICE = auto()  # another publisher on the command topic
-    COMMANDED_ALONE = auto()
-    MEASURED_TWICE = auto()  # two publishers measure one joint
-    MEASURED_ONCE = auto()
-    OBSERVED = auto()
-    NOT_OBSERVED = auto()  # for `safety.hold_after_s`
+    STARTS = "the node starts"
+    ACTIVATE = "the node is activated"
+    DEACTIVATE = "the node is deactivated, cleaned up or ends"
+    TRUE = "a `true` on `enable`"
+    FIRST_TRUE = "a new publisher's first `true` on `enable`"
+    FALSE = "a `false` on `enable`"
+    PRESS = "a fresh press"
+    SILENCE = "no `true` on `enable` for `safety.enable_timeout_s`"
+    ENABLE = "`~/set_enabled` with `true`"
+    DISABLE = "`~/set_enabled` with `false`"
+    TAKE = "a `true` on `takeover`"
+    GIVE = "a `false` on `takeover` of the publisher that took over"
+    LAGS = "commanded and measured positions differ by more than `following` for 0.5 s"
+    JUMPS = "a measured position jumps by more than `max_step` and three times the velocity limit"
+    STEADY = "0.5 s without a jump"
+    DRIVER_UNKNOWN = "the driver's first message is missing"
+    DRIVER_FOUND = "the driver's first message says that it runs"
+    DRIVER_FAULT = "the driver reports another state than running, is silent or ends"
+    DRIVER_RUNS = "the driver runs"
+    COMMANDED_TWICE = "another program publishes on the command topic"
+    COMMANDED_ALONE = "no other program publishes there"
+    MEASURED_TWICE = "two programs publish the state of one joint"
+    MEASURED_ONCE = "one program publishes it"
+    OBSERVED = "an observation"
+    NOT_OBSERVED = "no observation for `safety.hold_after_s`"
 
 
-_FREE = (State.CLEAR, State.GRANTED)
+FREE = (State.CLEAR, State.GRANTED)
 _ANY = tuple(State)
 _ALLOWED = (Event.PRESS, Event.ENABLE)  # the operator allows motion afresh
 
 TABLE: dict[Hold, tuple[tuple[tuple[Event, ...], tuple[State, ...], State], ...]] = {
     # Hold: (events, states before, state after); no row, no change
     Hold.DEACTIVATED: (
+        ((Event.STARTS,), _ANY, State.WAITS),
         ((Event.ACTIVATE,), _ANY, State.CLEAR),
         ((Event.DEACTIVATE,), _ANY, State.WAITS),
     ),
@@ -81,15 +87,18 @@ TABLE: dict[Hold, tuple[tuple[tuple[Event, ...], tuple[State, ...], State], ...]
     ),
     Hold.MEASURED: (
         ((Event.MEASURED_TWICE,), _ANY, State.LASTS),
-        ((Event.JUMPS,), (*_FREE, State.PRESS), State.PRESS),
         ((Event.MEASURED_ONCE,), (State.LASTS,), State.PRESS),
         (_ALLOWED, (State.PRESS,), State.CLEAR),
     ),
+    Hold.JUMPED: (
+        ((Event.JUMPS,), _ANY, State.LASTS),
+        ((Event.STEADY,), (State.LASTS,), State.PRESS),
+        (_ALLOWED, (State.PRESS,), State.CLEAR),
+    ),
     Hold.DRIVER: (
-        ((Event.DRIVER_UNKNOWN,), _FREE, State.WAITS),
-        ((Event.ACTIVATE,), (State.WAITS,), State.LASTS),
+        ((Event.DRIVER_UNKNOWN,), FREE, State.WAITS),
         ((Event.DRIVER_FAULT,), _ANY, State.LASTS),
-        ((Event.DRIVER_RUNS,), (State.WAITS,), State.CLEAR),
+        ((Event.DRIVER_FOUND, Event.DRIVER_RUNS), (State.WAITS,), State.CLEAR),
         ((Event.DRIVER_RUNS,), (State.LASTS,), State.PRESS),
         (_ALLOWED, (State.PRESS,), State.CLEAR),
     ),
@@ -101,10 +110,12 @@ TABLE: dict[Hold, tuple[tuple[tuple[Event, ...], tuple[State, ...], State], ...]
         ((Event.FALSE, Event.DISABLE), _ANY, State.PRESS),
         (_ALLOWED, (State.PRESS,), State.CLEAR),
     ),
-    Hold.STARTED: (  # begins as PRESS; counts with `safety.require_enable` alone
+    Hold.STARTED: (
+        ((Event.STARTS, Event.DRIVER_FOUND), _ANY, State.PRESS),
         ((*_ALLOWED, Event.FIRST_TRUE), (State.PRESS,), State.CLEAR),
     ),
-    Hold.DISABLED: (  # begins as WAITS; counts with `safety.require_enable` alone
+    Hold.DISABLED: (
+        ((Event.STARTS,), _ANY, State.WAITS),
         ((Event.TRUE,), _ANY, State.CLEAR),
         ((Event.ENABLE,), _ANY, State.GRANTED),
         ((Event.SILENCE,), (State.CLEAR,), State.WAITS),
@@ -120,17 +131,13 @@ TABLE: dict[Hold, tuple[tuple[tuple[Event, ...], tuple[State, ...], State], ...]
         ((Event.OBSERVED, Event.ACTIVATE), _ANY, State.CLEAR),
     ),
 }
-FIRST = {  # when the node starts; all others are clear
-    Hold.DEACTIVATED: State.WAITS,
-    Hold.STARTED: State.PRESS,
-    Hold.DISABLED: State.WAITS,
-}
-WITH_DEADMAN = frozenset((Hold.STARTED, Hold.DISABLED))  # only where one is required
+WITH_DEADMAN = frozenset((Hold.STARTED, Hold.DISABLED))  # count with `safety.require_enable` alone
 
 REPORTED_AS = {
     Hold.DEACTIVATED: Intervention.DEACTIVATED,
     Hold.SHARED: Intervention.SHARED,
     Hold.MEASURED: Intervention.MEASURED,
+    Hold.JUMPED: Intervention.MEASURED,
     Hold.DRIVER: Intervention.DRIVER,
     Hold.FOLLOWING: Intervention.FOLLOWING,
     Hold.STOPPED: Intervention.DISABLED,
@@ -145,8 +152,9 @@ class Holds:
     """The state of every hold. It belongs to the robot's node, and outlasts every transition and policy."""
 
     def __init__(self) -> None:
-        self._states = {hold: FIRST.get(hold, State.CLEAR) for hold in Hold}
+        self._states = dict.fromkeys(Hold, State.CLEAR)
         self._texts: dict[Hold, str] = {}
+        self.happen(Event.STARTS)
 
     def __getitem__(self, hold: Hold) -> State:
         """Return the state of a hold."""
@@ -163,35 +171,30 @@ class Holds:
             for events, before, after in rows:
                 if event in events and self._states[hold] in before:
                     self._states[hold] = after
-                    if after in _FREE:
+                    if after in FREE:
                         self._texts.pop(hold, None)
                     elif text:
                         self._texts[hold] = text
                     break
 
-    def holding(self, required: bool, person: bool = False) -> Hold | None:
+    def holding(self, ignored: Container[Hold]) -> Hold | None:
         """Return the first hold that keeps the arm from moving; None if it may move.
 
         Args:
-            required: the deadman counts.
-            person: for the commands of a person who has taken over.
+            ignored: holds that do not count.
         """
         for hold, state in self._states.items():
-            if state in _FREE or (hold in WITH_DEADMAN and not required):
-                continue
-            if hold is Hold.TAKEN and person:
-                continue
-            return hold
+            if state not in FREE and hold not in ignored:
+                return hold
         return None
 
     def text(self, hold: Hold) -> str:
         """Return what is known about a hold, for people; may be empty."""
         return self._texts.get(hold, "")
 
-    def needs_press(self, required: bool) -> bool:
-        """Whether motion needs a fresh press, apart from a latched stop."""
+    def needs_press(self, ignored: Container[Hold]) -> bool:
+        """Whether motion needs a fresh press, apart from a latched stop; arguments as `holding`."""
         return any(
-            state in (State.PRESS, State.LASTS) and hold is not Hold.STOPPED
+            state is State.PRESS and hold is not Hold.STOPPED and hold not in ignored
             for hold, state in self._states.items()
-            if required or hold not in WITH_DEADMAN
         )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operator's permission to move: the deadman on `enable`, stops, and fresh presses.
+"""The operator's permission to move: the deadman on `enable`, stops, fresh presses, and takeovers.
 
 It has no clock. Ages and stamps are from the source timestamp of each message, by the publisher's own clock:
 a node that was stopped for seconds must not take an old `true` for a new one.
@@ -7,13 +7,15 @@ a node that was stopped for seconds must not take an old `true` for a new one.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
-SERVICE = -1  # the source of a stop by `~/set_enabled`
-UNKNOWN = -2  # a publisher that cannot be distinguished from another
-STREAMS_KEPT = 16
-AMBIGUOUS = 20  # sequence numbers of two publishers that are closer than this cannot be distinguished
-STOPPED_AMBIGUOUS = 1000  # likewise, for the end of a stop
+from adahi_ros.safety.holds import WITH_DEADMAN, Event, Hold, Holds, State
+from adahi_ros.safety.sole_publisher import SolePublisher
+from adahi_ros.safety.takeover import Takeover, lateness
+
+OTHERS = frozenset((Hold.DEACTIVATED, Hold.TAKEN, Hold.STALE))  # holds that the operator does not end
+SERVICE_NEEDED = "only ~/set_enabled with true ends the stop"
 
 
 @dataclass(frozen=True)
@@ -25,43 +27,36 @@ class Press:
         stamp_s: when it was published, by the publisher's clock; None if unknown.
         age_s: since then, by this machine's clock; negative where the clocks disagree.
         sequence: the publisher counts its messages from 1; None if unknown.
-        publishers: on the topic now.
+        waited_s: since this machine received it, because the node was busy or suspended.
     """
 
     value: bool
     stamp_s: float | None
     age_s: float
     sequence: int | None
-    publishers: int
-
-
-@dataclass
-class _Stream:
-    """The messages of one publisher."""
-
-    sequence: int | None
-    stamp_s: float | None
-    value: bool
-    received_s: float
+    waited_s: float = 0.0
 
 
 class Permission:
-    """Decides whether the robot may move.
+    """Decides whether the robot may move, as far as its operator is concerned.
 
-    It belongs to the node, not to a configuration: a stop outlasts cleanup and configure.
+    It belongs to the node, not to a configuration: what the operator has said outlasts cleanup and configure.
 
-    - A `false` of a publisher is a stop until the same publisher sends `true`.
-    - A stop by the service lasts until the service enables, or until a fresh press.
-    - A fresh press is the `true` of a publisher after its own `false` or its own silence of `timeout_s`. Both
-      its clock and this machine's must show the silence: one may be set, or this process may be suspended.
-      The first message of a new publisher is one if there is no stop, no alarm and no other `true`.
-    - The service enables without a deadman, until a `true` arrives: then the deadman is in charge again.
-    - The node's start, and a hold that `require_press` names, need a fresh press.
+    - A `false` on the topic or by the service is a latched stop.
+    - A fresh press is the `true` of a publisher directly after its own `false`, or after its own silence of
+      `timeout_s` by its clock and this machine's. One GID must have been alone on the topic from then to the
+      `true`, and from the first of the latched stops as well. Sequence numbers only rule presses out.
+    - A fresh press ends stops, and the holds that wait for one; the service does so, too.
+    - The first `true` of a new publisher ends only the hold of the node's start, and only if nothing else
+      holds the arm and no other publisher is on the topic.
+    - The service enables without a deadman, until a `true` arrives: then the deadman counts again.
     - A `true` that is older than `timeout_s` enables nothing, on the topic or by the service. The same holds
       for a call that was sent before the newest stop.
 
-    Middlewares give no identity of a publisher to Python, so sequence numbers distinguish publishers. Where
-    they cannot, only the service ends a stop.
+    Attributes:
+        holds: of the arm.
+        takeover: by a person.
+        publishers: on `enable`.
 
     Args:
         required: the robot moves only while it is enabled.
@@ -69,46 +64,46 @@ class Permission:
     """
 
     def __init__(self, required: bool, timeout_s: float) -> None:
-        self._streams: dict[int, _Stream] = {}
-        self._next_stream = 0
-        self._stops: set[int] = set()
-        self._stopped_s = -float("inf")  # when the newest stop was sent
-        self._true_until_s = -float("inf")
-        self._enabled_by_service = False
-        self._alarm = False
-        self._unpressed = True
+        self.holds = Holds()
+        self.publishers = SolePublisher()
+        self.takeover = Takeover(self.holds, timeout_s)
+        self._last: tuple[Press, float] | None = None  # the newest message, and when it arrived
+        self._first_stop_s = math.inf  # when the first of the latched stops was sent
+        self._last_stop_s = -math.inf
+        self._true_until_s = -math.inf
         self.configure(required, timeout_s)
 
     def configure(self, required: bool, timeout_s: float) -> None:
-        """Take new parameters; stops remain."""
-        self._required, self._timeout_s = required, timeout_s
-
-    def restart(self) -> None:
-        """End the permission by the service: each activation needs the operator again. Stops remain."""
-        self._enabled_by_service = False
+        """Take new parameters; what the operator has said remains."""
+        self._ignored = frozenset() if required else WITH_DEADMAN
+        self._timeout_s = self.takeover.timeout_s = timeout_s
 
     @property
     def stopped(self) -> bool:
         """Whether a stop is latched."""
-        return bool(self._stops)
+        return self.holds[Hold.STOPPED] is State.PRESS
 
     @property
     def needs_press(self) -> bool:
-        """Whether motion needs a fresh press."""
-        return self._alarm or (self._required and self._unpressed)
+        """Whether motion needs a fresh press, apart from a latched stop."""
+        return self.holds.needs_press(ignored=self._ignored)
 
     def enabled(self, now_s: float) -> bool:
-        """Whether the robot may move."""
-        if self._stops or self.needs_press:
-            return False
-        return not self._required or self._enabled_by_service or now_s < self._true_until_s
+        """Whether the operator, and what waits for the operator, let the robot move."""
+        return self.holding(now_s, OTHERS) is None
 
-    def require_press(self) -> None:
-        """End all permission until a fresh press."""
-        self._alarm = True
-        self._enabled_by_service = False
+    def holding(self, now_s: float, ignored: frozenset[Hold] = frozenset()) -> Hold | None:
+        """Return the first hold that keeps the arm from moving; None if it may move.
 
-    def set_enabled(self, enabled: bool, now_s: float = 0.0, age_s: float = 0.0) -> str:
+        Args:
+            now_s: the time.
+            ignored: holds that do not count.
+        """
+        if now_s >= self._true_until_s:
+            self.holds.happen(Event.SILENCE)
+        return self.holds.holding(self._ignored | ignored)
+
+    def set_enabled(self, enabled: bool, now_s: float, age_s: float = 0.0) -> str:
         """Enable the robot until it is disabled, or stop it, as the service requests.
 
         Args:
@@ -120,122 +115,95 @@ class Permission:
             Why the request is ignored; empty where it is not.
         """
         if not enabled:
-            self._stop(SERVICE, now_s, age_s)
+            self._stop(Event.DISABLE, now_s, now_s - max(0.0, age_s))
             return ""
-        if late := self._late(age_s):
-            return f"set_enabled: {late}"
-        if age_s > 0.0 and now_s - age_s < self._stopped_s:
+        if late := lateness(age_s, self._timeout_s):
+            return f"set_enabled: a true that is {late}; the clocks of operator and robot must agree"
+        if age_s > 0.0 and now_s - age_s < self._last_stop_s:
             return "set_enabled: sent before the stop, which needs a newer true"
-        self._enabled_by_service = True
-        self._stops.clear()
-        self._alarm = self._unpressed = False
+        self._allow(Event.ENABLE)
         return ""
 
     def receive(self, press: Press, now_s: float) -> str:
-        """Process a message on `enable`.
+        """Process a message on `enable`, after `publishers` has looked.
 
         Returns:
-            Why a `true` is ignored; empty where it is not.
+            Why a `true` is ignored, or ends no stop; empty where it does what it should.
         """
-        source, fresh = self._source_of(press, now_s)
+        arrived_s, sent_s = now_s - max(0.0, press.waited_s), now_s - max(0.0, press.age_s)
+        last, self._last = self._last, (press, arrived_s)
         if not press.value:
-            self._stop(source, now_s, press.age_s)
+            self._stop(Event.FALSE, arrived_s, sent_s)
             return ""
-        if late := self._late(press.age_s):
-            return f"enable: {late}"
-        if fresh and source != UNKNOWN:
-            self._stops -= {source, SERVICE}
-            self._alarm = self._unpressed = False
-        self._enabled_by_service = False  # a used deadman takes control: releasing it stops the arm
-        self._true_until_s = max(self._true_until_s, now_s - max(0.0, press.age_s) + self._timeout_s)
+        if late := lateness(press.age_s, self._timeout_s):
+            return f"enable: a true that is {late}; the clocks of operator and robot must agree"
+        first = press.sequence == 1 and self._is_first(last, arrived_s, now_s)
+        self.holds.happen(Event.TRUE)  # a used deadman counts: releasing it stops the arm
+        self._true_until_s = max(self._true_until_s, sent_s + self._timeout_s)
+        if last is not None and self._is_press(press, arrived_s, *last):
+            self._allow(Event.PRESS)
+        elif first:
+            self.holds.happen(Event.FIRST_TRUE)
+        elif self.stopped and not self._alone_from(self._first_stop_s):
+            return f"enable: its publisher was not the only one since the stop; {SERVICE_NEEDED}"
         return ""
 
-    def _stop(self, source: int, now_s: float, age_s: float) -> None:
-        self._stops.add(source)
-        self._enabled_by_service = False
-        self._stopped_s = max(self._stopped_s, now_s - max(0.0, age_s))
+    def driver(self, fault: str, known: bool = True) -> None:
+        """Set the driver's state.
 
-    def _late(self, age_s: float) -> str:
-        """Return why a `true` of this age does not count; empty where it does."""
-        if -self._timeout_s / 2 <= age_s <= self._timeout_s:
-            return ""
-        return (
-            f"a true that is {age_s:.2f} s old by its source timestamp, allowed are "
-            f"{-self._timeout_s / 2:g} to {self._timeout_s:g} s (safety.enable_timeout_s); the clocks of "
-            "operator and robot must agree"
-        )
-
-    def _source_of(self, press: Press, now_s: float) -> tuple[int, bool]:
-        """Return the publisher of a message, and whether it is a fresh press; store the message."""
-        source = self._stream_of(press)
-        stream = self._streams.get(source)
-        if stream is None:
-            # The start of a program is not a press: it ends no stop, and does not join another deadman.
-            free = not self._stops and not self._alarm and now_s >= self._true_until_s
-            first = press.sequence == 1 and free
+        Args:
+            fault: why it does not run; empty where it runs.
+            known: there was a message of each monitor.
+        """
+        active = self.holds[Hold.DEACTIVATED] is State.CLEAR
+        if fault:
+            self.holds.happen(Event.DRIVER_FAULT if known else Event.DRIVER_UNKNOWN, fault)
+        elif active and self.holds[Hold.DRIVER] is State.WAITS:
+            self.holds.happen(Event.DRIVER_FOUND)
         else:
-            first = (
-                self._follows(stream, press)
-                and (not stream.value or self._was_silent(stream, press, now_s))
-                and not self._may_continue_another(source, press, now_s)
-            )
-        self._streams[source] = _Stream(press.sequence, press.stamp_s, press.value, now_s)
-        while len(self._streams) > STREAMS_KEPT:
-            del self._streams[min(self._streams, key=lambda name: self._streams[name].received_s)]
-        return source, press.value and first
+            self.holds.happen(Event.DRIVER_RUNS, "it did not run; press enable afresh")
 
-    @staticmethod
-    def _follows(stream: _Stream, press: Press) -> bool:
-        """Whether a message is the very next of its publisher, so that none was lost."""
-        return stream.sequence is None or press.sequence == stream.sequence + 1
+    def _stop(self, event: Event, arrived_s: float, sent_s: float) -> None:
+        self.holds.happen(event)
+        self._first_stop_s = min(self._first_stop_s, arrived_s)
+        self._last_stop_s = max(self._last_stop_s, sent_s)
 
-    def _was_silent(self, stream: _Stream, press: Press, now_s: float) -> bool:
-        """Whether the publisher was silent by both clocks: its own may jump, this node may be suspended."""
-        if stream.stamp_s is None or press.stamp_s is None or press.sequence is None:
+    def _allow(self, event: Event) -> None:
+        """The operator allows motion afresh."""
+        self.holds.happen(event)
+        self._first_stop_s = math.inf
+
+    def _alone_from(self, time_s: float) -> bool:
+        """Whether the only publisher has been the only one since a time."""
+        return self.publishers.since_s <= time_s
+
+    def _is_press(self, press: Press, arrived_s: float, before: Press, before_s: float) -> bool:
+        """Whether a `true` follows its publisher's own `false` or silence, and may end the latched stops.
+
+        Args:
+            press: the `true`.
+            arrived_s: when it arrived.
+            before: the message before it.
+            before_s: when that arrived.
+        """
+        if not self._alone_from(min(before_s, self._first_stop_s)):
             return False
-        return min(press.stamp_s - stream.stamp_s, now_s - stream.received_s) >= self._timeout_s
+        if None not in (press.sequence, before.sequence) and press.sequence != (before.sequence or 0) + 1:
+            return False  # a message was lost, or another publisher sent this one
+        return not before.value or self._was_silent(press, before, arrived_s - before_s)
 
-    def _may_continue_another(self, source: int, press: Press, now_s: float) -> bool:
-        """Whether the message may be from another publisher that is pressed all the time."""
-        return any(
-            name != source
-            and stream.value
-            and not self._was_silent(stream, press, now_s)
-            and self._near(press.sequence, stream)
-            for name, stream in self._streams.items()
-        )
+    def _was_silent(self, press: Press, before: Press, between_s: float) -> bool:
+        """Whether the publisher was silent by both clocks: its own may jump, this node may be suspended."""
+        if press.stamp_s is None or before.stamp_s is None or press.sequence is None:
+            return False
+        return min(press.stamp_s - before.stamp_s, between_s) >= self._timeout_s
 
-    @staticmethod
-    def _near(sequence: int | None, stream: _Stream) -> bool:
-        """Whether a publisher may have reached this sequence number, with possible losses."""
-        if sequence is None or stream.sequence is None:
-            return True
-        return 0 < sequence - stream.sequence <= STOPPED_AMBIGUOUS
-
-    def _others_near(self, sequence: int, source: int) -> bool:
-        """Whether another publisher may have reached this sequence number."""
-        return any(name != source and self._near(sequence, each) for name, each in self._streams.items())
-
-    def _stream_of(self, press: Press) -> int:
-        if press.sequence is None:
-            return UNKNOWN if press.publishers > 1 else 0
-        furthest = AMBIGUOUS if press.publishers > 1 else float("inf")
-        gaps = [  # of two publishers with equal numbers, the one received last
-            (gap, name)
-            for gap, _, name in sorted(
-                (press.sequence - stream.sequence, -stream.received_s, name)
-                for name, stream in self._streams.items()
-                if stream.sequence is not None and 0 < press.sequence - stream.sequence <= furthest
-            )
-        ]
-        if press.sequence == 1 or not gaps:
-            self._next_stream += 1
-            return self._next_stream
-        if press.publishers > 1 and len(gaps) > 1:
-            return UNKNOWN
-        if gaps[0][1] in self._stops and self._others_near(press.sequence, gaps[0][1]):
-            return UNKNOWN  # another publisher must not end a stop
-        return gaps[0][1]
+    def _is_first(self, last: tuple[Press, float] | None, arrived_s: float, now_s: float) -> bool:
+        """Whether its only publisher is new, and nothing but the node's start holds the arm."""
+        new = last is None or last[1] < self.publishers.since_s
+        others = OTHERS | {Hold.STARTED, Hold.DISABLED}
+        free = self.holding(now_s, others) is None and now_s >= self._true_until_s
+        return new and free and self._alone_from(arrived_s)
 
 
 class Heartbeat:

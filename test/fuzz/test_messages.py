@@ -203,7 +203,8 @@ class Robot:
     def press(self, value: bool) -> None:
         """Receive a message on `enable`."""
         self.published += 1
-        self.permission.receive(Press(value, self.now_s, 0.0, self.published, 1), self.now_s)
+        self.permission.publishers.look(frozenset((b"deadman",)), None, self.now_s)
+        self.permission.receive(Press(value, self.now_s, 0.0, self.published), self.now_s)
 
     def resumes(self) -> bool:
         return self.guard.resumes(self.now_s)
@@ -286,7 +287,7 @@ def test_garbage_moves_no_robot_beyond_its_limits(data: st.DataObject) -> None:
                 robot.press(True)
             case "forbid":
                 robot.press(False)
-    robot.permission.set_enabled(True)
+    robot.permission.set_enabled(True, robot.now_s)
     for step in range(3):
         robot.pass_time(5.0)
         stamp_ns = robot.now_ns

@@ -2,21 +2,44 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import Enum
 
 import pytest
 
 pytest.importorskip("rclpy")
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
-from rclpy.qos import DurabilityPolicy, QoSProfile
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from std_msgs.msg import Int32
 
 from adahi_ros.contract.monitors import Monitor
 from adahi_ros.lab.nodes.observer import Observer
 from adahi_ros.nodes.common.parameters import ParameterError
 from adahi_ros.nodes.robot.driver_monitor import DriverMonitor
+
+
+class Offered(Enum):
+    """Reliability of a driver's publisher."""
+
+    RELIABLE = ReliabilityPolicy.RELIABLE
+    BEST_EFFORT = ReliabilityPolicy.BEST_EFFORT
+
+
+@contextmanager
+def monitored(observer: Observer, monitors: list[Monitor], calls: list[str]) -> Iterator[None]:
+    """Watch a driver, and append what is said of it."""
+
+    def say(fault: str, known: bool) -> None:
+        calls.append((fault if known else f"unknown: {fault}") or "running")
+
+    monitor = DriverMonitor(observer.node, monitors, say)
+    try:
+        yield
+    finally:
+        monitor.close()
+
 
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
@@ -28,11 +51,10 @@ def test_anything_but_running_is_reported_and_so_is_running_again(observer: Obse
     modes = observer.node.create_publisher(Int32, "robot_mode", LATCHED)
     healths = observer.node.create_publisher(DiagnosticArray, "health", 10)
     modes.publish(Int32(data=7))  # before anyone subscribes
-    with ExitStack() as opened:
-        DriverMonitor(observer.node, [mode, level], calls.append, lambda: calls.append("running"), opened)
-        assert calls == ["driver robot_mode data: no message yet, must be 7"]
-        observer.wait_until(lambda: calls[-1].startswith("driver health"), 20.0, "the latched mode")
-        assert calls[-1] == "driver health status.0.level: no message yet, must be 0"
+    with monitored(observer, [mode, level], calls):
+        assert calls == ["unknown: driver robot_mode data: no message yet, must be 7"]
+        observer.wait_until(lambda: calls[-1].startswith("unknown: driver health"), 20.0, "the latched mode")
+        assert calls[-1] == "unknown: driver health status.0.level: no message yet, must be 0"
 
         def health(*levels: bytes) -> None:
             healths.publish(DiagnosticArray(status=[DiagnosticStatus(level=each) for each in levels]))
@@ -50,7 +72,33 @@ def test_anything_but_running_is_reported_and_so_is_running_again(observer: Obse
 
 def test_a_message_type_that_is_not_installed_is_named(observer: Observer) -> None:
     missing = Monitor("mode", "nowhere_msgs/msg/Mode", "mode", (7,))
-    called: list[Any] = []
-    with ExitStack() as opened, pytest.raises(ParameterError, match="is nowhere_msgs installed and sourced"):
-        DriverMonitor(observer.node, [missing], called.append, lambda: None, opened)
-    assert called == []
+    calls: list[str] = []
+    with (
+        pytest.raises(ParameterError, match="is nowhere_msgs installed and sourced"),
+        monitored(observer, [missing], calls),
+    ):
+        pass
+    assert calls == []
+
+
+@pytest.mark.parametrize("reliability", list(Offered))
+def test_a_driver_whose_publisher_ends_does_not_run(observer: Observer, reliability: Offered) -> None:
+    calls: list[str] = []
+    qos = QoSProfile(depth=1, reliability=reliability.value)
+    with monitored(observer, [Monitor("mode", "std_msgs/msg/Int32", "data", (7,), timeout_s=0.0)], calls):
+        modes = observer.node.create_publisher(Int32, "mode", qos)
+        observer.wait_until(
+            lambda: calls[-1] == "running", 20.0, "running", lambda: modes.publish(Int32(data=7))
+        )
+        observer.node.destroy_publisher(modes)
+        observer.wait_until(lambda: "its publisher is gone" in calls[-1], 20.0, "a driver that ended")
+
+
+def test_a_driver_that_falls_silent_does_not_run(observer: Observer) -> None:
+    calls: list[str] = []
+    modes = observer.node.create_publisher(Int32, "mode", 1)
+    with monitored(observer, [Monitor("mode", "std_msgs/msg/Int32", "data", (7,))], calls):
+        observer.wait_until(
+            lambda: calls[-1] == "running", 20.0, "running", lambda: modes.publish(Int32(data=7))
+        )
+        observer.wait_until(lambda: "no message for more than 1 s" in calls[-1], 20.0, "a silent driver")

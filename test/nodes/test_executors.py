@@ -148,15 +148,13 @@ def test_a_drivers_state_that_comes_as_its_monitor_is_closed_is_ignored(stage: S
     mode = Monitor("robot_mode", "std_msgs/msg/Int32", "data", (7,))
     modes = stage.node.create_publisher(Int32, "robot_mode", 10)
     for _ in range(3):
-        messages: list[str] = []
-        opened = ExitStack()
-        running = partial(messages.append, "running")
-        DriverMonitor(stage.node, [mode], messages.append, running, opened)
-        stage.spin_until(lambda: modes.get_subscription_count() > 0)
+        said: list[str] = []
+        monitor = DriverMonitor(stage.node, [mode], lambda text, known, said=said: said.append(text))
+        stage.spin_until(lambda: modes.get_subscription_count() == 2)  # reliable, and best effort
 
-        def end(messages: list[str] = messages, opened: ExitStack = opened) -> None:
-            opened.close()
-            messages.clear()
+        def end(said: list[str] = said, monitor: DriverMonitor = monitor) -> None:
+            monitor.close()
+            said.clear()
 
         end_before(stage, lambda: modes.publish(Int32(data=7)), end)
-        assert messages == []
+        assert said == []

@@ -16,7 +16,8 @@ from adahi_ros.safety.envelope import Envelope
 from adahi_ros.safety.guard import Guard, GuardConfig
 from adahi_ros.safety.limits import Limits
 from adahi_ros.safety.permission import Permission
-from adahi_ros.safety.takeover import PersonCommands, Takeover
+from adahi_ros.safety.person_commands import PersonCommands
+from adahi_ros.safety.takeover import COMMAND, SIGNAL
 from test.robot.conftest import PERIOD_S, Robot
 
 HORIZON, TIMEOUT_S, HOLD_AFTER_S = 8, 0.5, 0.5
@@ -49,16 +50,25 @@ class Arm:
         sent: time, command and whether it holds the arm.
     """
 
-    def __init__(self, now_s: Callable[[], float], size: int, guard: type[Guard], required: bool) -> None:
+    def __init__(
+        self,
+        now_s: Callable[[], float],
+        size: int,
+        guard: type[Guard],
+        required: bool,
+        permission: Permission | None = None,
+    ) -> None:
         self._now_s = now_s
         names = [f"joint_{place}" for place in range(size)]
         limits = Limits.of(names, dict.fromkeys(names, LIMITS))
-        self.permission = Permission(required, TIMEOUT_S)
+        self.permission = permission or Permission(required, TIMEOUT_S)
         envelope = Envelope(limits, "positions", PERIOD_S)
         self.guard = guard(envelope, GuardConfig(PERIOD_S, HOLD_AFTER_S), self.permission, now_s())
         measured = MeasuredPositions(tuple(names), tuple(range(size)))
         self.commands = Commands(self.guard, Units(), measured)  # type: ignore[arg-type]
-        self.takeover = Takeover(TIMEOUT_S)
+        self.takeover = self.permission.takeover
+        for topic in (SIGNAL, COMMAND):
+            self.show_publishers(topic)
         self._person = PersonCommands(
             self.takeover, self.commands, self.guard, ["positions"] * size, measured
         )
@@ -98,6 +108,11 @@ class Arm:
 
     def look(self) -> None:
         self.publish(self.commands.look(self._now_s()))
+
+    def show_publishers(self, topic: str, publishers: int = 1) -> None:
+        """Let the takeover see so many publishers of a topic; the first one is always the same."""
+        gids = frozenset(f"{number}".encode() for number in range(publishers))
+        self.takeover.publishers[topic].look(gids, None, self._now_s())
 
 
 class Person:
@@ -146,11 +161,13 @@ class Teleoperated(Robot):
         self.teleoperator = np.full(size, -1.0)
 
     def press(self, value: bool, age_s: float = 0.0, publishers: int = 1) -> str:
-        return self.arm.takeover.signal(value, age_s, publishers, self.link.now_s)
+        self.arm.show_publishers(SIGNAL, publishers)
+        return self.arm.takeover.signal(value, age_s, self.link.now_s)
 
     def command(self, moved: float = 0.0, age_s: float = 0.0, publishers: int = 1) -> str:
         self.teleoperator = self.teleoperator + moved
-        return self.arm.takeover.command(self.teleoperator, age_s, publishers, self.link.now_s)
+        self.arm.show_publishers(COMMAND, publishers)
+        return self.arm.takeover.command(self.teleoperator, age_s, self.link.now_s)
 
     def drive(self, steps: int, moved: float = 0.0) -> list[StepRecord]:
         """Let the person press and command at every step."""

@@ -67,11 +67,11 @@ class Held(Robot):
 
     def stop(self) -> None:
         """The operator stops the robot for a while."""
-        self.guarded.permission.set_enabled(False)
+        self.guarded.permission.set_enabled(False, self.link.now_s)
         for _ in range(10):
             self.guarded.guard.look(self.link.now_s)
             self.link.now_s += 0.01
-        self.guarded.permission.set_enabled(True)
+        self.guarded.permission.set_enabled(True, self.link.now_s)
 
     def stand(self) -> None:
         """No observation arrives for too long."""

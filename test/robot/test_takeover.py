@@ -15,8 +15,18 @@ from adahi_ros.contract.assembler import Observation
 from adahi_ros.safety.ahead import AheadGuard
 from adahi_ros.safety.guard import Guard
 from adahi_ros.safety.permission import Press
+from adahi_ros.safety.takeover import COMMAND, SIGNAL
 from test.robot.conftest import PERIOD_S
-from test.robot.teleoperated import ACCELERATION, DRAFT, HORIZON, SPEED, STEP, Arm, Teleoperated
+from test.robot.teleoperated import (
+    ACCELERATION,
+    DRAFT,
+    HORIZON,
+    SPEED,
+    STEP,
+    TIMEOUT_S,
+    Arm,
+    Teleoperated,
+)
 
 
 @pytest.fixture
@@ -87,7 +97,7 @@ def test_a_command_without_numbers_moves_nothing(robot: Teleoperated, bad: float
     robot.drive(10, moved=0.02)
     at, wanted = robot.arm.at, np.full(len(robot.teleoperator), bad)
     robot.press(True)
-    robot.arm.takeover.command(wanted if math.isinf(bad) else None, 0.0, 1, robot.link.now_s, "NaN")
+    robot.arm.takeover.command(wanted if math.isinf(bad) else None, 0.0, robot.link.now_s, "NaN")
     (record,) = robot.go(1)
     assert not record.action
     assert "no usable teleop_command" in record.message
@@ -101,10 +111,93 @@ def test_an_unnamed_entry_stays(robot: Teleoperated) -> None:
         wanted = robot.teleoperator + 0.02
         wanted[0] = math.nan
         robot.press(True)
-        robot.arm.takeover.command(wanted, 0.0, 1, robot.link.now_s)
+        robot.arm.takeover.command(wanted, 0.0, robot.link.now_s)
         robot.go(1)
     assert robot.arm.at[0] == at[0]
     np.testing.assert_allclose(robot.arm.at[1:], at[1:] + 0.02, atol=1e-9)
+
+
+def name_only(robot: Teleoperated, places: list[int], moved: float, steps: int) -> None:
+    """Let the person move the teleoperator, and name only these joints."""
+    for _ in range(steps):
+        robot.teleoperator = robot.teleoperator + moved
+        wanted = np.full(len(robot.teleoperator), math.nan)
+        wanted[places] = robot.teleoperator[places]
+        robot.press(True)
+        robot.arm.takeover.command(wanted, 0.0, robot.link.now_s)
+        robot.go(1)
+
+
+def test_a_joint_that_the_person_stops_naming_stays_at_its_last_command(robot: Teleoperated) -> None:
+    robot.drive(8)
+    robot.drive(20, moved=-0.02)
+    at = robot.arm.at.copy()
+    name_only(robot, [1], -0.02, 30)
+    assert abs(robot.arm.at[0] - at[0]) <= TIMEOUT_S * SPEED * 0.02 + 1e-9
+    stays = robot.arm.at[0]
+    name_only(robot, [1], -0.02, 30)
+    assert robot.arm.at[0] == stays
+    assert robot.arm.at[1] < at[1] - 0.5
+
+
+def test_a_joint_that_is_named_first_later_moves_from_where_both_stand_then(robot: Teleoperated) -> None:
+    name_only(robot, [1], 0.02, 20)
+    at = robot.arm.at.copy()
+    robot.drive(10, moved=0.02)
+    np.testing.assert_allclose(robot.arm.at[0], at[0] + 9 * 0.02, atol=1e-9)
+    np.testing.assert_allclose(robot.arm.at[1], at[1] + 10 * 0.02, atol=1e-9)
+
+
+@pytest.mark.parametrize("between", [0, 1])
+def test_a_publisher_that_names_joints_in_turns_moves_all_of_them(robot: Teleoperated, between: int) -> None:
+    """With several messages in a step, too, of which the last one always names the same joint."""
+    robot.drive(8)
+    at = robot.arm.at.copy()
+    for step in range(30):
+        robot.teleoperator = robot.teleoperator + 0.02
+        robot.press(True)
+        for place in (0, 1) if between else (step % 2,):
+            wanted = np.full(len(robot.teleoperator), math.nan)
+            wanted[place] = robot.teleoperator[place]
+            robot.arm.takeover.command(wanted, 0.0, robot.link.now_s)
+        robot.go(1)
+    np.testing.assert_allclose(robot.arm.at, at + 30 * 0.02, atol=0.02 + 1e-9)
+
+
+def test_another_publisher_of_commands_does_not_drive(robot: Teleoperated) -> None:
+    robot.drive(10, moved=0.02)
+    at = robot.arm.at.copy()
+    for _ in range(10):
+        robot.press(True)
+        robot.arm.takeover.publishers[COMMAND].look(frozenset((b"another",)), None, robot.link.now_s)
+        robot.teleoperator = robot.teleoperator + 0.02
+        said = robot.arm.takeover.command(robot.teleoperator, 0.0, robot.link.now_s)
+        assert "another publisher than at the takeover" in said
+        robot.go(1)
+    assert np.abs(robot.arm.at - at).max() <= SPEED**2 / (2 * ACCELERATION) + 2 * SPEED * PERIOD_S
+    assert robot.arm.takeover.person
+
+
+def test_another_publisher_does_not_give_the_arm_back(robot: Teleoperated) -> None:
+    robot.drive(6)
+    takeover, now_s = robot.arm.takeover, robot.link.now_s
+    takeover.publishers[SIGNAL].look(frozenset(), None, now_s)
+    takeover.publishers[SIGNAL].look(frozenset((b"another",)), None, now_s + 0.05)
+    assert "must be of the publisher that took over" in takeover.signal(False, 0.0, now_s + 0.1)
+    assert takeover.person
+    assert takeover.signal(True, 0.0, now_s + 0.2) == ""  # it takes over itself
+    assert takeover.signal(False, 0.0, now_s + 0.3) == ""
+    assert not takeover.person
+
+
+def test_a_takeover_outlasts_another_configuration_that_knows_no_person(robot: Teleoperated) -> None:
+    robot.drive(6)
+    arm = Arm(lambda: robot.link.now_s, len(robot.arm.at), Guard, False, robot.arm.permission)
+    arm.observed()
+    assert arm.guard.act(np.full(len(arm.at), 0.6), arm.at, robot.link.now_s) is None
+    assert arm.guard.reason(robot.link.now_s) == "takeover"
+    robot.press(False)
+    assert arm.guard.act(np.full(len(arm.at), 0.6), arm.at, robot.link.now_s) is not None
 
 
 @pytest.mark.parametrize("topic", ["takeover", "teleop_command"])
@@ -117,7 +210,7 @@ def test_two_teleoperators_hold_the_arm(robot: Teleoperated, topic: str) -> None
     assert not record.action
     assert f"several publishers of {topic}" in record.message
     if topic == "takeover":  # neither gives the arm back to the policy
-        assert "must be the only one" in robot.press(False, publishers=2)
+        assert "must be of the publisher that took over, alone" in robot.press(False, publishers=2)
     assert robot.arm.takeover.person
 
 
@@ -165,8 +258,9 @@ def test_a_released_deadman_stops_and_a_press_starts_at_rest(fixed_policy: Calla
     numbers = iter(range(1, 10_000))
 
     def deadman(value: bool) -> None:
-        press = Press(value, robot.link.now_s, 0.0, next(numbers), 1)
-        robot.arm.permission.receive(press, robot.link.now_s)
+        now_s = robot.link.now_s
+        robot.arm.permission.publishers.look(frozenset((b"deadman",)), None, now_s)
+        robot.arm.permission.receive(Press(value, now_s, 0.0, next(numbers)), now_s)
 
     deadman(False)
     for _ in range(12):
@@ -263,7 +357,7 @@ def happen(robot: Teleoperated, events: list[str]) -> None:
             robot.command(float(rng.uniform(-50.0, 50.0)))
         elif event in ("nan", "inf"):
             wanted = None if event == "nan" else np.full(len(robot.teleoperator), math.inf)
-            takeover.command(wanted, 0.0, 1, robot.link.now_s, "NaN")
+            takeover.command(wanted, 0.0, robot.link.now_s, "NaN")
         elif event == "look":
             robot.arm.look()
         elif event == "wait":

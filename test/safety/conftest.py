@@ -60,6 +60,7 @@ class Guarded:
         self.now_s = 100.0
         self.published = 0
         self.permission = Permission(require_enable, enable_timeout_s)
+        self.permission.publishers.look(frozenset(), None, self.now_s)
         envelope = Envelope(Limits.of(["a"], {"a": limit}), field, PERIOD_S)
         config = GuardConfig(PERIOD_S, HOLD_AFTER_S)
         self.guard = Guard(envelope, config, self.permission, self.now_s, judges)
@@ -67,8 +68,8 @@ class Guarded:
     def publish(self, value: bool, age_s: float = 0.0) -> None:
         """Receive a message on `enable`."""
         self.published += 1
-        press = Press(value, self.now_s - age_s, age_s, self.published, 1)
-        self.permission.receive(press, self.now_s)
+        self.permission.publishers.look(frozenset((b"deadman",)), None, self.now_s)
+        self.permission.receive(Press(value, self.now_s - age_s, age_s, self.published), self.now_s)
 
 
 class Robot(Guarded):

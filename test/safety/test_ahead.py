@@ -44,7 +44,8 @@ class Arm:
 
     def enable(self, value: bool) -> None:
         self.presses += 1
-        self.permission.receive(Press(value, self.now_s, 0.0, self.presses, 1), self.now_s)
+        self.permission.publishers.look(frozenset((b"deadman",)), None, self.now_s)
+        self.permission.receive(Press(value, self.now_s, 0.0, self.presses), self.now_s)
 
     @property
     def at(self) -> SetPoint:

@@ -8,8 +8,8 @@ import pytest
 from adahi_ros.contract.contract import Action, Alignment, Channel, MeasuredPositions, Sink, Source
 from adahi_ros.contract.operators import OPERATORS
 from adahi_ros.safety.commands import LONGEST_STOP_S, Commands, Outgoing, SafetyRecord
-from adahi_ros.safety.guard import HOLDS_AT_REST
 from adahi_ros.safety.intervention import Intervention
+from adahi_ros.safety.motion import HOLDS_AT_REST
 from test.safety.conftest import PERIOD_S, Guarded, listed
 
 UNEVEN = 1.5  # degrees; they come back from the wire, where they are rad, with another last bit
@@ -50,7 +50,7 @@ class Robot(Guarded):
 
     def call(self, enabled: bool) -> Outgoing:
         """Receive a call of `~/set_enabled`."""
-        self.permission.set_enabled(enabled)
+        self.permission.set_enabled(enabled, self.now_s)
         return self.sent(self.commands.look(self.now_s))
 
     def wait(self, periods: int = 1) -> list[Outgoing]:
@@ -334,7 +334,7 @@ def test_an_observation_that_may_not_move_the_arm_brakes_it_at_once(cause: str) 
         robot.sent(robot.commands.look(robot.now_s))
         robot.now_s += 0.001
         if step == 20 and cause == "driver":
-            robot.guard.driver("it does not run")
+            robot.permission.driver("it does not run")
         robot.act(2.0 * step)
     positions = np.array([each.command[0] for each in robot.out if each.command is not None])
     speeds = np.diff(positions) / PERIOD_S
@@ -349,7 +349,7 @@ def test_what_brakes_belongs_to_no_observation() -> None:
         acted = robot.act(3.0 * step)
         robot.now_s += PERIOD_S
     assert (acted.brakes, acted.action is None) == (False, False)
-    robot.permission.set_enabled(False)
+    robot.permission.set_enabled(False, robot.now_s)
     braked = robot.act(30.0)
     assert (braked.brakes, braked.action) == (True, None)
     assert braked.command is not None

@@ -78,10 +78,10 @@ def test_a_driver_that_stops_holds_until_a_fresh_press() -> None:
     robot = Robot("positions", ARM, require_enable=True)
     robot.press(True)
     assert robot.act(0.0, measured=0.0) == 0.0
-    robot.guard.driver("robot_mode.mode: 5, must be 7")
+    robot.permission.driver("robot_mode.mode: 5, must be 7")
     assert "must be 7" in robot.guard.reason(robot.now_s)
     assert robot.act(0.0, measured=0.0) is None
-    robot.guard.driver("")
+    robot.permission.driver("")
     for _ in range(30):
         robot.wait()
         robot.press(True)

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adahi_ros.safety.guard import HOLDS_AT_REST, SETTLED_S
+from adahi_ros.safety.guard import SETTLED_S
 from adahi_ros.safety.intervention import Intervention
+from adahi_ros.safety.motion import HOLDS_AT_REST
 from test.safety.conftest import GARBAGE, HIGH, HOLD_AFTER_S, LOW, MARGIN, PERIOD_S, SPEED, Robot, listed
 
 
@@ -93,7 +94,7 @@ def test_motion_begins_where_it_is_measured_only_after_a_while_at_rest(
             assert not started or robot.now_s - moved_s >= SETTLED_S
         else:
             if what != "look":
-                robot.permission.set_enabled(what == "allow")
+                robot.permission.set_enabled(what == "allow", robot.now_s)
             held = robot.guard.look(robot.now_s)
             command = None if held is None else float(held[0])
         if command is not None:
@@ -153,7 +154,7 @@ def test_who_enables_must_go_on_doing_so_where_that_is_required() -> None:
     held = robot.wait(8)
     assert held == [0.0] * HOLDS_AT_REST
     assert not robot.guard.enabled(robot.now_s)
-    robot.permission.set_enabled(True)
+    robot.permission.set_enabled(True, robot.now_s)
     robot.wait(100)
     assert robot.guard.enabled(robot.now_s)
 
@@ -194,7 +195,7 @@ def test_nothing_goes_out_of_a_guard_that_was_not_started() -> None:
     assert robot.act(1.0) is None
     assert robot.repeat() is None
     assert robot.wait(30) == []
-    robot.permission.set_enabled(True)
+    robot.permission.set_enabled(True, robot.now_s)
     assert not robot.guard.enabled(robot.now_s)
 
 

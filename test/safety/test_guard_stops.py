@@ -21,10 +21,10 @@ def stream(robot: Robot, periods: int) -> list[bool]:
 def test_a_stop_by_the_service_stays_while_the_topic_goes_on_saying_true(required: bool) -> None:
     robot = Robot("positions", {}, require_enable=required)
     assert stream(robot, 3)[-1]
-    robot.permission.set_enabled(False)
+    robot.permission.set_enabled(False, robot.now_s)
     assert not any(stream(robot, 100))
     assert (robot.guard.stopped, robot.act(0.1)) == (True, None)
-    robot.permission.set_enabled(True)
+    robot.permission.set_enabled(True, robot.now_s)
     assert robot.guard.enabled(robot.now_s)
     assert not robot.guard.stopped
     assert robot.act(0.1) == 0.1
@@ -35,7 +35,7 @@ def test_a_stop_by_the_service_stays_while_the_topic_goes_on_saying_true(require
 def test_after_a_stop_by_service_the_topic_must_let_go_before_it_enables(required: bool, let_go: str) -> None:
     robot = Robot("positions", {}, require_enable=required, enable_timeout_s=0.2)
     stream(robot, 3)
-    robot.permission.set_enabled(False)
+    robot.permission.set_enabled(False, robot.now_s)
     assert not any(stream(robot, 3))
     if let_go == "silent":
         robot.wait(3)
@@ -52,7 +52,7 @@ def test_after_a_stop_by_service_the_topic_must_let_go_before_it_enables(require
 def test_after_the_process_stood_still_old_trues_are_no_fresh_press(required: bool) -> None:
     robot = Robot("positions", {}, require_enable=required)
     stream(robot, 3)
-    robot.permission.set_enabled(False)
+    robot.permission.set_enabled(False, robot.now_s)
     robot.now_s += 10.0
     for period in range(200):  # what was published meanwhile arrives all at once
         robot.press(True, age_s=10.0 - period * PERIOD_S)
@@ -77,21 +77,21 @@ def test_a_stop_outlasts_a_new_start(required: bool, active: bool) -> None:
     robot = Robot("positions", {}, require_enable=required)
     stream(robot, 3)
     if active:
-        robot.permission.set_enabled(False)
+        robot.permission.set_enabled(False, robot.now_s)
     robot.guard.stop()
     if not active:
-        robot.permission.set_enabled(False)
+        robot.permission.set_enabled(False, robot.now_s)
     assert not any(stream(robot, 30))
     robot.guard.start(robot.now_s)
     assert robot.guard.stopped
     assert not any(stream(robot, 30))
-    robot.permission.set_enabled(True)
+    robot.permission.set_enabled(True, robot.now_s)
     assert robot.guard.enabled(robot.now_s)
 
 
 def test_what_the_service_enabled_ends_with_the_activation() -> None:
     robot = Robot("positions", {}, require_enable=True)
-    robot.permission.set_enabled(True)
+    robot.permission.set_enabled(True, robot.now_s)
     assert robot.guard.enabled(robot.now_s)
     robot.guard.stop()
     robot.guard.start(robot.now_s)

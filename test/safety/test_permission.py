@@ -8,200 +8,330 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adahi_ros.safety.permission import AMBIGUOUS, STREAMS_KEPT, Permission, Press
+from adahi_ros.safety.holds import Event, Hold, State
+from adahi_ros.safety.permission import Permission, Press
 
 TIMEOUT_S = 0.5
+PERIOD_S = 0.05
+
+
+class Topic:
+    """The topic `enable`, as the node sees it: its publishers, at every message and between messages."""
+
+    def __init__(self, required: bool = True, counts: bool = True) -> None:
+        self.permission = Permission(required, TIMEOUT_S)
+        self.permission.holds.happen(Event.ACTIVATE)
+        self._counts = counts
+        self._gids: set[bytes] = set()
+        self._matched = 0
+        self._next = 0
+        self.look(0.0)
+
+    def look(self, now_s: float) -> None:
+        matched = self._matched if self._counts else None
+        self.permission.publishers.look(frozenset(self._gids), matched, now_s)
+
+    def join(self, now_s: float | None = None, sequence: int = 0) -> Publisher:
+        """Return a publisher that has said so many messages; without a time the node does not look now."""
+        self._next += 1
+        gid = f"gid {self._next}".encode()
+        self._gids.add(gid)
+        self._matched += 1
+        if now_s is not None:
+            self.look(now_s)
+        return Publisher(self, gid, sequence)
+
+    def leave(self, publisher: Publisher, now_s: float | None = None) -> None:
+        self._gids.discard(publisher.gid)
+        if now_s is not None:
+            self.look(now_s)
 
 
 class Publisher:
     """One publisher on `enable`, which counts its messages."""
 
-    def __init__(self, permission: Permission, sequence: int = 0, publishers: int = 1) -> None:
-        self.permission, self.sequence, self.publishers = permission, sequence, publishers
+    def __init__(self, topic: Topic, gid: bytes, sequence: int) -> None:
+        self.topic, self.gid, self.sequence = topic, gid, sequence
 
-    def say(self, value: bool, now_s: float, age_s: float = 0.0) -> str:
+    def say(self, value: bool, now_s: float, age_s: float = 0.0, waited_s: float = 0.0) -> str:
         self.sequence += 1
-        press = Press(value, now_s - age_s, age_s, self.sequence, self.publishers)
-        return self.permission.receive(press, now_s)
+        press = Press(value, now_s - age_s, age_s, self.sequence, waited_s)
+        self.topic.look(now_s)
+        return self.topic.permission.receive(press, now_s)
+
+    def press(self, begin_s: float, seconds: float) -> list[bool]:
+        """Say true for so long; return after each message whether the robot is enabled."""
+        enabled = []
+        for step in range(round(seconds / PERIOD_S)):
+            now_s = begin_s + step * PERIOD_S
+            self.say(True, now_s)
+            enabled.append(self.topic.permission.enabled(now_s))
+        return enabled
 
 
-def required() -> Permission:
-    return Permission(True, TIMEOUT_S)
+@pytest.fixture(params=[True, False], ids=["counts", "counts not"])
+def topic(request: pytest.FixtureRequest) -> Topic:
+    """Both with and without a middleware that counts the publishers so far."""
+    return Topic(counts=request.param)
 
 
-def test_a_press_lasts_for_the_timeout_from_when_it_was_published() -> None:
-    permission = required()
-    deadman = Publisher(permission)
+def test_a_press_lasts_for_the_timeout_from_when_it_was_published(topic: Topic) -> None:
+    deadman = topic.join(9.0)
     assert deadman.say(True, 10.0, age_s=0.3) == ""
-    assert permission.enabled(10.19)
-    assert not permission.enabled(10.21)
+    assert topic.permission.enabled(10.19)
+    assert not topic.permission.enabled(10.21)
 
 
 @pytest.mark.parametrize("age_s", [0.51, 7.0, -0.26, -3.0, math.inf])
-def test_a_true_that_is_old_or_of_the_future_enables_nothing_and_says_why(age_s: float) -> None:
-    permission = required()
-    deadman = Publisher(permission)
+def test_a_true_that_is_old_or_of_the_future_enables_nothing_and_says_why(topic: Topic, age_s: float) -> None:
+    deadman = topic.join(9.0)
     deadman.say(True, 10.0)
     ignored = deadman.say(True, 20.0, age_s=age_s)
     assert "s old by its source timestamp, allowed are -0.25 to 0.5 s" in ignored
-    assert not permission.enabled(20.0)
+    assert not topic.permission.enabled(20.0)
 
 
-def test_an_old_false_stops_all_the_same() -> None:
-    permission = required()
-    deadman = Publisher(permission)
+def test_a_true_of_the_future_lasts_no_longer(topic: Topic) -> None:
+    topic.join(9.0).say(True, 10.0, age_s=-0.2)
+    assert topic.permission.enabled(10.0 + TIMEOUT_S - 1e-6)
+    assert not topic.permission.enabled(10.0 + TIMEOUT_S)
+
+
+def test_an_old_false_stops_all_the_same(topic: Topic) -> None:
+    deadman = topic.join(9.0)
     deadman.say(True, 10.0)
     deadman.say(False, 10.1, age_s=9.0)
-    assert permission.stopped
+    assert topic.permission.stopped
 
 
-def test_after_the_start_a_deadman_that_is_pressed_already_enables_nothing() -> None:
-    permission = required()
-    deadman = Publisher(permission, sequence=700)
-    for step in range(200):
-        deadman.say(True, 0.1 * step)
-        assert not permission.enabled(0.1 * step)
-    assert permission.needs_press
+def test_after_the_start_a_deadman_that_is_pressed_already_enables_nothing(topic: Topic) -> None:
+    deadman = topic.join(sequence=700)
+    assert not any(deadman.press(0.1, 20.0))
+    assert topic.permission.needs_press
     deadman.say(False, 20.1)
-    deadman.say(True, 20.2)
-    assert permission.enabled(20.2)
-    assert not permission.needs_press
+    deadman.say(True, 20.15)
+    assert topic.permission.enabled(20.15)
+    assert not topic.permission.needs_press
 
 
-def test_a_node_whose_first_message_is_late_still_needs_a_fresh_press() -> None:
-    permission = required()
-    Publisher(permission, sequence=3).say(True, 60.0)
-    assert not permission.enabled(60.0)
+def test_a_node_whose_first_message_is_late_still_needs_a_fresh_press(topic: Topic) -> None:
+    topic.join(59.9, sequence=2).say(True, 60.0)
+    assert not topic.permission.enabled(60.0)
 
 
-@pytest.mark.parametrize("ahead", [1, 20, 80, 500])
-@pytest.mark.parametrize("lost", [0, 40])
-def test_a_stop_outlasts_a_deadman_that_joins_the_count_of_its_publisher(ahead: int, lost: int) -> None:
-    """The publisher that stopped the robot is gone, so only one is left on the topic."""
-    permission = required()
-    button, deadman = Publisher(permission, ahead, publishers=2), Publisher(permission, publishers=2)
-    button.say(True, 9.0)
-    deadman.say(True, 9.0)
-    button.say(False, 9.1)
-    deadman.publishers = 1
-    deadman.sequence += lost
-    for step in range(ahead + 100):
-        deadman.say(True, 9.2 + 0.05 * step)
-        assert permission.stopped
+@pytest.mark.parametrize("stopped_by", ["false", "service"])
+@pytest.mark.parametrize("way", ["false", "silence"])
+def test_the_publisher_that_was_alone_since_the_stop_ends_it(topic: Topic, stopped_by: str, way: str) -> None:
+    deadman = topic.join(9.0)
+    assert deadman.press(10.0, 1.0)[-1]
+    if stopped_by == "service":
+        topic.permission.set_enabled(False, 11.0)
+        assert not any(deadman.press(11.0, 1.0))
+    if way == "false":
+        deadman.say(False, 12.0)
+    elif stopped_by == "false":
+        deadman.say(False, 11.5)
+    assert topic.permission.stopped
+    assert deadman.press(12.6, 0.2)[-1]
+    assert not topic.permission.stopped
 
 
-def test_a_false_lasts_until_the_same_publisher_says_true() -> None:
-    permission = required()
-    deadman = Publisher(permission, publishers=2)
-    button = Publisher(permission, sequence=5000, publishers=2)
-    button.say(False, 9.0)
-    button.say(True, 9.0)
+@pytest.mark.parametrize("sequence", [0, 1, 7])
+@pytest.mark.parametrize("lost", [0, 1, 3])
+@pytest.mark.parametrize("first", [True, False])
+def test_no_other_publisher_ends_a_latched_stop(topic: Topic, sequence: int, lost: int, first: bool) -> None:
+    """The one that stopped the robot has ended; the other one's numbers may follow on from its numbers."""
+    button = topic.join(9.0, sequence)
+    button.say(False, 10.0)
+    topic.leave(button, 10.1)
+    other = topic.join(10.2, sequence + 1 if first else lost)
+    for step in range(40):
+        other.say(step % 5 != 0, 10.2 + 0.3 * step)
+        assert topic.permission.stopped
+    assert topic.permission.set_enabled(True, 40.0) == ""
+    assert not topic.permission.stopped
+
+
+def test_a_stop_stays_though_another_deadman_is_pressed_all_the_time(topic: Topic) -> None:
+    pressed = topic.join(9.0)
+    assert pressed.press(9.1, 0.5)[-1]
+    button = topic.join(9.8)
+    button.say(False, 10.0)
+    topic.leave(button, 10.1)
+    assert not any(pressed.press(10.1, 5.0))
+    pressed.say(False, 15.2)
+    assert "only ~/set_enabled with true ends the stop" in pressed.say(True, 15.25)
+    assert topic.permission.stopped
+
+
+def test_a_publisher_that_came_while_the_node_did_not_look_is_noticed_by_the_count() -> None:
+    topic = Topic()
+    deadman = topic.join(9.0, sequence=4)
+    deadman.say(False, 10.0)
+    guest = topic.join(sequence=5)
+    topic.leave(guest)
+    guest.say(True, 10.05)  # its number follows on from the deadman's, and it is gone already
+    assert topic.permission.stopped
+
+
+def test_messages_of_before_a_publisher_was_alone_are_not_its_own(topic: Topic) -> None:
+    """The node was suspended: the messages of one that is gone arrive when another is alone."""
+    gone = topic.join(9.0, sequence=3)
+    topic.leave(gone)
+    other = topic.join(sequence=4)
+    gone.say(False, 20.0, age_s=5.0, waited_s=5.0)
+    other.say(True, 20.01)
+    assert topic.permission.stopped
+
+
+@pytest.mark.parametrize("join", ["at once", "later"])
+def test_two_publishers_end_no_stop(topic: Topic, join: str) -> None:
+    one = topic.join(9.0)
+    two = topic.join(9.0) if join == "at once" else None
+    one.say(False, 10.0)
+    two = two or topic.join(10.1)
+    for step in range(20):
+        two.say(True, 10.2 + 0.1 * step)
+        one.say(step % 2 == 0, 10.25 + 0.1 * step)
+        assert topic.permission.stopped
+    topic.leave(two, 13.0)
+    one.say(False, 13.1)
+    one.say(True, 13.15)
+    assert topic.permission.stopped
+
+
+def test_a_true_after_a_lost_message_is_no_press(topic: Topic) -> None:
+    deadman = topic.join(9.0)
+    deadman.say(False, 10.0)
+    deadman.sequence += 1
+    deadman.say(True, 10.1)
+    assert topic.permission.stopped
+    deadman.say(False, 10.2)
+    deadman.say(True, 10.3)
+    assert not topic.permission.stopped
+
+
+def test_messages_that_were_lost_are_no_silence(topic: Topic) -> None:
+    deadman = topic.join(9.0)
     deadman.say(True, 10.0)
-    assert permission.enabled(10.0)
-    button.say(False, 10.1)
-    for step in range(50):
-        deadman.say(step % 3 != 0, 10.2 + 0.1 * step)
-        assert not permission.enabled(10.2 + 0.1 * step)
-    deadman.say(True, 20.0)
-    deadman.say(True, 20.1)
-    assert permission.stopped
-    button.say(True, 20.2)
-    assert permission.enabled(20.2)
-
-
-def test_of_indistinct_publishers_only_the_service_ends_a_stop() -> None:
-    permission = required()
-    for value in (True, False, True, False, True):
-        permission.receive(Press(value, 10.0, 0.0, None, 2), 10.0)
-    assert permission.stopped
-    permission.set_enabled(True)
-    assert permission.enabled(10.0)
-
-
-def test_messages_that_were_lost_are_no_silence() -> None:
-    permission = required()
-    deadman = Publisher(permission)
-    deadman.say(True, 10.0)
-    permission.set_enabled(False)
+    topic.permission.set_enabled(False, 10.0)
     deadman.sequence += 40  # cut off for four seconds
     deadman.say(True, 14.0)
-    assert permission.stopped
+    assert topic.permission.stopped
     deadman.say(True, 15.0)  # nothing was lost: the deadman was silent
-    assert permission.enabled(15.0)
+    assert topic.permission.enabled(15.0)
 
 
-def test_an_alarm_needs_a_fresh_press_though_the_deadman_is_held() -> None:
-    permission = Permission(False, TIMEOUT_S)
-    deadman = Publisher(permission)
+@pytest.mark.parametrize("event", [Event.LAGS, Event.DRIVER_FAULT, Event.JUMPS, Event.COMMANDED_TWICE])
+def test_an_alarm_needs_a_fresh_press_though_the_deadman_is_held(event: Event) -> None:
+    topic = Topic(required=False)
+    deadman = topic.join(9.0)
     deadman.say(True, 10.0)
-    permission.require_press()
-    for step in range(30):
-        deadman.say(True, 10.1 + 0.1 * step)
-        assert not permission.enabled(10.1 + 0.1 * step)
+    topic.permission.holds.happen(event)
+    for over in (Event.DRIVER_RUNS, Event.STEADY, Event.COMMANDED_ALONE):
+        topic.permission.holds.happen(over)
+    assert not any(deadman.press(10.1, 3.0))
     deadman.say(False, 14.0)
     deadman.say(True, 14.1)
-    assert permission.enabled(14.1)
+    assert topic.permission.enabled(14.1)
 
 
 def test_an_alarm_ends_what_the_service_enabled() -> None:
-    permission = required()
-    permission.set_enabled(True)
-    permission.require_press()
+    permission = Topic().permission
+    permission.set_enabled(True, 0.0)
+    permission.holds.happen(Event.LAGS)
     assert not permission.enabled(1.0)
-    permission.set_enabled(True)
+    permission.set_enabled(True, 1.0)
     assert permission.enabled(1.0)
 
 
+def test_a_press_does_not_end_what_has_not_ended_by_itself(topic: Topic) -> None:
+    deadman = topic.join(9.0)
+    topic.permission.driver("it does not run")
+    deadman.say(False, 10.0)
+    deadman.say(True, 10.1)
+    assert not topic.permission.enabled(10.1)
+    topic.permission.driver("")
+    deadman.say(True, 10.2)
+    assert topic.permission.needs_press
+    assert not topic.permission.enabled(10.2)
+
+
 def test_a_stop_outlasts_another_configuration() -> None:
-    permission = required()
-    permission.set_enabled(False)
+    permission = Topic().permission
+    permission.set_enabled(False, 0.5)
     permission.configure(False, 0.1)
     assert not permission.enabled(1.0)
 
 
-@given(st.lists(st.tuples(st.booleans(), st.integers(1, 3 * AMBIGUOUS), st.integers(1, 3)), max_size=80))
-def test_after_a_false_no_message_of_another_publisher_enables(messages: list[tuple[bool, int, int]]) -> None:
-    """The publisher that stopped the robot has a count of its own, and says nothing more."""
-    permission = required()
-    button = Publisher(permission, sequence=10_000, publishers=4)
+MESSAGES = st.tuples(st.integers(0, 3), st.booleans(), st.integers(0, 3), st.floats(0.01, 1.0))
+
+
+@given(st.lists(MESSAGES, max_size=60), st.booleans())
+def test_after_a_false_nobody_but_its_publisher_enables(
+    messages: list[tuple[int, bool, int, float]], counts: bool
+) -> None:
+    """Publishers come, speak, lose messages and leave. The one that stopped the robot says nothing more."""
+    topic = Topic(counts=counts)
+    button = topic.join(9.0)
+    topic.join(9.1)
     button.say(False, 10.0)
-    for step, (value, sequence, publishers) in enumerate(messages):
-        now_s = 10.0 + 0.1 * step
-        permission.receive(Press(value, now_s, 0.0, sequence, 1 + publishers), now_s)
-        assert not permission.enabled(now_s)
-    assert len(permission._streams) <= STREAMS_KEPT
+    topic.leave(button)
+    others, now_s = [topic.join() for _ in range(3)], 10.0
+    for who, value, lost, pause_s in messages:
+        now_s += pause_s
+        if who == 3:
+            topic.leave(others.pop(0))
+            others.append(topic.join())
+            continue
+        others[who].sequence += lost
+        others[who].say(value, now_s)
+        assert topic.permission.stopped
+        assert not topic.permission.enabled(now_s)
 
 
-@pytest.mark.parametrize("why", ["stop", "alarm", "another deadman"])
-def test_a_new_publishers_first_true_ends_no_stop_and_joins_no_deadman(why: str) -> None:
-    permission = required()
-    if why == "another deadman":
-        Publisher(permission, sequence=700).say(True, 9.9)  # it was pressed before the node started
-    else:
-        Publisher(permission).say(True, 9.0)
-        permission.set_enabled(False) if why == "stop" else permission.require_press()
-    Publisher(permission).say(True, 10.0)
-    assert not permission.enabled(10.0)
+@pytest.mark.parametrize("why", ["stop", "alarm", "another deadman", "another publisher"])
+def test_a_new_publishers_first_true_ends_no_stop_and_joins_no_deadman(topic: Topic, why: str) -> None:
+    first = topic.join(8.0, sequence=700)  # it was pressed before the node started
+    first.say(True, 9.9)
+    if why == "stop":
+        topic.permission.set_enabled(False, 9.9)
+    elif why == "alarm":
+        topic.permission.holds.happen(Event.LAGS)
+    if why != "another publisher":
+        topic.leave(first, 9.9)
+    topic.join(9.95).say(True, 10.0 if why != "another publisher" else 20.0)
+    assert not topic.permission.enabled(20.0 if why == "another publisher" else 10.0)
+
+
+def test_a_new_publishers_first_true_ends_the_hold_of_the_start(topic: Topic) -> None:
+    topic.join(9.9).say(True, 10.0)
+    assert topic.permission.enabled(10.0)
+    assert topic.permission.holds[Hold.STARTED] is State.CLEAR
 
 
 @pytest.mark.parametrize("cause", ["service", "alarm"])
 @pytest.mark.parametrize("step_s", [1.0, 3600.0])
-def test_a_clock_that_is_set_is_no_release_of_the_deadman(cause: str, step_s: float) -> None:
+def test_a_clock_that_is_set_is_no_release_of_the_deadman(topic: Topic, cause: str, step_s: float) -> None:
     """Publisher and robot have one clock, so the age stays small while the stamps jump."""
-    permission = required()
+    permission = topic.permission
+    topic.join(0.05)
     for number in range(1, 40):
-        if number == 10:
-            permission.set_enabled(False) if cause == "service" else permission.require_press()
         now_s = 0.1 * number
+        if number == 10:
+            permission.set_enabled(False, now_s) if cause == "service" else permission.holds.happen(
+                Event.LAGS
+            )
         stamp_s = 100.0 + now_s + (step_s if number >= 20 else 0.0)
-        permission.receive(Press(True, stamp_s, 0.001, number, 1), now_s)
+        topic.look(now_s)
+        permission.receive(Press(True, stamp_s, 0.001, number), now_s)
         assert permission.enabled(now_s) == (number < 10)
 
 
 @pytest.mark.parametrize("age_s", [0.51, 4.5, -0.26, math.inf])
 def test_a_call_that_arrives_late_enables_nothing_and_says_why(age_s: float) -> None:
-    permission = required()
-    permission.set_enabled(False)
+    permission = Topic().permission
+    permission.set_enabled(False, 1.0)
     ignored = permission.set_enabled(True, 20.0, age_s)
     assert "s old by its source timestamp, allowed are -0.25 to 0.5 s" in ignored
     assert permission.stopped
@@ -210,9 +340,9 @@ def test_a_call_that_arrives_late_enables_nothing_and_says_why(age_s: float) -> 
     assert permission.enabled(20.0)
 
 
-def test_a_call_that_was_sent_before_a_stop_does_not_end_it() -> None:
-    permission = required()
-    deadman = Publisher(permission)
+def test_a_call_that_was_sent_before_a_stop_does_not_end_it(topic: Topic) -> None:
+    permission = topic.permission
+    deadman = topic.join(9.0)
     deadman.say(True, 10.0)
     deadman.say(False, 10.3, age_s=0.1)
     assert "sent before the stop" in permission.set_enabled(True, 10.35, 0.2)
@@ -224,43 +354,15 @@ def test_a_call_that_was_sent_before_a_stop_does_not_end_it() -> None:
 
 
 def test_a_late_call_stops_all_the_same() -> None:
-    permission = required()
+    permission = Topic().permission
     permission.set_enabled(True, 10.0)
     assert permission.set_enabled(False, 20.0, 9.0) == ""
     assert permission.stopped
 
 
-@pytest.mark.parametrize("ended_with", [True, False])
-@pytest.mark.parametrize("hold", ["service", "alarm", "none"])
-@pytest.mark.parametrize("lost", [0, 1, 3])
-def test_a_publisher_that_only_says_true_never_ends_a_stop_of_before(
-    ended_with: bool, hold: str, lost: int
-) -> None:
-    """It counts through the number at which the deadman that is gone had ended."""
-    permission = required()
-    gone = Publisher(permission)
-    for step in range(80):
-        gone.say(True, 0.1 * step)
-    assert permission.enabled(8.0)
-    if hold == "service":
-        permission.set_enabled(False, 8.0)
-    elif hold == "alarm":
-        permission.require_press()
-    if not ended_with or hold == "none":
-        gone.say(False, 8.0)
-    other = Publisher(permission)
-    for step in range(200):
-        if 80 - lost <= other.sequence < 80:
-            other.sequence += lost
-        other.say(True, 10.0 + 0.1 * step)
-        assert not permission.enabled(10.0 + 0.1 * step)
-
-
-def test_a_deadman_that_is_used_takes_over_from_the_service() -> None:
-    permission = required()
-    permission.set_enabled(True, 10.0)
-    assert permission.enabled(100.0)
-    deadman = Publisher(permission)
-    deadman.say(True, 100.0)
-    assert permission.enabled(100.4)
-    assert not permission.enabled(100.6)
+def test_a_deadman_that_is_used_takes_over_from_the_service(topic: Topic) -> None:
+    topic.permission.set_enabled(True, 10.0)
+    assert topic.permission.enabled(100.0)
+    topic.join(99.9).say(True, 100.0)
+    assert topic.permission.enabled(100.4)
+    assert not topic.permission.enabled(100.6)

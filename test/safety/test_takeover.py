@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from adahi_ros.contract.contract import MeasuredPositions
 from adahi_ros.safety.commands import Commands
-from adahi_ros.safety.takeover import PersonCommands, Takeover
+from adahi_ros.safety.person_commands import PersonCommands
 from test.safety.conftest import PERIOD_S
 from test.safety.test_ahead import BRAKES_M, HIGH, LOW, SPEED, STEPS, Arm, ramp
 
@@ -30,15 +30,18 @@ class Driven(Arm):
         super().__init__(points)
         measured = MeasuredPositions(("a",), (0,))
         commands = Commands(self.guard, Units(), measured)  # type: ignore[arg-type]
-        self.takeover = Takeover(60.0)
+        self.takeover = self.guard.permission.takeover
+        self.takeover.timeout_s = 60.0
+        for publishers in self.takeover.publishers.values():
+            publishers.look(frozenset((b"person",)), None, self.now_s)
         self.person = PersonCommands(self.takeover, commands, self.guard, ["positions"], measured)
         self.teleoperator = 7.0
 
     def drive(self, moved: float = 0.0) -> None:
         """Let the person press and command; send what comes of it."""
         self.teleoperator += moved
-        self.takeover.signal(True, 0.0, 1, self.now_s)
-        self.takeover.command(np.array([self.teleoperator]), 0.0, 1, self.now_s)
+        self.takeover.signal(True, 0.0, self.now_s)
+        self.takeover.command(np.array([self.teleoperator]), 0.0, self.now_s)
         self.guard.observed(self.now_s)
         self.receive(self.person.send(self.at.positions.copy(), self.now_s).command)
 
@@ -53,7 +56,7 @@ def test_person_and_policy_in_any_order_stay_within_the_limits(
         if event % 3 == 0:
             arm.drive(plan[0])
         else:
-            arm.takeover.signal(False, 0.0, 1, arm.now_s)
+            arm.takeover.signal(False, 0.0, arm.now_s)
             arm.step(np.array(plan))
         before_s = arm.now_s
         arm.pass_by(periods * PERIOD_S)

@@ -16,6 +16,7 @@ from std_msgs.msg import Header
 from adahi_ros.contract.assembler import Observation
 from adahi_ros.contract.commanded import commanded, commanded_by_sink
 from adahi_ros.contract.contract import Contract
+from adahi_ros.contract.fields import NANOSECONDS
 from adahi_ros.core.texts import abridged
 from adahi_ros.nodes.common.messages import to_stamp
 from adahi_ros.nodes.common.timers import steady_timer
@@ -65,6 +66,7 @@ class CommandPublisher:
         self._robot_id = values.robot_id
         self._action = contract.action
         self._sends_velocities = values.command.velocities
+        self._episode: int | None = None
         named_parts = values.command.joint_names, values.command.field
         parts = commanded_by_sink(contract.action, *named_parts)
         what = commanded(contract.action, *named_parts)
@@ -88,10 +90,6 @@ class CommandPublisher:
         opened.callback(self.close)  # runs before its publishers are destroyed
         self._watch = steady_timer(node, contract.period_s, self.look, opened)
         steady_timer(node, STATE_PERIOD_S, self._publish_state_again, opened)
-        if contract.driver:
-            from adahi_ros.nodes.robot.driver_monitor import DriverMonitor
-
-            DriverMonitor(node, contract.driver, self._on_driver, self._on_driver, opened)
         warning = limits_warning(named, what, measured)
         if warning is not None:
             node.get_logger().warning(warning)
@@ -130,7 +128,17 @@ class CommandPublisher:
         Returns:
             The commanded action; None if there is none.
         """
-        return self.pass_on(self.commands.send(action, observation.read, time.monotonic()), observation)
+        stamp_s = self.measured_at(observation)
+        return self.pass_on(
+            self.commands.send(action, observation.read, time.monotonic(), stamp_s), observation
+        )
+
+    def measured_at(self, observation: Observation) -> float:
+        """Return the stamp of an observation, s; in a new episode, the arm may be anywhere."""
+        if observation.episode != self._episode:
+            self._episode = observation.episode
+            self.guard.new_episode()
+        return observation.stamp_ns / NANOSECONDS
 
     def pass_on(self, outgoing: Outgoing, observation: Observation) -> np.ndarray | None:
         """Publish what was made of an observation; return the commanded action (A,), or None."""
@@ -158,10 +166,6 @@ class CommandPublisher:
     def look(self) -> None:
         """Hold the robot if due; called every control period, and when the permission changes."""
         self._publish(self.commands.look(time.monotonic()))
-
-    def _on_driver(self, fault: str = "") -> None:
-        """The driver stops allowing motion for this reason, or allows it again."""
-        self._publish(self.commands.driver(fault, time.monotonic()))
 
     def _publish(self, outgoing: Outgoing, stamp_ns: int = AT_ONCE) -> None:
         """Send commands and the safety state; the stamp is that of the command's observation."""

@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from adahi_msgs.msg import Assignments, DraftStatus, LinkState
 from rclpy.lifecycle import LifecyclePublisher, LifecycleState, TransitionCallbackReturn
@@ -65,6 +65,10 @@ from adahi_ros.robot.loop import ControlLoop
 from adahi_ros.robot.session import VerifierSession
 from adahi_ros.robot.steps import DraftError, Fallback
 
+if TYPE_CHECKING:
+    from adahi_ros.contract.contract import Contract
+    from adahi_ros.nodes.robot.driver_monitor import DriverMonitor
+
 LINK_STATE_PERIOD_S = 0.2
 WATCH_SLACK_S = 0.025  # a control step checks the verifier's presence this much before the timer
 STATUS_DEPTH = 100  # for a busy recorder
@@ -84,6 +88,8 @@ class DraftPolicyNode(ManagedNode):
         self._throttled = ThrottledLog(self, WARNING_PERIOD_S)
         super().__init__("draft_policy", DraftPolicyParameters, **options)
         self._operator = Operator(self, lambda: self._condition.active, self._on_operator)
+        self._driver: DriverMonitor | None = None  # of the last contract with one
+        self._watch_takeover()
 
     # Lifecycle
 
@@ -138,6 +144,8 @@ class DraftPolicyNode(ManagedNode):
             )
         view = view_of(values, contract)
         permission = self._operator.permission
+        self._watch_takeover()
+        self._watch_driver(contract)
         publisher = CommandPublisher if values.command.points == 1 else at_place(WITH_POINTS)
         self._commands = publisher(self, contract, values, permission, self._opened)
         # Not latched: a bag would get old steps with the time of its start.
@@ -164,7 +172,8 @@ class DraftPolicyNode(ManagedNode):
         late = values.command.late_steps if values.command.lockstep else 0
         loop = partial(at_place(LATE), late) if late else ControlLoop
         if values.takeover.command != "none" or values.takeover.button >= 0:
-            loop = at_place(WITH_PERSON)(self, values, contract, self._commands, self._opened)
+            person = self._commands, self._operator, self._opened
+            loop = at_place(WITH_PERSON)(self, values, contract, *person)
         self._loop = loop(
             controller,
             self._session,
@@ -245,6 +254,31 @@ class DraftPolicyNode(ManagedNode):
         """The operator has enabled or stopped the robot."""
         if self._commands is not None:
             self._commands.look()
+
+    def _watch_takeover(self) -> None:
+        """Receive takeovers where a person may take over, also before the node is configured."""
+        if self.get_parameter("takeover.command").value != "none":
+            self._operator.watch_takeover(self.get_parameter("takeover.button").value)
+
+    def _watch_driver(self, contract: Contract) -> None:
+        """Watch this contract's driver, and still the same one where it has not changed."""
+        before = () if self._driver is None else self._driver.monitors
+        if contract.driver == before:
+            return
+        if self._driver is not None:
+            self._driver.close()
+            self._driver = None
+        if not contract.driver:
+            self._operator.permission.driver("")
+            return
+        from adahi_ros.nodes.robot.driver_monitor import DriverMonitor  # few contracts have one
+
+        self._driver = DriverMonitor(self, contract.driver, self._on_driver)
+
+    def _on_driver(self, fault: str, known: bool) -> None:
+        """The driver's state has changed."""
+        self._operator.permission.driver(fault, known)
+        self._on_operator()
 
     def _stop_loop(self) -> None:
         self._loop.stop()

@@ -21,68 +21,76 @@ LOOK_PERIOD_S = 0.1  # how often timeouts are checked
 
 
 class DriverMonitor:
-    """Calls back whenever the driver's state changes between running and anything else.
+    """Calls back whenever the driver's state changes. It outlasts the configuration that needed it.
 
-    The first call comes from the constructor: the driver does not run before its first message.
+    The first call comes from the constructor: nothing is known before the first message.
+
+    Attributes:
+        monitors: of the contract.
 
     Args:
         node: gets subscriptions and a timer.
-        monitors: of the contract.
-        on_fault: called with a text for people when the driver stops allowing motion, or its text changes.
-        on_running: called when all monitors allow motion again.
-        opened: closes the subscriptions.
+        monitors: see above.
+        on_state: called with a text for people, empty where the driver runs, and whether the state is known.
 
     Raises:
         ParameterError: a message type is not installed; names its package.
     """
 
     def __init__(
-        self,
-        node: Node,
-        monitors: Sequence[Monitor],
-        on_fault: Callable[[str], None],
-        on_running: Callable[[], None],
-        opened: ExitStack,
+        self, node: Node, monitors: Sequence[Monitor], on_state: Callable[[str, bool], None]
     ) -> None:
+        self.monitors = tuple(monitors)
+        self._node = node
         self._state = DriverState(monitors)
-        self._on_fault, self._on_running = on_fault, on_running
-        self._fault = ""
-        self._closed = False
-        opened.callback(self._close)
+        self._on_state = on_state
+        self._said: tuple[str, bool] | None = None
+        self._opened = ExitStack()
+        self._topics: list[str] = []
         kinds = [message_type(monitor.type) for monitor in monitors]
         for index, (monitor, kind) in enumerate(zip(monitors, kinds, strict=True)):
             called = partial(self._received, index, monitor.field)
-            subscription = node.create_subscription(kind, monitor.topic, called, _qos(monitor))
-            opened.callback(node.destroy_subscription, subscription)
+            for qos in _qos(monitor):
+                subscription = node.create_subscription(kind, monitor.topic, called, qos)
+                self._opened.callback(node.destroy_subscription, subscription)
+            self._topics.append(subscription.topic_name)
         if monitors:
-            steady_timer(node, LOOK_PERIOD_S, self._look, opened)
-            self._look()
-
-    def _close(self) -> None:
-        self._closed = True
-
-    def _received(self, index: int, field: str, message: object) -> None:
-        if self._closed:  # the events executor queued this message before the subscription was destroyed
-            return
-        self._state.seen(index, _value(message, field), time.monotonic())
+            steady_timer(node, LOOK_PERIOD_S, self._look, self._opened)
         self._look()
 
-    def _look(self) -> None:
-        before, self._fault = self._fault, self._state.fault(time.monotonic())
-        if self._fault == before:
+    def close(self) -> None:
+        """Watch no more."""
+        self._said = None
+        self._opened.close()
+
+    def _received(self, index: int, field: str, message: object) -> None:
+        if self._said is None:  # queued by the events executor before its subscription was destroyed
             return
-        if self._fault:
-            self._on_fault(self._fault)
-        else:
-            self._on_running()
+        self._state.seen(index, _value(message, field), time.monotonic())
+        self._state.published(index, 1)
+        self._say()
+
+    def _look(self) -> None:
+        for index, topic in enumerate(self._topics):
+            self._state.published(index, self._node.count_publishers(topic))
+        self._say()
+
+    def _say(self) -> None:
+        before, self._said = self._said, self._state.fault(time.monotonic())
+        if self._said != before:
+            self._on_state(*self._said)
 
 
-def _qos(monitor: Monitor) -> QoSProfile:
+def _qos(monitor: Monitor) -> tuple[QoSProfile, ...]:
+    """Return the QoS of its subscriptions.
+
+    A reliable one receives every change. A best-effort one is compatible with every publisher.
+    """
+    reliable, best_effort = ReliabilityPolicy.RELIABLE, ReliabilityPolicy.BEST_EFFORT
     if monitor.latched:
-        durability, reliability = DurabilityPolicy.TRANSIENT_LOCAL, ReliabilityPolicy.RELIABLE
-    else:  # compatible with every publisher
-        durability, reliability = DurabilityPolicy.VOLATILE, ReliabilityPolicy.BEST_EFFORT
-    return QoSProfile(depth=10, durability=durability, reliability=reliability)
+        latched = DurabilityPolicy.TRANSIENT_LOCAL
+        return (QoSProfile(depth=10, durability=latched, reliability=reliable),)
+    return tuple(QoSProfile(depth=10, reliability=each) for each in (best_effort, reliable))
 
 
 def _value(message: Any, field: str) -> Value | None:

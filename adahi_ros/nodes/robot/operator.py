@@ -1,39 +1,83 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operator's inputs: the deadman on `enable`, and the service `~/set_enabled`.
+"""The operator's inputs: the deadman on `enable`, the service `~/set_enabled`, and a takeover.
 
-Both exist as long as the node does, so that a stop survives every transition of its lifecycle.
+They exist as long as the node does, so that what the operator has said survives every transition.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from typing import Any
 
+from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.lifecycle import LifecycleNode
 from rclpy.qos import QoSProfile
+from rclpy.subscription import Subscription
+from sensor_msgs.msg import Joy
 from std_msgs.msg import Bool
 from std_srvs.srv import SetBool
 
-from adahi_ros.contract.fields import NANOSECONDS
+from adahi_ros.contract.fields import NANOSECONDS, stamp_ns
 from adahi_ros.nodes.common.deferred_service import DeferredService
 from adahi_ros.nodes.common.executors import with_info
+from adahi_ros.nodes.common.graph import publishers_of
 from adahi_ros.nodes.common.reachable import ServiceReplies
+from adahi_ros.nodes.common.throttled_log import ThrottledLog
+from adahi_ros.nodes.common.timers import steady_timer
 from adahi_ros.safety.permission import Permission, Press
+from adahi_ros.safety.sole_publisher import SolePublisher
+from adahi_ros.safety.takeover import SIGNAL
 
 DEPTH = 100  # a true right after a false must not replace it
 TIMEOUT_S = 0.5  # before the node is configured
 UNSUPPORTED = 2**64 - 1  # a sequence number of a middleware that counts none
 WARNING_PERIOD_S = 1.0
+LOOK_PERIOD_S = 0.1
+JOY = "joy"
+
+
+class PublisherWatch:
+    """Looks who publishes on the topic of a subscription.
+
+    Args:
+        node: that subscribes.
+        subscription: of the topic.
+        publishers: is kept up to date.
+    """
+
+    def __init__(self, node: LifecycleNode, subscription: Subscription, publishers: SolePublisher) -> None:
+        self._node = node
+        self._topic = subscription.topic_name
+        self._publishers = publishers
+        self._matched = _matched_event(subscription)
+        self.look()
+
+    def look(self) -> None:
+        """Look now: at every message, and often between messages."""
+        gids = frozenset(publishers_of(self._node, self._topic))
+        matched = None if self._matched is None else self._matched.take_event()
+        self._publishers.look(gids, None if matched is None else matched.total_count, time.monotonic())
+
+
+def _matched_event(subscription: Subscription) -> Any:
+    """Return the event that counts all publishers so far, or None where rclpy has none (Humble)."""
+    kinds = getattr(rclpy_implementation, "rcl_subscription_event_type_t", None)
+    kind = getattr(kinds, "RCL_SUBSCRIPTION_MATCHED", None)
+    if kind is None:
+        return None
+    with subscription.handle:
+        return rclpy_implementation.EventHandle(subscription.handle, kind)
 
 
 class Operator:
     """Receives the operator's inputs.
 
     Attributes:
-        permission: of the operator to move.
+        permission: of the operator to move, with all holds of the arm.
 
     Args:
-        node: gets the subscription and the service.
+        node: gets the subscriptions, the service and a timer.
         active: whether the node is active; only an active node can be enabled by the service.
         changed: called after every message and call.
     """
@@ -42,24 +86,40 @@ class Operator:
         self._node = node
         self._active = active
         self._changed = changed
-        self._warned_s = -WARNING_PERIOD_S
+        self._log = ThrottledLog(node, WARNING_PERIOD_S)
         self.permission = Permission(True, TIMEOUT_S)
         on_enable = with_info(self._on_enable)
-        self._subscription = node.create_subscription(Bool, "enable", on_enable, QoSProfile(depth=DEPTH))
+        enable = node.create_subscription(Bool, "enable", on_enable, QoSProfile(depth=DEPTH))
+        self._enable = PublisherWatch(node, enable, self.permission.publishers)
+        self._signal: tuple[int, Subscription, PublisherWatch] | None = None
         self._service = DeferredService(node, SetBool, "~/set_enabled", self._on_set_enabled)
         self._replies = ServiceReplies()
         self._replies.guard(self._service)
+        steady_timer(node, LOOK_PERIOD_S, self._look)
+
+    def watch_takeover(self, button: int) -> None:
+        """Receive takeovers from now on, of a button of joy; of the topic `takeover` if it is below 0."""
+        if self._signal is not None:
+            if self._signal[0] == button:
+                return
+            self._node.destroy_subscription(self._signal[1])
+        kind, topic = (Bool, SIGNAL) if button < 0 else (Joy, JOY)
+        called = with_info(self._on_signal if button < 0 else self._on_joy)
+        subscription = self._node.create_subscription(kind, topic, called, QoSProfile(depth=DEPTH))
+        watch = PublisherWatch(self._node, subscription, self.permission.takeover.publishers[SIGNAL])
+        self._signal = button, subscription, watch
+
+    def _look(self) -> None:
+        self._enable.look()
+        if self._signal is not None:
+            self._signal[2].look()
 
     def _on_enable(self, message: Bool, info: Mapping[str, int]) -> None:
-        now_s = time.monotonic()
-        ignored = self.permission.receive(press_of(message.data, info, self._publishers()), now_s)
-        if ignored and now_s - self._warned_s >= WARNING_PERIOD_S:
-            self._warned_s = now_s
-            self._node.get_logger().warning(f"ignored: {ignored}")
+        self._enable.look()
+        ignored = self.permission.receive(press_of(message.data, info), time.monotonic())
+        if ignored:
+            self._log.warning("enable", f"ignored: {ignored}")
         self._changed()
-
-    def _publishers(self) -> int:
-        return self._node.count_publishers(self._subscription.topic_name)
 
     def _on_set_enabled(self, request: SetBool.Request, header: object) -> None:
         response = SetBool.Response()
@@ -74,27 +134,64 @@ class Operator:
             response.message = ignored or ("enabled" if request.data else "disabled, held")
         self._service.send_response(response, header)
 
+    def _on_signal(self, message: Bool, info: Mapping[str, int]) -> None:
+        self._take_over(SIGNAL, bool(message.data), message, info)
+
+    def _on_joy(self, message: Joy, info: Mapping[str, int]) -> None:
+        button = -1 if self._signal is None else self._signal[0]
+        if not 0 <= button < len(message.buttons):
+            count = len(message.buttons)
+            self._log.warning(JOY, f"ignored: joy: {count} buttons, must have takeover.button {button}")
+            return
+        self._take_over(JOY, bool(message.buttons[button]), message, info)
+
+    def _take_over(self, topic: str, value: bool, message: object, info: Mapping[str, int]) -> None:
+        if self._signal is None:
+            return
+        self._signal[2].look()
+        takeover = self.permission.takeover
+        before = takeover.person
+        ignored = takeover.signal(value, message_age(self._node, message, info), time.monotonic())
+        if ignored:
+            self._log.warning(topic, f"ignored: {ignored}")
+        if takeover.person != before:
+            now = "the policy gets the arm back" if before else "a person drives"
+            self._node.get_logger().info(f"takeover: {now}")
+            self._changed()
+
 
 def age_of(stamp_ns: int) -> float:
     """Return the age of a timestamp by the system's clock, s; 0 without a timestamp."""
     return (time.time_ns() - stamp_ns) / NANOSECONDS if stamp_ns else 0.0
 
 
-def press_of(value: bool, info: Mapping[str, int], publishers: int) -> Press:
+def message_age(node: LifecycleNode, message: Any, info: Mapping[str, int]) -> float:
+    """Return the age of a message, s: by its source timestamp or its header, whichever is older.
+
+    A bag that is played back has old headers.
+    """
+    age_s = age_of(info.get("source_timestamp", 0) or info.get("received_timestamp", 0))
+    header = getattr(message, "header", None)
+    sent_ns = 0 if header is None else stamp_ns(header.stamp)
+    if not sent_ns:
+        return age_s
+    by_header_s = 1e-9 * (node.get_clock().now().nanoseconds - sent_ns)
+    return max(age_s, by_header_s, key=abs)
+
+
+def press_of(value: bool, info: Mapping[str, int]) -> Press:
     """Return a message on `enable` with its age.
 
     Args:
         value: of the message.
         info: rclpy's: timestamps in ns by the system's clock, 0 for none, and the publisher's count.
-        publishers: on the topic.
     """
     source_ns, received_ns = info.get("source_timestamp", 0), info.get("received_timestamp", 0)
-    age_s = age_of(source_ns or received_ns)
     sequence = info.get("publication_sequence_number", UNSUPPORTED)
     return Press(
         value,
         source_ns / NANOSECONDS if source_ns else None,
-        age_s,
+        age_of(source_ns or received_ns),
         None if sequence in (0, UNSUPPORTED) else sequence,
-        publishers,
+        age_of(received_ns),
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Receives a person's takeover and commands: `takeover` or a button of `joy`, and `teleop_command`."""
+"""Receives the commands of a person who has taken over: `teleop_command`."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from typing import Any
 import numpy as np
 from rclpy.lifecycle import LifecycleNode
 from rclpy.qos import QoSProfile, ReliabilityPolicy
-from sensor_msgs.msg import Joy
-from std_msgs.msg import Bool
 
 from adahi_ros.contract.assembler import Observation
 from adahi_ros.contract.commanded import Commanded, commanded
 from adahi_ros.contract.contract import GOALS, Contract
-from adahi_ros.contract.fields import NAMED, FieldReader, InputError, stamp_ns
+from adahi_ros.contract.fields import NAMED, FieldReader, InputError
 from adahi_ros.nodes.common.executors import with_info
 from adahi_ros.nodes.common.qos import message_type
 from adahi_ros.nodes.common.throttled_log import ThrottledLog
+from adahi_ros.nodes.common.timers import steady_timer
 from adahi_ros.nodes.robot.command_publisher import CommandPublisher
 from adahi_ros.nodes.robot.draft_policy_parameters import DraftPolicyParameters
-from adahi_ros.nodes.robot.operator import age_of
+from adahi_ros.nodes.robot.operator import LOOK_PERIOD_S, Operator, PublisherWatch, message_age
 from adahi_ros.robot.takeover_loop import TakeoverLoop
-from adahi_ros.safety.takeover import COMMAND, POSITIONS, SIGNAL, PersonCommands, Takeover
+from adahi_ros.safety.person_commands import POSITIONS, PersonCommands
+from adahi_ros.safety.takeover import COMMAND
 
 KINDS = {
     "joint_state": "sensor_msgs/msg/JointState",
@@ -40,8 +40,6 @@ FIELDS = {
     },
 }
 """By type of message, its field of each quantity."""
-JOY = "joy"
-DEPTH = 100  # a release must not replace a press
 NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)  # compatible with every publisher
 MOST_READERS = 16
 WARNING_PERIOD_S = 1.0
@@ -52,6 +50,7 @@ def loop_with_person(
     values: DraftPolicyParameters,
     contract: Contract,
     publisher: CommandPublisher,
+    operator: Operator,
     opened: ExitStack,
 ) -> Callable[..., TakeoverLoop]:
     """Return the control loop's class, bound to a person; arguments as `Teleoperator`.
@@ -65,18 +64,19 @@ def loop_with_person(
     if late:
         raise ValueError(f"command.late_steps: {late}, must be 0 with takeover.command")
     what = commanded(contract.action, values.command.joint_names, values.command.field)
-    return partial(TakeoverLoop, person=Teleoperator(node, values, what, publisher, opened))
+    return partial(TakeoverLoop, person=Teleoperator(node, values, what, publisher, operator, opened))
 
 
 class Teleoperator:
     """A person who may drive the arm; see `Person` in `robot/takeover_loop.py`.
 
     Args:
-        node: gets the subscriptions.
+        node: gets the subscription.
         values: its parameters.
         what: the entries of an action.
         publisher: commands the arm.
-        opened: closes the subscriptions.
+        operator: receives takeovers.
+        opened: closes the subscription.
 
     Raises:
         ValueError: the message type has no field for a commanded quantity; names the parameter.
@@ -88,9 +88,10 @@ class Teleoperator:
         values: DraftPolicyParameters,
         what: Commanded,
         publisher: CommandPublisher,
+        operator: Operator,
         opened: ExitStack,
     ) -> None:
-        kind, self._button = values.takeover.command, values.takeover.button
+        kind = values.takeover.command
         missing = sorted({each for each in what.fields if each not in FIELDS[kind]})
         if missing:
             raise ValueError(
@@ -102,7 +103,8 @@ class Teleoperator:
         ]
         self._kind = KINDS[kind]
         self._publisher = publisher
-        self._takeover = Takeover(values.safety.enable_timeout_s)
+        self._takeover = operator.permission.takeover
+        self._takeover.forget("none was received")
         self._person = PersonCommands(
             self._takeover, publisher.commands, publisher.guard, what.fields, publisher.measured
         )
@@ -110,13 +112,11 @@ class Teleoperator:
         self._closed = False
         opened.callback(self._close)
         self._readers: dict[tuple[str, ...], tuple[list[int], FieldReader]] = {}
-        signal = (Bool, SIGNAL, self._on_signal) if self._button < 0 else (Joy, JOY, self._on_joy)
-        command = message_type(self._kind), COMMAND, self._on_command
-        self._names_of: dict[str, str] = {}  # topics after remapping
-        for (type_of, topic, called), qos in ((signal, QoSProfile(depth=DEPTH)), (command, NEWEST)):
-            subscription = node.create_subscription(type_of, topic, with_info(called), qos)
-            opened.callback(node.destroy_subscription, subscription)
-            self._names_of[topic] = subscription.topic_name
+        called = with_info(self._on_command)
+        subscription = node.create_subscription(message_type(self._kind), COMMAND, called, NEWEST)
+        opened.callback(node.destroy_subscription, subscription)
+        self._watch = PublisherWatch(node, subscription, self._takeover.publishers[COMMAND])
+        steady_timer(node, LOOK_PERIOD_S, self._watch.look, opened)
 
     @property
     def drives(self) -> bool:
@@ -134,32 +134,12 @@ class Teleoperator:
 
     def send(self, observation: Observation) -> np.ndarray | None:
         """See `Person`."""
-        outgoing = self._person.send(observation.read, time.monotonic())
+        stamp_s = self._publisher.measured_at(observation)
+        outgoing = self._person.send(observation.read, time.monotonic(), stamp_s)
         return self._publisher.pass_on(outgoing, observation)
 
     def _close(self) -> None:
         self._closed = True
-
-    def _on_signal(self, message: Bool, info: Mapping[str, int]) -> None:
-        self._signal(SIGNAL, bool(message.data), message, info)
-
-    def _on_joy(self, message: Joy, info: Mapping[str, int]) -> None:
-        if self._button >= len(message.buttons):
-            count = len(message.buttons)
-            self._log.warning(JOY, f"ignored: joy: {count} buttons, must have takeover.button {self._button}")
-            return
-        self._signal(JOY, bool(message.buttons[self._button]), message, info)
-
-    def _signal(self, topic: str, value: bool, message: object, info: Mapping[str, int]) -> None:
-        if self._closed:
-            return
-        before, now_s = self._takeover.person, time.monotonic()
-        ignored = self._takeover.signal(value, self._age_of(message, info), self._publishers(topic), now_s)
-        if ignored:
-            self._log.warning(SIGNAL, f"ignored: {ignored}")
-        if self._takeover.person != before:
-            now = "a person drives" if self._takeover.person else "the policy gets the arm back"
-            self._node.get_logger().info(f"takeover: {now}")
 
     def _on_command(self, message: Any, info: Mapping[str, int]) -> None:
         if self._closed:
@@ -169,8 +149,10 @@ class Teleoperator:
             wanted = self._read(message)
         except InputError as error:
             fault = str(error)
-        about = self._age_of(message, info), self._publishers(COMMAND), time.monotonic()
-        if (ignored := self._takeover.command(wanted, *about, fault)) and self.drives:
+        self._watch.look()
+        age_s = message_age(self._node, message, info)
+        ignored = self._takeover.command(wanted, age_s, time.monotonic(), fault)
+        if ignored and self.drives:
             self._log.warning(COMMAND, f"ignored: {ignored}")
 
     def _read(self, message: Any) -> np.ndarray:
@@ -192,19 +174,3 @@ class Teleoperator:
         wanted = np.full(len(self._names), np.nan)
         wanted[places] = reader.read(message)  # in the order of its paths
         return wanted
-
-    def _age_of(self, message: Any, info: Mapping[str, int]) -> float:
-        """Return the age of a message, s: by its source timestamp or its header, whichever is older.
-
-        A bag that is played back has old headers.
-        """
-        age_s = age_of(info.get("source_timestamp", 0) or info.get("received_timestamp", 0))
-        header = getattr(message, "header", None)
-        sent_ns = 0 if header is None else stamp_ns(header.stamp)
-        if not sent_ns:
-            return age_s
-        by_header_s = 1e-9 * (self._node.get_clock().now().nanoseconds - sent_ns)
-        return max(age_s, by_header_s, key=abs)
-
-    def _publishers(self, topic: str) -> int:
-        return self._node.count_publishers(self._names_of[topic])

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A person's commands become the arm's, without a jump. It has no clock, like the guard."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from adahi_ros.contract.contract import GOALS, MeasuredPositions
+from adahi_ros.safety.commands import Commands, Outgoing
+from adahi_ros.safety.guard import Guard
+from adahi_ros.safety.intervention import Intervention
+from adahi_ros.safety.takeover import Takeover
+
+POSITIONS = "positions"
+
+
+class PersonCommands:
+    """Turns a person's commands into the arm's, without a jump.
+
+    Positions are relative, as with a clutch: from the moment that the person gets the arm, it moves as far as
+    the teleoperator does, wherever that stands. Before, the arm brakes to rest. The same holds after every
+    hold. A joint that the person does not name stays at its last command. Velocities and efforts are taken
+    as they are. All of it passes the guard.
+
+    Args:
+        takeover: who drives, and the person's command.
+        commands: of the robot.
+        guard: of the robot.
+        fields: quantity of each of the A entries.
+        measured: positions of the commanded entries in an observation.
+    """
+
+    def __init__(
+        self,
+        takeover: Takeover,
+        commands: Commands,
+        guard: Guard,
+        fields: Sequence[str],
+        measured: MeasuredPositions,
+    ) -> None:
+        self.takeover = takeover
+        self._commands = commands
+        self._guard = guard
+        self._relative = np.array([each in (POSITIONS, GOALS) for each in fields])
+        self._strict = np.array([each == POSITIONS for each in fields])
+        self._measured = measured
+        self._number = 0  # of the takeover
+        self._place: np.ndarray | None = None  # (A,), where the person has brought the arm
+        self._offset = np.full(len(fields), np.nan)  # (A,), to it; NaN where not coupled
+
+    def send(self, read: np.ndarray, now_s: float, stamp_s: float | None = None) -> Outgoing:
+        """Command what the person wants, or brake where there is nothing usable.
+
+        Args:
+            read: (S,) float64, the observation's numbers before any operator.
+            now_s: the time.
+            stamp_s: of the observation, on any clock; None for now.
+        """
+        wanted = self.takeover.wanted(now_s)
+        if wanted is None or self._guard.holding or self._number != self.takeover.count:
+            self._number, self._place = self.takeover.count, None
+        if wanted is None:
+            return self.hold(now_s)
+        measured = self._measured.of(read)
+        if self._place is None and (self._guard.moving or not self._engage(wanted, measured, now_s)):
+            return self.hold(now_s)
+        moved = self._moved(wanted)
+        outgoing = self._commands.pass_on(moved, measured, now_s, stamp_s=stamp_s, person=True)
+        self._place = None if outgoing.action is None else outgoing.command
+        return outgoing
+
+    def hold(self, now_s: float) -> Outgoing:
+        """Brake to rest."""
+        self._place = None
+        return replace(self._commands.withhold(now_s, Intervention.TAKEOVER), action=None, brakes=True)
+
+    def _engage(self, wanted: np.ndarray, measured: np.ndarray, now_s: float) -> bool:
+        """Couple the teleoperator with the arm, where each is now; return whether the arm's is known."""
+        place = self._guard.place(measured, now_s)
+        place = np.full(len(wanted), np.nan) if place is None else place
+        if np.isnan(place[self._strict]).any():
+            return False
+        self._place, self._offset = place, np.full(len(wanted), np.nan)
+        return True
+
+    def _moved(self, wanted: np.ndarray) -> np.ndarray:
+        """Return the command (A,): joints that the person does not name stay, or have no velocity.
+
+        A joint that is named first, or again after a silence, is coupled where both stand now.
+        """
+        assert self._place is not None
+        coupled = np.where(self._relative & np.isfinite(self._place), self._place - wanted, 0.0)
+        self._offset = np.where(np.isnan(self._offset), coupled, self._offset)
+        self._offset = np.where(np.isnan(wanted), np.nan, self._offset)
+        moved = wanted + self._offset
+        return np.where(np.isnan(moved), np.where(self._relative, self._place, 0.0), moved)

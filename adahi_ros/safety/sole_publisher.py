@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which publisher is alone on a topic, and since when. It has no clock and no ROS."""
+
+from __future__ import annotations
+
+import math
+
+
+class SolePublisher:
+    """Identifies the only publisher of a topic by its GID, the identity that DDS gives it.
+
+    A message has no GID in Python. So it has a known publisher only if one GID was alone on the topic when
+    it was sent.
+
+    Attributes:
+        gid: of the only publisher; None without one, and with several.
+        since_s: when this publisher began to be the only one; infinite without one.
+    """
+
+    def __init__(self) -> None:
+        self.gid: bytes | None = None
+        self.since_s = math.inf
+        self._gids: frozenset[bytes] = frozenset()
+        self._seen = 0  # publishers that came
+        self._unseen = 0  # publishers that came and left between two looks
+        self._looked_s = math.inf
+
+    @property
+    def several(self) -> int:
+        """Number of publishers if there are several, else 0."""
+        return len(self._gids) if len(self._gids) > 1 else 0
+
+    def look(self, gids: frozenset[bytes], matched: int | None, now_s: float) -> None:
+        """Note who publishes on the topic now: at every message, and often between messages.
+
+        Args:
+            gids: of the publishers.
+            matched: publishers that were ever matched with the subscription; None if unknown.
+            now_s: the time.
+        """
+        before, self._gids = self._gids, gids
+        self._seen += len(gids - before)
+        unseen = max(0, (matched or 0) - self._seen)
+        later_s = math.nextafter(now_s, math.inf)  # what was sent until now may be of another one
+        if len(gids) != 1:
+            self.gid, self.since_s = None, math.inf
+        elif gids != before:
+            (self.gid,) = gids
+            self.since_s = later_s if before else min(self._looked_s, now_s)  # nobody was there at that look
+        if unseen > self._unseen and self.gid is not None:
+            self.since_s = later_s
+        self._unseen = unseen
+        self._looked_s = now_s

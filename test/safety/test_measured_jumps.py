@@ -1,0 +1,90 @@
+"""A measured position that changes faster than the arm can is no measurement: the robot is held."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from adahi_ros.safety.guard import SETTLED_S
+from adahi_ros.safety.intervention import Intervention
+from test.safety.conftest import PERIOD_S, Robot
+
+ARM = {"position_low": -3.0, "position_high": 3.0, "velocity": 2.0, "max_step": 0.1}
+ALLOWED = 0.1 + 3 * 2.0 * PERIOD_S
+
+
+def moving() -> Robot:
+    robot = Robot("positions", ARM, require_enable=True)
+    robot.press(True)
+    for _ in range(10):
+        assert robot.act(0.5, measured=0.5) == 0.5
+        robot.wait()
+        robot.press(True)
+    return robot
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_jump_holds_until_the_positions_are_steady_and_a_fresh_press(sign: float) -> None:
+    robot = moving()
+    assert robot.act(0.5, measured=0.5 + sign * (ALLOWED + 1e-6)) is None
+    assert robot.guard.interventions == (Intervention.MEASURED,)
+    assert "a was measured at 0.5 and 0.05 s later at" in robot.guard.reason(robot.now_s)
+    robot.wait()
+    assert robot.act(0.5, measured=0.5) is None  # a jump back
+    robot.press(False)
+    robot.press(True)
+    assert robot.act(0.5, measured=0.5) is None  # not steady yet
+    for _ in range(math.ceil(SETTLED_S / PERIOD_S) + 1):
+        robot.wait()
+        robot.press(True)
+        assert robot.act(0.5, measured=0.5) is None
+    assert robot.permission.needs_press
+    robot.press(False)
+    robot.press(True)
+    assert robot.act(0.5, measured=0.5) == 0.5
+
+
+def test_two_measurements_in_turns_never_let_the_robot_move() -> None:
+    robot = Robot("positions", ARM, require_enable=True)
+    for step in range(200):
+        robot.press(step % 20 != 0)  # presses again and again
+        command = robot.act(1.0, measured=1.0 if step % 3 else 0.0)
+        assert command is None or step < 2
+        robot.wait()
+
+
+def test_an_arm_that_moves_as_fast_as_it_may_does_not_jump() -> None:
+    robot, at = moving(), 0.5
+    for _ in range(20):
+        at += 0.1
+        assert robot.act(at, measured=at - 0.1) is not None
+        robot.wait()
+        robot.press(True)
+
+
+def test_the_time_between_is_that_of_the_stamps() -> None:
+    robot = moving()
+    measured = np.array([0.5 + ALLOWED])
+    robot.guard.observed(robot.now_s)
+    assert robot.guard.act(measured, np.array([0.5]), robot.now_s, 7000.0) is not None
+    robot.now_s += PERIOD_S
+    robot.press(True)
+    robot.guard.observed(robot.now_s)
+    assert robot.guard.act(measured, measured, robot.now_s, 7000.0) is None  # the same stamp
+
+
+def test_a_simulator_may_set_the_arm_anywhere_in_a_new_episode() -> None:
+    robot = moving()
+    robot.guard.new_episode()
+    assert robot.act(-2.0, measured=-2.0) is not None
+
+
+@pytest.mark.parametrize("missing", ["velocity", "max_step"])
+def test_without_limits_nothing_is_compared(missing: str) -> None:
+    limit = {name: value for name, value in ARM.items() if name != missing}
+    robot = Robot("positions", limit)
+    assert robot.act(0.0, measured=0.0) is not None
+    robot.wait()
+    assert robot.act(2.9, measured=2.9) is not None
