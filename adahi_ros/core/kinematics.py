@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from xml.etree import ElementTree
@@ -74,6 +75,10 @@ class Chain:
         self._joints = tuple(reversed(chain))
         self.joint_names = tuple(dict.fromkeys(joint.name for joint in self._joints if joint.kind != "fixed"))
         """Joints that move the tip, from base to tip."""
+        lengths = [float(np.linalg.norm(joint.origin[:3, 3])) for joint in self._joints]
+        slides = any(joint.kind == "prismatic" for joint in self._joints)
+        self.reach = math.inf if slides else sum(lengths)
+        """The tip is no further from the base, m; infinite where a joint slides."""
 
     def pose(self, positions: Mapping[str, float]) -> np.ndarray:
         """Return the pose of the tip in the base, (4, 4) float64.

@@ -62,7 +62,9 @@ ENTRY_LIMITS = {
     ),
     "effort": EntryLimit("Largest force or torque, N or N m", Effort, needed_by=("effort",)),
     "following": EntryLimit(
-        "Largest lasting distance between commanded and measured position; by default 0.8 max_step"
+        "Largest lasting distance between commanded and measured position, below max_step; by default "
+        "0.8 max_step",
+        relative=("positions",),
     ),
 }
 """Keys of each entry in a file of limits. Governors enforce them in the order of `STAGES` (governors.py)."""

@@ -86,7 +86,7 @@ class Limits:
         return {
             name: _limit_of(column.name)
             for place, (name, field) in enumerate(zip(self.names, commanded, strict=True))
-            for column in fields(self)[1:-1]
+            for column in reversed(fields(self)[1:-1])  # the first one wins: following may be by default
             if field in ENTRY_LIMITS[_limit_of(column.name)].relative
             and math.isfinite(getattr(self, column.name)[place])
         }

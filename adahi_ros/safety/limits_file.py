@@ -141,6 +141,33 @@ def _read(path: Path) -> dict[str, dict[str, float]]:
     return {name: _entry(f"limits.{name}", entry) for name, entry in entries.items()}
 
 
+# (limit, the one that hides it): a finite limit is refused where it is not below the other.
+# - following, max_step: no command is further than max_step from the measured position, so the alarm of a
+#   larger following error never comes.
+# - following, position: commands and positions are in the same range, so it never comes either.
+# - max_step, position: every command in the range is that near, so the first one may be a jump through it.
+# The other pairs hide nothing that keeps a robot safe:
+# - velocity, acceleration, position, max_step: where one is stricter, motion keeps them all. In a control
+#   period the slower ones may never act, but commands can be much closer to each other than a period.
+# - effort: it is the only limit of a commanded effort.
+# - workspace: where no position of the arm is outside of the box, `Workspace` refuses it.
+_HIDDEN_BY = (("following", "max_step"), ("following", "position"), ("max_step", "position"))
+
+
+def _check_not_hidden(where: str, limits: Mapping[str, float]) -> None:
+    """Check that no limit of an entry keeps another one from ever acting."""
+    span = limits.get("position_high", math.inf) - limits.get("position_low", -math.inf)
+    # A joint that is locked is measured beside its only position all the same.
+    bounds = {"max_step": limits.get("max_step", math.inf), "position": span if span > 0.0 else math.inf}
+    for name, other in _HIDDEN_BY:
+        if bounds[other] <= limits.get(name, 0.0) < math.inf:
+            named = other if other == "max_step" else "the range of position"
+            raise ValueError(
+                f"{where}.{name}: {limits[name]:g}, must be below {named}, {bounds[other]:g}, which would "
+                "keep it from ever acting, or be .inf for none"
+            )
+
+
 def _entry(where: str, values: dict[object, object]) -> dict[str, float]:
     """Return the limits of one entry by field."""
     limits: dict[str, float] = {}
@@ -153,4 +180,5 @@ def _entry(where: str, values: dict[object, object]) -> dict[str, float]:
             limits["position_low"], limits["position_high"] = low, high
         else:
             limits[key] = checked(ENTRY_LIMITS[key].number, value, f"{where}.{key}", strict=True)
+    _check_not_hidden(where, limits)
     return limits

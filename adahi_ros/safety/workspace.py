@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +39,8 @@ class Workspace(CommandLimit):
     def __post_init__(self) -> None:
         if not all(low < high for low, high in zip(self.low, self.high, strict=True)):
             raise ValueError(f"low: {list(self.low)}, must be below high, {list(self.high)}")
+        if all(map(math.isinf, (*self.low, *self.high))):
+            raise ValueError("low, high: all infinite, must limit one side at least")
 
     def judge(self, commanded: Mapping[str, str], folder: Path) -> Judge:
         """See `CommandLimit`: positions of all joints between the links must be commanded."""
@@ -46,6 +49,11 @@ class Workspace(CommandLimit):
         for joint in chain.joint_names:
             if commanded.get(joint) != "positions":
                 raise ValueError(f"tip: {self.tip!r}, joint {joint} moves it: its position must be commanded")
+        if max(*self.low, *(-high for high in self.high)) <= -chain.reach:
+            raise ValueError(
+                f"low, high: {list(self.low)}, {list(self.high)}, must limit a tool that reaches "
+                f"{chain.reach:.2f} m, and it is never outside"
+            )
         return Box(chain, tuple(commanded), np.array(self.low), np.array(self.high)).admits
 
 

@@ -137,6 +137,43 @@ def test_the_following_error_is_a_share_of_the_step_by_default(
     assert limits.following.dtype == np.float64
 
 
+HIDDEN = [
+    ({"max_step": 0.2, "following": 0.25}, "following: 0.25, must be below max_step, 0.2"),
+    ({"max_step": 0.2, "following": 0.2}, "following: 0.2, must be below max_step, 0.2"),
+    ({"position": [-1.0, 2.0], "max_step": 3.0}, "max_step: 3, must be below the range of position, 3"),
+    ({"position": [-1.0, 2.0], "following": 57.3}, "following: 57.3, must be below the range of position, 3"),
+]
+
+
+@pytest.mark.parametrize(("entry", "fault"), HIDDEN)
+@pytest.mark.parametrize("name", ["elbow", "default"])
+def test_a_limit_that_another_one_hides_is_refused_with_both_values(
+    tmp_path: Path, name: str, entry: dict[str, Any], fault: str
+) -> None:
+    path = written(tmp_path, {"limits": {name: entry}})
+    with pytest.raises(
+        ValueError, match=re.escape(f"{path}: limits.{name}.{fault}") + ".*or be .inf for none"
+    ):
+        load_limits(path, ["elbow"])
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"max_step": 0.2, "following": 0.19},
+        {"max_step": 0.2, "following": math.inf},
+        {"position": [-1.0, 2.0], "max_step": 2.9, "following": 2.8},
+        {"position": [-1.0, 2.0], "max_step": math.inf, "following": 0.2},
+        {"position": [0.5, 0.5], "max_step": 0.1},  # of a joint that is locked
+        {"position": [-math.inf, math.inf], "max_step": 1e9},
+        {"position": [0.0, 0.04], "velocity": 100.0, "acceleration": 1e6},  # hidden, and no less safe
+        {"velocity": 3.0, "acceleration": 0.1, "max_step": 0.01},
+    ],
+)
+def test_limits_that_act_beside_each_other_are_read(tmp_path: Path, entry: dict[str, Any]) -> None:
+    load_limits(written(tmp_path, {"limits": {"elbow": entry}}), ["elbow"])
+
+
 @pytest.mark.parametrize("field", ["velocity", "acceleration", "max_step", "effort", "following"])
 @pytest.mark.parametrize(
     "value", [math.nan, -1.0, -math.inf, True, "fast", None, [1.0], 1e10, 10**400, {"a": 1}]

@@ -28,6 +28,11 @@ def limits(tmp_path: Path, field: str, text: str, required: bool = True) -> Limi
     ("field", "text", "limit"),
     [
         ("positions", f"{{default: {{{ENDS}, max_step: 0.1}}}}", "max_step"),
+        (
+            "positions",
+            f"{{elbow: {{{ENDS}, max_step: .inf}}, gripper: {{{ENDS}, following: 0.1}}}}",
+            "following",
+        ),
         ("velocities", f"{{default: {{{ENDS}}}}}", "position"),
         ("velocities", "{default: {position: [-.inf, 1], velocity: 1}}", "position"),
     ],

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -74,12 +76,28 @@ def test_a_shipped_arm_is_judged_by_its_tool(tmp_path: Path) -> None:
     assert not admits(ready, behind)
 
 
+def test_a_box_that_the_tool_cannot_leave_is_refused_with_its_reach(tmp_path: Path) -> None:
+    names = [f"panda_joint{number}" for number in range(1, 8)]
+    file = tmp_path / "limits.yaml"
+    tool = {"urdf": "panda", "base": "panda_link0", "tip": "panda_hand_tcp"}
+    for side, refused in ((2.0, True), (800.0, True), (1.0, False)):  # a box in mm limits nothing
+        box = {**tool, "low": [-side] * 3, "high": [side] * 3}
+        file.write_text(yaml.safe_dump({"workspace": box}))
+        with (
+            pytest.raises(ValueError, match="workspace: low, high: .*, must limit a tool that reaches 1.")
+            if (refused)
+            else nullcontext()
+        ):
+            named_command_limits(str(file), Commanded.alike(names, "positions"))
+
+
 @pytest.mark.parametrize(
     ("change", "fault"),
     [
         ({"high": [0.5, 1]}, "must be of 3 entries at least"),
         ({"low": [0, 0, "a"]}, "low[2]: 'a', must be a number"),
         ({"low": [0.5, -1, -1]}, "low: [0.5, -1.0, -1.0], must be below high"),
+        ({"low": [-math.inf] * 3, "high": [math.inf] * 3}, "low, high: all infinite, must limit one side"),
         ({"tip": 1}, "tip: 1, must be a text"),
         ({"tip": "nose"}, "tip_link: 'nose', must be a link of the robot"),
         ({"size": 1}, "workspace: size: unknown, must be one of urdf"),
