@@ -76,19 +76,17 @@ def test_a_shipped_arm_is_judged_by_its_tool(tmp_path: Path) -> None:
     assert not admits(ready, behind)
 
 
-def test_a_box_that_the_tool_cannot_leave_is_refused_with_its_reach(tmp_path: Path) -> None:
-    names = [f"panda_joint{number}" for number in range(1, 8)]
+@pytest.mark.parametrize(("side", "limits"), [(1.0, True), (2.0, False), (800.0, False)])  # or in mm
+def test_a_box_that_the_tool_cannot_leave_is_refused_with_its_reach(
+    tmp_path: Path, side: float, limits: bool
+) -> None:
+    what = Commanded.alike([f"panda_joint{number}" for number in range(1, 8)], "positions")
     file = tmp_path / "limits.yaml"
     tool = {"urdf": "panda", "base": "panda_link0", "tip": "panda_hand_tcp"}
-    for side, refused in ((2.0, True), (800.0, True), (1.0, False)):  # a box in mm limits nothing
-        box = {**tool, "low": [-side] * 3, "high": [side] * 3}
-        file.write_text(yaml.safe_dump({"workspace": box}))
-        with (
-            pytest.raises(ValueError, match="workspace: low, high: .*, must limit a tool that reaches 1.")
-            if (refused)
-            else nullcontext()
-        ):
-            named_command_limits(str(file), Commanded.alike(names, "positions"))
+    file.write_text(yaml.safe_dump({"workspace": {**tool, "low": [-side] * 3, "high": [side] * 3}}))
+    fault = pytest.raises(ValueError, match=r"workspace: low, high: .*, must limit a tool that reaches 1\.")
+    with nullcontext() if limits else fault:
+        named_command_limits(str(file), what)
 
 
 @pytest.mark.parametrize(
