@@ -8,9 +8,8 @@ from pathlib import Path
 from launch import LaunchDescription
 from launch.actions import DeclareLaunchArgument, GroupAction
 from launch.launch_description_sources import get_launch_description_from_python_launch_file
-from launch.substitutions import LaunchConfiguration, PythonExpression
 
-from adahi_ros.nodes.launching.arguments import ArgumentsCheck, with_arguments_checked
+from adahi_ros.nodes.launching.arguments import BOOLEAN, ArgumentsCheck, Chosen, with_arguments_checked
 
 JOBS = ("verifier", "draft", "simulation")
 
@@ -22,18 +21,22 @@ def generate_launch_description() -> LaunchDescription:
     # that is just starting keeps running.
     nodes = [entity for entity in entities if isinstance(entity, GroupAction)]
     before = [each for each in entities if not isinstance(each, (GroupAction, ArgumentsCheck))]
-    lockstep = LaunchConfiguration("lockstep", default="false")
+
+    def in_lockstep(text: str) -> Chosen:
+        texts = {value: text if value.lower() == "true" else "" for value in BOOLEAN}
+        return Chosen("lockstep", texts, default="false")
+
     description = LaunchDescription(
         [
             DeclareLaunchArgument(
                 "hold_after_s",
-                default_value=PythonExpression(["'60.0' if '", lockstep, "'.lower() == 'true' else ''"]),
+                default_value=in_lockstep("60.0"),
                 description="Hold the robot after this time without an observation, s; '' for the value in "
                 "params_file. In lockstep 60, because the simulator waits for each step",
             ),
             DeclareLaunchArgument(
                 "command_lockstep",
-                default_value=PythonExpression(["'true' if '", lockstep, "'.lower() == 'true' else ''"]),
+                default_value=in_lockstep("true"),
                 description="Commands carry the stamp of their observation; '' for the value in params_file. "
                 "In lockstep true, because the simulator waits for the command to each state",
             ),

@@ -8,10 +8,10 @@ from pathlib import Path
 from launch import LaunchDescription
 from launch.actions import DeclareLaunchArgument, GroupAction, IncludeLaunchDescription
 from launch.launch_description_sources import PythonLaunchDescriptionSource
-from launch.substitutions import LaunchConfiguration, PythonExpression
+from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import SetRemap
 
-from adahi_ros.nodes.launching.arguments import with_arguments_checked
+from adahi_ros.nodes.launching.arguments import Chosen, with_arguments_checked
 
 URDF = Path(__file__).absolute().parents[1] / "config" / "urdf" / "panda_kitchen.urdf"
 INPUTS = {  # input topic of a real robot's controller, by command interface
@@ -33,7 +33,7 @@ def generate_launch_description() -> LaunchDescription:
         DeclareLaunchArgument("joint_states", default_value="joint_states", description="Topic: its joints"),
         DeclareLaunchArgument(
             "command",
-            default_value=PythonExpression([f"{INPUTS}['", LaunchConfiguration("command_interface"), "']"]),
+            default_value=Chosen("command_interface", INPUTS),
             description="Topic: input of the simulated controller; the default depends on command_interface",
         ),
         DeclareLaunchArgument("camera", default_value="camera/image_raw", description="Topic: its camera"),

@@ -15,12 +15,15 @@ from launch.actions import (
 )
 from launch.events.process import ProcessExited
 from launch.launch_description_sources import PythonLaunchDescriptionSource
-from launch.substitutions import LaunchConfiguration, PythonExpression
+from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 
-from adahi_ros.nodes.launching.arguments import ENCLAVE, with_arguments_checked
+from adahi_ros.contract import sinks
+from adahi_ros.nodes.launching.arguments import BOOLEAN, ENCLAVE, Chosen, with_arguments_checked
 from adahi_ros.nodes.launching.exits import ENDS_WITH_LAUNCH, fail_with_it, leave_interrupts_to_launch
+
+INTERFACES = {"": "joint_trajectory"} | {name: name for name in sinks.INTERFACES}
 
 
 def end_with_it(event: ProcessExited, context: LaunchContext) -> Shutdown | None:
@@ -44,11 +47,13 @@ def generate_launch_description() -> LaunchDescription:
         DeclareLaunchArgument(
             "lockstep",
             default_value="false",
+            choices=BOOLEAN,
             description="Wait for the command to every state: run as fast as the policy",
         ),
         DeclareLaunchArgument(
             "command_interface",
             default_value="",
+            choices=list(INTERFACES),
             description="Message type of command: joint_trajectory, forward_command, joint_jog or twist; '' "
             "for joint_trajectory",
         ),
@@ -92,9 +97,7 @@ def generate_launch_description() -> LaunchDescription:
                 "seed": ParameterValue(LaunchConfiguration("seed"), value_type=int),
                 "episodes": ParameterValue(LaunchConfiguration("episodes"), value_type=int),
                 "lockstep": ParameterValue(LaunchConfiguration("lockstep"), value_type=bool),
-                "command_interface": PythonExpression(
-                    ["'", LaunchConfiguration("command_interface"), "' or 'joint_trajectory'"]
-                ),
+                "command_interface": Chosen("command_interface", INTERFACES),
                 "contract": ParameterValue(LaunchConfiguration("contract"), value_type=str),
                 "demonstrate": ParameterValue(LaunchConfiguration("demonstrate"), value_type=bool),
                 "action_noise": ParameterValue(LaunchConfiguration("action_noise"), value_type=float),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -328,6 +329,47 @@ def test_the_simulated_panda_takes_commands_where_a_real_one_would(interface: st
     assert parameters_of(node)["task"] == "kitchen"
     other = node_of("panda", command_interface=interface, command="/mine")
     assert dict(other.expanded_remapping_rules)["command"] == "/mine"
+
+
+FOUND = sorted(path.name.removesuffix(".launch.py") for path in asset("launch").glob("*.launch.py"))
+
+
+@pytest.mark.parametrize("job", FOUND)
+def test_no_argument_is_run_as_python(job: str, tmp_path: Path) -> None:
+    ran = tmp_path / "ran"
+    for argument in description_of(job).get_launch_arguments():
+        for quote in ("'", '"'):
+            code = f"{quote}+open({str(ran)!r}, 'w').name+{quote}"
+            with suppress(Exception):
+                all_nodes_in(description_of(job), **{**FILES, argument.name: code})
+            assert not ran.exists(), argument.name
+
+
+@pytest.mark.parametrize(
+    ("job", "argument", "allowed"),
+    [
+        ("all", "lockstep", ("true", "false")),
+        ("simulation", "lockstep", ("true", "false")),
+        ("simulation", "command_interface", ("joint_trajectory", "forward_command", "twist", "joint_jog")),
+        ("panda", "command_interface", ("joint_trajectory", "forward_command", "joint_jog")),
+    ],
+)
+@pytest.mark.parametrize("value", ["it's", "yes"])
+def test_a_word_that_an_argument_does_not_know_is_refused_by_name(
+    job: str, argument: str, allowed: tuple[str, ...], value: str
+) -> None:
+    with pytest.raises((ValueError, RuntimeError)) as caught:
+        all_nodes_in(description_of(job), **FILES, **{argument: value})
+    assert all(word in str(caught.value) for word in (argument, value, *allowed))
+
+
+def test_what_depends_on_lockstep_is_given_by_its_word() -> None:
+    for value, hold_after_s, lockstep in (("true", 60.0, True), ("True", 60.0, True), ("false", None, None)):
+        nodes = all_nodes_in(description_of("all"), **FILES, lockstep=value)
+        (draft,) = (each for each in nodes if each.node_executable == NODES["draft"])
+        given = parameters_of(draft)
+        assert given.get("safety.hold_after_s") == hold_after_s
+        assert given.get("command.lockstep") is lockstep
 
 
 def test_the_simulator_takes_joint_trajectories_by_default() -> None:

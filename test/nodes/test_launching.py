@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import signal
 from pathlib import Path
 from types import SimpleNamespace
@@ -8,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from adahi_ros.contract.parsing import ContractError
+from adahi_ros.core.assets import asset
 from adahi_ros.lab.nodes.task_encoders import encoder_parameters
 from adahi_ros.nodes.launching.exits import fail_with_it, leave_interrupts_to_launch
 
@@ -45,6 +47,12 @@ def test_an_interrupt_breaks_off_nothing_that_launch_does() -> None:
         assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize("path", sorted(asset("launch").rglob("*.launch.*")), ids=lambda path: str(path.name))
+def test_no_launch_file_evaluates_python(path: Path) -> None:
+    """Its arguments come from a command line, and launch would run them."""
+    assert not re.search(r"PythonExpression|\beval\b", path.read_text())
 
 
 def test_a_verifier_has_the_encoder_of_robots_that_have_none() -> None:
