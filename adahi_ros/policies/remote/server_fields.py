@@ -75,7 +75,7 @@ class ServerFile(TargetFile):
 
     Attributes:
         url: address of the server: `ws://HOST:PORT/PATH` or `wss://HOST:PORT/PATH`, for GR00T's own
-            `tcp://HOST:PORT`; proxies are not used.
+            `tcp://HOST:PORT`; proxies and redirects are not used.
         timeout_s: longest time that a request may take at the server, with connecting.
         connections: robots with requests in flight, each on a connection of its own; above 1 for a server
             that batches by itself.

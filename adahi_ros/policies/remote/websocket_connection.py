@@ -10,6 +10,7 @@ import socket
 import threading
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
 from adahi_ros.policies.remote.remote import LONGEST_ANSWER, ServerFault, TimedOut, error_line
 
@@ -94,9 +95,15 @@ class WebsocketLink:
         from websockets.sync.client import connect
 
         try:
+            # Over its own socket the library follows no redirect: headers are for this server alone.
+            parts = urlsplit(url)
+            port = parts.port or (443 if parts.scheme == "wss" else 80)
+            own = socket.create_connection((parts.hostname, port), timeout_s)
+            own.settimeout(None)
             # Without pings: openpi's server answers none while its policy computes.
             with connect(
                 url,
+                sock=own,
                 additional_headers=headers,
                 compression=None,
                 proxy=None,
@@ -144,8 +151,15 @@ def _fault(error: Exception) -> str:
         if error.sent is not None and error.sent.code == 1009:
             return f"answered with more than {LONGEST_ANSWER} bytes"
         return "dropped the connection"
-    if isinstance(error, InvalidStatus):
-        return f"refused the connection: HTTP {error.response.status_code}"
+    refused = error if isinstance(error, InvalidStatus) else error.__cause__
+    if isinstance(refused, InvalidStatus):
+        moved = refused.response.headers.get("Location")
+        to = (
+            f", it redirects to {error_line(moved)}, but only the address in url gets headers"
+            if moved
+            else ""
+        )
+        return f"refused the connection: HTTP {refused.response.status_code}{to}"
     if isinstance(error, TimeoutError):
         return "not reachable: no connection in time; is still starting, or stalls"
     if isinstance(error, OSError):

@@ -55,6 +55,7 @@ class Serving:
         ready: it answers once this is set.
         closes: instead of answering.
         status: of HTTP, instead of a websocket.
+        location: of such an answer, which is then a redirect.
         copies: of each answer.
         cuts: whether the answer to an observation ends in the middle, with its connection.
     """
@@ -64,6 +65,7 @@ class Serving:
     ready: threading.Event = READY
     closes: bool = False
     status: http.HTTPStatus | None = None
+    location: str = ""
     copies: int = 1
     cuts: Callable[[dict[str, Any]], bool] = lambda observation: False
 
@@ -116,7 +118,12 @@ class PolicyServer:
     def _request(self, connection: Any, request: Any) -> Any:
         self.headers.append(request.headers)
         self.paths.append(request.path)
-        return connection.respond(self.does.status, "no\n") if self.does.status is not None else None
+        if self.does.status is None:
+            return None
+        response = connection.respond(self.does.status, "no\n")
+        if self.does.location:
+            response.headers["Location"] = self.does.location
+        return response
 
     def _converse(self, connection: Any) -> None:
         self._connections.append(connection)

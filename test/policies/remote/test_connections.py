@@ -318,6 +318,27 @@ def test_a_token_is_read_from_a_file_for_each_connection(served: PolicyServer, t
         plan(target, 0)
 
 
+@pytest.mark.parametrize("status", [http.HTTPStatus.FOUND, http.HTTPStatus.PERMANENT_REDIRECT])
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_no_header_and_no_observation_goes_where_a_server_redirects(
+    served: PolicyServer, tmp_path: Path, host: str, status: http.HTTPStatus
+) -> None:
+    (tmp_path / "token").write_text(TOKEN)
+    other = PolicyServer()
+    other.start()
+    try:
+        elsewhere = f"ws://{host}:{other.port}/plans"
+        served.does = Serving(status=status, location=elsewhere)
+        headers = {"Authorization": "Bearer @token", "X-Api-Key": "@token", "Modal-Secret": "@token"}
+        target = OpenPiTarget(tmp_path, **FILE, url=served.url, headers=headers)
+        with pytest.raises(TargetUnavailableError, match=f"HTTP {status}, it redirects to {elsewhere}, but "):
+            plan(target, 0)
+    finally:
+        other.stop()
+    assert served.headers[-1]["X-Api-Key"] == TOKEN
+    assert (other.headers, other.received) == ([], [])
+
+
 def test_no_token_is_in_a_log_or_an_error(
     served: PolicyServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
