@@ -8,11 +8,11 @@ import sys
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 from typer.core import TyperGroup
 
 from adahi_ros import __version__
+from adahi_ros.cli.terminal import console, errors
 from adahi_ros.cli.verbs import FORMER, GROUPS, PANELS, SETTINGS, VERBS
 from adahi_ros.core.registry import RegistryError
 from adahi_ros.core.signals import leaving_on
@@ -30,7 +30,7 @@ __all__ = ["app", "main"]
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        Console().print(f"adahi {__version__}", highlight=False)
+        console.print(f"adahi {__version__}", highlight=False)
         raise typer.Exit
 
 
@@ -98,7 +98,7 @@ def _typer() -> typer.Typer:
                 rich_help_panel=None if within else panel_of.get(name, "Of other packages"),
             )(VERBS[actual])
         except RegistryError as error:
-            Console(stderr=True).print(f"adahi: {error}", highlight=False, markup=False, soft_wrap=True)
+            errors.print(f"adahi: {error}", highlight=False, markup=False, soft_wrap=True)
     return made
 
 
@@ -114,7 +114,7 @@ def main() -> None:
         sys.exit(STOPPED)
     except SystemExit as leaving:
         if leaving.code == STOPPED:
-            Console(stderr=True).print("adahi: stopped", highlight=False)
+            errors.print("adahi: stopped", highlight=False)
         raise
     except ImportError as error:
         needed = NEEDED.get(error.name or "") if isinstance(error, ModuleNotFoundError) else None
@@ -124,7 +124,5 @@ def main() -> None:
 
 
 def _complain(fault: str) -> None:
-    Console(stderr=True).print(
-        f"[bold red]adahi:[/] {escape(fault)}", emoji=False, highlight=False, soft_wrap=True
-    )
+    errors.print(f"[bold red]adahi:[/] {escape(fault)}", emoji=False, highlight=False, soft_wrap=True)
     sys.exit(2)

@@ -7,19 +7,32 @@ import json
 import shlex
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 import yaml
 from rich import progress as bars
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.status import Status
 
+from adahi_ros.core.texts import printable
 from adahi_ros.core.written_files import replacing
 
-console = Console()
+
+class PlainConsole(Console):
+    """A console that shows control characters as ?: words of messages and files command no terminal."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """See `Console`; its own control sequences stay."""
+        for text, style, control in super().render(renderable, options):
+            yield Segment(text if control else "\n".join(map(printable, text.split("\n"))), style, control)
+
+
+console = PlainConsole()
+errors = PlainConsole(stderr=True)
 
 
 def progress() -> bars.Progress:

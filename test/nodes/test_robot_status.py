@@ -173,6 +173,24 @@ TOPICS = {
 }
 
 
+EVIL = "\x1b]0;ok\x07\x1b[2J\nfine"
+
+
+def test_no_publisher_reaches_the_terminal_with_control_characters(step_record: Make) -> None:
+    fleet = Fleet("", 5.0)
+    fleet.find({"/r\x1b[1m/draft_status": [STATUS_TYPE], f"/{EVIL}": [STATUS_TYPE]}, lambda topic: True)
+    for robot in fleet.robots.values():
+        robot.add_step(step_record(robot_id=EVIL, gate=EVIL, message=EVIL, proposer=EVIL, plan_age=1), 1.0)
+        pair = SimpleNamespace(key=EVIL, value=EVIL)
+        robot.add("diagnostics", diagnostics("n", message=EVIL, level=b"\x1b", values=[pair]), 1.0)
+        robot.add("link", link_state(), 1.0)
+    found = fleet.figures(1.0)
+    assert found[0]["message"] == "?]0;ok??[2J?fine"
+    texts = json.dumps(found)
+    assert "\\u" not in texts
+    assert "\\n" not in texts
+
+
 def published(topic: str) -> bool:
     return topic != "/r2/listened_to"
 

@@ -52,6 +52,12 @@ def test_one_warning_per_key_and_period_is_logged_with_a_count_of_others() -> No
     ]
 
 
+def test_what_others_send_is_no_command_for_a_terminal_and_no_new_line() -> None:
+    node = LoggingNode()
+    node.log().warning("a", "names: \x1b[2J, a\n[INFO] all is well")
+    assert node.logged == ["names: ?[2J, a?[INFO] all is well"]
+
+
 def test_a_warning_after_a_pause_still_reports_what_was_suppressed_before() -> None:
     node = LoggingNode()
     log = node.log()

@@ -9,11 +9,11 @@ import signal
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
+from rich.markup import escape
 from typer import Option
 
 from adahi_ros.cli import options
-from adahi_ros.cli.terminal import console, say
+from adahi_ros.cli.terminal import console, errors, say
 from adahi_ros.core.domains import held_domains
 from adahi_ros.core.signals import leaving_on
 
@@ -86,7 +86,7 @@ def _show_once(watcher: Watcher, seconds: float, as_json: bool) -> None:
     if not watcher.find(wait_s):
         others = f"; elsewhere there are {', '.join(sorted(watcher.elsewhere))}" if watcher.elsewhere else ""
         fault = f"no robot: no draft_status received in domain {watcher.domain} for {wait_s:g} s"
-        Console(stderr=True).print(f"[bold red]adahi:[/] {fault}{others}", highlight=False, soft_wrap=True)
+        errors.print(f"[bold red]adahi:[/] {escape(fault + others)}", highlight=False, soft_wrap=True)
         raise typer.Exit(1)
     watcher.listen(seconds)
     robots = watcher.figures()

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 from rclpy.node import Node
 
+from adahi_ros.core.texts import printable
+
 MOST_KEYS = 64
 OVERFLOW = ""  # key of all warnings beyond those
 
@@ -59,4 +61,4 @@ class ThrottledLog:
         if before is not None and before.suppressed:
             plural = "" if before.suppressed == 1 else "s"
             line += f" ({before.suppressed} similar warning{plural} suppressed)"
-        self._node.get_logger().warning(line)
+        self._node.get_logger().warning(printable(line))  # it may have words of a message

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from adahi_ros.core.texts import printable
 from adahi_ros.protocol.records import ON_COURSE, UNSAID, Reason, StepRecord
 from adahi_ros.robot.session import VerifierState
 from adahi_ros.safety.intervention import Intervention
@@ -205,7 +206,16 @@ class Fleet:
 
     def figures(self, now_s: float) -> list[Figures]:
         """Return `SeenRobot.figures` of each, by topic."""
-        return [self.robots[topic].figures(now_s) for topic in sorted(self.robots)]
+        return [_printable(self.robots[topic].figures(now_s)) for topic in sorted(self.robots)]
+
+
+def _printable(figures: Any) -> Any:
+    """Return figures with printable texts: any publisher may have sent them."""
+    if isinstance(figures, str):
+        return printable(figures)
+    if isinstance(figures, Mapping):
+        return {printable(key): _printable(value) for key, value in figures.items()}
+    return [_printable(each) for each in figures] if isinstance(figures, list) else figures
 
 
 def _plan(step: StepRecord) -> dict[str, object] | None:

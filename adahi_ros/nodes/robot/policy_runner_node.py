@@ -243,6 +243,7 @@ class PolicyRunnerNode(Node):
         moving = await self._hold()
         if moving:
             message = f"{message}; {moving}"
+        message = abridged(message, MESSAGE_LENGTH)
         self.get_logger().info(f"goal over: {why.name.lower()}, {message}")
         if why is End.SUCCESS:
             handle.succeed()
@@ -252,7 +253,7 @@ class PolicyRunnerNode(Node):
             handle.abort()
         return RunPolicy.Result(
             error_code=int(why),
-            error_msg=abridged(message, MESSAGE_LENGTH),
+            error_msg=message,
             steps=attempt.steps,
             calls=attempt.calls,
             fallbacks=attempt.fallbacks,
