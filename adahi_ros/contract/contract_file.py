@@ -31,13 +31,13 @@ from adahi_ros.contract.fields import NAMED, FieldReader, expanded
 from adahi_ros.contract.monitors import MOST_MONITORS, Monitor
 from adahi_ros.contract.operators import Operator, operator
 from adahi_ros.contract.sinks import SINKS
-from adahi_ros.contract.words import LONGEST_S, TOPIC, TYPE, Word
+from adahi_ros.contract.words import LONGEST_S, TOPIC, TYPE, Entry, Word
 from adahi_ros.core.registry import arguments_of
-from adahi_ros.core.schema import Listed, Schema, Text, checked, must, one_of, within
+from adahi_ros.core.schema import Listed, Schema, checked, must, one_of, within
 
 IMAGE_TYPES = ("sensor_msgs/msg/Image", "sensor_msgs/msg/CompressedImage")
 WITHOUT_HEADER = ("std_msgs/msg/",)
-POSITION = re.compile(r"position\.\S+")
+POSITION = re.compile(r"position\..+")
 CAMERA = "observation.images."
 MAX_AGE_S = 0.2
 DEEPEST = 10_000  # of a queue
@@ -161,7 +161,7 @@ class SourceFields(_Timed):
         kind: a key of Rosetta's contracts; ignored.
     """
 
-    select: Annotated[Listed[str], must("be a list of field paths", bool)]
+    select: Annotated[Listed[Entry], Field(min_length=1)]
     apply: Listed[Annotated[Operator, BeforeValidator(operator)]] = ()
     kind: Any = None  # Rosetta's
 
@@ -200,7 +200,7 @@ class SinkFields(SourceFields):
     """
 
     channel: SinkChannelFields
-    names: Listed[Text] = ()
+    names: Listed[Entry] = ()
     field: Annotated[str, one_of(COMMAND_FIELDS)] = ""
     arguments: dict[str, object] = dataclass_field(default_factory=dict)
 
@@ -288,9 +288,9 @@ class ContractFile(Schema):
     fps: Annotated[float, within(1.0 / LONGEST_S, LONGEST_S)]
     paced_by: Word | None = None
     max_age_s: Annotated[float, within(1.0 / LONGEST_S, LONGEST_S)] = MAX_AGE_S
-    encoder: str = ""
+    encoder: Annotated[str, must("be a printable text", str.isprintable)] = ""
     images_for_target: bool = False
-    observations: Annotated[dict[str, Any], Field(min_length=1)]
+    observations: Annotated[dict[Word, Any], Field(min_length=1)]
     goal: SourceFields | None = None
     episode: SourceFields | None = None
     actions: Annotated[dict[Word, SinkFields], Field(min_length=1)]

@@ -170,7 +170,7 @@ def test_a_joint_that_two_robots_have_is_taken_for_neither() -> None:
         (("actions", "hand"), {**HAND, "max_effort": -1.0}, "hand.max_effort: -1.0, must be from 0"),
         (("actions", "lift"), {**LIFT, "names": ["mast", "mast"]}, "lift.names: .* must be 1 different"),
         (("actions", "lift"), {**LIFT, "field": "force"}, "lift.field: 'force', must be one of positions"),
-        (("actions", "action", "select"), [], "action.select: .* must be a list of field paths"),
+        (("actions", "action", "select"), [], "action.select: .* must be of 1 entries at least"),
         (("actions", "action", "select"), ["positions"], "action.select: 'positions', .* must be FIELD.NAME"),
         (("actions", "action", "select"), ["positions.a", "positions.a"], "must not name a field twice"),
         (("actions", "action", "apply"), ["sqrt"], r"action.apply\[0\]: .*sqrt.*, must be one of rad2deg"),
@@ -233,6 +233,45 @@ def test_what_is_wrong_is_named(path: tuple[str, ...], value: Any, words: str) -
         parse_contract(values)
 
 
+URDF_NAMES = ["panda_joint1", "left/shoulder-pan.joint", "Revolute 39", "关节1", "r1_(2)#"]
+NO_NAMES = ["a\nb", "a\x1b[2J", "</script>", "a<b", 'a"b', "a'b", " a", "a ", "a&b", "a\u202eb", "x" * 201]
+
+
+@pytest.mark.parametrize(("names", "fits"), [(URDF_NAMES, True), *(([name], False) for name in NO_NAMES)])
+def test_names_are_those_that_urdf_files_have(names: list[str], fits: bool) -> None:
+    for name in names:
+        for path in (
+            ("observations", "observation.state", 0, "select", 0, f"position.{name}"),
+            ("actions", "action", "select", 0, f"positions.{name}"),
+            ("actions", "lift", "names", 0, name),
+            ("actions", "hand", "select", 0, f"position.{name}"),
+        ):
+            values = copy.deepcopy(ARM)
+            values["actions"] |= copy.deepcopy({"lift": LIFT, "hand": HAND})
+            place: Any = values
+            for step in path[:-2]:
+                place = place[step]
+            place[path[-2]] = path[-1]
+            if fits:
+                parse_contract(values)
+            else:
+                with pytest.raises(ValueError, match=r"\[0\]: .*, must be a text of 1 to 200 printable characters"):
+                    parse_contract(values)
+
+
+@pytest.mark.parametrize("word", ["a\nb", "<b>", "a\x1b"])
+def test_no_other_word_of_a_contract_is_a_command_or_a_tag(word: str) -> None:
+    for key, value in (
+        ("robot_type", word),
+        ("paced_by", word),
+        *([("encoder", word)] if word != "<b>" else []),  # it may be any path
+        ("observations", {**ARM["observations"], word: ARM["observations"]["observation.state"]}),
+        ("actions", {word: ACTION}),
+    ):
+        with pytest.raises(ValueError, match=f"{key}.*, must be "):
+            parse_contract({**copy.deepcopy(ARM), key: value})
+
+
 WRITTEN_BY_HAND = {"franka_panda", "panda_kitchen", "so101", "ur5e"}  # of no task
 SHIPPED = {path.stem for path in asset("config/contracts").glob("*.yaml")}
 
@@ -285,7 +324,7 @@ HUGE = "k" * 70_000
         ({**ARM, HUGE: 1}, "kkk", "must be one of robot_type, fps"),
         ({**ARM, "fps": HUGE}, "fps: 'kkk", "must be a number from 1e-06 to 1e+06"),
         ({**ARM, "robot_type": [HUGE]}, "robot_type: ['kkk", "must be a word"),
-        ({**ARM, "observations": {HUGE: 1}}, "observations.kkk", ": 1, must be a mapping"),
+        ({**ARM, "observations": {HUGE: 1}}, "observations.kkk", "must be a word of 1 to 200"),
         ({**ARM, "x\x1b[31m\n": 1, "\x1b[31m\n": 1}, "?[31m?", "must be one of robot_type, fps"),
     ],
     ids=["whole", "key", "value", "list", "source", "unprintable"],

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from html.parser import HTMLParser
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -114,6 +115,25 @@ def test_who_drove_is_on_the_page(ahead: BagRun, tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     write_bag_report(reported("run", run, observed_of(run)), "runs", "adahi report run", path, {})
     assert "takeover: a person drives" in path.read_text()
+
+
+def test_words_of_a_recording_are_no_part_of_the_page(ahead: BagRun, tmp_path: Path) -> None:
+    evil = "</script><img src=x onerror=alert(1)>'\"\n--><b>"
+    steps = [replace(step, proposer=evil, gate=evil, robot_id=evil, message=evil) for step in ahead.steps]
+    run = replace(ahead, steps=tuple(steps))
+    frames = [Frame(0.1, evil, "abc")]
+    observed = Observed((evil, "elbow"), np.full((STEPS, 2), 0.5), tuple(frames), ((0.5, evil),))
+    path = tmp_path / "page.html"
+    write_bag_report(reported(evil, run, observed), evil, evil, path, {evil: evil})
+    tags: list[str] = []
+    parser = HTMLParser()
+    parser.handle_starttag = lambda tag, attributes: tags.append(tag)  # type: ignore[method-assign]
+    parser.feed(path.read_text())
+    assert tags.count("img") == 1  # the camera's
+    assert tags.count("b") == 0
+    plain = tmp_path / "plain.html"
+    write_bag_report(reported("run", ahead, observed_of(ahead)), "runs", "adahi report run", plain, {})
+    assert tags.count("script") == plain.read_text().count("</script>")
 
 
 def test_pushes_are_marked_and_stay_with_their_activation(ahead: BagRun) -> None:
