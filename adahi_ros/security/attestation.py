@@ -32,7 +32,13 @@ def _is_hex(text: str) -> bool:
 
 
 Digest = Annotated[str, must(f"be {DIGITS} lower-case hexadecimal digits", _is_hex)]
-PlatformName = Annotated[str, must("be a printable name", lambda text: 0 < len(text) <= NAME_LENGTH)]
+PlatformName = Annotated[
+    str,
+    must(
+        f"be a printable name of 1 to {NAME_LENGTH} characters",
+        lambda text: 0 < len(text) <= NAME_LENGTH and text.isprintable(),
+    ),
+]
 
 
 class AttestationError(Exception):

@@ -42,9 +42,14 @@ def packed(folder: Path) -> bytes:
     """Return the files of a folder, with their paths.
 
     Raises:
-        ValueError: there are none, or they are too many or too large; names the folder.
+        ValueError: there are none, or they are too many or too large, or one is a symbolic link, which may
+            lead out of the folder; names it.
     """
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    found = sorted(folder.rglob("*"))
+    for path in found:
+        if path.is_symlink():
+            raise ValueError(f"{path}: a symbolic link, must be a copy")
+    files = [path for path in found if path.is_file()]
     if not 0 < len(files) <= MOST_FILES:
         raise ValueError(f"{folder}: {len(files)} files, must be 1 to {MOST_FILES}")
     content = {

@@ -2,13 +2,15 @@
 """The key service over HTTP. Keys are sealed end to end, so the connection needs no encryption of its own.
 
 GET /challenge returns {"nonce"}. POST /keys takes `FIELDS`, and returns
-{"public", "content"}, or status 403 with the reason. All bytes are in hex.
+{"public", "content"}; or status 400 or 403 with the reason; or 500, and only the service's log says why.
+All bytes are in hex.
 """
 
 from __future__ import annotations
 
 import json
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -19,8 +21,9 @@ from urllib.error import HTTPError, URLError
 from urllib.request import Request as HttpRequest
 from urllib.request import urlopen
 
+from adahi_ros.core.schema import checked
 from adahi_ros.core.texts import abridged
-from adahi_ros.security.attestation import AttestationError, Attester, Evidence
+from adahi_ros.security.attestation import AttestationError, Attester, Digest, Evidence, PlatformName
 from adahi_ros.security.key_files import MOST_BYTES
 from adahi_ros.security.key_service import KeyRequest, KeyService, Sealed, fetch, report_of
 
@@ -55,6 +58,11 @@ class KeyServer(ThreadingHTTPServer):
         finally:
             self._ends_s.pop(request, None)
             self._free.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Print a traceback of a fault here, but nothing where a client ends its connection."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handle_error(request, client_address)
 
     def service_actions(self) -> None:
         """End connections that have lasted too long; `serve_forever` calls it every half second."""
@@ -94,12 +102,16 @@ def key_server(service: KeyService, host: str, port: int) -> KeyServer:
                 if not 0 < size <= REQUEST_BYTES:
                     raise ValueError(f"Content-Length: {size}, must be 1 to {REQUEST_BYTES}")
                 request = _request_of(json.loads(self.rfile.read(size)))
+            except (ValueError, RecursionError) as fault:
+                self._reply(400, {"error": str(fault)})
+                return
+            try:
                 with one_at_a_time:
                     sealed = service.release(request)
             except AttestationError as refused:
                 self._reply(403, {"error": str(refused)})
-            except (ValueError, OSError, RecursionError) as fault:
-                self._reply(400, {"error": str(fault)})
+            except (ValueError, OSError):
+                self._reply(500, {"error": "the service cannot release keys; its log says why"})
             else:
                 self._reply(200, {"public": sealed.public.hex(), "content": sealed.content.hex()})
 
@@ -129,8 +141,9 @@ def _request_of(values: Any) -> KeyRequest:
         if not isinstance(value, str) or len(value) > 256:
             raise ValueError(f"{name}: must be a text of at most 256 characters")
     nonce, public, signature = (_bytes(name, values[name]) for name in ("nonce", "public", "signature"))
-    report = report_of(nonce, public)
-    return KeyRequest(nonce, public, Evidence(values["platform"], values["measurement"], report, signature))
+    platform = checked(PlatformName, values["platform"], "platform")
+    measurement = checked(Digest, values["measurement"], "measurement")
+    return KeyRequest(nonce, public, Evidence(platform, measurement, report_of(nonce, public), signature))
 
 
 def _bytes(name: str, text: str) -> bytes:

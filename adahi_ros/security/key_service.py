@@ -10,12 +10,13 @@ with these keys (SROS 2), so they refuse an unattested one without any attestati
 from __future__ import annotations
 
 import hashlib
+import hmac
 import secrets
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from adahi_ros.core.texts import printable
 from adahi_ros.security.attestation import (
     Appraiser,
     AttestationError,
@@ -26,7 +27,8 @@ from adahi_ros.security.attestation import (
 from adahi_ros.security.key_files import packed
 
 NONCE_BYTES = KEY_BYTES = 32
-NONCES, NONCE_S = 1024, 60.0  # open at once, and how long
+NONCE_S = 60.0  # how long a nonce is valid
+DEADLINE_BYTES, TAG_BYTES = 8, 16  # of a nonce; random bytes are between them
 PURPOSE = b"adahi keys of a verifier"
 
 
@@ -84,15 +86,17 @@ class KeyService:
     ) -> None:
         self._machine, self._admitted, self._appraiser = machine, admitted, appraiser
         self._clock, self._say = clock, say
-        self._nonces: OrderedDict[bytes, float] = OrderedDict()
+        self._secret = secrets.token_bytes(KEY_BYTES)
+        self._used: dict[bytes, float] = {}  # nonces that keys were released for, until they are too old
 
     def challenge(self) -> bytes:
-        """Return a new nonce; with too many open ones, the oldest is void."""
-        nonce = secrets.token_bytes(NONCE_BYTES)
-        self._nonces[nonce] = self._clock() + NONCE_S
-        while len(self._nonces) > NONCES:
-            self._nonces.popitem(last=False)
-        return nonce
+        """Return a new nonce.
+
+        It has its deadline and a tag of this service, which stores none: so no flood of challenges voids one.
+        """
+        deadline = int(1e3 * (self._clock() + NONCE_S)).to_bytes(DEADLINE_BYTES, "big")
+        made = deadline + secrets.token_bytes(NONCE_BYTES - DEADLINE_BYTES - TAG_BYTES)
+        return made + self._tag(made)
 
     def release(self, request: KeyRequest) -> Sealed:
         """Return the keys, sealed for a replica.
@@ -104,17 +108,31 @@ class KeyService:
         evidence = request.evidence
         try:
             self._check(request)
+            sealed = _seal(packed(self._machine), request)
         except AttestationError as refused:
-            self._say(f"refused: {evidence.platform!r}, measurement {evidence.measurement[:16]}: {refused}")
+            self._log(f"refused: {evidence.platform!r}, measurement {evidence.measurement[:16]}: {refused}")
             raise
-        sealed = _seal(packed(self._machine), request)
-        self._say(f"released: to {evidence.platform!r}, measurement {evidence.measurement[:16]}")
+        except (ValueError, OSError) as fault:
+            self._log(f"cannot release keys: {fault}")
+            raise
+        self._used[request.nonce] = self._deadline_s(request.nonce)
+        self._log(f"released: to {evidence.platform!r}, measurement {evidence.measurement[:16]}")
         return sealed
 
+    def _log(self, line: str) -> None:
+        self._say(printable(line))  # a request's words must not be a line of their own
+
+    def _tag(self, made: bytes) -> bytes:
+        return hmac.digest(self._secret, made, "sha256")[:TAG_BYTES]
+
+    def _deadline_s(self, nonce: bytes) -> float:
+        return 1e-3 * int.from_bytes(nonce[:DEADLINE_BYTES], "big")
+
     def _check(self, request: KeyRequest) -> None:
-        evidence = request.evidence
-        valid_s = self._nonces.pop(request.nonce, None)
-        if valid_s is None or valid_s < self._clock():
+        evidence, nonce, now_s = request.evidence, request.nonce, self._clock()
+        self._used = {used: until_s for used, until_s in self._used.items() if until_s >= now_s}
+        ours = hmac.compare_digest(self._tag(nonce[:-TAG_BYTES]), nonce[-TAG_BYTES:])
+        if not ours or nonce in self._used or self._deadline_s(nonce) < now_s:
             raise AttestationError("nonce: unknown, used or too old")
         if evidence.report != report_of(request.nonce, request.public):
             raise AttestationError("report: not of this nonce and key")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import struct
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -29,7 +30,8 @@ from adahi_ros.security.attestation import (
 )
 from adahi_ros.security.key_files import MOST_FILES, packed, secret_of, unpack
 from adahi_ros.security.key_http import fetch_keys, key_server
-from adahi_ros.security.key_service import NONCE_S, NONCES, KeyRequest, KeyService, fetch, report_of
+from adahi_ros.security.key_service import NONCE_S, KeyRequest, KeyService, fetch, report_of
+from test.waiting import wait_for
 
 MEASUREMENT, OTHER = "ab" * 32, "cd" * 32
 NAME = "rack_1"
@@ -130,12 +132,58 @@ def test_a_nonce_serves_once_and_not_for_long(waits_s: float, world: World) -> N
         world.service.release(request)
 
 
-def test_challenges_of_a_flood_are_bounded(world: World) -> None:
-    first = world.service.challenge()
-    for _ in range(NONCES):
+def test_a_flood_of_challenges_voids_no_nonce_and_is_not_stored(world: World) -> None:
+    nonce, public = world.service.challenge(), secret_of(world.folder / "any")
+    before = entries(world.service)
+    for _ in range(5000):
         world.service.challenge()
-    with pytest.raises(AttestationError, match="nonce"):
-        world.service.release(KeyRequest(first, b"", world.platform.attest(b"")))
+    assert entries(world.service) == before
+    world.service.release(KeyRequest(nonce, public, world.platform.attest(report_of(nonce, public))))
+
+
+def entries(service: KeyService) -> int:
+    """Return the number of entries in all containers of a service."""
+    return sum(len(value) for value in vars(service).values() if hasattr(value, "__len__"))
+
+
+@pytest.mark.parametrize("change", [0, 7, 8, 15, 16, 31])
+def test_a_nonce_that_the_service_did_not_make_is_refused(change: int, world: World) -> None:
+    nonce, public = bytearray(world.service.challenge()), secret_of(world.folder / "any")
+    nonce[change] ^= 1
+    other = KeyService(world.machine, world.admitted, EmulatedAppraiser(world.admitted), lambda: 0.0)
+    for made in (bytes(nonce), bytes(32), b"", bytes(nonce) + b"x", other.challenge()):
+        request = KeyRequest(made, public, world.platform.attest(report_of(made, public)))
+        with pytest.raises(AttestationError, match="nonce: unknown, used or too old"):
+            world.service.release(request)
+
+
+def test_a_refused_request_voids_no_nonce_of_another(world: World) -> None:
+    nonce, public = world.service.challenge(), secret_of(world.folder / "any")
+    request = KeyRequest(nonce, public, world.platform.attest(report_of(nonce, public)))
+    forged = replace(request, evidence=replace(request.evidence, signature=bytes(64)))
+    with pytest.raises(AttestationError, match="signature"):
+        world.service.release(forged)
+    world.service.release(request)
+
+
+def test_words_of_a_request_forge_no_line_of_the_log(world: World) -> None:
+    evil = "x\nreleased: to 'rack_1'"
+    nonce = world.service.challenge()
+    evidence = Evidence(evil, evil, report_of(nonce, b""), b"")
+    with pytest.raises(AttestationError):
+        world.service.release(KeyRequest(nonce, b"", evidence))
+    assert len(world.lines) == 1
+    assert world.lines[0].isprintable()
+
+
+def test_a_link_in_the_folder_of_keys_is_refused_by_name(world: World) -> None:
+    (world.folder / "secret").write_text("of another machine")
+    for target in (world.folder / "secret", world.folder):
+        link = world.machine / "enclaves/link.pem"
+        link.symlink_to(target)
+        with pytest.raises(ValueError, match=r"enclaves/link.pem: a symbolic link, must be a copy"):
+            packed(world.machine)
+        link.unlink()
 
 
 def test_evidence_of_another_request_opens_nothing(world: World) -> None:
@@ -283,6 +331,56 @@ def test_what_is_no_request_is_refused(body: bytes, url: str) -> None:
     with pytest.raises(HTTPError) as refused:
         urlopen(Request(f"{url}/keys", body, method="POST"), timeout=10)
     assert refused.value.code == 400
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("measurement", "x\nreleased: to 'rack_1'"),
+        ("measurement", "AB" * 32),
+        ("platform", "rack\n1"),
+        ("platform", ""),
+    ],
+)
+def test_a_request_has_words_of_the_right_kind(name: str, value: str, url: str, world: World) -> None:
+    fields = {"nonce": "00", "public": "00", "platform": NAME, "measurement": MEASUREMENT, "signature": ""}
+    body = json.dumps({**fields, name: value}).encode()
+    with pytest.raises(HTTPError) as refused:
+        urlopen(Request(f"{url}/keys", body), timeout=10)
+    assert refused.value.code == 400
+    assert name in refused.value.read().decode()
+    assert world.lines == []
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("fault", ["admitted", "keys"])
+def test_a_client_sees_no_path_of_the_service(fault: str, url: str, world: World) -> None:
+    if fault == "admitted":
+        world.admitted.unlink()
+    else:
+        (world.machine / "link.pem").symlink_to("/etc/passwd")
+    with pytest.raises(AttestationError, match=r"refuses \(500\)") as refused:
+        fetch_keys(url, world.platform)
+    assert str(world.folder) not in str(refused.value)
+    assert str(world.folder) in world.lines[-1]
+
+
+@pytest.mark.timeout(30)
+def test_a_client_that_is_cut_prints_nothing(url: str, world: World, capfd: Any) -> None:
+    host, port = url.removeprefix("http://").split(":")
+    for sent in (
+        b"",
+        b"POST /keys HTTP/1.0\r\nContent-Length: 9\r\n\r\n{",
+        b"GET /challenge HTTP/1.0\r\n\r\n" * 999,
+    ):
+        client = socket.create_connection((host, int(port)))
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # a reset at its end
+        client.sendall(sent)
+        client.close()
+    assert fetch_keys(url, world.platform) == packed(world.machine)
+    wait_for(lambda: threading.active_count() <= 3)
+    assert capfd.readouterr().err == ""
 
 
 @pytest.mark.timeout(30)
