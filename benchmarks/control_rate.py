@@ -37,7 +37,11 @@ from adahi_ros.nodes.common.messages import to_joint_state, to_task_state
 TREE = Path(__file__).parents[1]
 JOINTS = ("plate_roll_joint", "plate_pitch_joint")
 NODES = {
-    "adahi_ros.nodes.robot.draft_policy_node": {"verifier_wait_s": 60.0, "safety.hold_after_s": 30.0},
+    "adahi_ros.nodes.robot.draft_policy_node": {
+        "verifier_wait_s": 60.0,
+        "safety.hold_after_s": 30.0,
+        "safety.require_enable": False,
+    },
     "adahi_ros.nodes.server.target_verifier_node": {"autostart": True},
 }
 WAIT_S = 60.0

@@ -29,6 +29,12 @@ def generate_launch_description() -> LaunchDescription:
     description = LaunchDescription(
         [
             DeclareLaunchArgument(
+                "require_enable",
+                default_value="false",
+                description="Move the simulated robot only while enable or ~/set_enabled allows it; "
+                "'' for the value in params_file",
+            ),
+            DeclareLaunchArgument(
                 "hold_after_s",
                 default_value=in_lockstep("60.0"),
                 description="Hold the robot after this time without an observation, s; '' for the value in "

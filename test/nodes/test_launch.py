@@ -285,6 +285,15 @@ def test_a_robot_moves_only_where_somebody_allows_it_and_named_its_limits(
     assert parameters_of(node_of(job, **FILES, **arguments)).get(f"safety.{name}") is required
 
 
+@pytest.mark.parametrize(("given", "required"), [({}, False), ({"require_enable": "true"}, True)])
+def test_the_robot_that_is_simulated_beside_its_policy_needs_no_deadman(
+    given: dict[str, str], required: bool
+) -> None:
+    nodes = all_nodes_in(description_of("all"), **FILES, **given)
+    (draft,) = (each for each in nodes if each.node_executable == NODES["draft"])
+    assert parameters_of(draft)["safety.require_enable"] is required
+
+
 @pytest.mark.parametrize(
     ("job", "given", "fallback"), [("draft", "", None), ("robot", "", "hold"), ("robot", "draft", "draft")]
 )
@@ -296,10 +305,11 @@ def test_a_robot_is_held_without_its_target_by_default(job: str, given: str, fal
     assert parameters_of(node_of(job, **FILES, fallback_limit="2"))["fallback_limit"] == 2
 
 
-def test_that_a_robot_must_have_limits_wins_over_its_parameter_file(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["require_enable", "require_limits"])
+def test_what_a_robot_must_have_wins_over_its_parameter_file(name: str, tmp_path: Path) -> None:
     file = tmp_path / "arm.yaml"
-    file.write_text("/**: {ros__parameters: {safety.require_limits: false}}")
-    assert parameters_of(node_of("robot", params_file=str(file)))["safety.require_limits"] is True
+    file.write_text(f"/**: {{ros__parameters: {{safety.{name}: false}}}}")
+    assert parameters_of(node_of("robot", params_file=str(file)))[f"safety.{name}"] is True
 
 
 def test_a_robot_is_reached_by_its_own_topic_names() -> None:

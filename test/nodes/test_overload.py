@@ -56,7 +56,7 @@ def test_a_robot_whose_steps_take_too_long_is_stopped_soon(
         observe(loop, observation)
 
     monkeypatch.setattr(ControlLoop, "observe", slow)
-    values = {"gate.name": "never", "verifier_wait_s": 0.0, "max_age_s": 5.0}
+    values = {"gate.name": "never", "verifier_wait_s": 0.0, "max_age_s": 5.0, "safety.require_enable": False}
     nodes.spin(nodes.start(DraftPolicyNode, {"checkpoint": str(exported / "draft"), **values}))
     node = nodes.observer.node
     joints_out = node.create_publisher(JointState, "joint_states", 10)

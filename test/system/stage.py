@@ -38,8 +38,9 @@ PATIENT: Mapping[str, Any] = {
     "deadline_s": 5.0,
     "verifier_wait_s": 30.0,
     "safety__hold_after_s": 60.0,
+    "safety__require_enable": False,
 }
-"""Of a robot that sends each draft, on a machine of any load."""
+"""Of a simulated robot that sends each draft, on a machine of any load."""
 
 
 def reliable_input(*topics: str) -> dict[str, Any]:

@@ -142,7 +142,7 @@ def test_the_policies_run_on_the_robot_and_their_run_is_reported(
     values = yaml.safe_load((folder / "params.yaml").read_text())["/**"]["ros__parameters"]
     settings = {name: value for name, value in values.items() if name != "calibration"}
     stage.start("target_verifier_node", checkpoint=str(folder / "policies/target"))
-    patient = {"deadline_s": 5.0, "safety__hold_after_s": 60.0}
+    patient = {"deadline_s": 5.0, "safety__hold_after_s": 60.0, "safety__require_enable": False}
     stage.start("draft_policy_node", **settings, **patient, command__lockstep=True)
     stage.activate()
     recorder.wait_until_it_records("draft_status")

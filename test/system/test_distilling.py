@@ -90,6 +90,7 @@ def test_six_commands_lead_from_bags_to_a_robot_with_a_remote_policy(
         deadline_s=20.0,
         verifier_wait_s=60.0,
         safety__hold_after_s=60.0,
+        safety__require_enable=False,
         command__lockstep=True,
         qos_overrides=RELIABLE,
     )

@@ -190,6 +190,24 @@ def test_after_a_crash_a_deadman_that_is_still_pressed_moves_nothing(cell: Cell)
     cell.press_afresh()
 
 
+def test_a_respawned_node_with_default_parameters_waits_for_a_fresh_press(cell: Cell, exported: Path) -> None:
+    cell.press_afresh()
+    cell.stage.processes.kill(cell.process)
+    cell.process = cell.stage.start(
+        "draft_policy_node",
+        autostart=True,
+        checkpoint=str(exported / "draft"),
+        gate__name="never",
+        verifier_wait_s=0.0,
+        max_age_s=5.0,
+    )
+    cell.stands_for(40)
+    assert cell.safety[-1].needs_press
+    cell.press_afresh()
+    cell.start_again()
+    cell.press_afresh()
+
+
 def test_a_false_of_one_of_two_publishers_lasts_until_the_service_ends_it(cell: Cell) -> None:
     cell.press_afresh()
     button = cell.stage.node.create_publisher(Bool, "enable", 100)

@@ -54,7 +54,8 @@ class Stage:
 
     def start_draft(self, parameters: Mapping[str, object]) -> NodeProcess:
         """Start `draft_policy_node` at the robot's end; the robot activates it."""
-        values = {"qos_overrides": NOTHING_LOST, "max_age_s": 1.0, **parameters}
+        own = {"qos_overrides": NOTHING_LOST, "max_age_s": 1.0, "safety.require_enable": False}
+        values = {**own, **parameters}
         return self.processes.start("draft_policy_node", values, self.link.robot.prefix)
 
     def start_verifier(self, parameters: Mapping[str, object]) -> NodeProcess:

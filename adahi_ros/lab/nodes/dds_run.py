@@ -73,6 +73,7 @@ def run_over_dds(
         "seed": seed,
         **observed(task),
         "verifier_wait_s": CONFIGURE_S,
+        "safety.require_enable": False,  # the robot is simulated
         # In lockstep the world waits for the command to its current state, however long a step takes.
         **({"safety.hold_after_s": LONGEST_STEP_S, "command.lockstep": True} if lockstep else {}),
         **draft_parameters,

@@ -81,7 +81,7 @@ class SafetyParameters:
         0.5, "Hold the robot after this time without an observation, s", 1e-2, 3600.0
     )
     require_enable: bool = parameter(
-        False, "Move only while enable (std_msgs/Bool) or ~/set_enabled allows it"
+        True, "Move only while enable (std_msgs/Bool) or ~/set_enabled allows it; false for simulators"
     )
     enable_timeout_s: float = parameter(0.5, "How long a true on enable lasts, s", 1e-2, 3600.0)
 
