@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decides which requests are accepted: by a quota per robot, and by the server's capacity."""
+"""Decides which requests are accepted: by a quota per robot, and by the server's capacity.
+
+A client may send for several robots, and has the quota of each that it serves in time. A robot counts for it
+only after a while, so that fresh names give no quota; and not while its replies are late, so that the quota
+shrinks under overload.
+"""
 
 from __future__ import annotations
 
 import math
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
@@ -14,6 +19,8 @@ SMOOTHING = 0.1  # weight of the newest time per request
 FIRST_GUESS_S = 0.01  # time per request before the first
 RETRY_MOST_S = 2.0
 RECENT_S = 1.0  # time constant of a sender's used computing time
+SETTLED_S = 0.5  # from a robot's first reply until it counts for its client
+ABSENT_S = 5.0  # a robot without a reply for this time is forgotten
 
 
 class Refusal(NamedTuple):
@@ -31,19 +38,33 @@ class Refusal(NamedTuple):
     repeated: bool = False
 
 
+class _Robot(NamedTuple):
+    """A robot's name and the sender of its requests.
+
+    Attributes:
+        first_s, last_s: when it got its first and its last reply.
+        counts: whether the last reply was in time, and the robot has had replies for a while.
+    """
+
+    first_s: float
+    last_s: float
+    counts: bool
+
+
 class Admission:
     """Keeps a token bucket for each robot's name and each sender, and measures the time per request.
 
     Args:
-        quota_hz: requests per second of one robot, and of one sender; 0 for any number.
+        quota_hz: requests per second of one robot, and of a sender for each of its robots; 0 for any number.
     """
 
     def __init__(self, quota_hz: float) -> None:
         self._quota_hz = quota_hz
-        self._burst = max(1.0, BURST_S * quota_hz)
         # Tokens, when they were counted, and until when the robot should wait.
         self._buckets: OrderedDict[Hashable, tuple[float, float, float]] = OrderedDict()
         self._used: OrderedDict[Hashable, tuple[float, float]] = OrderedDict()  # seconds, and when counted
+        self._robots: OrderedDict[tuple[Hashable, str], _Robot] = OrderedDict()  # the least recent first
+        self._counts: Counter[Hashable] = Counter()  # of each sender the robots that count
         self._each_s = FIRST_GUESS_S
 
     def over_quota(self, robot_id: str, now_s: float, sender: Hashable = None) -> Refusal | None:
@@ -58,15 +79,17 @@ class Admission:
             return None
         refusal = None
         if sender not in (None, robot_id):  # first, so that it does not use up the quota of other names
-            refusal = self._over(("sender", sender), "sender", now_s)
-        return refusal or self._over(robot_id, "robot_id", now_s)
+            rate_hz = self._quota_hz * self.robots(sender, now_s)
+            refusal = self._over(("sender", sender), "sender", rate_hz, now_s)
+        return refusal or self._over(robot_id, "robot_id", self._quota_hz, now_s)
 
-    def _over(self, key: Hashable, kind: str, now_s: float) -> Refusal | None:
-        """Count a request of a robot or a sender."""
-        tokens, since_s, until_s = self._buckets.get(key, (self._burst, now_s, now_s))
-        tokens = min(self._burst, tokens + self._quota_hz * (now_s - since_s))
+    def _over(self, key: Hashable, kind: str, rate_hz: float, now_s: float) -> Refusal | None:
+        """Count a request of a robot or a sender that may send so many per second."""
+        burst = max(1.0, BURST_S * rate_hz)
+        tokens, since_s, until_s = self._buckets.get(key, (burst, now_s, now_s))
+        tokens = min(burst, tokens + rate_hz * (now_s - since_s))
         refused, warned = tokens < 1.0, now_s < until_s
-        retry_s = (1.0 - tokens) / self._quota_hz
+        retry_s = (1.0 - tokens) / rate_hz
         if refused and not warned:
             until_s = now_s + retry_s
         self._buckets[key] = (tokens if refused else tokens - 1.0), now_s, until_s
@@ -75,7 +98,7 @@ class Admission:
             self._buckets.popitem(last=False)
         if not refused:
             return None
-        why = f"{kind}: too many requests, must be at most {self._quota_hz:g} per second"
+        why = f"{kind}: too many requests, must be at most {rate_hz:g} per second"
         return Refusal(why, retry_s, warned)
 
     def full(self, waiting: int) -> Refusal:
@@ -88,6 +111,39 @@ class Admission:
         retry_s = min(RETRY_MOST_S, max(FIRST_GUESS_S, waiting * self._each_s / 2))
         return Refusal("its reply was needed before its turn came", retry_s)
 
+    def robots(self, sender: Hashable, now_s: float) -> int:
+        """Return how many robots a sender serves in time; at least 1."""
+        while self._robots and next(iter(self._robots.values())).last_s < now_s - ABSENT_S:
+            self._forget(next(iter(self._robots)))
+        return max(1, self._counts[sender])
+
+    def replied(self, sender: Hashable, robot_id: str, in_time: bool, now_s: float) -> None:
+        """Note a reply.
+
+        Args:
+            sender: of the request.
+            robot_id: its robot.
+            in_time: the request was verified, and the reply came by its deadline.
+            now_s: monotonic time.
+        """
+        known = self._forget((sender, robot_id))
+        first_s = now_s if known is None else known.first_s
+        counts = in_time and now_s - first_s >= SETTLED_S
+        self._robots[sender, robot_id] = _Robot(first_s, now_s, counts)
+        if counts:
+            self._counts[sender] += 1
+        if len(self._robots) > ROBOTS_KEPT:
+            self._forget(next(iter(self._robots)))
+
+    def _forget(self, key: tuple[Hashable, str]) -> _Robot | None:
+        """Forget a robot, and return it; None if it is unknown."""
+        robot, (sender, _) = self._robots.pop(key, None), key
+        if robot is not None and robot.counts:
+            self._counts[sender] -= 1
+            if not self._counts[sender]:
+                del self._counts[sender]
+        return robot
+
     def served(self, senders: Sequence[Hashable], took_s: float, now_s: float) -> None:
         """Count how long a batch of requests took.
 
@@ -99,12 +155,15 @@ class Admission:
         each_s = took_s / len(senders)
         self._each_s += SMOOTHING * (each_s - self._each_s)
         for sender in senders:
-            self._used[sender] = self.used_s(sender, now_s) + each_s, now_s
+            self._used[sender] = self._used_s(sender, now_s) + each_s, now_s
             self._used.move_to_end(sender)
             if len(self._used) > ROBOTS_KEPT:
                 self._used.popitem(last=False)
 
     def used_s(self, sender: Hashable, now_s: float) -> float:
-        """Return how much computing a sender used recently, in seconds."""
+        """Return how much computing a sender used recently for each of its robots, in seconds."""
+        return self._used_s(sender, now_s) / self.robots(sender, now_s)
+
+    def _used_s(self, sender: Hashable, now_s: float) -> float:
         used_s, since_s = self._used.get(sender, (0.0, now_s))
         return used_s * math.exp((since_s - now_s) / RECENT_S)

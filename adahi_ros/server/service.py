@@ -293,6 +293,8 @@ class VerificationService:
         It must if its target is computing as many batches as it can, or if it is a copy of a request in one
         of them: a copy gets the same reply.
         """
+        if not self._in_flight:
+            return lambda request: False
         batches, engines = self._busy()
         full = {name for name, engine in engines.items() if batches[engine] >= engine.at_once}
         copies = {_alike(request) for batch in self._in_flight for request in batch.requests}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adahi_ros.server.admission import BURST_S, RETRY_MOST_S, ROBOTS_KEPT, Admission
+from adahi_ros.server.admission import ABSENT_S, BURST_S, RETRY_MOST_S, ROBOTS_KEPT, SETTLED_S, Admission
 
 
 @given(
@@ -79,6 +79,72 @@ def test_fresh_names_do_not_give_a_sender_a_larger_quota() -> None:
     assert admitted == BURST_S * 10.0
     assert len(admission._buckets) <= admitted + 1
     assert admission.over_quota("arm", 0.0, b"other") is None
+
+
+@pytest.mark.parametrize("times", [1, 4])
+def test_names_that_change_give_no_quota_however_fast_their_replies_are(times: int) -> None:
+    """Each name is used so many times, and never again."""
+    admission, seconds, admitted = Admission(10.0), 20.0, 0
+    for number in range(round(seconds * 200)):
+        now_s, name = number / 200, f"name {number // times}"
+        if admission.over_quota(name, now_s, b"client") is None:
+            admission.replied(b"client", name, True, now_s)
+            admitted += 1
+    assert admitted <= BURST_S * 10.0 + 10.0 * seconds + 1
+    assert admission.robots(b"client", seconds) == 1
+
+
+def fleet(admission: Admission, robots: int, from_s: float, to_s: float, in_time: bool = True) -> int:
+    """Let robots of one client send ten requests per second each; return how many are accepted."""
+    accepted = 0
+    for number in range(round(10 * robots * (to_s - from_s))):
+        now_s, name = from_s + number / (10 * robots), f"robot {number % robots}"
+        if admission.over_quota(name, now_s, b"fleet") is None:
+            admission.replied(b"fleet", name, in_time, now_s + 0.01)
+            accepted += 1
+    return accepted
+
+
+@pytest.mark.parametrize("robots", [2, 40, 200])
+def test_a_client_has_the_quota_of_each_robot_that_is_served_in_time(robots: int) -> None:
+    admission = Admission(20.0)
+    fleet(admission, robots, 0.0, 10.0)
+    assert admission.robots(b"fleet", 10.0) == robots
+    assert fleet(admission, robots, 10.0, 12.0) == 2 * 10 * robots
+    assert admission.robots(b"other", 12.0) == 1
+
+
+def test_a_client_loses_the_quota_of_robots_with_late_replies() -> None:
+    admission = Admission(20.0)
+    fleet(admission, 40, 0.0, 10.0)
+    fleet(admission, 40, 10.0, 12.0, in_time=False)
+    assert admission.robots(b"fleet", 12.0) == 1
+    assert fleet(admission, 40, 12.0, 14.0, in_time=False) <= 2 * 20 + 1
+    fleet(admission, 40, 14.0, 16.0)
+    assert admission.robots(b"fleet", 16.0) == 40
+
+
+def test_robots_that_are_gone_give_their_client_no_quota() -> None:
+    admission = Admission(20.0)
+    fleet(admission, 40, 0.0, 2.0)
+    assert admission.robots(b"fleet", 2.0 + ABSENT_S + 0.1) == 1
+    assert not admission._robots
+    assert not admission._counts
+
+
+def test_no_flood_of_names_takes_more_memory() -> None:
+    admission = Admission(20.0)
+    for number in range(2 * ROBOTS_KEPT):
+        for at_s in (0.0, SETTLED_S):
+            admission.replied(f"client {number}", "robot", True, at_s)
+    assert len(admission._robots) == len(admission._counts) == ROBOTS_KEPT
+
+
+def test_a_client_of_many_robots_is_due_as_soon_as_one_of_few() -> None:
+    admission = Admission(20.0)
+    fleet(admission, 40, 0.0, 2.0)
+    admission.served([b"fleet"] * 40 + [b"arm"], 0.41, 2.0)
+    assert admission.used_s(b"fleet", 2.0) == pytest.approx(admission.used_s(b"arm", 2.0))
 
 
 def test_what_a_sender_used_is_counted_and_forgotten() -> None:

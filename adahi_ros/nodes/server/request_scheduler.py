@@ -21,7 +21,7 @@ from adahi_ros.nodes.common.parameters import parameter
 from adahi_ros.nodes.common.qos import REQUESTS_KEPT
 from adahi_ros.nodes.common.reachable import Clients, ReachableClients
 from adahi_ros.nodes.server.robot_messages import from_request, header_of, to_reply
-from adahi_ros.protocol.request import Reply, Request, RequestError, RequestFault
+from adahi_ros.protocol.request import OK, Reply, Request, RequestError, RequestFault
 from adahi_ros.server.admission import Admission, Refusal
 from adahi_ros.server.engine import Batch
 from adahi_ros.server.request_queue import (
@@ -56,7 +56,8 @@ class BatchParameters:
     waiting: int = parameter(WAITING_MOST, "Requests that may wait; more get STATUS_BUSY", 1, 65536)
     quota_hz: float = parameter(
         QUOTA_HZ,
-        "Requests per second of one robot, and of one client; more get STATUS_BUSY. 0 for any number",
+        "Requests per second of one robot, and of a client for each robot that it serves in time; more "
+        "get STATUS_BUSY. 0 for any number",
         0.0,
         1e6,
     )
@@ -182,6 +183,8 @@ class RequestScheduler:
             clients = [turn.client for turn in turns]
             self._admission.served(clients, (now_s - started_s) / side_by_side, now_s)
             for turn, served in zip(turns, replies, strict=True):
+                in_time = served.reply.status == OK and now_s <= turn.latest_s
+                self._admission.replied(turn.client, turn.request.robot_id, in_time, now_s)
                 self._reply(turn, served)
 
     def most_waited(self) -> int:
