@@ -10,11 +10,11 @@ from adahi_ros.core.signature import Observations
 from adahi_ros.policies.direct import DirectPolicy
 from adahi_ros.policies.flat_signature import flat_signature
 
-LARGEST = float(np.finfo(np.float32).max)
+LARGEST = 1e9  # as in the safety layer: more than any robot's units need
 
 
 class AbsentPolicy(DirectPolicy):
-    """Proposes NaN, which is never executed; any finite action of the target is valid for it.
+    """Proposes NaN, which is never executed; any action of the target up to `LARGEST` is valid for it.
 
     It has no action statistics: the unit of the action deviation is that of the action.
 

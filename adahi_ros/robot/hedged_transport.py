@@ -24,7 +24,7 @@ from adahi_ros.protocol.window import WireWindow
 from adahi_ros.robot.diagnosis import News
 from adahi_ros.robot.link_estimate import FIRST_S
 from adahi_ros.robot.session import DESCRIBE_RETRY_S, OF_ANOTHER, WATCH_PERIOD_S
-from adahi_ros.robot.steps import judged
+from adahi_ros.robot.steps import Check, Outcome, judged
 from adahi_ros.robot.transport import Sent, Transport
 from adahi_ros.robot.verifier_endpoint import SOONEST_S, Message, Pending, VerifierEndpoint
 
@@ -77,6 +77,7 @@ class HedgedTransport(Transport):
         self._describe_since_s = -math.inf
         self._absent_until_s = -math.inf
         self._arrived: list[Reply | Described | Sent] = []
+        self._check: Check = lambda actions: None
 
     @property
     def present(self) -> bool:
@@ -99,6 +100,10 @@ class HedgedTransport(Transport):
             of_it = {**asdict(end.totals), "late_ms": f"{1e3 * end.late_s:.1f}", "trouble": end.trouble}
             found |= {f"{end.name}.{name}": value for name, value in of_it.items()}
         return found
+
+    def accept_only(self, check: Check) -> None:
+        """See `Transport`: a reply with other actions is no answer."""
+        self._check = check
 
     def submit(self, request: Request, window: WireWindow) -> Sent:
         """Send a request to one or all verifiers, with the part of the window that each lacks.
@@ -203,8 +208,9 @@ class HedgedTransport(Transport):
             if pending.ids:
                 self._send_more(pending, end, now_s)
             return
-        good = self._judge(end, message, reply, now_s)
-        end.replied(message, reply, good, now_s)
+        outcome = self._judge(end, message, reply, now_s)
+        good = outcome.verification is not None
+        end.replied(message, reply, outcome, now_s)
         if not pending.ids:
             end.totals.spare += good
         elif good:
@@ -222,17 +228,18 @@ class HedgedTransport(Transport):
         if pending.refused >= pending.sent_s.keys():
             self._hand_over(pending, self._refusal(reply, now_s))
 
-    def _judge(self, end: VerifierEndpoint, message: Message, reply: Reply, now_s: float) -> bool:
-        """Return whether a reply is an answer; update the verifier's state if it is none."""
+    def _judge(self, end: VerifierEndpoint, message: Message, reply: Reply, now_s: float) -> Outcome:
+        """Return the outcome of a reply; update the verifier's state if it is no answer."""
         if reply.status in OF_ANOTHER:
             end.description = None
             end.describe_s = now_s
-        if self._target is None:
-            return not reply.fault and reply.status == 0
-        outcome = judged(self._target, message.request, reply, 0.0)
+        target = self._target or end.description
+        if target is None:
+            return Outcome(None, Reason.REFUSED)
+        outcome = judged(target, message.request, reply, 0.0, self._check)
         if outcome.reason is Reason.BUSY:
             end.busy_until_s = max(end.busy_until_s, now_s + outcome.retry_after_s)
-        return outcome.verification is not None
+        return outcome
 
     def _refusal(self, reply: Reply, now_s: float) -> Reply:
         """Return the refusal for the session; if all are busy, with the time until the first is free."""

@@ -80,6 +80,7 @@ class ControlLoop:
         self._session = session
         self._view = view
         view.share(controller.seen)
+        session.accept_only(controller.policy.check)
         self._robot_id = robot_id
         self._seed = seed
         self._commands = commands
@@ -307,11 +308,8 @@ class ControlLoop:
         """Take in the outcome of this step's request, with `ahead`."""
         outcome = self._of_assignment(outcome)
         verdict = outcome.verification
-        if verdict is not None and not self.controller.receive(verdict, step, THE_ROBOT, committed).all():
-            try:
-                self.controller.policy.check(verdict.actions)
-            except ValueError as error:
-                outcome = replace(outcome, verification=None, reason=Reason.BAD_REPLY, message=str(error))
+        if verdict is not None:
+            self.controller.receive(verdict, step, THE_ROBOT, committed)
         self._arrived = outcome
 
     def _so_far(self, active: ActiveStep) -> Outcome:

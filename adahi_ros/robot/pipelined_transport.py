@@ -26,6 +26,7 @@ from adahi_ros.proposers.token_runs import Run, TokenRuns
 from adahi_ros.protocol.description import Described
 from adahi_ros.protocol.request import OK, Reply, Request, RequestFault
 from adahi_ros.protocol.window import WireWindow
+from adahi_ros.robot.steps import Check
 from adahi_ros.robot.transport import Sent, Transport
 
 RULE = "likeliest"
@@ -101,6 +102,10 @@ class PipelinedTransport(Transport):
         """See `Transport`; now, where there is a token to draft."""
         drafts = any(chunk.runs.wants_draft for chunk in self._chunks)
         return self._clock() if drafts else self._transport.next_due_s
+
+    def accept_only(self, check: Check) -> None:
+        """See `Transport`."""
+        self._transport.accept_only(check)
 
     def describe(self) -> int:
         """See `Transport`."""

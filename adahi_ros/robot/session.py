@@ -24,7 +24,7 @@ from adahi_ros.protocol.request import (
 )
 from adahi_ros.protocol.window import WHOLE, SentWindows
 from adahi_ros.robot.link_estimate import Breaker, LinkEstimator, RetransmissionTimeout
-from adahi_ros.robot.steps import Outcome, PendingRequest, judged
+from adahi_ros.robot.steps import Check, Outcome, PendingRequest, judged
 from adahi_ros.robot.transport import Sent, Transport
 
 WATCH_PERIOD_S = 0.05
@@ -116,8 +116,14 @@ class VerifierSession:
         self._breaker = Breaker()
         self._sent_windows = SentWindows()
         self._pending: dict[PendingRequest, OnOutcome] = {}
+        self._check: Check = lambda actions: None
         self._probes: list[int] = []
         self._forget()
+
+    def accept_only(self, check: Check) -> None:
+        """Refuse replies with actions for which this raises ValueError; nothing is learned from them."""
+        self._check = check
+        self._transport.accept_only(check)
 
     def start(self, now_s: float) -> None:
         """Look for a verifier from now on."""
@@ -262,7 +268,7 @@ class VerifierSession:
         if pending.request.states is not None and pending.wants_states(reply):
             self._send_states(pending, reply, now_s)
             return
-        outcome = judged(self._target, pending.request, reply, 1e3 * took_s)
+        outcome = judged(self._target, pending.request, reply, 1e3 * took_s, self._check)
         if outcome.reason is Reason.BUSY:
             self.busy_until_s = max(self.busy_until_s, now_s + outcome.retry_after_s)
             if pending.ids:  # another copy of it may have been accepted
@@ -271,7 +277,7 @@ class VerifierSession:
         if reply.status == RequestFault.UNKNOWN_ROBOT and not self.misnamed:
             self.misnamed = outcome.message
             self._on_change()
-        if outcome.reason is not Reason.BUSY:  # a busy reply comes too soon for the statistics
+        if outcome.reason not in (Reason.BUSY, Reason.BAD_REPLY):  # they come too soon for the statistics
             began_s = pending.submitted_s if pending.round_s is None else pending.round_s
             self._learn(pending, outcome, reply.window_kept, now_s - began_s, now_s)
         on_trial = self._breaker.on_trial

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from adahi_ros.contract.assembler import Observation
     from adahi_ros.robot.controller import Step
 
+Check = Callable[[np.ndarray], None]
+"""Raises ValueError for actions (B, T, A) that a robot must not get; see `Actor.check`."""
 FALLBACKS = ("draft", "hold")
 RETRY_MOST_S = 2.0  # longest pause after a busy reply, whatever retry_after_s is
 
@@ -114,7 +116,13 @@ class PendingRequest:
         return min(self.deadline_s, self.resend_s)
 
 
-def judged(target: Description, request: Request, reply: Reply, verify_ms: float) -> Outcome:
+def judged(
+    target: Description,
+    request: Request,
+    reply: Reply,
+    verify_ms: float,
+    check: Check = lambda actions: None,
+) -> Outcome:
     """Check a reply, and return the outcome of its request.
 
     Args:
@@ -122,6 +130,7 @@ def judged(target: Description, request: Request, reply: Reply, verify_ms: float
         request: that was sent.
         reply: unchecked.
         verify_ms: request sent to reply received.
+        check: of the actions; by default all finite ones are accepted.
     """
     size = reply.size_bytes
     if reply.fault:
@@ -149,7 +158,8 @@ def judged(target: Description, request: Request, reply: Reply, verify_ms: float
         verification = check_reply(target.signature, known, parts, reply.accepted, reply.actions)
         wanted_intent = target.intent_size, fingerprint_number(target.intent_fingerprint)
         intent = check_intent(reply.intent, reply.intent_fingerprint, *wanted_intent)
-    except RequestError as error:
+        check(verification.actions)
+    except (RequestError, ValueError) as error:
         return Outcome(None, Reason.BAD_REPLY, str(error), reply_bytes=size)
     actions = verification.actions
     if known and not request.intent_only:  # complete it: from the step of the request on

@@ -10,6 +10,7 @@ from typing import Protocol
 from adahi_ros.protocol.description import Described
 from adahi_ros.protocol.request import Reply, Request
 from adahi_ros.protocol.window import WireWindow
+from adahi_ros.robot.steps import Check
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,9 @@ class Transport(Protocol):
     @property
     def next_due_s(self) -> float:
         """Latest time to call `poll` if nothing arrives; infinite for never."""
+
+    def accept_only(self, check: Check) -> None:
+        """Count replies with other actions against their verifier; of no use to one that has no other."""
 
     def submit(self, request: Request, window: WireWindow) -> Sent:
         """Send a request with this part of its window."""

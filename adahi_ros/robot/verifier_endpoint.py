@@ -8,9 +8,11 @@ from collections import deque
 from dataclasses import dataclass, field, replace
 
 from adahi_ros.protocol.description import Description
+from adahi_ros.protocol.records import Reason
 from adahi_ros.protocol.request import Reply, Request
 from adahi_ros.protocol.window import WHOLE, SentWindows
 from adahi_ros.robot.link_estimate import FIRST_S, Breaker, moved
+from adahi_ros.robot.steps import Outcome
 from adahi_ros.robot.transport import Transport
 
 LATE = 0.95  # share of replies that are not late: Dean and Barroso's percentile
@@ -33,7 +35,7 @@ class VerifierTotals:
         hedges: of them, those that another verifier got before.
         answers: executed, or added to the plan.
         spare: good replies that came after another verifier's, or when they were not needed any more.
-        refusals: replies without an answer.
+        refusals: replies without an answer; bad ones among them.
         misses: requests without a reply in the expected time.
         windows_resent: requests sent again with the whole window.
         bytes_up, bytes_down: serialized requests and replies.
@@ -110,6 +112,7 @@ class VerifierEndpoint:
         reported_s: when that was logged.
         unknown_reported: the warning about unknown weights was logged.
         late_s: when a reply is later than usual: the 95th percentile of recent round trips.
+        fault: of its last reply, if the robot refused that; for people.
     """
 
     name: str
@@ -127,6 +130,7 @@ class VerifierEndpoint:
     reported_s: float = -math.inf
     unknown_reported: bool = False
     late_s: float = FIRST_S
+    fault: str = ""
     _windows: SentWindows = field(default_factory=SentWindows)
     _misses: float = math.nan
     _took_s: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))
@@ -149,6 +153,8 @@ class VerifierEndpoint:
             return ""
         if not self.transport.present:
             return "is gone"
+        if self.fault:
+            return f"sends bad replies: {self.fault}"
         return "does not reply" if self.breaker.open else ""
 
     def is_spared(self, now_s: float) -> bool:
@@ -205,11 +211,20 @@ class VerifierEndpoint:
         self.totals.bytes_down += reply.size_bytes
         self.totals.windows_resent += 1
 
-    def replied(self, message: Message, reply: Reply, good: bool, now_s: float) -> None:
-        """Update the statistics from a reply, even if it is not needed any more."""
-        self.breaker.replied()
+    def replied(self, message: Message, reply: Reply, outcome: Outcome, now_s: float) -> None:
+        """Update the statistics from a reply, even if it is not needed any more.
+
+        A bad reply counts as a missing one, and voids the round trips: it may be quick because it is bad.
+        """
         self.totals.bytes_down += reply.size_bytes
-        if not good:
+        self.fault = outcome.message if outcome.reason is Reason.BAD_REPLY else ""
+        if self.fault:
+            self.breaker.missed(now_s)
+            self._took_s.clear()
+            self.late_s = FIRST_S
+        else:
+            self.breaker.replied()
+        if outcome.verification is None:
             self.totals.refusals += 1
             return
         took_s = now_s - message.sent_s

@@ -42,7 +42,7 @@ from adahi_ros.protocol.window import NO_WINDOW, WireWindow
 from adahi_ros.robot.controller import Controller
 from adahi_ros.robot.loop import ControlLoop
 from adahi_ros.robot.session import VerifierSession
-from adahi_ros.robot.steps import DraftError, Fallback, judged
+from adahi_ros.robot.steps import Check, DraftError, Fallback, judged
 from adahi_ros.robot.target_view import Features
 from adahi_ros.robot.transport import Sent
 from adahi_ros.safety.envelope import Envelope
@@ -168,6 +168,9 @@ class Robot:
         self.loop.start(0.0)
 
     # As a transport
+
+    def accept_only(self, check: Check) -> None:
+        pass
 
     def submit(self, request: Request, update: WireWindow) -> Sent:
         self.sent[len(self.sent)] = request

@@ -15,6 +15,7 @@ from adahi_ros.policies.interface import Policy
 from adahi_ros.protocol.description import Described, Description
 from adahi_ros.protocol.request import OK, Reply, Request, RequestFault, fingerprint_number
 from adahi_ros.protocol.window import WHOLE, WireWindow, window_digest
+from adahi_ros.robot.steps import Check
 from adahi_ros.robot.transport import Sent
 
 WEIGHTS = "0123456789abcdef"
@@ -141,6 +142,9 @@ class SimulatedLink:
     @property
     def next_arrival_s(self) -> float:
         return self.on_air[0][0] if self.on_air else math.inf
+
+    def accept_only(self, check: Check) -> None:
+        """It has one verifier, and leaves it to the session to refuse replies."""
 
     def submit(self, request: Request, update: WireWindow) -> Sent:
         sent = Sent(next(self._ids), 50 + 4 * len(update.rows.numbers))

@@ -38,3 +38,15 @@ def test_nothing_but_plans_is_commanded_and_no_longer_than_they_are(
     robot.pass_time(2.0)
     robot.walk(range(41, 46))
     assert len(robot.commands.sent) >= served + 4
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_plans_beyond_the_units_of_any_robot_are_refused(waits: bool) -> None:
+    robot = Robot(AbsentPolicy(3, 1, 2), "always", limit=0, plans=HORIZON, waits=waits).connect()
+    robot.verifier.changes = {"actions": (1e30,) * 2 * HORIZON}
+    robot.see(1, 0)
+    robot.pass_time(0.05)
+    robot.see(1, 1)
+    assert robot.records[-1].reason in (Reason.BAD_REPLY, Reason.FALLBACK_LIMIT)
+    assert "action[0]: 1e+30, must be from -1e+09 to 1e+09" in robot.records[-1].message
+    assert robot.commands.sent == []

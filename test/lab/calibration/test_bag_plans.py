@@ -32,7 +32,7 @@ from adahi_ros.protocol.window import SentWindows
 from adahi_ros.robot.controller import Controller
 from adahi_ros.robot.loop import ControlLoop
 from adahi_ros.robot.session import VerifierState
-from adahi_ros.robot.steps import Fallback, Outcome
+from adahi_ros.robot.steps import Check, Fallback, Outcome
 from adahi_ros.robot.target_view import target_view, view_of_contract
 from adahi_ros.server.engine import Engine
 from adahi_ros.server.verifier import TargetVerifier
@@ -75,6 +75,9 @@ class LiveSession:
 
     def estimate(self, now_s: float) -> LinkEstimate:
         return LinkEstimate()
+
+    def accept_only(self, check: Check) -> None:
+        pass
 
     def submit(self, request: Request, deadline_s: float, now_s: float, ended: Any) -> object:
         self._waiting = request, ended

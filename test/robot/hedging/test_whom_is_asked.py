@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from adahi_ros.protocol.records import Reason
 from adahi_ros.protocol.request import RequestFault
 from adahi_ros.protocol.window import WHOLE
-from adahi_ros.robot.link_estimate import FIRST_S
+from adahi_ros.robot.link_estimate import FIRST_S, LONGEST_PAUSE_S
 from adahi_ros.robot.session import VerifierState
 from adahi_ros.robot.transport import HEDGES
 from adahi_ros.robot.verifier_endpoint import ENOUGH
@@ -166,6 +167,7 @@ def test_what_a_hedge_is_needed_in_is_less(robot: HedgedRobot) -> None:
         {"status": int(RequestFault.BUSY), "retry_after_s": 1.0},
         {"status": int(RequestFault.UNKNOWN_TARGET), "message": "gone"},
         {"actions": (1.0,)},
+        {"actions": (1e30, 1e30)},
         {"fault": "too long"},
     ],
 )
@@ -277,6 +279,43 @@ def test_nothing_is_executed_twice_or_late_across_two_bad_links(make_hedged: Mak
         robot.see(2, 0)
         robot.pass_time(5.0)
         assert not any(end.under_way for end in robot.hedged._ends)
+
+
+@pytest.mark.parametrize("honest_s", [0.015, 0.04])
+@pytest.mark.parametrize("before", [0, 20])
+@pytest.mark.parametrize("hedge", ["late", "at_once", "off"])
+def test_a_quick_verifier_with_absurd_plans_is_left_for_the_honest_one(
+    make_hedged: MakeHedged, hedge: str, before: int, honest_s: float
+) -> None:
+    """Its plans are finite, but far beyond what the robot may do; before, it may have been honest."""
+    robot = make_hedged(hedge).connect()
+    robot.link.delay_s = (0.001, 0.001)
+    robot.backup_link.delay_s = (honest_s, honest_s)
+    robot.steps(before)
+    robot.verifier.changes = {"actions": (1e30, 1e30)}
+    robot.steps(60, first=before)
+    assert all(record.verified for record in robot.records)
+    asked = requests_to(robot.link)
+    robot.steps(60, first=before + 60)
+    assert requests_to(robot.link) - asked <= 60 * PERIOD_S / LONGEST_PAUSE_S + 1
+    assert robot.texts[0] == "verifier first sends bad replies: action[0]: 1e+30, must be from -12 to 15"
+    assert not any(text.endswith("is back") for text in robot.texts)
+    robot.verifier.changes = {}
+    robot.steps(60, first=before + 120)
+    assert "verifier first is back" in robot.texts
+    assert all(record.verified for record in robot.records)
+
+
+def test_nothing_is_learned_of_the_link_from_a_bad_reply(robot: HedgedRobot) -> None:
+    robot.link.delay_s = robot.backup_link.delay_s = SLOW
+    robot.steps(20)
+    known = robot.session.estimate(robot.link.now_s), robot.session.expected_s
+    robot.link.delay_s = robot.backup_link.delay_s = (0.001, 0.001)
+    robot.verifier.changes = robot.backup.changes = {"actions": (1e30, 1e30)}
+    robot.steps(20, first=20)
+    now = robot.session.estimate(robot.link.now_s)
+    assert (replace(now, goodput_bytes_s=known[0].goodput_bytes_s), robot.session.expected_s) == known
+    assert {record.reason for record in robot.records[20:]} == {Reason.BAD_REPLY}
 
 
 # Windows
