@@ -6,7 +6,7 @@ import pytest
 
 from adahi_ros.protocol.notice import Notice
 from adahi_ros.protocol.records import Reason
-from adahi_ros.robot.assignments import AssignmentWatch
+from adahi_ros.robot.assignments import REFUSED_MOST, AssignmentWatch
 from adahi_ros.robot.diagnosis import Diagnosis
 from test.robot.conftest import MakeRobot, Robot
 from test.robot.test_diagnosis import report
@@ -256,3 +256,62 @@ def test_a_lost_verifier_may_come_back_with_an_earlier_clock(ahead: Robot) -> No
     ahead.pass_time(0.2)
     ahead.link.present = True
     assert ahead.loop.notice(Notice(START_NS, 0))
+
+
+def settled(robot: Robot, kind: str) -> None:
+    """Let a robot follow the verifier's first assignment."""
+    robot.verifier.changes = {"assignment": 1}
+    robot.loop.notice(Notice(START_NS, 1, 1))
+    robot.walk(range(5))
+    assert robot.records[-1].reason is Reason.NONE, kind
+
+
+FORGED = {
+    "a later revision": Notice(START_NS, 99, 99),
+    "no assignment": Notice(START_NS, 2**32 - 1, 0),
+    "a later start": Notice(2**62, 1, 7),
+    "the same assignment": Notice(2**62, 2**32 - 1, 1),
+}
+
+
+@pytest.mark.parametrize("forged", FORGED)
+@pytest.mark.parametrize("kind", ["ahead", "waiting"])
+def test_a_notice_that_no_reply_fits_stops_the_robot_for_a_while_only(
+    kind: str, forged: str, request: pytest.FixtureRequest
+) -> None:
+    """Another program published it once, and may be gone."""
+    robot: Robot = request.getfixturevalue(kind)
+    settled(robot, kind)
+    robot.loop.notice(FORGED[forged])
+    robot.walk(range(5, 10 + REFUSED_MOST))
+    assert all(record.reason is Reason.NONE for record in robot.walk(range(10 + REFUSED_MOST, 40)))
+    assert robot.loop.assignments is not None
+    assert robot.loop.assignments.own == 1
+    robot.verifier.changes = {"assignment": 2}
+    robot.loop.notice(Notice(START_NS, 2, 2))
+    robot.walk(range(40, 45 + REFUSED_MOST))
+    assert all(record.reason is Reason.NONE for record in robot.walk(range(45 + REFUSED_MOST, 80)))
+    assert robot.loop.assignments.followed == 2
+    assert robot.loop.assignments.figures["assignments.ignored"] == 1
+
+
+@pytest.mark.parametrize("forged", FORGED)
+@pytest.mark.parametrize("real", [Notice(START_NS, 2, 2), Notice(LATER_NS, 0, 0), Notice(LATER_NS, 3, 3)])
+def test_a_forged_notice_hides_no_change_and_no_restart(ahead: Robot, forged: str, real: Notice) -> None:
+    settled(ahead, "ahead")
+    ahead.loop.notice(FORGED[forged])
+    ahead.verifier.changes = {"assignment": real.own}
+    ahead.loop.notice(real)
+    ahead.walk(range(5, 10 + REFUSED_MOST))
+    assert all(record.reason is Reason.NONE for record in ahead.walk(range(10 + REFUSED_MOST, 40)))
+    assert ahead.loop.assignments is not None
+    assert ahead.loop.assignments.followed == real.own
+    assert not ahead.loop.assignments.outdated
+
+
+def test_a_notice_that_a_reply_did_fit_stays(ahead: Robot) -> None:
+    """A backup that lacks the assignment gets no use of its replies, however many it sends."""
+    settled(ahead, "ahead")
+    ahead.verifier.changes = {"assignment": 0}
+    records = ahead.walk(range(5, 50))
+    assert not any(record.planned_action for record in records[-30:])
