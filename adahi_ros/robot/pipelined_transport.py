@@ -31,6 +31,8 @@ from adahi_ros.robot.transport import Sent, Transport
 
 RULE = "likeliest"
 MOST_IN_FLIGHT = 4  # runs of one chunk: a verifier keeps no more requests of a robot waiting
+PAUSE_S = 0.01  # before the next run, after the second useless reply in a row; doubled with each further one
+DOUBLED_MOST = 6
 
 
 @dataclass(eq=False)
@@ -48,6 +50,9 @@ class _Chunk:
         link_ms: shortest round trip of a run without the verifier's compute.
         size_bytes: of all replies.
         assignment: of the first reply.
+        useless: replies in a row that gave no further token.
+        restarts: how often the assignment was another.
+        resume_s: no run goes out before.
     """
 
     request: Request
@@ -60,6 +65,14 @@ class _Chunk:
     link_ms: float = math.inf
     size_bytes: int = 0
     assignment: int | None = None
+    useless: int = 0
+    restarts: int = 0
+    resume_s: float = -math.inf
+
+    def pause(self, times: int, now_s: float) -> None:
+        """Send nothing for a while, because of so many useless replies; the first delays nothing."""
+        if times > 1:
+            self.resume_s = now_s + PAUSE_S * 2 ** min(times - 2, DOUBLED_MOST)
 
 
 class PipelinedTransport(Transport):
@@ -100,8 +113,13 @@ class PipelinedTransport(Transport):
     @property
     def next_due_s(self) -> float:
         """See `Transport`; now, where there is a token to draft."""
-        drafts = any(chunk.runs.wants_draft for chunk in self._chunks)
-        return self._clock() if drafts else self._transport.next_due_s
+        now_s = self._clock()
+        due_s = [
+            max(now_s, chunk.resume_s)
+            for chunk in self._chunks
+            if chunk.runs.wants_draft or chunk.resume_s > now_s
+        ]
+        return min([self._transport.next_due_s, *due_s])
 
     def accept_only(self, check: Check) -> None:
         """See `Transport`."""
@@ -155,6 +173,8 @@ class PipelinedTransport(Transport):
                 assert isinstance(received, Sent)
                 arrived.append(Sent(chunk.ids[-1], received.size_bytes))
         for chunk in self._chunks:
+            if self._clock() < chunk.resume_s:
+                continue
             if chunk.runs.wants_draft:
                 self._draft(chunk)
             while (run := chunk.runs.due()) is not None:
@@ -196,6 +216,7 @@ class PipelinedTransport(Transport):
         run, sent_s = chunk.sent.pop(reply.id)
         if reply.status == RequestFault.SUPERSEDED:  # too many of this robot waited
             chunk.runs.lost(run)
+            self._count_useless(chunk)
             return []
         fault = reply.fault
         if reply.status == OK and not fault:
@@ -209,13 +230,20 @@ class PipelinedTransport(Transport):
             self._forget(chunk, [each for each, _ in chunk.sent.values()])
             chunk.runs = TokenRuns(self._codec.codebooks, self._batch, MOST_IN_FLIGHT, least=1)
             chunk.assignment = None
+            chunk.restarts += 1
+            chunk.pause(chunk.restarts, self._clock())
             return []
         chunk.assignment = reply.assignment
         size = self._codec.action_dim
         actions = np.asarray(reply.actions, dtype=np.float32).reshape(1, -1, size)
         accepted = next((at for at, kept in enumerate(reply.accepted) if not kept), len(run.tokens))
         following = int(self._codec.encode(actions)[0, accepted])
+        known, awaited = len(chunk.runs.verified), run in chunk.runs.in_flight
         void = chunk.runs.returned(run, accepted, following)
+        if len(chunk.runs.verified) > known:
+            chunk.useless = 0
+        elif awaited:
+            self._count_useless(chunk)
         self._void += len(void)
         self._forget(chunk, void)
         if not chunk.runs.done:
@@ -235,6 +263,10 @@ class PipelinedTransport(Transport):
                 assignment=reply.assignment,
             )
         ]
+
+    def _count_useless(self, chunk: _Chunk) -> None:
+        chunk.useless += 1
+        chunk.pause(chunk.useless, self._clock())
 
     def _fault(self, reply: Reply, run: Run, request: Request) -> str:
         """Return what is wrong with a reply to a run; empty for nothing."""

@@ -167,6 +167,42 @@ def test_a_run_that_the_verifier_overtakes_is_read_again(draft: TokenPolicy) -> 
     np.testing.assert_array_equal(np.reshape(reply.actions, (-1, 4)), own_chunk(inner, request))
 
 
+USELESS: dict[str, Callable[[Reply, int], Reply]] = {
+    "superseded": lambda reply, call: replace(reply, status=int(RequestFault.SUPERSEDED), actions=()),
+    "refused": lambda reply, call: replace(reply, accepted=(False,) * len(reply.accepted)),
+    "of other assignments": lambda reply, call: replace(reply, assignment=call),
+}
+
+
+@pytest.mark.parametrize("useless", USELESS)
+def test_useless_replies_get_ever_fewer_requests(draft: TokenPolicy, useless: str) -> None:
+    """The verifier takes every run, and gives no token: in 4 s of quick replies it gets few requests."""
+    inner, calls, clock = Inner(draft), count(), [0.0]
+    inner.change = lambda reply: USELESS[useless](reply, next(calls)) if clock[0] > 0.0 else reply
+    transport = PipelinedTransport(inner, draft, 4, lambda: clock[0])
+    request = request_of(inner)
+    transport.submit(request, request.window)
+    for _ in range(20):
+        transport.poll()
+    inner.deliver(0)  # the first is as it should be
+    transport.poll()
+    while clock[0] < 4.0:
+        clock[0] += 0.002
+        transport.poll()
+        if inner.waiting:
+            inner.deliver(0)
+    assert len(inner.sent) < 40
+    assert clock[0] < transport.next_due_s < math.inf
+    inner.change = lambda reply: reply
+    found: list[Reply] = []
+    while not found and clock[0] < 6.0:
+        clock[0] += 0.01
+        if inner.waiting:
+            inner.deliver(0)
+        found = [each for each in transport.poll() if isinstance(each, Reply)]
+    np.testing.assert_array_equal(np.reshape(found[0].actions, (-1, 4)), own_chunk(inner, request))
+
+
 @pytest.mark.parametrize(
     "changes",
     [
