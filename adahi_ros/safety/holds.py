@@ -8,7 +8,7 @@ The arm may move only while every hold is clear. A hold brakes the arm to rest, 
 from __future__ import annotations
 
 from collections.abc import Container
-from enum import Enum, auto
+from enum import Enum
 
 from adahi_ros.safety.intervention import Intervention
 
@@ -53,7 +53,7 @@ class Event(Enum):
     ENABLE = "`~/set_enabled` with `true`"
     DISABLE = "`~/set_enabled` with `false`"
     TAKE = "a `true` on `takeover`"
-    GIVE = "a `false` on `takeover` of the publisher that took over"
+    GIVE = "a `false` on `takeover` of the publisher that took over, or `~/give_back`"
     LAGS = "commanded and measured positions differ by more than `following` for 0.5 s"
     JUMPS = "a measured position jumps by more than `max_step` and three times the velocity limit"
     STEADY = "0.5 s without a jump"

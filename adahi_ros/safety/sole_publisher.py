@@ -46,7 +46,7 @@ class SolePublisher:
             self.gid, self.since_s = None, math.inf
         elif gids != before:
             (self.gid,) = gids
-            self.since_s = later_s if before else min(self._looked_s, now_s)  # nobody was there at that look
+            self.since_s = later_s if before else min(self._looked_s, now_s)  # none was there at that look
         if unseen > self._unseen and self.gid is not None:
             self.since_s = later_s
         self._unseen = unseen

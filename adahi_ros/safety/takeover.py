@@ -30,8 +30,8 @@ def lateness(age_s: float, timeout_s: float) -> str:
 class Takeover:
     """Decides who has the arm, and keeps the newest command of the person. It outlasts every transition.
 
-    - A `true` takes over. Only a `false` of a publisher that took over gives the arm back: its GID was alone
-      on the topic from its `true` to its `false`. Silence does not: the arm is then held.
+    - A `true` takes over. Only a `false` of a publisher that took over gives the arm back, or the service:
+      its GID was alone on the topic from its `true` to its `false`. Silence does not: the arm is then held.
     - A message that is older than `timeout_s` counts for nothing, neither to take over nor to give back.
     - The person's newest command of each joint lasts `timeout_s`. One that cannot be used ends all at once.
     - Two publishers of one topic cannot both drive: the arm is held. Neither can another publisher of
@@ -90,9 +90,18 @@ class Takeover:
             self._taken_s = max(self._taken_s, sent_s)
             self._holds.happen(Event.TAKE)
         elif self.person and not since_s <= min(sent_s, self._taken_s):
-            return f"{SIGNAL}: a false, must be of the publisher that took over, alone; press and release"
+            return f"{SIGNAL}: a false, must be of the publisher that took over, alone; or call ~/give_back"
         else:
             self._holds.happen(Event.GIVE)
+        return ""
+
+    def give_back(self, age_s: float, now_s: float) -> str:
+        """Give the arm back, as the service requests; arguments and result as `signal`."""
+        if late := lateness(age_s, self.timeout_s):
+            return f"give_back: {late}"
+        if age_s > 0.0 and now_s - age_s < self._taken_s:
+            return f"give_back: sent before the newest true on {SIGNAL}"
+        self._holds.happen(Event.GIVE)
         return ""
 
     def command(self, wanted: np.ndarray | None, age_s: float, now_s: float, fault: str = "") -> str:

@@ -43,7 +43,7 @@ class _Robot(NamedTuple):
 
     Attributes:
         first_s, last_s: when it got its first and its last reply.
-        counts: whether the last reply was in time, and the robot has had replies for a while.
+        counts: whether the last reply was in time, and the robot has received replies for a while.
     """
 
     first_s: float

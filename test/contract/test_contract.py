@@ -255,7 +255,9 @@ def test_names_are_those_that_urdf_files_have(names: list[str], fits: bool) -> N
             if fits:
                 parse_contract(values)
             else:
-                with pytest.raises(ValueError, match=r"\[0\]: .*, must be a text of 1 to 200 printable characters"):
+                with pytest.raises(
+                    ValueError, match=r"\[0\]: .*, must be a text of 1 to 200 printable characters"
+                ):
                     parse_contract(values)
 
 

@@ -185,7 +185,12 @@ def test_another_publisher_does_not_give_the_arm_back(robot: Teleoperated) -> No
     takeover.publishers[SIGNAL].look(frozenset((b"another",)), None, now_s + 0.05)
     assert "must be of the publisher that took over" in takeover.signal(False, 0.0, now_s + 0.1)
     assert takeover.person
-    assert takeover.signal(True, 0.0, now_s + 0.2) == ""  # it takes over itself
+    assert "sent before the newest true" in takeover.give_back(0.4, now_s + 0.1)
+    assert "s old by its source timestamp" in takeover.give_back(0.6, now_s + 0.1)
+    assert takeover.person
+    assert takeover.give_back(0.0, now_s + 0.1) == ""
+    assert not takeover.person
+    assert takeover.signal(True, 0.0, now_s + 0.2) == ""
     assert takeover.signal(False, 0.0, now_s + 0.3) == ""
     assert not takeover.person
 

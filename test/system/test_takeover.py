@@ -8,6 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from adahi_msgs.action import RunPolicy
+from adahi_msgs.msg import SafetyState
+from rcl_interfaces.srv import ListParameters
+from rclpy.action import ActionClient  # type: ignore[attr-defined]
 from sensor_msgs.msg import JointState, Joy
 from std_msgs.msg import Bool
 
@@ -118,6 +122,53 @@ def test_a_person_drives_and_the_policy_gets_the_arm_back(
     output = stage.end(draft)
     assert "takeover: a person drives" in output
     assert "takeover: the policy gets the arm back" in output
+    stage.end(verifier)
+
+
+@pytest.mark.parametrize("through", ["transitions", "a goal"])
+def test_a_person_who_is_silent_keeps_the_arm_through_cleanup(
+    stage: Stage, files: PolicyFiles, limits: Path, through: str
+) -> None:
+    robot = Robot(stage)
+    safety: list[SafetyState] = stage.received(SafetyState, "safety_state")
+    ahead = {"proposer": "plan", "wait_policy": "ahead", "safety__limits": str(limits)}
+    draft = start(stage, files, **ahead, takeover__command="joint_state", safety__enable_timeout_s=1.0)
+    verifier = stage.start_verifier(files.folder / PLANS, rule="replace")
+    stage.activate()
+    robot.show_until_answered(1)
+    person = Person(stage, robot, -1)
+    until(robot, lambda: person.press(True), lambda record: record.by_person, "a person has the arm")
+    stage.wait(lambda: bool(safety) and "at rest" in safety[-1].message, "rest")
+    for label in ("deactivate", "cleanup"):
+        assert stage.change_state(label)
+    safety.clear()
+    if through == "transitions":
+        stage.activate()
+    else:
+        client = ActionClient(stage.node, RunPolicy, "run_policy")
+        runner = stage.start("policy_runner_node", no_verifier_s=60.0, no_steps_s=60.0)
+        stage.wait(client.server_is_ready, "the action's server")
+        stage.client(ListParameters, "policy_runner/list_parameters")(ListParameters.Request())
+        goal = client.send_goal_async(RunPolicy.Goal())
+        stage.wait(lambda: stage.state() == "active", "the policy is active")
+    commands, steps = len(robot.commands), len(robot.steps)
+
+    def shown() -> bool:
+        robot.next()
+        return len(robot.steps) >= steps + 60
+
+    stage.wait(shown, "steps")
+    stage.wait(lambda: bool(safety) and "takeover" in safety[-1].message, "why it is held")
+    assert len(robot.commands) == commands
+    assert not safety[-1].counts[SafetyState.INTERVENTION_DISABLED]
+    until(robot, lambda: person.press(True), lambda record: record.by_person, "it is still the person's")
+    until(robot, lambda: person.press(False), lambda record: record.planned and bool(record.action), "back")
+    person.leave()
+    if through == "a goal":
+        goal.result().cancel_goal_async()
+        stage.end(runner)
+        client.destroy()
+    stage.end(draft)
     stage.end(verifier)
 
 

@@ -7,7 +7,8 @@ Subscribes what its contract names, by default `joint_states` (sensor_msgs/Joint
 person who takes over, `takeover` (std_msgs/Bool) or `joy` (sensor_msgs/Joy), and `teleop_command`.
 Publishes `command` (by default trajectory_msgs/JointTrajectory), `draft_status` (adahi_msgs/DraftStatus),
 `link_state` (adahi_msgs/LinkState), `safety_state` (adahi_msgs/SafetyState) and /diagnostics. Serves
-`~/set_enabled` (std_srvs/SetBool). Calls `verify_draft` and `describe_target`.
+`~/set_enabled` (std_srvs/SetBool) and `~/give_back` (std_srvs/Trigger). Calls `verify_draft` and
+`describe_target`.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operator's inputs: the deadman on `enable`, the service `~/set_enabled`, and a takeover.
+"""The operator's inputs: the deadman on `enable`, a takeover, and the services for both.
 
 They exist as long as the node does, so that what the operator has said survives every transition.
 """
@@ -16,7 +16,7 @@ from rclpy.qos import QoSProfile
 from rclpy.subscription import Subscription
 from sensor_msgs.msg import Joy
 from std_msgs.msg import Bool
-from std_srvs.srv import SetBool
+from std_srvs.srv import SetBool, Trigger
 
 from adahi_ros.contract.fields import NANOSECONDS, stamp_ns
 from adahi_ros.nodes.common.deferred_service import DeferredService
@@ -93,8 +93,10 @@ class Operator:
         self._enable = PublisherWatch(node, enable, self.permission.publishers)
         self._signal: tuple[int, Subscription, PublisherWatch] | None = None
         self._service = DeferredService(node, SetBool, "~/set_enabled", self._on_set_enabled)
+        self._give_back = DeferredService(node, Trigger, "~/give_back", self._on_give_back)
         self._replies = ServiceReplies()
-        self._replies.guard(self._service)
+        for service in (self._service, self._give_back):
+            self._replies.guard(service)
         steady_timer(node, LOOK_PERIOD_S, self._look)
 
     def watch_takeover(self, button: int) -> None:
@@ -133,6 +135,12 @@ class Operator:
             response.success = not ignored
             response.message = ignored or ("enabled" if request.data else "disabled, held")
         self._service.send_response(response, header)
+
+    def _on_give_back(self, request: Trigger.Request, header: object) -> None:
+        age_s = age_of(getattr(header, "source_timestamp", 0))
+        ignored = self.permission.takeover.give_back(age_s, time.monotonic())
+        self._changed()
+        self._give_back.send_response(Trigger.Response(success=not ignored, message=ignored), header)
 
     def _on_signal(self, message: Bool, info: Mapping[str, int]) -> None:
         self._take_over(SIGNAL, bool(message.data), message, info)
