@@ -149,7 +149,11 @@ def test_a_drivers_state_that_comes_as_its_monitor_is_closed_is_ignored(stage: S
     modes = stage.node.create_publisher(Int32, "robot_mode", 10)
     for _ in range(3):
         said: list[str] = []
-        monitor = DriverMonitor(stage.node, [mode], lambda text, known, said=said: said.append(text))
+
+        def say(fault: str, known: bool, said: list[str] = said) -> None:
+            said.append(fault)
+
+        monitor = DriverMonitor(stage.node, [mode], say)
         stage.spin_until(lambda: modes.get_subscription_count() == 2)  # reliable, and best effort
 
         def end(said: list[str] = said, monitor: DriverMonitor = monitor) -> None:

@@ -208,6 +208,32 @@ def test_a_respawned_node_with_default_parameters_waits_for_a_fresh_press(cell: 
     cell.press_afresh()
 
 
+def test_no_program_that_starts_later_ends_a_stop(cell: Cell) -> None:
+    """The button that stopped the robot has ended. The other program's first message may be lost."""
+    cell.press_afresh()
+    cell.stage.node.destroy_publisher(cell.deadman)
+    for first in (1, 2):
+        button = cell.stage.node.create_publisher(Bool, "enable", 100)
+        cell.run(lambda made=button: made.get_subscription_count() > 0, "the button", pressed=None)
+        button.publish(Bool(data=False))
+        cell.run(lambda: cell.safety[-1].stopped, "the stop", pressed=None)
+        cell.stage.node.destroy_publisher(button)
+        cell.deadman = cell.stage.node.create_publisher(Bool, "enable", 100)
+        if first == 1:
+            cell.run(lambda: cell.deadman.get_subscription_count() > 0, "the deadman", pressed=None)
+        else:
+            cell.deadman.publish(Bool(data=True))  # before it is discovered
+        cell.run(cell.steps(10), "steps")
+        cell.stands_for(20)
+        cell.deadman.publish(Bool(data=False))
+        cell.stands_for(10)
+        assert cell.safety[-1].stopped
+        if first == 1:
+            cell.stage.node.destroy_publisher(cell.deadman)
+    cell.set_enabled(True)
+    cell.run(cell.moves(), "motion")
+
+
 def test_a_false_of_one_of_two_publishers_lasts_until_the_service_ends_it(cell: Cell) -> None:
     cell.press_afresh()
     button = cell.stage.node.create_publisher(Bool, "enable", 100)
