@@ -69,15 +69,19 @@ def test_the_policy_gets_the_arm_at_rest_and_by_a_new_plan(robot: Teleoperated) 
     assert np.abs(moves[-len(acted)] - before).max() <= SPEED * PERIOD_S + 1e-9
 
 
-def test_a_plan_from_before_a_person_is_never_executed_after(fixed_policy: Callable[..., Any]) -> None:
+@pytest.mark.parametrize("noticed", [True, False])
+def test_a_plan_from_before_a_person_is_never_executed_after(
+    fixed_policy: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, noticed: bool
+) -> None:
+    """Whether or not the guard noticed a hold meanwhile, which drops plans, too."""
     robot = Teleoperated(fixed_policy(DRAFT), "always", limit=0, plans=64).connect()
+    if not noticed:
+        monkeypatch.setattr(robot.arm, "resumes", lambda: False)
     assert robot.go(4)[-1].action
     robot.link.loss = 1.0  # no new plan arrives
     robot.drive(2)
     robot.press(False)
     assert not any(record.action for record in robot.go(30))
-    robot.link.loss = 0.0
-    assert robot.go(30)[-1].action
 
 
 def test_silence_holds_the_arm_and_does_not_give_it_back(robot: Teleoperated) -> None:
