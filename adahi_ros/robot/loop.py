@@ -14,7 +14,7 @@ from adahi_ros.core.signature import GOAL, OBSERVATION
 from adahi_ros.gates.gate_config import ControllerConfig
 from adahi_ros.protocol.records import Reason, StepRecord
 from adahi_ros.protocol.request import Request, reported_round_trip_ms
-from adahi_ros.robot.controller import Controller, Step
+from adahi_ros.robot.controller import Controller
 from adahi_ros.robot.session import WITHOUT_REQUEST, VerifierSession, VerifierState
 from adahi_ros.robot.steps import ActiveStep, DraftError, Fallback, Outcome, Totals, is_repeated
 from adahi_ros.robot.target_view import TargetView
@@ -307,9 +307,8 @@ class ControlLoop:
     def _received(self, step: int, committed: int, outcome: Outcome) -> None:
         """Take in the outcome of this step's request, with `ahead`."""
         outcome = self._of_assignment(outcome)
-        verdict = outcome.verification
-        if verdict is not None:
-            self.controller.receive(verdict, step, THE_ROBOT, committed)
+        if outcome.verification is not None:
+            self.controller.receive(outcome.verification, step, THE_ROBOT, committed)
         self._arrived = outcome
 
     def _so_far(self, active: ActiveStep) -> Outcome:
@@ -354,9 +353,6 @@ class ControlLoop:
         actions: np.ndarray | None
         try:
             actions = self.controller.finish(step, verdict)
-        except ValueError as error:
-            outcome = Outcome(None, Reason.BAD_REPLY, str(error), reply_bytes=outcome.reply_bytes)
-            actions = self._unasked(step)
         except LookupError:
             actions = None
         # A reply alone is not enough: all actions of a late one may be over.
@@ -389,10 +385,3 @@ class ControlLoop:
             totals=self.totals,
         )
         self._status(record)
-
-    def _unasked(self, step: Step) -> np.ndarray | None:
-        """Return the actions of a step without the target's reply; None where there are none."""
-        try:
-            return self.controller.finish(step, None)
-        except LookupError:
-            return None

@@ -117,11 +117,7 @@ class PendingRequest:
 
 
 def judged(
-    target: Description,
-    request: Request,
-    reply: Reply,
-    verify_ms: float,
-    check: Check = lambda actions: None,
+    target: Description, request: Request, reply: Reply, verify_ms: float, check: Check = lambda actions: None
 ) -> Outcome:
     """Check a reply, and return the outcome of its request.
 
