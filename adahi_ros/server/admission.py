@@ -38,19 +38,6 @@ class Refusal(NamedTuple):
     repeated: bool = False
 
 
-class _Robot(NamedTuple):
-    """A robot's name and the sender of its requests.
-
-    Attributes:
-        first_s, last_s: when it got its first and its last reply.
-        counts: whether the last reply was in time, and the robot has received replies for a while.
-    """
-
-    first_s: float
-    last_s: float
-    counts: bool
-
-
 class Admission:
     """Keeps a token bucket for each robot's name and each sender, and measures the time per request.
 
@@ -63,7 +50,8 @@ class Admission:
         # Tokens, when they were counted, and until when the robot should wait.
         self._buckets: OrderedDict[Hashable, tuple[float, float, float]] = OrderedDict()
         self._used: OrderedDict[Hashable, tuple[float, float]] = OrderedDict()  # seconds, and when counted
-        self._robots: OrderedDict[tuple[Hashable, str], _Robot] = OrderedDict()  # the least recent first
+        # Of each sender and name: first and last reply, and whether it counts; the least recent first.
+        self._robots: OrderedDict[tuple[Hashable, str], tuple[float, float, bool]] = OrderedDict()
         self._counts: Counter[Hashable] = Counter()  # of each sender the robots that count
         self._each_s = FIRST_GUESS_S
 
@@ -113,7 +101,7 @@ class Admission:
 
     def robots(self, sender: Hashable, now_s: float) -> int:
         """Return how many robots a sender serves in time; at least 1."""
-        while self._robots and next(iter(self._robots.values())).last_s < now_s - ABSENT_S:
+        while self._robots and next(iter(self._robots.values()))[1] < now_s - ABSENT_S:
             self._forget(next(iter(self._robots)))
         return max(1, self._counts[sender])
 
@@ -126,23 +114,20 @@ class Admission:
             in_time: the request was verified, and the reply came by its deadline.
             now_s: monotonic time.
         """
-        known = self._forget((sender, robot_id))
-        first_s = now_s if known is None else known.first_s
+        first_s = self._forget((sender, robot_id), now_s)
         counts = in_time and now_s - first_s >= SETTLED_S
-        self._robots[sender, robot_id] = _Robot(first_s, now_s, counts)
-        if counts:
-            self._counts[sender] += 1
+        self._robots[sender, robot_id] = first_s, now_s, counts
+        self._counts[sender] += counts
         if len(self._robots) > ROBOTS_KEPT:
             self._forget(next(iter(self._robots)))
 
-    def _forget(self, key: tuple[Hashable, str]) -> _Robot | None:
-        """Forget a robot, and return it; None if it is unknown."""
-        robot, (sender, _) = self._robots.pop(key, None), key
-        if robot is not None and robot.counts:
-            self._counts[sender] -= 1
-            if not self._counts[sender]:
-                del self._counts[sender]
-        return robot
+    def _forget(self, key: tuple[Hashable, str], now_s: float = 0.0) -> float:
+        """Forget a robot of a sender; return when it got its first reply, now if it is unknown."""
+        first_s, _, counts = self._robots.pop(key, (now_s, now_s, False))
+        self._counts[key[0]] -= counts
+        if not self._counts[key[0]]:
+            del self._counts[key[0]]
+        return first_s
 
     def served(self, senders: Sequence[Hashable], took_s: float, now_s: float) -> None:
         """Count how long a batch of requests took.

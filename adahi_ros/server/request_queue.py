@@ -52,11 +52,6 @@ class Turn(Generic[T]):
         """Size of its images."""
         return sum(map(len, self.request.window.rows.images))
 
-    @property
-    def latest_s(self) -> float:
-        """Until when a reply counts as in time: its deadline, but at most `UNSAID_S` after it arrived."""
-        return min(self.due_s, self.came_s + UNSAID_S)
-
     def due(self, unsaid_s: float = UNSAID_S, used_s: float = 0.0) -> Turn[T]:
         """Return it with its deadline.
 

@@ -293,12 +293,10 @@ class VerificationService:
         It must if its target is computing as many batches as it can, or if it is a copy of a request in one
         of them: a copy gets the same reply.
         """
-        if not self._in_flight:
-            return lambda request: False
         batches, engines = self._busy()
         full = {name for name, engine in engines.items() if batches[engine] >= engine.at_once}
         copies = {_alike(request) for batch in self._in_flight for request in batch.requests}
-        return lambda request: request.target in full or _alike(request) in copies
+        return lambda request: request.target in full or (bool(copies) and _alike(request) in copies)
 
     def room(self) -> Callable[[Request], bool]:
         """Return a function that takes a place for a request where its target serves each robot alone.

@@ -14,7 +14,7 @@ import numpy as np
 from adahi_ros.acceptance.interface import WITHIN, Acceptance, Verdict
 from adahi_ros.acceptance.registry import ACCEPTANCES, made, rule_for
 from adahi_ros.core.proposal import Proposal, States
-from adahi_ros.core.randomness import EpisodeStreams, step_uniforms
+from adahi_ros.core.randomness import step_uniforms
 from adahi_ros.core.signature import Observations, Signature
 from adahi_ros.policies.interface import (
     JudgingPolicy,
@@ -378,16 +378,3 @@ def verification_uniforms(seed: int, robot_id: str, episode: int, step: int, cou
     """Return the draws (1, count, 2) of one robot's step, so that a repeated request gets the same reply."""
     draws = step_uniforms(seed, verification_stream(robot_id), episode, step, 2 * count)
     return draws.reshape(1, count, 2)
-
-
-class VerificationDraws:
-    """`verification_uniforms` for E episodes in parallel, step by step."""
-
-    def __init__(self, seed: int, robot_id: str, episodes: list[int], count: int) -> None:
-        self._streams = EpisodeStreams(seed, verification_stream(robot_id), episodes, 2 * count)
-        self._count = count
-
-    def next(self) -> np.ndarray:
-        """Return the next step's draws (E, count, 2)."""
-        draws = self._streams.next()
-        return draws.reshape(len(draws), self._count, 2)

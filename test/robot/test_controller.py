@@ -11,9 +11,10 @@ from scipy import stats
 from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
 from adahi_ros.gates.interface import Gate, GateContext, LinkEstimate
+from adahi_ros.lab.evaluation.rollout import VerificationDraws
 from adahi_ros.policies.vqbet.code_policy import CodePolicy, Prediction
 from adahi_ros.robot.controller import Controller, Step
-from adahi_ros.server.verifier import TargetVerifier, VerificationDraws, VerificationRequest
+from adahi_ros.server.verifier import TargetVerifier, VerificationRequest
 
 DRAFT = [[0.7, 0.1, 0.1, 0.1], [0.25, 0.25, 0.25, 0.25]]
 TARGET = [[0.1, 0.2, 0.3, 0.4], [0.5, 0.3, 0.15, 0.05]]

@@ -9,11 +9,12 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
+from adahi_ros.core.randomness import EpisodeStreams
 from adahi_ros.core.signature import GOAL, IMAGE_FEATURES, OBSERVATION
 from adahi_ros.lab.evaluation.in_flight import InFlight
 from adahi_ros.lab.evaluation.step_link import Across, LinkCourse
 from adahi_ros.robot.controller import Controller
-from adahi_ros.server.verifier import TargetVerifier, VerificationDraws, VerificationRequest
+from adahi_ros.server.verifier import TargetVerifier, VerificationRequest, verification_stream
 
 ROBOT_ID = "robot"  # names the verifier's draws: those of a robot's node with this name
 
@@ -122,6 +123,19 @@ class Logged:
             Log.side_by_side([part.log for part in parts]),
             *(np.concatenate([getattr(part, name) for part in parts]) for name in arrays),
         )
+
+
+class VerificationDraws:
+    """`verification_uniforms` for E episodes in parallel, step by step."""
+
+    def __init__(self, seed: int, robot_id: str, episodes: list[int], count: int) -> None:
+        self._streams = EpisodeStreams(seed, verification_stream(robot_id), episodes, 2 * count)
+        self._count = count
+
+    def next(self) -> np.ndarray:
+        """Return the next step's draws (E, count, 2)."""
+        draws = self._streams.next()
+        return draws.reshape(len(draws), self._count, 2)
 
 
 def _with_states(request: VerificationRequest, wanted: np.ndarray) -> VerificationRequest:

@@ -183,7 +183,8 @@ class RequestScheduler:
             clients = [turn.client for turn in turns]
             self._admission.served(clients, (now_s - started_s) / side_by_side, now_s)
             for turn, served in zip(turns, replies, strict=True):
-                in_time = served.reply.status == OK and now_s <= turn.latest_s
+                # A sender may claim to have more time.
+                in_time = served.reply.status == OK and now_s <= min(turn.due_s, turn.came_s + UNSAID_S)
                 self._admission.replied(turn.client, turn.request.robot_id, in_time, now_s)
                 self._reply(turn, served)
 

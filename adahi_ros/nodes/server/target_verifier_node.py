@@ -30,7 +30,6 @@ from adahi_ros.nodes.common.qos import verify_qos
 from adahi_ros.nodes.common.spin import run
 from adahi_ros.nodes.common.throttled_log import ThrottledLog
 from adahi_ros.nodes.common.timers import DueTimer
-from adahi_ros.nodes.server.exposure import exposure
 from adahi_ros.nodes.server.machine import free_memory, memory_figures
 from adahi_ros.nodes.server.request_scheduler import RequestScheduler
 from adahi_ros.nodes.server.robot_messages import describe
@@ -58,6 +57,8 @@ class TargetVerifierNode(ManagedNode):
         super().__init__("target_verifier", TargetVerifierParameters, **options)
         self._log = ThrottledLog(self, WARNING_PERIOD_S)
         self._shared_log = ThrottledLog(self, SHARED_WARNING_PERIOD_S)
+        from adahi_ros.nodes.server.exposure import exposure  # once
+
         if warning := exposure(os.environ):
             self.get_logger().warning(warning)
         self._loader = DeferredService(self, LoadTarget, "~/load_target", self._load_target)

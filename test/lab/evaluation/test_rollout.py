@@ -13,13 +13,13 @@ from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
 from adahi_ros.lab.calibration.recorded_world import RecordedWorld
 from adahi_ros.lab.evaluation.loaded_policies import Policies
-from adahi_ros.lab.evaluation.rollout import Log, rollout
+from adahi_ros.lab.evaluation.rollout import Log, VerificationDraws, rollout
 from adahi_ros.lab.methods.oracles import OracleGate
 from adahi_ros.lab.tasks import make
 from adahi_ros.lab.tasks.task_interface import Task
 from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling
 from adahi_ros.robot.controller import Controller
-from adahi_ros.server.verifier import TargetVerifier, VerificationDraws, VerificationRequest
+from adahi_ros.server.verifier import TargetVerifier, VerificationRequest
 from test.lab.toys import Toy, assert_same
 
 MANY = 4000
