@@ -28,7 +28,6 @@ OPTIONAL = (
     "adahi_ros.safety.workspace",
     "adahi_ros.server.ray",
     "adahi_ros.vision.images",
-    "adahi_ros.vision.visual_cache",
 )
 """What is imported where a parameter, a contract or a checkpoint names it."""
 

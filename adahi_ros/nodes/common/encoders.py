@@ -3,16 +3,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from adahi_ros.core.assets import ENCODERS, named
 from adahi_ros.nodes.common.parameters import ParameterError
 from adahi_ros.vision.encoder import Encoder, EncoderFiles, load_files
-
-if TYPE_CHECKING:
-    from adahi_ros.vision.visual_cache import CachedEncoder
 
 
 def encoder_from(name: str) -> Encoder:
@@ -29,19 +24,6 @@ def encoder_from(name: str) -> Encoder:
         encoder.encode(np.zeros((1, *encoder.image_size, 3), dtype=np.uint8))
     except (ValueError, OSError) as error:
         raise ParameterError(f"encoder: {name!r}, cannot be loaded: {error}") from error
-    return encoder
-
-
-def cached_encoder_from(name: str) -> CachedEncoder:
-    """Load an image encoder that reuses features of unchanged patches. Arguments and errors as above."""
-    from adahi_ros.vision.visual_cache import CachedEncoder  # few robots need it
-
-    try:
-        encoder = CachedEncoder(named(name, ENCODERS))
-        encoder.encode(np.zeros((1, *encoder.image_size, 3), dtype=np.uint8))
-    except (ValueError, OSError) as error:
-        raise ParameterError(f"encoder_cache: of {name!r}, cannot be loaded: {error}") from error
-    encoder.forget()
     return encoder
 
 

@@ -205,11 +205,6 @@ class DraftPolicyParameters(PolicyParameters, ManagedParameters):
         "define observation and action",
         optional=True,
     )
-    encoder_cache: bool = parameter(
-        False,
-        "Reuse features of image patches that did not change; useful if the encoder takes several "
-        "milliseconds",
-    )
     joint_names: tuple[str, ...] = parameter(
         ("plate_roll_joint", "plate_pitch_joint"),
         "Observed joints, the first entries of the observation; '' for none",

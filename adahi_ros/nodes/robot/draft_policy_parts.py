@@ -113,12 +113,12 @@ def encoder_of(
     """
     if not contract.encoder:
         return None, None
-    from adahi_ros.nodes.common.encoders import cached_encoder_from, encoder_files_from, encoder_from
+    from adahi_ros.nodes.common.encoders import encoder_files_from, encoder_from
 
     if contract.images_for_target:  # the verifier encodes them
         return encoder_files_from(contract.encoder), None
     encoder = encoder_from(contract.encoder)
-    return encoder, (cached_encoder_from(contract.encoder) if values.encoder_cache else encoder).encode
+    return encoder, encoder.encode
 
 
 def policy_and_contract(values: DraftPolicyParameters) -> tuple[Policy, Contract]:
