@@ -93,7 +93,7 @@ def film(task: str, policy: TokenPolicy, episodes: int) -> list[list[Observation
             rows = np.maximum(np.arange(step - history + 1, step + 1), start)
             pixels = data.image_features[rows].astype(np.float32)
             features = {OBSERVATION: data.observations[rows][None], IMAGE_FEATURES: pixels[None]}
-            shown.append(Observations(features, goal))
+            shown.append(Observations(features, goal, episodes=(episode,)))
         seen.append(shown)
     return seen
 

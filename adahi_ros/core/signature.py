@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -76,21 +77,27 @@ class Observations:
         conditions: by name, (B, size) float32, current values.
         instructions: B sentences; empty without any.
         images: by name, (B, H, rows, columns, 3) uint8, of the newest H observations.
+        episodes: B identities, each of one robot and episode, for a policy with a memory; empty if unknown.
     """
 
     features: Mapping[str, np.ndarray]
     conditions: Mapping[str, np.ndarray]
     instructions: tuple[str, ...] = ()
     images: Mapping[str, np.ndarray] = field(default_factory=dict)
+    episodes: tuple[Hashable, ...] = ()
 
     def rows(self, which: np.ndarray) -> Observations:
         """Return the observations of some robots, by mask or index."""
-        instructions = tuple(np.array(self.instructions, dtype=object)[which]) if self.instructions else ()
+
+        def of(each: tuple[Any, ...]) -> tuple[Any, ...]:
+            return tuple(each[row] for row in np.arange(len(each))[which]) if each else ()
+
         return Observations(
             {name: values[which] for name, values in self.features.items()},
             {name: values[which] for name, values in self.conditions.items()},
-            instructions,
+            of(self.instructions),
             {name: values[which] for name, values in self.images.items()},
+            of(self.episodes),
         )
 
 

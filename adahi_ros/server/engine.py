@@ -281,6 +281,8 @@ class Engine:
             images,
             request.round_trip_ms,
         )
+        episode = request.robot_id, request.session, request.episode
+        checked = replace(checked, observations=replace(checked.observations, episodes=(episode,)))
         where = request.robot_id, request.episode, request.step
         return _Checked(received, checked, verification_uniforms(self._seed, *where, self._terms.draws))
 

@@ -92,6 +92,7 @@ def joined(requests: Sequence[VerificationRequest]) -> VerificationRequest:
             _by_name([each.conditions for each in seen]),
             tuple(instruction for each in seen for instruction in each.instructions),
             _by_name([each.images for each in seen]),
+            tuple(episode for each in seen for episode in each.episodes),
         ),
         Proposal(np.concatenate([each.actions for each in drafts]), codes),
         _committed(requests),

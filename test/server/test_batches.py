@@ -31,6 +31,7 @@ class Planning(AbsentPolicy):
         self.action_scale = np.ones(2, np.float32)
         self.sound = lambda actions: np.ones(len(actions), bool)
         self.batches: list[int] = []
+        self.episodes: list[object] = []
         self.most = 1000
 
     def propose(
@@ -38,6 +39,7 @@ class Planning(AbsentPolicy):
     ) -> Proposal:
         goals = observations.conditions[GOAL][:, 0]
         self.batches.append(len(goals))
+        self.episodes += observations.episodes
         if (goals == UNWELL).any():
             raise RuntimeError("unwell")
         if (goals == GONE).any():
@@ -81,6 +83,15 @@ def test_a_batch_replies_as_to_each_alone_and_asks_once_per_kind() -> None:
         np.testing.assert_allclose(each.actions, alone.actions, rtol=1e-6)
         np.testing.assert_array_equal(each.accepted, alone.accepted)
         assert each.window_kept
+
+
+def test_a_policy_with_a_memory_learns_whose_observations_it_reads() -> None:
+    """Also where a robot's request makes the policy fail, and the others are verified without it."""
+    policy = Planning()
+    requests = [replace(request(1), session=7, episode=3), request(2, goal=UNWELL), request(3)]
+    replies_of(engine(policy), *requests)
+    assert set(policy.episodes) == {("arm 1", 7, 3), ("arm 2", 0, 2), ("arm 3", 0, 2)}
+    assert policy.episodes[-1] == ("arm 3", 0, 2)
 
 
 def test_a_request_that_is_twice_in_a_batch_is_verified_once() -> None:

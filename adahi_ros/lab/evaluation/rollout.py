@@ -184,6 +184,8 @@ def rollout(
     pushed, notice = pushed_at(world), np.inf
     if pushed is not None:
         notice = pushed + in_flight.notice_steps
+    run = object()  # the same episode again is another one to a target with a memory
+    identities = tuple((run, number) for number in numbers)
     rows: list[tuple[np.ndarray, ...]] = []
     while not world.done.all():
         active = ~world.done
@@ -194,7 +196,7 @@ def rollout(
             in_flight.cancel()
             controller.forget_plan()
         step = controller.begin(observed, stand_in=action, beside=for_target(world))
-        observations = controller.seen.window(verifier.policy.signature)
+        observations = replace(controller.seen.window(verifier.policy.signature), episodes=identities)
         transmit = in_flight.asks(step, notified)
         rest = action if across is None else across.hold(action)
         requested = np.ones(len(numbers), dtype=bool) if controller.drafts else transmit

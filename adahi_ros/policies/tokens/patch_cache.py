@@ -10,13 +10,14 @@ After VLN-Cache (Zheng et al., arXiv 2603.07080):
 - *Entropy*: a layer in which the instruction attends to few patches reuses more of the others.
 
 Here patches come before the instruction, and causal attention hides it from them. So what is kept depends on
-pictures alone, and it is found by the picture, not by the robot's name.
+pictures alone: those of one robot in one episode.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections import OrderedDict
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,9 +33,8 @@ from adahi_ros.policies.tokens.patch_layers import PatchLayers, Positions
 from adahi_ros.policies.tokens.patches import patches_of
 from adahi_ros.policies.tokens.token_checkpoint import TokenCheckpoint, load_tokens
 from adahi_ros.policies.tokens.token_policy import Decoding, TokenPolicy
-from adahi_ros.policies.tokens.token_sizes import COLOURS
 
-KEPT_MOST = 128  # pictures; about 0.5 MB each
+KEPT_MOST = 128  # robots and episodes, with a picture each of about 0.5 MB; the least recent leaves first
 NOWHERE = -1
 
 
@@ -109,16 +109,12 @@ class _Kept:
     positions: Positions
     attention: np.ndarray
 
-    @property
-    def look(self) -> np.ndarray:
-        """(P, 3), the mean colours."""
-        return _look(self.pixels)
-
 
 class CachedTokens(TokenPolicy):
     """Proposes as a `TokenPolicy` does, with patches that were computed before.
 
-    It has a memory: a proposal depends on pictures that were shown before, by any robot.
+    It has a memory: a proposal depends on pictures that the same robot showed before, in the same episode. It
+    computes all patches of a robot that `Observations.episodes` does not name.
 
     Args:
         checkpoint: of a network that reads patches.
@@ -154,7 +150,7 @@ class CachedTokens(TokenPolicy):
             raise ValueError(f"columns: {camera.columns}, must be within {checkpoint.sizes.grid[1]} columns")
         self.layers = PatchLayers(checkpoint)
         self._tolerance, self._salient, self._adaptive, self._camera = tolerance, salient, adaptive, camera
-        self._kept: list[_Kept] = []
+        self._kept: OrderedDict[Hashable, _Kept] = OrderedDict()
         self.chunks = 0
 
     def forget(self) -> None:
@@ -166,14 +162,9 @@ class CachedTokens(TokenPolicy):
         windows, goals = self.signature.window(observations), self.signature.condition(observations)
         embedded, sizes = self._embedding.of_context(windows, goals), self._sizes
         pixels = patches_of(windows[:, -1, sizes.state_dim :], sizes)
-        caches = np.stack(
-            [
-                self._seen(
-                    goals[row].tobytes(), pixels[row], windows[row, -1, : sizes.state_dim], embedded[row]
-                )
-                for row in range(len(windows))
-            ]
-        )
+        states, episodes = windows[:, -1, : sizes.state_dim], observations.episodes or (None,) * len(windows)
+        shown = zip(episodes, (goal.tobytes() for goal in goals), pixels, states, embedded, strict=True)
+        caches = np.stack([self._seen(*each) for each in shown])
         rest, read = embedded[:, sizes.patches + 1 :], 0 if codes is None else codes.shape[1]
         if codes is not None and read:
             rest = np.concatenate([rest, self._embedding.of_codes(codes, 0)], axis=1)
@@ -181,26 +172,24 @@ class CachedTokens(TokenPolicy):
         before = rest.shape[1] - read - 1
         return Decoding(logits[:, before:], hidden[:, before:], cache, read)
 
-    def _seen(self, goal: bytes, pixels: np.ndarray, state: np.ndarray, embedded: np.ndarray) -> np.ndarray:
+    def _seen(
+        self, episode: Hashable, goal: bytes, pixels: np.ndarray, state: np.ndarray, embedded: np.ndarray
+    ) -> np.ndarray:
         """Return the cache of a robot's patches and goal."""
         count = self._sizes.patches
         self.chunks += 1
-        kept = self._nearest(goal, pixels)
-        if kept is None:
+        kept = self._kept.pop(episode, None)
+        if kept is None or kept.goal != goal:
             which = np.ones((self.layers.layers, count), dtype=bool)
             kept = _Kept(goal, pixels.copy(), state, self.layers.none(), np.zeros(0))
         else:
-            self._kept.remove(kept)
             which = self._stale(kept, pixels, state)
         whole, kept.attention = self.layers.renewed(kept.positions, embedded[: count + 1], which)
-        self._kept = [*self._kept[1 - KEPT_MOST :], kept]
+        if episode is not None:
+            self._kept[episode] = kept
+        if len(self._kept) > KEPT_MOST:
+            self._kept.popitem(last=False)
         return whole
-
-    def _nearest(self, goal: bytes, pixels: np.ndarray) -> _Kept | None:
-        """Return the kept picture of this instruction that looks most alike; None without any."""
-        same = [each for each in self._kept if each.goal == goal]
-        look = _look(pixels)
-        return min(same, key=lambda each: float(np.abs(each.look - look).sum()), default=None)
 
     def _stale(self, kept: _Kept, pixels: np.ndarray, state: np.ndarray) -> np.ndarray:
         """Align what is kept with a new picture; return what each layer may not reuse, (L, P) bool."""
@@ -249,15 +238,9 @@ class CachedTokens(TokenPolicy):
         return source.ravel()
 
 
-def _look(pixels: np.ndarray) -> np.ndarray:
-    mean: np.ndarray = pixels.reshape(len(pixels), -1, COLOURS).mean(axis=1)
-    return mean
-
-
 def _change(pixels: np.ndarray, kept: np.ndarray) -> np.ndarray:
-    """Return the root mean square change of patches (P, D), with the brightness of the kept picture."""
-    ratio = np.median(np.maximum(pixels.mean(axis=1), 1.0) / np.maximum(kept.mean(axis=1), 1.0))
-    change: np.ndarray = np.sqrt(((pixels / ratio - kept) ** 2).mean(axis=1))
+    """Return the root mean square change of patches (P, D)."""
+    change: np.ndarray = np.sqrt(((pixels - kept) ** 2).mean(axis=1))
     return change
 
 

@@ -57,11 +57,14 @@ def picture(seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).integers(0, 256, (ROWS, COLUMNS, 3)).astype(np.float32)
 
 
-def seen(image: np.ndarray, hand: tuple[float, ...] = (0.0, 0.0, 1.0), goal: float = 0.0) -> Observations:
+def seen(
+    image: np.ndarray, hand: tuple[float, ...] = (0.0, 0.0, 1.0), goal: float = 0.0, episode: object = "arm"
+) -> Observations:
     state = np.zeros((1, H, STATE), dtype=np.float32)
     state[..., :3] = hand
     shown = np.broadcast_to(image.ravel(), (1, H, PIXELS)).astype(np.float32)
-    return Observations({"observation": state, "image_features": shown}, {"goal": np.full((1, G), goal, "f")})
+    features, goals = {"observation": state, "image_features": shown}, {"goal": np.full((1, G), goal, "f")}
+    return Observations(features, goals, episodes=() if episode is None else (episode,))
 
 
 def logits(policy: Policy, observations: Observations) -> np.ndarray:
@@ -136,10 +139,34 @@ def test_an_equal_picture_is_not_computed_again(path: Path) -> None:
     np.testing.assert_allclose(logits(policy, seen(picture())), logits(plain, seen(picture())), atol=1e-4)
 
 
-def test_a_brighter_picture_counts_as_equal(path: Path) -> None:
+def test_a_change_of_brightness_is_a_change(path: Path) -> None:
     policy, dark = cached(path, adaptive=False), 0.5 * picture() + 20.0
     policy.begin(seen(dark))
-    assert computed(policy, seen(1.1 * dark)) == 0
+    assert computed(policy, seen(1.1 * dark)) == 8 * SIZES.layers
+
+
+@pytest.mark.parametrize("level", [0.0, 255.0])
+def test_it_sees_again_after_a_black_or_white_frame(path: Path, level: float) -> None:
+    plain = load_policy(path, "onnxruntime")
+    policy = cached(path, tolerance=8.0, adaptive=False)
+    for image in (picture(), np.full((ROWS, COLUMNS, 3), level, np.float32), picture(), picture(1)):
+        np.testing.assert_allclose(logits(policy, seen(image)), logits(plain, seen(image)), atol=1e-4)
+
+
+def test_nothing_of_another_robot_or_episode_is_reused(path: Path) -> None:
+    policy, whole = cached(path, tolerance=1e9, adaptive=False), 8 * SIZES.layers
+    policy.begin(seen(picture()))
+    for episode in (("other", 1), ("other", 2), None, None):
+        assert computed(policy, seen(picture(), episode=episode)) == whole
+    assert computed(policy, seen(picture(1))) == 0
+
+
+def test_as_many_episodes_are_kept_as_memory_allows(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("adahi_ros.policies.tokens.patch_cache.KEPT_MOST", 2)
+    policy = cached(path, adaptive=False)
+    for episode in (1, 2, 1, 3):
+        policy.begin(seen(picture(), episode=episode))
+    assert [computed(policy, seen(picture(), episode=episode)) > 0 for episode in (1, 3, 2)] == [0, 0, 1]
 
 
 def test_a_changed_patch_is_computed_in_every_layer(path: Path) -> None:
@@ -153,7 +180,7 @@ def test_a_changed_patch_is_computed_in_every_layer(path: Path) -> None:
 def test_what_the_instruction_attends_to_is_computed(path: Path) -> None:
     policy = cached(path, salient=1.0, adaptive=False)
     policy.begin(seen(picture()))
-    share = policy._kept[-1].attention.mean(axis=0)
+    share = policy._kept["arm"].attention.mean(axis=0)
     watched = int((share > share.mean()).sum())
     assert 0 < watched < 8
     assert computed(policy, seen(picture())) == watched * SIZES.layers
@@ -202,10 +229,11 @@ def test_a_ray_above_the_horizon_has_no_source() -> None:
 
 def test_robots_in_a_batch_have_their_own_pictures(path: Path) -> None:
     policy = cached(path, adaptive=False)
-    one, other = seen(picture(0), goal=0.0), seen(picture(1), goal=1.0)
+    one, other = seen(picture(0), episode="one"), seen(picture(1), goal=1.0, episode="other")
     together = Observations(
         {name: np.concatenate([one.features[name], other.features[name]]) for name in one.features},
         {"goal": np.concatenate([one.conditions["goal"], other.conditions["goal"]])},
+        episodes=("one", "other"),
     )
     policy.begin(together)
     assert computed(policy, together) == 0
