@@ -2,8 +2,8 @@
 """Decides which requests are accepted: by a quota per robot, and by the server's capacity.
 
 A client may send for several robots, and has the quota of each that it serves in time. A robot counts for it
-only after a while, so that fresh names give no quota; and not while its replies are late, so that the quota
-shrinks under overload.
+only after a while, so that fresh names give no quota; and not while its replies are late and there are other
+clients, so that the quota shrinks under overload, for their sake.
 """
 
 from __future__ import annotations
@@ -101,12 +101,14 @@ class Admission:
 
     def robots(self, sender: Hashable, now_s: float) -> int:
         """Return how many robots a sender serves in time; at least 1."""
-        while self._robots and next(iter(self._robots.values()))[1] < now_s - ABSENT_S:
+        while self._robots and (
+            len(self._robots) > ROBOTS_KEPT or next(iter(self._robots.values()))[1] < now_s - ABSENT_S
+        ):
             self._forget(next(iter(self._robots)))
         return max(1, self._counts[sender])
 
     def replied(self, sender: Hashable, robot_id: str, in_time: bool, now_s: float) -> None:
-        """Note a reply.
+        """Note a reply, after `served`.
 
         Args:
             sender: of the request.
@@ -115,11 +117,10 @@ class Admission:
             now_s: monotonic time.
         """
         first_s = self._forget((sender, robot_id), now_s)
-        counts = in_time and now_s - first_s >= SETTLED_S
+        other_s = next((at_s for it, (_, at_s) in reversed(self._used.items()) if it != sender), -math.inf)
+        counts = now_s - first_s >= SETTLED_S and (in_time or now_s - other_s > RECENT_S)
         self._robots[sender, robot_id] = first_s, now_s, counts
         self._counts[sender] += counts
-        if len(self._robots) > ROBOTS_KEPT:
-            self._forget(next(iter(self._robots)))
 
     def _forget(self, key: tuple[Hashable, str], now_s: float = 0.0) -> float:
         """Forget a robot of a sender; return when it got its first reply, now if it is unknown."""
@@ -140,15 +141,12 @@ class Admission:
         each_s = took_s / len(senders)
         self._each_s += SMOOTHING * (each_s - self._each_s)
         for sender in senders:
-            self._used[sender] = self._used_s(sender, now_s) + each_s, now_s
+            self._used[sender] = self.used_s(sender, now_s) * self.robots(sender, now_s) + each_s, now_s
             self._used.move_to_end(sender)
             if len(self._used) > ROBOTS_KEPT:
                 self._used.popitem(last=False)
 
     def used_s(self, sender: Hashable, now_s: float) -> float:
         """Return how much computing a sender used recently for each of its robots, in seconds."""
-        return self._used_s(sender, now_s) / self.robots(sender, now_s)
-
-    def _used_s(self, sender: Hashable, now_s: float) -> float:
         used_s, since_s = self._used.get(sender, (0.0, now_s))
-        return used_s * math.exp((since_s - now_s) / RECENT_S)
+        return used_s * math.exp((since_s - now_s) / RECENT_S) / self.robots(sender, now_s)
