@@ -9,7 +9,6 @@ from adahi_ros.core.files import read_json
 from adahi_ros.core.texts import abridged
 
 FORMAT = 1
-LARGEST_SIZE = 2**31
 
 
 class CheckpointError(ValueError):
@@ -60,9 +59,3 @@ def read_description(path: Path) -> dict[str, object]:
     if value.get("format") != FORMAT:
         raise CheckpointError(f"{path}: format: must be {FORMAT}")
     return value
-
-
-def check_integers(sizes: dict[str, object], most: int = LARGEST_SIZE) -> None:
-    for size, value in sizes.items():
-        if type(value) is not int or not 0 <= value <= most:
-            raise ValueError(f"{size}: {value!r}, must be an integer from 0 to {most}")

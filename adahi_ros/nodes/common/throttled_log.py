@@ -7,9 +7,9 @@ warning that it then suppresses. This class decides before it calls the logger.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from rclpy.node import Node
 
@@ -17,14 +17,6 @@ from adahi_ros.core.texts import printable
 
 MOST_KEYS = 64
 OVERFLOW = ""  # key of all warnings beyond those
-
-
-@dataclass
-class _Key:
-    """When a warning of this key was logged, and how many were suppressed since then."""
-
-    logged_s: float
-    suppressed: int = 0
 
 
 class ThrottledLog:
@@ -40,7 +32,7 @@ class ThrottledLog:
         self._node = node
         self._period_s = period_s
         self._clock = clock
-        self._keys: dict[str, _Key] = {}
+        self._keys: dict[str, tuple[float, int]] = {}  # when logged, and how many suppressed since
 
     def warning(self, key: str, text: str | Callable[[], str]) -> None:
         """Log a warning, or count it as suppressed.
@@ -52,13 +44,11 @@ class ThrottledLog:
         if key not in self._keys and len(self._keys) >= MOST_KEYS:
             key = OVERFLOW
         now_s = self._clock()
-        before = self._keys.get(key)
-        if before is not None and now_s - before.logged_s < self._period_s:
-            before.suppressed += 1
+        logged_s, suppressed = self._keys.get(key, (-math.inf, 0))
+        if now_s - logged_s < self._period_s:
+            self._keys[key] = logged_s, suppressed + 1
             return
-        self._keys[key] = _Key(now_s)
+        self._keys[key] = now_s, 0
         line = text if isinstance(text, str) else text()
-        if before is not None and before.suppressed:
-            plural = "" if before.suppressed == 1 else "s"
-            line += f" ({before.suppressed} similar warning{plural} suppressed)"
-        self._node.get_logger().warning(printable(line))  # it may have words of a message
+        about = f" ({suppressed} similar warning{'s' * (suppressed > 1)} suppressed)" if suppressed else ""
+        self._node.get_logger().warning(printable(line + about))  # it may have words of a message

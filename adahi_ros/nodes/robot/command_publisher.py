@@ -23,7 +23,7 @@ from adahi_ros.nodes.common.timers import steady_timer
 from adahi_ros.nodes.robot.command_sinks import open_sinks
 from adahi_ros.nodes.robot.draft_policy_parameters import DraftPolicyParameters
 from adahi_ros.safety.commands import LONGEST_STOP_S, Commands, Outgoing, SafetyRecord
-from adahi_ros.safety.envelope import Envelope
+from adahi_ros.safety.envelope import RESTS, Envelope
 from adahi_ros.safety.guard import Guard, GuardConfig
 from adahi_ros.safety.named_limits import limits_warning, named_command_limits, named_limits
 from adahi_ros.safety.permission import Permission
@@ -88,6 +88,7 @@ class CommandPublisher:
         self._state_out = node.create_publisher(SafetyState, "safety_state", QoSProfile(depth=10))
         opened.callback(node.destroy_publisher, self._state_out)
         opened.callback(self.close)  # runs before its publishers are destroyed
+        self._sent_s = self._lag_s = 0.0  # of the last command, and how far braking is behind time
         self._watch = steady_timer(node, contract.period_s, self.look, opened)
         steady_timer(node, STATE_PERIOD_S, self._publish_state_again, opened)
         warning = limits_warning(named, what, measured)
@@ -105,13 +106,13 @@ class CommandPublisher:
 
     def stop(self) -> None:
         """Hold the robot from now on; command no more actions."""
-        self._publish(self.commands.stop(time.monotonic()))
+        self._brake(self.commands.stop)
 
     def close(self) -> None:
         """Bring the robot to rest, and wait for that, because the node ends."""
-        self._publish(self.commands.close(time.monotonic()))
+        self._brake(self.commands.close)
         while self.commands.closing(time.monotonic()):
-            time.sleep(min(self._period_s, STOP_LOOK_S))
+            time.sleep(max(0.0, self._sent_s + min(self._period_s, STOP_LOOK_S) - time.monotonic()))
             self.look()
         halted = self.commands.halt(time.monotonic())
         if halted.command is not None:
@@ -165,7 +166,22 @@ class CommandPublisher:
 
     def look(self) -> None:
         """Hold the robot if due; called every control period, and when the permission changes."""
-        self._publish(self.commands.look(time.monotonic()))
+        self._brake(self.commands.look, self.guard.active)
+
+    def _brake(self, look: Callable[[float], Outgoing], resumes: bool = False) -> None:
+        """Publish a command that brakes, if any; a late one counts as on time, unless the robot may resume.
+
+        Else a few milliseconds would let the velocity fade, which brakes harder than the limits allow. Lost
+        time is not caught up: two commands are never closer than they count. A robot that rests stays there.
+        """
+        now_s = time.monotonic()
+        since_s = now_s - self._sent_s
+        ends = since_s < RESTS * self._period_s and not resumes
+        lag_s = self._lag_s + max(0.0, since_s - self._period_s) if ends else 0.0
+        outgoing = look(now_s - lag_s)
+        self._publish(outgoing)
+        if outgoing.command is not None:
+            self._sent_s, self._lag_s = now_s, lag_s
 
     def _publish(self, outgoing: Outgoing, stamp_ns: int = AT_ONCE) -> None:
         """Send commands and the safety state; the stamp is that of the command's observation."""
@@ -174,6 +190,8 @@ class CommandPublisher:
             for sink in self._sinks:
                 sink.hold()
         if outgoing.command is not None:
+            # It was computed at most a tenth of a period before.
+            self._sent_s, self._lag_s = time.monotonic() - 0.1 * self._period_s, 0.0
             parts = self._action.parts(outgoing.command)
             velocities: list[np.ndarray | None] = [None] * len(parts)
             if self._sends_velocities and self.guard.velocities is not None:
