@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from adahi_ros.bags.alignment import aligned
+from adahi_ros.bags.back_and_forth import BackAndForth
 from adahi_ros.bags.bag_reader import OnLoss, Received, read_bag
 from adahi_ros.bags.definitions import BagError
 from adahi_ros.bags.message_counts import BagSurvey, BagTotals
@@ -107,9 +108,11 @@ def survey_bag(
     nothing = np.zeros((len(contract.cameras), 1), dtype=np.float32)
     passed = _Pass(contract, lambda images: nothing, totals)
     observed = {topic: channel.kind for topic, channel in contract.channels.items()}
+    measured = BackAndForth(contract.measured(contract.commanded_names).topics)
     for received in read_bag(path, observed, topics_of(contract), namespace, on_loss):
         passed.take(received)
-    return totals.survey()
+        measured.take(received.topic, received.message, received.received_ns)
+    return replace(totals.survey(), measured_twice=measured.faults(), repeated=dict(+measured.repeated))
 
 
 def read_dataset(

@@ -30,12 +30,16 @@ class BagSurvey:
         refused: by field, messages that were refused or have none of the names: their number, and
             the first fault.
         missed: by topic, the number of steps dropped for a missing sample of it, and the first fault.
+        measured_twice: a line for each joint that two publishers measure.
+        repeated: by topic of measured joints, the messages with the stamp of the one before.
     """
 
     observations: int
     actions: int
     refused: dict[str, tuple[int, str]]
     missed: dict[str, tuple[int, str]]
+    measured_twice: tuple[str, ...] = ()
+    repeated: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass

@@ -212,10 +212,12 @@ class MeasuredPositions:
     Attributes:
         names: of the A joints.
         places: of each joint's position among the S numbers of an observation; None where it is not observed.
+        topics: of each joint that is observed, by its name.
     """
 
     names: tuple[str, ...]
     places: tuple[int | None, ...]
+    topics: Mapping[str, str] = dataclass_field(default_factory=dict, hash=False)
 
     @property
     def unknown(self) -> tuple[str, ...]:
@@ -352,4 +354,4 @@ class Contract:
                         )
                     places[name] = start + index
             start += source.size
-        return MeasuredPositions(tuple(names), tuple(places.get(name) for name in names))
+        return MeasuredPositions(tuple(names), tuple(places.get(name) for name in names), topics)

@@ -119,3 +119,30 @@ def test_a_bag_is_counted_though_goals_of_a_ros_action_are_in_none(tmp_path: Pat
     output = run("contract", "check", "so101", "--bag", tmp_path / "bag").output
     assert f"{tmp_path / 'bag'}: 5 observations, 5 actions\n" in output
     assert "action.gripper: goals of a ROS action are in no bag, and are not counted\n" in output
+
+
+def test_a_joint_that_two_publishers_measure_in_a_bag_is_named(tmp_path: Path, run: Run) -> None:
+    kind = "sensor_msgs/msg/JointState"
+    types = types_of([kind])
+    state, header, time = (
+        types.types[name] for name in (kind, "std_msgs/msg/Header", "builtin_interfaces/msg/Time")
+    )
+    names, zeros, none = list(load_contract("so101").joint_names), np.zeros(6), np.zeros(0)
+
+    def write(folder: Path, positions: list[np.ndarray]) -> Path:
+        writer = BagWriter(folder)
+        writer.add("/joint_states", kind)
+        for step in range(50):
+            now_ns = 10**10 + 40_000_000 * step
+            for at in positions:
+                message = state(header(time(*divmod(now_ns, 10**9)), ""), names, at, none, none)
+                writer.write("/joint_states", types.serialize_cdr(message, kind), now_ns)
+        writer.close()
+        return folder
+
+    bag = write(tmp_path / "twice", [zeros, zeros + 0.5])
+    twice = run("contract", "check", "so101", "--bag", bag, status=1).output
+    for name in names:
+        assert f"  joint_states: {name} jumps back and forth in " in twice
+    repeated = run("contract", "check", "so101", "--bag", write(tmp_path / "repeated", [zeros, zeros])).output
+    assert "  warning: joint_states: 50 messages repeat the stamp of the one before\n" in repeated

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from typer import Argument, Option
+from typer import Argument, Exit, Option
 
 from adahi_ros.cli import options
 from adahi_ros.cli.terminal import console, say
@@ -32,13 +32,17 @@ def check(
     namespace: options.Namespace = "",
     incomplete: options.Incomplete = False,
 ) -> None:
-    """Check a contract and show what it makes; of a bag, how much, and what is refused."""
+    """Check a contract and show what it makes; of a bag, how much, and what is refused.
+
+    Exit code 1: two publishers measure one commanded joint in a bag.
+    """
     from adahi_ros.bags.bag_dataset import survey_bag
     from adahi_ros.contract.parsing import load_contract
 
     read = load_contract(contract)
     for line in (*_parts(read), *_joints(read, limits or ())):
         say(line)
+    wrong = False
     for bag in bags or ():
         with console.status(f"reading {bag}"):
             found = survey_bag(bag, read, namespace, say if incomplete else None)
@@ -47,6 +51,9 @@ def check(
         for sink in read.action.sinks:
             if sink.is_ros_action:
                 say(f"  {sink.key}: goals of a ROS action are in no bag, and are not counted")
+        wrong |= bool(found.measured_twice)
+    if wrong:
+        raise Exit(1)
 
 
 def _parts(contract: Contract) -> Iterator[str]:
@@ -145,3 +152,7 @@ def _found(bag: Path, found: BagSurvey) -> Iterator[str]:
         yield f"  {count} times {first}"
     if not found.refused:
         yield "  nothing was refused"
+    yield from (f"  {fault}" for fault in found.measured_twice)
+    for topic, count in found.repeated.items():
+        if not found.measured_twice:
+            yield f"  warning: {topic}: {count} messages repeat the stamp of the one before"
