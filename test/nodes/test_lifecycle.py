@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from rclpy.lifecycle import TransitionCallbackReturn
+from rclpy.parameter import Parameter
 
 from adahi_ros.nodes.robot import draft_policy_parts
 from adahi_ros.nodes.robot.draft_policy_node import DraftPolicyNode
@@ -43,6 +44,20 @@ def test_an_error_closes_everything(
     assert node.trigger_configure() is TransitionCallbackReturn.SUCCESS
     assert node.trigger_shutdown() is TransitionCallbackReturn.SUCCESS
     assert open_now() == before
+
+
+def test_the_clock_of_a_configured_node_cannot_be_replaced(make_node: Make, checkpoints: Path) -> None:
+    node = make_node(DraftPolicyNode, given={"checkpoint": str(checkpoints / "draft")})
+    simulated = Parameter("use_sim_time", value=True)
+    assert node.trigger_configure() is TransitionCallbackReturn.SUCCESS
+    (result,) = node.set_parameters([simulated])
+    assert not result.successful
+    assert result.reason == "use_sim_time: can be set only while the node is unconfigured"
+    assert not node._time_source.ros_time_is_active
+    assert node.set_parameters([Parameter("use_sim_time", value=False)])[0].successful
+    assert node.trigger_cleanup() is TransitionCallbackReturn.SUCCESS
+    assert node.set_parameters([simulated])[0].successful
+    assert node._time_source.ros_time_is_active
 
 
 def test_what_came_of_its_steps_is_reported_at_the_end(

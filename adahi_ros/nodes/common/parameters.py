@@ -33,6 +33,7 @@ P = TypeVar("P")
 V = TypeVar("V")
 LAST_TYPE = ParameterType.PARAMETER_STRING_ARRAY
 NO_NAMES = ("",)  # parameter files have no empty list of strings
+SIMULATED = "use_sim_time"  # rclpy's: with another clock, every message would be too old or too new
 FOR_OTHERS = ("calibration.", "qos_overrides.", "start_type_description_service")  # not in the dataclass
 
 
@@ -187,7 +188,7 @@ class Parameters(Generic[P]):
             for file in unheeded(sys.argv, self._node.get_fully_qualified_name()):
                 self._node.get_logger().warning(file)
         for name in getattr(self._node, "_parameter_overrides", {}):
-            if name not in self._table and name != "use_sim_time" and not name.startswith(FOR_OTHERS):
+            if name not in self._table and name != SIMULATED and not name.startswith(FOR_OTHERS):
                 near = difflib.get_close_matches(name, self._table, 1)
                 hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(self._table)}"
                 self._node.get_logger().warning(f"{name}: no parameter of this node, ignored; {hint}")
@@ -210,11 +211,13 @@ class Parameters(Generic[P]):
     def _check(self, parameters: list[Parameter]) -> SetParametersResult:
         for parameter in parameters:
             row = self._table.get(parameter.name)
+            if row is None and parameter.name != SIMULATED:
+                continue
+            if self.frozen and not (row and row.live) and not self._is_as_before(parameter):
+                reason = f"{parameter.name}: can be set only while the node is unconfigured"
+                return SetParametersResult(successful=False, reason=reason)
             if row is None:
                 continue
-            if self.frozen and not row.live and not self._is_as_before(parameter):
-                reason = f"{row.name}: can be set only while the node is unconfigured"
-                return SetParametersResult(successful=False, reason=reason)
             fault = row.fault(parameter.value)
             if fault is not None:
                 return SetParametersResult(successful=False, reason=fault)
