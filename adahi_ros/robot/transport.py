@@ -51,6 +51,7 @@ class Transport(Protocol):
 
     def accept_only(self, check: Check) -> None:
         """Count replies with other actions against their verifier; of no use to one that has no other."""
+        return
 
     def submit(self, request: Request, window: WireWindow) -> Sent:
         """Send a request with this part of its window."""

@@ -91,8 +91,7 @@ class Admission:
 
     def full(self, waiting: int) -> Refusal:
         """Refuse a request because the queue is full; it may be sent again when half of it is served."""
-        retry_s = min(RETRY_MOST_S, waiting * self._each_s / 2)
-        return Refusal(f"the queue is full: {waiting} requests wait", retry_s)
+        return Refusal(f"the queue is full: {waiting} wait", min(RETRY_MOST_S, waiting * self._each_s / 2))
 
     def late(self, waiting: int) -> Refusal:
         """Refuse a request that is past its deadline."""

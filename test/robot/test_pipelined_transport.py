@@ -18,6 +18,7 @@ from adahi_ros.protocol.request import OK, Reply, Request, RequestFault, fingerp
 from adahi_ros.protocol.window import WireWindow
 from adahi_ros.robot.hedged_transport import HedgedTransport
 from adahi_ros.robot.pipelined_transport import MOST_IN_FLIGHT, PipelinedTransport
+from adahi_ros.robot.steps import Check
 from adahi_ros.robot.transport import Sent
 from adahi_ros.server.engine import Engine
 from adahi_ros.server.verifier import TargetVerifier
@@ -50,6 +51,9 @@ class Inner:
         self.figures: dict[str, object] = {}
         self._ids, self._arrived = count(), list[Reply | Described]()
         self.description = Description("tokens", "likeliest", self.signature, policy_fingerprint="0" * 16)
+
+    def accept_only(self, check: Check) -> None:
+        pass
 
     def submit(self, request: Request, window: WireWindow) -> Sent:
         sent = next(self._ids)

@@ -184,8 +184,8 @@ class RequestScheduler:
             self._admission.served(clients, (now_s - started_s) / side_by_side, now_s)
             for turn, served in zip(turns, replies, strict=True):
                 # A sender may claim to have much time; a robot without a plan claims to have none.
-                within_s = min(UNSAID_S, max(UNSAID_S / 4, turn.due_s - turn.came_s))
-                in_time = served.reply.status == OK and now_s - turn.came_s <= within_s
+                late_s = min(max(turn.due_s, turn.came_s + UNSAID_S / 4), turn.came_s + UNSAID_S)
+                in_time = served.reply.status == OK and now_s <= late_s
                 self._admission.replied(turn.client, turn.request.robot_id, in_time, now_s)
                 self._reply(turn, served)
 
