@@ -85,6 +85,7 @@ def sent(observer: Observer, name: str, stamp_ns: int, lockstep: bool = False, *
             message_type(interface.kind), "command", arrived.append, command_qos()
         )
         opened.callback(observer.node.destroy_subscription, subscription)
+        sink.open()
         observer.wait_until(lambda: sink._out.get_subscription_count() > 0, 30.0, "subscription")
         sink.send(np.full(2, LIMIT * PERIOD_S), stamp_ns, **given)
         observer.wait_until(lambda: bool(arrived), 30.0, "command")

@@ -10,6 +10,8 @@ from typing import Any
 from rclpy.executors import Executor, SingleThreadedExecutor
 from rclpy.node import Node
 
+UNSUPPORTED = 2**64 - 1  # a sequence number of a middleware that counts none
+
 
 def executor_of(node: Node) -> Executor:
     """Return an executor that spins a node.
@@ -40,6 +42,12 @@ def with_info(callback: Callable[[Any, Mapping[str, int]], None]) -> Any:
         callback(message, information)
 
     return received
+
+
+def sequence_of(information: Mapping[str, int]) -> int | None:
+    """Return a message's number, which its publisher counts from 1; None if the middleware counts none."""
+    sequence = information.get("publication_sequence_number", 0)
+    return sequence if 0 < sequence < UNSUPPORTED else None
 
 
 class Turn:

@@ -20,8 +20,9 @@ from adahi_ros.contract.fields import NANOSECONDS
 from adahi_ros.core.texts import abridged
 from adahi_ros.nodes.common.messages import to_stamp
 from adahi_ros.nodes.common.timers import steady_timer
-from adahi_ros.nodes.robot.command_sinks import open_sinks
+from adahi_ros.nodes.robot.command_sinks import TopicSink, open_sinks
 from adahi_ros.nodes.robot.draft_policy_parameters import DraftPolicyParameters
+from adahi_ros.nodes.robot.other_publishers import OtherPublishers
 from adahi_ros.safety.commands import LONGEST_STOP_S, Commands, Outgoing, SafetyRecord
 from adahi_ros.safety.envelope import RESTS, Envelope
 from adahi_ros.safety.guard import Guard, GuardConfig
@@ -31,6 +32,8 @@ from adahi_ros.safety.permission import Permission
 AT_ONCE = 0  # as a stamp: the command belongs to no observation
 STATE_PERIOD_S = 1.0  # of safety_state without news
 STOP_LOOK_S = 0.05
+LINK_STATE = "link_state"  # the topic of a policy that is active
+ACTIVE, COMMANDS = "is an active policy of this namespace too,", "sends commands too,"
 MESSAGE_LENGTH = 512
 
 
@@ -85,6 +88,17 @@ class CommandPublisher:
         interface, frame_id = values.command_interface, values.command.frame_id
         lockstep = values.command.lockstep
         self._sinks = open_sinks(node, contract, parts, interface, frame_id, opened, lockstep)
+        self._topics = [sink for sink in self._sinks if isinstance(sink, TopicSink)]
+        ours = {LINK_STATE: ACTIVE, **{sink.topic: COMMANDS for sink in self._topics}}
+        self.others = OtherPublishers(
+            node,
+            {} if values.safety.shared_command else ours,
+            measured.topics,
+            lambda: self.guard.active,
+            permission.holds,
+            self.look,
+            opened,
+        )
         self._state_out = node.create_publisher(SafetyState, "safety_state", QoSProfile(depth=10))
         opened.callback(node.destroy_publisher, self._state_out)
         opened.callback(self.close)  # runs before its publishers are destroyed
@@ -99,6 +113,16 @@ class CommandPublisher:
     def enabled(self) -> bool:
         """Whether it may move the robot."""
         return self.guard.enabled(time.monotonic())
+
+    def open(self) -> None:
+        """Prepare to send commands.
+
+        Raises:
+            ValueError: another program commands the arm; names it.
+        """
+        self.others.check()
+        for topic in self._topics:
+            topic.open()
 
     def start(self) -> None:
         """Commands may be sent from now on."""
@@ -205,6 +229,9 @@ class CommandPublisher:
             self._publish_state(stuck)
         if outgoing.record is not None:
             self._publish_state(outgoing.record)
+        if not (self.guard.active or self.guard.moving):
+            for topic in self._topics:
+                topic.close()
 
     def _publish_state(self, record: SafetyRecord) -> None:
         if record.warning:

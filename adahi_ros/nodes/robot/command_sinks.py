@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from rclpy.lifecycle import LifecycleNode
@@ -17,6 +18,9 @@ from adahi_ros.contract.sinks import INTERFACES, SINKS, message_sink
 from adahi_ros.contract.sinks.interface import ActionSink, Command, MessageSink
 from adahi_ros.nodes.common.parameters import ParameterError
 from adahi_ros.nodes.common.qos import command_qos, message_type, new_message
+
+LONGEST_MATCH_S = 1.0
+FAR_END_S = 0.05  # until the other end of a new connection has it too; the first command would be lost
 
 
 class OpenSink(Protocol):
@@ -43,7 +47,7 @@ class OpenSink(Protocol):
 
 
 class TopicSink:
-    """Publishes each command with the current time as its stamp.
+    """Publishes each command with the current time as its stamp, while it is open.
 
     `DraftStatus` names the observation. Only in lockstep do commands have the observation's stamp.
 
@@ -55,6 +59,9 @@ class TopicSink:
         period_s: control period.
         opened: closes it.
         lockstep: commands carry the stamp of their observation.
+
+    Attributes:
+        topic: as given.
     """
 
     holds_by_itself = False
@@ -71,26 +78,49 @@ class TopicSink:
         opened: ExitStack,
         lockstep: bool = False,
     ) -> None:
+        self._node, self.topic = node, topic
         self._clock = node.get_clock()
         self._lockstep = lockstep
         self._what = what
         self._messages = messages
         self._period_s = period_s
-        # Not a lifecycle publisher: a robot that is deactivated in motion still has to stop.
-        self._out = node.create_publisher(
-            message_type(messages.kind),
-            topic,
+        self._kind = message_type(messages.kind)
+        self._out: Any = None
+        opened.callback(self.close)
+
+    def open(self) -> None:
+        """Make the publisher, and wait until the present subscriptions match, for a second at most.
+
+        It is not a lifecycle publisher: a robot that is deactivated in motion still has to stop. It exists
+        only while commands may come, because a publisher on this topic keeps other nodes from being active.
+        """
+        if self._out is not None:
+            return
+        self._out = self._node.create_publisher(
+            self._kind,
+            self.topic,
             command_qos(),
             qos_overriding_options=QoSOverridingOptions.with_default_policies(),
         )
-        opened.callback(node.destroy_publisher, self._out)
+        if wanted := self._node.count_subscribers(self._out.topic_name):
+            end_s = time.monotonic() + LONGEST_MATCH_S
+            while self._out.get_subscription_count() < wanted and time.monotonic() < end_s:
+                time.sleep(FAR_END_S)
+            time.sleep(FAR_END_S)
+
+    def close(self) -> None:
+        """End the publisher."""
+        if self._out is not None:
+            self._node.destroy_publisher(self._out)
+            self._out = None
 
     def send(self, command: np.ndarray, stamp_ns: int, velocities: np.ndarray | None = None) -> None:
         what, messages = self._what, self._messages
         if not self._lockstep:
             stamp_ns = 0 if messages.zero_is_receipt else self._clock.now().nanoseconds
         sent = Command(what.names, what.field, command, self._period_s, stamp_ns, velocities, self.ahead)
-        self._out.publish(messages.message(sent, new_message))
+        if self._out is not None:
+            self._out.publish(messages.message(sent, new_message))
 
     def hold(self) -> None:
         """Do nothing: further commands bring the robot to rest."""

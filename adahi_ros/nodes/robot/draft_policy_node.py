@@ -17,6 +17,7 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -41,7 +42,7 @@ from adahi_ros.nodes.common.spin import run
 from adahi_ros.nodes.common.throttled_log import ThrottledLog
 from adahi_ros.nodes.common.timers import DueTimer, steady_timer
 from adahi_ros.nodes.common.verifier_messages import REQUEST
-from adahi_ros.nodes.robot.command_publisher import CommandPublisher
+from adahi_ros.nodes.robot.command_publisher import LINK_STATE, CommandPublisher
 from adahi_ros.nodes.robot.dds_transport import open_verifiers
 from adahi_ros.nodes.robot.draft_policy_parameters import DraftPolicyParameters
 from adahi_ros.nodes.robot.draft_policy_parts import (
@@ -86,6 +87,7 @@ class DraftPolicyNode(ManagedNode):
     def __init__(self, **options: Any) -> None:
         self._condition = Diagnosis(time.monotonic())
         self._commands: Any = None  # a CommandPublisher, while the node is configured
+        self._while_active = ExitStack()
         self._throttled = ThrottledLog(self, WARNING_PERIOD_S)
         super().__init__("draft_policy", DraftPolicyParameters, **options)
         self._operator = Operator(self, lambda: self._condition.active, self._on_operator)
@@ -95,7 +97,14 @@ class DraftPolicyNode(ManagedNode):
     # Lifecycle
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Look for a verifier, then begin to step."""
+        """Look for a verifier, then begin to step; refuse where another program commands the arm."""
+        try:
+            self._commands.open()
+        except ValueError as error:
+            self.last_error = str(error)
+            self.get_logger().error(f"cannot be activated: {error}")
+            return TransitionCallbackReturn.FAILURE
+        self._link_state_publisher = self._open_publisher(LinkState, LINK_STATE, 1, self._while_active)
         self._forget_inputs()
         self._condition.begin(time.monotonic())
         wait_s = self._values.verifier_wait_s
@@ -115,6 +124,7 @@ class DraftPolicyNode(ManagedNode):
         self._stop_loop()
         self._forget_inputs()
         self._condition.forget(time.monotonic())
+        self._while_active.close()
         return super().on_deactivate(state)
 
     def hold_still(self) -> None:
@@ -150,9 +160,8 @@ class DraftPolicyNode(ManagedNode):
         publisher = CommandPublisher if values.command.points == 1 else at_place(WITH_POINTS)
         self._commands = publisher(self, contract, values, permission, self._opened)
         # Not latched: a bag would get old steps with the time of its start.
-        deep = QoSProfile(depth=STATUS_DEPTH)
-        self._status_publisher = self._open_publisher(DraftStatus, "draft_status", deep)
-        self._link_state_publisher = self._open_publisher(LinkState, "link_state", QoSProfile(depth=1))
+        self._status_publisher = self._open_publisher(DraftStatus, "draft_status", STATUS_DEPTH, self._opened)
+        self._opened.callback(self._while_active.close)
         reliability = values.verification.reliability
         target, codes = values.verification.target, policy.signature.codes
         sender = Sender.of_new_start(values.robot_id, target, None if codes is None else codes.fingerprint)
@@ -195,7 +204,7 @@ class DraftPolicyNode(ManagedNode):
         self._subscribe(Assignments, ASSIGNMENTS, self._on_assignments, notice_qos())
         for topic, channel in contract.channels.items():
             qos, overridable = observation_qos(channel), QoSOverridingOptions.with_default_policies()
-            called = partial(self._on_message, topic, qos)
+            called = self._commands.others.watched(topic, partial(self._on_message, topic, qos))
             kind = message_type(channel.kind)
             self._subscribe(kind, topic, called, qos, qos_overriding_options=overridable)
         timeout_s = values.heartbeat_timeout_s
@@ -207,11 +216,11 @@ class DraftPolicyNode(ManagedNode):
         self._check_deadline(values)
         self._check_calibration(policy)
 
-    def _open_publisher(self, kind: type, topic: str, qos: QoSProfile) -> LifecyclePublisher:
+    def _open_publisher(self, kind: type, topic: str, depth: int, opened: ExitStack) -> LifecyclePublisher:
         publisher = self.create_lifecycle_publisher(
-            kind, topic, qos, qos_overriding_options=QoSOverridingOptions.with_default_policies()
+            kind, topic, depth, qos_overriding_options=QoSOverridingOptions.with_default_policies()
         )
-        self._opened.callback(self.destroy_lifecycle_publisher, publisher)
+        opened.callback(self.destroy_lifecycle_publisher, publisher)
         return publisher
 
     def _subscribe(
@@ -363,7 +372,7 @@ class DraftPolicyNode(ManagedNode):
             self._status_publisher.publish(to_status(record))
 
     def _publish_link_state(self) -> None:
-        if not self._link_state_publisher.get_subscription_count():
+        if not self._condition.active or not self._link_state_publisher.get_subscription_count():
             return
         session, now_ns = self._session, self.get_clock().now().nanoseconds
         estimate = session.estimate(time.monotonic())

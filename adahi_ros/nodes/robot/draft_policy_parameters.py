@@ -84,6 +84,10 @@ class SafetyParameters:
         True, "Move only while enable (std_msgs/Bool) or ~/set_enabled allows it; false for simulators"
     )
     enable_timeout_s: float = parameter(0.5, "How long a true on enable lasts, s", 1e-2, 3600.0)
+    shared_command: bool = parameter(
+        False,
+        "Allow other publishers of commands, and other active policies in this namespace",
+    )
 
 
 @dataclass(frozen=True)

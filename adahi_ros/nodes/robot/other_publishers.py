@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Looks for other publishers: of commands, and of the states of commanded joints."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from typing import Any
+
+from rclpy.node import Node
+
+from adahi_ros.nodes.common.executors import sequence_of, with_info
+from adahi_ros.nodes.common.graph import publishers_of
+from adahi_ros.nodes.common.timers import steady_timer
+from adahi_ros.safety.holds import Event, Holds
+from adahi_ros.safety.measured_twice import MeasuredTwice
+
+LOOK_PERIOD_S = 0.25
+ALLOW = "end it, or allow it by safety.shared_command: true"
+
+
+class OtherPublishers:
+    """Raises a hold while another program commands the arm, or two measure one of its joints.
+
+    A node that is not active may not command, so it does not look for others that do.
+
+    Args:
+        node: that commands.
+        ours: topics that only this node may publish while it is active, and what their publishers do.
+        joints: topics of commanded joints that are measured, by joint.
+        active: whether the node is active.
+        holds: get the events.
+        changed: called after each.
+        opened: closes it.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        ours: Mapping[str, str],
+        joints: Mapping[str, str],
+        active: Callable[[], bool],
+        holds: Holds,
+        changed: Callable[[], None],
+        opened: ExitStack,
+    ) -> None:
+        self._node = node
+        self._ours = {node.resolve_topic_name(topic): what for topic, what in ours.items()}
+        by_topic: dict[str, list[str]] = {}
+        for joint, topic in joints.items():
+            by_topic.setdefault(topic, []).append(joint)
+        self._measured = {topic: MeasuredTwice(names) for topic, names in by_topic.items()}
+        self._active, self._holds, self._changed = active, holds, changed
+        self._texts: dict[Event, str] = {}
+        self._closed = False
+        opened.callback(self._close)
+        steady_timer(node, LOOK_PERIOD_S, self.look, opened)
+
+    def check(self) -> None:
+        """Check that this node may become active.
+
+        Raises:
+            ValueError: another node has its name, or commands the arm; names it.
+        """
+        name, namespace = self._node.get_name(), self._node.get_namespace()
+        if (count := self._node.get_node_names_and_namespaces().count((name, namespace))) > 1:
+            raise ValueError(
+                f"{count} nodes are named {self._node.get_fully_qualified_name()}; end the others, "
+                "or give each a name and a namespace"
+            )
+        if text := self._commanded():
+            raise ValueError(text)
+
+    def watched(self, topic: str, called: Callable[[Any], None]) -> Callable[..., None]:
+        """Return the callback of an observed topic that also counts who measures commanded joints.
+
+        Args:
+            topic: as the contract names it.
+            called: the callback without that.
+        """
+        measured = self._measured.get(topic)
+        if measured is None:
+            return called
+
+        def received(message: Any, information: Mapping[str, int]) -> None:
+            sequence = sequence_of(information)
+            if sequence is not None and measured.received(message.name, sequence, time.monotonic()):
+                self.look()
+            called(message)
+
+        counted: Callable[..., None] = with_info(received)
+        return counted
+
+    def _close(self) -> None:
+        self._closed = True
+
+    def look(self) -> None:
+        """Compare the publishers with those at the last look; called several times a second."""
+        if self._closed:  # the events executor queued a message before its subscription was destroyed
+            return
+        commanded = self._commanded() if self._active() else ""
+        news = self._news(commanded, Event.COMMANDED_TWICE, Event.COMMANDED_ALONE)
+        if self._news(self._measured_twice(), Event.MEASURED_TWICE, Event.MEASURED_ONCE) or news:
+            self._changed()
+
+    def _news(self, text: str, begins: Event, ends: Event) -> bool:
+        if self._texts.get(begins) == text:
+            return False
+        self._texts[begins] = text
+        self._holds.happen(begins if text else ends, text)
+        return True
+
+    def _commanded(self) -> str:
+        """Return who else publishes what only this node may; empty for no one."""
+        own = [publisher.topic_name for publisher in self._node.publishers]
+        for topic, what in self._ours.items():
+            if self._node.count_publishers(topic) == own.count(topic):  # costs a tenth of the next question
+                continue
+            names = Counter(publishers_of(self._node, topic).values())  # another node may have our name
+            names[self._node.get_fully_qualified_name()] -= own.count(topic)
+            if others := sorted(names.elements()):
+                return f"{', '.join(others)} {what} on {topic}; {ALLOW}"
+        return ""
+
+    def _measured_twice(self) -> str:
+        """Return the joints that two publishers measure, and these; empty for none."""
+        for topic, measured in self._measured.items():
+            resolved, publishers = self._node.resolve_topic_name(topic), {}
+            if self._node.count_publishers(resolved) > 1:
+                publishers = publishers_of(self._node, resolved)
+            if joints := measured.look(publishers, time.monotonic()):
+                who = ", ".join(sorted(publishers.values()))
+                return f"{', '.join(joints)} on {resolved}, of {who}; end one of these"
+        return ""

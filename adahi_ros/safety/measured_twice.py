@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Joints that two publishers measure, by the sequence numbers of the messages that name them.
+
+A middleware gives no identity of the publisher with a message, but each publisher counts its messages. Where
+two name one joint, these numbers fall again and again. It has no clock and no ROS.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Sequence
+
+AGAIN_S = 5.0  # numbers that fall twice within this time belong to two publishers
+
+
+class MeasuredTwice:
+    """Finds the joints of one topic that two publishers measure.
+
+    Two publishers of different joints are normal. A publisher that starts again counts from 1: its numbers
+    fall once, and the publishers on the topic change.
+
+    Args:
+        joints: that count.
+    """
+
+    def __init__(self, joints: Iterable[str]) -> None:
+        self._joints = tuple(joints)
+        self._wanted = frozenset(self._joints)
+        self._last: dict[str, int] = {}
+        self._fell_s: dict[str, float] = {}
+        self._suspected: set[str] = set()  # since the publishers changed
+        self._found: dict[str, frozenset[bytes]] = {}  # and who published then
+        self._publishers: frozenset[bytes] = frozenset()
+        self._changed_s = -math.inf
+
+    def received(self, names: Iterable[str], sequence: int, now_s: float) -> bool:
+        """Take the names in a message and its sequence number.
+
+        Returns:
+            Whether another joint seems to be measured twice, so that `look` is due.
+        """
+        before = len(self._suspected)
+        for name in self._wanted.intersection(names):
+            if sequence <= self._last.get(name, 0):
+                if now_s - self._fell_s.get(name, -math.inf) <= AGAIN_S:
+                    self._suspected.add(name)
+                self._fell_s[name] = now_s
+            self._last[name] = sequence
+        return len(self._suspected) > before
+
+    def look(self, publishers: Collection[bytes], now_s: float) -> Sequence[str]:
+        """Return the joints that two publishers measure; call it several times a second.
+
+        Args:
+            publishers: identities of those on the topic now.
+            now_s: the time.
+        """
+        there = frozenset(publishers)
+        if there != self._publishers:
+            self._publishers, self._changed_s = there, now_s
+            self._fell_s.clear()
+            self._suspected.clear()
+        if len(there) < 2:
+            self._found.clear()
+            return ()
+        settled = now_s - self._changed_s > AGAIN_S
+        self._found = {
+            name: then for name, then in self._found.items() if then <= there or not settled
+        } | dict.fromkeys(self._suspected, there)
+        return [name for name in self._joints if name in self._found]
