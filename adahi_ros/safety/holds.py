@@ -195,6 +195,6 @@ class Holds:
     def needs_press(self, ignored: Container[Hold]) -> bool:
         """Whether motion needs a fresh press, apart from a latched stop; arguments as `holding`."""
         return any(
-            state is State.PRESS and hold is not Hold.STOPPED and hold not in ignored
+            state in (State.LASTS, State.PRESS) and hold is not Hold.STOPPED and hold not in ignored
             for hold, state in self._states.items()
         )

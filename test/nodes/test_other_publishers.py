@@ -62,6 +62,7 @@ class Arm:
             "verifier_wait_s": 0.0,
             "max_age_s": 5.0,
             "max_skew_s": 0.05,
+            "safety.require_enable": False,
             "bond_heartbeat_period": 0.0,
             "autostart": False,
             **values,

@@ -151,7 +151,9 @@ def test_a_person_who_is_silent_keeps_the_arm_through_cleanup(
         stage.client(ListParameters, "policy_runner/list_parameters")(ListParameters.Request())
         goal = client.send_goal_async(RunPolicy.Goal())
         stage.wait(lambda: stage.state() == "active", "the policy is active")
-    commands, steps = len(robot.commands), len(robot.steps)
+    commands = len(robot.commands)
+    robot.show_until_answered(1)
+    steps = len(robot.steps)
 
     def shown() -> bool:
         robot.next()

@@ -127,6 +127,11 @@ class DraftPolicyNode(ManagedNode):
         self._while_active.close()
         return super().on_deactivate(state)
 
+    def destroy_node(self) -> None:
+        """End the node."""
+        self._operator.close()
+        super().destroy_node()
+
     def hold_still(self) -> None:
         """Bring the robot to rest, because the node ends; log the counts of its steps."""
         if self._condition.active and (totals := self._loop.totals).steps:

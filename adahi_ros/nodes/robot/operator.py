@@ -53,6 +53,12 @@ class PublisherWatch:
         self._matched = _matched_event(subscription)
         self.look()
 
+    def close(self) -> None:
+        """Look no more; the subscription may be destroyed."""
+        if self._matched is not None:
+            self._matched.destroy_when_not_in_use()
+            self._matched = None
+
     def look(self) -> None:
         """Look now: at every message, and often between messages."""
         gids = frozenset(publishers_of(self._node, self._topic))
@@ -104,12 +110,19 @@ class Operator:
         if self._signal is not None:
             if self._signal[0] == button:
                 return
+            self._signal[2].close()
             self._node.destroy_subscription(self._signal[1])
         kind, topic = (Bool, SIGNAL) if button < 0 else (Joy, JOY)
         called = with_info(self._on_signal if button < 0 else self._on_joy)
         subscription = self._node.create_subscription(kind, topic, called, QoSProfile(depth=DEPTH))
         watch = PublisherWatch(self._node, subscription, self.permission.takeover.publishers[SIGNAL])
         self._signal = button, subscription, watch
+
+    def close(self) -> None:
+        """Look no more: the node is destroyed."""
+        self._enable.close()
+        if self._signal is not None:
+            self._signal[2].close()
 
     def _look(self) -> None:
         self._enable.look()

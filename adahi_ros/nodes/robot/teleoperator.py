@@ -116,6 +116,7 @@ class Teleoperator:
         subscription = node.create_subscription(message_type(self._kind), COMMAND, called, NEWEST)
         opened.callback(node.destroy_subscription, subscription)
         self._watch = PublisherWatch(node, subscription, self._takeover.publishers[COMMAND])
+        opened.callback(self._watch.close)
         steady_timer(node, LOOK_PERIOD_S, self._watch.look, opened)
 
     @property
