@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from importlib import import_module
+from typing import NoReturn
 
 STOPPED = 130  # what shells expect after Ctrl-C
 
@@ -19,9 +21,18 @@ def run_main(module: str) -> None:
     before = signal.getsignal(signal.SIGINT)
     if before is signal.default_int_handler:
         signal.signal(signal.SIGINT, _leave)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # see `become`
     main = import_module(module).main
     signal.signal(signal.SIGINT, before)
     main()
+
+
+def become(module: str, *arguments: str) -> NoReturn:
+    """Replace this process by the `main` of a module: signals, exit status and output are then its own."""
+    sys.stdout.flush()
+    # Python starts with its own handler, which prints a traceback; until ours is there, the signal waits.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    os.execv(sys.executable, [sys.executable, "-m", "adahi_ros.start", module, *arguments])
 
 
 def adahi() -> None:
@@ -57,3 +68,7 @@ def bag_recorder_node() -> None:
 def path_markers_node() -> None:
     """Run the node that shows paths."""
     run_main("adahi_ros.nodes.monitoring.path_markers_node")
+
+
+if __name__ == "__main__":
+    run_main(sys.argv.pop(1))

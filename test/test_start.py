@@ -26,6 +26,40 @@ def test_sigint_amid_an_import_leaves_no_traceback(tmp_path: Path) -> None:
     assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")
 
 
+BECOMES = """
+import os, signal, sys
+from adahi_ros.start import become
+os.environ["PYTHONPATH"] += os.pathsep + sys.argv[1]
+blocked = signal.pthread_sigmask
+signal.pthread_sigmask = lambda *given: (blocked(*given), os.kill(os.getpid(), signal.SIGINT))
+become("replaced", "--ros-args")
+"""
+REPLACED = """
+import sys
+def main():
+    print(sys.argv[1:])
+"""
+
+
+def test_sigint_while_a_verb_becomes_a_node_leaves_no_traceback(tmp_path: Path) -> None:
+    """The new process starts with SIGINT pending: earlier than any code of its own can handle it."""
+    (tmp_path / "replaced.py").write_text(REPLACED)
+
+    def ended(program: str) -> tuple[int, str, str]:
+        made = subprocess.run(
+            [sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, timeout=60.0
+        )
+        return made.returncode, made.stdout, made.stderr
+
+    assert ended(BECOMES) == (130, "", "")
+    assert ended(BECOMES.replace("os.kill(os.getpid(), signal.SIGINT)", "0")) == (0, "['--ros-args']\n", "")
+
+
+def test_no_verb_becomes_a_module_otherwise() -> None:
+    files = Path("adahi_ros/cli").rglob("*.py")
+    assert [path.name for path in files if "execv" in path.read_text()] == []
+
+
 def test_all_entry_points_go_through_it() -> None:
     points = [line for line in Path("setup.py").read_text().splitlines() if " = adahi_ros." in line]
     assert len(points) == 7

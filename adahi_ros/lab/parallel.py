@@ -9,7 +9,8 @@ import signal
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from contextlib import closing
+from contextlib import closing, contextmanager
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from typing import Any, TypeVar
 
@@ -67,18 +68,28 @@ def ended_jobs(jobs: Sequence[Job[T]], workers: int) -> Generator[tuple[int, T],
             yield from _ended(pool, jobs)
 
 
-def _ended(pool: ProcessPoolExecutor, jobs: Sequence[Job[T]]) -> Iterator[tuple[int, T]]:
-    """Yield the index and the result of each job as it ends."""
-    # Ctrl-C reaches the whole process group, but only this process is to act on it. Processes start
-    # with the mask of the thread that starts them, which `submit` does here.
+@contextmanager
+def _sigint_waits() -> Iterator[None]:
+    """Start processes that never receive SIGINT, also not during their imports.
+
+    Ctrl-C reaches the whole process group, but only this process is to act on it. Processes start with the
+    mask of the thread that starts them.
+    """
+    resource_tracker.ensure_running()  # its own start unblocks SIGINT, in some versions of Python
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+
+def _ended(pool: ProcessPoolExecutor, jobs: Sequence[Job[T]]) -> Iterator[tuple[int, T]]:
+    """Yield the index and the result of each job as it ends."""
+    with _sigint_waits():
         running: dict[Future[T], int] = {
             pool.submit(_work, function, *arguments): index
             for index, (function, arguments) in enumerate(jobs)
         }
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     while running:
         # Awake now and then: where another thread is given the signal, a wait without end sleeps through it.
         ended, _ = wait(running, WAKE_S, FIRST_COMPLETED)
@@ -106,8 +117,9 @@ def run_alike(function: Callable[..., None], arguments: tuple[object, ...], work
     ]
     with leaving_on(signal.SIGINT, signal.SIGTERM), reader, writer:
         try:
-            for process in processes:
-                process.start()
+            with _sigint_waits():
+                for process in processes:
+                    process.start()
             for process in processes:
                 while process.exitcode is None:
                     process.join(WAKE_S)
@@ -122,7 +134,6 @@ def run_alike(function: Callable[..., None], arguments: tuple[object, ...], work
 def _run_beside(pipe: Connection, function: Callable[..., None], arguments: tuple[object, ...]) -> None:
     """Run a function that ends with its parent process, which closes the pipe then."""
     os.environ["OMP_NUM_THREADS"] = "1"
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's reaches all, but only the first is to act
 
     def end() -> None:
         pipe.poll(None)

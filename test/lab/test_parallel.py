@@ -156,3 +156,27 @@ def test_of_processes_that_do_alike_one_that_is_killed_is_let_go(tmp_path: Path)
     ended = subprocess.run([sys.executable, program, tmp_path], capture_output=True, text=True, timeout=60)
     assert (ended.stdout, ended.returncode) == (f"[{-signal.SIGKILL}, 0]\n", 0), ended.stderr
     assert (tmp_path / "other").exists()
+
+
+IMPORTED = """
+import os, signal
+if __name__ == "__mp_main__":
+    os.kill(os.getpid(), signal.SIGINT)  # amid the imports of a worker
+
+from adahi_ros.lab.parallel import run_alike, run_jobs
+
+def work():
+    pass
+
+if __name__ == "__main__":
+    print(run_alike(work, (), 2), run_jobs([(work, ())] * 2, 2))
+"""
+
+
+def test_a_worker_ignores_ctrl_c_from_its_start(tmp_path: Path) -> None:
+    program = tmp_path / "imported.py"
+    program.write_text(IMPORTED)
+    ended = subprocess.run(
+        [sys.executable, program], capture_output=True, text=True, timeout=60.0, check=False
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "[0, 0] [None, None]\n", "")

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +10,7 @@ from typing import Annotated
 from typer import Argument
 
 from adahi_ros.cli import options
+from adahi_ros.start import become
 
 MOCK = "adahi_ros.lab.nodes.mock_arm"
 
@@ -30,6 +29,4 @@ def mock(
     arguments = ["-p", f"contract:={named}"]
     if namespace.strip("/"):
         arguments += ["-r", f"__ns:=/{namespace.strip('/')}"]
-    sys.stdout.flush()
-    # The node replaces this process: signals, exit status and output are the node's.
-    os.execv(sys.executable, [sys.executable, "-m", MOCK, "--ros-args", *arguments])
+    become(MOCK, "--ros-args", *arguments)

@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
@@ -14,6 +12,7 @@ from typer import Argument, Option
 
 from adahi_ros.cli import options
 from adahi_ros.cli.terminal import console, say
+from adahi_ros.start import become
 
 RECORDER = "adahi_ros.nodes.monitoring.bag_recorder_node"
 
@@ -57,9 +56,7 @@ def record(
         arguments += ["-r", f"__ns:=/{namespace.strip('/')}"]
     if verifier_namespace.strip("/"):
         arguments += ["-r", f"assignments:=/{verifier_namespace.strip('/')}/assignments"]
-    sys.stdout.flush()
-    # The node replaces this process: signals, exit status and output are the node's.
-    os.execv(sys.executable, [sys.executable, "-m", RECORDER, "--ros-args", *arguments])
+    become(RECORDER, "--ros-args", *arguments)
 
 
 def recover_bag(
