@@ -16,6 +16,7 @@ from adahi_ros.cli.terminal import console, errors
 from adahi_ros.cli.verbs import FORMER, GROUPS, PANELS, SETTINGS, VERBS
 from adahi_ros.core.registry import RegistryError
 from adahi_ros.core.signals import leaving_on
+from adahi_ros.core.texts import abridged
 
 ROS = ("rclpy", "adahi_msgs", "lifecycle_msgs", "trajectory_msgs", "diagnostic_msgs", "sensor_msgs")
 RUNTIME = ("torch", "gymnasium", "gymnasium_robotics", "mujoco", "minari", "onnx", "onnxscript", "pyarrow")
@@ -119,7 +120,10 @@ def main() -> None:
     except ImportError as error:
         needed = NEEDED.get(error.name or "") if isinstance(error, ModuleNotFoundError) else None
         _complain(f"{error.name}: not installed; this needs {needed}" if needed else str(error))
-    except (ValueError, OSError, RuntimeError) as error:
+    except OSError as error:
+        named = error.strerror and error.filename is not None
+        _complain(f"{abridged(str(error.filename))}: {error.strerror}" if named else str(error))
+    except (ValueError, RuntimeError) as error:
         _complain(str(error))
 
 

@@ -6,6 +6,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from adahi_ros.core.files import is_there
+
 PACKAGES = "adahi_ros", "adahi_checkpoints"  # the second one has the checkpoints that the first leaves out
 CHECKPOINTS = "checkpoints"
 ENCODERS = "checkpoints/encoders"
@@ -35,7 +37,7 @@ def asset(relative: str) -> Path:
             the command that installs it.
     """
     for root in roots():
-        if (root / relative).exists():
+        if is_there(root / relative):
             return root / relative
     from adahi_ros.core.missing_assets import not_found
 
@@ -52,10 +54,10 @@ def named(name: str, folder: str) -> Path:
     Raises:
         FileNotFoundError: the name is relative, and its folder is not there.
     """
-    path = Path(name).expanduser()
+    path = Path(os.path.expanduser(name))  # pathlib's would raise for an unknown user
     return path if path.is_absolute() else asset(str(folder / path.parent)) / path.name
 
 
 def shipped(relative: str) -> bool:
     """Whether there is a file or folder at this path; see `asset`."""
-    return any((root / relative).exists() for root in roots())
+    return any(is_there(root / relative) for root in roots())

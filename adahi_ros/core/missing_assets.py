@@ -6,13 +6,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from adahi_ros.core.texts import abridged
+
 CHECKPOINTS = "checkpoints"
 
 
 def not_found(relative: str, searched: Sequence[Path]) -> FileNotFoundError:
     """Return the error for a file or folder that is not below the folders that were searched."""
     places = ", ".join(map(str, searched)) or f"no share/adahi_ros above {__file__}"
-    return FileNotFoundError(f"{relative}: not found (looked in {places}){how_to_get(relative, searched)}")
+    how = how_to_get(relative, searched)
+    return FileNotFoundError(f"{abridged(relative)}: not found (looked in {places}){how}")
 
 
 def how_to_get(relative: str, searched: Sequence[Path]) -> str:

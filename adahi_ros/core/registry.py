@@ -27,6 +27,14 @@ LARGEST = int(sys.float_info.max)
 SHOWN = 100  # characters of a wrong value
 
 
+OF_A_PATH = "at most 255 bytes between slashes, and 4095 in all"  # most texts name a file
+
+
+def _fits_a_path(text: str) -> bool:
+    encoded = text.encode(errors="replace")
+    return len(encoded) <= 4095 and max(map(len, encoded.split(b"/"))) <= 255
+
+
 class RegistryError(ValueError):
     """A package's component cannot be used; the message has component, package and reason."""
 
@@ -162,6 +170,9 @@ class Argument:
 
     def fault(self, value: Any) -> str | None:
         """Return the fault of a value of the right type and range, if any."""
+        texts = [value] if isinstance(value, str) else value if isinstance(value, list) else []
+        if self.longest is None and not all(map(_fits_a_path, texts)):
+            return f"{self.name}: {shortened(repr(value), SHOWN)}, must have {OF_A_PATH}"
         if self.longest is not None and len(value) > self.longest:
             right = False
         elif isinstance(self.default, str):

@@ -128,3 +128,16 @@ def test_the_help_shows_groups_in_their_order(run: Run) -> None:
 def test_train_and_a_task_is_train_policy(run: Run) -> None:
     assert "train policy" in run("train", "ball", "--help").output
     assert "gate" in run("train", "gate", "--help").output
+
+
+@pytest.mark.parametrize("name", ["x" * 5000, "y" * 300])
+def test_a_name_that_no_file_can_have_is_one_short_line(name: str, fails: Fails) -> None:
+    for words in (
+        ("evaluate", name),
+        ("evaluate", f"{name}.yaml"),
+        ("contract", "check", f"{name}.yaml"),
+        ("report", name),
+    ):
+        fault = fails(*words)
+        assert "Errno" not in fault
+        assert len(fault) < 2500

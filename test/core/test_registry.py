@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from adahi_ros.core.registry import Registry, RegistryError
+from adahi_ros.core.registry import Argument, Registry, RegistryError
 
 GROUP = "adahi_ros.colours"
 
@@ -80,3 +80,15 @@ def test_a_name_that_two_have_is_nobodys(installed: Path) -> None:
         RegistryError, match=f"^{GROUP}: 'green' is in paint, varnish; must be in one package$"
     ):
         colours["green"]
+
+
+@pytest.mark.parametrize("text", ["x" * 256, "a/" + "é" * 128, "a/" * 2048, "x" * 5000])
+def test_a_text_that_may_become_a_path_is_short_enough_for_one(text: str) -> None:
+    for row, value in ((Argument("task", "", ""), text), (Argument("robots", ["r1"], ""), ["r2", text])):
+        fault = row.fault(value)
+        assert fault is not None
+        assert fault.startswith(f"{row.name}: ")
+        assert fault.endswith("must have at most 255 bytes between slashes, and 4095 in all")
+        assert len(fault) < 300
+    assert Argument("instruction", "", "", longest=10_000).fault(text) is None
+    assert Argument("task", "", "").fault("/".join(["x" * 255] * 15)) is None

@@ -355,6 +355,25 @@ def test_no_argument_is_run_as_python(job: str, tmp_path: Path) -> None:
             assert not ran.exists(), argument.name
 
 
+OF_A_DRAFT = ("task", "method", "params_file", "runner_params_file")
+NAMING = [
+    *[(job, name) for job in ("draft", "all") for name in OF_A_DRAFT],
+    *[("verifier", name) for name in ("task", "method", "verifier_params_file", "target")],
+    *[("description", "urdf"), ("dds", "dds")],
+]
+
+
+@pytest.mark.parametrize(("job", "argument"), NAMING)
+@pytest.mark.parametrize("name", ["x" * 5000 + ".yaml", "y" * 300 + ".yaml", "a\0b.yaml", "~nobody/x.yaml"])
+def test_a_name_that_no_file_can_have_is_refused_by_its_argument(job: str, argument: str, name: str) -> None:
+    for method in ("adahi", "plan_8"):
+        files = {} if argument in ("task", "method") else FILES  # a file that is given wins
+        with pytest.raises(ValueError, match=rf"^{argument}s?: ") as caught:
+            all_nodes_in(description_of(job), **{"method": method, **files, argument: name})
+        assert "Errno" not in str(caught.value)
+        assert len(str(caught.value)) < 2500
+
+
 @pytest.mark.parametrize(
     ("job", "argument", "allowed"),
     [

@@ -9,6 +9,7 @@ from pathlib import Path
 import yaml
 
 from adahi_ros.core.assets import asset, shipped
+from adahi_ros.core.schema import shown
 
 SHIPPED = {"adahi": ("{task}", "verifier"), "best": ("best/{task}", "best/{task}")}
 """Files below config/, robot's and verifier's, of methods that have some."""
@@ -35,7 +36,7 @@ def parameter_files(method: str, task: str) -> tuple[Path, Path]:
             return asset(f"config/{robot}.yaml"), asset(f"config/{verifier}.yaml")
         return _made(method, task)
     except FileNotFoundError as error:
-        raise ValueError(f"task: {task!r}, nothing is shipped for it: {error}") from None
+        raise ValueError(f"task: {shown(task)}, nothing is shipped for it: {error}") from None
 
 
 def _made(method: str, task: str) -> tuple[Path, Path]:

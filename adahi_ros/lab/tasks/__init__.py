@@ -11,7 +11,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from adahi_ros.core.assets import asset
+from adahi_ros.core.files import is_there
 from adahi_ros.core.registry import Registry, at_place
+from adahi_ros.core.schema import shown
 from adahi_ros.core.texts import nearest
 from adahi_ros.lab.tasks.task_interface import Expert, Task
 
@@ -120,7 +122,7 @@ def goal_is_for_target(name: str) -> bool:
 
     All policies of a robot that is not simulated here, and so has no task, get the goal.
     """
-    known = name in TASKS or name in names() or (name.endswith(DESCRIBED) and Path(name).is_file())
+    known = name in TASKS or name in names() or (name.endswith(DESCRIBED) and is_there(Path(name)))
     return known and make(name).spec.goal_for_target
 
 
@@ -130,6 +132,6 @@ def _description(name: str) -> Path:
     if name not in names():
         question = nearest(name, names())
         raise ValueError(
-            f"task: '{name}'{question}, expected one of {', '.join(names())} or a file NAME{DESCRIBED}"
+            f"task: {shown(name)}{question}, expected one of {', '.join(names())} or a file NAME{DESCRIBED}"
         )
     return asset(f"config/tasks/{name}{DESCRIBED}")

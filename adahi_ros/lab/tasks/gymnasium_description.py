@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
+from adahi_ros.core.files import is_there
 from adahi_ros.core.schema import Listed, Schema, Text, above, load, must
+from adahi_ros.core.texts import abridged
 
 
 def _are_different(names: tuple[str, ...]) -> bool:
@@ -103,6 +105,6 @@ def load_description(path: Path) -> Description:
         ValueError: something in it is missing, unknown, of the wrong type or out of range; it names the file.
         FileNotFoundError: no such file.
     """
-    if not path.is_file():
-        raise FileNotFoundError(f"{path}: no such file, must describe a task")
+    if not (is_there(path) and path.is_file()):
+        raise FileNotFoundError(f"{abridged(str(path))}: no such file, must describe a task")
     return load(Description, path)

@@ -94,7 +94,7 @@ class ManagedNode(LifecycleNode):
             self._open(self._declared.read())
         except Exception as error:  # noqa: BLE001  rclpy would end the transition without a log line
             self._close()
-            self.last_error = str(error) if isinstance(error, ValueError) else repr(error)
+            self.last_error = abridged(str(error) if isinstance(error, ValueError) else repr(error))
             self.get_logger().error(f"cannot be configured: {self.last_error}")
             return TransitionCallbackReturn.FAILURE
         self.last_error = ""
@@ -129,7 +129,7 @@ class ManagedNode(LifecycleNode):
 
     def _on_last_error(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         response.success = not self.last_error
-        response.message = abridged(self.last_error)
+        response.message = self.last_error
         return response
 
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:

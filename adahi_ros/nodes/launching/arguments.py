@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -13,7 +14,9 @@ from launch.launch_description import LaunchDescription
 from launch.logging import get_logger
 from launch.substitution import Substitution
 
+from adahi_ros.core.files import is_there
 from adahi_ros.core.schema import shown
+from adahi_ros.core.texts import abridged
 from adahi_ros.policies.backends import DESCRIBED
 
 ENCLAVE = "SROS 2 enclave of the nodes, such as /adahi/r1; they use its keys if ROS_SECURITY_ENABLE is true"
@@ -26,8 +29,8 @@ def check_file(context: LaunchContext, argument: str, hint: str = "") -> None:
         ValueError: there is no such file.
     """
     file = Path(context.launch_configurations[argument])
-    if not file.is_file():
-        raise ValueError(f"{argument}: there is no file {file.absolute()}{hint}")
+    if not (is_there(file) and file.is_file()):
+        raise ValueError(f"{argument}: there is no file {abridged(str(file.absolute()))}{hint}")
 
 
 def checkpoint_of(context: LaunchContext, argument: str) -> str:
@@ -39,11 +42,11 @@ def checkpoint_of(context: LaunchContext, argument: str) -> str:
         ValueError: it is a YAML file that does not exist.
     """
     value = context.launch_configurations[argument]
-    path = Path(value).expanduser().absolute()
-    if value and any(path.with_name(path.name + suffix).exists() for suffix in ("", ".json", ".yaml")):
+    path = Path(os.path.expanduser(value)).absolute()
+    if value and any(is_there(path.with_name(path.name + suffix)) for suffix in ("", ".json", ".yaml")):
         return str(path)
     if path.suffix in DESCRIBED:
-        raise ValueError(f"{argument}: there is no file {path}")
+        raise ValueError(f"{argument}: there is no file {abridged(str(path))}")
     return value
 
 

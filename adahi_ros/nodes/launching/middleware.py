@@ -10,6 +10,9 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from adahi_ros.core.files import is_there
+from adahi_ros.core.schema import shown
+
 WIRELESS, DEFAULT = "wireless", "default"
 ZENOH = "rmw_zenoh"
 ROUTER_FILE = "zenoh_router_wireless.txt"
@@ -39,8 +42,8 @@ def middleware_environment(rmw: str, dds: str, peers: str, folder: Path) -> tupl
         ValueError: `dds` is neither a known word nor a file.
     """
     file = None if dds in (DEFAULT, WIRELESS) else Path(dds).absolute()
-    if file is not None and not file.is_file():
-        raise ValueError(f"dds: {dds!r}; allowed are default, wireless, and the path of an XML file")
+    if file is not None and not (is_there(file) and file.is_file()):
+        raise ValueError(f"dds: {shown(dds)}; allowed are default, wireless, and the path of an XML file")
     if rmw.startswith(ZENOH):
         return _of_zenoh(rmw, dds, peers, file)
     variables: dict[str, str] = {}
