@@ -6,8 +6,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from adahi_ros.core.files import is_there
-
 PACKAGES = "adahi_ros", "adahi_checkpoints"  # the second one has the checkpoints that the first leaves out
 CHECKPOINTS = "checkpoints"
 ENCODERS = "checkpoints/encoders"
@@ -37,7 +35,7 @@ def asset(relative: str) -> Path:
             the command that installs it.
     """
     for root in roots():
-        if is_there(root / relative):
+        if os.path.exists(root / relative):  # pathlib's would raise for a name that is too long
             return root / relative
     from adahi_ros.core.missing_assets import not_found
 
@@ -60,4 +58,4 @@ def named(name: str, folder: str) -> Path:
 
 def shipped(relative: str) -> bool:
     """Whether there is a file or folder at this path; see `asset`."""
-    return any(is_there(root / relative) for root in roots())
+    return any(os.path.exists(root / relative) for root in roots())

@@ -14,14 +14,6 @@ LARGEST_WEIGHTS = 1 << 31  # of a network; ONNX has no larger ones either
 LARGEST_RECORDING = 1 << 34
 
 
-def is_there(path: Path) -> bool:
-    """Return whether there is a file or folder; False of a name that is none, such as a too long one."""
-    try:
-        return path.exists()
-    except (OSError, ValueError):
-        return False
-
-
 def check_size(path: Path, most: int) -> None:
     """Refuse a file before it is read.
 

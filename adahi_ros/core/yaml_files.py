@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -27,15 +26,6 @@ def read_yaml(path: Path) -> Any:
         ValueError: it is not YAML, or too large or too deep; does not name the file.
     """
     return parse_yaml(read_bytes(path, LARGEST))
-
-
-@contextmanager
-def faults_of(path: Path) -> Iterator[None]:
-    """Make errors in the block name the file."""
-    try:
-        yield
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
 
 
 def parse_yaml(content: str | bytes) -> Any:

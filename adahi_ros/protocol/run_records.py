@@ -16,6 +16,11 @@ def step_record_of(values: Mapping[str, Any]) -> StepRecord:
     return StepRecord(**{**values, **tuples, "reason": Reason(values["reason"])})
 
 
+def episode_record_from_message(message: Any) -> EpisodeRecord:
+    """Return the end of an episode from an EpisodeResult."""
+    return EpisodeRecord(message.episode_id, message.steps, message.success)
+
+
 def step_record_from_message(message: Any, stamp_ns: int) -> StepRecord:
     """Read a record from a DraftStatus message, rclpy's or one read from a bag.
 

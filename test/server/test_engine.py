@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from adahi_ros.acceptance.semantic import SemanticHead, save_semantic_head, signs_of
-from adahi_ros.core.observation_buffer import History
 from adahi_ros.core.proposal import Proposal, counted
 from adahi_ros.core.signature import GOAL, OBSERVATION, CodeSpace
+from adahi_ros.lab.history import History
 from adahi_ros.policies.vqbet.code_policy import ActionDecoder, CodePolicy, Prediction
 from adahi_ros.policies.vqbet.vqbet_checkpoint import code_signature
 from adahi_ros.protocol.request import (

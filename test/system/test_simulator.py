@@ -18,8 +18,9 @@ from adahi_ros.contract.sinks.joint_trajectory import JointTrajectorySink
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.lab.tasks import TASKS, demonstrations, make
 from adahi_ros.lab.tasks.demonstrations import collect_parallel
-from adahi_ros.nodes.common.messages import from_episode_result, from_stamp, to_image
+from adahi_ros.nodes.common.messages import from_stamp, to_image
 from adahi_ros.protocol.records import EpisodeRecord
+from adahi_ros.protocol.run_records import episode_record_from_message
 from test.commands import trajectory
 from test.system.stage import BEST_EFFORT, DEEP, Stage
 
@@ -202,7 +203,7 @@ class Recorder:
 
     @property
     def results(self) -> list[EpisodeRecord]:
-        return [from_episode_result(result) for result in self.kept["episode_result"]]
+        return [episode_record_from_message(result) for result in self.kept["episode_result"]]
 
     def stamps(self, topic: str) -> list[int]:
         return [from_stamp(message.header.stamp) for message in self.kept[topic]]

@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from adahi_ros.core.observation_buffer import History
 from adahi_ros.core.proposal import ActionRange
 from adahi_ros.core.randomness import EpisodeStreams
 from adahi_ros.core.signature import GOAL, IMAGE_FEATURES, OBSERVATION, Feature, Observations, Signature
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.lab.calibration.recorded_world import RecordedWorld
 from adahi_ros.lab.evaluation.rollout import for_target
+from adahi_ros.lab.history import History
 from adahi_ros.lab.training.reservoir import repeated
 from adahi_ros.policies.absent import LARGEST
 from adahi_ros.policies.direct import DirectPolicy

@@ -26,12 +26,12 @@ from adahi_ros.lab.nodes.observer import Observer
 from adahi_ros.lab.nodes.task_encoders import encoder_parameters
 from adahi_ros.lab.tasks import make
 from adahi_ros.lab.tasks.task_interface import has_camera
-from adahi_ros.nodes.common.messages import from_episode_result, from_status
+from adahi_ros.nodes.common.messages import from_status
 from adahi_ros.nodes.common.parameters import NO_NAMES
 from adahi_ros.nodes.launching.child_processes import DdsRunError, NodeProcesses, node_processes
 from adahi_ros.nodes.monitoring.bag_recorder_node import first_message
 from adahi_ros.protocol.records import EpisodeRecord, StepRecord
-from adahi_ros.protocol.run_records import Crossed, RunRecord
+from adahi_ros.protocol.run_records import Crossed, RunRecord, episode_record_from_message
 from adahi_ros.safety.named_limits import limits_of_task
 
 CONFIGURE_S = 180.0  # the first start may export two networks
@@ -200,7 +200,7 @@ class _Collector:
         self._on_status(self.steps[-1])
 
     def _add_episode(self, message: EpisodeResult) -> None:
-        self.episodes.append(from_episode_result(message))
+        self.episodes.append(episode_record_from_message(message))
 
 
 def _watch(

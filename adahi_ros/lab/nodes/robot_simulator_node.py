@@ -29,6 +29,7 @@ from rclpy.qos_overriding_options import QoSOverridingOptions
 from rclpy.task import Future
 from rosgraph_msgs.msg import Clock as ClockMessage
 from sensor_msgs.msg import Image, JointState
+from std_msgs.msg import Header
 
 from adahi_ros.contract.commanded import Commanded
 from adahi_ros.contract.fields import NANOSECONDS
@@ -322,7 +323,9 @@ class RobotSimulatorNode(Node):
     def _tell_result(self) -> None:
         record = EpisodeRecord(self._robot.episode, self._robot.step, self._robot.success)
         self._over.append(record)
-        self._result_out.publish(messages.to_episode_result(record, self._now()))
+        header = Header(stamp=messages.to_stamp(self._now()))
+        counts = {"episode_id": record.episode, "steps": record.steps, "success": record.success}
+        self._result_out.publish(EpisodeResult(header=header, **counts))
         outcome = "success" if record.success else "failure"
         self.get_logger().info(f"episode {record.episode}: {outcome} after {record.steps} steps")
 

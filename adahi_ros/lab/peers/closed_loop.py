@@ -20,9 +20,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from adahi_ros.contract.fields import NANOSECONDS
-from adahi_ros.core.observation_buffer import History
 from adahi_ros.core.randomness import step_uniforms
 from adahi_ros.core.signature import GOAL, OBSERVATION, Signature
+from adahi_ros.lab.history import History
 from adahi_ros.lab.tasks import make
 from adahi_ros.lab.tasks.commanded import CommandedTask, Motion
 

@@ -19,8 +19,8 @@ import numpy as np
 from vla_eval.api import serve_background
 from vla_eval.model_servers.base import ModelServer, SessionContext
 
-from adahi_ros.core.observation_buffer import History
 from adahi_ros.core.signature import GOAL, OBSERVATION, Signature
+from adahi_ros.lab.history import History
 from adahi_ros.lab.link.link_commands import CommandedLink
 from adahi_ros.lab.peers.closed_loop import Drive, EpisodeLog, Link, cut_step
 from adahi_ros.lab.tasks.instructions import embedded

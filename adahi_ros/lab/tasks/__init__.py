@@ -7,11 +7,11 @@ A new task is a class that implements `base.Task`, a class that implements `base
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from adahi_ros.core.assets import asset
-from adahi_ros.core.files import is_there
 from adahi_ros.core.registry import Registry, at_place
 from adahi_ros.core.schema import shown
 from adahi_ros.core.texts import nearest
@@ -122,7 +122,7 @@ def goal_is_for_target(name: str) -> bool:
 
     All policies of a robot that is not simulated here, and so has no task, get the goal.
     """
-    known = name in TASKS or name in names() or (name.endswith(DESCRIBED) and is_there(Path(name)))
+    known = name in TASKS or name in names() or (name.endswith(DESCRIBED) and os.path.isfile(name))
     return known and make(name).spec.goal_for_target
 
 

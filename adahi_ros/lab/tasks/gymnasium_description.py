@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
-from adahi_ros.core.files import is_there
 from adahi_ros.core.schema import Listed, Schema, Text, above, load, must
 from adahi_ros.core.texts import abridged
 
@@ -105,6 +105,6 @@ def load_description(path: Path) -> Description:
         ValueError: something in it is missing, unknown, of the wrong type or out of range; it names the file.
         FileNotFoundError: no such file.
     """
-    if not (is_there(path) and path.is_file()):
+    if not os.path.isfile(path):
         raise FileNotFoundError(f"{abridged(str(path))}: no such file, must describe a task")
     return load(Description, path)

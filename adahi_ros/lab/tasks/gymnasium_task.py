@@ -12,7 +12,7 @@ import gymnasium as gym
 import numpy as np
 
 from adahi_ros.core.randomness import step_uniforms
-from adahi_ros.core.yaml_files import faults_of
+from adahi_ros.lab.faults import faults_of
 from adahi_ros.lab.tasks.gymnasium_description import Description, criterion, load_description
 from adahi_ros.lab.tasks.offscreen import choose_renderer
 from adahi_ros.lab.tasks.task_interface import Expert, SimulatedTask, Task, TaskSpec, checked_action

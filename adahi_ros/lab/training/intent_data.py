@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from adahi_ros.core.observation_buffer import History
 from adahi_ros.core.randomness import EpisodeStreams
 from adahi_ros.core.signature import GOAL, OBSERVATION
 from adahi_ros.lab.calibration.target_plans import fresh_plans
 from adahi_ros.lab.evaluation.rollout import for_target
+from adahi_ros.lab.history import History
 from adahi_ros.lab.tasks.rests import Rests
 from adahi_ros.lab.tasks.task_interface import Task
 from adahi_ros.lab.training.reservoir import Rows

@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from adahi_ros.core.observation_buffer import History
 from adahi_ros.core.randomness import EpisodeStreams
 from adahi_ros.core.signature import GOAL, OBSERVATION
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.lab.evaluation.episodes import lesson_episodes
 from adahi_ros.lab.evaluation.rollout import for_target
+from adahi_ros.lab.history import History
 from adahi_ros.lab.tasks import make, make_expert
 from adahi_ros.lab.tasks.demonstrations import in_batches
 from adahi_ros.lab.training.fitting import Run

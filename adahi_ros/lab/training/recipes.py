@@ -11,7 +11,8 @@ from typing import Annotated, Any, Generic, TypeVar
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from adahi_ros.core.schema import LARGEST, Listed, Schema, at_least, checked, must, within
-from adahi_ros.core.yaml_files import faults_of, read_yaml
+from adahi_ros.core.yaml_files import read_yaml
+from adahi_ros.lab.faults import faults_of
 from adahi_ros.lab.training.fitting import FitConfig
 from adahi_ros.lab.training.flow_training import FlowFitConfig
 from adahi_ros.lab.training.vqbet_training import CodeFitConfig

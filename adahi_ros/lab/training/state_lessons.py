@@ -14,13 +14,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from adahi_ros.acceptance.hidden_states import packed_states
-from adahi_ros.core.observation_buffer import History
 from adahi_ros.core.proposal import TokenDistribution, sample
 from adahi_ros.core.randomness import EpisodeStreams
 from adahi_ros.core.signature import GOAL, OBSERVATION, Observations
 from adahi_ros.lab.evaluation.episodes import lesson_episodes
 from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
 from adahi_ros.lab.evaluation.rollout import World, for_target
+from adahi_ros.lab.history import History
 from adahi_ros.lab.parallel import Job, run_jobs
 from adahi_ros.lab.tasks import make
 from adahi_ros.lab.training.reservoir import Rows

@@ -17,7 +17,6 @@ from scipy.stats import rankdata
 from torch import nn
 
 from adahi_ros.acceptance.speculative import Speculative
-from adahi_ros.core.observation_buffer import History
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.randomness import EpisodeStreams
 from adahi_ros.core.signature import GOAL, OBSERVATION, Observations
@@ -25,6 +24,7 @@ from adahi_ros.lab.evaluation.episodes import lesson_episodes
 from adahi_ros.lab.evaluation.loaded_policies import Policies, PolicyFiles
 from adahi_ros.lab.evaluation.rollout import World, for_target
 from adahi_ros.lab.figures import Figures
+from adahi_ros.lab.history import History
 from adahi_ros.lab.tasks import make
 from adahi_ros.lab.training.fitting import FitConfig, Run, fit
 from adahi_ros.lab.training.reservoir import Rows

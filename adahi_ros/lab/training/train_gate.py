@@ -12,7 +12,6 @@ from scipy.optimize import isotonic_regression
 from scipy.stats import spearmanr
 from torch import nn
 
-from adahi_ros.core.observation_buffer import History
 from adahi_ros.core.randomness import EpisodeStreams
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
@@ -25,6 +24,7 @@ from adahi_ros.lab.evaluation.episodes import lesson_episodes
 from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
 from adahi_ros.lab.evaluation.rollout import rollout
 from adahi_ros.lab.figures import Figures
+from adahi_ros.lab.history import History
 from adahi_ros.lab.methods.actors import actor_of, target_of
 from adahi_ros.lab.parallel import Job, run_jobs
 from adahi_ros.lab.tasks import make

@@ -19,7 +19,6 @@ from scipy.stats import mannwhitneyu
 
 from adahi_ros.acceptance.semantic import SemanticHead, signs
 from adahi_ros.acceptance.speculative import Speculative
-from adahi_ros.core.observation_buffer import History
 from adahi_ros.core.proposal import Proposal, sample
 from adahi_ros.core.randomness import EpisodeStreams
 from adahi_ros.core.signature import GOAL, OBSERVATION
@@ -27,6 +26,7 @@ from adahi_ros.gates.plans import distance
 from adahi_ros.lab.evaluation.episodes import lesson_episodes
 from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
 from adahi_ros.lab.evaluation.rollout import World, for_target
+from adahi_ros.lab.history import History
 from adahi_ros.lab.parallel import Job, run_jobs
 from adahi_ros.lab.tasks import make
 from adahi_ros.lab.training.reservoir import Rows

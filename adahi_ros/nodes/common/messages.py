@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Sequence
 
 import numpy as np
-from adahi_msgs.msg import DraftStatus, EpisodeResult, LinkState, TaskState
+from adahi_msgs.msg import DraftStatus, LinkState, TaskState
 from builtin_interfaces.msg import Time
 from sensor_msgs.msg import Image, JointState
 from std_msgs.msg import Header
@@ -16,7 +16,7 @@ from adahi_ros.contract.fields import NANOSECONDS, stamp_ns
 from adahi_ros.contract.sinks.interface import doubles
 from adahi_ros.core.texts import shortened
 from adahi_ros.gates.interface import LinkEstimate
-from adahi_ros.protocol.records import EpisodeRecord, StepRecord
+from adahi_ros.protocol.records import StepRecord
 
 CAMERA_FRAME = "camera_optical_frame"
 SAME_NAMES = (  # fields with the same name in StepRecord and DraftStatus
@@ -108,14 +108,3 @@ def to_link_state(
         windows_resent=windows_resent,
         **vars(estimate),
     )
-
-
-def to_episode_result(record: EpisodeRecord, stamp_ns: int) -> EpisodeResult:
-    """Make the message of one episode's end."""
-    header = Header(stamp=to_stamp(stamp_ns))
-    return EpisodeResult(header=header, episode_id=record.episode, steps=record.steps, success=record.success)
-
-
-def from_episode_result(message: EpisodeResult) -> EpisodeRecord:
-    """Return one episode's end without ROS types."""
-    return EpisodeRecord(message.episode_id, message.steps, message.success)

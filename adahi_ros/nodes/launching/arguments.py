@@ -14,7 +14,6 @@ from launch.launch_description import LaunchDescription
 from launch.logging import get_logger
 from launch.substitution import Substitution
 
-from adahi_ros.core.files import is_there
 from adahi_ros.core.schema import shown
 from adahi_ros.core.texts import abridged
 from adahi_ros.policies.backends import DESCRIBED
@@ -29,7 +28,7 @@ def check_file(context: LaunchContext, argument: str, hint: str = "") -> None:
         ValueError: there is no such file.
     """
     file = Path(context.launch_configurations[argument])
-    if not (is_there(file) and file.is_file()):
+    if not os.path.isfile(file):  # pathlib's would raise for a name that is too long
         raise ValueError(f"{argument}: there is no file {abridged(str(file.absolute()))}{hint}")
 
 
@@ -43,7 +42,7 @@ def checkpoint_of(context: LaunchContext, argument: str) -> str:
     """
     value = context.launch_configurations[argument]
     path = Path(os.path.expanduser(value)).absolute()
-    if value and any(is_there(path.with_name(path.name + suffix)) for suffix in ("", ".json", ".yaml")):
+    if value and any(os.path.exists(path.with_name(path.name + suffix)) for suffix in ("", ".json", ".yaml")):
         return str(path)
     if path.suffix in DESCRIBED:
         raise ValueError(f"{argument}: there is no file {abridged(str(path))}")

@@ -7,10 +7,10 @@ Each file of config/dds belongs to one middleware and is used where that one run
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from adahi_ros.core.files import is_there
 from adahi_ros.core.schema import shown
 
 WIRELESS, DEFAULT = "wireless", "default"
@@ -42,7 +42,7 @@ def middleware_environment(rmw: str, dds: str, peers: str, folder: Path) -> tupl
         ValueError: `dds` is neither a known word nor a file.
     """
     file = None if dds in (DEFAULT, WIRELESS) else Path(dds).absolute()
-    if file is not None and not (is_there(file) and file.is_file()):
+    if file is not None and not os.path.isfile(file):
         raise ValueError(f"dds: {shown(dds)}; allowed are default, wireless, and the path of an XML file")
     if rmw.startswith(ZENOH):
         return _of_zenoh(rmw, dds, peers, file)

@@ -9,13 +9,13 @@ import pytest
 
 from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.core.assets import asset
-from adahi_ros.core.observation_buffer import History
 from adahi_ros.core.signature import OBSERVATION, Feature, Signature
 from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.lab.bench import cameras
 from adahi_ros.lab.evaluation.evaluate import Comparison
 from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
 from adahi_ros.lab.evaluation.rollout import Log, rollout
+from adahi_ros.lab.history import History
 from adahi_ros.lab.methods.methods import gated
 from adahi_ros.lab.tasks.camera import CameraTask
 from adahi_ros.robot.controller import Controller
