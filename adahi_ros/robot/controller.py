@@ -122,7 +122,7 @@ class Controller:
 
             self._backup = Backup(backup)
         self._blend = BLENDS[blend]
-        self._execution_horizon = execution_horizon
+        self.execution_horizon = execution_horizon
         self.proposer = proposer
         self._proposer = PROPOSERS[proposer](policy, **arguments) if made is None else made
         self.drafts = not self._proposer.needs_plan
@@ -322,8 +322,8 @@ class Controller:
         Fewer than the execution horizon. Empty if the gate or the proposer learns from replies: it needs the
         reply to the step of the request.
         """
-        if self._execution_horizon is not None:
-            count = min(count, self._execution_horizon - 1)
+        if self.execution_horizon is not None:
+            count = min(count, self.execution_horizon - 1)
         if self.config.trigger.learns or self._observes:
             count = 0
         actions = self._plan.ahead(step.index, count)
@@ -360,7 +360,7 @@ class Controller:
         if not sound.any():
             return
         actions = verdict.actions[sound]
-        executable = actions[:, committed : self._execution_horizon]
+        executable = actions[:, committed : self.execution_horizon]
         self._plan.splice(executable, requested_at + committed, requested_at, who[sound])
         if self.config.trigger.learns and not committed and actions.shape[1]:
             first = actions[:, 0] / self.policy.action_scale

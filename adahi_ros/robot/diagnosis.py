@@ -66,6 +66,7 @@ class Diagnosis:
         self._logged_s: dict[VerifierState, float] = {}
         self._rate = ObservationRate(period_s)
         self._misnamed_logged = False
+        self._slow = self._unsaid = ""  # logged once, and still to be logged
         self.forget(now_s)
 
     def forget(self, now_s: float) -> None:
@@ -80,15 +81,18 @@ class Diagnosis:
     def begin(self, now_s: float) -> None:
         """Reset all counts and the refusal: the robot becomes active."""
         self.forget(now_s)
-        self.refusal = ""
+        self.refusal = self._slow = self._unsaid = ""
         self._misnamed_logged = False
 
     def observed(self, stamp_ns: int, now_s: float) -> News | None:
-        """Count an observation; return news where it ends a silence, or where observations are late."""
+        """Count an observation; return news where it ends a silence, or where it or replies are late."""
         first, silent_s = not self._newest_ns, now_s - self._observed_s
         self._newest_ns, self._observed_s = stamp_ns, now_s
         if silent_s <= NO_OBSERVATION_S:
-            return News(Level.WARN, self._rate.fault) if self._rate.observed(now_s) else None
+            if self._rate.observed(now_s):
+                return News(Level.WARN, self._rate.fault)
+            text, self._unsaid = self._unsaid, ""
+            return News(Level.WARN, text) if text else None
         self._rate.reset()
         if first:
             return News(Level.OK, f"the first observation arrived after {silent_s:.1f} s")
@@ -147,6 +151,8 @@ class Diagnosis:
             now_ns: the time on the clock of the observations' stamps.
         """
         totals, fallbacks, estimate = loop.totals, loop.totals.fallbacks, session.estimate(now_s)
+        if (slow := loop.plan_fault) and not self._slow:
+            self._slow = self._unsaid = slow
         before = self._reported
         now = self._reported = _Counts(
             now_s, totals.steps, totals.undrafted, sum(fallbacks.values()), self._faults.total()
@@ -182,7 +188,7 @@ class Diagnosis:
             "stopped": stopped,
             **{f"safety.{name}": count for name, count in interventions.items()},
         }
-        return Health(*self._verdict(session, enabled, stopped, loop.fallback, before, now), figures)
+        return Health(*self._verdict(session, enabled, stopped, loop.fallback, slow, before, now), figures)
 
     def _verdict(
         self,
@@ -190,6 +196,7 @@ class Diagnosis:
         enabled: bool,
         stopped: bool,
         fallback: Fallback,
+        slow: str,
         before: _Counts,
         now: _Counts,
     ) -> tuple[Level, str]:
@@ -214,7 +221,8 @@ class Diagnosis:
         if now.fallbacks > before.fallbacks:
             does = "drafts executed" if fallback.drafts else "the plan is executed, then the robot is held,"
             return Level.WARN, f"{does} without the target's reply"
-        return (Level.WARN, self._rate.fault) if self._rate.fault else (Level.OK, "stepping")
+        fault = self._rate.fault or slow
+        return (Level.WARN, fault) if fault else (Level.OK, "stepping")
 
 
 def _share(part: int, whole: int) -> str:

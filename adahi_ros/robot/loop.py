@@ -103,6 +103,11 @@ class ControlLoop:
         return self._session.next_due_s
 
     @property
+    def plan_fault(self) -> str:
+        """That plans end before the next ones arrive, for people; empty where they do not."""
+        return "" if self._ahead is None else self._ahead.fault(self.controller.execution_horizon)
+
+    @property
     def begins_alone(self) -> bool:
         """No verifier was found in time, and there was no step yet."""
         return self._is_unattended() and self._clock() >= self._alone_s

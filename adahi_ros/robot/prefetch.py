@@ -4,11 +4,15 @@
 A request is due when a later one could leave a gap after the current plan. The expected time until a reply is
 estimated as in TCP (RFC 6298): smoothed round trip plus a margin from its deviation, the target's compute
 included.
+
+A reply must take less than half of a plan. The next request is sent after the reply to the former one at the
+earliest, and a plan counts from its request: so it must last for two replies, its own and the next one's.
 """
 
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -22,6 +26,7 @@ AT_ONCE_S = 1e-3
 MOST_IN_FLIGHT = 4  # pending requests; with more, none would be in time
 USEFUL_MOST_S = 10.0  # a request for an intent counts as missed after this, however long an intent lasts
 MOST_FOR_INTENTS = 8  # pending requests for intents: one every 1.5 s, each for 10 s at most
+RECENT = 8  # replies that count for `RequestsAhead.fault`: the first one of a target may take long
 PATIENCE_S = 1.5  # until another request for an intent: the reply to the first is as good, and may take long
 
 
@@ -76,6 +81,8 @@ class RequestsAhead:
         self._received = received
         self._useful = useful
         self._in_flight: list[_Sent] = []
+        self._took_s: deque[float] = deque(maxlen=RECENT)
+        self._horizon = 0
 
     def __len__(self) -> int:
         return len(self._in_flight)
@@ -88,6 +95,25 @@ class RequestsAhead:
     def needed_in_s(self, left: int) -> float:
         """Return the time until a plan with so many control steps left is over, s."""
         return max(AT_ONCE_S, left * self._period_s)
+
+    def fault(self, executed: int | None) -> str:
+        """Return, for people, that plans end before the next ones arrive; empty where they do not.
+
+        Args:
+            executed: largest number of actions that is executed of a plan; None for all.
+        """
+        if self._useful is not None or len(self._took_s) < RECENT:
+            return ""
+        took_s, steps = float(np.median(self._took_s)), min(self._horizon, executed or self._horizon)
+        half_s = 0.5 * steps * self._period_s
+        if took_s <= half_s:
+            return ""
+        without = min(100.0, 200.0 * (1.0 - half_s / took_s))
+        return (
+            f"replies take {took_s:.2g} s, and half of a plan is {half_s:.2g} s: about {without:.0f} % of "
+            "the time have no plan; execute more actions of a plan (execution_horizon), or make the target "
+            "faster"
+        )
 
     def due(self, wanted: bool, left: int, now_s: float) -> bool:
         """Return whether to send a request now.
@@ -120,7 +146,8 @@ class RequestsAhead:
         """
         sent = _Sent(step, now_s)
         self._in_flight.append(sent)
-        useful_s = self._session.target.horizon * self._period_s
+        self._horizon = self._session.target.horizon
+        useful_s = self._horizon * self._period_s
         if self._useful is not None:
             useful_s = max(useful_s, min(self._useful * self._period_s, USEFUL_MOST_S))
         sent.pending = self._session.submit(
@@ -136,6 +163,7 @@ class RequestsAhead:
         place = self._in_flight.index(sent)
         self._in_flight.pop(place)
         if outcome.verification is not None:
+            self._took_s.append(1e-3 * outcome.verify_ms)
             self._cancel_before(place)
         assert sent.pending is not None
         self._received(sent.step, sent.pending.request.ahead, outcome)

@@ -26,3 +26,13 @@ def test_intents_are_candidates_where_they_are_trained(
     assert list(figures["methods"]) == [figures["chosen"]] == ["intent_of_plan"]
     assert "use intent_of_plan" in result.output
     assert "intent.steps bounds how long a robot acts by it" in result.output
+
+
+def test_a_plan_is_recommended_with_the_longest_time_of_a_reply(
+    measured: Measured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = ["--methods", "plan_4", "--episodes", 1, "--workers", 1]
+    result, _ = measured("choose", "ball", *options)
+    assert (
+        "on a robot, replies must take less than half of a plan: 0.4 s (16 actions at 20 Hz)" in result.output
+    )

@@ -48,6 +48,7 @@ class Robot:
             ),
             controller=SimpleNamespace(config=SimpleNamespace(trigger=trigger), held=None),
             assignments=None,
+            plan_fault="",
         )
 
     def observe(self, at_s: float) -> None:

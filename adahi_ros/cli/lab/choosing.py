@@ -44,6 +44,7 @@ def choose(
     from adahi_ros.lab.methods.methods import METHODS, for_task, parse_methods
     from adahi_ros.lab.methods.recommended import has_plans, with_best
     from adahi_ros.lab.reporting.tables import method_table
+    from adahi_ros.lab.tasks import make
 
     files = PolicyFiles(folder_of(task, checkpoints), "onnxruntime")
     candidates = BY_PLANS if has_plans(files.folder) else BY_DRAFTS
@@ -56,10 +57,17 @@ def choose(
     with episode_bars(names, episodes) as move:
         comparison = Comparison(task, files, found, seed)
         figures = evaluate_methods(comparison, names, evaluation_episodes(episodes), workers, move, None)
+    policies = files.load()
     console.print(method_table(figures, f"{file_name(task)}, {episodes} episodes, seed {seed}"))
     choice = chosen(figures)
     say(choice.sentence)
     if METHODS[choice.name].proposer in INTENTS:
         say("without push, an intent misses a changed goal; intent.steps bounds how long a robot acts by it")
-    write = comparison_figures(task, seed, episodes, found, files.load(), figures)
+    elif policies.plans is not None and METHODS[choice.name].by_plans:
+        actions, rate_hz = policies.plans.signature.horizon, make(task).spec.control_rate_hz
+        say(
+            f"on a robot, replies must take less than half of a plan: {0.5 * actions / rate_hz:.2g} s "
+            f"({actions} actions at {rate_hz:g} Hz)"
+        )
+    write = comparison_figures(task, seed, episodes, found, policies, figures)
     write_json(json_file, {**write, "chosen": choice.name, "as_good": list(choice.as_good)})
