@@ -126,9 +126,12 @@ def test_words_of_a_recording_are_no_part_of_the_page(ahead: BagRun, tmp_path: P
     path = tmp_path / "page.html"
     write_bag_report(reported(evil, run, observed), evil, evil, path, {evil: evil})
     tags: list[str] = []
-    parser = HTMLParser()
-    parser.handle_starttag = lambda tag, attributes: tags.append(tag)  # type: ignore[method-assign]
-    parser.feed(path.read_text())
+
+    class Tags(HTMLParser):
+        def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+            tags.append(tag)
+
+    Tags().feed(path.read_text())
     assert tags.count("img") == 1  # the camera's
     assert tags.count("b") == 0
     plain = tmp_path / "plain.html"
