@@ -191,6 +191,10 @@ def test_an_action_that_a_limit_changes_carries_no_points() -> None:
     arm = Arm(6)
     assert arm.step(ramp(0.0, speed=3.0)) == []
     assert Intervention.VELOCITY in arm.guard.interventions
+    arm = Arm(6)
+    far, near = 2.0 * SPEED * PERIOD_S, SPEED * PERIOD_S
+    assert arm.step(np.array([far, *ramp(near)])) == []  # though the later ones are within every limit
+    assert arm.guard.interventions == (Intervention.VELOCITY,)
 
 
 def test_a_repeated_observation_does_not_bring_the_old_command_back() -> None:

@@ -101,6 +101,21 @@ def test_positions_start_from_the_measured_or_else_the_first_wanted_ones() -> No
     assert admitted.interventions == (Intervention.POSITION, Intervention.VELOCITY)
 
 
+@pytest.mark.parametrize("wanted", [1.0, 5.0])
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_position_limit_is_reached_within_the_acceleration(wanted: float, sign: float) -> None:
+    envelope = Envelope(
+        limits_of(position=(-1.0, 1.0), velocity=2.0, acceleration=4.0), "positions", PERIOD_S
+    )
+    path = [0.0]
+    for _ in range(60):
+        path += listed(envelope.admit(np.array([sign * wanted]), np.zeros(1), PERIOD_S).action)
+    speeds = np.diff(path) / PERIOD_S
+    assert np.abs(np.diff(speeds)).max() <= 4.0 * PERIOD_S * (1.0 + 1e-9)
+    assert np.abs(speeds).max() > 1.0
+    assert path[-1] == pytest.approx(sign)
+
+
 def test_a_start_outside_is_left_inwards_only_and_no_faster_than_allowed() -> None:
     limits = limits_of(position=(-1.0, 1.0), velocity=2.0, acceleration=40.0)
     envelope, position = Envelope(limits, "positions", PERIOD_S), 1.55

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -111,6 +112,29 @@ def test_a_repeated_observation_of_before_a_hold_moves_nothing() -> None:
     robot.press(True)
     robot.wait()
     assert robot.repeat() == pytest.approx(2.0)  # what it was owed, from where it is now
+
+
+def left_without_observations(robot: Robot) -> None:
+    robot.now_s += HOLD_AFTER_S + PERIOD_S
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        lambda robot: robot.press(False),
+        lambda robot: robot.guard.stop(),
+        lambda robot: robot.guard.driver("protective stop"),
+        left_without_observations,
+    ],
+    ids=["stopped", "deactivated", "driver", "stale"],
+)
+def test_a_repeat_that_comes_before_the_next_look_moves_no_robot_that_is_held(
+    held: Callable[[Robot], None],
+) -> None:
+    robot = Robot("positions", {})
+    assert robot.act(0.0) == robot.repeat() == 0.0
+    held(robot)
+    assert robot.repeat() is None
 
 
 def test_repeats_do_not_keep_a_robot_moving() -> None:
