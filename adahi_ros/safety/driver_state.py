@@ -10,7 +10,7 @@ from adahi_ros.contract.monitors import Monitor, Value
 
 
 class DriverState:
-    """Remembers the last value of each monitored field, and whether it has a publisher.
+    """Remembers the last value of each monitored field, as long as its publisher exists.
 
     Args:
         monitors: all must allow motion.
@@ -19,7 +19,8 @@ class DriverState:
     def __init__(self, monitors: Sequence[Monitor]) -> None:
         self._monitors = tuple(monitors)
         self._seen: list[tuple[Value | None, float] | None] = [None] * len(self._monitors)
-        self._published = [True] * len(self._monitors)
+        self._publishers: list[frozenset[bytes]] = [frozenset()] * len(self._monitors)
+        self._gone = [False] * len(self._monitors)  # the publisher of the last value
 
     def seen(self, index: int, value: Value | None, now_s: float) -> None:
         """Store the value of a message.
@@ -30,10 +31,16 @@ class DriverState:
             now_s: the time, on a clock that never jumps.
         """
         self._seen[index] = value, now_s
+        self._gone[index] = False
 
-    def published(self, index: int, publishers: int) -> None:
-        """Note how many publishers a monitor's topic has."""
-        self._published[index] = publishers > 0
+    def published(self, index: int, gids: frozenset[bytes]) -> None:
+        """Note the publishers of a monitor's topic: what one has said is void when it is gone.
+
+        A topic that is not latched may have several, and silence has a bound there.
+        """
+        before, self._publishers[index] = self._publishers[index], gids
+        lost = before - gids if self._monitors[index].latched else not gids
+        self._gone[index] |= bool(lost)
 
     def fault(self, now_s: float) -> tuple[str, bool]:
         """Return why the driver does not allow motion, empty where it does; and whether that is known.
@@ -41,7 +48,7 @@ class DriverState:
         It is not known where nothing but a first message is missing.
         """
         missing = ""
-        for monitor, seen, published in zip(self._monitors, self._seen, self._published, strict=True):
+        for monitor, seen, gone in zip(self._monitors, self._seen, self._gone, strict=True):
             where = f"driver {monitor.topic} {monitor.field}"
             allowed = f"must be {' or '.join(reprlib.repr(each) for each in monitor.running[:4])}"
             if seen is None:
@@ -50,8 +57,8 @@ class DriverState:
                 return f"{where}: the message has no such integer, boolean or text, {allowed}", True
             elif not monitor.allows(seen[0]):
                 return f"{where}: {reprlib.repr(seen[0])}, {allowed}", True
-            elif not published:
-                return f"{where}: its publisher is gone", True
+            elif gone:
+                return f"{where}: its publisher is gone; no message since then", True
             elif now_s - seen[1] > monitor.silence_s:
                 return f"{where}: no message for more than {monitor.silence_s:g} s", True
         return missing, not missing

@@ -87,7 +87,7 @@ class Guard:
         self.interventions: tuple[Intervention, ...] = ()
         self._following = Following(envelope.following)
         self._unwrapped = Unwrapped(envelope.turning)
-        self._jumps = MeasuredJumps(envelope.limits, envelope.positions)
+        self._jumps = MeasuredJumps(envelope.limits, envelope.positions, config.hold_after_s)
         self._judges = judges
         self._refused_by: str | None = None  # the key of the judge that refused last
         self._motion = Motion(config.period_s, now_s, now_s)
@@ -102,6 +102,7 @@ class Guard:
         self._owed: tuple[np.ndarray, np.ndarray | None, float | None] | None = None
         self._observed_s = now_s
         self._jumped_s = now_s
+        self._presses: int | None = None  # at the last command; None where the arm may start anywhere
 
     @property
     def active(self) -> bool:
@@ -152,7 +153,7 @@ class Guard:
         self.counts.clear()
         self._held = True
         self._interrupted = self._person = False
-        self._jumps.forget()
+        self.new_episode()
         if not self._motion.moving:
             self._why = None
 
@@ -178,8 +179,9 @@ class Guard:
         self.permission.holds.happen(Event.OBSERVED)
 
     def new_episode(self) -> None:
-        """Note that the arm may be anywhere: a simulator has set it there."""
+        """Note that the arm may be anywhere: a simulator has set it there, or the node was not active."""
         self._jumps.forget()
+        self._presses = None
 
     def resumes(self, now_s: float) -> bool:
         """Whether a hold or a gap ends, so that earlier plans are outdated; true once for each."""
@@ -221,6 +223,10 @@ class Guard:
             return self._stand(Intervention.POSITION, now_s)
         motion = self._motion
         gap = motion.gap(now_s)
+        if (self._held or gap) and (elsewhere := self._elsewhere(measured)):
+            self._jumped(elsewhere, now_s)
+            self._count((Intervention.MEASURED,))
+            return None
         displaced = (self._held or gap) and self._begin(measured, gap, now_s)
         start = measured if motion.at is None else motion.at
         if start is not None:
@@ -231,7 +237,7 @@ class Guard:
             self._envelope.state = before_admit
             return self._stand(Intervention.WORKSPACE, now_s)
         elapsed_s = motion.elapsed_s(now_s)
-        self._held, self._why = False, None
+        self._held, self._why, self._presses = False, None, self.permission.presses
         motion.begins(now_s)
         before = (Intervention.DISPLACED,) if displaced else ()
         self.velocities = motion.velocities(admitted.action, elapsed_s, self._envelope.limits.velocity)
@@ -243,8 +249,7 @@ class Guard:
         if measured is not None:
             measured = self._unwrapped(measured, self._motion.at)
         if jump := self._jumps.fault(measured, now_s if stamp_s is None else stamp_s):
-            self._jumped_s = now_s
-            self.permission.holds.happen(Event.JUMPS, jump)
+            self._jumped(jump, now_s)
         elif now_s - self._jumped_s >= SETTLED_S:
             self.permission.holds.happen(Event.STEADY)
         if self.active and not self._held:
@@ -252,6 +257,27 @@ class Guard:
             if lagging is not None:
                 self._lags(lagging)
         return measured
+
+    def _jumped(self, text: str, now_s: float) -> None:
+        """Hold the robot, because a measured position cannot be right."""
+        self._jumped_s = now_s
+        self.permission.holds.happen(Event.JUMPS, text)
+
+    def _elsewhere(self, measured: np.ndarray | None) -> str:
+        """Return why a robot that stood is not where it was commanded; empty where it is, or after a press.
+
+        Someone may have moved it, or another program measures it: the operator looks before it moves on.
+        """
+        at, limits = self._motion.at, self._envelope.limits
+        if measured is None or at is None or self._presses != self.permission.presses:
+            return ""
+        with np.errstate(invalid="ignore"):
+            off = np.abs(measured - at) > np.where(self._envelope.positions, limits.max_step, np.inf)
+        entries = np.flatnonzero(off)
+        if not len(entries):
+            return ""
+        entry = entries[0]
+        return f"{limits.names[entry]} is at {measured[entry]:.3g} and was commanded to {at[entry]:.3g}"
 
     def withhold(self, now_s: float, why: Intervention = Intervention.UNVERIFIED) -> np.ndarray | None:
         """Return the command that holds the robot, because its action is not allowed; None at rest."""

@@ -49,6 +49,7 @@ class Event(Enum):
     FIRST_TRUE = "a new publisher's first `true` on `enable`"
     FALSE = "a `false` on `enable`"
     PRESS = "a fresh press"
+    AGAIN = "a `true` after silence"
     SILENCE = "no `true` on `enable` for `safety.enable_timeout_s`"
     ENABLE = "`~/set_enabled` with `true`"
     DISABLE = "`~/set_enabled` with `false`"
@@ -58,7 +59,7 @@ class Event(Enum):
     JUMPS = "a measured position jumps by more than `max_step` and three times the velocity limit"
     STEADY = "0.5 s without a jump"
     DRIVER_UNKNOWN = "the driver's first message is missing"
-    DRIVER_FOUND = "the driver's first message says that it runs"
+    DRIVER_FOUND = "the driver's first message says that it runs, while the node is active"
     DRIVER_FAULT = "the driver reports another state than running, is silent or ends"
     DRIVER_RUNS = "the driver runs"
     COMMANDED_TWICE = "another program publishes on the command topic"
@@ -71,7 +72,7 @@ class Event(Enum):
 
 FREE = (State.CLEAR, State.GRANTED)
 _ANY = tuple(State)
-_ALLOWED = (Event.PRESS, Event.ENABLE)  # the operator allows motion afresh
+_ALLOWED = (Event.PRESS, Event.AGAIN, Event.ENABLE)  # the operator allows motion afresh
 
 TABLE: dict[Hold, tuple[tuple[tuple[Event, ...], tuple[State, ...], State], ...]] = {
     # Hold: (events, states before, state after); no row, no change
@@ -97,6 +98,7 @@ TABLE: dict[Hold, tuple[tuple[tuple[Event, ...], tuple[State, ...], State], ...]
     ),
     Hold.DRIVER: (
         ((Event.DRIVER_UNKNOWN,), FREE, State.WAITS),
+        ((Event.DRIVER_UNKNOWN,), (State.PRESS,), State.LASTS),
         ((Event.DRIVER_FAULT,), _ANY, State.LASTS),
         ((Event.DRIVER_FOUND, Event.DRIVER_RUNS), (State.WAITS,), State.CLEAR),
         ((Event.DRIVER_RUNS,), (State.LASTS,), State.PRESS),
@@ -108,7 +110,7 @@ TABLE: dict[Hold, tuple[tuple[tuple[Event, ...], tuple[State, ...], State], ...]
     ),
     Hold.STOPPED: (
         ((Event.FALSE, Event.DISABLE), _ANY, State.PRESS),
-        (_ALLOWED, (State.PRESS,), State.CLEAR),
+        ((Event.PRESS, Event.ENABLE), (State.PRESS,), State.CLEAR),
     ),
     Hold.STARTED: (
         ((Event.STARTS, Event.DRIVER_FOUND), _ANY, State.PRESS),
@@ -189,8 +191,9 @@ class Holds:
         return None
 
     def text(self, hold: Hold) -> str:
-        """Return what is known about a hold, for people; may be empty."""
-        return self._texts.get(hold, "")
+        """Return what is known about a hold and ends it, for people; may be empty."""
+        ends = "press enable afresh" if self._states[hold] is State.PRESS else ""
+        return "; ".join(filter(None, (self._texts.get(hold, ""), ends)))
 
     def needs_press(self, ignored: Container[Hold]) -> bool:
         """Whether motion needs a fresh press, apart from a latched stop; arguments as `holding`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from adahi_ros.safety.envelope import nearest_turn
 from adahi_ros.safety.limits import Limits
 
 SPEEDS = 3.0  # an arm that is pushed, or a late stamp, is not as fast as this many velocity limits
@@ -16,9 +17,12 @@ class MeasuredJumps:
     Args:
         limits: of the A entries. Entries without `max_step` or a velocity limit are not compared.
         positions: (A,) bool, entries that are positions.
+        longest_s: an arm without commands does not move for longer than this.
     """
 
-    def __init__(self, limits: Limits, positions: np.ndarray) -> None:
+    def __init__(self, limits: Limits, positions: np.ndarray, longest_s: float) -> None:
+        self._turning = limits.continuous & positions
+        self._longest_s = longest_s
         known = positions & np.isfinite(limits.max_step) & np.isfinite(limits.velocity)
         self._names = limits.names
         self._step = np.where(known, limits.max_step, np.inf)
@@ -41,7 +45,8 @@ class MeasuredJumps:
         before, self._before = self._before, (measured, stamp_s)
         if before is None:
             return ""
-        elapsed_s = max(0.0, stamp_s - before[1])
+        measured = np.where(self._turning, nearest_turn(measured, before[0]), measured)
+        elapsed_s = min(max(0.0, stamp_s - before[1]), self._longest_s / SPEEDS)
         with np.errstate(invalid="ignore"):
             jumped = np.flatnonzero(np.abs(measured - before[0]) > self._step + elapsed_s * self._speed)
         if not len(jumped):

@@ -15,7 +15,8 @@ from adahi_ros.safety.sole_publisher import SolePublisher
 from adahi_ros.safety.takeover import Takeover, lateness
 
 OTHERS = frozenset((Hold.DEACTIVATED, Hold.TAKEN, Hold.STALE))  # holds that the operator does not end
-SERVICE_NEEDED = "only ~/set_enabled with true ends the stop"
+SILENCES = 2.0  # of `timeout_s`: a deadman that is silent for so long was released
+SERVICE_NEEDED = "only ~/set_enabled with true lets the arm move"
 
 
 @dataclass(frozen=True)
@@ -43,10 +44,11 @@ class Permission:
     It belongs to the node, not to a configuration: what the operator has said outlasts cleanup and configure.
 
     - A `false` on the topic or by the service is a latched stop.
-    - A fresh press is the `true` of a publisher directly after its own `false`, or after its own silence of
-      `timeout_s` by its clock and this machine's. One GID must have been alone on the topic from then to the
-      `true`, and from the first of the latched stops as well. Sequence numbers only rule presses out.
-    - A fresh press ends stops, and the holds that wait for one; the service does so, too.
+    - A fresh press is the `true` of a publisher directly after its own `false`. One GID must have been alone
+      on the topic from then to the `true`, and from the first of the latched stops as well. Sequence
+      numbers only rule presses out.
+    - A fresh press ends stops, and the holds that wait for one; the service does so, too. A `true` after
+      twice `timeout_s` of silence, by the publisher's clock and this machine's, is a press that ends no stop.
     - The first `true` of a new publisher ends only the hold of the node's start, and only if nothing else
       holds the arm and no other publisher is on the topic.
     - The service enables without a deadman, until a `true` arrives: then the deadman counts again.
@@ -57,6 +59,7 @@ class Permission:
         holds: of the arm.
         takeover: by a person.
         publishers: on `enable`.
+        presses: how often the operator allowed motion afresh.
 
     Args:
         required: the robot moves only while it is enabled.
@@ -71,6 +74,7 @@ class Permission:
         self._first_stop_s = math.inf  # when the first of the latched stops was sent
         self._last_stop_s = -math.inf
         self._true_until_s = -math.inf
+        self.presses = 0
         self.configure(required, timeout_s)
 
     def configure(self, required: bool, timeout_s: float) -> None:
@@ -128,7 +132,7 @@ class Permission:
         """Process a message on `enable`, after `publishers` has looked.
 
         Returns:
-            Why a `true` is ignored, or ends no stop; empty where it does what it should.
+            Why a `true` is ignored, or does not let the arm move; empty where it does.
         """
         arrived_s, sent_s = now_s - max(0.0, press.waited_s), now_s - max(0.0, press.age_s)
         last, self._last = self._last, (press, arrived_s)
@@ -136,17 +140,26 @@ class Permission:
             self._stop(Event.FALSE, arrived_s, sent_s)
             return ""
         if late := lateness(press.age_s, self._timeout_s):
-            return f"enable: a true that is {late}; the clocks of operator and robot must agree"
+            busy = press.waited_s > self._timeout_s / 2
+            why = "the node was busy" if busy else "the clocks of operator and robot must agree"
+            return f"enable: a true that is {late}; {why}"
         first = press.sequence == 1 and self._is_first(last, arrived_s, now_s)
         self.holds.happen(Event.TRUE)  # a used deadman counts: releasing it stops the arm
         self._true_until_s = max(self._true_until_s, sent_s + self._timeout_s)
-        if last is not None and self._is_press(press, arrived_s, *last):
-            self._allow(Event.PRESS)
+        if last is not None and self._is_next(press, *last):
+            before, before_s = last
+            if not before.value and self._alone_from(self._first_stop_s):
+                self._allow(Event.PRESS)
+            elif not before.value or self._was_silent(press, before, arrived_s - before_s):
+                self._allow(Event.AGAIN)
         elif first:
-            self.holds.happen(Event.FIRST_TRUE)
-        elif self.stopped and not self._alone_from(self._first_stop_s):
-            return f"enable: its publisher was not the only one since the stop; {SERVICE_NEEDED}"
-        return ""
+            self._allow(Event.FIRST_TRUE)
+        return self._unanswered()
+
+    def stop(self, press: Press, now_s: float) -> None:
+        """Process a `false` on `enable` of a publisher that may lose messages, and so makes no press."""
+        if self._last is None or press.stamp_s is None or press.stamp_s != self._last[0].stamp_s:
+            self._stop(Event.FALSE, now_s - press.waited_s, now_s - max(0.0, press.age_s))
 
     def driver(self, fault: str, known: bool = True) -> None:
         """Set the driver's state.
@@ -161,7 +174,7 @@ class Permission:
         elif active and self.holds[Hold.DRIVER] is State.WAITS:
             self.holds.happen(Event.DRIVER_FOUND)
         else:
-            self.holds.happen(Event.DRIVER_RUNS, "it did not run; press enable afresh")
+            self.holds.happen(Event.DRIVER_RUNS, "it did not run")
 
     def _stop(self, event: Event, arrived_s: float, sent_s: float) -> None:
         self.holds.happen(event)
@@ -171,32 +184,35 @@ class Permission:
     def _allow(self, event: Event) -> None:
         """The operator allows motion afresh."""
         self.holds.happen(event)
-        self._first_stop_s = math.inf
+        self.presses += 1
+        if not self.stopped:
+            self._first_stop_s = math.inf
+
+    def _unanswered(self) -> str:
+        """Return what an operator must do whose `true` does not let the arm move; empty where it does."""
+        if not (self.stopped or self.needs_press):
+            return ""
+        if self.publishers.several:
+            return f"enable: {self.publishers.several} publishers; {SERVICE_NEEDED}"
+        if not self._alone_from(self._first_stop_s):
+            return f"enable: its publisher was not the only one since the stop; {SERVICE_NEEDED}"
+        return "enable: a fresh press is needed; release, then press"
 
     def _alone_from(self, time_s: float) -> bool:
         """Whether the only publisher has been the only one since a time."""
         return self.publishers.since_s <= time_s
 
-    def _is_press(self, press: Press, arrived_s: float, before: Press, before_s: float) -> bool:
-        """Whether a `true` follows its publisher's own `false` or silence, and may end the latched stops.
-
-        Args:
-            press: the `true`.
-            arrived_s: when it arrived.
-            before: the message before it.
-            before_s: when that arrived.
-        """
-        if not self._alone_from(min(before_s, self._first_stop_s)):
-            return False
-        if None not in (press.sequence, before.sequence) and press.sequence != (before.sequence or 0) + 1:
-            return False  # a message was lost, or another publisher sent this one
-        return not before.value or self._was_silent(press, before, arrived_s - before_s)
+    def _is_next(self, press: Press, before: Press, before_s: float) -> bool:
+        """Whether a message is the next one of the publisher of the message before, which arrived then."""
+        known = press.sequence is not None and before.sequence is not None
+        # Else a message was lost, or another publisher sent this one.
+        return self._alone_from(before_s) and (not known or press.sequence == (before.sequence or 0) + 1)
 
     def _was_silent(self, press: Press, before: Press, between_s: float) -> bool:
         """Whether the publisher was silent by both clocks: its own may jump, this node may be suspended."""
         if press.stamp_s is None or before.stamp_s is None or press.sequence is None:
             return False
-        return min(press.stamp_s - before.stamp_s, between_s) >= self._timeout_s
+        return min(press.stamp_s - before.stamp_s, between_s) >= SILENCES * self._timeout_s
 
     def _is_first(self, last: tuple[Press, float] | None, arrived_s: float, now_s: float) -> bool:
         """Whether its only publisher is new, and nothing but the node's start holds the arm."""

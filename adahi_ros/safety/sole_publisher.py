@@ -23,20 +23,24 @@ class SolePublisher:
         self._gids: frozenset[bytes] = frozenset()
         self._seen = 0  # publishers that came
         self._unseen = 0  # publishers that came and left between two looks
-        self._looked_s = math.inf
+        self._looked_s = -math.inf
 
     @property
     def several(self) -> int:
         """Number of publishers if there are several, else 0."""
         return len(self._gids) if len(self._gids) > 1 else 0
 
-    def look(self, gids: frozenset[bytes], matched: int | None, now_s: float) -> None:
+    def look(
+        self, gids: frozenset[bytes], matched: int | None, now_s: float, arrived_s: float | None = None
+    ) -> None:
         """Note who publishes on the topic now: at every message, and often between messages.
 
         Args:
             gids: of the publishers.
-            matched: publishers that were ever matched with the subscription; None if unknown.
+            matched: publishers that were ever matched with the subscription, which every publisher matches;
+                None if unknown.
             now_s: the time.
+            arrived_s: when the message arrived for which this looks; None without one.
         """
         before, self._gids = self._gids, gids
         self._seen += len(gids - before)
@@ -46,7 +50,9 @@ class SolePublisher:
             self.gid, self.since_s = None, math.inf
         elif gids != before:
             (self.gid,) = gids
-            self.since_s = later_s if before else min(self._looked_s, now_s)  # none was there at that look
+            first_s = now_s if arrived_s is None else min(arrived_s, now_s)
+            # None was there at the last look. Another may have come since then, before this message.
+            self.since_s = later_s if before else max(self._looked_s, first_s)
         if unseen > self._unseen and self.gid is not None:
             self.since_s = later_s
         self._unseen = unseen

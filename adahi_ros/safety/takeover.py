@@ -50,9 +50,11 @@ class Takeover:
     def __init__(self, holds: Holds, timeout_s: float) -> None:
         self.timeout_s = timeout_s
         self.count = 0
-        self.publishers = {SIGNAL: SolePublisher(), COMMAND: SolePublisher()}
+        self.publishers: dict[str, SolePublisher] = {}
+        for topic in (SIGNAL, COMMAND):
+            self.subscribed(topic)
         self._holds = holds
-        self._taken_s = -math.inf  # when the newest true was sent
+        self._taken_s = -math.inf  # when the newest true arrived
         self._sent_s = {SIGNAL: -math.inf, COMMAND: -math.inf}
         self._by: bytes | None = None  # who publishes the person's commands
         self.forget("none was received")
@@ -68,28 +70,34 @@ class Takeover:
         self._named_s: np.ndarray | None = None  # (A,), when each was sent
         self._fault = fault
 
-    def signal(self, value: bool, age_s: float, now_s: float) -> str:
+    def subscribed(self, topic: str) -> SolePublisher:
+        """Note a new subscription of a topic: nothing is known of its publishers. Return them."""
+        self.publishers[topic] = SolePublisher()
+        return self.publishers[topic]
+
+    def signal(self, value: bool, age_s: float, now_s: float, waited_s: float = 0.0) -> str:
         """Take a message that takes over (true) or gives the arm back (false).
 
         Args:
             value: of the message.
             age_s: since it was sent; negative where the clocks disagree.
             now_s: the time.
+            waited_s: since this machine received it.
 
         Returns:
             Why it is ignored; empty where it is not.
         """
         if late := self._received(SIGNAL, age_s, now_s):
             return late
-        sent_s, since_s = now_s - max(0.0, age_s), self.publishers[SIGNAL].since_s
+        arrived_s, since_s = now_s - max(0.0, waited_s), self.publishers[SIGNAL].since_s
         if value:
             if not self.person:
                 self.count += 1
                 self._by = None
                 self.forget(NONE)
-            self._taken_s = max(self._taken_s, sent_s)
+            self._taken_s = max(self._taken_s, arrived_s)
             self._holds.happen(Event.TAKE)
-        elif self.person and not since_s <= min(sent_s, self._taken_s):
+        elif self.person and not since_s <= min(arrived_s, self._taken_s):
             return f"{SIGNAL}: a false, must be of the publisher that took over, alone; or call ~/give_back"
         else:
             self._holds.happen(Event.GIVE)
@@ -104,7 +112,14 @@ class Takeover:
         self._holds.happen(Event.GIVE)
         return ""
 
-    def command(self, wanted: np.ndarray | None, age_s: float, now_s: float, fault: str = "") -> str:
+    def command(
+        self,
+        wanted: np.ndarray | None,
+        age_s: float,
+        now_s: float,
+        fault: str = "",
+        waited_s: float = 0.0,
+    ) -> str:
         """Take the person's command; result as `signal`.
 
         Args:
@@ -113,16 +128,14 @@ class Takeover:
             age_s: since it was sent.
             now_s: the time.
             fault: why it cannot be used.
+            waited_s: since this machine received it.
         """
         if late := self._received(COMMAND, age_s, now_s):
             return late
         if wanted is not None and np.isinf(wanted).any():
             fault, wanted = f"{COMMAND}: {wanted.tolist()}, must be finite", None
-        elif wanted is not None and self.person:
-            gid = self.publishers[COMMAND].gid
-            self._by = self._by or gid
-            if gid is not None and gid != self._by:
-                fault, wanted = f"{COMMAND}: of another publisher than at the takeover; take over again", None
+        elif wanted is not None and (fault := self._of_another(now_s - max(0.0, waited_s))):
+            wanted = None
         if wanted is None:
             self.forget(fault)
             return fault
@@ -132,6 +145,17 @@ class Takeover:
         self._wanted = np.where(named, wanted, self._wanted)
         self._named_s = np.where(named, now_s - max(0.0, age_s), self._named_s)
         self._fault = ""
+        return ""
+
+    def _of_another(self, arrived_s: float) -> str:
+        """Return why a command that arrived then is not of the person; empty where it is."""
+        publishers = self.publishers[COMMAND]
+        if publishers.gid is None or publishers.since_s > arrived_s:
+            return f"{COMMAND}: of several publishers, must be one"
+        if self.person:
+            self._by = self._by or publishers.gid
+            if publishers.gid != self._by:
+                return f"{COMMAND}: of another publisher than at the takeover; take over again"
         return ""
 
     def held(self, now_s: float) -> str:

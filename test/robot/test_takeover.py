@@ -187,8 +187,9 @@ def test_another_publisher_of_commands_does_not_drive(robot: Teleoperated) -> No
         robot.arm.takeover.publishers[COMMAND].look(frozenset((b"another",)), None, robot.link.now_s)
         robot.teleoperator = robot.teleoperator + 0.02
         said = robot.arm.takeover.command(robot.teleoperator, 0.0, robot.link.now_s)
-        assert "another publisher than at the takeover" in said
+        assert said
         robot.go(1)
+    assert "another publisher than at the takeover" in said
     assert np.abs(robot.arm.at - at).max() <= SPEED**2 / (2 * ACCELERATION) + 2 * SPEED * PERIOD_S
     assert robot.arm.takeover.person
 
@@ -218,6 +219,22 @@ def test_a_takeover_outlasts_another_configuration_that_knows_no_person(robot: T
     assert arm.guard.reason(robot.link.now_s) == "takeover"
     robot.press(False)
     assert arm.guard.act(np.full(len(arm.at), 0.6), arm.at, robot.link.now_s) is not None
+
+
+def test_a_command_of_a_second_publisher_moves_nothing_when_it_has_left(robot: Teleoperated) -> None:
+    robot.drive(10)
+    at = robot.arm.at.copy()
+    for _ in range(3):  # the second one stands elsewhere, and speaks last
+        robot.press(True)
+        robot.arm.show_publishers(COMMAND, 2)
+        robot.arm.takeover.command(robot.teleoperator + 1.0, 0.0, robot.link.now_s)
+        robot.go(1)
+    robot.arm.show_publishers(COMMAND, 1)
+    robot.press(True)
+    robot.arm.takeover.command(robot.teleoperator + 1.0, 0.0, robot.link.now_s - 0.01, "", 0.02)  # queued
+    robot.go(1)
+    robot.drive(20)
+    np.testing.assert_allclose(robot.arm.at, at, atol=1e-9)
 
 
 @pytest.mark.parametrize("topic", ["takeover", "teleop_command"])

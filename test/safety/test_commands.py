@@ -195,7 +195,10 @@ def test_a_robot_at_rest_that_may_not_move_is_reported_once() -> None:
         assert robot.act(UNEVEN).command is None
         robot.wait()
     reported = robot.reported()
-    assert [record.message for record in reported] == ["disabled", "at rest: disabled"]
+    assert [record.message for record in reported] == [
+        "disabled: press enable afresh",
+        "at rest: disabled: press enable afresh",
+    ]
     assert {record.interventions for record in reported} == {(Intervention.DISABLED,)}
     assert reported[0].holding
     assert reported[0].needs_press

@@ -46,11 +46,26 @@ def test_silence_has_a_bound_unless_the_driver_publishes_on_change(given: Any, s
 @pytest.mark.parametrize("latched", [True, False])
 def test_a_driver_without_a_publisher_does_not_run(latched: bool) -> None:
     state = DriverState([Monitor("mode", "a/msg/B", "mode", (7,), latched=latched)])
+    one, two = frozenset((b"1",)), frozenset((b"2",))
+    state.published(0, one)
     state.seen(0, 7, 0.0)
-    state.published(0, 0)
-    assert state.fault(0.1) == ("driver mode mode: its publisher is gone", True)
-    state.published(0, 1)
     assert state.fault(0.1) == ("", True)
+    state.published(0, frozenset())
+    gone = ("driver mode mode: its publisher is gone; no message since then", True)
+    assert state.fault(0.1) == gone
+    state.published(0, two)
+    assert state.fault(0.1) == gone  # the new one has said nothing
+    state.seen(0, 7, 0.2)
+    assert state.fault(0.2) == ("", True)
+
+
+@pytest.mark.parametrize("latched", [True, False])
+def test_what_a_latched_driver_said_is_void_when_another_one_takes_its_place(latched: bool) -> None:
+    state = DriverState([Monitor("mode", "a/msg/B", "mode", (7,), latched=latched)])
+    state.published(0, frozenset((b"1",)))
+    state.seen(0, 7, 0.0)
+    state.published(0, frozenset((b"2",)))
+    assert bool(state.fault(0.1)[0]) == latched  # the silence of others has a bound
 
 
 def test_silence_is_a_fault_only_where_there_is_a_timeout() -> None:

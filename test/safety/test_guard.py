@@ -123,7 +123,7 @@ def left_without_observations(robot: Robot) -> None:
     [
         lambda robot: robot.press(False),
         lambda robot: robot.guard.stop(),
-        lambda robot: robot.guard.driver("protective stop"),
+        lambda robot: robot.permission.driver("protective stop"),
         left_without_observations,
     ],
     ids=["stopped", "deactivated", "driver", "stale"],

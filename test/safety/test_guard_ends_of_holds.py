@@ -63,6 +63,13 @@ def test_motion_begins_from_where_the_robot_is_measured_when_a_hold_ends(
     robot.act(0.0, measured=0.0)
     cause(robot)
     rest(robot)
+    if cause in (nothing, unverified_for_a_while):  # someone has moved it: the operator looks first
+        for _ in range(math.ceil(SETTLED_S / PERIOD_S) + 2):
+            assert robot.act(wanted, measured=1.0) is None
+            assert "a is at 1 and was commanded to 0" in robot.guard.reason(robot.now_s)
+            robot.wait()
+        robot.press(False)
+        robot.press(True)
     command = robot.act(wanted, measured=1.0)
     assert command is not None
     assert abs(command - 1.0) <= 0.05 + 1e-12
@@ -163,8 +170,10 @@ def test_a_hold_that_no_one_looked_at_ends_like_any_other() -> None:
     assert robot.act(1.0, measured=1.0) == 1.0
     robot.now_s += 5.0
     robot.permission.set_enabled(True, robot.now_s)
-    assert robot.act(-1.0, measured=-1.0) == -1.0
+    assert robot.act(0.0, measured=0.0) == 0.0
     robot.now_s += 5.0
+    robot.press(False)
+    robot.press(True)
     assert robot.act(1.0, measured=1.0) == 1.0
     assert robot.guard.counts[Intervention.DISPLACED] == 3
 

@@ -38,11 +38,9 @@ def test_after_a_stop_by_service_the_topic_must_let_go_before_it_enables(require
     robot.permission.set_enabled(False, robot.now_s)
     assert not any(stream(robot, 3))
     if let_go == "silent":
-        robot.wait(3)
-        assert not stream(robot, 1)[0]  # that was not long enough
-        robot.wait(4)
-    else:
-        robot.press(False)
+        robot.wait(20)
+        assert not any(stream(robot, 3))  # it may be a slow or suspended publisher
+    robot.press(False)
     assert robot.guard.stopped
     assert stream(robot, 1)[0]
     assert not robot.guard.stopped

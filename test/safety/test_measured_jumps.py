@@ -75,6 +75,34 @@ def test_the_time_between_is_that_of_the_stamps() -> None:
     assert robot.guard.act(measured, measured, robot.now_s, 7000.0) is None  # the same stamp
 
 
+@pytest.mark.parametrize("cause", ["stale", "withheld"])
+def test_another_position_after_a_silence_needs_a_press(cause: str) -> None:
+    """Such as the zeros of another program, when the driver has ended."""
+    robot = moving()
+    for _ in range(20):
+        robot.press(True)
+        robot.wait()
+        if cause == "withheld":
+            robot.guard.observed(robot.now_s)
+            robot.guard.withhold(robot.now_s)
+    for _ in range(20):
+        robot.press(True)
+        assert robot.act(0.3, measured=0.3) is None
+        assert "a is at 0.3 and was commanded to 0.5" in robot.guard.reason(robot.now_s)
+        robot.wait()
+    robot.press(False)
+    robot.press(True)
+    assert robot.act(0.3, measured=0.3) == 0.3
+
+
+def test_a_continuous_joint_that_rests_at_a_whole_turn_does_not_jump() -> None:
+    robot = Robot("positions", {"velocity": 2.0, "max_step": 0.1, "continuous": True})
+    for step in range(20):
+        measured = (math.pi - 0.01) * (1 if step % 2 else -1)
+        assert robot.act(measured, measured=measured) is not None
+        robot.wait()
+
+
 def test_a_simulator_may_set_the_arm_anywhere_in_a_new_episode() -> None:
     robot = moving()
     robot.guard.new_episode()

@@ -179,10 +179,9 @@ class Stops(RuleBasedStateMachine):
     def say(self, sender: Sender, value: bool, lost: int, age_s: float) -> None:
         sender.sequence += 1 + lost
         truth, was_stopped = self.truth, self.permission.stopped
-        fresh = sender.value is False or self.now_s - sender.said_s >= TIMEOUT_S
-        may = (
-            fresh and truth.alone(sender, min(sender.said_s, truth.first_stop_s)) and sender.value is not None
-        )
+        silent = sender.value is True and self.now_s - sender.said_s >= 2 * TIMEOUT_S
+        may = sender.value is False and truth.alone(sender, min(sender.said_s, truth.first_stop_s))
+        again = (silent or sender.value is False) and truth.alone(sender, sender.said_s)
         first = sender.value is None and truth.alone(sender, self.now_s)
         self.look_for_publishers()
         press = Press(value, self.now_s - age_s, age_s, sender.sequence)
@@ -198,14 +197,16 @@ class Stops(RuleBasedStateMachine):
             assert may, "a stop was ended by a publisher that may not"
         if counts and may:
             self.allowed()
+        elif counts and again:
+            self.allowed(stop_s=truth.first_stop_s)
         if counts and first and not truth.stopped and not truth.press_needed:
             truth.started = False
         sender.value, sender.said_s = value, self.now_s
         self.look()
 
-    def allowed(self) -> None:
-        """A fresh press, or the service: it ends what waits for it."""
-        self.truth.first_stop_s = math.inf
+    def allowed(self, stop_s: float = math.inf) -> None:
+        """A fresh press, or the service: it ends what waits for it, but no stop after a mere silence."""
+        self.truth.first_stop_s = stop_s
         self.truth.started = False
         self.truth.press_needed = {each for each in self.truth.press_needed if each.endswith("lasts")}
 

@@ -70,6 +70,7 @@ class CommandPublisher:
         self._action = contract.action
         self._sends_velocities = values.command.velocities
         self._episode: int | None = None
+        self._simulated = contract.episode is not None  # a world that ends episodes sets the arm anywhere
         named_parts = values.command.joint_names, values.command.field
         parts = commanded_by_sink(contract.action, *named_parts)
         what = commanded(contract.action, *named_parts)
@@ -159,8 +160,8 @@ class CommandPublisher:
         )
 
     def measured_at(self, observation: Observation) -> float:
-        """Return the stamp of an observation, s; in a new episode, the arm may be anywhere."""
-        if observation.episode != self._episode:
+        """Return the stamp of an observation, s; in a world's new episode, the arm may be anywhere."""
+        if self._simulated and observation.episode != self._episode:
             self._episode = observation.episode
             self.guard.new_episode()
         return observation.stamp_ns / NANOSECONDS
@@ -170,6 +171,7 @@ class CommandPublisher:
         self._publish(outgoing, AT_ONCE if outgoing.brakes else observation.stamp_ns)
         if outgoing.action is not None:  # a hold is due one period later at the earliest
             self._watch.reset()
+            self.others.glance()
         return outgoing.action
 
     def commanded(self) -> np.ndarray | None:

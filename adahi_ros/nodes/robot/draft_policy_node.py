@@ -278,7 +278,7 @@ class DraftPolicyNode(ManagedNode):
     def _watch_driver(self, contract: Contract) -> None:
         """Watch this contract's driver, and still the same one where it has not changed."""
         before = () if self._driver is None else self._driver.monitors
-        if contract.driver == before:
+        if contract.driver and contract.driver == before:
             return
         if self._driver is not None:
             self._driver.close()

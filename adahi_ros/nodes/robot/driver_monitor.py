@@ -13,6 +13,7 @@ from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 
 from adahi_ros.contract.monitors import Monitor, Value
+from adahi_ros.nodes.common.graph import publishers_of
 from adahi_ros.nodes.common.qos import message_type
 from adahi_ros.nodes.common.timers import steady_timer
 from adahi_ros.safety.driver_state import DriverState
@@ -67,12 +68,11 @@ class DriverMonitor:
         if self._said is None:  # queued by the events executor before its subscription was destroyed
             return
         self._state.seen(index, _value(message, field), time.monotonic())
-        self._state.published(index, 1)
         self._say()
 
     def _look(self) -> None:
         for index, topic in enumerate(self._topics):
-            self._state.published(index, self._node.count_publishers(topic))
+            self._state.published(index, frozenset(publishers_of(self._node, topic)))
         self._say()
 
     def _say(self) -> None:

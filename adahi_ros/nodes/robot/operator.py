@@ -12,7 +12,7 @@ from typing import Any
 
 from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.lifecycle import LifecycleNode
-from rclpy.qos import QoSProfile
+from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.subscription import Subscription
 from sensor_msgs.msg import Joy
 from std_msgs.msg import Bool
@@ -20,18 +20,19 @@ from std_srvs.srv import SetBool, Trigger
 
 from adahi_ros.contract.fields import NANOSECONDS, stamp_ns
 from adahi_ros.nodes.common.deferred_service import DeferredService
-from adahi_ros.nodes.common.executors import with_info
+from adahi_ros.nodes.common.executors import sequence_of, with_info
 from adahi_ros.nodes.common.graph import publishers_of
 from adahi_ros.nodes.common.reachable import ServiceReplies
 from adahi_ros.nodes.common.throttled_log import ThrottledLog
 from adahi_ros.nodes.common.timers import steady_timer
-from adahi_ros.safety.permission import Permission, Press
+from adahi_ros.safety.permission import OTHERS, Permission, Press
 from adahi_ros.safety.sole_publisher import SolePublisher
 from adahi_ros.safety.takeover import SIGNAL
 
 DEPTH = 100  # a true right after a false must not replace it
+EVERY = QoSProfile(depth=DEPTH, reliability=ReliabilityPolicy.BEST_EFFORT)  # matches every publisher
+BOOL = "std_msgs/msg/Bool"
 TIMEOUT_S = 0.5  # before the node is configured
-UNSUPPORTED = 2**64 - 1  # a sequence number of a middleware that counts none
 WARNING_PERIOD_S = 1.0
 LOOK_PERIOD_S = 0.1
 JOY = "joy"
@@ -42,13 +43,16 @@ class PublisherWatch:
 
     Args:
         node: that subscribes.
-        subscription: of the topic.
-        publishers: is kept up to date.
+        subscription: of the topic, best effort, so that every publisher matches it.
+        kind: of its messages, such as std_msgs/msg/Bool.
+        publishers: new ones, which are kept up to date.
     """
 
-    def __init__(self, node: LifecycleNode, subscription: Subscription, publishers: SolePublisher) -> None:
+    def __init__(
+        self, node: LifecycleNode, subscription: Subscription, kind: str, publishers: SolePublisher
+    ) -> None:
         self._node = node
-        self._topic = subscription.topic_name
+        self._topic, self._kind = subscription.topic_name, kind
         self._publishers = publishers
         self._matched = _matched_event(subscription)
         self.look()
@@ -59,11 +63,13 @@ class PublisherWatch:
             self._matched.destroy_when_not_in_use()
             self._matched = None
 
-    def look(self) -> None:
-        """Look now: at every message, and often between messages."""
-        gids = frozenset(publishers_of(self._node, self._topic))
+    def look(self, waited_s: float | None = None) -> None:
+        """Look now: at every message, with the time since it arrived, and often between messages."""
+        gids = frozenset(publishers_of(self._node, self._topic, self._kind))
         matched = None if self._matched is None else self._matched.take_event()
-        self._publishers.look(gids, None if matched is None else matched.total_count, time.monotonic())
+        now_s = time.monotonic()
+        arrived_s = None if waited_s is None else now_s - max(0.0, waited_s)
+        self._publishers.look(gids, None if matched is None else matched.total_count, now_s, arrived_s)
 
 
 def _matched_event(subscription: Subscription) -> Any:
@@ -94,9 +100,11 @@ class Operator:
         self._changed = changed
         self._log = ThrottledLog(node, WARNING_PERIOD_S)
         self.permission = Permission(True, TIMEOUT_S)
-        on_enable = with_info(self._on_enable)
-        enable = node.create_subscription(Bool, "enable", on_enable, QoSProfile(depth=DEPTH))
-        self._enable = PublisherWatch(node, enable, self.permission.publishers)
+        # A false counts of every publisher; a press only of a reliable one, of which no message is lost.
+        on_enable, on_any = with_info(self._on_enable), with_info(self._on_any_enable)
+        node.create_subscription(Bool, "enable", on_enable, QoSProfile(depth=DEPTH))
+        enable = node.create_subscription(Bool, "enable", on_any, EVERY)
+        self._enable = PublisherWatch(node, enable, BOOL, self.permission.publishers)
         self._signal: tuple[int, Subscription, PublisherWatch] | None = None
         self._service = DeferredService(node, SetBool, "~/set_enabled", self._on_set_enabled)
         self._give_back = DeferredService(node, Trigger, "~/give_back", self._on_give_back)
@@ -112,10 +120,11 @@ class Operator:
                 return
             self._signal[2].close()
             self._node.destroy_subscription(self._signal[1])
-        kind, topic = (Bool, SIGNAL) if button < 0 else (Joy, JOY)
+        kind, name, topic = (Bool, BOOL, SIGNAL) if button < 0 else (Joy, "sensor_msgs/msg/Joy", JOY)
         called = with_info(self._on_signal if button < 0 else self._on_joy)
-        subscription = self._node.create_subscription(kind, topic, called, QoSProfile(depth=DEPTH))
-        watch = PublisherWatch(self._node, subscription, self.permission.takeover.publishers[SIGNAL])
+        subscription = self._node.create_subscription(kind, topic, called, EVERY)
+        publishers = self.permission.takeover.subscribed(SIGNAL)
+        watch = PublisherWatch(self._node, subscription, name, publishers)
         self._signal = button, subscription, watch
 
     def close(self) -> None:
@@ -130,11 +139,17 @@ class Operator:
             self._signal[2].look()
 
     def _on_enable(self, message: Bool, info: Mapping[str, int]) -> None:
-        self._enable.look()
-        ignored = self.permission.receive(press_of(message.data, info), time.monotonic())
+        press = press_of(message.data, info)
+        self._enable.look(press.waited_s)
+        ignored = self.permission.receive(press, time.monotonic())
         if ignored:
             self._log.warning("enable", f"ignored: {ignored}")
         self._changed()
+
+    def _on_any_enable(self, message: Bool, info: Mapping[str, int]) -> None:
+        if not message.data:
+            self.permission.stop(press_of(False, info), time.monotonic())
+            self._changed()
 
     def _on_set_enabled(self, request: SetBool.Request, header: object) -> None:
         response = SetBool.Response()
@@ -146,8 +161,15 @@ class Operator:
             ignored = self.permission.set_enabled(request.data, time.monotonic(), age_s)
             self._changed()
             response.success = not ignored
-            response.message = ignored or ("enabled" if request.data else "disabled, held")
+            response.message = ignored or (self._enabled() if request.data else "disabled, held")
         self._service.send_response(response, header)
+
+    def _enabled(self) -> str:
+        """Return what a call that enables has done, for people."""
+        hold = self.permission.holding(time.monotonic(), OTHERS)
+        if hold is None:
+            return "enabled"
+        return f"enabled, and still held: {hold.value}: {self.permission.holds.text(hold)}"
 
     def _on_give_back(self, request: Trigger.Request, header: object) -> None:
         age_s = age_of(getattr(header, "source_timestamp", 0))
@@ -169,10 +191,12 @@ class Operator:
     def _take_over(self, topic: str, value: bool, message: object, info: Mapping[str, int]) -> None:
         if self._signal is None:
             return
-        self._signal[2].look()
+        waited_s = age_of(info.get("received_timestamp", 0))
+        self._signal[2].look(waited_s)
         takeover = self.permission.takeover
         before = takeover.person
-        ignored = takeover.signal(value, message_age(self._node, message, info), time.monotonic())
+        age_s = message_age(self._node, message, info)
+        ignored = takeover.signal(value, age_s, time.monotonic(), waited_s)
         if ignored:
             self._log.warning(topic, f"ignored: {ignored}")
         if takeover.person != before:
@@ -208,11 +232,10 @@ def press_of(value: bool, info: Mapping[str, int]) -> Press:
         info: rclpy's: timestamps in ns by the system's clock, 0 for none, and the publisher's count.
     """
     source_ns, received_ns = info.get("source_timestamp", 0), info.get("received_timestamp", 0)
-    sequence = info.get("publication_sequence_number", UNSUPPORTED)
     return Press(
         value,
         source_ns / NANOSECONDS if source_ns else None,
         age_of(source_ns or received_ns),
-        None if sequence in (0, UNSUPPORTED) else sequence,
+        sequence_of(info),
         age_of(received_ns),
     )

@@ -96,6 +96,11 @@ class OtherPublishers:
     def _close(self) -> None:
         self._closed = True
 
+    def glance(self) -> None:
+        """Look if the number of publishers has changed; called at every command, so cheap."""
+        if self._commanded():
+            self.look()
+
     def look(self) -> None:
         """Compare the publishers with those at the last look; called several times a second."""
         if self._closed:  # the events executor queued a message before its subscription was destroyed

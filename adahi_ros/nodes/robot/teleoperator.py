@@ -23,7 +23,7 @@ from adahi_ros.nodes.common.throttled_log import ThrottledLog
 from adahi_ros.nodes.common.timers import steady_timer
 from adahi_ros.nodes.robot.command_publisher import CommandPublisher
 from adahi_ros.nodes.robot.draft_policy_parameters import DraftPolicyParameters
-from adahi_ros.nodes.robot.operator import LOOK_PERIOD_S, Operator, PublisherWatch, message_age
+from adahi_ros.nodes.robot.operator import LOOK_PERIOD_S, Operator, PublisherWatch, age_of, message_age
 from adahi_ros.robot.takeover_loop import TakeoverLoop
 from adahi_ros.safety.person_commands import POSITIONS, PersonCommands
 from adahi_ros.safety.takeover import COMMAND
@@ -115,7 +115,7 @@ class Teleoperator:
         called = with_info(self._on_command)
         subscription = node.create_subscription(message_type(self._kind), COMMAND, called, NEWEST)
         opened.callback(node.destroy_subscription, subscription)
-        self._watch = PublisherWatch(node, subscription, self._takeover.publishers[COMMAND])
+        self._watch = PublisherWatch(node, subscription, self._kind, self._takeover.subscribed(COMMAND))
         opened.callback(self._watch.close)
         steady_timer(node, LOOK_PERIOD_S, self._watch.look, opened)
 
@@ -150,9 +150,10 @@ class Teleoperator:
             wanted = self._read(message)
         except InputError as error:
             fault = str(error)
-        self._watch.look()
+        waited_s = age_of(info.get("received_timestamp", 0))
+        self._watch.look(waited_s)
         age_s = message_age(self._node, message, info)
-        ignored = self._takeover.command(wanted, age_s, time.monotonic(), fault)
+        ignored = self._takeover.command(wanted, age_s, time.monotonic(), fault, waited_s)
         if ignored and self.drives:
             self._log.warning(COMMAND, f"ignored: {ignored}")
 
