@@ -33,7 +33,9 @@ def test_there_is_one_for_each_middleware() -> None:
 
 @pytest.mark.parametrize("file", PROFILES, ids=lambda file: file.stem)
 def test_every_setting_is_explained(file: Path) -> None:
-    page = (ROOT / "docs/explanation/network.md").read_text()
+    page = "".join(
+        (ROOT / f"docs/{name}.md").read_text() for name in ("explanation/network", "developers/nodes")
+    )
     leaves = [element for element in ElementTree.parse(file).iter() if len(element) == 0]
     assert leaves
     for leaf in leaves:
@@ -96,7 +98,7 @@ def test_they_are_installed(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_settings_of_zenohs_router_are_explained_and_called_untried() -> None:
     comments = [line for line in ROUTER.read_text().splitlines() if line.startswith("#")]
     assert comments[0].startswith("# NOT TRIED")
-    page = (ROOT / "docs/explanation/network.md").read_text()
+    page = (ROOT / "docs/developers/nodes.md").read_text()
     _, _, section = page.partition(f"## {ROUTER.name}, line by line")
     assert "**Not tried.**" in section
     for line in ROUTER.read_text().splitlines():

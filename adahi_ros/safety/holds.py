@@ -56,7 +56,10 @@ class Event(Enum):
     TAKE = "a `true` on `takeover`"
     GIVE = "a `false` on `takeover` of the publisher that took over, or `~/give_back`"
     LAGS = "commanded and measured positions differ by more than `following` for 0.5 s"
-    JUMPS = "a measured position jumps by more than `max_step` and three times the velocity limit"
+    JUMPS = (
+        "a measured position jumps by more than `max_step` and three times the velocity limit, or by more "
+        "than `max_step` after the arm stood"
+    )
     STEADY = "0.5 s without a jump"
     DRIVER_UNKNOWN = "the driver's first message is missing"
     DRIVER_FOUND = "the driver's first message says that it runs, while the node is active"

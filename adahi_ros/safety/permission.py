@@ -189,7 +189,7 @@ class Permission:
             self._first_stop_s = math.inf
 
     def _unanswered(self) -> str:
-        """Return what an operator must do whose `true` does not let the arm move; empty where it does."""
+        """Return what an operator must do if a `true` does not let the arm move; empty where it does."""
         if not (self.stopped or self.needs_press):
             return ""
         if self.publishers.several:
