@@ -223,6 +223,22 @@ def test_velocities_keep_a_robot_that_obeys_within_its_positions(
         assert np.abs(position) <= 1.0 + 1e-12
 
 
+@pytest.mark.parametrize("acceleration", [1.0, 4.0, 30.0])
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_velocity_towards_a_position_limit_falls_within_the_acceleration(
+    acceleration: float, sign: float
+) -> None:
+    limits = limits_of(position=(-1.0, 1.0), velocity=2.0, acceleration=acceleration)
+    envelope, position, speeds = Envelope(limits, "velocities", PERIOD_S), np.zeros(1), [0.0]
+    for _ in range(200):
+        speed = sent(envelope.admit(np.array([sign * 9.0]), position, PERIOD_S))
+        position = position + speed * PERIOD_S
+        speeds += speed.tolist()
+        assert abs(position) <= 1.0 + 1e-12
+    assert np.abs(np.diff(speeds)).max() <= acceleration * PERIOD_S * (1.0 + 1e-9)
+    assert position == pytest.approx([sign], abs=1e-3)
+
+
 def test_a_velocity_is_braked_in_time_and_may_always_lead_back() -> None:
     limits = limits_of(position=(-1.0, 1.0), velocity=2.0)
     envelope = Envelope(limits, "velocities", PERIOD_S)
