@@ -300,6 +300,16 @@ def test_interventions_come_in_the_order_of_the_limits_not_of_entries(
         assert [why.name for why in admitted.interventions] == expected
 
 
+@pytest.mark.parametrize("field", ["positions", "velocities", "accelerations", "effort", "goals"])
+def test_an_entry_within_its_limits_adds_no_intervention_to_those_of_another(field: str) -> None:
+    every = {"position": (-1.0, 1.0), "velocity": 2.0, "acceleration": 40.0, "effort": 1.0, "max_step": 0.5}
+    for wanted in (0.0, 0.05, -0.05):
+        envelope = Envelope(limits_of(2, **every), [field, "effort"], PERIOD_S)
+        admitted = envelope.admit(np.array([wanted, 3.0]), np.zeros(2), PERIOD_S)
+        assert sent(admitted).tolist() == [wanted, 1.0]
+        assert admitted.interventions == (Intervention.EFFORT,)
+
+
 def test_wrong_shapes_fields_and_periods_are_refused() -> None:
     limits = limits_of(2)
     envelope = Envelope(limits, "positions", PERIOD_S)
@@ -339,10 +349,15 @@ def test_a_goal_keeps_its_position_limits_alone_and_is_held_where_it_was() -> No
     limits = limits_of(1, position=(0.0, 0.04), velocity=0.01, acceleration=0.01, max_step=0.001)
     envelope = Envelope(limits, "goals", PERIOD_S)
     assert envelope.hold(None, PERIOD_S).action is None  # nobody knows where it is
+    assert sent(envelope.hold(np.array([0.03]), PERIOD_S)).tolist() == [0.03]
     admitted = envelope.admit(np.array([0.1]), np.array([0.0]), PERIOD_S)
     assert admitted.action is not None
     assert (admitted.action.tolist(), admitted.interventions) == ([0.04], (Intervention.POSITION,))
     held = envelope.hold(np.array([0.02]), PERIOD_S)
     assert held.action is not None
     assert (held.action.tolist(), envelope.at_rest) == ([0.04], True)
+    assert sent(envelope.hold(None, PERIOD_S)).tolist() == [0.04]
+    for measured in (0.02, math.nan):
+        envelope.begin(np.array([measured]))
+        assert sent(envelope.hold(None, PERIOD_S)).tolist() == [0.02]  # it stands where it was last seen
     assert not envelope.begin_displaced(np.array([0.0]), PERIOD_S)
