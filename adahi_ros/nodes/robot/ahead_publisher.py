@@ -73,3 +73,5 @@ class AheadPublisher(CommandPublisher):
         for number, sink in enumerate(self._sinks):
             cast(TopicSink, sink).ahead = [part[number] for part in parts]
         super()._publish(outgoing, stamp_ns)
+        if points:  # the controller executes them: a hold that is late does not count as on time
+            self._sent_s = 0.0

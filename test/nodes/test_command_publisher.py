@@ -1,0 +1,160 @@
+"""How a publisher of commands brakes at the end, by a clock that the test sets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from rclpy.node import Node
+
+from adahi_ros.contract.parsing import parse_contract
+from adahi_ros.contract.plain import plain_values
+from adahi_ros.lab.tasks.trajectory_controller import TrajectoryController
+from adahi_ros.nodes.robot import command_publisher
+from adahi_ros.nodes.robot.ahead_publisher import AheadPublisher
+from adahi_ros.nodes.robot.command_publisher import CommandPublisher
+from adahi_ros.nodes.robot.command_sinks import TopicSink
+from adahi_ros.nodes.robot.draft_policy_parameters import (
+    CommandParameters,
+    DraftPolicyParameters,
+    SafetyParameters,
+)
+from adahi_ros.safety.permission import Permission
+from test.nodes.conftest import Make
+
+SPEED, FASTEST, HARDEST = 1.4, 1.44, 4.0  # rad/s, rad/s, rad/s^2
+STEPS = 60
+POINTS = 4
+
+
+class Driven:
+    """A publisher that has just sent the last of many actions, as fast as it may, and what it sent.
+
+    Attributes:
+        now_s: the time; each sleep takes longer by the next of `late`, periods.
+        sent: the time and the position of each command.
+        controller: executes the commands.
+    """
+
+    def __init__(self, publish: type[CommandPublisher], node: Any, limits: Path, rate_hz: float):
+        self.period_s, self.now_s = 1.0 / rate_hz, 1000.0
+        self.late: list[float] = []
+        self.sent: list[tuple[float, float]] = []
+        self.controller = TrajectoryController(np.zeros(1))
+        contract = parse_contract(plain_values("arm", rate_hz, ["a"], 0, 0, ["a"], "positions"))
+        safety = SafetyParameters(limits=str(limits), require_enable=False)
+        points = POINTS if publish is AheadPublisher else 1
+        values = DraftPolicyParameters(command=CommandParameters(points=points), safety=safety)
+        self.publisher = publish(node, contract, values, Permission(False, 0.5), ExitStack())
+        self.publisher.coming = lambda count: self._plan[None, :count]
+
+    def sleep(self, duration_s: float) -> None:
+        self.now_s += duration_s + self.period_s * (self.late.pop(0) if self.late else 0.0)
+
+    def receive(self, sink: TopicSink, command: np.ndarray, *stamp_and_velocities: Any) -> None:
+        self.sent.append((self.now_s, float(command[0])))
+        self.controller.receive(command, None, 0.0, self.period_s, self.now_s, list(sink.ahead))
+
+    def drive(self) -> None:
+        """Send the actions of a plan, each on time."""
+        speeds = np.minimum(SPEED, 0.9 * HARDEST * self.period_s * np.arange(STEPS + POINTS))
+        plan = np.cumsum(speeds * self.period_s)[:, None]
+        self.publisher.start()
+        for step in range(STEPS):
+            self.now_s += self.period_s * (step > 0)
+            self._plan = plan[step:]
+            self.publisher.observed()
+            measured = self.controller.sample(self.now_s).positions
+            self.publisher.send(plan[step], SimpleNamespace(read=measured, stamp_ns=1, episode=0))
+
+
+@pytest.fixture
+def driven(make_node: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Driven]:
+    limits = tmp_path / "limits.yaml"
+    limit = {"position": [-9.0, 9.0], "velocity": FASTEST, "acceleration": HARDEST, "max_step": 1.0}
+    limits.write_text(yaml.safe_dump({"limits": {"a": limit}}))
+
+    def drive(publish: type[CommandPublisher], rate_hz: float) -> Driven:
+        made = Driven(publish, make_node(Node, "arm"), limits, rate_hz)
+        clock = SimpleNamespace(monotonic=lambda: made.now_s, sleep=made.sleep)
+        monkeypatch.setattr(command_publisher, "time", clock)
+        monkeypatch.setattr(TopicSink, "send", lambda sink, *given: made.receive(sink, *given))
+        made.drive()
+        return made
+
+    return drive
+
+
+@pytest.mark.parametrize("rate_hz", [20.0, 100.0])
+@pytest.mark.parametrize("passed", [0.0, 0.3, 0.99, 1.2])
+@pytest.mark.parametrize("most_late", [0.0, 0.05, 0.45])
+def test_it_brakes_within_the_acceleration_though_its_commands_are_late(
+    driven: Callable[..., Driven], rate_hz: float, passed: float, most_late: float
+) -> None:
+    """Each interval counts as a period, and none is shorter: so no command is too fast either."""
+    arm = driven(CommandPublisher, rate_hz)
+    arm.late = np.random.default_rng(0).uniform(0.0, most_late, 200).tolist()
+    (_, last), actions = arm.sent[-1], len(arm.sent)
+    arm.now_s += passed * arm.period_s
+    began_s = arm.now_s
+    arm.publisher.close()
+    times, positions = np.array(arm.sent[actions:]).T
+    speeds, change = np.diff(positions) / arm.period_s, HARDEST * arm.period_s
+    assert 0.0 <= positions[0] - last <= SPEED * arm.period_s * min(1.0, passed + 0.1)
+    assert speeds[0] >= SPEED - 2.0 * change - 1e-9
+    assert speeds[-1] == 0.0
+    assert np.diff(speeds) == pytest.approx(np.full(len(speeds) - 1, -change / 2), abs=change / 2 + 1e-9)
+    assert np.diff(times).min() >= arm.period_s - 1e-9
+    assert times[-1] - began_s <= (SPEED / change + 4) * (1.0 + most_late) * arm.period_s
+
+
+def test_an_arm_that_may_rest_is_not_set_in_motion_to_brake(driven: Callable[..., Driven]) -> None:
+    arm = driven(CommandPublisher, 100.0)
+    arm.late = [0.0, 0.6]
+    actions = len(arm.sent)
+    arm.publisher.close()
+    positions = [position for _, position in arm.sent[actions:]]
+    assert positions[1] > positions[0]
+    assert set(positions[1:]) == {positions[1]}
+    arm = driven(CommandPublisher, 100.0)
+    (_, last), actions = arm.sent[-1], len(arm.sent)
+    arm.now_s += 1.5 * arm.period_s
+    arm.publisher.close()
+    assert {position for _, position in arm.sent[actions:]} == {last}
+
+
+def test_a_cleanup_goes_on_with_the_braking_of_a_deactivation(driven: Callable[..., Driven]) -> None:
+    arm = driven(CommandPublisher, 100.0)
+    actions = len(arm.sent)
+    arm.publisher.stop()
+    for _ in range(5):
+        arm.now_s += arm.period_s
+        arm.publisher.look()
+    arm.now_s += 0.8 * arm.period_s
+    arm.publisher.close()
+    speeds = np.diff([position for _, position in arm.sent[actions:]]) / arm.period_s
+    assert np.abs(np.diff(speeds)).max() <= HARDEST * arm.period_s + 1e-9
+    assert speeds[-1] == 0.0
+
+
+@pytest.mark.parametrize("passed", [0.0, 1.2, 2.4])
+def test_from_points_that_were_sent_ahead_it_brakes_within_the_acceleration(
+    driven: Callable[..., Driven], passed: float
+) -> None:
+    """The controller executes them meanwhile, so what has passed since the command counts as it is."""
+    arm = driven(AheadPublisher, 20.0)
+    actions = len(arm.sent)
+    arm.now_s += passed * arm.period_s
+    here = float(arm.controller.sample(arm.now_s).positions[0])
+    arm.publisher.close()
+    speeds = np.diff([here, *(position for _, position in arm.sent[actions:])]) / arm.period_s
+    change = HARDEST * arm.period_s
+    assert SPEED - change - 1e-9 <= speeds[0] <= SPEED + 1e-9
+    assert np.diff(speeds) == pytest.approx(np.full(len(speeds) - 1, -change / 2), abs=change / 2 + 1e-9)
+    assert abs(speeds[-1]) <= 1e-9
