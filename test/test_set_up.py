@@ -36,3 +36,22 @@ def test_control_msgs_is_built_where_ros_lacks_it(
 
 def test_colcon_does_not_install_the_control_msgs_of_the_tests(set_up: Any) -> None:
     assert (set_up.CONTROL_MSGS / "COLCON_IGNORE").is_file()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "of", "said"),
+    [(["--help"], "base", "--help: must be nothing or demo"), ([], "venv", "run tools/set_up")],
+)
+def test_a_wrong_call_deletes_no_environment(
+    set_up: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    of: str,
+    said: str,
+) -> None:
+    monkeypatch.setattr("sys.argv", ["set_up_venv.py", *arguments])
+    monkeypatch.setattr("sys.prefix", str(set_up.VENV) if of == "venv" else "/usr")
+    monkeypatch.setattr(set_up, "set_up", lambda demo: pytest.fail("it sets up"))
+    assert set_up.main() == 2
+    assert said in capsys.readouterr().err

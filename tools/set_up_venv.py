@@ -357,6 +357,12 @@ def set_up(demo: bool) -> None:
 
 
 def main() -> int:
+    if sys.argv[1:] not in ([], [DEMO]):
+        print(f"error: {' '.join(sys.argv[1:])}: must be nothing or {DEMO}", file=sys.stderr)
+        return 2
+    if Path(sys.prefix).resolve() == VENV.resolve():
+        print("error: run tools/set_up; .venv's own Python would delete itself", file=sys.stderr)
+        return 2
     BUILD.mkdir(parents=True, exist_ok=True)
     with (BUILD / "lock").open("w") as lock:  # one at a time: `make demo` beside `make test`
         try:
