@@ -159,7 +159,7 @@ def _holds() -> str:
         for events, before, after in changes:
             words = [each.value for each in events]
             if after in FREE and before == (State.WAITS,) and hold is Hold.DRIVER:
-                alone = words[0]
+                alone = " or ".join(words)
             elif after in FREE:
                 ends += words
             elif before == (State.LASTS,):
@@ -171,7 +171,9 @@ def _holds() -> str:
         ends = list(dict.fromkeys(each for each in ends if each not in over))
         until = f"{'; '.join(over)}; then {' or '.join(ends)}" if over else " or ".join(ends)
         until += f". After a missing first message: {alone}" if hold is Hold.DRIVER else ""
-        rows.append(f"| {hold.value} | {'; '.join(begins)} | {until} | {REPORTED_AS[hold].name} |")
+        rows.append(
+            f"| {hold.value} | {'; '.join(dict.fromkeys(begins))} | {until} | {REPORTED_AS[hold].name} |"
+        )
     return "\n".join(rows)
 
 

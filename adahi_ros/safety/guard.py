@@ -55,7 +55,7 @@ class Guard:
     After every gap, motion starts from rest: a robot reaches each command within a period, and then stands.
     It starts at its measured position once it has rested for `SETTLED_S`. Earlier it starts at the last
     command, because the measurement lags. An entry further than `max_step` from there was displaced: it
-    starts at its measured position.
+    starts at its measured position, after a fresh press; at once after an activation or in a new episode.
 
     Attributes:
         counts: interventions since it was started.
@@ -264,7 +264,7 @@ class Guard:
         self.permission.holds.happen(Event.JUMPS, text)
 
     def _elsewhere(self, measured: np.ndarray | None) -> str:
-        """Return why a robot that stood is not where it was commanded; empty where it is, or after a press.
+        """Return why a robot is not where it was commanded after a hold; empty where it is, or after a press.
 
         Someone may have moved it, or another program measures it: the operator looks before it moves on.
         """

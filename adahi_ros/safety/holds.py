@@ -58,7 +58,7 @@ class Event(Enum):
     LAGS = "commanded and measured positions differ by more than `following` for 0.5 s"
     JUMPS = (
         "a measured position jumps by more than `max_step` and three times the velocity limit, or by more "
-        "than `max_step` after the arm stood"
+        "than `max_step` during a hold"
     )
     STEADY = "0.5 s without a jump"
     DRIVER_UNKNOWN = "the driver's first message is missing"
@@ -136,7 +136,7 @@ TABLE: dict[Hold, tuple[tuple[tuple[Event, ...], tuple[State, ...], State], ...]
         ((Event.OBSERVED, Event.ACTIVATE), _ANY, State.CLEAR),
     ),
 }
-WITH_DEADMAN = frozenset((Hold.STARTED, Hold.DISABLED))  # count with `safety.require_enable` alone
+WITH_DEADMAN = frozenset((Hold.STARTED, Hold.DISABLED))  # count only with `safety.require_enable`
 
 REPORTED_AS = {
     Hold.DEACTIVATED: Intervention.DEACTIVATED,

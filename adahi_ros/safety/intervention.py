@@ -10,7 +10,7 @@ import numpy as np
 
 
 class Intervention(IntEnum):
-    """The reasons. The numbers are those of `SafetyState.msg`; `Counter.update` counts them."""
+    """The reasons. The numbers are those of `SafetyState.msg`."""
 
     POSITION = 0
     VELOCITY = 1

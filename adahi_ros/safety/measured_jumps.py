@@ -46,14 +46,15 @@ class MeasuredJumps:
         if before is None:
             return ""
         measured = np.where(self._turning, nearest_turn(measured, before[0]), measured)
-        elapsed_s = min(max(0.0, stamp_s - before[1]), self._longest_s / SPEEDS)
+        passed_s = max(0.0, stamp_s - before[1])
+        elapsed_s = min(passed_s, self._longest_s / SPEEDS)
         with np.errstate(invalid="ignore"):
             jumped = np.flatnonzero(np.abs(measured - before[0]) > self._step + elapsed_s * self._speed)
         if not len(jumped):
             return ""
         entry = jumped[0]
         return (
-            f"{self._names[entry]} was measured at {before[0][entry]:.3g} and {elapsed_s:.3g} s later at "
+            f"{self._names[entry]} was measured at {before[0][entry]:.3g} and {passed_s:.3g} s later at "
             f"{measured[entry]:.3g}, more than max_step and 3 times velocity allow; does one program alone "
             "publish it?"
         )

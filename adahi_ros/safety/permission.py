@@ -196,6 +196,9 @@ class Permission:
             return f"enable: {self.publishers.several} publishers; {SERVICE_NEEDED}"
         if not self._alone_from(self._first_stop_s):
             return f"enable: its publisher was not the only one since the stop; {SERVICE_NEEDED}"
+        hold = self.holds.holding(self._ignored | OTHERS)
+        if hold is not None and self.holds[hold] is State.LASTS:
+            return f"enable: held until this ends: {hold.value}: {self.holds.text(hold)}"
         return "enable: a fresh press is needed; release, then press"
 
     def _alone_from(self, time_s: float) -> bool:
@@ -216,6 +219,8 @@ class Permission:
 
     def _is_first(self, last: tuple[Press, float] | None, arrived_s: float, now_s: float) -> bool:
         """Whether its only publisher is new, and nothing but the node's start holds the arm."""
+        if self.holds[Hold.STARTED] is not State.PRESS:
+            return False
         new = last is None or last[1] < self.publishers.since_s
         others = OTHERS | {Hold.STARTED, Hold.DISABLED}
         free = self.holding(now_s, others) is None and now_s >= self._true_until_s

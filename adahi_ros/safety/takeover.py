@@ -98,6 +98,7 @@ class Takeover:
             self._taken_s = max(self._taken_s, arrived_s)
             self._holds.happen(Event.TAKE)
         elif self.person and not since_s <= min(arrived_s, self._taken_s):
+            self._sent_s[SIGNAL] = -math.inf  # a released button does not let the person drive
             return f"{SIGNAL}: a false, must be of the publisher that took over, alone; or call ~/give_back"
         else:
             self._holds.happen(Event.GIVE)

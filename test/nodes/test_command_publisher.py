@@ -71,7 +71,8 @@ class Driven:
             self._plan = plan[step:]
             self.publisher.observed()
             measured = self.controller.sample(self.now_s).positions
-            self.publisher.send(plan[step], SimpleNamespace(read=measured, stamp_ns=1, episode=0))
+            seen: Any = SimpleNamespace(read=measured, stamp_ns=1, episode=0)
+            self.publisher.send(plan[step], seen)
 
 
 @pytest.fixture

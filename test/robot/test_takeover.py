@@ -211,6 +211,23 @@ def test_another_publisher_does_not_give_the_arm_back(robot: Teleoperated) -> No
     assert not takeover.person
 
 
+def test_a_false_that_gives_nothing_back_does_not_let_the_person_drive(robot: Teleoperated) -> None:
+    """The pedal's program was killed while pressed, and starts again with the pedal released."""
+    robot.drive(8, moved=0.02)
+    robot.pass_time(1.0)
+    takeover = robot.arm.takeover
+    for topic_now in (frozenset(), frozenset((b"again",))):
+        takeover.publishers[SIGNAL].look(topic_now, None, robot.link.now_s)
+    robot.go(10)
+    at = robot.arm.at.copy()
+    for _ in range(10):
+        assert takeover.signal(False, 0.0, robot.link.now_s)
+        robot.command(0.05)
+        assert not robot.go(1)[0].action
+    assert takeover.person
+    np.testing.assert_allclose(robot.arm.at, at, atol=1e-9)
+
+
 def test_a_takeover_outlasts_another_configuration_that_knows_no_person(robot: Teleoperated) -> None:
     robot.drive(6)
     arm = Arm(lambda: robot.link.now_s, len(robot.arm.at), Guard, False, robot.arm.permission)

@@ -316,6 +316,16 @@ def test_a_new_publishers_first_true_ends_the_hold_of_the_start(topic: Topic) ->
     assert topic.permission.holds[Hold.STARTED] is State.CLEAR
 
 
+def test_a_new_publishers_first_true_is_no_press_once_the_start_is_over(topic: Topic) -> None:
+    deadman = topic.join(9.9)
+    deadman.say(True, 10.0)
+    presses = topic.permission.presses
+    topic.leave(deadman, 10.1)
+    topic.join(12.0).say(True, 12.1)
+    assert topic.permission.enabled(12.1)
+    assert topic.permission.presses == presses
+
+
 @pytest.mark.parametrize("cause", ["service", "alarm"])
 @pytest.mark.parametrize("step_s", [1.0, 3600.0])
 def test_a_clock_that_is_set_is_no_release_of_the_deadman(topic: Topic, cause: str, step_s: float) -> None:

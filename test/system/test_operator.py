@@ -6,11 +6,13 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from adahi_msgs.msg import SafetyState
+from rclpy.publisher import Publisher
 from std_msgs.msg import Bool
 from std_srvs.srv import SetBool
 
@@ -208,13 +210,17 @@ def test_a_respawned_node_with_default_parameters_waits_for_a_fresh_press(cell: 
     cell.press_afresh()
 
 
+def has_subscription(publisher: Publisher) -> bool:
+    return bool(publisher.get_subscription_count())
+
+
 def test_no_program_that_starts_later_ends_a_stop(cell: Cell) -> None:
     """The button that stopped the robot has ended. The other program's first message may be lost."""
     cell.press_afresh()
     cell.stage.node.destroy_publisher(cell.deadman)
     for first in (1, 2):
         button = cell.stage.node.create_publisher(Bool, "enable", 100)
-        cell.run(lambda made=button: made.get_subscription_count() > 0, "the button", pressed=None)
+        cell.run(partial(has_subscription, button), "the button", pressed=None)
         button.publish(Bool(data=False))
         cell.run(lambda: cell.safety[-1].stopped, "the stop", pressed=None)
         cell.stage.node.destroy_publisher(button)

@@ -91,7 +91,7 @@ class Operator:
     Args:
         node: gets the subscriptions, the service and a timer.
         active: whether the node is active; only an active node can be enabled by the service.
-        changed: called after every message and call.
+        changed: called after every message on `enable`, every call, and every change of who drives.
     """
 
     def __init__(self, node: LifecycleNode, active: Callable[[], bool], changed: Callable[[], None]) -> None:
@@ -211,7 +211,7 @@ def age_of(stamp_ns: int) -> float:
 
 
 def message_age(node: LifecycleNode, message: Any, info: Mapping[str, int]) -> float:
-    """Return the age of a message, s: by its source timestamp or its header, whichever is older.
+    """Return the age of a message, s: by its source timestamp or its header, whichever is further from now.
 
     A bag that is played back has old headers.
     """

@@ -18,6 +18,10 @@ from adahi_ros.safety.holds import Event, Holds
 from adahi_ros.safety.measured_twice import MeasuredTwice
 
 LOOK_PERIOD_S = 0.25
+OVER = {
+    Event.COMMANDED_ALONE: "another program commanded the arm",
+    Event.MEASURED_ONCE: "two programs measured a joint",
+}
 ALLOW = "end it, or allow it by safety.shared_command: true"
 
 
@@ -114,7 +118,7 @@ class OtherPublishers:
         if self._texts.get(begins) == text:
             return False
         self._texts[begins] = text
-        self._holds.happen(begins if text else ends, text)
+        self._holds.happen(begins if text else ends, text or OVER[ends])
         return True
 
     def _commanded(self) -> str:
