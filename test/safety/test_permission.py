@@ -382,3 +382,128 @@ def test_a_deadman_that_is_used_takes_over_from_the_service(topic: Topic) -> Non
     topic.join(99.9).say(True, 100.0)
     assert topic.permission.enabled(100.4)
     assert not topic.permission.enabled(100.6)
+
+
+def test_a_silence_that_ends_an_alarm_is_twice_the_timeout_long(topic: Topic) -> None:
+    deadman = topic.join(9.0)
+    deadman.say(True, 10.0)
+    topic.permission.holds.happen(Event.LAGS)
+    deadman.say(True, 10.0 + 2 * TIMEOUT_S - 0.01)
+    assert topic.permission.needs_press
+    deadman.say(True, 10.0 + 4 * TIMEOUT_S)
+    assert not topic.permission.needs_press
+
+
+@pytest.mark.parametrize("value", [True, False])
+def test_no_other_publisher_ends_an_alarm(value: bool) -> None:
+    topic = Topic(required=False)
+    gone = topic.join(9.0, sequence=3)
+    gone.say(value, 10.0)
+    topic.permission.set_enabled(True, 10.1)
+    topic.permission.holds.happen(Event.LAGS)
+    topic.leave(gone, 10.2)
+    topic.join(12.0, sequence=4).say(True, 12.1)
+    assert topic.permission.needs_press
+
+
+def test_a_message_that_waited_is_of_the_publisher_that_was_there_when_it_arrived(topic: Topic) -> None:
+    gone = topic.join(9.0, sequence=3)
+    topic.leave(gone)
+    other = topic.join(16.0, sequence=4)
+    gone.say(False, 20.0, age_s=5.0, waited_s=5.0)
+    other.say(True, 20.01)
+    assert topic.permission.stopped
+
+
+def test_a_false_that_may_be_lost_stops_and_its_copy_stops_once(topic: Topic) -> None:
+    permission, deadman = topic.permission, topic.join(9.0)
+    deadman.say(True, 10.0)
+    permission.stop(Press(False, 10.1, 0.0, 7), 10.1)  # of a best-effort publisher
+    assert permission.stopped
+    permission.set_enabled(True, 10.2)
+    deadman.say(False, 10.3)
+    deadman.say(True, 10.4)
+    assert not permission.stopped
+    deadman.say(False, 10.5)
+    deadman.say(True, 10.6)
+    permission.stop(Press(True, 10.6, 0.0, 7), 10.6)  # what was received reliably already
+    assert not permission.stopped
+    permission.stop(Press(False, None, 0.0, 7), 10.7)  # without a stamp it may be another one
+    assert permission.stopped
+    assert "sent before the stop" in permission.set_enabled(True, 10.75, 0.1)
+
+
+def test_after_the_service_ends_a_stop_the_next_one_has_its_own_beginning(topic: Topic) -> None:
+    first = topic.join(9.0)
+    first.say(False, 10.0)
+    topic.leave(first, 10.1)
+    topic.permission.set_enabled(True, 10.2)
+    second = topic.join(11.0)
+    second.say(False, 11.1)
+    second.say(True, 11.2)
+    assert not topic.permission.stopped
+
+
+def test_a_call_counts_from_when_it_was_sent() -> None:
+    permission = Topic().permission
+    permission.set_enabled(False, 10.6, 0.1)
+    assert permission.set_enabled(True, 10.7, 0.15) == ""
+
+
+@pytest.mark.parametrize("active", [True, False])
+def test_a_drivers_first_message_needs_a_press_only_while_the_node_is_active(active: bool) -> None:
+    topic = Topic()
+    permission = topic.permission
+    if not active:
+        permission.holds.happen(Event.DEACTIVATE)
+    topic.join(9.0).say(True, 10.0)
+    permission.driver("no message yet", known=False)
+    assert permission.holding(10.1) is (Hold.DRIVER if active else Hold.DEACTIVATED)
+    assert permission.holds[Hold.DRIVER] is State.WAITS
+    permission.driver("")
+    assert permission.holds[Hold.DRIVER] is State.CLEAR
+    assert permission.needs_press == active
+
+
+def test_a_driver_that_is_unknown_again_holds_through_a_press(topic: Topic) -> None:
+    permission = topic.permission
+    permission.driver("fault")
+    permission.driver("")
+    assert permission.holds[Hold.DRIVER] is State.PRESS
+    assert "it did not run" in permission.holds.text(Hold.DRIVER)
+    permission.driver("no message yet", known=False)
+    permission.set_enabled(True, 10.0)
+    assert permission.holding(10.0) is Hold.DRIVER
+    permission.driver("")
+    assert permission.needs_press
+
+
+@pytest.mark.parametrize(
+    ("case", "said"),
+    [
+        ("busy", "the node was busy"),
+        ("clock", "the clocks of operator and robot must agree"),
+        ("two", "2 publishers; only ~/set_enabled"),
+        ("lasts", "held until this ends: driver: fault"),
+        ("press", "a fresh press is needed; release, then press"),
+    ],
+)
+def test_a_true_that_does_not_let_the_arm_move_says_what_is_to_be_done(
+    topic: Topic, case: str, said: str
+) -> None:
+    deadman = topic.join(9.0)
+    deadman.say(True, 10.0)
+    if case == "two":
+        topic.join(10.01)
+    topic.permission.holds.happen(Event.LAGS)
+    if case == "lasts":
+        topic.permission.driver("fault")
+    age_s = 2.0 if case in ("busy", "clock") else 0.0
+    assert said in deadman.say(True, 10.1, age_s, age_s if case == "busy" else 0.0)
+
+
+def test_what_the_operator_cannot_end_does_not_disable(topic: Topic) -> None:
+    topic.join(9.0).say(True, 10.0)
+    for event in (Event.DEACTIVATE, Event.TAKE, Event.NOT_OBSERVED):
+        topic.permission.holds.happen(event)
+    assert topic.permission.enabled(10.1)
