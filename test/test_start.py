@@ -29,7 +29,7 @@ def test_sigint_amid_an_import_leaves_no_traceback(tmp_path: Path) -> None:
 BECOMES = """
 import os, signal, sys
 from adahi_ros.start import become
-os.environ["PYTHONPATH"] += os.pathsep + sys.argv[1]
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), sys.argv[1])))
 blocked = signal.pthread_sigmask
 signal.pthread_sigmask = lambda *given: (blocked(*given), os.kill(os.getpid(), signal.SIGINT))
 become("replaced", "--ros-args")

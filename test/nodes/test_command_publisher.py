@@ -145,7 +145,7 @@ def test_a_cleanup_goes_on_with_the_braking_of_a_deactivation(driven: Callable[.
 
 
 @pytest.mark.parametrize("passed", [0.0, 1.2, 2.4])
-def test_from_points_that_were_sent_ahead_it_brakes_within_the_acceleration(
+def test_from_points_sent_ahead_it_brakes_within_the_acceleration(
     driven: Callable[..., Driven], passed: float
 ) -> None:
     """The controller executes them meanwhile, so what has passed since the command counts as it is."""

@@ -182,7 +182,7 @@ def test_it_is_seen_before_the_node_is_active(arm: Arm) -> None:
     assert not arm.commands
 
 
-def test_a_gripper_on_the_same_topic_and_a_driver_that_starts_again_hold_nothing(arm: Arm) -> None:
+def test_a_gripper_beside_it_and_a_restarted_driver_hold_nothing(arm: Arm) -> None:
     arm.policy()
     gripper = arm.node("gripper").create_publisher(JointState, "joint_states", 10)
     arm.runs()
@@ -256,7 +256,7 @@ def test_two_nodes_of_one_name_are_not_active(arm: Arm) -> None:
     assert policy.trigger_activate() is TransitionCallbackReturn.SUCCESS
 
 
-def test_a_robot_that_is_deactivated_in_motion_keeps_its_publisher_until_it_rests(arm: Arm) -> None:
+def test_deactivated_in_motion_it_keeps_its_publisher_until_it_rests(arm: Arm) -> None:
     policy = arm.policy(values={"safety.limits": "ball"})
     arm.runs()
     arm.moves()

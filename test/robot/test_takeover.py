@@ -155,7 +155,7 @@ def test_a_joint_that_the_person_stops_naming_stays_at_its_last_command(robot: T
     assert robot.arm.at[1] < at[1] - 0.5
 
 
-def test_a_joint_that_is_named_first_later_moves_from_where_both_stand_then(robot: Teleoperated) -> None:
+def test_a_joint_that_is_named_later_moves_from_where_both_stand_then(robot: Teleoperated) -> None:
     name_only(robot, [1], 0.02, 20)
     at = robot.arm.at.copy()
     robot.drive(10, moved=0.02)

@@ -60,7 +60,7 @@ def test_a_driver_without_a_publisher_does_not_run(latched: bool) -> None:
 
 
 @pytest.mark.parametrize("latched", [True, False])
-def test_what_a_latched_driver_said_is_void_when_another_one_takes_its_place(latched: bool) -> None:
+def test_what_a_latched_driver_said_is_void_when_it_is_replaced(latched: bool) -> None:
     state = DriverState([Monitor("mode", "a/msg/B", "mode", (7,), latched=latched)])
     state.published(0, frozenset((b"1",)))
     state.seen(0, 7, 0.0)

@@ -301,7 +301,7 @@ def test_interventions_come_in_the_order_of_the_limits_not_of_entries(
 
 
 @pytest.mark.parametrize("field", ["positions", "velocities", "accelerations", "effort", "goals"])
-def test_an_entry_within_its_limits_adds_no_intervention_to_those_of_another(field: str) -> None:
+def test_an_entry_within_its_limits_adds_no_intervention_to_others(field: str) -> None:
     every = {"position": (-1.0, 1.0), "velocity": 2.0, "acceleration": 40.0, "effort": 1.0, "max_step": 0.5}
     for wanted in (0.0, 0.05, -0.05):
         envelope = Envelope(limits_of(2, **every), [field, "effort"], PERIOD_S)

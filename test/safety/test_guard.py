@@ -128,7 +128,7 @@ def left_without_observations(robot: Robot) -> None:
     ],
     ids=["stopped", "deactivated", "driver", "stale"],
 )
-def test_a_repeat_that_comes_before_the_next_look_moves_no_robot_that_is_held(
+def test_a_repeat_before_the_next_look_moves_no_robot_that_is_held(
     held: Callable[[Robot], None],
 ) -> None:
     robot = Robot("positions", {})

@@ -80,7 +80,7 @@ def test_publishers_of_different_joints_are_not_though_messages_get_lost(
     early=st.booleans(),
     again=st.integers(0, 3),
 )
-def test_a_publisher_that_starts_again_is_not_though_the_killed_one_is_listed(
+def test_a_publisher_that_starts_again_is_not_two_though_both_are_listed(
     first: int, after_s: float, early: bool, again: int
 ) -> None:
     topic = Topic()
@@ -121,7 +121,7 @@ def test_it_ends_with_one_publisher_on_the_topic() -> None:
     assert topic.look() == []
 
 
-def test_it_ends_beside_another_joints_publisher_once_numbers_rise_for_a_while() -> None:
+def test_it_ends_beside_another_joints_publisher_once_numbers_rise() -> None:
     topic = found()
     topic.publishers -= {ZEROS}
     end_s = topic.now_s + AGAIN_S

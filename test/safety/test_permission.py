@@ -165,7 +165,7 @@ def test_a_stop_stays_though_another_deadman_is_pressed_all_the_time(topic: Topi
     assert topic.permission.stopped
 
 
-def test_a_publisher_that_came_while_the_node_did_not_look_is_noticed_by_the_count() -> None:
+def test_a_publisher_between_two_looks_is_noticed_by_the_count() -> None:
     topic = Topic()
     deadman = topic.join(9.0, sequence=4)
     deadman.say(False, 10.0)
@@ -406,7 +406,7 @@ def test_no_other_publisher_ends_an_alarm(value: bool) -> None:
     assert topic.permission.needs_press
 
 
-def test_a_message_that_waited_is_of_the_publisher_that_was_there_when_it_arrived(topic: Topic) -> None:
+def test_a_message_that_waited_is_of_the_publisher_of_its_arrival(topic: Topic) -> None:
     gone = topic.join(9.0, sequence=3)
     topic.leave(gone)
     other = topic.join(16.0, sequence=4)
@@ -451,7 +451,7 @@ def test_a_call_counts_from_when_it_was_sent() -> None:
 
 
 @pytest.mark.parametrize("active", [True, False])
-def test_a_drivers_first_message_needs_a_press_only_while_the_node_is_active(active: bool) -> None:
+def test_a_drivers_first_message_needs_a_press_only_while_active(active: bool) -> None:
     topic = Topic()
     permission = topic.permission
     if not active:

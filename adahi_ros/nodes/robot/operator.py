@@ -87,6 +87,7 @@ class Operator:
 
     Attributes:
         permission: of the operator to move, with all holds of the arm.
+        commands: who publishes the commands of a person, where one may take over.
 
     Args:
         node: gets the subscriptions, the service and a timer.
@@ -106,6 +107,7 @@ class Operator:
         enable = node.create_subscription(Bool, "enable", on_any, EVERY)
         self._enable = PublisherWatch(node, enable, BOOL, self.permission.publishers)
         self._signal: tuple[int, Subscription, PublisherWatch] | None = None
+        self.commands: PublisherWatch | None = None
         self._service = DeferredService(node, SetBool, "~/set_enabled", self._on_set_enabled)
         self._give_back = DeferredService(node, Trigger, "~/give_back", self._on_give_back)
         self._replies = ServiceReplies()
@@ -130,8 +132,9 @@ class Operator:
     def close(self) -> None:
         """Look no more: the node is destroyed."""
         self._enable.close()
-        if self._signal is not None:
-            self._signal[2].close()
+        for watch in (self.commands, self._signal and self._signal[2]):
+            if watch:
+                watch.close()
 
     def _look(self) -> None:
         self._enable.look()

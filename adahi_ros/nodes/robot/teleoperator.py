@@ -116,6 +116,7 @@ class Teleoperator:
         subscription = node.create_subscription(message_type(self._kind), COMMAND, called, NEWEST)
         opened.callback(node.destroy_subscription, subscription)
         self._watch = PublisherWatch(node, subscription, self._kind, self._takeover.subscribed(COMMAND))
+        operator.commands = self._watch
         opened.callback(self._watch.close)
         steady_timer(node, LOOK_PERIOD_S, self._watch.look, opened)
 
