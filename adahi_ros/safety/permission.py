@@ -8,6 +8,7 @@ a node that was stopped for seconds must not take an old `true` for a new one.
 from __future__ import annotations
 
 import math
+from collections import deque
 from dataclasses import dataclass
 
 from adahi_ros.safety.holds import WITH_DEADMAN, Event, Hold, Holds, State
@@ -15,6 +16,7 @@ from adahi_ros.safety.sole_publisher import SolePublisher
 from adahi_ros.safety.takeover import Takeover, lateness
 
 OTHERS = frozenset((Hold.DEACTIVATED, Hold.TAKEN, Hold.STALE))  # holds that the operator does not end
+COPIES = 64
 SILENCES = 2.0  # of `timeout_s`: a deadman that is silent for so long was released
 SERVICE_NEEDED = "only ~/set_enabled with true lets the arm move"
 
@@ -71,7 +73,8 @@ class Permission:
         self.publishers = SolePublisher()
         self.takeover = Takeover(self.holds, timeout_s)
         self._last: tuple[Press, float] | None = None  # the newest message, and when it arrived
-        self._first_stop_s = math.inf  # when the first of the latched stops was sent
+        self._false_stamps: deque[float | None] = deque(maxlen=COPIES)  # their copies may come later
+        self._first_stop_s = math.inf  # when the first of the latched stops arrived
         self._last_stop_s = -math.inf
         self._true_until_s = -math.inf
         self.presses = 0
@@ -138,6 +141,7 @@ class Permission:
         last, self._last = self._last, (press, arrived_s)
         if not press.value:
             self._stop(Event.FALSE, arrived_s, sent_s)
+            self._false_stamps.append(press.stamp_s)
             return ""
         if late := lateness(press.age_s, self._timeout_s):
             busy = press.waited_s > self._timeout_s / 2
@@ -158,7 +162,7 @@ class Permission:
 
     def stop(self, press: Press, now_s: float) -> None:
         """Process a `false` on `enable` of a publisher that may lose messages, and so makes no press."""
-        if self._last is None or press.stamp_s is None or press.stamp_s != self._last[0].stamp_s:
+        if press.stamp_s is None or press.stamp_s not in self._false_stamps:
             self._stop(Event.FALSE, now_s - press.waited_s, now_s - max(0.0, press.age_s))
 
     def driver(self, fault: str, known: bool = True) -> None:

@@ -1,4 +1,4 @@
-"""What the command prints is no command for the terminal, whoever sent or recorded the words."""
+"""What the command prints is no command for the terminal, wherever the words come from."""
 
 from __future__ import annotations
 

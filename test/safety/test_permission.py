@@ -426,7 +426,7 @@ def test_a_false_that_may_be_lost_stops_and_its_copy_stops_once(topic: Topic) ->
     assert not permission.stopped
     deadman.say(False, 10.5)
     deadman.say(True, 10.6)
-    permission.stop(Press(True, 10.6, 0.0, 7), 10.6)  # what was received reliably already
+    permission.stop(Press(False, 10.5, 0.0, 7), 10.6)  # what was received reliably already, before the true
     assert not permission.stopped
     permission.stop(Press(False, None, 0.0, 7), 10.7)  # without a stamp it may be another one
     assert permission.stopped
