@@ -66,7 +66,7 @@ class Truth:
     def alone(self, sender: Sender, since_s: float) -> bool:
         """Whether this publisher was there since a time, and no other one ever since then."""
         return sender.came_s <= since_s and not any(
-            each is not sender and each.left_s >= since_s for each in self.senders
+            each is not sender and each.left_s > since_s for each in self.senders
         )
 
 

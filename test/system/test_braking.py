@@ -27,7 +27,7 @@ from test.system.stage import DEEP, JOINTS, Robot, Stage, reliable_input
 
 START = -20.0  # rad; whatever the policy wants is far from there
 FASTEST, HARDEST = 1.44, 4.0  # rad/s, rad/s^2
-FAST = 0.72
+TICKS = 6  # of braking at least; on a loaded machine a late observation often lets the arm rest
 LATE = RESTS - 0.3  # periods between two commands, after which the arm may rest
 SHORTER = 0.05  # periods by which the time between two commands may seem to differ
 BREAKABLE = """
@@ -87,7 +87,8 @@ class Arm:
         return (end - begin) / (to_s - from_s) if len(actions) == 5 else 0.0
 
     def fast(self) -> bool:
-        return len(self.sent) > 5 and self.speed() > FAST
+        enough = min(FASTEST / 2, TICKS * HARDEST * self._period_s)
+        return len(self.sent) > 5 and self.speed() > enough
 
     def rests(self) -> bool:
         return len({(position, brakes) for _, position, brakes in self.sent[-2:]}) == 1 and self.sent[-1][2]
@@ -104,6 +105,9 @@ class Arm:
         whole = periods > 1.0 - SHORTER
         speeds, late = (np.diff(positions) / self._period_s)[whole], (periods > LATE)[whole]
         change, ticks = HARDEST * self._period_s, np.diff(np.flatnonzero(whole))
+        if not whole.any():  # after a stall the arm may rest
+            assert np.ptp(positions) <= change * self._period_s * len(positions)
+            return
         assert speeds[-1] <= change + blur  # it is at rest after that
         assert (np.diff(speeds) <= blur + 1e-9).all(), speeds
         rested = late[1:] & (speeds[1:] == 0.0)  # an arm that may rest is not set in motion again
@@ -177,10 +181,10 @@ def test_a_node_brakes_within_its_limits_however_it_ends(
         qos_overrides=reliable_input(),
     )
     stage.activate()
+    stage.processes.all.remove(process)  # it may end now
     arm = Arm(stage, 1.0 / rate_hz)
     try:
         stage.wait(arm.fast, "motion")
-        stage.processes.all.remove(process)  # it may end now
         ENDS[end](stage, process, flag)
         stage.wait(arm.rests, "rest")
     finally:
