@@ -119,7 +119,7 @@ class Stops(RuleBasedStateMachine):
             assert abs(speed) <= abs(self.speed) + 1e-9, "a hold that accelerates"
         at_once = self.now_s - self.sent_s
         if at_once >= PERIOD_S - 1e-9:
-            assert abs(speed - self.speed) <= ACCELERATION * PERIOD_S + 1e-6 or not moves
+            assert abs(speed - self.speed) <= ACCELERATION * at_once + 1e-6 or not moves
             self.speed = speed if at_once < 1.5 * PERIOD_S else 0.0
         self.at, self.sent_s = place, self.now_s
 
