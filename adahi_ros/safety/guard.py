@@ -28,7 +28,7 @@ LASTING = frozenset(REPORTED_AS.values()) | {Intervention.UNVERIFIED}  # counted
 HELD = LASTING | {Intervention.NOT_FINITE, Intervention.WORKSPACE}
 WITH_PERSON = frozenset((Hold.TAKEN,))  # does not hold the commands of a person who has taken over
 NOTHING: frozenset[Hold] = frozenset()
-ACTED_ON = frozenset((None, Intervention.UNVERIFIED, Intervention.TAKEOVER))  # only an action ends these
+ACTED_ON = frozenset((Intervention.UNVERIFIED, Intervention.TAKEOVER))  # only an action ends these
 OWED = frozenset((Intervention.DISABLED, Intervention.STALE, Intervention.DEACTIVATED))
 SETTLED_S = 0.5  # the measurement of a robot that moved lags this long behind
 

@@ -161,6 +161,20 @@ def test_one_that_could_not_move_yet_gets_its_action_when_it_is_enabled() -> Non
     assert robot.repeat() == 0.1
 
 
+def test_an_action_that_came_too_late_goes_out_with_the_same_observation_repeated() -> None:
+    robot = Robot("positions", {"velocity": 10.0})
+    robot.now_s += HOLD_AFTER_S + PERIOD_S
+    assert robot.act(0.1, new=False) is None
+    assert robot.repeat() == pytest.approx(0.1)
+
+
+def test_an_action_that_is_no_number_is_a_hold_with_its_name() -> None:
+    robot = Robot("positions", {"velocity": 10.0})
+    robot.act(math.nan)
+    assert robot.guard.holding
+    assert robot.guard.reason(robot.now_s) == "not_finite"
+
+
 def test_an_answer_that_is_too_late_moves_nothing() -> None:
     robot = Robot("positions", {"position_low": -3.0, "position_high": 3.0})
     robot.act(0.0)

@@ -84,6 +84,7 @@ def test_the_limit_that_refuses_is_named_and_none_widens_another() -> None:
             path.append(robot.act(target, measured=path[-1]) or path[-1])
             robot.wait()
         if target > 0.0:
+            assert robot.guard.holding
             assert robot.guard.interventions == (Intervention.WORKSPACE,)
             assert robot.guard.reason(robot.now_s) == "cable"
     assert 0.1 < max(path) <= 0.2
