@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from adahi_ros.contract.monitors import Monitor, Value
+from adahi_ros.contract.monitors import LONGEST_TEXT, Monitor, Value
+from adahi_ros.core.texts import shortened
 
 
 class DriverState:
@@ -19,7 +20,7 @@ class DriverState:
     def __init__(self, monitors: Sequence[Monitor]) -> None:
         self._monitors = tuple(monitors)
         self._seen: list[tuple[Value | None, float] | None] = [None] * len(self._monitors)
-        self._publishers: list[frozenset[bytes]] = [frozenset()] * len(self._monitors)
+        self._publishers: list[Mapping[bytes, str]] = [{}] * len(self._monitors)
         self._gone = [False] * len(self._monitors)  # the publisher of the last value
 
     def seen(self, index: int, value: Value | None, now_s: float) -> None:
@@ -33,13 +34,17 @@ class DriverState:
         self._seen[index] = value, now_s
         self._gone[index] = False
 
-    def published(self, index: int, gids: frozenset[bytes]) -> None:
+    def published(self, index: int, publishers: Mapping[bytes, str]) -> None:
         """Note the publishers of a monitor's topic: what one has said is void when it is gone.
 
-        A topic that is not latched may have several, and silence has a bound there.
+        Silence has a bound where the topic is not latched: another publisher may follow at once.
+
+        Args:
+            index: of the monitor.
+            publishers: the node name of each, by GID.
         """
-        before, self._publishers[index] = self._publishers[index], gids
-        lost = before - gids if self._monitors[index].latched else not gids
+        before, self._publishers[index] = self._publishers[index], publishers
+        lost = before.keys() - publishers.keys() if self._monitors[index].latched else not publishers
         self._gone[index] |= bool(lost)
 
     def fault(self, now_s: float) -> tuple[str, bool]:
@@ -48,9 +53,14 @@ class DriverState:
         It is not known where nothing but a first message is missing.
         """
         missing = ""
-        for monitor, seen, gone in zip(self._monitors, self._seen, self._gone, strict=True):
+        for monitor, seen, gone, publishers in zip(
+            self._monitors, self._seen, self._gone, self._publishers, strict=True
+        ):
             where = f"driver {monitor.topic} {monitor.field}"
             allowed = f"must be {' or '.join(reprlib.repr(each) for each in monitor.running[:4])}"
+            if len(publishers) > 1:  # a message does not say of which one it is
+                who = shortened(", ".join(sorted(publishers.values())), LONGEST_TEXT)
+                return f"{where}: of {len(publishers)} publishers ({who}), must be one", True
             if seen is None:
                 missing = missing or f"{where}: no message yet, {allowed}"
             elif seen[0] is None:

@@ -55,7 +55,7 @@ class Permission:
       holds the arm and no other publisher is on the topic.
     - The service enables without a deadman, until a `true` arrives: then the deadman counts again.
     - A `true` that is older than `timeout_s` enables nothing, on the topic or by the service. The same holds
-      for a call that was sent before the newest stop.
+      for a call that was sent before the newest stop, and a `true` that was sent before it is no press.
 
     Attributes:
         holds: of the arm.
@@ -72,7 +72,7 @@ class Permission:
         self.holds = Holds()
         self.publishers = SolePublisher()
         self.takeover = Takeover(self.holds, timeout_s)
-        self._last: tuple[Press, float] | None = None  # the newest message, and when it arrived
+        self._last: tuple[Press, float, float] | None = None  # the newest message, its arrival, and its turn
         self._false_stamps: deque[float | None] = deque(maxlen=COPIES)  # their copies may come later
         self._first_stop_s = math.inf  # when the first of the latched stops arrived
         self._last_stop_s = -math.inf
@@ -83,6 +83,7 @@ class Permission:
     def configure(self, required: bool, timeout_s: float) -> None:
         """Take new parameters; what the operator has said remains."""
         self._ignored = frozenset() if required else WITH_DEADMAN
+        self._true_until_s -= max(0.0, self.takeover.timeout_s - timeout_s)
         self._timeout_s = self.takeover.timeout_s = timeout_s
 
     @property
@@ -122,7 +123,8 @@ class Permission:
             Why the request is ignored; empty where it is not.
         """
         if not enabled:
-            self._stop(Event.DISABLE, now_s, now_s - max(0.0, age_s))
+            sent_s = now_s - max(0.0, age_s)
+            self._stop(Event.DISABLE, sent_s, sent_s)  # only its sending is known
             return ""
         if late := lateness(age_s, self._timeout_s):
             return f"set_enabled: a true that is {late}; the clocks of operator and robot must agree"
@@ -138,7 +140,7 @@ class Permission:
             Why a `true` is ignored, or does not let the arm move; empty where it does.
         """
         arrived_s, sent_s = now_s - max(0.0, press.waited_s), now_s - max(0.0, press.age_s)
-        last, self._last = self._last, (press, arrived_s)
+        last, self._last = self._last, (press, arrived_s, now_s)
         if not press.value:
             self._stop(Event.FALSE, arrived_s, sent_s)
             self._false_stamps.append(press.stamp_s)
@@ -150,11 +152,11 @@ class Permission:
         first = press.sequence == 1 and self._is_first(last, arrived_s, now_s)
         self.holds.happen(Event.TRUE)  # a used deadman counts: releasing it stops the arm
         self._true_until_s = max(self._true_until_s, sent_s + self._timeout_s)
-        if last is not None and self._is_next(press, *last):
-            before, before_s = last
+        if last is not None and self._is_next(press, *last[:2]) and sent_s >= self._last_stop_s:
+            before, before_s, turn_s = last
             if not before.value and self._alone_from(self._first_stop_s):
                 self._allow(Event.PRESS)
-            elif not before.value or self._was_silent(press, before, arrived_s - before_s):
+            elif not before.value or self._was_silent(press, before, min(arrived_s - before_s, now_s - turn_s)):
                 self._allow(Event.AGAIN)
         elif first:
             self._allow(Event.FIRST_TRUE)
@@ -163,7 +165,7 @@ class Permission:
     def stop(self, press: Press, now_s: float) -> None:
         """Process a `false` on `enable` of a publisher that may lose messages, and so makes no press."""
         if press.stamp_s is None or press.stamp_s not in self._false_stamps:
-            self._stop(Event.FALSE, now_s - press.waited_s, now_s - max(0.0, press.age_s))
+            self._stop(Event.FALSE, now_s - max(0.0, press.waited_s), now_s - max(0.0, press.age_s))
 
     def driver(self, fault: str, known: bool = True) -> None:
         """Set the driver's state.
@@ -216,12 +218,12 @@ class Permission:
         return self._alone_from(before_s) and (not known or press.sequence == (before.sequence or 0) + 1)
 
     def _was_silent(self, press: Press, before: Press, between_s: float) -> bool:
-        """Whether the publisher was silent by both clocks: its own may jump, this node may be suspended."""
+        """Whether the publisher was silent: its clock and this system's may jump, this node may be suspended."""
         if press.stamp_s is None or before.stamp_s is None or press.sequence is None:
             return False
         return min(press.stamp_s - before.stamp_s, between_s) >= SILENCES * self._timeout_s
 
-    def _is_first(self, last: tuple[Press, float] | None, arrived_s: float, now_s: float) -> bool:
+    def _is_first(self, last: tuple[Press, float, float] | None, arrived_s: float, now_s: float) -> bool:
         """Whether its only publisher is new, and nothing but the node's start holds the arm."""
         if self.holds[Hold.STARTED] is not State.PRESS:
             return False

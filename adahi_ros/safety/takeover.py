@@ -10,6 +10,7 @@ import math
 
 import numpy as np
 
+from adahi_ros.safety.entry_limits import LARGEST
 from adahi_ros.safety.holds import Event, Hold, Holds, State
 from adahi_ros.safety.sole_publisher import SolePublisher
 
@@ -133,8 +134,8 @@ class Takeover:
         """
         if late := self._received(COMMAND, age_s, now_s):
             return late
-        if wanted is not None and np.isinf(wanted).any():
-            fault, wanted = f"{COMMAND}: {wanted.tolist()}, must be finite", None
+        if wanted is not None and (np.abs(wanted) > LARGEST).any():  # false of NaN
+            fault, wanted = f"{COMMAND}: {wanted.tolist()}, each must be within {LARGEST:g}", None
         elif wanted is not None and (fault := self._of_another(now_s - max(0.0, waited_s))):
             wanted = None
         if wanted is None:

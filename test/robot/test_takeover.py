@@ -107,12 +107,12 @@ def test_an_old_signal_changes_nothing(robot: Teleoperated, value: bool) -> None
     assert robot.arm.takeover.person is not value
 
 
-@pytest.mark.parametrize("bad", [math.nan, math.inf])
+@pytest.mark.parametrize("bad", [math.nan, math.inf, 1e30, -2e9])
 def test_a_command_without_numbers_moves_nothing(robot: Teleoperated, bad: float) -> None:
     robot.drive(10, moved=0.02)
     at, wanted = robot.arm.at, np.full(len(robot.teleoperator), bad)
     robot.press(True)
-    robot.arm.takeover.command(wanted if math.isinf(bad) else None, 0.0, robot.link.now_s, "NaN")
+    robot.arm.takeover.command(None if math.isnan(bad) else wanted, 0.0, robot.link.now_s, "NaN")
     (record,) = robot.go(1)
     assert not record.action
     assert "no usable teleop_command" in record.message

@@ -46,11 +46,11 @@ def test_silence_has_a_bound_unless_the_driver_publishes_on_change(given: Any, s
 @pytest.mark.parametrize("latched", [True, False])
 def test_a_driver_without_a_publisher_does_not_run(latched: bool) -> None:
     state = DriverState([Monitor("mode", "a/msg/B", "mode", (7,), latched=latched)])
-    one, two = frozenset((b"1",)), frozenset((b"2",))
+    one, two = {b"1": "/a"}, {b"2": "/b"}
     state.published(0, one)
     state.seen(0, 7, 0.0)
     assert state.fault(0.1) == ("", True)
-    state.published(0, frozenset())
+    state.published(0, {})
     gone = ("driver mode mode: its publisher is gone; no message since then", True)
     assert state.fault(0.1) == gone
     state.published(0, two)
@@ -62,10 +62,28 @@ def test_a_driver_without_a_publisher_does_not_run(latched: bool) -> None:
 @pytest.mark.parametrize("latched", [True, False])
 def test_what_a_latched_driver_said_is_void_when_it_is_replaced(latched: bool) -> None:
     state = DriverState([Monitor("mode", "a/msg/B", "mode", (7,), latched=latched)])
-    state.published(0, frozenset((b"1",)))
+    state.published(0, {b"1": "/a"})
     state.seen(0, 7, 0.0)
-    state.published(0, frozenset((b"2",)))
+    state.published(0, {b"2": "/b"})
     assert bool(state.fault(0.1)[0]) == latched  # the silence of others has a bound
+
+
+@pytest.mark.parametrize("latched", [True, False])
+def test_another_publisher_of_the_drivers_state_is_a_fault_with_its_name(latched: bool) -> None:
+    state = DriverState([Monitor("mode", "a/msg/B", "mode", (7,), latched=latched)])
+    driver, player = {b"1": "/driver"}, {b"2": "/rosbag2_player"}
+    state.published(0, driver)
+    state.seen(0, 7, 0.0)
+    state.published(0, driver | player)
+    state.seen(0, 7, 0.1)
+    assert state.fault(0.1) == (
+        "driver mode mode: of 2 publishers (/driver, /rosbag2_player), must be one",
+        True,
+    )
+    state.published(0, driver)
+    assert state.fault(0.1)[0] == ("driver mode mode: its publisher is gone; no message since then" * latched)
+    state.seen(0, 7, 0.2)
+    assert state.fault(0.2) == ("", True)
 
 
 def test_silence_is_a_fault_only_where_there_is_a_timeout() -> None:
@@ -108,4 +126,6 @@ def test_the_text_stays_short() -> None:
     name = "a" * 100
     state = DriverState([Monitor(name, "a/msg/B", name, (name,) * 32)])
     state.seen(0, "b" * 10_000, 0.0)
+    assert len(state.fault(0.0)[0]) < 512
+    state.published(0, {bytes((each,)): name for each in range(100)})
     assert len(state.fault(0.0)[0]) < 512

@@ -344,6 +344,69 @@ def test_a_clock_that_is_set_is_no_release_of_the_deadman(topic: Topic, cause: s
         assert permission.enabled(now_s) == (number < 10)
 
 
+@pytest.mark.parametrize("step_s", [10.0, -10.0])
+def test_a_set_clock_changes_when_messages_seem_to_arrive(topic: Topic, step_s: float) -> None:
+    """One message was received before the clock was set, and has its turn afterwards."""
+    permission = topic.permission
+    topic.look(-101.0)
+    deadman = topic.join(-100.0)
+    deadman.say(False, 1.0)
+    deadman.say(True, 1.1)
+    permission.holds.happen(Event.LAGS)
+    topic.look(1.27)
+    permission.receive(Press(True, 1.25, step_s + 0.02, 3, step_s + 0.02), 1.27)
+    permission.receive(Press(True, step_s + 1.3, 0.0, 4, 0.0), 1.3)
+    assert permission.holds[Hold.FOLLOWING] is State.PRESS
+
+
+def test_a_press_that_was_sent_before_a_stop_does_not_end_it(topic: Topic) -> None:
+    permission = topic.permission
+    deadman = topic.join(1.0)
+    deadman.say(True, 1.1)
+    deadman.say(False, 2.0)
+    permission.set_enabled(False, 2.3, 0.01)
+    assert "a fresh press is needed" in deadman.say(True, 2.35, age_s=0.25)
+    assert permission.stopped
+    deadman.say(False, 2.4)
+    assert deadman.say(True, 2.5) == ""
+    assert permission.enabled(2.5)
+
+
+@pytest.mark.parametrize("waited_s", [0.02, -8.0])
+def test_a_stop_while_the_clock_is_set_back_is_of_the_past(topic: Topic, waited_s: float) -> None:
+    permission = topic.permission
+    deadman = topic.join(1.0)
+    deadman.say(True, 1.1)
+    other = topic.join(1.2)
+    permission.stop(Press(False, 1.3, waited_s, 1, waited_s), 1.32)
+    topic.leave(other, 1.5)
+    deadman.say(False, 1.6)
+    assert "was not the only one since the stop" in deadman.say(True, 1.7)
+    assert permission.stopped
+
+
+def test_a_call_stops_since_it_was_sent(topic: Topic) -> None:
+    permission = topic.permission
+    permission.set_enabled(True, 1.0)
+    topic.look(1.1)
+    late = topic.join(1.6)
+    permission.set_enabled(False, 2.0, 0.8)
+    late.say(False, 2.1)
+    assert "was not the only one since the stop" in late.say(True, 2.2)
+    assert permission.stopped
+
+
+def test_a_shorter_timeout_holds_for_the_last_true_as_well(topic: Topic) -> None:
+    permission = topic.permission
+    permission.configure(True, 5.0)
+    deadman = topic.join(0.0)
+    deadman.say(False, 0.1)
+    deadman.say(True, 0.2)
+    permission.configure(True, TIMEOUT_S)
+    assert permission.enabled(0.2 + TIMEOUT_S - 0.01)
+    assert not permission.enabled(0.2 + TIMEOUT_S + 0.01)
+
+
 @pytest.mark.parametrize("age_s", [0.51, 4.5, -0.26, math.inf])
 def test_a_call_that_arrives_late_enables_nothing_and_says_why(age_s: float) -> None:
     permission = Topic().permission

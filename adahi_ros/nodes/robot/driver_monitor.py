@@ -72,7 +72,7 @@ class DriverMonitor:
 
     def _look(self) -> None:
         for index, topic in enumerate(self._topics):
-            self._state.published(index, frozenset(publishers_of(self._node, topic)))
+            self._state.published(index, publishers_of(self._node, topic))
         self._say()
 
     def _say(self) -> None:
