@@ -12,7 +12,7 @@ from typing import Any
 
 from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.lifecycle import LifecycleNode
-from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.qos import HistoryPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.subscription import Subscription
 from sensor_msgs.msg import Joy
 from std_msgs.msg import Bool
@@ -29,8 +29,9 @@ from adahi_ros.safety.permission import OTHERS, Permission, Press
 from adahi_ros.safety.sole_publisher import SolePublisher
 from adahi_ros.safety.takeover import SIGNAL
 
-DEPTH = 100  # a true right after a false must not replace it
-EVERY = QoSProfile(depth=DEPTH, reliability=ReliabilityPolicy.BEST_EFFORT)  # matches every publisher
+ALL = HistoryPolicy.KEEP_ALL  # the places of a queue are everyone's: a flood of true must not displace a false
+RELIABLE = QoSProfile(history=ALL)
+EVERY = QoSProfile(history=ALL, reliability=ReliabilityPolicy.BEST_EFFORT)  # matches every publisher
 BOOL = "std_msgs/msg/Bool"
 TIMEOUT_S = 0.5  # before the node is configured
 WARNING_PERIOD_S = 1.0
@@ -103,7 +104,7 @@ class Operator:
         self.permission = Permission(True, TIMEOUT_S)
         # A false counts of every publisher; a press only of a reliable one, of which no message is lost.
         on_enable, on_any = with_info(self._on_enable), with_info(self._on_any_enable)
-        node.create_subscription(Bool, "enable", on_enable, QoSProfile(depth=DEPTH))
+        node.create_subscription(Bool, "enable", on_enable, RELIABLE)
         enable = node.create_subscription(Bool, "enable", on_any, EVERY)
         self._enable = PublisherWatch(node, enable, BOOL, self.permission.publishers)
         self._signal: tuple[int, Subscription, PublisherWatch] | None = None
