@@ -18,7 +18,7 @@ from rclpy.action import get_action_server_names_and_types_by_node  # type: igno
 from rclpy.lifecycle import LifecycleNode, TransitionCallbackReturn
 from rclpy.node import Node
 from rclpy.parameter import Parameter as Value
-from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
 
 from adahi_ros.core.assets import asset
 from adahi_ros.core.registry import Argument
@@ -182,7 +182,8 @@ def _relative(full: str, node: Node) -> str:
 
 
 def _qos(qos: QoSProfile) -> str:
-    words = ["reliable" if qos.reliability == ReliabilityPolicy.RELIABLE else "best effort", str(qos.depth)]
+    depth = "all" if qos.history == HistoryPolicy.KEEP_ALL else str(qos.depth)
+    words = ["reliable" if qos.reliability == ReliabilityPolicy.RELIABLE else "best effort", depth]
     if qos.durability == DurabilityPolicy.TRANSIENT_LOCAL:
         words.append("transient local")
     return ", ".join(words)

@@ -34,7 +34,7 @@ class DriverState:
         self._seen[index] = value, now_s
         self._gone[index] = False
 
-    def published(self, index: int, publishers: Mapping[bytes, str]) -> None:
+    def published(self, index: int, publishers: Mapping[bytes, str]) -> bool:
         """Note the publishers of a monitor's topic: what one has said is void when it is gone.
 
         Silence has a bound where the topic is not latched: another publisher may follow at once.
@@ -42,10 +42,14 @@ class DriverState:
         Args:
             index: of the monitor.
             publishers: the node name of each, by GID.
+
+        Returns:
+            Whether what the others have latched is wanted again.
         """
         before, self._publishers[index] = self._publishers[index], publishers
         lost = before.keys() - publishers.keys() if self._monitors[index].latched else not publishers
         self._gone[index] |= bool(lost)
+        return bool(lost and publishers)
 
     def fault(self, now_s: float) -> tuple[str, bool]:
         """Return why the driver does not allow motion, empty where it does; and whether that is known.

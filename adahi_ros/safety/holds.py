@@ -64,7 +64,8 @@ class Event(Enum):
     DRIVER_UNKNOWN = "the driver's first message is missing"
     DRIVER_FOUND = "the driver's first message says that it runs, while the node is active"
     DRIVER_FAULT = (
-        "the driver reports another state than running, is silent or ends, or another program publishes its state"
+        "the driver reports another state than running, is silent or ends, or another program publishes "
+        "its state"
     )
     DRIVER_RUNS = "the driver runs"
     COMMANDED_TWICE = "another program publishes on the command topic"

@@ -154,9 +154,10 @@ class Permission:
         self._true_until_s = max(self._true_until_s, sent_s + self._timeout_s)
         if last is not None and self._is_next(press, *last[:2]) and sent_s >= self._last_stop_s:
             before, before_s, turn_s = last
+            between_s = min(arrived_s - before_s, now_s - turn_s)
             if not before.value and self._alone_from(self._first_stop_s):
                 self._allow(Event.PRESS)
-            elif not before.value or self._was_silent(press, before, min(arrived_s - before_s, now_s - turn_s)):
+            elif not before.value or self._was_silent(press, before, between_s):
                 self._allow(Event.AGAIN)
         elif first:
             self._allow(Event.FIRST_TRUE)
@@ -218,7 +219,7 @@ class Permission:
         return self._alone_from(before_s) and (not known or press.sequence == (before.sequence or 0) + 1)
 
     def _was_silent(self, press: Press, before: Press, between_s: float) -> bool:
-        """Whether the publisher was silent: its clock and this system's may jump, this node may be suspended."""
+        """Whether the publisher was silent: either clock may jump, and this node may be suspended."""
         if press.stamp_s is None or before.stamp_s is None or press.sequence is None:
             return False
         return min(press.stamp_s - before.stamp_s, between_s) >= SILENCES * self._timeout_s

@@ -56,6 +56,7 @@ class Takeover:
             self.subscribed(topic)
         self._holds = holds
         self._taken_s = -math.inf  # when the newest true arrived
+        self._taking_s = -math.inf  # when it was sent
         self._sent_s = {SIGNAL: -math.inf, COMMAND: -math.inf}
         self._by: bytes | None = None  # who publishes the person's commands
         self.forget("none was received")
@@ -97,7 +98,10 @@ class Takeover:
                 self._by = None
                 self.forget(NONE)
             self._taken_s = max(self._taken_s, arrived_s)
+            self._taking_s = max(self._taking_s, now_s - max(0.0, age_s))
             self._holds.happen(Event.TAKE)
+        elif now_s - max(0.0, age_s) < self._taking_s:
+            return f"{SIGNAL}: a false, sent before the newest true"
         elif self.person and not since_s <= min(arrived_s, self._taken_s):
             self._sent_s[SIGNAL] = -math.inf  # a released button does not let the person drive
             return f"{SIGNAL}: a false, must be of the publisher that took over, alone; or call ~/give_back"

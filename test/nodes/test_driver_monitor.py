@@ -70,6 +70,21 @@ def test_anything_but_running_is_reported_and_so_is_running_again(observer: Obse
         observer.wait_until(lambda: "no such integer" in calls[-1], 20.0, "a message without that entry")
 
 
+def test_a_latched_driver_that_was_replaced_runs_once_the_old_one_is_gone(observer: Observer) -> None:
+    calls: list[str] = []
+    mode = Monitor("robot_mode", "std_msgs/msg/Int32", "data", (7,), latched=True)
+    old = observer.node.create_publisher(Int32, "robot_mode", LATCHED)
+    old.publish(Int32(data=7))
+    with monitored(observer, [mode], calls):
+        observer.wait_until(lambda: calls[-1] == "running", 20.0, "running")
+        new = observer.node.create_publisher(Int32, "robot_mode", LATCHED)
+        new.publish(Int32(data=7))
+        observer.wait_until(lambda: "of 2 publishers (/watcher, /watcher)" in calls[-1], 20.0, "both")
+        observer.node.destroy_publisher(old)
+        observer.wait_until(lambda: calls[-1] == "running", 20.0, "what the new one has latched")
+    assert "its publisher is gone" in calls[-2]
+
+
 def test_a_message_type_that_is_not_installed_is_named(observer: Observer) -> None:
     missing = Monitor("mode", "nowhere_msgs/msg/Mode", "mode", (7,))
     calls: list[str] = []

@@ -140,3 +140,11 @@ def test_without_bondpy_a_node_is_active_without_a_bond_and_says_so_once(
         assert node.trigger_activate() is TransitionCallbackReturn.SUCCESS
         node.trigger_deactivate()
     assert capfd.readouterr().err.count("no bond with a lifecycle manager: bondpy is not installed") == 1
+
+
+def test_what_a_node_destroys_has_no_events_that_could_still_wait(make_node: Make) -> None:
+    """An incompatible subscription that appears as a publisher is destroyed ended the process."""
+    node = make_node(Managed, "managed", Values)
+    assert not node.create_publisher(Header, "out", 1).event_handlers
+    assert not node.create_lifecycle_publisher(Header, "out", 1).event_handlers
+    assert not node.create_subscription(Header, "in", print, 1).event_handlers

@@ -31,16 +31,21 @@ def arm(observer: Observer) -> Iterator[tuple[Operator, Callable[[], None]]]:
     destroy(node)
 
 
-def test_a_false_is_not_displaced_by_the_presses_of_another_publisher(
-    observer: Observer, arm: tuple[Operator, Callable[[], None]]
+@pytest.mark.parametrize("topic", ["enable", "takeover"])
+def test_what_holds_the_arm_is_not_displaced_by_a_flood_of_another_publisher(
+    observer: Observer, arm: tuple[Operator, Callable[[], None]], topic: str
 ) -> None:
     operator, receive = arm
-    supervisor = observer.node.create_publisher(Bool, "enable", 10)
-    deadman = observer.node.create_publisher(Bool, "enable", FLOOD)
-    for publisher in (supervisor, deadman):
+    operator.watch_takeover(-1)
+    holds = topic == "takeover"  # a true takes over, a false stops
+    one = observer.node.create_publisher(Bool, topic, 10)
+    flood = observer.node.create_publisher(Bool, topic, FLOOD)
+    for publisher in (one, flood):
         observer.wait_until(lambda: publisher.get_subscription_count() == 2, DEADLINE_S, "the node")  # noqa: B023
-    supervisor.publish(Bool(data=False))
+    one.publish(Bool(data=holds))
     for _ in range(FLOOD):
-        deadman.publish(Bool(data=True))
-    assert deadman.wait_for_all_acked(Duration(seconds=DEADLINE_S))
-    observer.wait_until(lambda: operator.permission.stopped, DEADLINE_S, "the stop", receive)
+        flood.publish(Bool(data=not holds))
+    assert flood.wait_for_all_acked(Duration(seconds=DEADLINE_S))
+    permission = operator.permission
+    held = {"enable": lambda: permission.stopped, "takeover": lambda: permission.takeover.person}
+    observer.wait_until(held[topic], DEADLINE_S, "the hold", receive)

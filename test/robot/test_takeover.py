@@ -107,6 +107,16 @@ def test_an_old_signal_changes_nothing(robot: Teleoperated, value: bool) -> None
     assert robot.arm.takeover.person is not value
 
 
+def test_a_false_that_comes_after_a_newer_true_gives_nothing_back(robot: Teleoperated) -> None:
+    robot.drive(6)
+    robot.link.now_s += 0.3
+    robot.press(True)
+    assert "sent before the newest true" in robot.press(False, age_s=0.1)
+    assert robot.arm.takeover.person
+    assert robot.press(False) == ""
+    assert not robot.arm.takeover.person
+
+
 @pytest.mark.parametrize("bad", [math.nan, math.inf, 1e30, -2e9])
 def test_a_command_without_numbers_moves_nothing(robot: Teleoperated, bad: float) -> None:
     robot.drive(10, moved=0.02)

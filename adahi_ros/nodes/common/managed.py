@@ -10,14 +10,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from lifecycle_msgs.srv import ChangeState
-from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+from rclpy.lifecycle import LifecycleNode, LifecyclePublisher, LifecycleState, TransitionCallbackReturn
+from rclpy.publisher import Publisher
 from rclpy.service import Service
+from rclpy.subscription import Subscription
 from std_srvs.srv import Trigger
 
 from adahi_ros.core.texts import abridged
 from adahi_ros.nodes.common.parameters import ParameterError, Parameters, parameter
 from adahi_ros.nodes.common.reachable import ServiceReplies
 from adahi_ros.nodes.common.spin import freeze_garbage
+
+try:
+    from rclpy.event_handler import PublisherEventCallbacks, SubscriptionEventCallbacks
+except ImportError:  # Humble
+    from rclpy.qos_event import PublisherEventCallbacks, SubscriptionEventCallbacks
 
 if TYPE_CHECKING:
     from adahi_ros.nodes.common.manager_bond import ManagerBond
@@ -67,6 +74,21 @@ class ManagedNode(LifecycleNode):
         if not self.get_parameter("autostart").value:
             self.get_logger().info("unconfigured; waits for 'configure' and 'activate'")
         self._service_change_state.callback = refusing(self._service_change_state.callback)
+
+    def create_publisher(self, *arguments: Any, **options: Any) -> Publisher:
+        """See rclpy. It has no events: one that waits while a publisher is destroyed ends the process."""
+        options.setdefault("event_callbacks", PublisherEventCallbacks(use_default_callbacks=False))
+        return super().create_publisher(*arguments, **options)
+
+    def create_lifecycle_publisher(self, *arguments: Any, **options: Any) -> LifecyclePublisher:
+        """See rclpy. It has no events, for the same reason."""
+        options.setdefault("event_callbacks", PublisherEventCallbacks(use_default_callbacks=False))
+        return super().create_lifecycle_publisher(*arguments, **options)
+
+    def create_subscription(self, *arguments: Any, **options: Any) -> Subscription:
+        """See rclpy. It has no events, for the same reason."""
+        options.setdefault("event_callbacks", SubscriptionEventCallbacks(use_default_callbacks=False))
+        return super().create_subscription(*arguments, **options)
 
     def create_service(self, *arguments: Any, **options: Any) -> Service:
         """See rclpy. A reply that cannot reach its client does not block the node."""

@@ -107,6 +107,11 @@ class TopicSink:
             while self._out.get_subscription_count() < wanted and time.monotonic() < end_s:
                 time.sleep(FAR_END_S)
             time.sleep(FAR_END_S)
+            if (matched := self._out.get_subscription_count()) < wanted:
+                self._node.get_logger().warning(
+                    f"{self._out.topic_name}: {matched} of {wanted} subscriptions match; compare their QoS "
+                    "by 'ros2 topic info --verbose'"
+                )
 
     def close(self) -> None:
         """End the publisher."""

@@ -11,6 +11,7 @@ from typing import Any
 
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.subscription import Subscription
 
 from adahi_ros.contract.monitors import Monitor, Value
 from adahi_ros.nodes.common.graph import publishers_of
@@ -47,14 +48,11 @@ class DriverMonitor:
         self._on_state = on_state
         self._said: tuple[str, bool] | None = None
         self._opened = ExitStack()
-        self._topics: list[str] = []
-        kinds = [message_type(monitor.type) for monitor in monitors]
-        for index, (monitor, kind) in enumerate(zip(monitors, kinds, strict=True)):
-            called = partial(self._received, index, monitor.field)
-            for qos in _qos(monitor):
-                subscription = node.create_subscription(kind, monitor.topic, called, qos)
-                self._opened.callback(node.destroy_subscription, subscription)
-            self._topics.append(subscription.topic_name)
+        self._subscriptions: list[list[Subscription]] = [[] for _ in monitors]
+        self._kinds = [message_type(monitor.type) for monitor in monitors]
+        for index in range(len(monitors)):
+            self._subscribe(index)
+            self._opened.callback(self._unsubscribe, index)
         if monitors:
             steady_timer(node, LOOK_PERIOD_S, self._look, self._opened)
         self._look()
@@ -64,6 +62,18 @@ class DriverMonitor:
         self._said = None
         self._opened.close()
 
+    def _subscribe(self, index: int) -> None:
+        monitor = self.monitors[index]
+        called = partial(self._received, index, monitor.field)
+        self._subscriptions[index] = [
+            self._node.create_subscription(self._kinds[index], monitor.topic, called, qos)
+            for qos in _qos(monitor)
+        ]
+
+    def _unsubscribe(self, index: int) -> None:
+        for subscription in self._subscriptions[index]:
+            self._node.destroy_subscription(subscription)
+
     def _received(self, index: int, field: str, message: object) -> None:
         if self._said is None:  # queued by the events executor before its subscription was destroyed
             return
@@ -71,8 +81,11 @@ class DriverMonitor:
         self._say()
 
     def _look(self) -> None:
-        for index, topic in enumerate(self._topics):
-            self._state.published(index, publishers_of(self._node, topic))
+        for index, subscriptions in enumerate(self._subscriptions):
+            publishers = publishers_of(self._node, subscriptions[0].topic_name)
+            if self._state.published(index, publishers):  # a new subscription gets it
+                self._unsubscribe(index)
+                self._subscribe(index)
         self._say()
 
     def _say(self) -> None:

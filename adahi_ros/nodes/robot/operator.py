@@ -29,7 +29,7 @@ from adahi_ros.safety.permission import OTHERS, Permission, Press
 from adahi_ros.safety.sole_publisher import SolePublisher
 from adahi_ros.safety.takeover import SIGNAL
 
-ALL = HistoryPolicy.KEEP_ALL  # the places of a queue are everyone's: a flood of true must not displace a false
+ALL = HistoryPolicy.KEEP_ALL  # one queue for all publishers: a flood of true must not displace a false
 RELIABLE = QoSProfile(history=ALL)
 EVERY = QoSProfile(history=ALL, reliability=ReliabilityPolicy.BEST_EFFORT)  # matches every publisher
 BOOL = "std_msgs/msg/Bool"
@@ -107,7 +107,7 @@ class Operator:
         node.create_subscription(Bool, "enable", on_enable, RELIABLE)
         enable = node.create_subscription(Bool, "enable", on_any, EVERY)
         self._enable = PublisherWatch(node, enable, BOOL, self.permission.publishers)
-        self._signal: tuple[int, Subscription, PublisherWatch] | None = None
+        self._signal: tuple[int, list[Subscription], PublisherWatch] | None = None
         self.commands: PublisherWatch | None = None
         self._service = DeferredService(node, SetBool, "~/set_enabled", self._on_set_enabled)
         self._give_back = DeferredService(node, Trigger, "~/give_back", self._on_give_back)
@@ -122,13 +122,15 @@ class Operator:
             if self._signal[0] == button:
                 return
             self._signal[2].close()
-            self._node.destroy_subscription(self._signal[1])
+            for subscription in self._signal[1]:
+                self._node.destroy_subscription(subscription)
         kind, name, topic = (Bool, BOOL, SIGNAL) if button < 0 else (Joy, "sensor_msgs/msg/Joy", JOY)
         called = with_info(self._on_signal if button < 0 else self._on_joy)
-        subscription = self._node.create_subscription(kind, topic, called, EVERY)
+        subscribe = self._node.create_subscription
+        subscriptions = [subscribe(kind, topic, called, qos) for qos in (RELIABLE, EVERY)]
         publishers = self.permission.takeover.subscribed(SIGNAL)
-        watch = PublisherWatch(self._node, subscription, name, publishers)
-        self._signal = button, subscription, watch
+        watch = PublisherWatch(self._node, subscriptions[-1], name, publishers)
+        self._signal = button, subscriptions, watch
 
     def close(self) -> None:
         """Look no more: the node is destroyed."""
