@@ -168,6 +168,17 @@ def test_an_action_that_came_too_late_goes_out_with_the_same_observation_repeate
     assert robot.repeat() == pytest.approx(0.1)
 
 
+def test_after_an_activation_no_former_command_is_repeated() -> None:
+    robot = Robot("positions", {"velocity": 10.0})
+    assert robot.act(0.1) == pytest.approx(0.1)
+    robot.wait(2)
+    assert robot.repeat() == pytest.approx(0.1)
+    robot.guard.stop()
+    robot.guard.start(robot.now_s)
+    robot.guard.observed(robot.now_s)
+    assert robot.repeat() is None
+
+
 def test_an_action_that_is_no_number_is_a_hold_with_its_name() -> None:
     robot = Robot("positions", {"velocity": 10.0})
     robot.act(math.nan)
