@@ -396,15 +396,38 @@ def test_a_call_stops_since_it_was_sent(topic: Topic) -> None:
     assert permission.stopped
 
 
-def test_a_shorter_timeout_holds_for_the_last_true_as_well(topic: Topic) -> None:
+@pytest.mark.parametrize(
+    ("before_s", "after_s"), [(5.0, TIMEOUT_S), (TIMEOUT_S, 5.0), (TIMEOUT_S, TIMEOUT_S)]
+)
+def test_the_last_true_lasts_for_the_shorter_timeout(topic: Topic, before_s: float, after_s: float) -> None:
     permission = topic.permission
-    permission.configure(True, 5.0)
+    permission.configure(True, before_s)
     deadman = topic.join(0.0)
     deadman.say(False, 0.1)
     deadman.say(True, 0.2)
-    permission.configure(True, TIMEOUT_S)
+    permission.configure(True, after_s)
     assert permission.enabled(0.2 + TIMEOUT_S - 0.01)
     assert not permission.enabled(0.2 + TIMEOUT_S + 0.01)
+
+
+def test_a_robot_without_a_deadman_needs_none_until_it_is_stopped() -> None:
+    permission = Topic(required=False).permission
+    assert permission.enabled(1.0)
+    permission.configure(True, TIMEOUT_S)
+    assert not permission.enabled(1.0)
+    permission.configure(False, TIMEOUT_S)
+    permission.set_enabled(False, 2.0)
+    assert not permission.enabled(2.0)
+
+
+def test_a_call_of_a_clock_that_is_ahead_stops_since_it_arrived(topic: Topic) -> None:
+    permission = topic.permission
+    topic.look(1.0)
+    permission.set_enabled(False, 2.0, -0.5)
+    late = topic.join(2.1)
+    late.say(False, 2.2)
+    assert "was not the only one since the stop" in late.say(True, 2.3)
+    assert permission.stopped
 
 
 @pytest.mark.parametrize("age_s", [0.51, 4.5, -0.26, math.inf])
