@@ -48,7 +48,7 @@ def rule_for(name: str, target: Signature) -> str:
     if name == BY_TARGET:
         return "replace" if target.codes is None else "speculative"
     if name not in ACCEPTANCES:
-        raise ValueError(f"rule: {name!r}, must be one of {', '.join(sorted(ACCEPTANCES))}")
+        raise ValueError(ACCEPTANCES.refusal("rule", name))
     if ACCEPTANCES[name].needs_codes and target.codes is None:
         raise ValueError(
             f"rule: {name!r}, must be {BY_TARGET}, replace, or another that is not about codes, for a target "

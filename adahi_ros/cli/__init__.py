@@ -14,6 +14,7 @@ from typer.core import TyperGroup
 from adahi_ros import __version__
 from adahi_ros.cli.terminal import console, errors
 from adahi_ros.cli.verbs import FORMER, GROUPS, PANELS, SETTINGS, VERBS
+from adahi_ros.core.gone_names import gone
 from adahi_ros.core.registry import RegistryError
 from adahi_ros.core.signals import leaving_on
 from adahi_ros.core.texts import abridged
@@ -44,7 +45,13 @@ def _any_verb(
 
 
 class _InOrder(TyperGroup):
-    """Commands in the order of `PANELS`, then those of other packages."""
+    """Commands in the order of `PANELS`, then those of other packages; names verbs that are gone."""
+
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
+        verb = " ".join(args[:2])
+        if gone(verb) and verb not in VERBS and verb not in FORMER:
+            raise ValueError(f"{verb}: unknown{gone(verb)}")
+        return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
         ordered = [name for names in PANELS.values() for name in names]

@@ -18,6 +18,7 @@ from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, TypeVar
 
+from adahi_ros.core.gone_names import gone
 from adahi_ros.core.texts import shortened
 
 T = TypeVar("T")
@@ -112,6 +113,10 @@ class Registry(Mapping[str, T]):
         yield from self.shipped
         yield from sorted(self._added.keys() - self.shipped.keys())
 
+    def refusal(self, field: str, name: object) -> str:
+        """Return the error for a field with an unknown name, with the names that are allowed."""
+        return f"{field}: {name!r}{gone(name)}, must be one of {', '.join(sorted(self))}"
+
     def __len__(self) -> int:
         return len(self.shipped.keys() | self._added.keys())
 
@@ -187,7 +192,8 @@ class Argument:
 
     def refusal(self, value: object) -> str:
         """Return the error for a value that is not allowed, with what is allowed."""
-        return f"{self.name}: {shortened(repr(value), SHOWN)}, must be {self.allowed}"
+        was = gone(value) if self.choices else ""
+        return f"{self.name}: {shortened(repr(value), SHOWN)}{was}, must be {self.allowed}"
 
     def checked(self, value: Any, within: str = "") -> Any:
         """Convert a value of any type to this argument's type.

@@ -29,6 +29,7 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, ErrorDetails, core_schema
 
+from adahi_ros.core.gone_names import gone
 from adahi_ros.core.texts import abridged
 from adahi_ros.core.yaml_files import read_yaml
 
@@ -195,6 +196,7 @@ def _fault(error: ErrorDetails, where: str) -> str:
     else:
         fault = str(context["error"])
     if fault.startswith("must"):
-        return f"{path or 'file'}: {shown(error['input'])}, {fault}"
+        was = gone(error["input"]) if fault.startswith("must be one of") else ""
+        return f"{path or 'file'}: {shown(error['input'])}{was}, {fault}"
     joint = "" if not path or fault.startswith("[") else "."
     return f"{path}{joint}{fault}"

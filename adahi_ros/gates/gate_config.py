@@ -119,7 +119,7 @@ class ThresholdedGate:
 
     def _made(self) -> Gate:
         if self.name not in GATES:
-            raise ValueError(f"gate: {self.name!r}, must be one of {', '.join(sorted(GATES))}")
+            raise ValueError(GATES.refusal("gate", self.name))
         make = GATES[self.name]
         try:
             return make.made(self.arguments)

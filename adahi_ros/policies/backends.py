@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from adahi_ros.core.checkpoint_files import CheckpointError, kind_of
+from adahi_ros.core.gone_names import gone
 from adahi_ros.core.registry import at_place
 from adahi_ros.core.yaml_files import read_yaml
 from adahi_ros.policies.interface import Policy
@@ -87,7 +88,7 @@ def load_policy(path: Path, backend: str, **compute: object) -> Policy:
         ValueError: the backend does not exist, or a value of `compute` is not possible; names it.
     """
     if backend not in BACKENDS:
-        raise ValueError(f"backend: {backend!r}, must be one of {', '.join(BACKENDS)}")
+        raise ValueError(f"backend: {backend!r}{gone(backend)}, must be one of {', '.join(BACKENDS)}")
     try:
         described = description_of(path)
         is_described = described.is_file()
@@ -112,7 +113,7 @@ def _described(path: Path, compute: Mapping[str, Any]) -> Policy:
         raise CheckpointError(f"{path}: must be a mapping from names, with a kind")
     kind = values.pop("kind", None)
     if not isinstance(kind, str) or kind not in POLICIES:
-        raise CheckpointError(f"{path}: kind: {kind!r}, must be one of {', '.join(POLICIES)}")
+        raise CheckpointError(f"{path}: {POLICIES.refusal('kind', kind)}")
     try:
         make = POLICIES[kind]
     except ImportError as error:

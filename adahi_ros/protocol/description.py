@@ -124,7 +124,7 @@ class Wants:
         if self.target not in ("", described.target):
             return f"target: the robot wants {self.target!r}, the verifier has {described.target!r}"
         if described.acceptance not in ACCEPTANCES:
-            return f"acceptance: {described.acceptance!r}, must be one of {', '.join(sorted(ACCEPTANCES))}"
+            return ACCEPTANCES.refusal("acceptance", described.acceptance)
         fault = why_not_served(theirs)
         if fault is not None:
             return fault

@@ -192,8 +192,10 @@ def test_only_live_ones_can_be_set_while_frozen(node: Node) -> None:
 def test_what_no_parameter_is_named_like_is_reported_with_the_nearest(
     given: Given, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    Parameters(given({"colur": "red", "calibration.rate": 0.5, "use_sim_time": False}), Few)
+    unknown = {"colur": "red", "calibration.rate": 0.5, "use_sim_time": False, "semantic.file": "a"}
+    Parameters(given(unknown), Few)
     output = capfd.readouterr().err
+    assert "semantic.file (gone since 0.4.0; 0.3.0 last had it; use the rule hidden_states" in output
     assert "colur: no parameter of this node, ignored; did you mean colour?" in output
     assert "calibration" not in output
     assert "use_sim_time" not in output

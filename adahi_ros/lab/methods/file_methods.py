@@ -25,6 +25,7 @@ import numpy as np
 
 from adahi_ros.acceptance.registry import ACCEPTANCES
 from adahi_ros.core.files import read_bytes
+from adahi_ros.core.gone_names import gone
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.texts import misspelt
 from adahi_ros.gates.interface import Gate, GateContext
@@ -300,7 +301,7 @@ def _threshold(name: str, value: Any) -> float | None:
 
 def _check(name: str, field: str, value: object, allowed: Iterable[str]) -> None:
     if value not in tuple(allowed):
-        raise ValueError(f"{name}: {field}: {value!r}, must be one of {', '.join(allowed)}")
+        raise ValueError(f"{name}: {field}: {value!r}{gone(value)}, must be one of {', '.join(allowed)}")
 
 
 def _class_of(path: Path, name: str, digest: str | None) -> type:

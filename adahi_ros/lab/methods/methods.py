@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from inspect import signature
 from pathlib import Path
 
 from adahi_ros.acceptance.registry import ACCEPTANCES, BY_TARGET, semantic_arguments
+from adahi_ros.core.gone_names import gone
 from adahi_ros.core.registry import arguments_of
 from adahi_ros.core.texts import abridged, nearest
 from adahi_ros.gates.registry import GATES
@@ -86,7 +88,9 @@ def parse_methods(text: str, on_air: bool = False, own: bool = False) -> list[st
     unknown = [name for name in names if name not in METHODS or not allows(name)]
     if unknown or not names:
         refused = ", ".join(abridged(name, SHOWN) for name in unknown)
-        question = nearest(unknown[0], METHODS) if unknown and unknown[0] not in METHODS else ""
+        question = ""
+        if unknown and unknown[0] not in METHODS:
+            question = _gone_part(unknown[0]) or nearest(unknown[0], METHODS)
         raise ValueError(
             f"methods: {refused or text!r}{question}, must be of {', '.join(filter(allows, METHODS))}, "
             f"or {GRAMMAR}" + f", or {ORACLE_GRAMMAR}" * (not on_air) + f", or {FILE_GRAMMAR}" * own
@@ -94,6 +98,13 @@ def parse_methods(text: str, on_air: bool = False, own: bool = False) -> list[st
     for name in filter(is_file_method, names):
         METHODS[name].on()  # raises its fault
     return names
+
+
+def _gone_part(name: str) -> str:
+    """Return what replaces the first part of a method's name that existed; empty without one."""
+    parts = re.findall(r"[a-z]+(?:_[a-z]+)*", re.sub(r"=[^:@+]*", "", name))
+    known = {*PROPOSERS, *GATES, *ACCEPTANCES}
+    return next((f": {part}{gone(part)}" for part in parts if part not in known and gone(part)), "")
 
 
 def for_task(text: str, task: str, folder: Path) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from adahi_ros.core.assets import asset, shipped
+from adahi_ros.core.gone_names import gone
 from adahi_ros.core.yaml_files import read_yaml
 from adahi_ros.gates.gate_config import ThresholdedGate
 from adahi_ros.lab.evaluation.loaded_policies import PLANS
@@ -45,7 +46,7 @@ class Recommendation:
             ("wait_policy", self.wait_policy, WAIT_POLICIES),
         ):
             if value not in allowed:
-                raise ValueError(f"{name}: {value!r}, must be one of {', '.join(allowed)}")
+                raise ValueError(f"{name}: {value!r}{gone(value)}, must be one of {', '.join(allowed)}")
         ThresholdedGate(self.gate, self.threshold)
 
     @property

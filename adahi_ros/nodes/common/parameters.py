@@ -26,6 +26,7 @@ from rclpy.exceptions import ParameterException
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
+from adahi_ros.core.gone_names import gone
 from adahi_ros.core.registry import SHOWN, Argument, argument, arguments_beside
 from adahi_ros.core.texts import shortened
 
@@ -191,7 +192,8 @@ class Parameters(Generic[P]):
             if name not in self._table and name != SIMULATED and not name.startswith(FOR_OTHERS):
                 near = difflib.get_close_matches(name, self._table, 1)
                 hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(self._table)}"
-                self._node.get_logger().warning(f"{name}: no parameter of this node, ignored; {hint}")
+                was = gone(name.partition(".")[0])
+                self._node.get_logger().warning(f"{name}{was}: no parameter of this node, ignored; {hint}")
 
     def value_beside(self, name: str) -> Any:
         """Return a value from the parameter files that the node does not declare; None without one."""
