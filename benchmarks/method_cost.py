@@ -39,10 +39,7 @@ from adahi_ros.lab.tasks import make
 from adahi_ros.robot.controller import Controller
 from adahi_ros.server.verifier import TargetVerifier
 
-COMPARED = (
-    "draft,adahi,uncertainty,sampled_uncertainty:speculative,always:distance,"
-    "rectified:expected_error@0,kalman:age@1,plan_8,corrector_8"
-)
+COMPARED = "draft,adahi,uncertainty,sampled_uncertainty:speculative,always:distance,plan_8,corrector_8"
 UNCALIBRATED = 0.5
 
 

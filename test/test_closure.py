@@ -20,7 +20,6 @@ OPTIONAL = (
     "adahi_ros.policies.intent",
     "adahi_ros.policies.remote",
     "adahi_ros.policies.retrieval",
-    "adahi_ros.proposers.kalman",
     "adahi_ros.robot.hedged_transport",
     "adahi_ros.robot.lockstep_loop",
     "adahi_ros.safety.command_limits",

@@ -53,7 +53,7 @@ class Alias(Schema):
 
 
 ALIASES: dict[str, Alias] = load(dict[str, Alias], Path(__file__).with_name("aliases.yaml"))
-RULES = {RETRIEVAL: "prefix", MIXTURE: "prefix", "kalman": "replace", "rectified": BY_TARGET}
+RULES = {RETRIEVAL: "prefix", MIXTURE: "prefix"}
 """The default rules of proposers; of all others, speculative for drafts and replace for plans."""
 MOST_VERIFIERS = 16
 RULES_OF_PLANS = ("replace", "likeliest")

@@ -244,13 +244,7 @@ def lot(comparison: Comparison, name: str, path: Path, episodes: range = range(2
     return row, None if chance is None else (chance, *measure([chance], Rows(path), 1))
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("adahi", "uncertainty", "oracle", "plan_2", "plan_4", "plan_8", "plan_4+3"),
-        *("rectified:expected_error@0", "kalman:age@1"),
-    ],
-)
+@pytest.mark.parametrize("name", ["adahi", "uncertainty", "oracle", "plan_2", "plan_4", "plan_8", "plan_4+3"])
 def test_a_random_gate_asks_as_often(name: str, comparison: Comparison, path: Path) -> None:
     row, (entry, chance) = lot(comparison, name, path)
     assert (entry.kind, chance["key"]["gate"], row["key"]["kind"]) == (BASELINE, "random", ITSELF)

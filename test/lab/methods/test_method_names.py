@@ -137,9 +137,6 @@ def test_what_is_no_method_is_named(text: str, named: str) -> None:
         ("dsi", "plan:wait=wait:verifiers=2+never@0/likeliest"),
         ("mixture_8:expected_error@0.4", "mixture:horizon=8+expected_error@0.4/prefix"),
         ("kerv", "compensated+always@0/compensated"),
-        ("rectified:expected_error@0", "rectified+expected_error@0/by_target"),
-        ("rectified:expected_error/speculative@.5", "rectified+expected_error@0.5/speculative"),
-        ("age:replace:kalman", "kalman+age/replace"),
         ("oracle:corrector@0.5", "corrector+harm@0.5/replace"),
         ("plan:wait=wait", "plan:wait=wait+never@0/replace"),
         ("intent", "intent:steps=400+never@0/replace"),
@@ -218,8 +215,8 @@ def test_what_is_no_such_name_is_no_method(name: str) -> None:
 
 def test_only_the_draft_itself_learns_from_replies_to_its_drafts() -> None:
     assert gated("random:replace") == METHODS["random:replace"]
-    with pytest.raises(ValueError, match="methods: age:replace:kalman, must be one that drafts"):
-        gated("age:replace:kalman")
+    with pytest.raises(ValueError, match="methods: age:replace:retrieval, must be one that drafts"):
+        gated("age:replace:retrieval")
 
 
 def test_a_threshold_that_is_not_given_is_searched_for_each_method() -> None:

@@ -45,11 +45,7 @@ def test_no_more_is_retrieved_than_the_target_plans(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        *("mixture_8:expected_error@0.4", "rectified:expected_error@0", "retrieval:expected_error@0.1"),
-        *("mixture_4:age@3", "kalman:age@1"),
-    ],
+    "name", ["mixture_8:expected_error@0.4", "retrieval:expected_error@0.1", "mixture_4:age@3"]
 )
 def test_episodes_are_the_same_again(bench: Bench, name: str) -> None:
     assert_same(run(bench, name), run(bench, name))
@@ -79,17 +75,3 @@ def test_a_draft_of_the_mixture_is_always_verified(bench: Bench, boundary: float
     policies = replace(bench.policies, retrieval=retrieval)
     log = run(replace(bench, policies=policies), "mixture:expected_error@1000")
     assert log.transmitted[log.active].mean() == rate
-
-
-def test_rectified_drafts_are_verified_less_often_than_plain_ones(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from adahi_ros.proposers.kalman import RectifiedProposer
-    from adahi_ros.proposers.registry import PROPOSERS
-
-    repaired = run(bench, "rectified:expected_error@0")
-    monkeypatch.setitem(
-        PROPOSERS.shipped, "rectified", lambda policy: RectifiedProposer(policy, resting=np.inf)
-    )
-    none = run(bench, "rectified:expected_error@0")
-    assert repaired.transmitted[repaired.active].mean() < none.transmitted[none.active].mean()
