@@ -9,7 +9,6 @@ from tools.count_lines import code_lines, loaded
 ROBOT = "adahi_ros.nodes.robot.draft_policy_node"
 VERIFIER = "adahi_ros.nodes.server.target_verifier_node"
 OPTIONAL = (
-    "adahi_ros.acceptance.semantic",
     "adahi_ros.gates.online",
     "adahi_ros.gates.plans",
     "adahi_ros.nodes.common.manager_bond",

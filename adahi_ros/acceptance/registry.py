@@ -7,10 +7,7 @@ from collections.abc import Mapping
 from inspect import signature
 from typing import Any
 
-import numpy as np
-
 from adahi_ros.acceptance.interface import Acceptance
-from adahi_ros.core.assets import CHECKPOINTS, named
 from adahi_ros.core.registry import Registry
 from adahi_ros.core.signature import Signature
 
@@ -21,7 +18,6 @@ ACCEPTANCES: Registry[type[Acceptance]] = Registry(
         "replace": "adahi_ros.acceptance.replace:Replace",
         "distance": "adahi_ros.acceptance.distance:Distance",
         "prefix": "adahi_ros.acceptance.prefix:Prefix",
-        "semantic": "adahi_ros.acceptance.semantic:Semantic",
         "compensated": "adahi_ros.acceptance.compensated:Compensated",
         "blocks": "adahi_ros.acceptance.blocks:Blocks",
         "hidden_states": "adahi_ros.acceptance.hidden_states:HiddenStates",
@@ -70,15 +66,3 @@ def made(rule: str, arguments: Mapping[str, Any]) -> Acceptance:
     except TypeError as error:  # also for a text instead of a number
         allowed = ", ".join(signature(make).parameters) or "none"
         raise ValueError(f"rule {rule}: {error}; its arguments are: {allowed}") from error
-
-
-def semantic_arguments(file: str = "", tolerance: float = 0.0, patience_ms: float = 0.0) -> dict[str, object]:
-    """Return the arguments of `Semantic`, by name, from a verifier's parameters.
-
-    Args:
-        file: of the head; a relative one is below the package's checkpoints.
-        tolerance: accepted risk where the link is unknown, from 0 to 1.
-        patience_ms: the round trip at which any risk is accepted; 0 ignores the link.
-    """
-    path = str(named(file, CHECKPOINTS)) if file else ""
-    return {"file": path, "tolerance": tolerance, "patience_ms": patience_ms or np.inf}

@@ -32,7 +32,6 @@ VERBS: Registry[Callable[..., None]] = Registry(
         "train encoder": "adahi_ros.cli.lab.trained_parts:train_encoder",
         "train gate": "adahi_ros.cli.lab.trained_parts:train_gate",
         "train feedback": "adahi_ros.cli.lab.trained_parts:train_feedback",
-        "train rule": "adahi_ros.cli.lab.trained_parts:train_acceptance",
         "train states": "adahi_ros.cli.lab.trained_parts:train_states",
         "thresholds": "adahi_ros.cli.lab.calibration:calibrate",
         "import vqbet": "adahi_ros.cli.lab.lerobot:policy",
@@ -102,7 +101,6 @@ FORMER = {
     "distill": "train corrector",
     "encoder train": "train encoder",
     "gate train": "train gate",
-    "acceptance train": "train rule",
     "calibrate": "thresholds",
     **{name.removeprefix("lab "): name for name in VERBS.shipped if name.startswith("lab ")},
 }

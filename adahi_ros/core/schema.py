@@ -95,7 +95,7 @@ class Schema:
         names = [field.name.rstrip("_") for field in fields(cls) if field.init]  # type: ignore[arg-type]
         for name in values:
             if name not in names:
-                raise ValueError(f"{name}: unknown, must be one of {', '.join(names)}")
+                raise ValueError(f"{name}: unknown{gone(name)}, must be one of {', '.join(names)}")
         return values
 
 

@@ -47,7 +47,7 @@ def test_a_deadline_that_no_robot_takes_is_refused_before_anything_starts(
 def test_a_file_of_a_method_is_looked_for_in_the_folder_of_the_policies(
     toy: list[object], checkpoints: Path, fails: Fails
 ) -> None:
-    method = "always:semantic:file={checkpoints}/{task}-head.safetensors:tolerance=0.1"
+    method = "always:hidden_states:file={checkpoints}/{task}-head.safetensors:tolerance=0.1"
     output = fails("demo", "ball", *toy, "--methods", method, "--episodes", 1)
     assert f"{checkpoints}/ball-head.safetensors: no such checkpoint" in output
 

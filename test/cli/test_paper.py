@@ -65,15 +65,14 @@ def test_a_table_leaves_out_what_a_task_lacks(
 ) -> None:
     monkeypatch.setattr("adahi_ros.lab.evaluation.evaluate.HELD_OUT_EPISODES", 2)
     monkeypatch.setattr("adahi_ros.lab.calibration.calibrate.EPISODES", 5)
-    head = "always:semantic:file={checkpoints}/semantic.safetensors:tolerance=0.1"
+    head = "always:hidden_states:file={checkpoints}/wisv.safetensors"
     named = f"sampled_uncertainty:speculative,plan_8,{head}"
     tasks = ("--tasks", "ball,inverted_pendulum", "--episodes", 2, "--workers", 1)
     result = run("table", *tasks, "--methods", named, "--out", tmp_path)
     ball, pole = read(tmp_path / TABLE)["tasks"].values()
-    file = asset("checkpoints/ball") / "semantic.safetensors"
-    sampled, plan, semantic = "sampled_uncertainty:speculative", "plan_8", f"always:semantic:file={file}"
-    assert list(ball["methods"]) == [sampled, plan, f"{semantic}:tolerance=0.1"]
-    assert ball["skipped"] == {}
+    sampled, plan = "sampled_uncertainty:speculative", "plan_8"
+    assert list(ball["methods"]) == [sampled, plan]
+    assert list(ball["skipped"]) == [head.format(checkpoints=asset("checkpoints/ball"))]
     assert list(pole["methods"]) == [sampled]
     assert pole["skipped"][plan].startswith("plan_8: there is no target that plans")
     assert len(pole["skipped"]) == 2

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from adahi_ros.acceptance.semantic import SemanticHead, save_semantic_head, signs_of
+from adahi_ros.acceptance.interface import Verdict
+from adahi_ros.acceptance.registry import ACCEPTANCES
+from adahi_ros.acceptance.speculative import Speculative
 from adahi_ros.core.proposal import Proposal, counted
 from adahi_ros.core.signature import GOAL, OBSERVATION, CodeSpace
 from adahi_ros.lab.history import History
@@ -173,12 +174,26 @@ def together(engine: Engine, requests: list[Request]) -> list[Reply]:
     return replies  # type: ignore[return-value]
 
 
-def semantic(tmp_path: Path, **arguments: float) -> dict[str, Any]:
-    """Arguments of a rule whose head says of every mismatch that it matters with a probability of a half."""
-    path, count = tmp_path / "head.safetensors", signs_of(CODES, 2)
-    zeros = np.zeros(count)
-    save_semantic_head(path, SemanticHead(zeros, np.ones(count), zeros, np.zeros(1)))
-    return {"file": str(path), **arguments}
+class ByLink(Speculative):
+    """Keeps whole drafts of robots with a round trip above 50 ms."""
+
+    uses_link = True
+
+    def verify(
+        self,
+        draft: Proposal,
+        target: Proposal,
+        draws: np.ndarray,
+        round_trip_ms: np.ndarray | None = None,
+    ) -> Verdict:
+        verdict = super().verify(draft, target, draws)
+        assert draft.distribution is not None
+        assert target.distribution is not None
+        trips_ms = np.zeros(len(draws)) if round_trip_ms is None else round_trip_ms
+        kept = trips_ms > 50.0  # none where it is unknown
+        own = target.distribution.actions_of(draft.distribution.codes)
+        actions = np.where(kept[:, None, None], own, verdict.actions)
+        return Verdict(actions, verdict.accepted | kept[:, None])
 
 
 def counting(target: Recalling) -> list[int]:
@@ -186,11 +201,11 @@ def counting(target: Recalling) -> list[int]:
     return noted(target, lambda observations, draws, sampling: len(draws))
 
 
-def test_by_link_a_draft_stands_where_the_round_trip_is_long(tmp_path: Path) -> None:
+def test_by_link_a_draft_stands_where_the_round_trip_is_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(ACCEPTANCES.shipped, "by_link", ByLink)
     target = Recalling(2)
     requested = counting(target)
-    by_link = semantic(tmp_path, patience_ms=100.0)
-    engine = Engine(TargetVerifier(target, "semantic", arguments=by_link), SEED)
+    engine = Engine(TargetVerifier(target, "by_link"), SEED)
     plain = Engine(TargetVerifier(Recalling(2)), SEED)
     steps = range(40)
     all_stand = [request_of(step=step, first_step=step, round_trip_ms=51.0) for step in steps]
@@ -209,16 +224,14 @@ def test_by_link_a_draft_stands_where_the_round_trip_is_long(tmp_path: Path) -> 
     assert len(requested) == before
 
 
-def test_the_round_trip_makes_no_new_request_where_no_rule_uses_it(tmp_path: Path) -> None:
-    for rule in ("speculative", "semantic"):
-        target = Recalling(2)
-        requested = counting(target)
-        given = semantic(tmp_path, tolerance=0.1) if rule == "semantic" else {}
-        engine = Engine(TargetVerifier(target, rule, arguments=given), SEED)
-        replies = [engine.verify(request_of(round_trip_ms=ms), NOW_S).actions for ms in (0.0, 7.0, 60_000.0)]
-        assert len(requested) == 1
-        for actions in replies[1:]:
-            np.testing.assert_array_equal(actions, replies[0])
+def test_the_round_trip_makes_no_new_request_where_no_rule_uses_it() -> None:
+    target = Recalling(2)
+    requested = counting(target)
+    engine = Engine(TargetVerifier(target), SEED)
+    replies = [engine.verify(request_of(round_trip_ms=ms), NOW_S).actions for ms in (0.0, 7.0, 60_000.0)]
+    assert len(requested) == 1
+    for actions in replies[1:]:
+        np.testing.assert_array_equal(actions, replies[0])
 
 
 @pytest.mark.parametrize("rule", ["speculative", "replace"])

@@ -180,7 +180,7 @@ def test_wrong_settings_are_refused(fixed_policy: Callable[..., Policy]) -> None
     with pytest.raises(
         ValueError,
         match="rule: 'greedy', must be one of blocks, compensated, distance, "
-        "hidden_states, likeliest, prefix, replace, semantic, speculative",
+        "hidden_states, likeliest, prefix, replace, speculative",
     ):
         TargetVerifier(policy, rule="greedy")
     for temperature in (0.0, -1.0, np.inf, np.nan):

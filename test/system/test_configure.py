@@ -103,7 +103,7 @@ def test_a_node_starts_by_itself_where_it_is_to(stage: Stage, exported: Path) ->
         (
             "target_verifier_node",
             {"rule": "generous"},
-            ["rule: 'generous'", "one of by_target, speculative, replace, distance, prefix, semantic"],
+            ["rule: 'generous'", "one of by_target, speculative, replace, distance, prefix, compensated"],
         ),
         ("target_verifier_node", {"checkpoint": "/nowhere/target"}, ["checkpoint: '/nowhere/target'"]),
         ("robot_simulator_node", {"task": "chess"}, ["task: 'chess'", "one of ball"]),

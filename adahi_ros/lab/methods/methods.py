@@ -5,10 +5,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from inspect import signature
 from pathlib import Path
 
-from adahi_ros.acceptance.registry import ACCEPTANCES, BY_TARGET, semantic_arguments
+from adahi_ros.acceptance.registry import ACCEPTANCES, BY_TARGET
 from adahi_ros.core.gone_names import gone
 from adahi_ros.core.registry import arguments_of
 from adahi_ros.core.texts import abridged, nearest
@@ -26,7 +25,6 @@ COMPARED = (
     "best",
     *(f"plan_{steps}" for steps in PLANS),
 )
-SEMANTIC = "semantic"  # the rule with parameters of its own at the verifier's node
 DRAFTLESS = ("target",)  # the robot drafts at every step of the others
 
 
@@ -136,11 +134,8 @@ def runs_on_robot(method: Method) -> bool:
         return method.name == BEST.name
     known = method.own is None and method.gate in GATES and method.proposer in PROPOSERS
     rule = method.acceptance
-    if rule in (SEMANTIC, BY_TARGET):
-        arguments = signature(semantic_arguments).parameters.keys() if rule == SEMANTIC else set()
-    else:
-        arguments = arguments_of(ACCEPTANCES[rule]).keys()
-    return known and method.acceptance_arguments.keys() <= arguments
+    arguments = {} if rule == BY_TARGET else arguments_of(ACCEPTANCES[rule])
+    return known and method.acceptance_arguments.keys() <= arguments.keys()
 
 
 def gated(name: str) -> Method:

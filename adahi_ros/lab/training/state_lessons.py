@@ -8,6 +8,7 @@ target completes each chunk greedily, and each fork executes its chunk.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -24,7 +25,6 @@ from adahi_ros.lab.history import History
 from adahi_ros.lab.parallel import Job, run_jobs
 from adahi_ros.lab.tasks import make
 from adahi_ros.lab.training.reservoir import Rows
-from adahi_ros.lab.training.train_semantic import forked
 from adahi_ros.policies.tokens.token_policy import TokenPolicy
 
 FIRST_EPISODE = 800_000  # of the lessons; lower numbers are for other parts
@@ -62,6 +62,17 @@ class StateLessons(Rows):
     draft_logits: np.ndarray
     kept: np.ndarray
     redrawn: np.ndarray
+
+
+def forked(world: World) -> World:
+    """Return an independent copy of a world; parts without state are shared."""
+    fork = copy.copy(world)
+    for name, value in vars(world).items():
+        if isinstance(value, np.ndarray | EpisodeStreams):
+            setattr(fork, name, copy.deepcopy(value))
+        elif isinstance(value, list):
+            setattr(fork, name, list(value))
+    return fork
 
 
 def _visible(world: World) -> dict[str, np.ndarray]:

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from scipy.stats import mannwhitneyu
 from torch import nn
 
 from adahi_ros.acceptance.hidden_states import FURTHEST, STEPS, StateHead, channel_inputs
 from adahi_ros.lab.figures import Figures
 from adahi_ros.lab.training.fitting import FitConfig, Run, fit
 from adahi_ros.lab.training.state_lessons import StateLessons
-from adahi_ros.lab.training.train_semantic import ranked_right
 
 HELD_OUT = 5  # one of so many episodes tests the head
 WIDTH = 48
@@ -126,6 +126,13 @@ def held_out(data: StateLessons) -> np.ndarray:
     """Return which lessons (M,) test a head."""
     chosen: np.ndarray = data.episode % HELD_OUT == 0
     return chosen
+
+
+def ranked_right(score: np.ndarray, truth: np.ndarray) -> float:
+    """Return the area under ROC; NaN if all are of one kind."""
+    if truth.all() or not truth.any():
+        return float("nan")
+    return float(mannwhitneyu(score[truth], score[~truth]).statistic / (truth.sum() * (~truth).sum()))
 
 
 def quality(head: StateHead, data: StateLessons, beyond: Beyond, reads: str = "states") -> Figures:

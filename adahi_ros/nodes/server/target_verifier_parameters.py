@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from adahi_ros.acceptance.interface import WITHIN
-from adahi_ros.acceptance.registry import ACCEPTANCES, BY_TARGET, semantic_arguments
+from adahi_ros.acceptance.registry import ACCEPTANCES, BY_TARGET
 from adahi_ros.core.assets import CHECKPOINTS, named
 from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.core.registry import LARGEST_INTEGER
@@ -26,7 +26,6 @@ from adahi_ros.nodes.server.request_scheduler import BatchParameters
 from adahi_ros.nodes.server.target_worker import TargetWorker
 from adahi_ros.policies.registry import COMPUTE, DTYPES
 from adahi_ros.protocol.description import why_not_served
-from adahi_ros.protocol.request import ROUND_TRIP_MS
 from adahi_ros.server.engine import Engine
 from adahi_ros.server.service import ServedTarget, target_name
 from adahi_ros.server.verifier import AGREEMENTS, SAMPLES, IntentEncoder, TargetVerifier, Verifier
@@ -49,30 +48,6 @@ class CacheParameters:
     )
     max_age_s: float = parameter(
         MAX_AGE_S, "A robot without a request for this time leaves its place to another, s", 1.0, 86400.0
-    )
-
-
-@dataclass(frozen=True)
-class SemanticParameters:
-    """Arguments of the rule semantic."""
-
-    file: str = parameter(
-        "",
-        "Weights of 'adahi train rule'; a relative path is below checkpoints, '' for none",
-        optional=True,
-    )
-    tolerance: float = parameter(
-        0.0,
-        "Keep a draft below this predicted risk; 0: speculative sampling. With patience_ms, for unknown "
-        "links",
-        0.0,
-        1.0,
-    )
-    patience_ms: float = parameter(
-        0.0,
-        "Round trip at which every draft is kept, and tolerance a share of it. 0: any link",
-        0.0,
-        ROUND_TRIP_MS[1],
     )
 
 
@@ -155,7 +130,6 @@ class TargetVerifierParameters(PolicyParameters, ManagedParameters):
         0.0,
         1e6,
     )
-    semantic: SemanticParameters = group(SemanticParameters)
     temperature: float = parameter(1.0, "Temperature of the target's distributions", 1e-3, 100.0)
     added_compute_s: float = parameter(
         0.0,
@@ -259,8 +233,6 @@ def _loaded(values: TargetVerifierParameters, away: Callable[[str], None]) -> tu
         from adahi_ros.policies.slowed import SlowedPolicy
 
         policy = SlowedPolicy(policy, values.added_compute_s, time.sleep)
-    semantic = values.rule == "semantic"
-    arguments = vars(values.semantic) if semantic else values.rule_arguments
     intents = _encoder_of_intents(values.intent) if values.intent else None
     try:
         verifier = TargetVerifier(
@@ -270,11 +242,11 @@ def _loaded(values: TargetVerifierParameters, away: Callable[[str], None]) -> tu
             agreement=values.agreement,
             samples=values.samples,
             distance=values.distance,
-            arguments=semantic_arguments(**arguments) if semantic else arguments,
+            arguments=values.rule_arguments,
             intents=intents,
         )
     except (OSError, ValueError) as error:
-        of_rule = str(error).partition(":")[0] in arguments
+        of_rule = str(error).partition(":")[0] in values.rule_arguments
         raise ParameterError(f"{values.rule}.{error}" if of_rule else str(error)) from error
     return verifier, device
 

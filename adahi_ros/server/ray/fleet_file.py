@@ -25,7 +25,6 @@ from adahi_ros.acceptance.registry import ACCEPTANCES, BY_TARGET
 from adahi_ros.core.schema import Schema, Text, above, load, must, one_of, within
 from adahi_ros.core.texts import NAME_LENGTH
 from adahi_ros.policies.registry import BACKENDS, COMPUTE, DTYPES
-from adahi_ros.protocol.request import ROUND_TRIP_MS
 from adahi_ros.server.request_queue import LATEST_S
 from adahi_ros.server.service import TARGETS_MOST
 from adahi_ros.server.verifier import AGREEMENTS, SAMPLES
@@ -83,15 +82,6 @@ class Replicas(Schema):
 
 
 @dataclass(frozen=True)
-class SemanticArguments(Schema):
-    """Arguments of the rule `semantic`; see there."""
-
-    file: Text = ""
-    tolerance: Annotated[float, within(0.0, 1.0)] = 0.0
-    patience_ms: Annotated[float, within(0.0, ROUND_TRIP_MS[1])] = 0.0
-
-
-@dataclass(frozen=True)
 class Attested(Schema):
     """Replicas that must get keys from a key service before they serve; see `adahi serve keys`.
 
@@ -111,7 +101,7 @@ class FleetPolicy(Schema):
     """A policy of a fleet.
 
     Attributes:
-        checkpoint, backend, device, dtype, compile, rule, temperature, distance, semantic, agreement,
+        checkpoint, backend, device, dtype, compile, rule, temperature, distance, agreement,
             samples, added_compute_s, intent: see the parameters of the verifier's node.
         batch: largest number of robots in a batch.
         replicas: how many.
@@ -128,7 +118,6 @@ class FleetPolicy(Schema):
     rule: Annotated[str, one_of((BY_TARGET, *ACCEPTANCES))] = BY_TARGET
     temperature: Annotated[float, within(1e-3, 100.0)] = 1.0
     distance: Annotated[float, within(0.0, 1e6)] = WITHIN
-    semantic: SemanticArguments = SemanticArguments()
     agreement: Annotated[str, one_of(AGREEMENTS)] = "none"
     samples: Count = SAMPLES
     added_compute_s: Annotated[float, within(0.0, 60.0)] = 0.0
@@ -145,10 +134,6 @@ class FleetPolicy(Schema):
         """See `Schema`: a single number of replicas is both least and most."""
         replicas = values.get("replicas")
         return {**values, "replicas": {"least": replicas}} if isinstance(replicas, int) else values
-
-    def __post_init__(self) -> None:
-        if self.semantic != SemanticArguments() and self.rule != "semantic":
-            raise ValueError("semantic: must only be given with the rule semantic")
 
     @property
     def compute(self) -> dict[str, Any]:

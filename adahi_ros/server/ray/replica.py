@@ -10,14 +10,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from ray import serve
 
 from adahi_ros.acceptance.interface import Verdict
-from adahi_ros.acceptance.registry import semantic_arguments
 from adahi_ros.core.assets import CHECKPOINTS, named
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.intent.intent import load_encoder
@@ -76,7 +75,6 @@ class Replica:
             agreement=made_of.agreement,
             samples=made_of.samples,
             distance=made_of.distance,
-            arguments=semantic_arguments(**asdict(made_of.semantic)) if made_of.rule == "semantic" else {},
             intents=load_encoder(named(made_of.intent, CHECKPOINTS)) if made_of.intent else None,
         )
         self._description = ReplicaDescription(made_of, self._verifier.terms, device)

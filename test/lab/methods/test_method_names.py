@@ -131,7 +131,6 @@ def test_what_is_no_method_is_named(text: str, named: str) -> None:
         ("plan_8+1:choose", "plan:delay=1:agreement=choose+age@7/replace"),
         ("average_4", "plan:blend=average+age@3/replace"),
         ("corrector:learned:file=out/gate@0.4", "corrector+learned:file=out/gate@0.4/replace"),
-        ("always:semantic:file=a/b:tolerance=0.1", "draft+always@0/semantic:file=a/b:tolerance=0.1"),
         ("heisd", "tool_path+expected_error@0/blocks"),
         ("pipeinfer", "plan:wait=wait+never@0/likeliest"),
         ("dsi", "plan:wait=wait:verifiers=2+never@0/likeliest"),
@@ -169,9 +168,11 @@ def test_an_argument_that_a_proposer_does_not_take_is_refused(name: str, message
 
 
 def test_a_method_is_named_as_it_is_on_a_task() -> None:
-    text = "adahi,always:semantic:file={checkpoints}/head.safetensors,plan:learned:file={task}.safetensors@1"
+    text = (
+        "adahi,never:hidden_states:file={checkpoints}/head.safetensors,plan:learned:file={task}.safetensors@1"
+    )
     assert for_task(text, "ball", Path("my/ball")) == (
-        "adahi,always:semantic:file=my/ball/head.safetensors,plan:learned:file=ball.safetensors@1"
+        "adahi,never:hidden_states:file=my/ball/head.safetensors,plan:learned:file=ball.safetensors@1"
     )
 
 

@@ -226,22 +226,18 @@ def test_a_corrector_of_plans_receives_no_more_than_the_draft(comparison: Compar
 
 
 def test_arguments_of_a_rule_are_of_the_method_and_of_the_verifiers_node(comparison: Comparison) -> None:
-    name = "always:semantic:tolerance=0.0"
+    name = "never:hidden_states:tolerance=1:channel=0"
     method = gated(name)
     assert (method.gate, method.acceptance, method.proposer, method.acceptance_arguments) == (
-        *("always", "semantic", "draft"),
-        {"tolerance": 0.0},
+        *("never", "hidden_states", "draft"),
+        {"tolerance": 1, "channel": 0},
     )
-    assert method.threshold(comparison.bench()) == ("always", 0.0)
     _, target = node_parameters(name, "ball", comparison.files, comparison.calibration, 1.0)
-    assert target["semantic.tolerance"] == 0.0
-    by_link = "always:semantic:patience_ms=50"
-    assert runs_on_robot(METHODS[by_link])  # a request tells of the link
-    _, target = node_parameters(by_link, "ball", comparison.files, comparison.calibration, 1.0)
-    assert target["semantic.patience_ms"] == 50.0
-    assert type(target["semantic.patience_ms"]) is float  # ROS takes no integer for it
+    assert target["hidden_states.tolerance"] == 1.0
+    assert type(target["hidden_states.tolerance"]) is float  # ROS takes no integer for it
+    assert type(target["hidden_states.channel"]) is int
     assert not runs_on_robot(METHODS["always:distance:within=1"])
-    with pytest.raises(ValueError, match=r"rule semantic: .*bold.*; its arguments are: file, tolerance"):
-        METHODS["always:semantic:bold=1"].threshold(comparison.bench())
+    with pytest.raises(ValueError, match=r"rule hidden_states: .*bold.*; its arguments are: file, channel"):
+        METHODS["always:hidden_states:bold=1"].threshold(comparison.bench())
     with pytest.raises(ValueError, match="must not name an argument twice"):
-        METHODS["always:semantic:tolerance=0:tolerance=1"]
+        METHODS["always:hidden_states:tolerance=0:tolerance=1"]

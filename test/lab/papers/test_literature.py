@@ -140,7 +140,7 @@ def test_what_a_task_lacks_is_reported_and_the_others_are_run(comparison: Compar
         Line("index", "heisd"),
         Line("best", "best"),
         Line("corrector", "corrector_8"),
-        Line("head", "always:semantic:file={checkpoints}/semantic.safetensors:tolerance=0.1"),
+        Line("head", "always:hidden_states:file={checkpoints}/wisv.safetensors"),
         Line("folder", "target", checkpoints="config/switched/{task}_of_another"),
     ]
     wanted, skipped = line_entries(table, comparison, EPISODES, searched(tmp_path, comparison))
@@ -149,7 +149,7 @@ def test_what_a_task_lacks_is_reported_and_the_others_are_run(comparison: Compar
         "heisd: there is no index of demonstrations",
         "best: there is no corrector",
         "corrector_8: there is no corrector",
-        str(comparison.files.folder / "semantic.safetensors"),
+        str(comparison.files.folder / "wisv.safetensors"),
         "config/switched/ball_of_another: not found",
     ]
     for messages, reason in zip(skipped.values(), reasons, strict=True):

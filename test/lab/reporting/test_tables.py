@@ -69,7 +69,7 @@ def test_methods_episode_by_episode() -> None:
 
 
 def test_a_long_name_of_a_method_takes_nothing_from_its_figures(shown: Shown) -> None:
-    name = f"always:semantic:file={'/a/long/folder' * 6}/head.safetensors:tolerance=0.1"
+    name = f"always:hidden_states:file={'/a/long/folder' * 6}/head.safetensors:tolerance=0.1"
     pair = {"method": "target", "only_this": 3, "only_other": 20, "p": 0.0004}
     table = tables.paired_table({"target": {"against": None}, name: {"against": pair}})
     printed = shown(table)

@@ -7,12 +7,14 @@ import pytest
 
 from adahi_ros.core.assets import asset
 from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
-from adahi_ros.lab.training.state_lessons import StateLessons, completed, lessons
+from adahi_ros.lab.tasks import make
+from adahi_ros.lab.training.state_lessons import StateLessons, completed, forked, lessons
 from adahi_ros.lab.training.train_states import (
     INPUTS,
     delay_ms,
     drawn_channels,
     inputs_of,
+    ranked_right,
     tolerated,
     train_states,
 )
@@ -106,3 +108,31 @@ def test_lessons_are_the_same_every_time_and_of_no_evaluation() -> None:
 def test_policies_without_tokens_are_refused() -> None:
     with pytest.raises(ValueError, match="draft and target must emit tokens"):
         lessons("ball", PolicyFiles(asset("checkpoints/ball"), "onnxruntime"), 0, 1, 1)
+
+
+@pytest.mark.parametrize(("task", "actions"), [("ball", 2), ("swarm", 8), ("kitchen", 9), ("metaworld", 4)])
+def test_a_fork_goes_on_as_its_world_does_and_leaves_it_alone(task: str, actions: int) -> None:
+    if task == "metaworld":
+        pytest.importorskip("metaworld")
+    world = make(task)
+    world.reset(3, [5, 6])
+    action = np.full((2, actions), 0.1, np.float32)
+    world.step(action)
+    before = world.observation.copy()
+    fork, same = forked(world), forked(world)
+    for _ in range(3):
+        fork.step(-action)
+    np.testing.assert_array_equal(world.observation, before)
+    for _ in range(3):
+        world.step(action)
+        same.step(action)
+    np.testing.assert_array_equal(world.observation, same.observation)
+    assert (world.observation != fork.observation).any()
+
+
+def test_the_area_under_roc() -> None:
+    truth = np.array([False, False, True, True])
+    assert ranked_right(np.array([0.1, 0.2, 0.3, 0.4]), truth) == 1.0
+    assert ranked_right(np.array([0.4, 0.3, 0.2, 0.1]), truth) == 0.0
+    assert ranked_right(np.zeros(4), truth) == 0.5
+    assert np.isnan(ranked_right(np.zeros(2), truth[:2]))

@@ -15,8 +15,8 @@ import pytest
 from adahi_msgs.srv import DescribeTarget, VerifyDraft
 from rclpy.lifecycle import TransitionCallbackReturn
 
-from adahi_ros.acceptance.semantic import load_semantic_head
-from adahi_ros.core.assets import CHECKPOINTS, named
+from adahi_ros.acceptance.hidden_states import load_state_head
+from adahi_ros.core.assets import CHECKPOINTS, asset
 from adahi_ros.nodes.common import policies
 from adahi_ros.nodes.server.request_scheduler import BatchParameters
 from adahi_ros.nodes.server.target_verifier_node import TargetVerifierNode
@@ -119,17 +119,16 @@ def test_where_it_computes_is_left_to_the_targets_file_by_default() -> None:
     assert compute_arguments(given) == {"device": "cuda:1", "compile": True}
 
 
-HEAD = "ball/semantic.safetensors"  # below the package's checkpoints
+TOKENS = asset(CHECKPOINTS) / "metaworld" / "tokens"
+HEAD = str(TOKENS / "wisv.safetensors")
 
 
 @pytest.mark.parametrize(
     ("parameters", "says"),
     [
-        ({"semantic.file": HEAD}, "semantic.file: a head that reads 38 signs, must be one of 22, the"),
-        ({"semantic.file": HEAD, "checkpoint": "ball/draft"}, "semantic.file: a head for the target 195de3"),
-        ({"semantic.tolerance": 0.1}, "semantic.file: empty, must be a head's where a risk is to be"),
-        ({"semantic.patience_ms": 50.0}, "semantic.file: empty, must be a head's where a risk is to be"),
-        ({"semantic.file": "/nowhere/head"}, "/nowhere/head: no such checkpoint"),
+        ({"hidden_states.file": HEAD, "checkpoint": str(TOKENS / "draft")}, "file: a head for the target"),
+        ({"checkpoint": str(TOKENS / "target")}, "file: empty, must be a head's"),
+        ({"hidden_states.file": "/nowhere/head"}, "/nowhere/head: no such checkpoint"),
     ],
 )
 def test_a_head_of_another_target_is_refused_where_it_is_configured(
@@ -138,21 +137,21 @@ def test_a_head_of_another_target_is_refused_where_it_is_configured(
     parameters: dict[str, Any],
     says: str,
 ) -> None:
-    node = make_verifier(rule="semantic", **parameters)
+    node = make_verifier(rule="hidden_states", **parameters)
     assert node.trigger_configure() is not TransitionCallbackReturn.SUCCESS
-    assert says in capfd.readouterr().err
+    assert (f"hidden_states.{says}" if says.startswith("file") else says) in capfd.readouterr().err
 
 
-@pytest.mark.parametrize("patience_ms", [0.0, 50.0])
-def test_the_head_of_its_target_uses_the_link_where_patience_is_given(
-    make_verifier: Callable[..., TargetVerifierNode], patience_ms: float
+@pytest.mark.parametrize("channel", [0, 1])
+def test_the_head_of_its_target_uses_the_link_where_it_reads_the_channel(
+    make_verifier: Callable[..., TargetVerifierNode], channel: int
 ) -> None:
-    given = {"semantic.file": HEAD, "semantic.tolerance": 0.1, "semantic.patience_ms": patience_ms}
-    node = make_verifier(rule="semantic", checkpoint="ball/target", **given)
+    given = {"hidden_states.file": HEAD, "hidden_states.channel": channel}
+    node = make_verifier(rule="hidden_states", checkpoint=str(TOKENS / "target"), **given)
     assert node.trigger_configure() is TransitionCallbackReturn.SUCCESS
     engine = node._service.targets.named("").engine
-    assert engine._terms.acceptance.uses_link == bool(patience_ms)
-    head = load_semantic_head(named(HEAD, CHECKPOINTS))
+    assert engine._terms.acceptance.uses_link == bool(channel)
+    head = load_state_head(Path(HEAD))
     assert described(node).policy_fingerprint == fingerprint_number(head.target) > 0
 
 

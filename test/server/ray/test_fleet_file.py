@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ from adahi_ros.server.ray.fleet_file import (
     FleetFileError,
     FleetPolicy,
     Replicas,
-    SemanticArguments,
     application_of,
     read_fleet,
 )
@@ -53,13 +51,6 @@ def test_what_a_file_says_is_what_replicas_are_made_of() -> None:
     assert checked(Fleet, {**policies(), "ray": {"address": "auto"}}).ray.address == "auto"
 
 
-def test_the_rule_semantic_has_its_head_and_what_it_goes_by() -> None:
-    stated = {"file": "ball/semantic.safetensors", "tolerance": 0.1, "patience_ms": 50}
-    (arm,) = checked(Fleet, policies(rule="semantic", semantic=stated)).named
-    assert asdict(arm.semantic) == stated
-    assert checked(Fleet, policies(rule="semantic")).named[0].semantic == SemanticArguments()
-
-
 @pytest.mark.parametrize(
     ("content", "stated"),
     [
@@ -69,19 +60,11 @@ def test_the_rule_semantic_has_its_head_and_what_it_goes_by() -> None:
         ({"policies": {"arm": {}}}, r"policies\.arm\.checkpoint: missing"),
         ({**policies(), "rob": {}}, "rob: unknown, must be one of policies, robots, ray"),
         (policies(replica=2), r"policies\.arm\.replica: unknown, must be one of .*replicas"),
-        (policies(semantic={"file": "a"}), r"policies\.arm\.semantic: must only be given with the rule"),
         (
-            policies(rule="semantic", semantic={"file": ""}),
-            r"policies\.arm\.semantic\.file: '', must",
+            policies(semantic={"file": "a"}),
+            r"policies\.arm\.semantic: unknown \(gone since 0\.4\.0; .*\), must",
         ),
-        (
-            policies(rule="semantic", semantic={"file": "a", "tolerance": 1.5}),
-            r"policies\.arm\.semantic\.tolerance: 1\.5, must be a number from 0 to 1",
-        ),
-        (
-            policies(rule="semantic", semantic={"file": "a", "patience": 1}),
-            r"policies\.arm\.semantic\.patience: unknown, must be one of file, tolerance, patience_ms",
-        ),
+        (policies(rule="semantic"), r"policies\.arm\.rule: 'semantic' \(gone since 0\.4\.0; .*\), must"),
         (policies(replicas=0), r"policies\.arm\.replicas\.least: 0, must be an integer from 1 to 1024"),
         (policies(replicas={"least": 3, "most": 2}), r"replicas\.most: 2, must be at least 3"),
         (policies(rule="best"), r"policies\.arm\.rule: 'best', must be one of by_target, .*replace"),

@@ -7,7 +7,6 @@ import signal
 import time
 from collections.abc import Iterator
 from concurrent.futures import wait
-from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,12 +15,11 @@ import numpy as np
 import pytest
 
 from adahi_ros.acceptance.interface import Verdict
-from adahi_ros.acceptance.semantic import SemanticHead, save_semantic_head, signs_of
 from adahi_ros.core.proposal import Proposal, counted
 from adahi_ros.policies.backends import load_policy
-from adahi_ros.policies.interface import Policy, TargetUnavailableError, fingerprint_of
+from adahi_ros.policies.interface import TargetUnavailableError
 from adahi_ros.protocol.request import sent_codes
-from adahi_ros.server.ray.fleet_file import FleetPolicy, Replicas, SemanticArguments
+from adahi_ros.server.ray.fleet_file import FleetPolicy, Replicas
 from adahi_ros.server.ray.ray_head import ENVIRONMENT, RayHead
 from adahi_ros.server.ray.ray_policies import RayPolicies, RayVerifier
 from adahi_ros.server.verifier import TargetVerifier, Verdicts, VerificationRequest
@@ -35,7 +33,7 @@ BATCH = 4
 
 
 class OnRay:
-    """A Ray on this machine, with the policy `target` on two replicas, and by the rule semantic on one."""
+    """A Ray on this machine, with the policy `target` on two replicas, and by the rule speculative on one."""
 
     def __init__(self, folder: Path, target: Path) -> None:
         self.head = RayHead(2, folder)
@@ -43,16 +41,14 @@ class OnRay:
             str(target), name="arm", rule="replace", batch=BATCH, replicas=Replicas(2, 2), num_cpus=0.5
         )
         policy = load_policy(target, "onnxruntime")
-        results = SemanticArguments(str(folder / "head.safetensors"), 0.2, 100.0)
-        save_semantic_head(Path(results.file), random_head(policy))
-        semantic = FleetPolicy(str(target), name="semantic", rule="semantic", semantic=results, num_cpus=0.5)
+        codes = FleetPolicy(str(target), name="codes", rule="speculative", num_cpus=0.5)
         self.lines = Lines()
-        self.policies = RayPolicies([self.policy, semantic], self.head.address, self.lines.say)
+        self.policies = RayPolicies([self.policy, codes], self.head.address, self.lines.say)
         self.verifier: RayVerifier
-        self.semantic: RayVerifier
-        self.verifier, self.semantic = self.policies.open()
+        self.codes: RayVerifier
+        self.verifier, self.codes = self.policies.open()
         self.here = TargetVerifier(policy, "replace")
-        self.semantic_here = TargetVerifier(policy, "semantic", arguments=asdict(results))
+        self.codes_here = TargetVerifier(policy, "speculative")
 
     def request(self, robots: int, seed: int = 0) -> tuple[VerificationRequest, np.ndarray]:
         signature, draw = self.verifier.terms.signature, np.random.default_rng(seed)
@@ -61,14 +57,6 @@ class OnRay:
         observations = signature.observations(seen.astype(np.float32), goals.astype(np.float32))
         draft = Proposal(np.zeros((robots, 0, signature.action_dim), np.float32))
         return VerificationRequest(observations, draft), draw.random((robots, self.verifier.terms.draws, 2))
-
-
-def random_head(target: Policy) -> SemanticHead:
-    codes, draw = target.signature.codes, np.random.default_rng(0)
-    assert codes is not None
-    count = signs_of(codes, target.signature.action_dim)
-    weight = draw.normal(size=count) / np.sqrt(count)
-    return SemanticHead(np.zeros(count), np.ones(count), weight, np.zeros(1), fingerprint_of(target))
 
 
 @pytest.fixture(scope="module")
@@ -111,26 +99,18 @@ def test_batches_that_arrive_together_are_distinguished(on_ray: OnRay) -> None:
         check_same(future.result(), on_ray.here.verify_each(*each))
 
 
-def test_the_head_of_the_rule_semantic_on_a_replica_uses_the_link(on_ray: OnRay) -> None:
-    there, here = on_ray.semantic, on_ray.semantic_here
-    assert there.terms.acceptance.uses_link
+def test_drafts_with_codes_get_the_same_verdicts_as_in_one_process(on_ray: OnRay) -> None:
+    there, here = on_ray.codes, on_ray.codes_here
     assert there.terms.fingerprint == here.terms.fingerprint == on_ray.verifier.terms.fingerprint != ""
     codes = there.terms.signature.codes
     assert codes is not None
     robots, draw = 24, np.random.default_rng(2)
     bare, draws = on_ray.request(robots)
-    shape = robots, codes.codebooks
-    counts = counted(draw.dirichlet(np.ones(codes.codebook_size), size=shape))
-    drawn = sent_codes(counts.argmax(axis=-1), counts)
-    drafted = Proposal(bare.draft.actions, drawn)
-    stood = []
-    for trip_ms in (0.0, 50.0, 100.0):
-        request = VerificationRequest(bare.observations, drafted, round_trip_ms=np.full(robots, trip_ms))
-        results = there.submit(request, draws, until_s()).result()
-        check_same(results, here.verify_each(request, draws))
-        stood.append(sum(bool(each.accepted.all()) for each in results if isinstance(each, Verdict)))
-    assert stood == sorted(stood)
-    assert stood[0] < stood[-1] == robots
+    counts = counted(draw.dirichlet(np.ones(codes.codebook_size), size=(robots, codes.codebooks)))
+    drafted = Proposal(bare.draft.actions, sent_codes(counts.argmax(axis=-1), counts))
+    request = VerificationRequest(bare.observations, drafted, round_trip_ms=np.full(robots, 50.0))
+    results = there.submit(request, draws, until_s()).result()
+    check_same(results, here.verify_each(request, draws))
 
 
 def test_what_is_of_no_use_any_more_gets_no_request(on_ray: OnRay) -> None:
