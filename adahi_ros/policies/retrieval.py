@@ -35,37 +35,6 @@ LARGEST = 2**24
 
 
 @dataclass(frozen=True)
-class Kinematics:
-    """Speed and straightness of a robot's motion as one number; HeiSD's own is `ToolMetric`.
-
-    In a window of observations, in standard deviations: the path length and the mean distance from the
-    path's centre. Each is scaled from 0 at its least to 1 at its 95th percentile in the demonstrations; their
-    mean.
-
-    Attributes:
-        least, most: (2,), of path length and distance, in the demonstrations.
-        boundary: (1,), from this value on, retrieval is used instead of a draft.
-    """
-
-    least: np.ndarray
-    most: np.ndarray
-    boundary: np.ndarray
-
-    def fused(self, path: np.ndarray) -> np.ndarray:
-        """Return the number (B,), from 0 to 1, of observations (B, W, O) in standard deviations."""
-        measured = (measures(path) - self.least) / np.maximum(self.most - self.least, 1e-9)
-        fused: np.ndarray = np.clip(measured, 0.0, 1.0).mean(axis=1)
-        return fused
-
-
-def measures(path: np.ndarray) -> np.ndarray:
-    """Return the length of paths (B, W, O), and the mean distance from their centres, (B, 2)."""
-    length = np.linalg.norm(np.diff(path, axis=1), axis=2).sum(axis=1)
-    radius = np.linalg.norm(path - path.mean(axis=1, keepdims=True), axis=2).mean(axis=1)
-    return np.stack([length, radius], axis=1)
-
-
-@dataclass(frozen=True)
 class Index:
     """N steps of demonstrations.
 
@@ -77,7 +46,6 @@ class Index:
         action_scale: (A,) float32.
         error: (2,), weights of the neighbours' mean square disagreement, and of the squared distance to the
             nearest, in the expected mean square error of a retrieved plan.
-        least, most, boundary: see `Kinematics`.
     """
 
     mean: np.ndarray
@@ -87,14 +55,6 @@ class Index:
     last: np.ndarray
     action_scale: np.ndarray
     error: np.ndarray
-    least: np.ndarray
-    most: np.ndarray
-    boundary: np.ndarray
-
-    @property
-    def kinematics(self) -> Kinematics:
-        """Decides whether retrieval is trusted."""
-        return Kinematics(self.least, self.most, self.boundary)
 
     @cached_property
     def _squared(self) -> np.ndarray:
@@ -175,8 +135,7 @@ class IndexSizes(NetworkSizes):
             "mean": observed,
             "scale": observed,
             "action_scale": (self.action_dim,),
-            **dict.fromkeys(("error", "least", "most"), (2,)),
-            "boundary": (1,),
+            "error": (2,),
         }
 
 

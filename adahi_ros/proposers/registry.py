@@ -19,7 +19,6 @@ PROPOSERS: Registry[Callable[..., Proposer]] = Registry(
         "intent_of_plan": "adahi_ros.proposers.intent:IntentProposer",
         "draft_checks_plan": "adahi_ros.proposers.draft:DraftChecksPlanProposer",
         "retrieval": "adahi_ros.proposers.retrieval:RetrievalProposer",
-        "mixture": "adahi_ros.proposers.retrieval:MixtureProposer",
         "self_correcting": "adahi_ros.proposers.self_correcting:SelfCorrectingProposer",
         "compensated": "adahi_ros.proposers.compensated:CompensatedProposer",
         "tool_path": "adahi_ros.proposers.tool_path:ToolPathProposer",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Proposers that retrieve: the demonstrated action at the nearest observation; or that, or a draft.
+"""A proposer that retrieves the demonstrated action at the nearest observation.
 
 After the idea of HeiSD (arXiv 2603.17573); `adahi_ros.proposers.tool_path` follows its code. Here the gate
 `expected_error` skips requests where neighbours agree, and the rule is `prefix`.
@@ -11,12 +11,9 @@ import numpy as np
 
 from adahi_ros.core.plan import Plan
 from adahi_ros.core.proposal import Proposal
-from adahi_ros.core.signature import OBSERVATION
 from adahi_ros.policies.interface import Actor, Policy, Sampling
 from adahi_ros.policies.retrieval import Retrieval
 from adahi_ros.proposers.interface import Proposer, ProposerContext
-
-WINDOW = 15  # observations
 
 
 class RetrievalProposer(Proposer):
@@ -46,8 +43,8 @@ class DraftAndRetrieval(Actor):
     """An `Actor` of both, with the inputs and outputs of the draft.
 
     Attributes:
-        draft: used where the motion is slow or curved.
-        retrieval: used where it is fast and straight.
+        draft: used where the tool moves little.
+        retrieval: used where it moves far.
     """
 
     def __init__(self, draft: Policy, retrieval: Retrieval) -> None:
@@ -55,47 +52,6 @@ class DraftAndRetrieval(Actor):
         self.retrieval = retrieval
         digest = f"{draft.digest} {retrieval.digest}"
         super().__init__(draft.signature, draft, draft.action_scale, digest, draft.draws)
-
-
-class MixtureProposer(Proposer):
-    """Executes the target's plan; without one, a demonstrated action or the draft's, by the motion.
-
-    A kinematic metric selects, see `Kinematics`: fast and straight motion repeats the demonstration. A
-    draft is always to be verified: its expected error is infinite.
-
-    Args:
-        actor: draft and index.
-    """
-
-    def __init__(self, actor: DraftAndRetrieval) -> None:
-        self._draft, self._retrieval = actor.draft, actor.retrieval
-
-    def propose(self, context: ProposerContext) -> Proposal:
-        """See `Proposer`."""
-        sampling = Sampling(context.temperature, sendable=True)
-        drafted = self._draft.propose(context.observations, context.draws, sampling).actions
-        retrieved = self._retrieval.propose(context.observations, context.draws, sampling)
-        assert retrieved.expected_error is not None
-        trusted = self._fused(context) >= self._retrieval.index.boundary
-        horizon = retrieved.actions.shape[1]
-        held = drafted[:, np.minimum(np.arange(horizon), drafted.shape[1] - 1)]
-        return planned_first(
-            context.plan,
-            context.step,
-            np.where(trusted[:, None, None], retrieved.actions, held),
-            np.where(trusted, retrieved.expected_error, np.inf),
-        )
-
-    def _fused(self, context: ProposerContext) -> np.ndarray:
-        index, batch = self._retrieval.index, len(context.draws)
-        path = np.stack(
-            [
-                context.memory.at(OBSERVATION, np.full(batch, context.step - ago))
-                for ago in range(WINDOW - 1, -1, -1)
-            ],
-            axis=1,
-        )
-        return index.kinematics.fused(path / index.scale[: path.shape[2]])
 
 
 def planned_first(plan: Plan, step: int, actions: np.ndarray, expected_error: np.ndarray) -> Proposal:

@@ -38,7 +38,7 @@ def configured(make_node: Make, exported: Path, capfd: pytest.CaptureFixture[str
         ({"contract": "ball_camera"}, ["contract: 'ball_camera'", "features"]),
         ({"command_interface": "twist"}, ["command_interface: twist carries velocities"]),
         ({"command_interface": "joint_jog"}, ["command_interface: joint_jog"]),
-        ({"proposer": "mixture"}, ["index: '', must name a checkpoint"]),
+        ({"proposer": "tool_path"}, ["index: '', must name a checkpoint"]),
         ({"proposer": "retrieval", "index": "nowhere"}, ["index: 'nowhere', cannot be loaded"]),
     ],
 )

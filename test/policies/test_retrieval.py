@@ -12,7 +12,7 @@ from safetensors.numpy import load_file, save_file
 from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.backends import load_policy
-from adahi_ros.policies.retrieval import Kinematics, Retrieval, load_retrieval
+from adahi_ros.policies.retrieval import Retrieval, load_retrieval
 from test.policies.walks import STEPS, T, recorded, saved
 
 NO_DRAWS = np.zeros((1, 0))
@@ -72,17 +72,6 @@ def test_neighbours_are_of_different_episodes_and_may_leave_one_out(tmp_path: Pa
     np.testing.assert_array_equal(rows[:, 0], np.arange(30))
     without, _ = index.nearest(queries, 5, without=index.last[:30])
     assert not (index.last[without] == index.last[:30, None]).any()
-
-
-def test_fast_and_straight_motion_counts_more_than_slow_or_bent() -> None:
-    rule = Kinematics(np.zeros(2), np.array([14.0, 3.5]), np.zeros(1))
-    there = np.linspace(0.0, 14.0, 15)
-    straight = np.stack([there, 0.0 * there], axis=1)
-    angle = there / 14.0 * 2.0 * np.pi
-    bent = np.stack([np.cos(angle), np.sin(angle)], axis=1)
-    fused = rule.fused(np.stack([straight, bent, 0.01 * straight]))
-    assert fused[0] > fused[1] > fused[2]
-    assert fused[0] == pytest.approx(1.0)
 
 
 def test_it_is_a_policy_like_any_other(tmp_path: Path) -> None:

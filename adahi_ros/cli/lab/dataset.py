@@ -36,7 +36,7 @@ def index(
     seed: options.Seed = 0,
     json_file: options.JsonFile = None,
 ) -> None:
-    """Index demonstrations or bags for the proposers 'retrieval' and 'mixture'."""
+    """Index demonstrations or bags for the proposers 'retrieval' and 'tool_path'."""
     from adahi_ros.lab.evaluation.loaded_policies import RETRIEVAL
     from adahi_ros.lab.tasks.demonstrations import NOISE, seen_by_robots
     from adahi_ros.lab.training.retrieval_index import make_index, save_index
@@ -61,11 +61,7 @@ def index(
         f"episode, what is retrieved is {figures['error']:.2f} action scales off, the mean action "
         f"{figures['error_of_mean']:.2f}"
     )
-    say(
-        "rank correlation with that error: what neighbours say "
-        f"{figures['rank_correlation_of_doubt']:.2f}, fast and straight motion "
-        f"{figures['rank_correlation_of_kinematics']:.2f}"
-    )
+    say(f"rank correlation with that error: what neighbours say {figures['rank_correlation_of_doubt']:.2f}")
 
 
 def demos(

@@ -12,14 +12,14 @@ from adahi_ros.proposers.registry import PROPOSERS
 from adahi_ros.proposers.retrieval import DraftAndRetrieval
 
 DRAFT, TARGET, DISTILLED = "draft", "target", "distilled"
-PLAN, CORRECTOR, DRAFT_CHECKS_PLAN, MIXTURE = "plan", "corrector", "draft_checks_plan", "mixture"
+PLAN, CORRECTOR, DRAFT_CHECKS_PLAN = "plan", "corrector", "draft_checks_plan"
 TOOL_PATH = "tool_path"
 
 ON_ROBOT: dict[str, tuple[str, ...]] = {
     PLAN: (),
     CORRECTOR: (CORRECTOR,),
     RETRIEVAL: (RETRIEVAL,),
-    **dict.fromkeys((MIXTURE, TOOL_PATH), (DRAFT, RETRIEVAL)),
+    TOOL_PATH: (DRAFT, RETRIEVAL),
     DISTILLED: (DISTILLED,),
     **{name: (name,) for name in INTENTS},
 }

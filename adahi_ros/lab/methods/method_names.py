@@ -24,7 +24,7 @@ from adahi_ros.core.schema import Schema, load
 from adahi_ros.core.texts import abridged
 from adahi_ros.gates.registry import GATES, WITHOUT_THRESHOLD
 from adahi_ros.lab.evaluation.loaded_policies import RETRIEVAL
-from adahi_ros.lab.methods.actors import DISTILLED, DRAFT, MIXTURE, follows_plan
+from adahi_ros.lab.methods.actors import DISTILLED, DRAFT, follows_plan
 from adahi_ros.lab.methods.method import Method
 from adahi_ros.lab.methods.oracles import HARM, ORACLES
 from adahi_ros.proposers.registry import PROPOSERS
@@ -53,7 +53,7 @@ class Alias(Schema):
 
 
 ALIASES: dict[str, Alias] = load(dict[str, Alias], Path(__file__).with_name("aliases.yaml"))
-RULES = {RETRIEVAL: "prefix", MIXTURE: "prefix"}
+RULES = {RETRIEVAL: "prefix"}
 """The default rules of proposers; of all others, speculative for drafts and replace for plans."""
 MOST_VERIFIERS = 16
 RULES_OF_PLANS = ("replace", "likeliest")

@@ -20,14 +20,12 @@ from scipy.stats import spearmanr
 from adahi_ros.core.checkpoint_files import FORMAT
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.core.written_files import replacing
-from adahi_ros.policies.retrieval import COMPARED, KIND, LARGEST, Index, measures
+from adahi_ros.policies.retrieval import COMPARED, KIND, LARGEST, Index
 
 LEAST_EPISODES = 8  # more than the queried neighbours
 MEASURED = 2000  # steps of the measurement
 BATCH = 250  # of these at once
 FLAT = 1e-6  # standard deviation below which an entry is ignored
-WINDOW = 15  # observations
-CLIPPED = 95  # percentile
 
 
 def make_index(
@@ -61,15 +59,11 @@ def make_index(
         last=(ends - 1)[episode].astype(np.int64),
         action_scale=np.where(moved > FLAT, moved, 1.0).astype(np.float32),
         error=np.zeros(2),
-        least=np.zeros(2),
-        most=np.ones(2),
-        boundary=np.zeros(1),
     )
     chosen = np.sort(draw.permutation(len(seen))[:MEASURED])
     doubt, squared = _left_out(index, chosen, neighbours)
     error, _ = nnls(doubt, squared)
     index = replace(index, error=error)
-    index, judged = _with_boundary(index, chosen, squared, data.observations.shape[1])
     expected = np.sqrt(doubt @ error)
     return index, {
         "episodes": len(ends),
@@ -77,7 +71,6 @@ def make_index(
         "error": float(np.sqrt(squared.mean())),
         "error_of_mean": float(np.sqrt(np.square(_centred(index, chosen)).mean())),
         "rank_correlation_of_doubt": float(spearmanr(expected, squared).statistic),
-        "rank_correlation_of_kinematics": float(spearmanr(judged, squared).statistic),
     }
 
 
@@ -128,25 +121,3 @@ def _left_out(index: Index, chosen: np.ndarray, neighbours: int) -> tuple[np.nda
 def _centred(index: Index, chosen: np.ndarray) -> np.ndarray:
     plans: np.ndarray = (index.plans(chosen, COMPARED) - index.actions.mean(axis=0)) / index.action_scale
     return plans
-
-
-def _with_boundary(
-    index: Index, chosen: np.ndarray, squared: np.ndarray, observed: int
-) -> tuple[Index, np.ndarray]:
-    """Return the index with its metric of motion, by its demonstrations, and that of the queried rows.
-
-    The boundary best separates the better half of the retrieved plans (Youden's index).
-    """
-    ends = index.last[chosen]
-    first = np.searchsorted(index.last, ends, side="left")  # of its episode
-    rows = np.maximum(chosen[:, None] - np.arange(WINDOW - 1, -1, -1), first[:, None])
-    path = index.keys[rows][:, :, :observed]
-    measured = measures(path)
-    least, most = measured.min(axis=0), np.percentile(measured, CLIPPED, axis=0)
-    index = replace(index, least=least.astype(np.float64), most=most.astype(np.float64))
-    fused = index.kinematics.fused(path)
-    good = squared <= np.median(squared)
-    order = np.argsort(-fused, kind="stable")
-    gained = np.cumsum(np.where(good[order], 1.0 / good.sum(), -1.0 / max(1, (~good).sum())))
-    boundary = fused[order][int(gained.argmax())]
-    return replace(index, boundary=np.array([boundary])), fused

@@ -76,7 +76,7 @@ def controller_of(values: DraftPolicyParameters, policy: Policy) -> Controller:
 
 def _actor_of(values: DraftPolicyParameters, policy: Policy) -> Actor:
     """Return the proposer's actor; its code is imported only if a parameter names it."""
-    if values.proposer not in ("corrector", "retrieval", "mixture", "tool_path", *INTENTS):
+    if values.proposer not in ("corrector", "retrieval", "tool_path", *INTENTS):
         return policy
     from adahi_ros.nodes.robot.proposer_actors import actor_of
 

@@ -23,7 +23,6 @@ from adahi_ros.policies.retrieval import load_retrieval
 from adahi_ros.proposers.retrieval import DraftAndRetrieval
 
 A = TypeVar("A", bound=Actor)
-BOTH = ("mixture", "tool_path")
 SIZES = ("observation_dim", "goal_dim", "action_dim")
 
 
@@ -45,7 +44,7 @@ def actor_of(values: DraftPolicyParameters, policy: Policy) -> Actor:
         return _intent(values.intent, policy.signature)
     index = _loaded("index", values.index, load_retrieval, policy.signature)
     first_actions(index)
-    return DraftAndRetrieval(policy, index) if values.proposer in BOTH else index
+    return DraftAndRetrieval(policy, index) if values.proposer == "tool_path" else index
 
 
 def _intent(name: str, draft: Signature) -> Actor:

@@ -55,7 +55,6 @@ def test_what_methods_need(bench: Bench, name: str, needs: tuple[str, ...], weig
 @pytest.mark.parametrize(
     ("name", "needs", "drafts"),
     [
-        ("mixture_8:expected_error@0.4", ("target that plans", "draft", "demonstrations"), True),
         ("retrieval_4:never", ("target that plans", "demonstrations"), False),
         ("retrieval:random@0.5", ("target", "demonstrations"), False),
     ],

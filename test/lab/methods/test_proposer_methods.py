@@ -15,7 +15,7 @@ from adahi_ros.lab.evaluation.loaded_policies import RETRIEVAL, Bench, PolicyFil
 from adahi_ros.lab.evaluation.rollout import Log
 from adahi_ros.lab.methods.methods import METHODS
 from adahi_ros.lab.training.retrieval_index import make_index, save_index
-from adahi_ros.policies.retrieval import Retrieval, load_retrieval
+from adahi_ros.policies.retrieval import load_retrieval
 from test.lab.toys import assert_same, played
 
 
@@ -45,7 +45,7 @@ def test_no_more_is_retrieved_than_the_target_plans(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["mixture_8:expected_error@0.4", "retrieval:expected_error@0.1", "mixture_4:age@3"]
+    "name", ["retrieval_8:expected_error@0.4", "retrieval:expected_error@0.1", "retrieval_4:age@3"]
 )
 def test_episodes_are_the_same_again(bench: Bench, name: str) -> None:
     assert_same(run(bench, name), run(bench, name))
@@ -64,14 +64,3 @@ def test_a_plan_is_executed_unasked_and_then_the_neighbours_decide(bench: Bench)
     assert requested.transmitted[requested.active].all()
     skipped = run(bench, "retrieval_4:expected_error@1000")
     assert not skipped.transmitted.any()
-
-
-@pytest.mark.parametrize(("boundary", "rate"), [(2.0, 1.0), (-1.0, 0.0)])
-def test_a_draft_of_the_mixture_is_always_verified(bench: Bench, boundary: float, rate: float) -> None:
-    """Above the boundary it drafts, below it takes what was demonstrated."""
-    known = bench.policies.retrieval
-    assert known is not None
-    retrieval = Retrieval(replace(known.index, boundary=np.array([boundary])), 6, 4, 4, "other")
-    policies = replace(bench.policies, retrieval=retrieval)
-    log = run(replace(bench, policies=policies), "mixture:expected_error@1000")
-    assert log.transmitted[log.active].mean() == rate
