@@ -4,7 +4,7 @@
     .venv/bin/python benchmarks/bit_widths.py [TASK] [--episodes N] [--json FILE]
 
 At the observations of episodes in which the target acts. Times are medians of one robot's proposal, taken in
-turns, one thread. Also prints the speeds for `config/switched/`.
+turns, one thread.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from step_cost import medians_us
 from adahi_ros.core.assets import asset
 from adahi_ros.core.observation_buffer import History
 from adahi_ros.core.signature import GOAL, OBSERVATION, Observations
-from adahi_ros.core.tensor_files import read_tensors
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
 from adahi_ros.lab.evaluation.rollout import for_target, rollout
 from adahi_ros.lab.reporting.tables import narrow_table, number
@@ -36,7 +35,6 @@ from adahi_ros.robot.controller import Controller
 from adahi_ros.server.verifier import TargetVerifier
 
 COMPARED = ("draft", "target", "plans/target")
-TUNED = (0.5, 0.4)  # quantiles of the speed: coarse above the first, fine below the second
 
 
 @dataclass
@@ -94,17 +92,13 @@ def main(
     pairs = {
         name: [load_policy(folder / name, backend) for backend in ("onnxruntime", "int8")] for name in names
     }
-    target = pairs["target"][0]
-    seen = observed(task, target, pairs["draft"][0], seed, episodes)
-    scale = read_tensors(folder / "target.safetensors")["observation_scale"]
-    newest = np.concatenate([target.signature.window(each)[:, -2:] for each in windows(target, seen)])
-    speeds = np.sqrt((np.diff(newest / scale, axis=1)[:, 0] ** 2).mean(axis=1))
+    seen = observed(task, pairs["target"][0], pairs["draft"][0], seed, episodes)
     figures: dict[str, dict[str, float]] = {}
     table = narrow_table(
         f"{task}: eight bits against 32",
         ("policy",),
         ("kB", "int8", "µs", "int8", "apart, median", "p99", "same codes"),
-        caption=f"apart: actions, in action scales; speed, {TUNED}: {np.quantile(speeds, TUNED).round(3)}",
+        caption="apart: actions, in action scales",
     )
     for name, (full, light) in pairs.items():
         weights = (folder / name).with_name(f"{Path(name).name}.safetensors")

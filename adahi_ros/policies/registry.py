@@ -22,7 +22,6 @@ POLICIES: Registry[Callable[..., Policy]] = Registry(
         "groot": "adahi_ros.policies.remote.groot:GrootTarget",
         "lerobot": "adahi_ros.policies.remote.lerobot_target:LeRobotTarget",
         "openpi": "adahi_ros.policies.remote.openpi:OpenPiTarget",
-        "switched": "adahi_ros.policies.switched:switched",
         "cached": "adahi_ros.policies.tokens.patch_cache:load_cached",
         "widths": "adahi_ros.policies.tokens.token_widths:load_widths",
     },

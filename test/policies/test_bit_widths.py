@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,12 +8,9 @@ import pytest
 
 from adahi_ros.cli.lab.training import export
 from adahi_ros.core.checkpoint_files import CheckpointError
-from adahi_ros.core.proposal import CodeDistribution, Proposal
 from adahi_ros.policies.backends import load_policy
-from adahi_ros.policies.interface import Policy, Sampling
 from adahi_ros.policies.networks import quantization
 from adahi_ros.policies.networks.onnx_cache import cache_folder
-from adahi_ros.policies.switched import SwitchedPolicy
 from test.policies.conftest import load_codes
 
 ROOT = Path(__file__).parents[2]
@@ -107,95 +103,3 @@ def test_what_is_exported_is_taken(
 def test_a_torch_dtype_is_not_for_eight_bits(checkpoints: Path) -> None:
     with pytest.raises(ValueError, match="dtype: 'bfloat16', must not be given for the backend int8"):
         load_policy(checkpoints / "draft", "int8", dtype="bfloat16")
-
-
-@pytest.fixture
-def pair(checkpoints: Path) -> tuple[Policy, Policy]:
-    """One checkpoint, of 32 bits and of eight."""
-    path = checkpoints / "draft"
-    return load_policy(path, "onnxruntime"), load_policy(path, "int8")
-
-
-def windows_of(speeds: list[float]) -> np.ndarray:
-    """Return a window (1, H, 6) whose observations change by these, of scale 1."""
-    places = np.concatenate([[0.0], np.cumsum(speeds)])
-    return np.repeat(places[None, :, None], 6, axis=2).astype(np.float32)
-
-
-@pytest.mark.parametrize(
-    ("speeds", "coarse"),
-    [
-        ([0.0, 0.0], False),
-        ([0.0, 0.4], True),
-        ([0.4, 0.2], True),  # in between, it stays what it was
-        ([0.2, 0.2], False),  # and at first it is fine
-        ([0.4, 0.05], False),
-        ([0.4, np.nan], False),
-        ([0.4, np.inf], True),
-    ],
-)
-def test_what_is_coarse_stays_so_until_it_is_clearly_fine(
-    pair: tuple[Policy, Policy], speeds: list[float], coarse: bool
-) -> None:
-    policy = SwitchedPolicy(*pair, np.ones(6, np.float32), 0.3, 0.1)
-    seen = policy.signature.observations(windows_of(speeds), np.zeros((1, 2), np.float32))
-    assert policy.coarse(seen).tolist() == [coarse]
-
-
-def test_each_robot_learns_what_its_precision_says(pair: tuple[Policy, Policy]) -> None:
-    full, light = pair
-    windows, goals = observed(6)
-    windows[::2] = windows[::2, :1]  # these rest
-    policy = SwitchedPolicy(full, light, np.ones(6, np.float32), 0.3, 0.1)
-    seen = policy.signature.observations(windows, goals)
-    draws, sampling = np.random.default_rng(1).random((6, policy.draws)), Sampling(0.7, sendable=True)
-    assert policy.coarse(seen).tolist() == [False, True] * 3
-    got = policy.propose(seen, draws, sampling)
-    singly = [each.propose(seen, draws, sampling) for each in (full, light)]
-    for row in range(6):
-        assert_same(got, singly[row % 2], row)
-        alone = policy.propose(seen.rows(np.array([row])), draws[row : row + 1], sampling)
-        np.testing.assert_array_equal(alone.actions[0], got.actions[row])
-    assert np.abs(drawn(singly[0]).probabilities - drawn(singly[1]).probabilities).max() > 0.0
-
-
-def drawn(proposal: Proposal) -> CodeDistribution:
-    assert proposal.distribution is not None
-    return proposal.distribution
-
-
-def assert_same(got: Proposal, wanted: Proposal, row: int) -> None:
-    for name in ("probabilities", "codes", "counts"):
-        found, expected = (getattr(drawn(each), name)[row] for each in (got, wanted))
-        np.testing.assert_allclose(found, expected, atol=1e-5)
-    np.testing.assert_allclose(got.actions[row], wanted.actions[row], atol=1e-5)
-    codes = np.ones_like(drawn(got).codes)
-    found, expected = (drawn(each).actions_of(codes)[row] for each in (got, wanted))
-    np.testing.assert_allclose(found, expected, atol=1e-5)
-
-
-def test_two_that_do_not_propose_the_same_are_no_pair(pair: tuple[Policy, Policy]) -> None:
-    full, light = pair
-    light.signature = replace(light.signature, history=1)
-    with pytest.raises(ValueError, match="light: "):
-        SwitchedPolicy(full, light, np.ones(6), 0.3, 0.1)
-    with pytest.raises(ValueError, match=r"fine_below: 0\.5, must be from 0 to coarse_above, 0\.3"):
-        SwitchedPolicy(full, full, np.ones(6), 0.3, 0.5)
-
-
-def test_a_file_says_which_checkpoint_and_what_is_coarse(checkpoints: Path, tmp_path: Path) -> None:
-    shutil.copytree(checkpoints, tmp_path / "made")
-    (tmp_path / "draft.yaml").write_text(
-        "kind: switched\ncheckpoint: made/draft\ncoarse_above: 0.3\nfine_below: 0.1\n"
-    )
-    policy = load_policy(tmp_path / "draft", "onnxruntime")
-    assert isinstance(policy, SwitchedPolicy)
-    assert policy.digest == load_policy(checkpoints / "draft", "onnxruntime").digest
-
-
-@pytest.mark.parametrize("task", ["ball", "kitchen", "metaworld"])
-@pytest.mark.parametrize("name", ["draft", "target"])
-def test_what_is_shipped_can_be_loaded(task: str, name: str) -> None:
-    folder = ROOT / "config" / "switched" / task
-    policy = load_policy(folder / name, "onnxruntime")
-    assert policy.propose(policy.signature.nothing(), np.zeros((1, policy.draws))).actions.shape[0] == 1

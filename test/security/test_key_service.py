@@ -258,7 +258,7 @@ def test_what_a_policy_in_yaml_names_is_measured_too(tmp_path: Path) -> None:
         (folder / name).write_text(kept)
     (tmp_path / "two.json").write_text("still by none")
     assert measured() == before
-    (tmp_path / "between.yaml").write_text("{kind: switched, checkpoint: ../plans/target}")  # a circle
+    (tmp_path / "between.yaml").write_text("{kind: widths, checkpoint: ../plans/target}")  # a circle
     assert measured() != before
 
 
