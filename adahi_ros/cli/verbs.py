@@ -30,7 +30,6 @@ VERBS: Registry[Callable[..., None]] = Registry(
         "train policy": "adahi_ros.cli.lab.training:train",
         "train corrector": "adahi_ros.cli.lab.distill:distill",
         "train encoder": "adahi_ros.cli.lab.trained_parts:train_encoder",
-        "train gate": "adahi_ros.cli.lab.trained_parts:train_gate",
         "train feedback": "adahi_ros.cli.lab.trained_parts:train_feedback",
         "train states": "adahi_ros.cli.lab.trained_parts:train_states",
         "thresholds": "adahi_ros.cli.lab.calibration:calibrate",
@@ -100,7 +99,6 @@ FORMER = {
     "demos": "data simulate",
     "distill": "train corrector",
     "encoder train": "train encoder",
-    "gate train": "train gate",
     "calibrate": "thresholds",
     **{name.removeprefix("lab "): name for name in VERBS.shipped if name.startswith("lab ")},
 }

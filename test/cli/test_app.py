@@ -127,7 +127,7 @@ def test_the_help_shows_groups_in_their_order(run: Run) -> None:
 
 def test_train_and_a_task_is_train_policy(run: Run) -> None:
     assert "train policy" in run("train", "ball", "--help").output
-    assert "gate" in run("train", "gate", "--help").output
+    assert "encoder" in run("train", "encoder", "--help").output
 
 
 @pytest.mark.parametrize("name", ["x" * 5000, "y" * 300])

@@ -144,9 +144,9 @@ def test_ranks_do_not_depend_on_units_and_forget() -> None:
         ({"rate": 0.1, "explore": 0.2}, "explore: 0.2, must be between 0.0 and 0.1"),
         ({"wrong": 0.1, "error_share": 0.1}, "must not name an argument twice"),
         ({"wrong": 0.1, "pace": 0.0}, "pace: 0.0, must be between 0.0 and 1.0"),
-        ({"wrong": 0.1, "file": "x"}, "gate surprise: got an unexpected keyword argument 'file'"),
+        ({"wrong": 0.1, "file": "x"}, "gate age: got an unexpected keyword argument 'file'"),
     ],
 )
 def test_what_cannot_be_wanted_is_reported(arguments: dict[str, float], fault: str) -> None:
     with pytest.raises(ValueError, match=re.escape(fault)):
-        ThresholdedGate("online", arguments={"gate": "surprise", **arguments})
+        ThresholdedGate("online", arguments={"gate": "age", **arguments})

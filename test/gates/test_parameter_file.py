@@ -86,7 +86,7 @@ def test_a_controller_has_its_gates_threshold(calibration: Calibration) -> None:
 def test_a_threshold_of_the_oracle_is_kept_for_evaluations_with_its_score(path: Path) -> None:
     read = load_calibration(path)
     assert read.threshold("oracle") == 0.9
-    with pytest.raises(ValueError, match="gate: 'oracle', must be one of adaptive_age, age, always,"):
+    with pytest.raises(ValueError, match="gate: 'oracle', must be one of age, always,"):
         read.controller("oracle")  # a robot cannot have it
 
 
@@ -139,7 +139,7 @@ def _with(value: Any, *names: str) -> Callable[[dict[str, Any]], None]:
         ),
         (
             _with(0.5, "calibration", "thresholds", "telepathy"),
-            "gate: 'telepathy', must be one of adaptive_age, age, always, ",
+            "gate: 'telepathy', must be one of age, always, ",
         ),
     ],
 )

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`adahi train` of a rule, a proposer, a gate and an encoder: parts that carry weights."""
+"""`adahi train` of a rule, a proposer and an encoder: parts that carry weights."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from typer import Argument, Option
 
@@ -13,9 +13,6 @@ from adahi_ros.cli import options
 from adahi_ros.cli.lab import task_options
 from adahi_ros.cli.terminal import command_line, console, fit_bar, job_bar, say, write_json
 from adahi_ros.core.assets import asset
-
-if TYPE_CHECKING:
-    from adahi_ros.core.trajectories import Trajectories
 
 
 def train_states(
@@ -85,59 +82,6 @@ def train_feedback(
         f"{found['distance_left']:.2f} after"
     )
     say(f"weights: {out.resolve()}")
-
-
-def train_gate(
-    task: Annotated[str, Argument(help=f"{task_options.TASKS_THERE_ARE}; with --data, the dataset's task.")],
-    workers: task_options.Workers,
-    out: Annotated[Path, Option(help="File of weights to write, such as gate.safetensors.")],
-    proposer: Annotated[
-        str, Option(help="Proposer between requests: corrector, or plan for the uncorrected plan.")
-    ] = "corrector",
-    episodes: Annotated[int, Option(min=5, help="Episodes at each of three request rates.")] = 40,
-    dataset: Annotated[
-        Path | None,
-        Option(
-            "--data",
-            help="Train on this folder of 'adahi data from-bag', for a real robot.",
-        ),
-    ] = None,
-    checkpoints: options.Checkpoints = None,
-    backend: options.Backend = "onnxruntime",
-    picture: Annotated[
-        Path | None, Option(help="Picture of its reliability. Default: results/gate-TASK-PROPOSER.png.")
-    ] = None,
-    seed: options.Seed = 0,
-    json_file: options.JsonFile = None,
-) -> None:
-    """Train the gate 'learned' on rollouts or bags: what harm does a missing request do?"""
-    from adahi_ros.gates.learned import SIGNS, save_harm_model
-    from adahi_ros.lab.calibration.replay import check_sizes
-    from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
-    from adahi_ros.lab.methods.actors import target_of
-    from adahi_ros.lab.reporting.calibration_figure import draw_reliability
-    from adahi_ros.lab.training.train_gate import lessons, rank_correlations, reliability, train_harm_model
-
-    if proposer not in ("plan", "corrector"):
-        raise ValueError(f"proposer: {proposer!r}, must be plan or corrector")
-    name = task if dataset is not None else task_options.file_name(task_options.known_task(task))
-    picture = options.picture_or_default(picture, f"gate-{name}-{proposer}")
-    options.tried("--out", out)
-    files = PolicyFiles(checkpoints if checkpoints is not None else options.folder_named(name), backend)
-    where: str | Trajectories = task
-    if dataset is not None:
-        where = options.recorded(dataset, task)
-        check_sizes(target_of(files.load(), proposer).signature, where)
-    with console.status("rolling out"):
-        data = lessons(where, files, proposer, seed, episodes, workers)
-    model, test = train_harm_model(data, seed)
-    found = {**reliability(model, test), "rank_correlations": rank_correlations(test, list(SIGNS))}
-    save_harm_model(out, model)
-    draw_reliability(found, f"{name}, {proposer}", picture)
-    write_json(json_file, {"task": name, "proposer": proposer, "seed": seed, **found})
-    correlations = ", ".join(f"{sign} {value:.2f}" for sign, value in found["rank_correlations"].items())
-    say(f"rank correlation with the harm: learned {found['rank_correlation']:.2f}; {correlations}")
-    say(f"weights: {out.resolve()}\npicture: {picture}")
 
 
 def train_encoder(

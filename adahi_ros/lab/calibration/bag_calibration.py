@@ -18,7 +18,7 @@ from adahi_ros.lab.calibration.target_replies import asking_rate
 from adahi_ros.lab.evaluation.loaded_policies import INTENTS
 from adahi_ros.safety.named_limits import limits_of_task
 
-SEARCHED = tuple(gate for gate in OF_PLANS if gate not in ("learned", "online"))  # have a threshold, no file
+SEARCHED = tuple(gate for gate in OF_PLANS if gate != "online")  # have a threshold
 
 
 class Calibrated(NamedTuple):

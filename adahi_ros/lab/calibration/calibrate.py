@@ -34,17 +34,7 @@ SMOOTHINGS = (0.1, 0.2, 0.3, 0.5, 0.8, 1.0)  # at 1 the average is the last acti
 FOLDS = 5
 Variant = tuple[float, str]
 RANDOM = "random"  # its threshold follows from the rate; other gates need a search
-OF_PLANS = (  # do not judge drafts
-    "age",
-    "expected_error",
-    "plan_deviation",
-    "surprise",
-    "reversal",
-    "overlap",
-    "learned",
-    "adaptive_age",
-    "online",
-)
+OF_PLANS = ("age", "expected_error", "overlap", "online")  # do not judge drafts
 COARSE = ("sampled_uncertainty",)  # of few values, so of few rates: only on request
 WITHOUT_CODES: Variant = (0.5, "std")  # the deviation, if there are no rejections to choose it by
 Say = Callable[[str], None]

@@ -5,14 +5,16 @@ import re
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from adahi_ros.gates.learned import SIGNS, HarmModel, save_harm_model
+from adahi_ros.core.registry import argument
+from adahi_ros.gates.plans import AgeGate
+from adahi_ros.gates.registry import GATES
 from adahi_ros.lab.evaluation import evaluate
 from adahi_ros.lab.evaluation.comparison import (
     BASELINE,
@@ -109,6 +111,13 @@ def test_batches_and_workers_make_no_difference(
     assert [row["calls_per_episode"] for row in apart] == [row["calls_per_episode"] for row in whole]
 
 
+@dataclass(eq=False)
+class Weighed(AgeGate):
+    """A gate of another package, with weights."""
+
+    file: str = argument("", "Weights")
+
+
 def test_whatever_decides_a_row_is_in_its_key(
     comparison: Comparison, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -139,12 +148,11 @@ def test_whatever_decides_a_row_is_in_its_key(
         others.append(key("best"))
     assert others[-2]["threshold"] == others[-1]["threshold"]
     assert others[-2] != others[-1]
+    monkeypatch.setitem(GATES.shipped, "weighed", Weighed)
     weights = tmp_path / "gate.safetensors"
-    for seed in (0.0, 1.0):
-        signs = np.ones(len(SIGNS))
-        layers = (np.full((1, len(SIGNS)), seed), np.zeros(1), np.ones((1, 1)), np.zeros(1))
-        save_harm_model(weights, HarmModel(signs, signs, *layers, np.zeros(1), np.zeros(1)))
-        others.append(key(f"plan:learned:file={weights}@0.3"))
+    for content in ("one", "another"):
+        weights.write_text(content)
+        others.append(key(f"plan:weighed:file={weights}@0.3"))
     assert others[-2] != others[-1]
     digests = key("adahi")["digests"]
     policies = comparison.bench().policies

@@ -83,8 +83,8 @@ def test_an_argument_must_be_finite_and_there_once() -> None:
 
 
 def test_a_text_in_the_place_of_a_number_is_reported_by_the_gate() -> None:
-    with pytest.raises(ValueError, match=re.escape("gate adaptive_age: '<' not supported")):
-        ThresholdedGate("adaptive_age", arguments={"tolerance": "low"})
+    with pytest.raises(ValueError, match=re.escape("gate online: '<' not supported")):
+        ThresholdedGate("online", arguments={"base": "age", "rate": "low"})
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False, width=32))
@@ -129,7 +129,6 @@ def test_what_is_no_method_is_named(text: str, named: str) -> None:
         ("retrieval_8:online:wrong=0.1", "retrieval:horizon=8+online:wrong=0.1@0/prefix"),
         ("plan_8+1:choose", "plan:delay=1:agreement=choose+age@7/replace"),
         ("average_4", "plan:blend=average+age@3/replace"),
-        ("corrector:learned:file=out/gate@0.4", "corrector+learned:file=out/gate@0.4/replace"),
         ("heisd", "tool_path+expected_error@0/blocks"),
         ("pipeinfer", "plan:wait=wait+never@0/likeliest"),
         ("dsi", "plan:wait=wait:verifiers=2+never@0/likeliest"),
@@ -166,11 +165,9 @@ def test_an_argument_that_a_proposer_does_not_take_is_refused(name: str, message
 
 
 def test_a_method_is_named_as_it_is_on_a_task() -> None:
-    text = (
-        "adahi,never:hidden_states:file={checkpoints}/head.safetensors,plan:learned:file={task}.safetensors@1"
-    )
+    text = "adahi,never:hidden_states:file={checkpoints}/head.safetensors,self_correcting:file={task}+never"
     assert for_task(text, "ball", Path("my/ball")) == (
-        "adahi,never:hidden_states:file=my/ball/head.safetensors,plan:learned:file=ball.safetensors@1"
+        "adahi,never:hidden_states:file=my/ball/head.safetensors,self_correcting:file=ball+never"
     )
 
 
@@ -182,7 +179,7 @@ def test_a_method_is_named_as_it_is_on_a_task() -> None:
         ("plan_16+12:continue", "Plan/16+12 continue"),
         ("plan_1+1:none", "Plan/1+1"),
         ("weighted_average_4", "Weighted average/4"),
-        ("plan:surprise@2.5", "plan:surprise@2.5"),
+        ("plan:overlap@2.5", "plan:overlap@2.5"),
         ("heisd", "HeiSD"),
     ],
 )
@@ -194,10 +191,10 @@ def test_a_method_has_a_label(name: str, label: str) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        *("age", "age:nothing", "nothing:replace", "age:replace:no", "age:replace:plan:", "draft:surprise"),
+        *("age", "age:nothing", "nothing:replace", "age:replace:no", "age:replace:plan:", "draft:overlap"),
         *("plan_0", "plan_", "plan_8+", "plan_8+0", "plan_8+100", "plan_8:continue", "plan_8+4:guess"),
         *("plan_8+4:", "draft_8", "latest_4", "average_0", "median_4", "draft_checks_plan:age@x", "plan_1.5"),
-        *("plan:telepathy", "plan:surprise@high", "plan:surprise@", "plan:surprise:0.5"),
+        *("plan:telepathy", "plan:overlap@high", "plan:overlap@", "plan:overlap:0.5"),
         *("retrieval_", "retrieval_0:age@1", "kerv_8", "retrieval:luck", "retrieval:age/luck@1"),
         *("draft+", "draft+age/", "draft+age@", "draft+age/luck", "+age", "draft/luck", "draft+age+age"),
     ],
@@ -219,13 +216,13 @@ def test_only_the_draft_itself_learns_from_replies_to_its_drafts() -> None:
 
 
 def test_a_threshold_that_is_not_given_is_searched_for_each_method() -> None:
-    names = ["plan:surprise", "corrector:surprise", "plan:random", "retrieval_8:expected_error"]
-    others = ["plan:surprise@1", "plan:always", "plan_4", "heisd", "kerv", "best"]
+    names = ["plan:overlap", "corrector:overlap", "plan:random", "retrieval_8:expected_error"]
+    others = ["plan:overlap@1", "plan:always", "plan_4", "heisd", "kerv", "best"]
     searched = {name: name for name in names}
     assert gates_of_methods([*names, *others]) == searched_gates([*names, *others]) == searched
 
 
 def test_arguments_that_a_gate_does_not_take_are_refused() -> None:
-    expected = "gate surprise: got an unexpected keyword argument 'file'; its arguments are: none"
+    expected = "gate overlap: got an unexpected keyword argument 'file'; its arguments are: none"
     with pytest.raises(ValueError, match=f"^{re.escape(expected)}$"):
-        ThresholdedGate("surprise", arguments={"file": "x"})
+        ThresholdedGate("overlap", arguments={"file": "x"})

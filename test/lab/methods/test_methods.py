@@ -200,12 +200,10 @@ def test_what_is_recommended_is_shown_first_where_there_are_plans(tmp_path: Path
     assert "best" not in default_methods("inverted_pendulum", tmp_path)  # nothing is recommended
 
 
-def test_a_robot_receives_the_file_of_its_gate(comparison: Comparison, calibration: Calibration) -> None:
-    name = "corrector:learned:file=weights/gate.safetensors@0.4"
-    draft, _ = node_parameters(name, "ball", comparison.files, calibration, 1.0)
-    assert (draft["gate.name"], draft["gate.threshold"]) == ("learned", 0.4)
-    assert draft["gate.file"] == str(Path.cwd() / "weights/gate.safetensors")
-    assert "gate.file" not in node_parameters("plan_8", "ball", comparison.files, calibration, 1.0)[0]
+def test_a_verifier_receives_the_file_of_its_rule(comparison: Comparison, calibration: Calibration) -> None:
+    name = "always:hidden_states:file=weights/head.safetensors"
+    _, target = node_parameters(name, "ball", comparison.files, calibration, 1.0)
+    assert target["hidden_states.file"] == str(Path.cwd() / "weights/head.safetensors")
 
 
 def test_what_was_distilled_acts_alone_and_asks_no_one(comparison: Comparison) -> None:

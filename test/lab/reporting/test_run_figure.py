@@ -55,7 +55,7 @@ def test_an_action_of_one_entry_takes_one_plot(step_record: Make) -> None:
 
 
 def test_a_picture_has_the_whole_name_of_a_method() -> None:
-    name = "plan:adaptive_age:growth=1.05:latest_s=0.7@0.04"
+    name = "plan:online:base=age:error_share=0.1:tolerance=0.5"
     lines = label_of(name).splitlines()
     assert "".join(lines) == name
     assert max(map(len, lines)) <= LABEL_WIDTH
