@@ -199,7 +199,7 @@ Overwrite = Annotated[bool, Option("--overwrite", help="Replace files that are s
 Checkpoints = Annotated[
     Path | None, Option(help="Folder with tokenizer, draft and target. Default: the shipped one.")
 ]
-Backend = Annotated[str, Option(help="Inference backend: onnxruntime, int8, torch or lerobot.")]
+Backend = Annotated[str, Option(help="Inference backend: onnxruntime, int8 or torch.")]
 Rate = Annotated[
     float | None, Option(callback=share, help="Recalibrate every gate to this transmission rate first.")
 ]

@@ -31,10 +31,10 @@ LEROBOT = "adahi_ros.policies.lerobot.lerobot_vqbet:LeRobotPolicy"
 
 
 def _on_backend(path: Path, backend: str, compute: Mapping[str, Any]) -> Policy:
-    """Run one of our checkpoints or, by the backend lerobot, a folder of LeRobot's, on torch."""
+    """Run one of our checkpoints or, on torch, a folder of LeRobot's."""
     if backend in SESSIONS:
         _refuse_given(compute, f"the backend {backend}, which computes on the CPU; torch takes it")
-    elif backend == "lerobot" and path.is_dir():
+    elif path.is_dir() and not is_policy(path):
         return cast(Policy, at_place(LEROBOT)(path, **compute))
     kind = kind_of(path) or ""
     if kind in ON_EVERY_BACKEND:

@@ -11,7 +11,7 @@ from adahi_ros.policies.interface import Policy
 COMPUTE = ("device", "dtype", "compile")
 """Where and how a policy computes; see `OnTorch`."""
 DTYPES = ("float32", "bfloat16", "float16")
-BACKENDS = ("int8", "lerobot", "onnxruntime", "torch")
+BACKENDS = ("int8", "onnxruntime", "torch")
 """Backends that run our checkpoints."""
 
 POLICIES: Registry[Callable[..., Policy]] = Registry(

@@ -76,7 +76,7 @@ def test_what_cannot_be_evaluated_is_named_with_what_could(
     )
     assert fails(*evaluate, "--rate", "1.5") == "adahi: rate: 1.5, must be between 0 and 1\n"
     wrong = fails(*evaluate, "--backend", "tpu")
-    assert wrong == "adahi: backend: 'tpu', must be one of int8, lerobot, onnxruntime, torch\n"
+    assert wrong == "adahi: backend: 'tpu', must be one of int8, onnxruntime, torch\n"
     calibrated.write_text("gate: deviation\n")
     assert fails(*evaluate) == f"adahi: {calibrated}: /**: missing\n"
 

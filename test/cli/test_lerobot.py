@@ -23,7 +23,7 @@ DATA = ROOT / "test" / "data" / "lerobot"
 def test_a_policy_becomes_target_tokenizer_and_encoder(tmp_path: Path, run: Run, fails: Fails) -> None:
     folder, out = completed(DATA / "parallel", tmp_path / "trained"), tmp_path / "arm"
     result = run("lerobot", "policy", folder, "--out", out)
-    policy = load_policy(out / "target", "lerobot")
+    policy = load_policy(out / "target", "torch")
     encoder = Encoder.load(out / "encoder")
     assert encoder.fingerprint
     assert policy.signature.observation_dim > encoder.features

@@ -236,7 +236,5 @@ def test_what_is_given_goes_before_the_file_of_a_kind_that_takes_it(
 
 
 def test_an_unknown_backend_is_refused(checkpoints: Path) -> None:
-    with pytest.raises(
-        ValueError, match="backend: 'tensorrt', must be one of int8, lerobot, onnxruntime, torch"
-    ):
+    with pytest.raises(ValueError, match="backend: 'tensorrt', must be one of int8, onnxruntime, torch"):
         load_policy(checkpoints / "draft", "tensorrt")

@@ -50,7 +50,7 @@ def test_the_draft_policy_is_configured_once_everything_is_right(
         for word in words:
             assert word in message
 
-    refused_with("backend: 'tensorrt', must be one of int8, lerobot, onnxruntime, torch")
+    refused_with("backend: 'tensorrt', must be one of int8, onnxruntime, torch")
     refused_with("deadline_s", "-1.0", "from 0.001 to 60")
     refused_with("draft_temperature: 2, must be from 0.001 to 100, with a decimal point")
     put_right(stage, "backend", "onnxruntime")

@@ -36,7 +36,7 @@ def policy(
     decoder = save_tokenizer(out, tokenizer, training)
     save_encoder(path, network, network.config, training)
     signature = LeRobotPolicy(out / "target").signature
-    say(f"target: {out / 'target'}, backend lerobot, {signature.parameters:,} parameters")
+    say(f"target: {out / 'target'}, backend torch, {signature.parameters:,} parameters")
     say(f"tokenizer: {out}, fingerprint {decoder.fingerprint}\nencoder: {path}, {network.features} features")
 
 

@@ -95,7 +95,7 @@ class TargetVerifierParameters(PolicyParameters, ManagedParameters):
     device: str = parameter(
         "",
         "Where the target computes: cpu, cuda, cuda:1, or auto (a GPU if there is one); '' for what "
-        "its file has, or the CPU. For the backends torch and lerobot, and targets of LeRobot",
+        "its file has, or the CPU. For the backend torch, and targets of LeRobot",
         optional=True,
     )
     dtype: str = parameter(
