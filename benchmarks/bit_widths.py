@@ -22,10 +22,10 @@ from rich.console import Console
 from step_cost import medians_us
 
 from adahi_ros.core.assets import asset
-from adahi_ros.core.observation_buffer import History
 from adahi_ros.core.signature import GOAL, OBSERVATION, Observations
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
 from adahi_ros.lab.evaluation.rollout import for_target, rollout
+from adahi_ros.lab.history import History
 from adahi_ros.lab.reporting.tables import narrow_table, number
 from adahi_ros.lab.tasks import make
 from adahi_ros.policies.backends import is_policy, load_policy
