@@ -37,10 +37,9 @@ lint: setup  ## ruff, mypy and plain English
 	$(VENV)/bin/mypy
 	$(VENV)/bin/python tools/plain_english.py
 
-closure: setup  ## list what the robot's node imports of this package, and both ends: lines of code
-	.venv/bin/python tools/count_lines.py --imports adahi_ros.nodes.robot.draft_policy_node
-	.venv/bin/python tools/count_lines.py --imports adahi_ros.nodes.robot.draft_policy_node \
-	    adahi_ros.nodes.server.target_verifier_node
+closure: setup  ## list what robot and verifier load of this package with the method best: lines of code
+	.venv/bin/python tools/count_lines.py --configured config/best/ball_instructed.yaml
+	.venv/bin/python tools/count_lines.py --configured config/best/ball_instructed.yaml --node target_verifier
 
 constraints: setup  ## resolve requirements/constraints.txt again, for all Python versions
 	.venv/bin/pip install --quiet uv

@@ -1,47 +1,40 @@
-"""What a robot and a verifier import stays small; `make closure` shows it as a list."""
+"""What a configured robot and verifier load stays small; `make closure` shows it as a list."""
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
-from tools.count_lines import code_lines, loaded
+from tools.count_lines import code_lines, configured
 
-ROBOT = "adahi_ros.nodes.robot.draft_policy_node"
-VERIFIER = "adahi_ros.nodes.server.target_verifier_node"
-OPTIONAL = (
-    "adahi_ros.gates.online",
-    "adahi_ros.gates.plans",
-    "adahi_ros.nodes.common.manager_bond",
-    "adahi_ros.nodes.robot.goal_sink",
-    "adahi_ros.nodes.server.added_target",
-    "adahi_ros.nodes.server.idle_target",
-    "adahi_ros.policies.corrector",
-    "adahi_ros.policies.intent",
-    "adahi_ros.policies.remote",
-    "adahi_ros.policies.retrieval",
-    "adahi_ros.robot.hedged_transport",
-    "adahi_ros.robot.lockstep_loop",
-    "adahi_ros.safety.command_limits",
-    "adahi_ros.safety.limits_file",
-    "adahi_ros.safety.workspace",
-    "adahi_ros.server.ray",
-    "adahi_ros.vision.images",
-)
-"""What is imported where a parameter, a contract or a checkpoint names it."""
+ROOT = Path(__file__).resolve().parents[1]
+BEST = ROOT / "config/best"
+TARGETS = ("ball", "ball_instructed", "ball_seen")
+"""A target that plans, one with intents, and one that sees pictures: the others load as one of these."""
 
 
-@pytest.mark.parametrize(
-    ("modules", "most_lines", "most_modules"),
-    [((ROBOT,), 8750, 105), ((ROBOT, VERIFIER), 10750, 125)],
-    ids=["robot", "both ends"],
-)
-def test_what_a_node_imports_is_small(
-    modules: tuple[str, ...], most_lines: int, most_modules: int, capsys: pytest.CaptureFixture[str]
-) -> None:
-    lines = {name: code_lines(file.read_text()) for name, file in loaded(list(modules)).items()}
-    with capsys.disabled():
-        print(f"\n{' and '.join(modules)}: {sum(lines.values())} lines of code in {len(lines)} modules")
-    strange = [name for name in lines if name.startswith(OPTIONAL)]
-    assert not strange
+def check(file: Path, node: str, most_lines: int, most_modules: int) -> None:
+    lines = {name: code_lines(path.read_text()) for name, path in configured(file, node).items()}
     assert sum(lines.values()) <= most_lines, sorted(lines.items(), key=lambda each: -each[1])[:20]
     assert len(lines) <= most_modules, sorted(lines)
+
+
+@pytest.mark.parametrize("file", sorted(BEST.glob("*.yaml")), ids=lambda file: file.stem)
+def test_a_robot_with_the_best_method_loads_little(file: Path) -> None:
+    check(file, "draft_policy", 10808, 138)
+
+
+@pytest.mark.parametrize("task", TARGETS)
+def test_a_verifier_of_the_best_method_loads_little(task: str) -> None:
+    check(BEST / f"{task}.yaml", "target_verifier", 6243, 89)
+
+
+def test_a_robot_without_a_policy_loads_less(tmp_path: Path) -> None:
+    """The parameters are those of README.md, with an arm whose contract and limits are shipped."""
+    found = re.search(r"`arm-params.yaml`:\n\n```yaml\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert found is not None
+    file = tmp_path / "arm-params.yaml"
+    file.write_text(found[1].replace("arm.yaml", "ur5e") + "    safety: {limits: ur5e}\n")
+    check(file, "draft_policy", 10197, 131)
