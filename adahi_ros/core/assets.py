@@ -6,6 +6,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from adahi_ros.core.missing_assets import not_found
+
 PACKAGES = "adahi_ros", "adahi_checkpoints"  # the second one has the checkpoints that the first leaves out
 CHECKPOINTS = "checkpoints"
 ENCODERS = "checkpoints/encoders"
@@ -37,8 +39,6 @@ def asset(relative: str) -> Path:
     for root in roots():
         if os.path.exists(root / relative):  # pathlib's would raise for a name that is too long
             return root / relative
-    from adahi_ros.core.missing_assets import not_found
-
     raise not_found(relative, roots())
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is said of shipped files that are not there. Imported only then."""
+"""The error for shipped files that are not there."""
 
 from __future__ import annotations
 

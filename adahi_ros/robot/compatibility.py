@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from adahi_ros.contract.contract import Contract
 from adahi_ros.contract.parsing import load_contract
+from adahi_ros.contract.plain import plain_contract
 from adahi_ros.core.signature import GOAL, IMAGE_FEATURES, OBSERVATION, Offer, Signature
 from adahi_ros.protocol.description import Wants
 from adahi_ros.robot.target_view import VIEWS, TargetView
@@ -71,10 +72,6 @@ def contract_of_joints(
             f"joint_names: {list(observed)}, must be {signature.observation_dim} at most, "
             "the size of an observation"
         )
-    from adahi_ros.contract.plain import (
-        plain_contract,  # only needed by robots without a contract
-    )
-
     return plain_contract(
         "robot",
         rate_hz,

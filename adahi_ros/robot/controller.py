@@ -31,6 +31,7 @@ from adahi_ros.gates.interface import GateContext, LinkEstimate, PlanContext
 from adahi_ros.policies.interface import Actor, Policy
 from adahi_ros.proposers.interface import Proposer, ProposerContext
 from adahi_ros.proposers.registry import PROPOSERS
+from adahi_ros.robot.backup import Backup
 
 LONGEST_MEMORY = 256  # steps; the corrector treats an older plan as if it were this old
 
@@ -116,11 +117,7 @@ class Controller:
     ) -> None:
         self.policy = policy
         self.config = config
-        self._backup = None
-        if backup is not None:
-            from adahi_ros.robot.backup import Backup
-
-            self._backup = Backup(backup)
+        self._backup = None if backup is None else Backup(backup)
         self._blend = BLENDS[blend]
         self.execution_horizon = execution_horizon
         self.proposer = proposer

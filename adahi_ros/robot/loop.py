@@ -5,25 +5,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from adahi_ros.contract.assembler import Observation
 from adahi_ros.core.signature import GOAL, OBSERVATION
 from adahi_ros.gates.gate_config import ControllerConfig
+from adahi_ros.protocol.notice import Notice
 from adahi_ros.protocol.records import Reason, StepRecord
 from adahi_ros.protocol.request import Request, reported_round_trip_ms
+from adahi_ros.robot.assignments import AssignmentWatch
+from adahi_ros.robot.command_sink import CommandSink
 from adahi_ros.robot.controller import Controller
+from adahi_ros.robot.prefetch import RequestsAhead
 from adahi_ros.robot.session import WITHOUT_REQUEST, VerifierSession, VerifierState
 from adahi_ros.robot.steps import ActiveStep, DraftError, Fallback, Outcome, Totals, is_repeated
 from adahi_ros.robot.target_view import TargetView
-
-if TYPE_CHECKING:
-    from adahi_ros.protocol.notice import Notice
-    from adahi_ros.robot.assignments import AssignmentWatch
-    from adahi_ros.robot.command_sink import CommandSink
-    from adahi_ros.robot.prefetch import RequestsAhead
 
 THE_ROBOT = np.array([True])
 WAIT_POLICIES = ("wait", "ahead")
@@ -92,8 +89,6 @@ class ControlLoop:
         self._spliced = ahead_period_s is not None  # with `ahead` a reply is in the plan already
         self._ahead: RequestsAhead | None = None
         if ahead_period_s is not None:
-            from adahi_ros.robot.prefetch import RequestsAhead
-
             self._ahead = RequestsAhead(session, ahead_period_s, self._received, controller.reply_steps)
         self._arrived: Outcome | None = None  # since the last step, with `ahead`
 
@@ -153,8 +148,6 @@ class ControlLoop:
 
     def _watch(self) -> AssignmentWatch:
         if self.assignments is None:  # most robots never need one
-            from adahi_ros.robot.assignments import AssignmentWatch
-
             self.assignments = AssignmentWatch()
         return self.assignments
 

@@ -10,19 +10,16 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from adahi_ros.safety.command_limits import Judge
 from adahi_ros.safety.envelope import Envelope, Following, Unwrapped, stopping_path
 from adahi_ros.safety.holds import REPORTED_AS, Event, Hold, State
 from adahi_ros.safety.intervention import Admitted, Intervention
 from adahi_ros.safety.measured_jumps import MeasuredJumps
 from adahi_ros.safety.motion import Motion
 from adahi_ros.safety.permission import Permission
-
-if TYPE_CHECKING:
-    from adahi_ros.safety.command_limits import Judge
 
 LASTING = frozenset(REPORTED_AS.values()) | {Intervention.UNVERIFIED}  # counted once, not per command
 HELD = LASTING | {Intervention.NOT_FINITE, Intervention.WORKSPACE}

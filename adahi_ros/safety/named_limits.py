@@ -4,15 +4,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from adahi_ros.contract.commanded import Commanded
 from adahi_ros.contract.contract import JOINT_STATE, MeasuredPositions
 from adahi_ros.core.assets import asset, shipped
+from adahi_ros.safety.command_limits import Judge, load_command_limits
 from adahi_ros.safety.limits import Limits
-
-if TYPE_CHECKING:
-    from adahi_ros.safety.command_limits import Judge
+from adahi_ros.safety.limits_file import load_limits
 
 NO_LIMITS = "none"
 FOLDER = "config/limits"
@@ -37,8 +35,6 @@ def named_limits(name: str, required: bool, what: Commanded, measured: MeasuredP
         raise ValueError(f"safety.limits: '', must name a file of limits, or be {NO_LIMITS}")
     if name in ("", NO_LIMITS):
         return Limits.of(what.names, {})
-    from adahi_ros.safety.limits_file import load_limits
-
     try:
         known = set(what.names).difference(measured.unknown)
         limits = load_limits(limits_path(name), what.names, what.fields if required else (), known)
@@ -66,8 +62,6 @@ def named_command_limits(name: str, what: Commanded) -> dict[str, Judge]:
     """
     if name in ("", NO_LIMITS):
         return {}
-    from adahi_ros.safety.command_limits import load_command_limits
-
     try:
         return load_command_limits(limits_path(name), dict(zip(what.names, what.fields, strict=True)))
     except (ValueError, OSError) as error:

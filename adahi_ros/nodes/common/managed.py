@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from lifecycle_msgs.srv import ChangeState
 from rclpy.lifecycle import LifecycleNode, LifecyclePublisher, LifecycleState, TransitionCallbackReturn
@@ -17,6 +17,7 @@ from rclpy.subscription import Subscription
 from std_srvs.srv import Trigger
 
 from adahi_ros.core.texts import abridged
+from adahi_ros.nodes.common.manager_bond import ManagerBond
 from adahi_ros.nodes.common.parameters import ParameterError, Parameters, parameter
 from adahi_ros.nodes.common.reachable import ServiceReplies
 from adahi_ros.nodes.common.spin import freeze_garbage
@@ -25,9 +26,6 @@ try:
     from rclpy.event_handler import PublisherEventCallbacks, SubscriptionEventCallbacks
 except ImportError:  # Humble
     from rclpy.qos_event import PublisherEventCallbacks, SubscriptionEventCallbacks
-
-if TYPE_CHECKING:
-    from adahi_ros.nodes.common.manager_bond import ManagerBond
 
 M = TypeVar("M", bound="ManagedNode")
 Change = Callable[[ChangeState.Request, ChangeState.Response], ChangeState.Response]
@@ -134,8 +132,6 @@ class ManagedNode(LifecycleNode):
 
     def _form_bond(self, period_s: float) -> None:
         if period_s and self._bond is None:
-            from adahi_ros.nodes.common.manager_bond import ManagerBond
-
             self._bond = ManagerBond(self)
             self._bond.form(period_s)
 

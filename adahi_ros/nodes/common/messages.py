@@ -17,6 +17,7 @@ from adahi_ros.contract.sinks.interface import doubles
 from adahi_ros.core.texts import shortened
 from adahi_ros.gates.interface import LinkEstimate
 from adahi_ros.protocol.records import StepRecord
+from adahi_ros.protocol.run_records import step_record_from_message
 
 CAMERA_FRAME = "camera_optical_frame"
 SAME_NAMES = (  # fields with the same name in StepRecord and DraftStatus
@@ -92,8 +93,6 @@ def to_status(record: StepRecord) -> DraftStatus:
 
 def from_status(message: DraftStatus) -> StepRecord:
     """Return a control step without ROS types."""
-    from adahi_ros.protocol.run_records import step_record_from_message
-
     return step_record_from_message(message, from_stamp(message.header.stamp))
 
 

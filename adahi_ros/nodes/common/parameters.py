@@ -29,6 +29,7 @@ from rclpy.parameter import Parameter
 from adahi_ros.core.gone_names import gone
 from adahi_ros.core.registry import SHOWN, Argument, argument, arguments_beside
 from adahi_ros.core.texts import shortened
+from adahi_ros.nodes.common.parameter_files import unheeded
 
 P = TypeVar("P")
 V = TypeVar("V")
@@ -184,8 +185,6 @@ class Parameters(Generic[P]):
     def _warn_of_unknown(self) -> None:
         """Warn of files without a section for this node, and of unknown parameters."""
         if "--params-file" in sys.argv:
-            from adahi_ros.nodes.common.parameter_files import unheeded
-
             for file in unheeded(sys.argv, self._node.get_fully_qualified_name()):
                 self._node.get_logger().warning(file)
         for name in getattr(self._node, "_parameter_overrides", {}):

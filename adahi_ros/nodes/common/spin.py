@@ -22,6 +22,7 @@ from rclpy.task import Future
 from rclpy.utilities import ok, remove_ros_args, try_shutdown
 
 from adahi_ros.core.signals import LAUNCH
+from adahi_ros.nodes.common.command_line import read_arguments
 from adahi_ros.nodes.common.parameters import ParameterError
 
 N = TypeVar("N", bound=Node)
@@ -114,8 +115,6 @@ def run(
     warnings.filterwarnings("error", message="Unhandled exception in done callback")
     try:
         if remove_ros_args(sys.argv)[1:]:
-            from adahi_ros.nodes.common.command_line import read_arguments
-
             read_arguments(about, parameters)
         signals = _Signals()
         signals.come_with_launch_end()

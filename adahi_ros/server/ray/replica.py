@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 from ray import serve
 
+import adahi_ros
 from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.core.assets import CHECKPOINTS, named
 from adahi_ros.policies.backends import load_policy
@@ -23,6 +24,8 @@ from adahi_ros.policies.intent.intent import load_encoder
 from adahi_ros.policies.interface import TargetUnavailableError
 from adahi_ros.policies.slowed import SlowedPolicy
 from adahi_ros.protocol.request import RequestError
+from adahi_ros.security.attestation import EmulatedPlatform, measure_replica
+from adahi_ros.security.key_http import fetch_keys
 from adahi_ros.server.ray.fleet_file import Attested, FleetPolicy
 from adahi_ros.server.ray.scaling import Load
 from adahi_ros.server.verifier import TargetVerifier, Terms, Verdicts, VerificationRequest, joined, kind_of
@@ -119,10 +122,6 @@ def admit(made_of: FleetPolicy, by: Attested) -> None:
         AttestationError: the key service releases none.
         OSError: it cannot be reached, or a file is missing.
     """
-    import adahi_ros
-    from adahi_ros.security.attestation import EmulatedPlatform, measure_replica
-    from adahi_ros.security.key_http import fetch_keys
-
     package = Path(adahi_ros.__file__).parent
     measurement = measure_replica(package, named(made_of.checkpoint, CHECKPOINTS))
     fetch_keys(by.service, EmulatedPlatform(Path(by.platform), by.platform_name, measurement))
