@@ -23,16 +23,24 @@ class DriverState:
         self._publishers: list[Mapping[bytes, str]] = [{}] * len(self._monitors)
         self._gone = [False] * len(self._monitors)  # the publisher of the last value
 
-    def seen(self, index: int, value: Value | None, now_s: float) -> None:
+    def seen(self, index: int, value: Value | None, now_s: float, known: bool = True) -> bool:
         """Store the value of a message.
 
         Args:
             index: of the monitor.
             value: of its field; None where the message has no such field, or a value of another type.
             now_s: the time, on a clock that never jumps.
+            known: its publisher was alone on the topic. A value of another one only counts where it does not
+                allow motion.
+
+        Returns:
+            Whether it is ignored.
         """
+        if not known and value is not None and self._monitors[index].allows(value):
+            return True
         self._seen[index] = value, now_s
         self._gone[index] = False
+        return False
 
     def published(self, index: int, publishers: Mapping[bytes, str]) -> bool:
         """Note the publishers of a monitor's topic: what one has said is void when it is gone.

@@ -319,8 +319,12 @@ class Guard:
         return self._put(self._envelope.hold(None, self._motion.elapsed_s(now_s), Intervention.DEACTIVATED))
 
     def _stand(self, why: Intervention, now_s: float) -> np.ndarray | None:
-        """Return the braking command of a moving robot; None where it stands, at any position."""
-        if self._motion.moving and not self._motion.gap(now_s):
+        """Return the braking command of a moving robot; None where it stands, at any position.
+
+        In a gap, an arm has reached the last position. The last velocity or effort may go on.
+        """
+        reached = bool(self._envelope.positions.all()) and self._motion.gap(now_s)
+        if self._motion.moving and not reached:
             return self._brake(why, now_s)
         self._held = True
         self._count((why,))

@@ -56,7 +56,7 @@ class Takeover:
             self.subscribed(topic)
         self._holds = holds
         self._taken_s = -math.inf  # when the newest true arrived
-        self._taking_s = -math.inf  # when it was sent
+        self._taking_s = self._giving_s = -math.inf  # when it, and the newest false or call, was sent
         self._sent_s = {SIGNAL: -math.inf, COMMAND: -math.inf}
         self._by: bytes | None = None  # who publishes the person's commands
         self.forget("none was received")
@@ -91,22 +91,25 @@ class Takeover:
         """
         if late := self._received(SIGNAL, age_s, now_s):
             return late
+        sent_s = now_s - max(0.0, age_s)
         arrived_s, since_s = now_s - max(0.0, waited_s), self.publishers[SIGNAL].since_s
         if value:
+            if sent_s < self._giving_s:
+                return f"{SIGNAL}: a true, sent before the arm was given back"
             if not self.person:
                 self.count += 1
                 self._by = None
                 self.forget(NONE)
             self._taken_s = max(self._taken_s, arrived_s)
-            self._taking_s = max(self._taking_s, now_s - max(0.0, age_s))
+            self._taking_s = max(self._taking_s, sent_s)
             self._holds.happen(Event.TAKE)
-        elif now_s - max(0.0, age_s) < self._taking_s:
+        elif sent_s < self._taking_s:
             return f"{SIGNAL}: a false, sent before the newest true"
         elif self.person and not since_s <= min(arrived_s, self._taken_s):
             self._sent_s[SIGNAL] = -math.inf  # a released button does not let the person drive
             return f"{SIGNAL}: a false, must be of the publisher that took over, alone; or call ~/give_back"
         else:
-            self._holds.happen(Event.GIVE)
+            self._give(sent_s)
         return ""
 
     def give_back(self, age_s: float, now_s: float) -> str:
@@ -115,8 +118,12 @@ class Takeover:
             return f"give_back: {late}"
         if age_s > 0.0 and now_s - age_s < self._taken_s:
             return f"give_back: sent before the newest true on {SIGNAL}"
-        self._holds.happen(Event.GIVE)
+        self._give(now_s - max(0.0, age_s))
         return ""
+
+    def _give(self, sent_s: float) -> None:
+        self._giving_s = max(self._giving_s, sent_s)
+        self._holds.happen(Event.GIVE)
 
     def command(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import Enum
@@ -11,6 +12,7 @@ import pytest
 pytest.importorskip("rclpy")
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from rclpy.duration import Duration
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from std_msgs.msg import Int32
 
@@ -18,6 +20,8 @@ from adahi_ros.contract.monitors import Monitor
 from adahi_ros.lab.nodes.observer import Observer
 from adahi_ros.nodes.common.parameters import ParameterError
 from adahi_ros.nodes.robot.driver_monitor import DriverMonitor
+
+DEADLINE_S = 20.0
 
 
 class Offered(Enum):
@@ -83,6 +87,24 @@ def test_a_latched_driver_that_was_replaced_runs_once_the_old_one_is_gone(observ
         observer.node.destroy_publisher(old)
         observer.wait_until(lambda: calls[-1] == "running", 20.0, "what the new one has latched")
     assert "its publisher is gone" in calls[-2]
+
+
+def test_a_latched_driver_that_ended_before_anyone_looked_does_not_run(observer: Observer) -> None:
+    calls: list[str] = []
+    mode = Monitor("robot_mode", "std_msgs/msg/Int32", "data", (7,), latched=True)
+    with monitored(observer, [mode], calls):
+        driver = observer.node.create_publisher(Int32, "robot_mode", LATCHED)
+        end_s = time.monotonic() + DEADLINE_S
+        while not driver.get_subscription_count():  # does not spin: the node is busy
+            assert time.monotonic() < end_s
+        driver.publish(Int32(data=7))
+        assert driver.wait_for_all_acked(Duration(seconds=DEADLINE_S))
+        observer.node.destroy_publisher(driver)
+        looks: list[Int32] = []
+        look = observer.node.create_publisher(Int32, "look", 1)  # so that time passes by events
+        observer.node.create_subscription(Int32, "look", looks.append, 10)
+        observer.wait_until(lambda: len(looks) > 20, DEADLINE_S, "looks", lambda: look.publish(Int32()))
+    assert set(calls) == {"unknown: driver robot_mode data: no message yet, must be 7"}
 
 
 def test_a_message_type_that_is_not_installed_is_named(observer: Observer) -> None:

@@ -9,12 +9,14 @@ from rclpy.duration import Duration
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.lifecycle import LifecycleNode
 from std_msgs.msg import Bool
+from std_srvs.srv import SetBool
 
 from adahi_ros.lab.nodes.observer import Observer
 from adahi_ros.nodes.robot.operator import Operator
 from test.nodes.conftest import destroy
 
 FLOOD = 1000  # messages that wait
+CALLS = 30
 DEADLINE_S = 20.0
 
 
@@ -49,3 +51,17 @@ def test_what_holds_the_arm_is_not_displaced_by_a_flood_of_another_publisher(
     permission = operator.permission
     held = {"enable": lambda: permission.stopped, "takeover": lambda: permission.takeover.person}
     observer.wait_until(held[topic], DEADLINE_S, "the hold", receive)
+
+
+def test_a_call_that_stops_is_not_displaced_by_later_calls(
+    observer: Observer, arm: tuple[Operator, Callable[[], None]]
+) -> None:
+    _, receive = arm
+    one, other = (observer.node.create_client(SetBool, "arm/set_enabled") for _ in range(2))
+    for client in (one, other):
+        observer.wait_until(client.service_is_ready, DEADLINE_S, "the service")
+    stopped = one.call_async(SetBool.Request(data=False))
+    for _ in range(CALLS):
+        other.call_async(SetBool.Request(data=True))
+    observer.wait_until(stopped.done, DEADLINE_S, "the reply", receive)
+    assert stopped.result().message == "disabled, held"

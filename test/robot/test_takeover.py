@@ -117,6 +117,17 @@ def test_a_false_that_comes_after_a_newer_true_gives_nothing_back(robot: Teleope
     assert not robot.arm.takeover.person
 
 
+def test_a_true_that_comes_after_a_newer_call_takes_nothing(robot: Teleoperated) -> None:
+    robot.drive(6)
+    robot.link.now_s += 0.3
+    assert robot.arm.takeover.give_back(0.01, robot.link.now_s) == ""
+    assert "sent before the arm was given back" in robot.press(True, age_s=0.1)
+    assert not robot.arm.takeover.person
+    robot.link.now_s += 0.1
+    assert robot.press(True) == ""
+    assert robot.arm.takeover.person
+
+
 @pytest.mark.parametrize("bad", [math.nan, math.inf, 1e30, -2e9])
 def test_a_command_without_numbers_moves_nothing(robot: Teleoperated, bad: float) -> None:
     robot.drive(10, moved=0.02)

@@ -86,6 +86,18 @@ def test_another_publisher_of_the_drivers_state_is_a_fault_with_its_name(latched
     assert state.fault(0.2) == ("", True)
 
 
+def test_what_may_be_of_another_publisher_counts_only_where_it_holds() -> None:
+    state = DriverState([LATCHED])
+    state.published(0, {b"1": "/driver"})
+    state.seen(0, 1, 0.0)
+    assert state.seen(0, 7, 0.1, known=False)
+    assert "1, must be 7" in state.fault(0.1)[0]
+    assert not state.seen(0, 7, 0.2)
+    assert state.fault(0.2) == ("", True)
+    assert not state.seen(0, 3, 0.3, known=False)
+    assert "3, must be 7" in state.fault(0.3)[0]
+
+
 def test_silence_is_a_fault_only_where_there_is_a_timeout() -> None:
     state = DriverState([LATCHED, SAFETY])
     state.seen(0, 7, 0.0)

@@ -216,6 +216,33 @@ def test_a_position_far_outside_moves_nothing_one_just_outside_returns() -> None
     assert one_sided.act(0.5, measured=-1e-6) == 0.5
 
 
+@pytest.mark.parametrize("late", [1, 2, 6])
+@pytest.mark.parametrize(
+    ("field", "limits"),
+    [
+        ("velocities", {"velocity": 2.0, "acceleration": 8.0}),
+        ("effort", {"effort": 0.5}),
+        ("accelerations", {"acceleration": 1.0}),
+    ],
+)
+def test_what_goes_on_through_a_gap_is_stopped_far_outside(
+    field: str, limits: dict[str, float], late: int
+) -> None:
+    robot = Robot(field, {**limits, "position_low": -1.0, "position_high": 1.0})
+    for _ in range(6):
+        robot.act(2.0)
+        robot.wait()
+    robot.now_s += late * PERIOD_S
+    sent = []
+    for _ in range(12):
+        sent.append(robot.act(2.0, measured=2.5))
+        robot.wait()
+    assert sent[0] is not None
+    assert 0.0 in sent
+    assert [each for each in sent if each is not None][-1] == 0.0
+    assert not robot.guard.moving
+
+
 def test_halt_stops_at_once() -> None:
     robot = Robot("velocities", {"velocity": 1.0, "acceleration": 0.2})
     full_speed(robot)

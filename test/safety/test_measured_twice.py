@@ -156,6 +156,22 @@ def test_a_slow_publisher_is_found_too() -> None:
         assert bool(topic.look()) == (second >= 1)
 
 
+def test_a_third_publisher_that_comes_and_goes_hides_nothing() -> None:
+    topic = Topic()
+    topic.join(DRIVER, 500)
+    topic.join(ZEROS)
+    found = []
+    for period in range(80):
+        topic.publishers ^= {b"third"}
+        found.append(topic.look())
+        for _ in range(25):
+            topic.send(DRIVER)
+        if period % 4 == 0:
+            topic.send(ZEROS)
+            topic.send(DRIVER)
+    assert found[20:] == [["a", "b"]] * 60
+
+
 def test_one_publisher_alone_holds_nothing_whatever_it_counts() -> None:
     topic = Topic()
     topic.join(DRIVER)

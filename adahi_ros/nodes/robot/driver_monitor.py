@@ -4,20 +4,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
-from rclpy.subscription import Subscription
 
 from adahi_ros.contract.monitors import Monitor, Value
-from adahi_ros.nodes.common.graph import publishers_of
+from adahi_ros.nodes.common.executors import with_info
 from adahi_ros.nodes.common.qos import message_type
 from adahi_ros.nodes.common.timers import steady_timer
+from adahi_ros.nodes.robot.operator import PublisherWatch, age_of
 from adahi_ros.safety.driver_state import DriverState
+from adahi_ros.safety.sole_publisher import SolePublisher
 
 LOOK_PERIOD_S = 0.1  # how often timeouts are checked
 
@@ -48,11 +49,12 @@ class DriverMonitor:
         self._on_state = on_state
         self._said: tuple[str, bool] | None = None
         self._opened = ExitStack()
-        self._subscriptions: list[list[Subscription]] = [[] for _ in monitors]
         self._kinds = [message_type(monitor.type) for monitor in monitors]
-        for index in range(len(monitors)):
+        self._subscribed = [ExitStack() for _ in monitors]
+        self._watches: dict[int, PublisherWatch] = {}
+        for index, opened in enumerate(self._subscribed):
+            self._opened.callback(opened.close)
             self._subscribe(index)
-            self._opened.callback(self._unsubscribe, index)
         if monitors:
             steady_timer(node, LOOK_PERIOD_S, self._look, self._opened)
         self._look()
@@ -63,30 +65,38 @@ class DriverMonitor:
         self._opened.close()
 
     def _subscribe(self, index: int) -> None:
-        monitor = self.monitors[index]
-        called = partial(self._received, index, monitor.field)
-        self._subscriptions[index] = [
-            self._node.create_subscription(self._kinds[index], monitor.topic, called, qos)
-            for qos in _qos(monitor)
-        ]
+        """Subscribe, anew where it has done so: then it gets what the present publisher has latched."""
+        monitor, opened = self.monitors[index], self._subscribed[index]
+        opened.close()
+        called = with_info(partial(self._received, index, monitor.field))
+        subscribe = partial(self._node.create_subscription, self._kinds[index], monitor.topic, called)
+        subscriptions = [subscribe(qos_profile=qos) for qos in _qos(monitor)]
+        for subscription in subscriptions:
+            opened.callback(self._node.destroy_subscription, subscription)
+        watch = PublisherWatch(self._node, subscriptions[0], monitor.type, SolePublisher())
+        opened.callback(watch.close)
+        self._watches[index] = watch
 
-    def _unsubscribe(self, index: int) -> None:
-        for subscription in self._subscriptions[index]:
-            self._node.destroy_subscription(subscription)
-
-    def _received(self, index: int, field: str, message: object) -> None:
+    def _received(self, index: int, field: str, message: object, info: Mapping[str, int]) -> None:
         if self._said is None:  # queued by the events executor before its subscription was destroyed
             return
-        self._state.seen(index, _value(message, field), time.monotonic())
+        now_s = time.monotonic()
+        sender = self._watches[index].knows(now_s - max(0.0, age_of(info.get("received_timestamp", 0))))
+        self._published(index)
+        ignored = self._state.seen(index, _value(message, field), now_s, known=sender is not None)
+        if ignored and self.monitors[index].latched and len(self._watches[index].names) == 1:
+            self._subscribe(index)
         self._say()
 
     def _look(self) -> None:
-        for index, subscriptions in enumerate(self._subscriptions):
-            publishers = publishers_of(self._node, subscriptions[0].topic_name)
-            if self._state.published(index, publishers):  # a new subscription gets it
-                self._unsubscribe(index)
-                self._subscribe(index)
+        for index, watch in self._watches.items():
+            watch.look()
+            self._published(index)
         self._say()
+
+    def _published(self, index: int) -> None:
+        if self._state.published(index, self._watches[index].names):
+            self._subscribe(index)
 
     def _say(self) -> None:
         before, self._said = self._said, self._state.fault(time.monotonic())

@@ -14,7 +14,9 @@ from std_msgs.msg import Empty
 
 from adahi_ros.nodes.common.executors import with_info
 from adahi_ros.nodes.common.timers import steady_timer
+from adahi_ros.nodes.robot.operator import PublisherWatch, age_of
 from adahi_ros.safety.permission import Heartbeat
+from adahi_ros.safety.sole_publisher import SolePublisher
 
 TOPIC = "run_policy_heartbeat"
 PERIOD_S = 0.1
@@ -24,7 +26,7 @@ QOS = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT, lifespan=Du
 
 
 class HeartbeatWatch:
-    """Receives heartbeats, and reports when they stop.
+    """Receives heartbeats of one publisher, and reports when they stop.
 
     Args:
         node: the policy's.
@@ -40,6 +42,9 @@ class HeartbeatWatch:
         self._silent = silent
         subscription = node.create_subscription(Empty, TOPIC, with_info(self._received), QOS)
         opened.callback(node.destroy_subscription, subscription)
+        self._watch = PublisherWatch(node, subscription, "std_msgs/msg/Empty", SolePublisher())
+        opened.callback(self._watch.close)
+        self._runner: bytes | None = None  # who sent the first heartbeat that counts
         self._timer = steady_timer(node, PERIOD_S, self._look, opened)
         self._timer.cancel()  # saves the wake-ups without a policy runner
 
@@ -50,6 +55,7 @@ class HeartbeatWatch:
     def end(self) -> None:
         """The node does not act any longer."""
         self._heartbeat.end()
+        self._runner = None
         self._timer.cancel()
 
     def _received(self, message: Empty, information: Mapping[str, int]) -> None:
@@ -58,9 +64,16 @@ class HeartbeatWatch:
             self._timer.reset()
         # 0 if the middleware has no such time; then the age counts from reception.
         sent_ns = information["source_timestamp"] or information["received_timestamp"] or time.time_ns()
-        self._heartbeat.received(1e-9 * (time.time_ns() - sent_ns), time.monotonic())
+        now_s, waited_s = time.monotonic(), age_of(information["received_timestamp"])
+        age_s = 1e-9 * (time.time_ns() - sent_ns)
+        sender = self._watch.knows(now_s - max(0.0, waited_s))
+        self._runner = self._runner or sender
+        if sender is not None and sender == self._runner:
+            self._heartbeat.received(age_s, now_s)
 
     def _look(self) -> None:
         silence_s = self._heartbeat.silence_s(time.monotonic(), PERIOD_S)
         if silence_s is not None:
-            self._silent(f"no heartbeat of the policy runner for {silence_s:.1f} s")
+            several = self._watch.publishers.several
+            beside = f"; {several} publishers of {TOPIC}, must be one" if several else ""
+            self._silent(f"no heartbeat of the policy runner for {silence_s:.1f} s{beside}")

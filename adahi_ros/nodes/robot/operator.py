@@ -12,6 +12,7 @@ from typing import Any
 
 from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.lifecycle import LifecycleNode
+from rclpy.node import Node
 from rclpy.qos import HistoryPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.subscription import Subscription
 from sensor_msgs.msg import Joy
@@ -32,6 +33,7 @@ from adahi_ros.safety.takeover import SIGNAL
 ALL = HistoryPolicy.KEEP_ALL  # one queue for all publishers: a flood of true must not displace a false
 RELIABLE = QoSProfile(history=ALL)
 EVERY = QoSProfile(history=ALL, reliability=ReliabilityPolicy.BEST_EFFORT)  # matches every publisher
+CALLS = QoSProfile(history=ALL)
 BOOL = "std_msgs/msg/Bool"
 TIMEOUT_S = 0.5  # before the node is configured
 WARNING_PERIOD_S = 1.0
@@ -42,19 +44,22 @@ JOY = "joy"
 class PublisherWatch:
     """Looks who publishes on the topic of a subscription.
 
+    Attributes:
+        publishers: see below.
+        names: node name of each publisher at the last look, by GID.
+
     Args:
         node: that subscribes.
-        subscription: of the topic, best effort, so that every publisher matches it.
+        subscription: of the topic; every publisher that counts matches it.
         kind: of its messages, such as std_msgs/msg/Bool.
         publishers: new ones, which are kept up to date.
     """
 
-    def __init__(
-        self, node: LifecycleNode, subscription: Subscription, kind: str, publishers: SolePublisher
-    ) -> None:
+    def __init__(self, node: Node, subscription: Subscription, kind: str, publishers: SolePublisher) -> None:
         self._node = node
         self._topic, self._kind = subscription.topic_name, kind
-        self._publishers = publishers
+        self.publishers = publishers
+        self.names: dict[bytes, str] = {}
         self._matched = _matched_event(subscription)
         self.look()
 
@@ -64,13 +69,19 @@ class PublisherWatch:
             self._matched.destroy_when_not_in_use()
             self._matched = None
 
-    def look(self, waited_s: float | None = None) -> None:
-        """Look now: at every message, with the time since it arrived, and often between messages."""
-        gids = frozenset(publishers_of(self._node, self._topic, self._kind))
+    def knows(self, arrived_s: float) -> bytes | None:
+        """Look, and return who sent a message that arrived then; None if it may be another publisher's."""
+        self.look(arrived_s)
+        return self.publishers.gid if self.publishers.since_s <= arrived_s else None
+
+    def look(self, arrived_s: float | None = None) -> None:
+        """Look now: at every message, with the time when it arrived, and often between messages."""
+        self.names = publishers_of(self._node, self._topic, self._kind)
+        gids = frozenset(self.names)
         matched = None if self._matched is None else self._matched.take_event()
-        now_s = time.monotonic()
-        arrived_s = None if waited_s is None else now_s - max(0.0, waited_s)
-        self._publishers.look(gids, None if matched is None else matched.total_count, now_s, arrived_s)
+        self.publishers.look(
+            gids, None if matched is None else matched.total_count, time.monotonic(), arrived_s
+        )
 
 
 def _matched_event(subscription: Subscription) -> Any:
@@ -109,8 +120,8 @@ class Operator:
         self._enable = PublisherWatch(node, enable, BOOL, self.permission.publishers)
         self._signal: tuple[int, list[Subscription], PublisherWatch] | None = None
         self.commands: PublisherWatch | None = None
-        self._service = DeferredService(node, SetBool, "~/set_enabled", self._on_set_enabled)
-        self._give_back = DeferredService(node, Trigger, "~/give_back", self._on_give_back)
+        self._service = DeferredService(node, SetBool, "~/set_enabled", self._on_set_enabled, CALLS)
+        self._give_back = DeferredService(node, Trigger, "~/give_back", self._on_give_back, CALLS)
         self._replies = ServiceReplies()
         for service in (self._service, self._give_back):
             self._replies.guard(service)
@@ -145,9 +156,9 @@ class Operator:
             self._signal[2].look()
 
     def _on_enable(self, message: Bool, info: Mapping[str, int]) -> None:
-        press = press_of(message.data, info)
-        self._enable.look(press.waited_s)
-        ignored = self.permission.receive(press, time.monotonic())
+        press, now_s = press_of(message.data, info), time.monotonic()  # together: looking takes time
+        self._enable.look(now_s - max(0.0, press.waited_s))
+        ignored = self.permission.receive(press, now_s)
         if ignored:
             self._log.warning("enable", f"ignored: {ignored}")
         self._changed()
@@ -197,12 +208,12 @@ class Operator:
     def _take_over(self, topic: str, value: bool, message: object, info: Mapping[str, int]) -> None:
         if self._signal is None:
             return
-        waited_s = age_of(info.get("received_timestamp", 0))
-        self._signal[2].look(waited_s)
+        waited_s, now_s = age_of(info.get("received_timestamp", 0)), time.monotonic()
+        age_s = message_age(self._node, message, info)
+        self._signal[2].look(now_s - max(0.0, waited_s))
         takeover = self.permission.takeover
         before = takeover.person
-        age_s = message_age(self._node, message, info)
-        ignored = takeover.signal(value, age_s, time.monotonic(), waited_s)
+        ignored = takeover.signal(value, age_s, now_s, waited_s)
         if ignored:
             self._log.warning(topic, f"ignored: {ignored}")
         if takeover.person != before:

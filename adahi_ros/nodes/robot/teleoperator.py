@@ -151,10 +151,10 @@ class Teleoperator:
             wanted = self._read(message)
         except InputError as error:
             fault = str(error)
-        waited_s = age_of(info.get("received_timestamp", 0))
-        self._watch.look(waited_s)
+        waited_s, now_s = age_of(info.get("received_timestamp", 0)), time.monotonic()
         age_s = message_age(self._node, message, info)
-        ignored = self._takeover.command(wanted, age_s, time.monotonic(), fault, waited_s)
+        self._watch.look(now_s - max(0.0, waited_s))
+        ignored = self._takeover.command(wanted, age_s, now_s, fault, waited_s)
         if ignored and self.drives:
             self._log.warning(COMMAND, f"ignored: {ignored}")
 
