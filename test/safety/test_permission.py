@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -593,3 +594,109 @@ def test_what_the_operator_cannot_end_does_not_disable(topic: Topic) -> None:
     for event in (Event.DEACTIVATE, Event.TAKE, Event.NOT_OBSERVED):
         topic.permission.holds.happen(event)
     assert topic.permission.enabled(10.1)
+
+
+def test_a_stop_whose_clock_is_set_back_is_of_the_past_on_a_reliable_topic(topic: Topic) -> None:
+    permission = topic.permission
+    deadman = topic.join(1.0)
+    deadman.say(True, 1.1)
+    other = topic.join(1.2)
+    other.say(False, 1.32, age_s=-8.0, waited_s=-8.0)
+    topic.leave(other, 1.5)
+    deadman.say(False, 1.6)
+    assert "was not the only one since the stop" in deadman.say(True, 1.7)
+    assert permission.stopped
+
+
+def test_an_older_true_does_not_shorten_a_newer_one(topic: Topic) -> None:
+    deadman = topic.join(0.5)
+    deadman.say(False, 0.9)
+    deadman.say(True, 1.0)
+    deadman.say(True, 1.05, age_s=0.4)
+    assert topic.permission.enabled(0.99 + TIMEOUT_S)
+
+
+def test_a_busy_node_and_a_set_clock_together_make_no_silence(topic: Topic) -> None:
+    permission = topic.permission
+    topic.look(-10.0)
+    deadman = topic.join(-9.0)
+    deadman.say(False, 1.0)
+    deadman.say(True, 1.1)
+    permission.holds.happen(Event.LAGS)
+    topic.look(4.1)
+    permission.receive(Press(True, 3604.1, 0.0, 3, 2.95), 4.1)  # it arrived at 1.15
+    assert permission.holds[Hold.FOLLOWING] is State.PRESS
+
+
+def test_a_late_message_is_no_silence(topic: Topic) -> None:
+    deadman = topic.join(0.5)
+    deadman.say(False, 0.9)
+    deadman.say(True, 1.0)
+    topic.permission.holds.happen(Event.LAGS)
+    deadman.say(True, 1.0 + 2 * TIMEOUT_S + 0.05, age_s=0.8 * TIMEOUT_S)
+    assert topic.permission.holds[Hold.FOLLOWING] is State.PRESS
+
+
+@pytest.mark.parametrize("missing", ["stamp_s", "sequence"])
+def test_a_silence_that_is_not_known_is_no_press(topic: Topic, missing: str) -> None:
+    permission = topic.permission
+    topic.join(0.5)
+    permission.holds.happen(Event.LAGS)
+    for number, now_s in enumerate((1.0, 1.0 + 3 * TIMEOUT_S), 2):
+        topic.look(now_s)
+        permission.receive(replace(Press(True, now_s, 0.0, number), **{missing: None}), now_s)
+    assert permission.holds[Hold.FOLLOWING] is State.PRESS
+
+
+def test_a_press_ends_an_alarm_but_not_a_stop_of_before_its_publisher(topic: Topic) -> None:
+    permission = topic.permission
+    permission.set_enabled(False, 1.0)
+    permission.holds.happen(Event.LAGS)
+    deadman = topic.join(2.0)
+    deadman.say(False, 3.0)
+    deadman.say(True, 3.1)
+    assert permission.stopped
+    assert permission.holds[Hold.FOLLOWING] is State.CLEAR
+
+
+def test_a_publisher_whose_messages_have_no_numbers_can_press(topic: Topic) -> None:
+    permission = topic.permission
+    topic.join(0.5)
+    for value, now_s in ((False, 1.0), (True, 1.1)):
+        topic.look(now_s)
+        permission.receive(Press(value, now_s, 0.0, None), now_s)
+    assert permission.enabled(1.1)
+
+
+def test_a_false_without_a_stamp_is_no_copy(topic: Topic) -> None:
+    permission = topic.permission
+    permission.receive(Press(False, None, 0.0, None), 1.0)
+    permission.set_enabled(True, 2.0)
+    permission.stop(Press(False, None, 0.0, None), 3.0)
+    assert permission.stopped
+
+
+def test_a_false_that_may_be_lost_stops_since_it_arrived_and_was_sent(topic: Topic) -> None:
+    permission = topic.permission
+    deadman = topic.join(1.0)
+    deadman.say(True, 2.0)
+    permission.stop(Press(False, 2.2, 0.1, None, 0.05), 2.3)
+    deadman.say(False, 2.31, age_s=0.11)
+    assert deadman.say(True, 2.35, age_s=0.1) == ""
+    permission.stop(Press(False, 2.5, 0.3, None, 0.2), 2.8)  # it arrived at 2.6
+    late = topic.join(2.7)
+    late.say(False, 2.9)
+    assert "publishers" in late.say(True, 3.0)
+    topic.leave(deadman, 3.1)
+    late.say(False, 3.2)
+    assert "was not the only one since the stop" in late.say(True, 3.3)
+
+
+def test_a_stop_of_before_takes_nothing_from_a_newer_one(topic: Topic) -> None:
+    permission = topic.permission
+    deadman = topic.join(1.0)
+    permission.set_enabled(False, 2.3, 0.01)
+    permission.stop(Press(False, 2.0, 0.35, None, 0.0), 2.35)
+    deadman.say(False, 2.4, age_s=0.35)
+    assert deadman.say(True, 2.41, age_s=0.3) != ""
+    assert permission.stopped
