@@ -96,22 +96,22 @@ class TopicSink:
         """
         if self._out is not None:
             return
-        self._out = self._node.create_publisher(
+        out = self._out = self._node.create_publisher(
             self._kind,
             self.topic,
             command_qos(),
             qos_overriding_options=QoSOverridingOptions.with_default_policies(),
         )
-        if wanted := self._node.count_subscribers(self._out.topic_name):
+        if wanted := self._node.count_subscribers(out.topic_name):
             end_s = time.monotonic() + LONGEST_MATCH_S
-            while self._out.get_subscription_count() < wanted and time.monotonic() < end_s:
+            while (matched := out.get_subscription_count()) < wanted and time.monotonic() < end_s:
                 time.sleep(FAR_END_S)
-            time.sleep(FAR_END_S)
-            if (matched := self._out.get_subscription_count()) < wanted:
+            if matched < wanted:
                 self._node.get_logger().warning(
-                    f"{self._out.topic_name}: {matched} of {wanted} subscriptions match; compare their QoS "
+                    f"{out.topic_name}: {matched} of {wanted} subscriptions match; compare their QoS "
                     "by 'ros2 topic info --verbose'"
                 )
+            time.sleep(FAR_END_S)
 
     def close(self) -> None:
         """End the publisher."""

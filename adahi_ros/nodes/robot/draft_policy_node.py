@@ -92,6 +92,7 @@ class DraftPolicyNode(ManagedNode):
         super().__init__("draft_policy", DraftPolicyParameters, **options)
         self._operator = Operator(self, lambda: self._condition.active, self._on_operator)
         self._driver: DriverMonitor | None = None  # of the last contract with one
+        self._heartbeat: HeartbeatWatch | None = None
         self._watch_takeover()
 
     # Lifecycle
@@ -111,6 +112,7 @@ class DraftPolicyNode(ManagedNode):
         self._loop.start(wait_s)
         self._due.set(self._loop.next_due_s)
         self._commands.start()
+        assert self._heartbeat is not None
         self._heartbeat.begin()
         self._condition.active = True
         self.get_logger().info(f"active; waits up to {wait_s:g} s for a verifier before the first step")
@@ -119,6 +121,7 @@ class DraftPolicyNode(ManagedNode):
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Hold the robot; send no more actions, not even for a step that waits for its reply."""
         self._condition.active = False
+        assert self._heartbeat is not None
         self._heartbeat.end()
         self._commands.stop()
         self._stop_loop()
@@ -129,7 +132,9 @@ class DraftPolicyNode(ManagedNode):
 
     def destroy_node(self) -> None:
         """End the node."""
-        self._operator.close()
+        for each in (self._operator, self._driver, self._heartbeat):
+            if each is not None:
+                each.close()
         super().destroy_node()
 
     def hold_still(self) -> None:

@@ -43,10 +43,14 @@ class HeartbeatWatch:
         subscription = node.create_subscription(Empty, TOPIC, with_info(self._received), QOS)
         opened.callback(node.destroy_subscription, subscription)
         self._watch = PublisherWatch(node, subscription, "std_msgs/msg/Empty", SolePublisher())
-        opened.callback(self._watch.close)
+        opened.callback(self.close)
         self._runner: bytes | None = None  # who sent the first heartbeat that counts
         self._timer = steady_timer(node, PERIOD_S, self._look, opened)
         self._timer.cancel()  # saves the wake-ups without a policy runner
+
+    def close(self) -> None:
+        """Look no more who publishes; the subscription may be destroyed."""
+        self._watch.close()
 
     def begin(self) -> None:
         """The node acts from now on."""
