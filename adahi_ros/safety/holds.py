@@ -70,7 +70,7 @@ class Event(Enum):
     DRIVER_RUNS = "the driver runs"
     COMMANDED_TWICE = "another program publishes on the command topic"
     COMMANDED_ALONE = "no other program publishes there"
-    MEASURED_TWICE = "two programs publish the state of one joint"
+    MEASURED_TWICE = "two programs publish the state of one commanded joint"
     MEASURED_ONCE = "one program publishes it"
     OBSERVED = "an observation"
     NOT_OBSERVED = "no observation for `safety.hold_after_s`"

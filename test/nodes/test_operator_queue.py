@@ -34,7 +34,7 @@ def arm(observer: Observer) -> Iterator[tuple[Operator, Callable[[], None]]]:
 
 
 @pytest.mark.parametrize("topic", ["enable", "takeover"])
-def test_what_holds_the_arm_is_not_displaced_by_a_flood_of_another_publisher(
+def test_a_flood_of_another_publisher_displaces_nothing_that_holds(
     observer: Observer, arm: tuple[Operator, Callable[[], None]], topic: str
 ) -> None:
     operator, receive = arm

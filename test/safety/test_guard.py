@@ -161,7 +161,7 @@ def test_one_that_could_not_move_yet_gets_its_action_when_it_is_enabled() -> Non
     assert robot.repeat() == 0.1
 
 
-def test_an_action_that_came_too_late_goes_out_with_the_same_observation_repeated() -> None:
+def test_an_action_that_came_too_late_goes_out_with_a_repeated_observation() -> None:
     robot = Robot("positions", {"velocity": 10.0})
     robot.now_s += HOLD_AFTER_S + PERIOD_S
     assert robot.act(0.1, new=False) is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -640,11 +641,12 @@ def test_a_late_message_is_no_silence(topic: Topic) -> None:
 @pytest.mark.parametrize("missing", ["stamp_s", "sequence"])
 def test_a_silence_that_is_not_known_is_no_press(topic: Topic, missing: str) -> None:
     permission = topic.permission
+    without: dict[str, Any] = {missing: None}
     topic.join(0.5)
     permission.holds.happen(Event.LAGS)
     for number, now_s in enumerate((1.0, 1.0 + 3 * TIMEOUT_S), 2):
         topic.look(now_s)
-        permission.receive(replace(Press(True, now_s, 0.0, number), **{missing: None}), now_s)
+        permission.receive(replace(Press(True, now_s, 0.0, number), **without), now_s)
     assert permission.holds[Hold.FOLLOWING] is State.PRESS
 
 

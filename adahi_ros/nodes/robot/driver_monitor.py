@@ -65,7 +65,7 @@ class DriverMonitor:
         self._opened.close()
 
     def _subscribe(self, index: int) -> None:
-        """Subscribe, anew where it has done so: then it gets what the present publisher has latched."""
+        """Subscribe, also a second time: then it gets what the present publisher has latched."""
         monitor, opened = self.monitors[index], self._subscribed[index]
         opened.close()
         called = with_info(partial(self._received, index, monitor.field))
