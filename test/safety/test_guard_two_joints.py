@@ -1,0 +1,121 @@
+"""What one joint of several, a hold without a press, or an unknown place does to an arm."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from adahi_ros.safety.envelope import Envelope
+from adahi_ros.safety.guard import SETTLED_S, Guard, GuardConfig
+from adahi_ros.safety.holds import Event
+from adahi_ros.safety.intervention import Intervention
+from adahi_ros.safety.limits import Limits
+from adahi_ros.safety.permission import Permission
+from test.safety.conftest import HOLD_AFTER_S, PERIOD_S, Robot
+
+ARM = {"position_low": -3.0, "position_high": 3.0, "velocity": 2.0, "max_step": 0.2}
+AT = (0.5, -0.5)
+
+
+class TwoJoints:
+    """An arm with joints a and b, which was started; nobody must enable it."""
+
+    def __init__(self, acceleration: float = math.inf) -> None:
+        limit = {**ARM, "acceleration": acceleration}
+        self.permission, self.now_s = Permission(False, 0.5), 100.0
+        envelope = Envelope(Limits.of(["a", "b"], {"a": limit, "b": limit}), "positions", PERIOD_S)
+        self.guard = Guard(envelope, GuardConfig(PERIOD_S, HOLD_AFTER_S), self.permission, self.now_s)
+        self.guard.start(self.now_s)
+
+    def act(
+        self, a: float, b: float, measured: tuple[float, float] | None = AT, stamp_s: float | None = None
+    ) -> list[float] | None:
+        self.guard.observed(self.now_s)
+        where = None if measured is None else np.array(measured)
+        command = self.guard.act(np.array([a, b]), where, self.now_s, stamp_s)
+        return None if command is None else [float(each) for each in command]
+
+    def wait(self, periods: int = 1) -> None:
+        for _ in range(periods):
+            self.now_s += PERIOD_S
+            self.guard.look(self.now_s)
+
+
+def test_one_joint_far_outside_holds_the_arm_and_no_former_command_is_repeated() -> None:
+    arm, near = TwoJoints(), (0.5, -2.9)
+    assert arm.act(*near, measured=near) == list(near)
+    arm.wait(3)
+    assert arm.act(*near, measured=(0.5, -3.7)) is None
+    assert arm.guard.reason(arm.now_s) == "position"
+    assert arm.guard.repeat(arm.now_s) is None
+
+
+def test_an_arm_is_where_it_was_commanded_joint_by_joint() -> None:
+    arm = TwoJoints()
+    assert arm.act(*AT) == list(AT)
+    arm.wait(4)  # a gap
+    assert arm.act(*AT) == list(AT)
+
+
+@pytest.mark.parametrize("hold", ["a gap", "withheld"])
+def test_an_arm_that_was_pushed_during_a_hold_waits_for_a_press(hold: str) -> None:
+    arm = TwoJoints(acceleration=10.0)
+    assert arm.act(*AT) == list(AT)
+    for step in range(1, 8):  # slower than a jump
+        arm.now_s += PERIOD_S
+        if hold == "withheld":
+            arm.guard.observed(arm.now_s)
+            arm.guard.withhold(arm.now_s)
+        where = (0.5 + 0.05 * step, -0.5)
+    assert arm.act(*AT, measured=where) is None
+    assert arm.guard.interventions == (Intervention.MEASURED,)
+    assert "a is at 0.85 and was commanded to 0.5" in arm.guard.reason(arm.now_s)
+
+
+def test_a_jump_is_judged_by_the_stamps_of_the_measurements() -> None:
+    arm = TwoJoints()
+    assert arm.act(*AT, stamp_s=7.0) == list(AT)
+    arm.now_s += PERIOD_S
+    assert arm.act(1.0, -0.5, measured=(1.0, -0.5), stamp_s=8.0) is not None
+
+
+def test_a_jump_needs_no_press_before_it_has_been_steady_for_a_while() -> None:
+    robot = Robot("positions", ARM)
+    robot.act(0.5, measured=0.5)
+    robot.wait()
+    robot.act(0.5, measured=2.5)
+    jumped_s = robot.now_s
+    while robot.now_s < jumped_s + 3 * SETTLED_S:
+        robot.wait()
+        robot.permission.set_enabled(True, robot.now_s)  # in vain until it is steady
+        moves, after_s = robot.act(2.5, measured=2.5) is not None, robot.now_s - jumped_s
+        assert moves or after_s < SETTLED_S + 2.5 * PERIOD_S
+        assert not moves or after_s > SETTLED_S
+
+
+def test_after_a_following_error_no_former_action_is_repeated() -> None:
+    arm = TwoJoints()
+    assert arm.act(*AT) == list(AT)
+    arm.permission.holds.happen(Event.LAGS, "a lag")
+    assert arm.act(0.6, -0.5) is None
+    arm.permission.set_enabled(True, arm.now_s)
+    assert arm.guard.repeat(arm.now_s) is None
+
+
+def test_an_arm_that_braked_repeats_nothing_of_before() -> None:
+    arm = TwoJoints(acceleration=4.0)
+    for _ in range(5):
+        assert arm.act(2.0, -0.5, measured=None) is not None
+        arm.now_s += PERIOD_S
+    arm.wait(math.ceil(HOLD_AFTER_S / PERIOD_S) + 20)
+    assert not arm.guard.moving
+    arm.guard.observed(arm.now_s)
+    assert arm.guard.repeat(arm.now_s) is None
+
+
+def test_no_number_before_any_place_is_known_commands_nothing() -> None:
+    arm = TwoJoints()
+    assert arm.act(math.nan, 0.0, measured=None) is None
+    assert arm.act(0.1, 0.2, measured=None) == [0.1, 0.2]
