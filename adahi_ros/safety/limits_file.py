@@ -129,16 +129,26 @@ def _check_measured(limits: dict[str, dict[str, float]], field_of: Mapping[str, 
 def _read(path: Path) -> dict[str, dict[str, float]]:
     """Return all limits in a file, by name and field."""
     if path.suffix in URDF_SUFFIXES:
-        return urdf_limits(read_bytes(path))
+        return _of_joints(urdf_limits(read_bytes(path)))
     if path.suffix not in YAML_SUFFIXES:
         allowed = ", ".join((*YAML_SUFFIXES, *URDF_SUFFIXES))
         raise ValueError(f"suffix: {shown(path.suffix)}, must be one of {allowed} (of a xacro, make a URDF)")
     values = read_yaml(path)
     if isinstance(values, dict) and "joint_limits" in values:
         joints = checked(_MoveItFile, values).joint_limits
-        return {name: moveit_limits(f"joint_limits.{name}", entry) for name, entry in joints.items()}
+        limits = {name: moveit_limits(f"joint_limits.{name}", entry) for name, entry in joints.items()}
+        return _of_joints(limits)
     entries = checked(_File, values).limits
     return {name: _entry(f"limits.{name}", entry) for name, entry in entries.items()}
+
+
+def _of_joints(limits: dict[str, dict[str, float]]) -> dict[str, dict[str, float]]:
+    """Check that no joint has the name that stands for all others in a file with `limits:`; return them."""
+    if DEFAULT in limits:
+        raise ValueError(
+            f"joint {DEFAULT}: must have another name; in a file with limits: it is every joint's"
+        )
+    return limits
 
 
 # (limit, the one that hides it): a finite limit is refused where it is not below the other.

@@ -329,6 +329,19 @@ def joint(inside: str, kind: str = "revolute", name: str = "elbow") -> str:
 LIMIT = '<limit lower="-1" upper="2.0" velocity="3" effort="87"/>'
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("robot.urdf", "<robot name='r'><joint name='default' type='continuous'/></robot>"),
+        ("joint_limits.yaml", "joint_limits: {default: {max_velocity: 9.0}}"),
+    ],
+)
+def test_a_joint_named_default_limits_no_other_joint(tmp_path: Path, name: str, text: str) -> None:
+    path = written(tmp_path, text, name)
+    with pytest.raises(ValueError, match="joint default: must have another name"):
+        load_limits(path, ["elbow"])
+
+
 def test_a_urdf_is_read(tmp_path: Path) -> None:
     soft = '<safety_controller soft_lower_limit="-0.5" soft_upper_limit="2.5" k_velocity="1"/>'
     text = robot(
