@@ -86,7 +86,8 @@ def test_every_parameter_is_described(stage: Stage, process: NodeProcess) -> Non
 
 
 def test_a_node_starts_by_itself_where_it_is_to(stage: Stage, exported: Path) -> None:
-    process = stage.start("draft_policy_node", autostart=True, checkpoint=str(exported / "draft"))
+    checkpoint = str(exported / "draft")  # beside the node of other tests, which has its name
+    process = stage.start("draft_policy_node", autostart=True, checkpoint=checkpoint, namespace="/alone")
     stage.wait(lambda: "active; waits up to" in process.output, "activation")
     assert "unconfigured" not in process.output
     stage.processes.kill(process)
