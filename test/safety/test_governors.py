@@ -42,7 +42,7 @@ def governor(at: float, speed: float = 0.0, **limit: float) -> PositionGovernor:
         (1.0, -STEP - 0.01, True),
     ],
 )
-def test_a_robot_strays_that_is_now_or_soon_too_far_from_its_command(
+def test_it_strays_where_it_is_now_or_soon_too_far_from_its_command(
     side: float, speed: float, off: float, strays: bool
 ) -> None:
     made = governor(1.0, side * speed)
@@ -50,7 +50,7 @@ def test_a_robot_strays_that_is_now_or_soon_too_far_from_its_command(
     assert made.strays(commanded - side * off, INTERVAL_S) is strays
 
 
-def test_a_robot_whose_position_or_command_is_unknown_does_not_stray() -> None:
+def test_where_position_or_command_is_unknown_nothing_strays() -> None:
     assert not governor(1.0).strays(math.nan, INTERVAL_S)
     made = governor(1.0)
     made.reset()
@@ -58,7 +58,7 @@ def test_a_robot_whose_position_or_command_is_unknown_does_not_stray() -> None:
 
 
 @pytest.mark.parametrize(("measured", "at"), [(0.3, 0.3), (math.nan, 1.0)])
-def test_a_begin_is_at_rest_where_it_is_measured_or_else_at_the_last_command(
+def test_it_begins_at_rest_where_it_is_measured_or_was_commanded(
     measured: float, at: float
 ) -> None:
     made = governor(1.0)
@@ -81,7 +81,7 @@ def test_a_reached_command_has_no_speed_left() -> None:
 
 
 @pytest.mark.parametrize("side", [-1.0, 1.0])
-def test_outside_its_limits_it_does_not_go_further_from_where_it_is_measured(side: float) -> None:
+def test_outside_it_goes_no_further_from_where_it_is_measured(side: float) -> None:
     made = governor(side * 3.5)
     at = made.admit(0.0, side * 4.0, INTERVAL_S, set())
     assert at == side * 3.5

@@ -43,7 +43,7 @@ class TwoJoints:
             self.guard.look(self.now_s)
 
 
-def test_one_joint_far_outside_holds_the_arm_and_no_former_command_is_repeated() -> None:
+def test_one_joint_far_outside_holds_the_arm_and_repeats_nothing() -> None:
     arm, near = TwoJoints(), (0.5, -2.9)
     assert arm.act(*near, measured=near) == list(near)
     arm.wait(3)
@@ -81,7 +81,7 @@ def test_a_jump_is_judged_by_the_stamps_of_the_measurements() -> None:
     assert arm.act(1.0, -0.5, measured=(1.0, -0.5), stamp_s=8.0) is not None
 
 
-def test_a_jump_needs_no_press_before_it_has_been_steady_for_a_while() -> None:
+def test_no_press_ends_a_jump_before_it_was_steady_for_a_while() -> None:
     robot = Robot("positions", ARM)
     robot.act(0.5, measured=0.5)
     robot.wait()
@@ -115,7 +115,7 @@ def test_an_arm_that_braked_repeats_nothing_of_before() -> None:
     assert arm.guard.repeat(arm.now_s) is None
 
 
-def test_no_number_before_any_place_is_known_commands_nothing() -> None:
+def test_no_number_before_a_place_is_known_commands_nothing() -> None:
     arm = TwoJoints()
     assert arm.act(math.nan, 0.0, measured=None) is None
     assert arm.act(0.1, 0.2, measured=None) == [0.1, 0.2]
