@@ -58,9 +58,7 @@ def test_where_position_or_command_is_unknown_nothing_strays() -> None:
 
 
 @pytest.mark.parametrize(("measured", "at"), [(0.3, 0.3), (math.nan, 1.0)])
-def test_it_begins_at_rest_where_it_is_measured_or_was_commanded(
-    measured: float, at: float
-) -> None:
+def test_it_begins_at_rest_where_it_is_measured_or_was_commanded(measured: float, at: float) -> None:
     made = governor(1.0)
     made.begin(measured)
     assert made.at_rest

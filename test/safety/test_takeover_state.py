@@ -1,0 +1,178 @@
+"""Who has the arm, and what a person's newest command is: every moment is given, no clock is read."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from adahi_ros.safety.holds import Holds
+from adahi_ros.safety.takeover import COMMAND, SIGNAL, Takeover
+
+TIMEOUT_S = 0.5
+NAN = math.nan
+
+
+class Arm:
+    """A takeover of an arm with two joints; one publisher of each topic since 1.0 s."""
+
+    def __init__(self) -> None:
+        self.takeover = Takeover(Holds(), TIMEOUT_S)
+        self.look(SIGNAL, b"button", 1.0)
+        self.look(COMMAND, b"leader", 1.0)
+
+    def look(self, topic: str, gid: bytes, now_s: float, arrived_s: float | None = None) -> None:
+        self.takeover.publishers[topic].look(frozenset((gid,)), None, now_s, arrived_s)
+
+    def take(self, now_s: float, **when: float) -> str:
+        return self.takeover.signal(True, when.pop("age_s", 0.0), now_s, **when)
+
+    def give(self, now_s: float, **when: float) -> str:
+        return self.takeover.signal(False, when.pop("age_s", 0.0), now_s, **when)
+
+    def command(self, now_s: float, a: float = 0.1, b: float = 0.2, age_s: float = 0.0, **when: float) -> str:
+        return self.takeover.command(np.array([a, b]), age_s, now_s, **when)  # type: ignore[arg-type]
+
+    def wanted(self, now_s: float) -> list[float] | None:
+        wanted = self.takeover.wanted(now_s)
+        return None if wanted is None else [float(each) for each in wanted]
+
+
+def test_a_takeover_and_a_command_last_from_when_they_were_sent() -> None:
+    arm = Arm()
+    arm.take(2.0, age_s=0.2)
+    arm.command(2.0)
+    assert arm.wanted(2.29) == [0.1, 0.2]
+    assert arm.wanted(2.31) is None
+    arm.take(2.4)
+    arm.command(2.4, age_s=0.2)
+    assert arm.wanted(2.69) == [0.1, 0.2]
+    assert arm.wanted(2.71) is None
+
+
+def test_a_message_of_a_clock_that_is_ahead_lasts_no_longer() -> None:
+    arm = Arm()
+    arm.take(2.0, age_s=-0.2)
+    arm.command(2.0, age_s=-0.2)
+    assert arm.wanted(1.99 + TIMEOUT_S) == [0.1, 0.2]
+    assert arm.wanted(2.01 + TIMEOUT_S) is None
+
+
+def test_an_older_message_shortens_nothing() -> None:
+    arm = Arm()
+    arm.take(2.0)
+    arm.command(2.0)
+    arm.take(2.1, age_s=0.4)
+    assert arm.wanted(1.99 + TIMEOUT_S) == [0.1, 0.2]
+
+
+def test_each_joint_lasts_from_when_it_was_named() -> None:
+    arm = Arm()
+    arm.take(2.0)
+    arm.command(2.0, b=NAN)
+    np.testing.assert_equal(arm.wanted(2.0), [0.1, NAN])
+    arm.take(2.3)
+    arm.command(2.3, a=NAN, b=0.4, age_s=0.1)
+    assert arm.wanted(2.49) == [0.1, 0.4]
+    np.testing.assert_equal(arm.wanted(2.51), [NAN, 0.4])
+
+
+@pytest.mark.parametrize("wanted", [(1e10, 0.2), (0.1, -math.inf)])
+def test_one_impossible_number_ends_the_whole_command(wanted: tuple[float, float]) -> None:
+    arm = Arm()
+    arm.take(2.0)
+    arm.command(2.0)
+    assert "each must be within 1e+09" in arm.command(2.1, *wanted)
+    assert arm.wanted(2.1) is None
+    assert "each must be within" in arm.takeover.held(2.1)
+    arm.command(2.2)
+    assert arm.takeover.held(2.2) == ""
+
+
+def test_a_command_of_before_the_takeover_is_not_executed() -> None:
+    arm = Arm()
+    arm.command(1.9)
+    assert arm.wanted(1.9) is None
+    arm.take(2.0)
+    assert arm.wanted(2.0) is None
+    assert "none was received since the takeover" in arm.takeover.held(2.0)
+
+
+def test_another_arm_has_another_number_of_joints() -> None:
+    arm = Arm()
+    arm.take(2.0)
+    arm.command(2.0)
+    arm.takeover.command(np.array([0.7]), 0.0, 2.1)
+    assert arm.wanted(2.1) == [0.7]
+
+
+@pytest.mark.parametrize("topic", [SIGNAL, COMMAND])
+def test_a_message_that_arrived_before_its_publisher_was_alone_counts_for_nothing(topic: str) -> None:
+    arm = Arm()
+    arm.take(2.0)
+    arm.command(2.0)
+    arm.look(topic, b"another", 2.4)
+    if topic == SIGNAL:
+        assert "must be of the publisher that took over" in arm.give(2.5, waited_s=0.2)
+        assert arm.takeover.person
+    else:
+        assert "of several publishers" in arm.command(2.5, waited_s=0.2)
+        assert arm.wanted(2.5) is None
+
+
+def test_a_wait_of_a_clock_that_is_set_back_is_none() -> None:
+    arm = Arm()
+    arm.take(2.0)
+    arm.look(SIGNAL, b"another", 2.4)
+    assert "must be of the publisher" in arm.give(2.3, waited_s=-8.0)
+    arm.look(COMMAND, b"another", 2.4)
+    assert "of several publishers" in arm.command(2.3, waited_s=-8.0)
+
+
+def test_another_publisher_of_commands_drives_only_after_a_new_takeover() -> None:
+    arm = Arm()
+    arm.take(2.0)
+    arm.command(2.0)
+    arm.look(COMMAND, b"another", 2.1)
+    assert "take over again" in arm.command(2.2)
+    assert arm.give(2.3) == ""
+    assert arm.take(2.4) == ""
+    assert arm.command(2.4) == ""
+    assert arm.wanted(2.4) == [0.1, 0.2]
+
+
+def test_who_takes_over_again_gives_back_by_both_publishers_but_a_later_one() -> None:
+    arm = Arm()
+    arm.take(2.0)
+    arm.look(SIGNAL, b"another", 2.1)
+    assert "must be of the publisher" in arm.give(2.2)
+    arm.take(2.3)  # the other one takes over as well
+    assert arm.give(2.4) == ""
+    assert not arm.takeover.person
+
+
+@pytest.mark.parametrize(("age_s", "given"), [(0.0, True), (0.05, True), (0.2, False), (-0.1, True)])
+def test_a_call_gives_back_what_was_taken_before_it_was_sent(age_s: float, given: bool) -> None:
+    arm = Arm()
+    arm.take(2.0)
+    assert (arm.takeover.give_back(age_s, 2.1) == "") == given
+    assert arm.takeover.person != given
+
+
+@pytest.mark.parametrize("age_s", [-0.26, 0.51])
+def test_an_old_call_gives_nothing_back_and_says_why(age_s: float) -> None:
+    arm = Arm()
+    arm.take(2.0)
+    assert "allowed are -0.25 to 0.5 s" in arm.takeover.give_back(age_s, 2.6)
+    assert arm.takeover.person
+
+
+def test_a_false_that_was_sent_after_a_late_true_gives_back() -> None:
+    arm = Arm()
+    arm.take(2.4, age_s=0.4)
+    assert arm.give(2.45, age_s=0.3) == ""
+    assert not arm.takeover.person
+    arm.take(2.6)
+    arm.take(2.7, age_s=0.4)
+    assert "sent before the newest true" in arm.give(2.75, age_s=0.2)
