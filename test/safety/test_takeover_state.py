@@ -108,7 +108,7 @@ def test_another_arm_has_another_number_of_joints() -> None:
 
 
 @pytest.mark.parametrize("topic", [SIGNAL, COMMAND])
-def test_a_message_that_arrived_before_its_publisher_was_alone_counts_for_nothing(topic: str) -> None:
+def test_a_message_that_arrived_before_its_publisher_was_alone_is_void(topic: str) -> None:
     arm = Arm()
     arm.take(2.0)
     arm.command(2.0)
@@ -142,7 +142,7 @@ def test_another_publisher_of_commands_drives_only_after_a_new_takeover() -> Non
     assert arm.wanted(2.4) == [0.1, 0.2]
 
 
-def test_who_takes_over_again_gives_back_by_both_publishers_but_a_later_one() -> None:
+def test_another_publisher_gives_back_only_after_it_took_over_as_well() -> None:
     arm = Arm()
     arm.take(2.0)
     arm.look(SIGNAL, b"another", 2.1)
@@ -176,3 +176,81 @@ def test_a_false_that_was_sent_after_a_late_true_gives_back() -> None:
     arm.take(2.6)
     arm.take(2.7, age_s=0.4)
     assert "sent before the newest true" in arm.give(2.75, age_s=0.2)
+
+
+def test_a_joint_lasts_from_when_its_command_was_sent() -> None:
+    arm = Arm()
+    arm.take(2.3)
+    arm.command(2.3, a=NAN, b=0.4, age_s=0.1)
+    arm.command(2.5, b=NAN)
+    assert arm.wanted(2.69) == [0.1, 0.4]
+    np.testing.assert_equal(arm.wanted(2.71), [0.1, NAN])
+
+
+def test_a_joint_of_a_clock_that_is_ahead_lasts_no_longer() -> None:
+    arm = Arm()
+    arm.take(2.3)
+    arm.command(2.3, a=NAN, b=0.4, age_s=-0.2)
+    arm.command(2.5, b=NAN)
+    np.testing.assert_equal(arm.wanted(2.81 - 0.02), [0.1, 0.4])
+    arm.take(2.7)
+    np.testing.assert_equal(arm.wanted(2.82), [0.1, NAN])
+
+
+def test_who_has_given_the_arm_back_wants_nothing() -> None:
+    arm = Arm()
+    arm.take(2.0)
+    arm.command(2.0)
+    assert arm.give(2.1) == ""
+    arm.command(2.1)
+    assert arm.wanted(2.1) is None
+
+
+@pytest.mark.parametrize("topic", [SIGNAL, COMMAND])
+def test_two_publishers_drive_nothing(topic: str) -> None:
+    arm = Arm()
+    arm.take(2.0)
+    arm.command(2.0)
+    arm.takeover.publishers[topic].look(frozenset((b"1", b"2")), None, 2.1)
+    assert arm.wanted(2.1) is None
+    assert arm.takeover.held(2.1) == f"several publishers of {topic}, must be one"
+
+
+def test_a_false_that_gives_nothing_back_lets_nobody_drive() -> None:
+    arm = Arm()
+    arm.take(2.0)
+    arm.command(2.0)
+    arm.look(SIGNAL, b"another", 2.1)
+    arm.give(2.2)
+    assert arm.wanted(2.2) is None
+
+
+@pytest.mark.parametrize("age_s", [-0.26, 0.51])
+def test_a_message_of_another_time_counts_for_nothing_and_says_why(age_s: float) -> None:
+    arm = Arm()
+    assert "takeover: " in arm.take(2.0, age_s=age_s)
+    assert not arm.takeover.person
+    arm.take(2.0)
+    assert "teleop_command: " in arm.command(2.0, age_s=age_s)
+    assert arm.wanted(2.0) is None
+
+
+@pytest.mark.parametrize(
+    ("call_age_s", "true_age_s", "takes"), [(0.2, 0.1, True), (0.1, 0.2, False), (-0.2, -0.05, True)]
+)
+def test_a_true_takes_over_if_it_was_sent_after_the_arm_was_given_back(
+    call_age_s: float, true_age_s: float, takes: bool
+) -> None:
+    arm = Arm()
+    arm.take(2.0)
+    assert arm.takeover.give_back(call_age_s, 3.0) == ""
+    assert (arm.take(3.0, age_s=true_age_s) == "") == takes
+    assert arm.takeover.person == takes
+
+
+def test_an_older_call_takes_nothing_from_a_newer_one() -> None:
+    arm = Arm()
+    arm.take(2.0)
+    arm.takeover.give_back(0.0, 3.0)
+    arm.takeover.give_back(0.4, 3.1)
+    assert "sent before the arm was given back" in arm.take(3.1, age_s=0.2)
