@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adahi_ros.safety.envelope import Envelope
+from adahi_ros.safety.envelope import WINDOW_S, Envelope, Following, stopping_path
 from adahi_ros.safety.intervention import Admitted, Intervention
 from adahi_ros.safety.limits import Limits
 from test.safety.conftest import PERIOD_S, limits_of, listed, sent
@@ -361,3 +361,45 @@ def test_a_goal_keeps_its_position_limits_alone_and_is_held_where_it_was() -> No
         envelope.begin(np.array([measured]))
         assert sent(envelope.hold(None, PERIOD_S)).tolist() == [0.02]  # it stands where it was last seen
     assert not envelope.begin_displaced(np.array([0.0]), PERIOD_S)
+
+
+# Other paths
+
+
+def test_a_braking_path_ends_where_the_speed_has_gone() -> None:
+    limits = limits_of(3, acceleration=4.0)
+    path = stopping_path(np.array([1.0, 1.0, 1.0]), np.array([2.0, -1.0, 0.0]), limits)
+    np.testing.assert_allclose(path[0], [1.0, 1.0, 1.0])
+    np.testing.assert_allclose(path[-1], [1.5, 0.875, 1.0])  # v^2 / 2a
+    half = len(path) // 2  # after .25 s
+    np.testing.assert_allclose(path[half], [1.375, 0.875, 1.0])
+
+
+def test_without_an_acceleration_limit_a_braking_path_is_where_it_begins() -> None:
+    path = stopping_path(np.array([1.0]), np.array([2.0]), limits_of(1))
+    np.testing.assert_allclose(path, 1.0)
+
+
+def test_only_entries_that_were_displaced_begin_elsewhere() -> None:
+    envelope = Envelope(limits_of(2, max_step=0.1), "positions", PERIOD_S)
+    envelope.begin(np.array([0.0, 0.0]))
+    assert not envelope.begin_displaced(np.array([0.05, math.nan]), PERIOD_S)
+    assert envelope.begin_displaced(np.array([0.3, 0.05]), PERIOD_S)
+    assert listed(sent(envelope.hold(None, PERIOD_S))) == [0.3, 0.0]
+
+
+def test_a_lag_counts_once_a_whole_window_of_commands_is_known() -> None:
+    following = Following(np.array([0.1]))
+    for step in range(40):
+        now_s = 0.05 * step
+        following.commanded(np.array([0.0]), now_s)
+        found = following.error(np.array([0.2]), now_s)
+        assert (found is not None) == (now_s >= WINDOW_S - 1e-9), now_s
+    following.commanded(np.array([0.15]), 2.0)  # the arm is between the commands of the window
+    assert following.error(np.array([0.2]), 2.0) is None
+    for step in range(41, 60):
+        following.commanded(np.array([0.0]), 0.05 * step)
+        late = following.error(np.array([0.2]), 0.05 * step)
+        assert (late is not None) == (0.05 * step > 2.05 + WINDOW_S - 1e-9), step
+    following.reset()
+    assert following.error(np.array([0.2]), 3.0) is None

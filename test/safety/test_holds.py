@@ -49,3 +49,31 @@ def test_every_hold_begins_and_ends_by_some_event() -> None:
         assert State.CLEAR in after, hold
         assert after - {State.CLEAR, State.GRANTED}, hold
     assert set(TABLE) == set(Hold)
+
+
+def test_a_node_that_starts_is_held_until_it_is_active_and_someone_presses() -> None:
+    holds = Holds()
+    assert holds[Hold.DEACTIVATED] is State.WAITS
+    assert holds[Hold.STARTED] is State.PRESS
+    assert holds[Hold.DISABLED] is State.WAITS
+
+
+def test_an_activation_begins_with_a_fresh_observation() -> None:
+    holds = Holds()
+    holds.happen(Event.NOT_OBSERVED)
+    holds.happen(Event.ACTIVATE)
+    assert holds[Hold.STALE] is State.CLEAR
+
+
+def test_a_stop_alone_is_nothing_else_that_needs_a_press() -> None:
+    holds = Holds()
+    holds.happen(Event.ENABLE)
+    assert not holds.needs_press(ignored=())
+    holds.happen(Event.DISABLE)
+    assert holds[Hold.STOPPED] is State.PRESS
+    assert not holds.needs_press(ignored=())
+    holds.happen(Event.JUMPS)
+    assert holds.needs_press(ignored=())
+    assert not holds.needs_press(ignored={Hold.JUMPED})
+    holds.happen(Event.STEADY)
+    assert holds.needs_press(ignored=())
