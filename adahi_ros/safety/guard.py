@@ -252,11 +252,13 @@ class Guard:
         if self.active and not self._held:
             lagging = self._following.error(measured, now_s)
             if lagging is not None:
+                self._rest_in_gap(now_s)
                 self._lags(lagging)
         return measured
 
     def _jumped(self, text: str, now_s: float) -> None:
         """Hold the robot, because a measured position cannot be right."""
+        self._rest_in_gap(now_s)
         self._jumped_s = now_s
         self.permission.holds.happen(Event.JUMPS, text)
 
@@ -319,16 +321,21 @@ class Guard:
         return self._put(self._envelope.hold(None, self._motion.elapsed_s(now_s), Intervention.DEACTIVATED))
 
     def _stand(self, why: Intervention, now_s: float) -> np.ndarray | None:
-        """Return the braking command of a moving robot; None where it stands, at any position.
-
-        In a gap, an arm has reached the last position. The last velocity or effort may go on.
-        """
-        reached = bool(self._envelope.positions.all()) and self._motion.gap(now_s)
-        if self._motion.moving and not reached:
+        """Return the braking command of a moving robot; None where it stands, at any position."""
+        self._rest_in_gap(now_s)
+        if self._motion.moving:
             return self._brake(why, now_s)
         self._held = True
         self._count((why,))
         return None
+
+    def _rest_in_gap(self, now_s: float) -> None:
+        """Let nothing brake an arm that has reached the last position, and is measured elsewhere after a gap.
+
+        The last velocity or effort may go on in a gap.
+        """
+        if self._envelope.positions.all() and self._motion.gap(now_s):
+            self._motion.moving = False
 
     def _brake(self, why: Intervention, now_s: float) -> np.ndarray | None:
         self.velocities = None

@@ -74,6 +74,7 @@ class MeasuredTwice:
             self._suspected.clear()
         if len(there) < 2:
             self._found.clear()
+            self._certain.clear()
             return ()
         settled = now_s - self._changed_s > AGAIN_S
         self._found = {

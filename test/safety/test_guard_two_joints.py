@@ -119,3 +119,32 @@ def test_no_number_before_a_place_is_known_commands_nothing() -> None:
     arm = TwoJoints()
     assert arm.act(math.nan, 0.0, measured=None) is None
     assert arm.act(0.1, 0.2, measured=None) == [0.1, 0.2]
+
+
+@pytest.mark.parametrize("late_s", [0.08, 0.1, 0.2, 0.4])
+@pytest.mark.parametrize("where", [(3.9, -0.5), (1.1, -0.5)])
+@pytest.mark.parametrize("stop", ["disabled", "shared", "deactivated", "silent"])
+def test_no_stop_brings_an_arm_back_that_was_moved_in_a_gap(
+    late_s: float, where: tuple[float, float], stop: str
+) -> None:
+    arm = TwoJoints(acceleration=10.0)
+    for _ in range(6):
+        assert arm.act(*AT) is not None
+        arm.now_s += PERIOD_S
+    arm.now_s += late_s - PERIOD_S
+    sent = [arm.act(*AT, measured=where)]
+    for step in range(40):
+        arm.now_s += PERIOD_S
+        if step == 20:
+            if stop == "disabled":
+                arm.permission.set_enabled(False, arm.now_s)
+            elif stop == "shared":
+                arm.permission.holds.happen(Event.COMMANDED_TWICE)
+            elif stop == "deactivated":
+                arm.guard.stop()
+        if step < 20 or stop != "silent":
+            sent.append(arm.act(*AT, measured=where))
+        command = arm.guard.look(arm.now_s)
+        sent.append(None if command is None else command.tolist())
+    assert sent == [None] * len(sent)
+    assert not arm.guard.moving

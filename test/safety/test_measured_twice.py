@@ -172,6 +172,23 @@ def test_a_third_publisher_that_comes_and_goes_hides_nothing() -> None:
     assert found[20:] == [["a", "b"]] * 60
 
 
+def test_what_a_second_publisher_left_behind_blames_no_later_one() -> None:
+    topic = Topic()
+    topic.join(DRIVER, 500)
+    topic.join(ZEROS)
+    for _ in range(4):
+        topic.send(DRIVER)
+        topic.send(ZEROS)
+    topic.publishers -= {ZEROS}  # before anyone looks
+    assert topic.look() == []
+    topic.now_s += 60.0
+    topic.join(GRIPPER)
+    for _ in range(20):
+        topic.send(DRIVER)
+        topic.send(GRIPPER, ["finger"])
+        assert topic.look() == []
+
+
 def test_one_publisher_alone_holds_nothing_whatever_it_counts() -> None:
     topic = Topic()
     topic.join(DRIVER)
