@@ -108,7 +108,7 @@ class Takeover:
         elif self.person and not since_s <= min(arrived_s, self._taken_s):
             self._sent_s[SIGNAL] = -math.inf  # a released button does not let the person drive
             return f"{SIGNAL}: a false, must be of the publisher that took over, alone; or call ~/give_back"
-        else:
+        elif self.person:
             self._give(sent_s)
         return ""
 
@@ -118,7 +118,8 @@ class Takeover:
             return f"give_back: {late}"
         if age_s > 0.0 and now_s - age_s < self._taken_s:
             return f"give_back: sent before the newest true on {SIGNAL}"
-        self._give(now_s - max(0.0, age_s))
+        if self.person:
+            self._give(now_s - max(0.0, age_s))
         return ""
 
     def _give(self, sent_s: float) -> None:

@@ -254,3 +254,13 @@ def test_an_older_call_takes_nothing_from_a_newer_one() -> None:
     arm.takeover.give_back(0.0, 3.0)
     arm.takeover.give_back(0.4, 3.1)
     assert "sent before the arm was given back" in arm.take(3.1, age_s=0.2)
+
+
+def test_a_false_of_another_keeps_no_true_from_taking_over() -> None:
+    arm = Arm()
+    for step in range(20):  # two joysticks; the clock of the one that is pressed is behind
+        now_s = 2.0 + 0.05 * step
+        arm.takeover.publishers[SIGNAL].look(frozenset((b"1", b"2")), None, now_s)
+        arm.give(now_s)
+        arm.take(now_s + 0.02, age_s=0.3)
+        assert arm.takeover.person

@@ -16,7 +16,7 @@ from adahi_ros.contract.monitors import Monitor, Value
 from adahi_ros.nodes.common.executors import with_info
 from adahi_ros.nodes.common.qos import message_type
 from adahi_ros.nodes.common.timers import steady_timer
-from adahi_ros.nodes.robot.operator import PublisherWatch, age_of
+from adahi_ros.nodes.robot.operator import ALL, PublisherWatch, age_of
 from adahi_ros.safety.driver_state import DriverState
 from adahi_ros.safety.sole_publisher import SolePublisher
 
@@ -112,8 +112,8 @@ def _qos(monitor: Monitor) -> tuple[QoSProfile, ...]:
     reliable, best_effort = ReliabilityPolicy.RELIABLE, ReliabilityPolicy.BEST_EFFORT
     if monitor.latched:
         latched = DurabilityPolicy.TRANSIENT_LOCAL
-        return (QoSProfile(depth=10, durability=latched, reliability=reliable),)
-    return tuple(QoSProfile(depth=10, reliability=each) for each in (best_effort, reliable))
+        return (QoSProfile(history=ALL, durability=latched, reliability=reliable),)
+    return tuple(QoSProfile(history=ALL, reliability=each) for each in (best_effort, reliable))
 
 
 def _value(message: Any, field: str) -> Value | None:

@@ -44,7 +44,7 @@ class HeartbeatWatch:
         opened.callback(node.destroy_subscription, subscription)
         self._watch = PublisherWatch(node, subscription, "std_msgs/msg/Empty", SolePublisher())
         opened.callback(self.close)
-        self._runner: bytes | None = None  # who sent the first heartbeat that counts
+        self._runner: bytes | None = None  # the only publisher of a heartbeat since the node acts
         self._timer = steady_timer(node, PERIOD_S, self._look, opened)
         self._timer.cancel()  # saves the wake-ups without a policy runner
 
@@ -54,12 +54,12 @@ class HeartbeatWatch:
 
     def begin(self) -> None:
         """The node acts from now on."""
+        self._runner = None
         self._heartbeat.begin(time.monotonic())
 
     def end(self) -> None:
         """The node does not act any longer."""
         self._heartbeat.end()
-        self._runner = None
         self._timer.cancel()
 
     def _received(self, message: Empty, information: Mapping[str, int]) -> None:
@@ -72,7 +72,7 @@ class HeartbeatWatch:
         age_s = 1e-9 * (time.time_ns() - sent_ns)
         sender = self._watch.knows(now_s - max(0.0, waited_s))
         self._runner = self._runner or sender
-        if sender is not None and sender == self._runner:
+        if self._runner in (None, sender):  # a killed runner is listed for 20 s beside the next one
             self._heartbeat.received(age_s, now_s)
 
     def _look(self) -> None:
