@@ -85,3 +85,16 @@ def test_a_timeout_of_0_disables_it() -> None:
     heartbeat.begin(100.0)
     heartbeat.received(0.0, 100.0)
     assert silence(heartbeat, 200.0) is None
+
+
+def test_a_node_that_does_not_act_is_not_judged(heartbeat: Heartbeat) -> None:
+    heartbeat.received(0.0, 100.0)
+    heartbeat.end()
+    heartbeat.received(0.0, 100.1)
+    assert silence(heartbeat, 110.0, 100.1) is None
+
+
+def test_an_older_heartbeat_takes_nothing_from_a_newer_one(heartbeat: Heartbeat) -> None:
+    heartbeat.received(0.0, 100.5)
+    heartbeat.received(0.9, 100.6)
+    assert silence(heartbeat, 101.4) is None

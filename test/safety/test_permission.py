@@ -702,3 +702,24 @@ def test_a_stop_of_before_takes_nothing_from_a_newer_one(topic: Topic) -> None:
     deadman.say(False, 2.4, age_s=0.35)
     assert deadman.say(True, 2.41, age_s=0.3) != ""
     assert permission.stopped
+
+
+def test_a_publisher_that_came_while_a_stop_waited_does_not_end_it(topic: Topic) -> None:
+    permission = topic.permission
+    deadman = topic.join(1.0)
+    deadman.say(False, 1.1)
+    deadman.say(True, 1.2)
+    topic.leave(deadman, 2.65)
+    late = topic.join(2.7)
+    permission.stop(Press(False, 2.5, 0.3, None, 0.2), 2.8)  # it arrived at 2.6
+    late.say(False, 2.9)
+    assert "was not the only one since the stop" in late.say(True, 3.0)
+    assert permission.stopped
+
+
+def test_a_stop_of_a_clock_that_is_ahead_was_sent_when_it_came(topic: Topic) -> None:
+    deadman = topic.join(1.0)
+    topic.permission.stop(Press(False, 2.5, -0.2, None, 0.0), 2.3)
+    deadman.say(False, 2.35)
+    assert deadman.say(True, 2.4) == ""
+    assert not topic.permission.stopped
