@@ -108,7 +108,8 @@ class Stops(RuleBasedStateMachine):
         if command is None:
             return
         place = float(command[0])
-        speed = (place - self.at) / PERIOD_S
+        speed, at_once = (place - self.at) / PERIOD_S, self.now_s - self.sent_s
+        before = self.speed if at_once < 1.5 * PERIOD_S else 0.0  # it stands after a gap
         if moves:
             assert not self.truth.stopped, "a command after a stop"
             assert not self.truth.press_needed, f"a command after {self.truth.press_needed}"
@@ -116,11 +117,10 @@ class Stops(RuleBasedStateMachine):
             assert not self.required or self.truth.by_service or self.now_s <= self.truth.true_until_s + 1e-9
             assert self.guard.active
         else:
-            assert abs(speed) <= abs(self.speed) + 1e-9, "a hold that accelerates"
-        at_once = self.now_s - self.sent_s
+            assert abs(speed) <= abs(before) + 1e-9, "a hold that accelerates"
         if at_once >= PERIOD_S - 1e-9:
-            assert abs(speed - self.speed) <= ACCELERATION * at_once + 1e-6 or not moves
-            self.speed = speed if at_once < 1.5 * PERIOD_S else 0.0
+            assert abs(speed - before) <= ACCELERATION * min(at_once, 1.5 * PERIOD_S) + 1e-6 or not moves
+            self.speed = speed
         self.at, self.sent_s = place, self.now_s
 
     def look(self) -> None:
