@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from pathlib import Path
 
 import rclpy
 from rclpy.lifecycle import LifecycleNode
@@ -13,16 +14,21 @@ from adahi_ros.nodes.robot.operator import Operator
 
 TIMEOUT_S = 0.3
 PERIOD_S = 0.05
+RETRY_S, RELEASED_S = 4.0, 1.0
 
 
-def press(node: LifecycleNode, for_s: float) -> None:
-    """Release once, press for so long after the robot is there, and say when the deadman was let go."""
+def press(node: LifecycleNode, for_s: float, watches: Path) -> None:
+    """Press again and again until the robot may move, keep pressed for so long, and say when it was let go.
+
+    A link with losses delays discovery, and reliable messages, by seconds: a first press can be too old.
+    """
     enable = node.create_publisher(Bool, "enable", 100)
-    while enable.get_subscription_count() == 0:
+    while "enabled" not in watches.read_text():
+        enable.publish(Bool(data=time.monotonic() % RETRY_S > RELEASED_S))
         rclpy.spin_once(node, timeout_sec=PERIOD_S)
-    started_s = time.monotonic()
-    while time.monotonic() < started_s + 1.0 + for_s:
-        enable.publish(Bool(data=time.monotonic() > started_s + 1.0))
+    let_go_s = time.monotonic() + for_s
+    while time.monotonic() < let_go_s:
+        enable.publish(Bool(data=True))
         rclpy.spin_once(node, timeout_sec=PERIOD_S)
     print(f"let go {time.monotonic()}", flush=True)
     while True:
@@ -47,7 +53,7 @@ def main() -> None:
     rclpy.init()
     node = LifecycleNode(f"deadman_{sys.argv[1]}")
     if sys.argv[1] == "press":
-        press(node, float(sys.argv[2]))
+        press(node, float(sys.argv[2]), Path(sys.argv[3]))
     else:
         watch(node)
 

@@ -70,7 +70,7 @@ def run(
     """Return when the deadman was let go, and every time at which the robot was enabled or still moved."""
     with (
         end(link.robot, watches, environment, "watch"),
-        end(link.server, presses, environment, "press", str(PRESSED_S)),
+        end(link.server, presses, environment, "press", str(PRESSED_S), str(watches)),
     ):
         wait(lambda: bool(times(watches, "enabled")), "the deadman reaches the robot")
         wait(lambda: time.monotonic() > times(watches, "enabled")[0] + PRESSED_S / 2, "pressed for a while")
