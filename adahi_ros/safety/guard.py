@@ -330,9 +330,9 @@ class Guard:
         return None
 
     def _rest_in_gap(self, now_s: float) -> None:
-        """Let nothing brake an arm that has reached the last position, and is measured elsewhere after a gap.
+        """Note that an arm rests after a gap: it has reached its last position, so there is nothing to brake.
 
-        The last velocity or effort may go on in a gap.
+        A last velocity or effort may go on in a gap.
         """
         if self._envelope.positions.all() and self._motion.gap(now_s):
             self._motion.moving = False

@@ -146,7 +146,7 @@ def _of_joints(limits: dict[str, dict[str, float]]) -> dict[str, dict[str, float
     """Check that no joint has the name that stands for all others in a file with `limits:`; return them."""
     if DEFAULT in limits:
         raise ValueError(
-            f"joint {DEFAULT}: must have another name; in a file with limits: it is every joint's"
+            f"joint {DEFAULT}: must have another name; in a file of limits this name stands for all joints"
         )
     return limits
 

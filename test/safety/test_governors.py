@@ -35,7 +35,7 @@ def governor(at: float, speed: float = 0.0, **limit: float) -> PositionGovernor:
     [
         (0.0, STEP - 0.01, False),
         (0.0, STEP + 0.01, True),
-        # Within an interval it brakes from 1 to .5 and goes on by .05.
+        # Within an interval it brakes from 1 to .5, and moves by .05 more.
         (1.0, STEP - 0.06, False),
         (1.0, STEP - 0.04, True),
         (1.0, -STEP + 0.01, False),

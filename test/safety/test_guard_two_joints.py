@@ -20,7 +20,7 @@ AT = (0.5, -0.5)
 
 
 class TwoJoints:
-    """An arm with joints a and b, which was started; nobody must enable it."""
+    """An arm with joints a and b, which was started; it needs no enabling."""
 
     def __init__(self, acceleration: float = math.inf) -> None:
         limit = {**ARM, "acceleration": acceleration}
