@@ -107,6 +107,19 @@ def test_a_latched_driver_that_ended_before_anyone_looked_does_not_run(observer:
     assert set(calls) == {"unknown: driver robot_mode data: no message yet, must be 7"}
 
 
+def test_no_report_of_a_driver_is_displaced_while_the_node_is_busy(observer: Observer) -> None:
+    calls: list[str] = []
+    with monitored(observer, [Monitor("mode", "std_msgs/msg/Int32", "data", (7,))], calls):
+        modes = observer.node.create_publisher(Int32, "mode", 100)
+        observer.wait_until(
+            lambda: calls[-1] == "running", DEADLINE_S, "running", lambda: modes.publish(Int32(data=7))
+        )
+        for mode in (3, *[7] * 30):
+            modes.publish(Int32(data=mode))
+        assert modes.wait_for_all_acked(Duration(seconds=DEADLINE_S))
+        observer.wait_until(lambda: "driver mode data: 3, must be 7" in calls, DEADLINE_S, "the stop")
+
+
 def test_a_message_type_that_is_not_installed_is_named(observer: Observer) -> None:
     missing = Monitor("mode", "nowhere_msgs/msg/Mode", "mode", (7,))
     calls: list[str] = []
