@@ -22,11 +22,11 @@ class CommandSink(Protocol):
     def repeat(self, observation: Observation) -> None:
         """Command the same again, for an observation that was repeated."""
 
-    def withhold(self) -> None:
+    def withhold(self, observation: Observation) -> None:
         """Hold the robot: there is an observation, and no action that may be commanded."""
 
     def resumes(self) -> bool:
-        """Whether a hold or a gap ends, so that older plans are outdated; called once for each."""
+        """Whether a hold ends, so that older plans are outdated; called once for each."""
 
     def commanded(self) -> np.ndarray | None:
         """Return the last commanded action (A,); None where there is none since the last call."""

@@ -359,7 +359,7 @@ class ControlLoop:
         alone = outcome.reason is not Reason.NONE and not by_plan
         withheld = self._yields or (alone and not self.fallback.unverified()) or actions is None
         if withheld:
-            self._commands.withhold()
+            self._commands.withhold(observation)
             outcome = outcome.withheld()
         executed = None if actions is None or withheld else self._commands.send(actions[0], observation)
         commanded = self._commands.commanded()

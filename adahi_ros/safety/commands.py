@@ -85,7 +85,8 @@ class Commands:
         self._measured = measured
         self._commanded: np.ndarray | None = None
         self._published: _State | None = None
-        self._end_s = -math.inf
+        self._closed = False
+        self._end_s = math.inf  # of braking
 
     def start(self, now_s: float) -> None:
         """Allow actions from now on."""
@@ -95,17 +96,18 @@ class Commands:
         """Hold the robot from now on; actions are not commanded any more."""
         if not self._guard.active:
             return Outgoing()
+        self._end_s = now_s + LONGEST_STOP_S
         self._guard.stop()
         return self.look(now_s)
 
     def close(self, now_s: float) -> Outgoing:
         """Hold the robot permanently, before the node ends: `look` while it is `closing`, then `halt`."""
-        self._end_s = now_s + LONGEST_STOP_S
+        self._closed = True
         return self.stop(now_s)
 
     def closing(self, now_s: float) -> bool:
         """Whether a closed robot has not come to rest yet, and has time left."""
-        return self._guard.moving and now_s < self._end_s
+        return self._guard.moving and now_s < self._end_s < math.inf
 
     def halt(self, now_s: float) -> Outgoing:
         """Stop a moving robot immediately; one at rest gets no command."""
@@ -150,9 +152,15 @@ class Commands:
         """Repeat the last command, for a repeated observation, unless the robot was held."""
         return self._outgoing(self._guard.repeat(now_s), now_s)
 
-    def withhold(self, now_s: float, why: Intervention = Intervention.UNVERIFIED) -> Outgoing:
-        """Hold the robot: there is an observation, but no allowed action."""
-        return self._outgoing(self._guard.withhold(now_s, why), now_s)
+    def withhold(
+        self,
+        read: np.ndarray,
+        now_s: float,
+        stamp_s: float | None = None,
+        why: Intervention = Intervention.UNVERIFIED,
+    ) -> Outgoing:
+        """Hold the robot: there is an observation, but no allowed action; arguments as `send`."""
+        return self._outgoing(self._guard.withhold(now_s, why, self._measured.of(read), stamp_s), now_s)
 
     def commanded(self) -> np.ndarray | None:
         """Return the last command, as an action (A,), if there was one since the previous call.
@@ -167,6 +175,8 @@ class Commands:
 
     def look(self, now_s: float) -> Outgoing:
         """Hold the robot where necessary; call it every control period."""
+        if now_s >= self._end_s and not (self._guard.active or self._closed):
+            return self.halt(now_s)
         outgoing = self._outgoing(self._guard.look(now_s), now_s)
         if outgoing.command is None and self._published != self._state(now_s):
             return Outgoing(record=self.record(now_s))
@@ -203,8 +213,7 @@ class Commands:
         if not interventions or (command is None and not changed):
             return Outgoing(command, action)
         held = sorted(why.name.lower() for why in HELD.intersection(interventions))
-        closed = self._end_s > -math.inf  # no warning: its caller closed it
-        warning = f"held: {', '.join(held)}" if held and changed and not closed else ""
+        warning = f"held: {', '.join(held)}" if held and changed and not self._closed else ""
         return Outgoing(command, action, self.record(now_s, warning))
 
     def _state(self, now_s: float) -> _State:

@@ -27,6 +27,7 @@ WITH_PERSON = frozenset((Hold.TAKEN,))  # does not hold the commands of a person
 NOTHING: frozenset[Hold] = frozenset()
 ACTED_ON = frozenset((Intervention.UNVERIFIED, Intervention.TAKEOVER))  # only an action ends these
 OWED = frozenset((Intervention.DISABLED, Intervention.STALE, Intervention.DEACTIVATED))
+PAUSE_S = 0.07  # no arm is moved far in a shorter gap
 SETTLED_S = 0.5  # the measurement of a robot that moved lags this long behind
 
 
@@ -50,9 +51,12 @@ class Guard:
     be commanded. A hold brakes until the robot is at rest, or until an action is allowed again.
 
     After every gap, motion starts from rest: a robot reaches each command within a period, and then stands.
-    It starts at its measured position once it has rested for `SETTLED_S`. Earlier it starts at the last
-    command, because the measurement lags. An entry further than `max_step` from there was displaced: it
-    starts at its measured position, after a fresh press; at once after an activation or in a new episode.
+    So a hold in a gap sends positions nothing: the last one would bring back an arm that was moved meanwhile.
+
+    Motion starts at the measured position once the robot has rested for `SETTLED_S`. Earlier it starts at the
+    last command, because the measurement lags. An entry further than `max_step` from there was displaced: it
+    starts at its measured position after a press that follows the measurement; at once after an activation
+    or in a new episode.
 
     Attributes:
         counts: interventions since it was started.
@@ -99,7 +103,10 @@ class Guard:
         self._owed: tuple[np.ndarray, np.ndarray | None, float | None] | None = None
         self._observed_s = now_s
         self._jumped_s = now_s
-        self._presses: int | None = None  # at the last command; None where the arm may start anywhere
+        self._anywhere = True  # the arm may start anywhere
+        self._measured: np.ndarray | None = None  # (A,), the newest measurement
+        self._pressed_at: np.ndarray | None = None  # (A,), where it was measured at the newest press
+        self._presses = permission.presses
 
     @property
     def active(self) -> bool:
@@ -128,6 +135,11 @@ class Guard:
     def at_rest(self, now_s: float) -> bool:
         """Whether the robot has reached its last command and has stopped."""
         return not self._motion.moving and now_s - self._motion.put_s >= self._config.period_s
+
+    @property
+    def resting(self) -> bool:
+        """Whether commanded positions are not to be sent: the robot rests there since a gap."""
+        return self._motion.resting
 
     def reason(self, now_s: float) -> str:
         """Return why the robot is held; empty while it is not."""
@@ -178,10 +190,10 @@ class Guard:
     def new_episode(self) -> None:
         """Note that the arm may be anywhere: a simulator has set it there, or the node was not active."""
         self._jumps.forget()
-        self._presses = None
+        self._anywhere = True
 
     def resumes(self, now_s: float) -> bool:
-        """Whether a hold or a gap ends, so that earlier plans are outdated; true once for each."""
+        """Whether a hold ends, so that earlier plans are outdated; true once for each."""
         fault = self._fault(now_s)
         if fault not in (None, Intervention.STALE):
             return False
@@ -234,7 +246,8 @@ class Guard:
             self._envelope.state = before_admit
             return self._stand(Intervention.WORKSPACE, now_s)
         elapsed_s = motion.elapsed_s(now_s)
-        self._held, self._why, self._presses = False, None, self.permission.presses
+        self._held = self._anywhere = False
+        self._why = self._pressed_at = None
         motion.begins(now_s)
         before = (Intervention.DISPLACED,) if displaced else ()
         self.velocities = motion.velocities(admitted.action, elapsed_s, self._envelope.limits.velocity)
@@ -243,8 +256,10 @@ class Guard:
 
     def _checked(self, measured: np.ndarray | None, now_s: float, stamp_s: float | None) -> np.ndarray | None:
         """Return measured positions in the turn of the commanded ones, once they are compared with both."""
+        if self._presses != self.permission.presses:
+            self._presses, self._pressed_at = self.permission.presses, self._measured
         if measured is not None:
-            measured = self._unwrapped(measured, self._motion.at)
+            self._measured = measured = self._unwrapped(measured, self._motion.at)
         if jump := self._jumps.fault(measured, now_s if stamp_s is None else stamp_s):
             self._jumped(jump, now_s)
         elif now_s - self._jumped_s >= SETTLED_S:
@@ -252,34 +267,44 @@ class Guard:
         if self.active and not self._held:
             lagging = self._following.error(measured, now_s)
             if lagging is not None:
-                self._rest_in_gap(now_s)
                 self._lags(lagging)
         return measured
 
     def _jumped(self, text: str, now_s: float) -> None:
         """Hold the robot, because a measured position cannot be right."""
-        self._rest_in_gap(now_s)
         self._jumped_s = now_s
         self.permission.holds.happen(Event.JUMPS, text)
 
     def _elsewhere(self, measured: np.ndarray | None) -> str:
-        """Return why a robot is not where it was commanded after a hold; empty where it is, or after a press.
+        """Return why a robot is not where it was commanded, nor measured at the newest press; else empty.
 
         Someone may have moved it, or another program measures it: the operator looks before it moves on.
         """
-        at, limits = self._motion.at, self._envelope.limits
-        if measured is None or at is None or self._presses != self.permission.presses:
+        at = self._motion.at
+        if measured is None or at is None or self._anywhere:
             return ""
+        limits, seen = self._envelope.limits, at if self._pressed_at is None else self._pressed_at
+        reach = np.where(self._envelope.positions, limits.max_step, np.inf)
         with np.errstate(invalid="ignore"):
-            off = np.abs(measured - at) > np.where(self._envelope.positions, limits.max_step, np.inf)
+            off = (np.abs(measured - at) > reach) & (np.abs(measured - self._unwrapped(seen, at)) > reach)
         entries = np.flatnonzero(off)
         if not len(entries):
             return ""
         entry = entries[0]
         return f"{limits.names[entry]} is at {measured[entry]:.3g} and was commanded to {at[entry]:.3g}"
 
-    def withhold(self, now_s: float, why: Intervention = Intervention.UNVERIFIED) -> np.ndarray | None:
-        """Return the command that holds the robot, because its action is not allowed; None at rest."""
+    def withhold(
+        self,
+        now_s: float,
+        why: Intervention = Intervention.UNVERIFIED,
+        measured: np.ndarray | None = None,
+        stamp_s: float | None = None,
+    ) -> np.ndarray | None:
+        """Return the command that holds the robot, because its action is not allowed; None at rest.
+
+        Arguments as in `act`, and the intervention to record.
+        """
+        self._checked(measured, now_s, stamp_s)
         self._commanded = self._owed = None
         self._count((self._fault(now_s) or why,))
         return self.look(now_s)
@@ -317,28 +342,36 @@ class Guard:
     def halt(self, now_s: float) -> np.ndarray | None:
         """Return the command that stops at once, at any acceleration: the node is about to end."""
         self._envelope.begin(None)
+        rests = self._rests(now_s)
         self._motion.moving = False
+        if rests:
+            return None
         return self._put(self._envelope.hold(None, self._motion.elapsed_s(now_s), Intervention.DEACTIVATED))
 
     def _stand(self, why: Intervention, now_s: float) -> np.ndarray | None:
         """Return the braking command of a moving robot; None where it stands, at any position."""
-        self._rest_in_gap(now_s)
         if self._motion.moving:
             return self._brake(why, now_s)
         self._held = True
         self._count((why,))
         return None
 
-    def _rest_in_gap(self, now_s: float) -> None:
-        """Note that an arm rests after a gap: it has reached its last position, so there is nothing to brake.
+    def _rests(self, now_s: float) -> bool:
+        """Note whether positions rest since a gap; return whether nothing else is to be braked.
 
-        A last velocity or effort may go on in a gap.
+        A last velocity or effort may go on in a gap. An arm that brakes goes on braking after a late period.
         """
-        if self._envelope.positions.all() and self._motion.gap(now_s):
-            self._motion.moving = False
+        motion = self._motion
+        longest_s = SETTLED_S if motion.braking else PAUSE_S
+        motion.resting |= motion.gap(now_s) and now_s - motion.put_s >= longest_s
+        return motion.resting and bool(self._envelope.positions.all())
 
     def _brake(self, why: Intervention, now_s: float) -> np.ndarray | None:
         self.velocities = None
+        if self._rests(now_s):
+            self._motion.moving = False
+            self._count((why,))
+            return None
         held = self._put(self._envelope.hold(None, self._motion.elapsed_s(now_s), why))
         self._held = True
         self._motion.brakes(self._envelope.at_rest)

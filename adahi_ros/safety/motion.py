@@ -25,6 +25,8 @@ class Motion:
         interval_s: between the last two commands, at most a period.
         moving: the commands may move the arm, or may have been lost.
         rested: commands at rest so far, of the present hold.
+        braking: the last command was to brake.
+        resting: positions were held in a gap, and have not been moved since.
     """
 
     period_s: float
@@ -35,6 +37,8 @@ class Motion:
     interval_s: float = 0.0
     moving: bool = False
     rested: int = 0
+    braking: bool = False
+    resting: bool = False
 
     def elapsed_s(self, now_s: float) -> float:
         """Return the time since the last command, for the next one."""
@@ -55,9 +59,11 @@ class Motion:
     def begins(self, now_s: float) -> None:
         """Note that the next command moves the arm."""
         self.moving, self.rested, self.moved_s = True, 0, now_s
+        self.braking = self.resting = False
 
     def brakes(self, at_rest: bool) -> None:
         """Note a command that brakes the arm; at rest, it stands once it has reached it."""
+        self.braking = True
         if at_rest:
             self.rested += 1
         else:

@@ -84,7 +84,8 @@ class Permission:
         """Take new parameters; what the operator has said remains."""
         self._ignored = frozenset() if required else WITH_DEADMAN
         self._true_until_s -= max(0.0, self.takeover.timeout_s - timeout_s)
-        self._timeout_s = self.takeover.timeout_s = timeout_s
+        self.takeover.configure(timeout_s)
+        self._timeout_s = timeout_s
 
     @property
     def stopped(self) -> bool:
@@ -133,6 +134,11 @@ class Permission:
         self._allow(Event.ENABLE)
         return ""
 
+    def used(self) -> None:
+        """Note a `true` on `enable`: from now on the deadman counts, also where it is refused."""
+        if self.holds[Hold.DISABLED] is State.GRANTED:
+            self.holds.happen(Event.TRUE)
+
     def receive(self, press: Press, now_s: float) -> str:
         """Process a message on `enable`, after `publishers` has looked.
 
@@ -145,6 +151,7 @@ class Permission:
             self._stop(Event.FALSE, arrived_s, sent_s)
             self._false_stamps.append(press.stamp_s)
             return ""
+        self.used()
         if late := lateness(press.age_s, self._timeout_s):
             busy = press.waited_s > self._timeout_s / 2
             why = "the node was busy" if busy else "the clocks of operator and robot must agree"
@@ -237,8 +244,8 @@ class Permission:
 class Heartbeat:
     """Judges whether heartbeats are missing, after a first heartbeat.
 
-    A heartbeat just before `begin` counts too: a client that is killed as it activates the node sends
-    only that one.
+    A heartbeat just before the activation counts too: a client that is killed as it activates the node sends
+    only that one. Silence counts from the end of the activation at the earliest.
 
     Args:
         timeout_s: a longer silence means that the client is gone; 0 for never.
@@ -246,42 +253,44 @@ class Heartbeat:
 
     def __init__(self, timeout_s: float) -> None:
         self._timeout_s = timeout_s
-        self._started = False
-        self._sent_s: float | None = None  # when the newest heartbeat was sent
+        self._since_s = -math.inf  # heartbeats from then on count
+        self._began_s: float | None = None  # while the node acts
+        self._received_s: float | None = None  # when the newest heartbeat arrived
         self._looked_s = 0.0
 
-    def begin(self, now_s: float) -> None:
-        """Start judging: the node acts."""
-        self._started, self._looked_s = True, now_s
-        if self._sent_s is not None and now_s - self._sent_s > self._timeout_s:
-            self._sent_s = None
+    def begin(self, since_s: float, now_s: float) -> None:
+        """Start judging: the node acts.
+
+        Args:
+            since_s: when its activation began.
+            now_s: the time.
+        """
+        self._since_s, self._began_s, self._looked_s = since_s - self._timeout_s, now_s, now_s
+        if self._received_s is not None and self._received_s < self._since_s:
+            self._received_s = None
 
     def end(self) -> None:
         """Stop judging, and forget former heartbeats: the node does not act."""
-        self._started, self._sent_s = False, None
+        self._since_s, self._began_s, self._received_s = -math.inf, None, None
 
-    def received(self, age_s: float, now_s: float) -> None:
-        """Process a heartbeat of this age; one that is older than the timeout does not count.
-
-        A negative age, of clocks that do not agree, is an age of 0.
-        """
-        sent_s = now_s - max(0.0, age_s)
-        if now_s - sent_s > self._timeout_s:
-            return
-        self._sent_s = sent_s if self._sent_s is None else max(self._sent_s, sent_s)
+    def received(self, waited_s: float, now_s: float) -> None:
+        """Process a heartbeat that arrived so long ago."""
+        arrived_s = now_s - max(0.0, waited_s)
+        if arrived_s >= self._since_s:
+            self._received_s = max(arrived_s, self._received_s or arrived_s)
 
     def silence_s(self, now_s: float, period_s: float) -> float | None:
         """Return how long heartbeats have been missing, if longer than the timeout; else None.
 
         Args:
             now_s: the time.
-            period_s: between two calls. A longer interval does not count as silence: this process did not
-                receive messages either.
+            period_s: between two calls. An interval of more than twice that does not count as silence: this
+                process did not receive messages either.
         """
-        stalled_s, self._looked_s = now_s - self._looked_s - period_s, now_s
-        if not self._started or self._sent_s is None or self._timeout_s == 0.0:
+        between_s, self._looked_s = now_s - self._looked_s, now_s
+        if self._began_s is None or self._received_s is None or self._timeout_s == 0.0:
             return None
-        if stalled_s > 0.0:
-            self._sent_s += stalled_s
-        silent_s = now_s - self._sent_s
+        if between_s > 2.0 * period_s:
+            self._received_s = min(now_s, self._received_s + between_s - period_s)
+        silent_s = now_s - max(self._received_s, self._began_s)
         return silent_s if silent_s > self._timeout_s else None

@@ -63,19 +63,20 @@ class PersonCommands:
         if wanted is None or self._guard.holding or self._number != self.takeover.count:
             self._number, self._place = self.takeover.count, None
         if wanted is None:
-            return self.hold(now_s)
+            return self._hold(read, now_s, stamp_s)
         measured = self._measured.of(read)
         if self._place is None and (self._guard.moving or not self._engage(wanted, measured, now_s)):
-            return self.hold(now_s)
+            return self._hold(read, now_s, stamp_s)
         moved = self._moved(wanted)
         outgoing = self._commands.pass_on(moved, measured, now_s, stamp_s=stamp_s, person=True)
         self._place = None if outgoing.action is None else outgoing.command
         return outgoing
 
-    def hold(self, now_s: float) -> Outgoing:
+    def _hold(self, read: np.ndarray, now_s: float, stamp_s: float | None) -> Outgoing:
         """Brake to rest."""
         self._place = None
-        return replace(self._commands.withhold(now_s, Intervention.TAKEOVER), action=None, brakes=True)
+        held = self._commands.withhold(read, now_s, stamp_s, Intervention.TAKEOVER)
+        return replace(held, action=None, brakes=True)
 
     def _engage(self, wanted: np.ndarray, measured: np.ndarray, now_s: float) -> bool:
         """Couple the teleoperator with the arm, where each is now; return whether the arm's is known."""

@@ -212,7 +212,7 @@ class Robot:
     def resumes(self) -> bool:
         return self.guard.resumes(self.now_s)
 
-    def withhold(self) -> None:
+    def withhold(self, observation: Observation) -> None:
         self.put(self.guard.withhold(self.now_s))
 
     def commanded(self) -> np.ndarray | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
@@ -61,7 +62,7 @@ def runners(observer: Observer) -> Iterator[Runners]:
 
 def test_a_killed_runner_is_noticed_beside_heartbeats_of_another(runners: Runners) -> None:
     runner = runners.join()
-    runners.watch.begin()
+    runners.watch.begin(time.monotonic())
     runners.beat(runner)
     other = runners.join()
     runners.beat(runner, other)
@@ -73,7 +74,7 @@ def test_a_killed_runner_is_noticed_beside_heartbeats_of_another(runners: Runner
 
 def test_a_runner_beside_another_is_not_silent(runners: Runners) -> None:
     runner = runners.join()
-    runners.watch.begin()
+    runners.watch.begin(time.monotonic())
     runners.beat(runner)
     other = runners.join()
     for _ in range(3):
@@ -83,12 +84,12 @@ def test_a_runner_beside_another_is_not_silent(runners: Runners) -> None:
 
 def test_after_an_end_the_next_runner_counts(runners: Runners) -> None:
     runner = runners.join()
-    runners.watch.begin()
+    runners.watch.begin(time.monotonic())
     runners.beat(runner)
     runners.watch.end()
     runners.leave(runner)
     second = runners.join()
-    runners.watch.begin()
+    runners.watch.begin(time.monotonic())
     runners.beat(second)
     assert runners.silences == []
     runners.beat(until=lambda: runners.silences)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
 from pathlib import Path
@@ -20,6 +21,7 @@ from trajectory_msgs.msg import JointTrajectory
 
 from adahi_ros.nodes.common.messages import to_joint_state, to_task_state
 from adahi_ros.nodes.robot.draft_policy_node import DraftPolicyNode
+from adahi_ros.safety.holds import Hold, State
 from adahi_ros.safety.intervention import Intervention
 from test.nodes.in_process import DEADLINE_S, NodesInProcess
 
@@ -169,6 +171,26 @@ def test_zeros_beside_the_broadcaster_are_held_by_name_until_a_press(arm: Arm, a
     arm.moves()
 
 
+def test_two_measurements_survive_cleanup_and_configure(arm: Arm) -> None:
+    policy = arm.policy()
+    arm.runs()
+    other = arm.node("joint_state_publisher")
+    zeros = other.create_publisher(JointState, "joint_states", 10)
+    speaks = threading.Event()
+    speaks.set()
+    arm.nodes.every(SLOW_S, lambda: arm.measure(zeros, np.zeros(2)) if speaks.is_set() else None)
+    arm.held(Intervention.MEASURED)
+    speaks.clear()
+    for transition in ("deactivate", "cleanup", "configure"):
+        assert arm.observer.change_state("draft_policy", transition, DEADLINE_S)
+    arm.nodes.wait_s(LOOKS_S)
+    holds = policy._operator.permission.holds
+    policy._operator.permission.set_enabled(True, time.monotonic())
+    assert holds[Hold.MEASURED] is State.LASTS  # the other is still there, and silent
+    other.destroy_publisher(zeros)
+    arm.wait(lambda: holds[Hold.MEASURED] is State.PRESS, "one publisher")
+
+
 def test_it_is_seen_before_the_node_is_active(arm: Arm) -> None:
     arm.policy(active=False)
     zeros = arm.node("joint_state_publisher").create_publisher(JointState, "joint_states", 10)
@@ -229,6 +251,8 @@ def test_who_sends_commands_in_motion_is_held_for_by_name(arm: Arm) -> None:
     )
     assert arm.observer.change_state("draft_policy", "deactivate", DEADLINE_S)
     assert "/teleop sends commands too" in arm.refused("draft_policy")
+    arm.nodes.wait_s(LOOKS_S)
+    policy._operator.permission.set_enabled(True, time.monotonic())  # while the other is still there
     tool.destroy_publisher(out)
     assert arm.observer.change_state("draft_policy", "activate", DEADLINE_S)
     arm.nodes.wait_s(LOOKS_S)

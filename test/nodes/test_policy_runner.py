@@ -90,6 +90,7 @@ def test_what_it_takes_to_activate_the_policy_is_not_of_the_goals_time(
         now_s += 30.0
 
     monkeypatch.setattr(time, "monotonic", lambda: now_s)
+    monkeypatch.setattr(policy_runner_node, "MATCHED_S", 0.0)
     monkeypatch.setattr(runner._policy, "state", state)
     monkeypatch.setattr(runner._policy, "change", change)
     with pytest.raises(StopIteration):
@@ -141,6 +142,7 @@ def test_a_goal_that_fails_on_an_active_policy_waits_for_the_arm_to_rest(
     monkeypatch.setattr(runner._policy, "state", active)
     monkeypatch.setattr(runner._policy, "deactivate", deactivate)
     monkeypatch.setattr(policy_runner_node, "REST_S", 20.0)
+    monkeypatch.setattr(policy_runner_node, "MATCHED_S", 0.0)
     safety = observer.node.create_publisher(SafetyState, "safety_state", 10)
     observer.wait_until(lambda: safety.get_subscription_count() > 0, 20.0, "the runner")
     request = RunPolicy.Goal(policy="" if cancelled else "/nowhere/draft")

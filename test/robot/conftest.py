@@ -66,7 +66,7 @@ class Commands:
         commanded, self._commanded = self._commanded, None
         return commanded
 
-    def withhold(self) -> None:
+    def withhold(self, observation: Observation) -> None:
         self.withheld += 1
 
     def resumes(self) -> bool:

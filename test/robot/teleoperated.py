@@ -97,8 +97,8 @@ class Arm:
     def repeat(self, observation: Observation) -> None:
         self.publish(self.commands.repeat(self._now_s()))
 
-    def withhold(self) -> None:
-        self.publish(self.commands.withhold(self._now_s()))
+    def withhold(self, observation: Observation) -> None:
+        self.publish(self.commands.withhold(self.read, self._now_s()))
 
     def resumes(self) -> bool:
         return self.guard.resumes(self._now_s())

@@ -40,7 +40,7 @@ class Guarded:
     def repeat(self, observation: Observation) -> None:
         self.guard.repeat(self._link.now_s)
 
-    def withhold(self) -> None:
+    def withhold(self, observation: Observation) -> None:
         self.guard.withhold(self._link.now_s)
 
     def resumes(self) -> bool:

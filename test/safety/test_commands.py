@@ -236,7 +236,7 @@ def test_why_the_robot_is_held_is_reported_once_per_change() -> None:
     robot.act(1.0)
     robot.wait()
     assert warnings(robot.reported()) == []
-    robot.sent(robot.commands.withhold(robot.now_s))
+    robot.sent(robot.commands.withhold(np.zeros(2), robot.now_s))
     robot.wait(5)
     assert warnings(robot.reported()) == ["held: unverified"]
 
@@ -292,6 +292,15 @@ def test_a_robot_that_takes_too_long_to_rest_is_halted() -> None:
     assert halted.record is not None
     assert halted.record.holding
     assert robot.commands.halt(robot.now_s).command is None
+
+
+def test_a_deactivated_robot_that_takes_too_long_to_rest_stops_at_once() -> None:
+    robot = moving(acceleration=0.1)
+    robot.sent(robot.commands.stop(robot.now_s))
+    braked = robot.wait(round(LONGEST_STOP_S / PERIOD_S) - 1)
+    assert listed(braked[-1].command)[0] > 0.0
+    assert listed(robot.wait(2)[-1].command) == [0.0]
+    assert not robot.guard.moving
 
 
 # Enabling

@@ -50,6 +50,7 @@ def test_an_arm_that_was_moved_while_it_was_held_follows() -> None:
         robot.wait()
     robot.press(False)
     robot.wait(int(2 * SETTLED_S / PERIOD_S))
+    assert robot.act(1.0, measured=1.0) is None  # the operator sees it there
     robot.press(True)
     for _ in range(20):
         assert robot.act(1.0, measured=1.0) == 1.0

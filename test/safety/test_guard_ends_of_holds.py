@@ -35,6 +35,7 @@ def nothing(robot: Robot) -> None:
 def disabled_for_a_while(robot: Robot) -> None:
     robot.press(False)
     rest(robot)
+    assert robot.act(0.0, measured=1.0) is None  # the operator sees it there
     robot.press(True)
 
 
@@ -128,6 +129,12 @@ def test_a_hold_that_still_brakes_may_end_elsewhere_without_a_jump() -> None:
     assert robot.guard.moving
     robot.press(True)
     elsewhere = path[-1] - 0.5
+    assert robot.act(3.0, measured=elsewhere) is None  # the operator pressed before it was there
+    for _ in range(math.ceil(SETTLED_S / PERIOD_S) + 1):
+        robot.wait()
+        assert robot.act(3.0, measured=elsewhere) is None
+    robot.press(False)
+    robot.press(True)
     assert abs((robot.act(3.0, measured=elsewhere) or 0.0) - elsewhere) <= 0.2
     assert robot.guard.counts[Intervention.DISPLACED] == 1
 
@@ -166,13 +173,16 @@ def test_a_hold_that_no_one_looked_at_ends_like_any_other() -> None:
     robot.press(True)
     robot.act(0.0, measured=0.0)
     robot.now_s += 5.0
+    assert robot.act(1.0, measured=1.0) is None
     robot.press(True)
     assert robot.act(1.0, measured=1.0) == 1.0
     robot.now_s += 5.0
+    assert robot.act(0.0, measured=0.0) is None
     robot.permission.set_enabled(True, robot.now_s)
     assert robot.act(0.0, measured=0.0) == 0.0
     robot.now_s += 5.0
     robot.press(False)
+    assert robot.act(1.0, measured=1.0) is None
     robot.press(True)
     assert robot.act(1.0, measured=1.0) == 1.0
     assert robot.guard.counts[Intervention.DISPLACED] == 3

@@ -12,7 +12,7 @@ from adahi_ros.safety.guard import SETTLED_S, Guard, GuardConfig
 from adahi_ros.safety.holds import Event
 from adahi_ros.safety.intervention import Intervention
 from adahi_ros.safety.limits import Limits
-from adahi_ros.safety.permission import Permission
+from adahi_ros.safety.permission import Permission, Press
 from test.safety.conftest import HOLD_AFTER_S, PERIOD_S, Robot
 
 ARM = {"position_low": -3.0, "position_high": 3.0, "velocity": 2.0, "max_step": 0.2}
@@ -22,10 +22,14 @@ AT = (0.5, -0.5)
 class TwoJoints:
     """An arm with joints a and b, which was started; it needs no enabling."""
 
-    def __init__(self, acceleration: float = math.inf) -> None:
+    def __init__(
+        self, acceleration: float = math.inf, fields: tuple[str, str] = ("positions", "positions")
+    ) -> None:
         limit = {**ARM, "acceleration": acceleration}
         self.permission, self.now_s = Permission(False, 0.5), 100.0
-        envelope = Envelope(Limits.of(["a", "b"], {"a": limit, "b": limit}), "positions", PERIOD_S)
+        self.permission.publishers.look(frozenset((b"deadman",)), None, self.now_s)
+        self.published = 0
+        envelope = Envelope(Limits.of(["a", "b"], {"a": limit, "b": limit}), fields, PERIOD_S)
         self.guard = Guard(envelope, GuardConfig(PERIOD_S, HOLD_AFTER_S), self.permission, self.now_s)
         self.guard.start(self.now_s)
 
@@ -37,10 +41,20 @@ class TwoJoints:
         command = self.guard.act(np.array([a, b]), where, self.now_s, stamp_s)
         return None if command is None else [float(each) for each in command]
 
-    def wait(self, periods: int = 1) -> None:
+    def wait(self, periods: int = 1) -> list[list[float]]:
+        """Let time pass; return what is commanded meanwhile."""
+        sent = []
         for _ in range(periods):
             self.now_s += PERIOD_S
-            self.guard.look(self.now_s)
+            command = self.guard.look(self.now_s)
+            if command is not None:
+                sent.append(command.tolist())
+        return sent
+
+    def publish(self, value: bool) -> None:
+        """Receive a message on `enable`."""
+        self.published += 1
+        self.permission.receive(Press(value, self.now_s, 0.0, self.published), self.now_s)
 
 
 def test_one_joint_far_outside_holds_the_arm_and_repeats_nothing() -> None:
@@ -148,3 +162,93 @@ def test_no_stop_brings_an_arm_back_that_was_moved_in_a_gap(
         sent.append(None if command is None else command.tolist())
     assert sent == [None] * len(sent)
     assert not arm.guard.moving
+
+
+def in_motion(fields: tuple[str, str] = ("positions", "positions")) -> TwoJoints:
+    """An arm that has moved for a while, and then got no command for four periods."""
+    arm = TwoJoints(10.0, fields)
+    for step in range(10):
+        a = 0.05 * step
+        assert arm.act(a, 0.0, measured=(a, 0.0)) is not None
+        arm.now_s += PERIOD_S
+    arm.now_s += 3.0 * PERIOD_S
+    return arm
+
+
+@pytest.mark.parametrize("stop", ["released", "called", "deactivated", "silent", "halted", "withheld"])
+def test_a_stop_in_a_gap_sends_positions_nothing(stop: str) -> None:
+    arm, sent = in_motion(), []
+    if stop == "released":
+        arm.publish(False)
+    elif stop == "called":
+        arm.permission.set_enabled(False, arm.now_s)
+    elif stop == "deactivated":
+        arm.guard.stop()
+    elif stop == "halted":
+        sent.append(arm.guard.halt(arm.now_s))
+    elif stop == "withheld":  # where someone has moved it meanwhile
+        arm.guard.observed(arm.now_s)
+        sent.append(arm.guard.withhold(arm.now_s, measured=np.array([1.0, 0.0])))
+    assert sent in ([], [None])
+    assert arm.wait(20) == []
+    assert not arm.guard.moving
+    assert arm.guard.resting
+
+
+@pytest.mark.parametrize("stop", ["released", "deactivated", "silent", "jumps", "outside"])
+def test_in_a_gap_only_velocities_are_braked_of_an_arm_with_both(stop: str) -> None:
+    arm = in_motion(("positions", "velocities"))
+    if stop == "released":
+        arm.publish(False)
+    elif stop == "deactivated":
+        arm.guard.stop()
+    elif stop != "silent":
+        assert arm.act(0.5, 0.0, measured=(2.0 if stop == "jumps" else 3.9, 0.0)) is None
+    braked = arm.wait(20)
+    assert [command[1] for command in braked] == [0.0] * len(braked)
+    assert len(braked) > 0
+    assert arm.guard.resting  # so the first joint's commands are not sent
+    assert not arm.guard.moving
+
+
+def test_a_press_before_an_arm_was_moved_does_not_accept_its_place() -> None:
+    arm, where = in_motion(), (1.2, 0.0)
+    arm.publish(False)
+    assert arm.act(0.5, 0.0, measured=(0.45, 0.0)) is None
+    arm.wait(math.ceil((HOLD_AFTER_S + SETTLED_S) / PERIOD_S))  # nothing is observed
+    arm.publish(True)
+    arm.wait()
+    for _ in range(math.ceil(SETTLED_S / PERIOD_S) + 2):
+        assert arm.act(0.5, 0.0, measured=where) is None
+        assert "a is at 1.2 and was commanded to 0.45" in arm.guard.reason(arm.now_s)
+        arm.wait()
+    arm.publish(False)
+    arm.publish(True)
+    command = arm.act(0.5, 0.0, measured=where)
+    assert command is not None
+    assert abs(command[0] - where[0]) <= ARM["max_step"] + 1e-9
+
+
+def test_a_press_accepts_where_an_arm_was_measured_before() -> None:
+    arm, where = in_motion(), (1.2, 0.0)
+    arm.publish(False)
+    arm.wait(math.ceil((HOLD_AFTER_S + SETTLED_S) / PERIOD_S))
+    assert arm.act(0.5, 0.0, measured=where) is None
+    arm.publish(True)
+    command = arm.act(0.5, 0.0, measured=where)
+    assert command is not None
+    assert abs(command[0] - where[0]) <= ARM["max_step"] + 1e-9
+
+
+def test_one_that_was_moved_further_after_the_press_waits_for_another() -> None:
+    arm = in_motion()
+    arm.publish(False)
+    arm.wait(math.ceil((HOLD_AFTER_S + SETTLED_S) / PERIOD_S))
+    assert arm.act(0.5, 0.0, measured=(1.0, 0.0)) is None
+    arm.permission.takeover.signal(True, 0.0, arm.now_s)
+    arm.publish(True)
+    arm.wait(2)
+    assert arm.guard.withhold(arm.now_s, measured=np.array([1.4, 0.0])) is None  # the person drives
+    arm.permission.takeover.give_back(0.0, arm.now_s)
+    assert arm.act(0.5, 0.0, measured=(1.4, 0.0)) is None
+    assert "a is at 1.4" in arm.guard.reason(arm.now_s)

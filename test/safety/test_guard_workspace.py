@@ -46,6 +46,7 @@ def test_an_arm_that_was_moved_by_hand_is_not_pulled_back(measured: float) -> No
     robot.act(0.0, measured=0.0)
     robot.press(False)
     robot.wait(40)
+    assert robot.act(3.0, measured=measured) is None
     robot.press(True)
     for _ in range(10):
         command = robot.act(3.0, measured=measured)
@@ -59,6 +60,7 @@ def test_an_arm_that_was_moved_by_hand_has_no_speed() -> None:
     robot.act(0.9, measured=0.9)
     robot.press(False)
     robot.wait(40)
+    assert robot.act(0.0, measured=0.0) is None
     robot.press(True)
     for _ in range(3):
         at = robot.act(0.0, measured=0.0)

@@ -716,3 +716,17 @@ def test_a_stop_of_a_clock_that_is_ahead_was_sent_when_it_came(topic: Topic) -> 
     deadman.say(False, 2.35)
     assert deadman.say(True, 2.4) == ""
     assert not topic.permission.stopped
+
+
+@pytest.mark.parametrize("ignored", ["late", "best effort"])
+def test_a_deadman_that_is_ignored_counts_after_a_call(topic: Topic, ignored: str) -> None:
+    deadman = topic.join(0.5)
+    topic.permission.set_enabled(True, 1.0)
+    assert topic.permission.enabled(1.0)
+    if ignored == "late":
+        assert "a true that is 0.80 s old" in deadman.say(True, 2.0, age_s=0.8)
+    else:
+        topic.permission.used()
+    assert not topic.permission.enabled(2.0)
+    topic.permission.set_enabled(True, 2.1)
+    assert topic.permission.enabled(2.1)

@@ -264,3 +264,15 @@ def test_a_false_of_another_keeps_no_true_from_taking_over() -> None:
         arm.give(now_s)
         arm.take(now_s + 0.02, age_s=0.3)
         assert arm.takeover.person
+
+
+def test_a_longer_timeout_revives_no_person_who_fell_silent() -> None:
+    arm = Arm()
+    arm.take(2.0)
+    arm.command(2.0)
+    arm.takeover.configure(10.0)
+    assert arm.wanted(1.99 + TIMEOUT_S) == [0.1, 0.2]
+    assert arm.wanted(2.01 + TIMEOUT_S) is None
+    arm.take(3.0)
+    arm.command(3.0)
+    assert arm.wanted(12.99) == [0.1, 0.2]

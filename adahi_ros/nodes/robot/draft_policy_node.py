@@ -99,6 +99,7 @@ class DraftPolicyNode(ManagedNode):
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Look for a verifier, then begin to step; refuse where another program commands the arm."""
+        began_s = time.monotonic()
         try:
             self._commands.open()
         except ValueError as error:
@@ -113,7 +114,7 @@ class DraftPolicyNode(ManagedNode):
         self._due.set(self._loop.next_due_s)
         self._commands.start()
         assert self._heartbeat is not None
-        self._heartbeat.begin()
+        self._heartbeat.begin(began_s)
         self._condition.active = True
         self.get_logger().info(f"active; waits up to {wait_s:g} s for a verifier before the first step")
         return super().on_activate(state)

@@ -22,6 +22,11 @@ class HeartbeatPublisher:
         self._publisher = node.create_publisher(Empty, TOPIC, QOS)
         steady_timer(node, PERIOD_S, self._beat)
 
+    @property
+    def received(self) -> bool:
+        """Whether a node subscribes to them."""
+        return self._publisher.get_subscription_count() > 0
+
     def begin(self) -> None:
         """Publish the first one at once."""
         self._beats = True

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 
-from rclpy.duration import Duration
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from std_msgs.msg import Empty
@@ -20,9 +19,8 @@ from adahi_ros.safety.sole_publisher import SolePublisher
 
 TOPIC = "run_policy_heartbeat"
 PERIOD_S = 0.1
-LIFESPAN_S = 0.5
-# Best effort: DDS must not send old heartbeats again after an outage.
-QOS = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT, lifespan=Duration(seconds=LIFESPAN_S))
+# Best effort: DDS must not send old heartbeats again after an outage. A lifespan would compare two clocks.
+QOS = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 
 class HeartbeatWatch:
@@ -52,10 +50,10 @@ class HeartbeatWatch:
         """Look no more who publishes; the subscription may be destroyed."""
         self._watch.close()
 
-    def begin(self) -> None:
-        """The node acts from now on."""
+    def begin(self, since_s: float) -> None:
+        """The node acts from now on; its activation began at that time."""
         self._runner = None
-        self._heartbeat.begin(time.monotonic())
+        self._heartbeat.begin(since_s, time.monotonic())
 
     def end(self) -> None:
         """The node does not act any longer."""
@@ -66,14 +64,11 @@ class HeartbeatWatch:
         if self._timer.is_canceled():
             self._look()  # so that the time before does not count as a stall of this process
             self._timer.reset()
-        # 0 if the middleware has no such time; then the age counts from reception.
-        sent_ns = information["source_timestamp"] or information["received_timestamp"] or time.time_ns()
         now_s, waited_s = time.monotonic(), age_of(information["received_timestamp"])
-        age_s = 1e-9 * (time.time_ns() - sent_ns)
         sender = self._watch.knows(now_s - max(0.0, waited_s))
         self._runner = self._runner or sender
         if self._runner in (None, sender):  # a killed runner is listed for 20 s beside the next one
-            self._heartbeat.received(age_s, now_s)
+            self._heartbeat.received(waited_s, now_s)
 
     def _look(self) -> None:
         silence_s = self._heartbeat.silence_s(time.monotonic(), PERIOD_S)

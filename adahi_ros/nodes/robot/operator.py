@@ -164,9 +164,11 @@ class Operator:
         self._changed()
 
     def _on_any_enable(self, message: Bool, info: Mapping[str, int]) -> None:
-        if not message.data:
+        if message.data:
+            self.permission.used()
+        else:
             self.permission.stop(press_of(False, info), time.monotonic())
-            self._changed()
+        self._changed()
 
     def _on_set_enabled(self, request: SetBool.Request, header: object) -> None:
         response = SetBool.Response()

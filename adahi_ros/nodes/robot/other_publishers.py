@@ -14,8 +14,8 @@ from rclpy.node import Node
 from adahi_ros.nodes.common.executors import sequence_of, with_info
 from adahi_ros.nodes.common.graph import publishers_of
 from adahi_ros.nodes.common.timers import steady_timer
-from adahi_ros.safety.holds import Event, Holds
-from adahi_ros.safety.measured_twice import MeasuredTwice
+from adahi_ros.safety.holds import Event, Hold, Holds, State
+from adahi_ros.safety.measured_twice import AGAIN_S, MeasuredTwice
 
 LOOK_PERIOD_S = 0.25
 OVER = {
@@ -28,7 +28,7 @@ ALLOW = "end it, or allow it by safety.shared_command: true"
 class OtherPublishers:
     """Raises a hold while another program commands the arm, or two measure one of its joints.
 
-    A node that is not active may not command, so it does not look for others that do.
+    A node that is not active may not command, so it looks for others only to end a hold.
 
     Args:
         node: that commands.
@@ -58,6 +58,7 @@ class OtherPublishers:
         self._measured = {topic: MeasuredTwice(names) for topic, names in by_topic.items()}
         self._active, self._holds, self._changed = active, holds, changed
         self._texts: dict[Event, str] = {}
+        self._since_s = time.monotonic()
         self._closed = False
         opened.callback(self._close)
         steady_timer(node, LOOK_PERIOD_S, self.look, opened)
@@ -109,9 +110,13 @@ class OtherPublishers:
         """Compare the publishers with those at the last look; called several times a second."""
         if self._closed:  # the events executor queued a message before its subscription was destroyed
             return
-        commanded = self._commanded() if self._active() else ""
+        held = self._holds[Hold.SHARED] is State.LASTS
+        commanded = self._commanded() if held or self._active() else ""
         news = self._news(commanded, Event.COMMANDED_TWICE, Event.COMMANDED_ALONE)
-        if self._news(self._measured_twice(), Event.MEASURED_TWICE, Event.MEASURED_ONCE) or news:
+        measured = self._measured_twice()
+        if measured is not None:
+            news |= self._news(measured, Event.MEASURED_TWICE, Event.MEASURED_ONCE)
+        if news:
             self._changed()
 
     def _news(self, text: str, begins: Event, ends: Event) -> bool:
@@ -133,13 +138,14 @@ class OtherPublishers:
                 return f"{', '.join(others)} {what} on {topic}; {ALLOW}"
         return ""
 
-    def _measured_twice(self) -> str:
-        """Return the joints that two publishers measure, and these; empty for none."""
+    def _measured_twice(self) -> str | None:
+        """Return the joints that two publishers measure, and these; empty for none, None if it may be so."""
+        now_s, several = time.monotonic(), False
         for topic, measured in self._measured.items():
             resolved, publishers = self._node.resolve_topic_name(topic), {}
             if self._node.count_publishers(resolved) > 1:
-                publishers = publishers_of(self._node, resolved)
-            if joints := measured.look(publishers, time.monotonic()):
+                publishers, several = publishers_of(self._node, resolved), True
+            if joints := measured.look(publishers, now_s):
                 who = ", ".join(sorted(publishers.values()))
                 return f"{', '.join(joints)} on {resolved}, of {who}; end one of these"
-        return ""
+        return None if several and now_s - self._since_s < AGAIN_S else ""

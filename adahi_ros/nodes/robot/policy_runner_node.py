@@ -41,6 +41,7 @@ from adahi_ros.robot.policy_run import Attempt, AttemptLimits, End, Preparation
 from adahi_ros.safety.commands import LONGEST_STOP_S
 
 LOOK_S = 0.05
+MATCHED_S = 1.0  # for DDS to connect the heartbeats with the policy
 HOLD_S = 2.0  # for a call to the policy's node while this process ends
 PARTING_S = 0.2  # for clients to fetch the result
 STATUS_DEPTH = 100
@@ -280,6 +281,9 @@ class PolicyRunnerNode(Node):
         policy, state = self._policy, await self._policy.state()
         self._moved = state == State.PRIMARY_STATE_ACTIVE
         await policy.prepare(state, handle.request.policy)
+        until_s = time.monotonic() + MATCHED_S
+        while not self._heartbeat.received and time.monotonic() < until_s:
+            await elapsed(self, LOOK_S)
         if handle.is_cancel_requested:
             raise CanceledError("the goal was cancelled before the policy was activated")
         self._attempt = Attempt(limits, time.monotonic())
