@@ -156,7 +156,8 @@ def test_another_publisher_gives_back_only_after_it_took_over_as_well() -> None:
 def test_a_call_gives_back_what_was_taken_before_it_was_sent(age_s: float, given: bool) -> None:
     arm = Arm()
     arm.take(2.0)
-    assert (arm.takeover.give_back(age_s, 2.1) == "") == given
+    ignored = arm.takeover.give_back(age_s, 2.1)
+    assert ignored == ("" if given else "give_back: sent before the newest true on takeover")
     assert arm.takeover.person != given
 
 
@@ -266,13 +267,74 @@ def test_a_false_of_another_keeps_no_true_from_taking_over() -> None:
         assert arm.takeover.person
 
 
-def test_a_longer_timeout_revives_no_person_who_fell_silent() -> None:
+
+
+
+@pytest.mark.parametrize("topic", [SIGNAL, COMMAND])
+def test_the_first_message_of_a_publisher_counts(topic: str) -> None:
+    arm = Arm()
+    publishers = arm.takeover.subscribed(topic)
+    publishers.look(frozenset(), None, 1.0)
+    publishers.look(frozenset((b"new",)), None, 2.5, 2.25)
+    assert arm.take(2.5, waited_s=0.25) == ""
+    assert arm.command(2.5, waited_s=0.25) == ""
+    assert arm.wanted(2.5) == [0.1, 0.2]
+    assert arm.give(2.5) == ""
+    assert not arm.takeover.person
+
+
+@pytest.mark.parametrize("waited_s", [0.3, -8.0])
+def test_a_false_of_another_that_waited_gives_nothing_back(waited_s: float) -> None:
+    arm = Arm()
+    arm.take(2.0, waited_s=min(waited_s, 0.0))
+    arm.look(SIGNAL, b"another", 2.4)
+    if waited_s > 0.0:
+        arm.take(2.5, age_s=0.4)  # the other one's clock is behind
+    assert "must be of the publisher that took over" in arm.give(2.6, age_s=0.3, waited_s=waited_s)
+    assert arm.takeover.person
+
+
+def test_an_older_true_takes_no_right_to_give_back() -> None:
     arm = Arm()
     arm.take(2.0)
-    arm.command(2.0)
-    arm.takeover.configure(10.0)
-    assert arm.wanted(1.99 + TIMEOUT_S) == [0.1, 0.2]
-    assert arm.wanted(2.01 + TIMEOUT_S) is None
-    arm.take(3.0)
-    arm.command(3.0)
-    assert arm.wanted(12.99) == [0.1, 0.2]
+    arm.look(SIGNAL, b"another", 2.4)
+    arm.take(2.5)
+    arm.take(2.6, waited_s=0.4)
+    assert arm.give(2.7) == ""
+    assert not arm.takeover.person
+
+
+def test_a_true_of_a_clock_that_is_ahead_lets_a_false_give_back() -> None:
+    arm = Arm()
+    arm.take(2.0, age_s=-0.2)
+    assert arm.give(2.1) == ""
+    assert not arm.takeover.person
+
+
+@pytest.mark.parametrize("by", ["false", "call"])
+def test_giving_back_what_the_policy_has_delays_no_takeover(by: str) -> None:
+    arm = Arm()
+    assert (arm.give(2.0) if by == "false" else arm.takeover.give_back(0.0, 2.0)) == ""
+    assert arm.take(2.0, age_s=0.2) == ""
+    assert arm.takeover.person
+
+
+def test_a_takeover_is_counted_once() -> None:
+    arm = Arm()
+    assert arm.takeover.count == 0
+    arm.take(2.0)
+    arm.take(2.1)
+    assert arm.takeover.count == 1
+    arm.give(2.2)
+    arm.take(2.3)
+    assert arm.takeover.count == 2
+
+
+def test_one_whose_command_cannot_be_used_keeps_no_other_from_driving() -> None:
+    arm = Arm()
+    arm.take(2.0)
+    assert arm.takeover.command(None, 0.0, 2.0, "teleop_command: no joints") == "teleop_command: no joints"
+    assert arm.takeover.held(2.0) == "no usable teleop_command: teleop_command: no joints"
+    arm.look(COMMAND, b"another", 2.1)
+    assert arm.command(2.2) == ""
+    assert arm.wanted(2.2) == [0.1, 0.2]
