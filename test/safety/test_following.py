@@ -8,7 +8,7 @@ import pytest
 from adahi_ros.safety.envelope import WINDOW_S
 from adahi_ros.safety.guard import SETTLED_S
 from adahi_ros.safety.intervention import Intervention
-from test.safety.conftest import PERIOD_S, Robot
+from test.safety.conftest import HOLD_AFTER_S, PERIOD_S, Robot
 
 ARM = {"position_low": -3.0, "position_high": 3.0, "velocity": 2.0, "acceleration": 8.0}
 ARM |= {"max_step": 0.1, "following": 0.05}
@@ -52,9 +52,11 @@ def test_an_arm_that_was_moved_while_it_was_held_follows() -> None:
     robot.wait(int(2 * SETTLED_S / PERIOD_S))
     assert robot.act(1.0, measured=1.0) is None  # the operator sees it there
     robot.press(True)
+    at = [1.0, 1.0]
     for _ in range(20):
-        assert robot.act(1.0, measured=1.0) == 1.0
+        at.append(robot.act(0.0, measured=at[-2]) or 9.0)
         robot.wait()
+    assert at[-1] < 0.5
 
 
 def test_what_is_not_measured_is_not_checked() -> None:
@@ -71,6 +73,7 @@ def test_a_continuous_joint_that_wraps_does_not_turn_back() -> None:
         robot.wait()
         wrapped = (path[-1] + np.pi) % (2 * np.pi) - np.pi
         path.append(robot.act(wrapped + 0.05, measured=wrapped) or 0.0)
+    assert robot.act(path[-1] - 2 * np.pi, measured=None) == pytest.approx(path[-1])
     assert path[-1] == pytest.approx(3.0 + 40 * 0.05)
     assert Intervention.DISPLACED not in robot.guard.counts
 
@@ -104,7 +107,12 @@ def test_a_hold_or_a_gap_makes_plans_outdated() -> None:
     assert not robot.guard.resumes(robot.now_s)
     robot.press(False)
     robot.wait()
+    assert not robot.guard.resumes(robot.now_s)
     robot.press(True)
+    assert robot.guard.resumes(robot.now_s)
+    assert not robot.guard.resumes(robot.now_s)
+    robot.guard.observed(robot.now_s)
+    robot.now_s += HOLD_AFTER_S + PERIOD_S  # nobody looks meanwhile
     assert robot.guard.resumes(robot.now_s)
 
 

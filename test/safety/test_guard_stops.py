@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from adahi_ros.safety.motion import HOLDS_AT_REST
 from test.safety.conftest import PERIOD_S, Robot
 
 
@@ -103,3 +105,25 @@ def test_a_deadman_that_is_let_go_is_no_stop() -> None:
     assert not robot.guard.enabled(robot.now_s)
     assert not robot.guard.stopped
     assert stream(robot, 1)[0]
+
+
+def test_each_hold_of_an_arm_at_rest_is_commanded_several_times() -> None:
+    robot = Robot("positions", {})
+    robot.act(0.5)
+    robot.press(False)
+    assert robot.wait() == [0.5]
+    robot.permission.driver("protective stop")
+    assert robot.wait(10) == [0.5] * HOLDS_AT_REST
+
+
+@pytest.mark.parametrize("replaced_by", ["a person's", "one withheld"])
+def test_an_action_that_was_replaced_is_not_executed_later(replaced_by: str) -> None:
+    robot = Robot("positions", {}, require_enable=True)
+    assert robot.act(0.1) is None
+    if replaced_by == "one withheld":
+        robot.guard.withhold(robot.now_s)
+    else:
+        robot.guard.act(np.array([0.2]), np.array([0.0]), robot.now_s, person=True)
+    robot.press(True)
+    assert robot.repeat() is None
+    assert robot.act(0.3) == 0.3

@@ -22,15 +22,13 @@ AT = (0.5, -0.5)
 class TwoJoints:
     """An arm with joints a and b, which was started; it needs no enabling."""
 
-    def __init__(
-        self, acceleration: float = math.inf, fields: tuple[str, str] = ("positions", "positions")
-    ) -> None:
-        limit = {**ARM, "acceleration": acceleration}
+    def __init__(self, hold_after_s: float = HOLD_AFTER_S, b: str = "positions", **limit: float) -> None:
+        limit = {**ARM, **limit}
         self.permission, self.now_s = Permission(False, 0.5), 100.0
         self.permission.publishers.look(frozenset((b"deadman",)), None, self.now_s)
         self.published = 0
-        envelope = Envelope(Limits.of(["a", "b"], {"a": limit, "b": limit}), fields, PERIOD_S)
-        self.guard = Guard(envelope, GuardConfig(PERIOD_S, HOLD_AFTER_S), self.permission, self.now_s)
+        envelope = Envelope(Limits.of(["a", "b"], {"a": limit, "b": limit}), ["positions", b], PERIOD_S)
+        self.guard = Guard(envelope, GuardConfig(PERIOD_S, hold_after_s), self.permission, self.now_s)
         self.guard.start(self.now_s)
 
     def act(
@@ -88,6 +86,17 @@ def test_an_arm_that_was_pushed_during_a_hold_waits_for_a_press(hold: str) -> No
     assert "a is at 0.85 and was commanded to 0.5" in arm.guard.reason(arm.now_s)
 
 
+def test_an_arm_that_is_pushed_during_a_short_hold_waits_for_a_press() -> None:
+    arm = TwoJoints()
+    assert arm.act(*AT) == list(AT)
+    arm.wait()
+    arm.guard.observed(arm.now_s)
+    assert arm.guard.withhold(arm.now_s) is not None
+    arm.wait()
+    assert arm.act(*AT, measured=(0.8, -0.5)) is None  # slower than a jump
+    assert arm.permission.needs_press
+
+
 def test_a_jump_is_judged_by_the_stamps_of_the_measurements() -> None:
     arm = TwoJoints()
     assert arm.act(*AT, stamp_s=7.0) == list(AT)
@@ -97,8 +106,9 @@ def test_a_jump_is_judged_by_the_stamps_of_the_measurements() -> None:
 
 def test_no_press_ends_a_jump_before_it_was_steady_for_a_while() -> None:
     robot = Robot("positions", ARM)
-    robot.act(0.5, measured=0.5)
-    robot.wait()
+    for _ in range(20):
+        robot.act(0.5, measured=0.5)
+        robot.wait()
     robot.act(0.5, measured=2.5)
     jumped_s = robot.now_s
     while robot.now_s < jumped_s + 3 * SETTLED_S:
@@ -129,10 +139,11 @@ def test_an_arm_that_braked_repeats_nothing_of_before() -> None:
     assert arm.guard.repeat(arm.now_s) is None
 
 
-def test_no_number_before_a_place_is_known_commands_nothing() -> None:
+@pytest.mark.parametrize("measured", [None, AT])
+def test_no_number_before_a_place_is_known_commands_nothing(measured: tuple[float, float] | None) -> None:
     arm = TwoJoints()
     assert arm.act(math.nan, 0.0, measured=None) is None
-    assert arm.act(0.1, 0.2, measured=None) == [0.1, 0.2]
+    assert arm.act(*AT, measured=measured) == list(AT)
 
 
 @pytest.mark.parametrize("late_s", [0.08, 0.1, 0.2, 0.4])
@@ -164,91 +175,90 @@ def test_no_stop_brings_an_arm_back_that_was_moved_in_a_gap(
     assert not arm.guard.moving
 
 
-def in_motion(fields: tuple[str, str] = ("positions", "positions")) -> TwoJoints:
-    """An arm that has moved for a while, and then got no command for four periods."""
-    arm = TwoJoints(10.0, fields)
-    for step in range(10):
-        a = 0.05 * step
-        assert arm.act(a, 0.0, measured=(a, 0.0)) is not None
-        arm.now_s += PERIOD_S
-    arm.now_s += 3.0 * PERIOD_S
-    return arm
 
 
-@pytest.mark.parametrize("stop", ["released", "called", "deactivated", "silent", "halted", "withheld"])
-def test_a_stop_in_a_gap_sends_positions_nothing(stop: str) -> None:
-    arm, sent = in_motion(), []
-    if stop == "released":
-        arm.publish(False)
-    elif stop == "called":
-        arm.permission.set_enabled(False, arm.now_s)
-    elif stop == "deactivated":
-        arm.guard.stop()
-    elif stop == "halted":
-        sent.append(arm.guard.halt(arm.now_s))
-    elif stop == "withheld":  # where someone has moved it meanwhile
-        arm.guard.observed(arm.now_s)
-        sent.append(arm.guard.withhold(arm.now_s, measured=np.array([1.0, 0.0])))
-    assert sent in ([], [None])
-    assert arm.wait(20) == []
-    assert not arm.guard.moving
-    assert arm.guard.resting
 
-
-@pytest.mark.parametrize("stop", ["released", "deactivated", "silent", "jumps", "outside"])
-def test_in_a_gap_only_velocities_are_braked_of_an_arm_with_both(stop: str) -> None:
-    arm = in_motion(("positions", "velocities"))
-    if stop == "released":
-        arm.publish(False)
-    elif stop == "deactivated":
-        arm.guard.stop()
-    elif stop != "silent":
-        assert arm.act(0.5, 0.0, measured=(2.0 if stop == "jumps" else 3.9, 0.0)) is None
-    braked = arm.wait(20)
-    assert [command[1] for command in braked] == [0.0] * len(braked)
-    assert len(braked) > 0
-    assert arm.guard.resting  # so the first joint's commands are not sent
-    assert not arm.guard.moving
-
-
-def test_a_press_before_an_arm_was_moved_does_not_accept_its_place() -> None:
-    arm, where = in_motion(), (1.2, 0.0)
-    arm.publish(False)
-    assert arm.act(0.5, 0.0, measured=(0.45, 0.0)) is None
-    arm.wait(math.ceil((HOLD_AFTER_S + SETTLED_S) / PERIOD_S))  # nothing is observed
-    arm.publish(True)
+def test_an_arm_that_leads_its_commands_is_no_displaced_one() -> None:
+    arm = TwoJoints()
+    arm.act(0.0, 0.0, measured=(0.0, 0.0))
     arm.wait()
-    for _ in range(math.ceil(SETTLED_S / PERIOD_S) + 2):
-        assert arm.act(0.5, 0.0, measured=where) is None
-        assert "a is at 1.2 and was commanded to 0.45" in arm.guard.reason(arm.now_s)
-        arm.wait()
-    arm.publish(False)
-    arm.publish(True)
-    command = arm.act(0.5, 0.0, measured=where)
-    assert command is not None
-    assert abs(command[0] - where[0]) <= ARM["max_step"] + 1e-9
+    assert arm.act(0.3, 0.0, measured=(0.3, 0.0)) == pytest.approx([0.1, 0.0])
+    assert Intervention.DISPLACED not in arm.guard.counts
 
 
-def test_a_press_accepts_where_an_arm_was_measured_before() -> None:
-    arm, where = in_motion(), (1.2, 0.0)
-    arm.publish(False)
-    arm.wait(math.ceil((HOLD_AFTER_S + SETTLED_S) / PERIOD_S))
-    assert arm.act(0.5, 0.0, measured=where) is None
-    arm.publish(True)
-    command = arm.act(0.5, 0.0, measured=where)
-    assert command is not None
-    assert abs(command[0] - where[0]) <= ARM["max_step"] + 1e-9
+def test_after_a_long_gap_motion_begins_where_the_arm_is_measured() -> None:
+    arm = TwoJoints(hold_after_s=2.0, velocity=1.0)
+    arm.act(0.0, 0.0, measured=(0.0, 0.0))
+    arm.now_s += 1.2 * SETTLED_S
+    assert arm.act(0.15, 0.0, measured=(0.15, 0.0)) == [0.15, 0.0]
 
 
-def test_one_that_was_moved_further_after_the_press_waits_for_another() -> None:
-    arm = in_motion()
-    arm.publish(False)
-    arm.wait(math.ceil((HOLD_AFTER_S + SETTLED_S) / PERIOD_S))
-    assert arm.act(0.5, 0.0, measured=(1.0, 0.0)) is None
-    arm.permission.takeover.signal(True, 0.0, arm.now_s)
-    arm.publish(True)
-    arm.wait(2)
-    assert arm.guard.withhold(arm.now_s, measured=np.array([1.4, 0.0])) is None  # the person drives
-    arm.permission.takeover.give_back(0.0, arm.now_s)
-    assert arm.act(0.5, 0.0, measured=(1.4, 0.0)) is None
-    assert "a is at 1.4" in arm.guard.reason(arm.now_s)
+def test_an_activation_without_a_stop_begins_where_the_arm_is_measured() -> None:
+    arm = TwoJoints()
+    arm.act(0.0, 0.0, measured=(0.0, 0.0))
+    arm.wait()
+    arm.guard.start(arm.now_s)
+    assert arm.act(1.0, 0.0, measured=(1.0, 0.0)) == [1.0, 0.0]
+    arm.guard.stop()
+    arm.wait(math.ceil(2 * HOLD_AFTER_S / PERIOD_S))
+    arm.guard.start(arm.now_s)
+    assert "stale" not in arm.guard.reason(arm.now_s)
+
+
+def test_an_arm_at_rest_starts_where_it_was_commanded_or_is_measured() -> None:
+    arm = TwoJoints(continuous=True, position_low=-math.inf, position_high=math.inf)
+    near, far = np.array([0.55 - 2 * math.pi, -0.5]), np.array([0.9, math.nan])
+
+    def place(measured: np.ndarray | None) -> list[float] | None:
+        at = arm.guard.place(measured, arm.now_s)
+        return None if at is None else [float(each) for each in at]
+
+    assert place(None) is None
+    assert place(np.array(AT)) == list(AT)
+    arm.act(*AT)
+    assert place(None) == place(near) == list(AT)
+    assert place(far) == [0.9, -0.5]
+    arm.now_s += SETTLED_S + PERIOD_S
+    assert place(near) == pytest.approx([0.55, -0.5])
+
+
+def test_no_velocity_is_requested_where_one_joint_would_exceed_its_limit() -> None:
+    arm = TwoJoints()
+    arm.act(0.0, 0.0, measured=(0.0, 0.0))
+    arm.wait()
+    assert arm.act(0.09, 0.0, measured=(0.0, 0.0)) == [0.09, 0.0]
+    assert arm.guard.velocities is None
+
+
+def test_after_a_long_brake_an_arm_goes_on_from_its_last_command() -> None:
+    robot = Robot("positions", {**ARM, "acceleration": 2.0})
+    at, braked = [0.0, 0.0], []
+    while at[-1] < 1.0:
+        at.append(robot.act(9.0, measured=at[-1]) or 9.0)
+        robot.wait()
+    robot.act(9.0, measured=at[-1])
+    robot.press(False)
+    while robot.guard.moving:
+        braked += robot.wait()
+    assert len(braked) * PERIOD_S > SETTLED_S
+    robot.press(True)
+    assert robot.act(braked[-1], measured=braked[-1] - 0.1) == braked[-1]
+
+
+def test_what_is_no_position_may_be_measured_anywhere_after_a_hold() -> None:
+    robot = Robot("velocities", {"velocity": 1.0})
+    assert robot.act(0.5, measured=0.7) == 0.5
+    robot.guard.observed(robot.now_s)
+    robot.guard.withhold(robot.now_s)
+    robot.wait()
+    assert robot.act(0.5, measured=0.7) == 0.5
+
+
+def test_a_joint_that_goes_on_in_a_gap_is_stopped_beside_one_that_stands() -> None:
+    arm = TwoJoints(b="velocities", acceleration=10.0)
+    for _ in range(6):
+        arm.act(0.5, 0.5, measured=(0.5, 0.0))
+        arm.now_s += PERIOD_S
+    arm.now_s += 2 * PERIOD_S
+    assert arm.act(0.5, 0.5, measured=(0.5, 5.0)) == [0.5, 0.0]
+    assert arm.guard.holding

@@ -148,3 +148,26 @@ def test_the_first_command_of_an_arm_that_is_not_measured_lies_inside() -> None:
     assert guard.act(np.array([2.0, 1.0]), None, 0.1) is None
     assert guard.interventions == (Intervention.WORKSPACE,)
     assert guard.act(np.array([0.0, 0.9]), None, 0.2) is not None
+
+
+def test_an_arm_stops_inside_at_any_pace_of_its_commands() -> None:
+    robot, at = boxed(), 0.0
+    for _ in range(200):
+        at = robot.act(3.0, measured=at) or at
+        robot.now_s += PERIOD_S / 5
+        assert at <= EDGE + 1e-6
+    assert at > EDGE - 0.1
+
+
+def test_a_limit_is_asked_about_the_way_from_the_last_command() -> None:
+    asked: list[float] = []
+
+    def spy(before: np.ndarray, wanted: np.ndarray) -> bool:
+        asked.append(float(before[0]))
+        return True
+
+    robot = Robot("positions", {**ARM, "acceleration": 80.0}, judges={"spy": spy})
+    robot.act(0.0, measured=0.0)
+    robot.wait()
+    assert robot.act(0.1, measured=0.05) is not None
+    assert set(asked) == {0.0}

@@ -299,6 +299,10 @@ def test_moveits_limits_hold_unless_they_are_switched_off(tmp_path: Path) -> Non
     assert load_limits(moveit(tmp_path, without_values), ["elbow"]).velocity.tolist() == [3.0]
     slower = {**MOVEIT, "has_deceleration_limits": True, "max_deceleration": 2.5}
     assert load_limits(moveit(tmp_path, slower), ["elbow"]).acceleration.tolist() == [2.5]
+    faster = {**slower, "max_deceleration": 5.0}
+    assert load_limits(moveit(tmp_path, faster), ["elbow"]).acceleration.tolist() == [4.0]
+    with pytest.raises(ValueError, match=r"elbow\.max_position: None, "):
+        load_limits(moveit(tmp_path, {"min_position": -1.0}), ["elbow"])
 
 
 @pytest.mark.parametrize(

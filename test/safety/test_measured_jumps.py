@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from adahi_ros.safety.guard import SETTLED_S
+from adahi_ros.safety.holds import Event
 from adahi_ros.safety.intervention import Intervention
 from test.safety.conftest import PERIOD_S, Robot
 
@@ -47,6 +48,7 @@ def test_a_jump_holds_until_the_positions_are_steady_and_a_fresh_press(sign: flo
 
 
 def test_two_measurements_in_turns_never_let_the_robot_move() -> None:
+    assert Event.STEADY.value == f"{SETTLED_S} s without a jump"
     robot = Robot("positions", ARM, require_enable=True)
     for step in range(200):
         robot.press(step % 20 != 0)  # presses again and again
@@ -116,3 +118,11 @@ def test_without_limits_nothing_is_compared(missing: str) -> None:
     assert robot.act(0.0, measured=0.0) is not None
     robot.wait()
     assert robot.act(2.9, measured=2.9) is not None
+
+
+def test_a_joint_with_ends_that_jumps_by_a_turn_jumps() -> None:
+    robot = Robot("positions", {**ARM, "position_low": -7.0, "position_high": 7.0})
+    assert robot.act(3.0, measured=3.0) == 3.0
+    robot.wait()
+    assert robot.act(3.0, measured=3.0 - 2.0 * math.pi) is None
+    assert robot.guard.interventions == (Intervention.MEASURED,)

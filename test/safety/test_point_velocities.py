@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -46,15 +47,29 @@ def test_a_hold_and_a_repeat_carry_none() -> None:
     carried = [robot.guard.velocities is not None]
     robot.repeat()
     carried.append(robot.guard.velocities is not None)
+    robot.wait()
+    robot.act(9.0, measured=None)
+    carried.append(robot.guard.velocities is not None)
     robot.press(False)
     robot.wait()
-    assert [*carried, robot.guard.velocities is not None] == [True, False, False]
+    assert [*carried, robot.guard.velocities is not None] == [True, False, True, False]
 
 
 def test_a_sink_that_does_not_stop_is_reported_and_counted_once() -> None:
     robot = Robot("positions", {})
-    for fault in ("hand: does not cancel a goal", "hand: does not cancel a goal", "", "again"):
+    for fault in ("", "hand: does not cancel a goal", "hand: does not cancel a goal", "", "again"):
         robot.guard.sink(fault)
         assert (Intervention.GRIPPER in robot.guard.reported) == bool(fault)
         assert robot.guard.reason(robot.now_s) == (f"gripper: {fault}" if fault else "")
     assert robot.guard.counts[Intervention.GRIPPER] == 2
+
+
+def test_a_short_interval_and_a_turn_back_make_a_command_faster() -> None:
+    robot = Robot("positions", {"velocity": 1.0})
+    carried = []
+    for at, interval_s in ((0.0, 0.05), (-0.03, 0.025), (-0.0375, 0.05), (-0.0025, 0.05), (0.0325, 0.05)):
+        robot.act(at, measured=None)
+        carried.append(None if robot.guard.velocities is None else robot.guard.velocities[0])
+        robot.now_s += interval_s
+    # From -0.3 to 0.7 the curve is faster than 1.0 in between.
+    assert carried == [None, pytest.approx(-0.6), pytest.approx(-0.3), None, pytest.approx(0.7)]
