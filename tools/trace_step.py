@@ -86,7 +86,7 @@ class Sink:
     def repeat(self, observation: Observation) -> None:
         self._commands.repeat(self._clock())
 
-    def withhold(self) -> None:
+    def withhold(self, observation: Observation) -> None:
         self._commands.withhold(self._clock())
 
     def resumes(self) -> bool:
