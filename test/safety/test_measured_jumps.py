@@ -77,6 +77,26 @@ def test_the_time_between_is_that_of_the_stamps() -> None:
     assert robot.guard.act(measured, measured, robot.now_s, 7000.0) is None  # the same stamp
 
 
+def test_stamps_that_go_back_are_no_jump_of_an_arm_that_stands() -> None:
+    robot = moving()
+    at = np.array([0.5])
+    for stamp_s in (7000.0, 6000.0):
+        robot.guard.observed(robot.now_s)
+        assert robot.guard.act(at, at, robot.now_s, stamp_s) is not None
+        robot.now_s += PERIOD_S
+        robot.press(True)
+
+
+def test_a_press_does_not_excuse_a_jump_that_no_moving_arm_can_make() -> None:
+    robot = moving()
+    assert robot.act(0.5, measured=0.5) == 0.5
+    robot.now_s += 0.3  # for so long it could have gone 2.0 m/s, but no command lasts as long
+    robot.press(False)
+    robot.press(True)
+    assert robot.act(2.0, measured=2.0) is None
+    assert robot.guard.interventions == (Intervention.MEASURED,)
+
+
 @pytest.mark.parametrize("cause", ["stale", "withheld"])
 def test_another_position_after_a_silence_needs_a_press(cause: str) -> None:
     """Such as the zeros of another program, when the driver has ended."""

@@ -10,7 +10,7 @@ import pytest
 from adahi_ros.contract.commanded import Commanded
 from adahi_ros.contract.contract import MeasuredPositions
 from adahi_ros.safety.limits import Limits
-from adahi_ros.safety.named_limits import NO_LIMITS, limits_warning, named_limits
+from adahi_ros.safety.named_limits import NO_LIMITS, limits_of_task, limits_warning, named_limits
 
 NAMES = ("elbow", "gripper")
 MEASURED = MeasuredPositions(NAMES, (0, None))
@@ -103,3 +103,9 @@ def test_a_robot_without_limits_or_that_may_leap_at_first_gets_a_warning(
     warning = limits_warning(name, Commanded.alike(NAMES, field), MeasuredPositions(NAMES, places))
     assert (warning or "").startswith(words)
     assert (warning is None) == (not words)
+
+
+@pytest.mark.parametrize("variant", ["", "_camera", "_instructed", "_seen", "_10", "_50"])
+def test_every_variant_of_a_task_has_the_limits_of_its_robot(variant: str) -> None:
+    assert limits_of_task(f"kitchen{variant}") == "kitchen"
+    assert limits_of_task(f"nobodys{variant}") == ""

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from adahi_ros.safety.holds import Holds
+from adahi_ros.safety.sole_publisher import SolePublisher
 from adahi_ros.safety.takeover import COMMAND, SIGNAL, Takeover
 
 TIMEOUT_S = 0.5
@@ -338,3 +339,18 @@ def test_one_whose_command_cannot_be_used_keeps_no_other_from_driving() -> None:
     arm.look(COMMAND, b"another", 2.1)
     assert arm.command(2.2) == ""
     assert arm.wanted(2.2) == [0.1, 0.2]
+
+
+def test_no_message_of_before_a_look_is_of_a_publisher_that_came_after_it() -> None:
+    publishers = SolePublisher()
+    publishers.look(frozenset(), None, 2.0)
+    publishers.look(frozenset((b"1",)), None, 2.5, 1.5)
+    assert (publishers.gid, publishers.since_s) == (b"1", 2.0)
+
+
+def test_a_publisher_that_came_and_left_before_the_first_look_is_noticed() -> None:
+    publishers = SolePublisher()
+    publishers.look(frozenset((b"1",)), 2, 2.5, 1.5)
+    assert publishers.since_s > 2.5
+    publishers.look(frozenset((b"1", b"2")), 4, 3.0)
+    assert (publishers.gid, publishers.since_s) == (None, math.inf)
