@@ -32,6 +32,20 @@ def test_an_arm_in_protective_stop_is_held_until_a_fresh_press() -> None:
     assert robot.act(3.0, measured=0.0) == pytest.approx(8.0 * PERIOD_S**2)
 
 
+def test_after_a_fresh_press_an_arm_has_a_whole_window_to_follow() -> None:
+    robot = Robot("positions", ARM)
+    while Intervention.FOLLOWING not in robot.guard.counts:
+        robot.act(3.0, measured=0.0)
+        robot.wait()
+    robot.permission.set_enabled(True, robot.now_s)
+    sent = []
+    for _ in range(int(2 * WINDOW_S / PERIOD_S)):
+        sent.append(robot.act(3.0, measured=0.0) is not None)
+        robot.wait()
+    assert sum(sent) == pytest.approx(WINDOW_S / PERIOD_S, abs=1)
+    assert sent == sorted(sent, reverse=True)
+
+
 @pytest.mark.parametrize("lag", [1, 3, 8])
 def test_an_arm_that_lags_follows_at_any_speed(lag: int) -> None:
     robot = Robot("positions", {**ARM, "max_step": 1.0})

@@ -83,3 +83,8 @@ def test_outside_it_goes_no_further_from_where_it_is_measured(side: float) -> No
     made = governor(side * 3.5)
     at = made.admit(0.0, side * 4.0, INTERVAL_S, set())
     assert at == side * 3.5
+
+
+def test_what_is_unlimited_is_reached_in_no_time() -> None:
+    made = governor(0.0, velocity=math.inf, acceleration=math.inf, max_step=math.inf)
+    assert made.admit(2.5, 0.0, 0.0, set()) == 2.5

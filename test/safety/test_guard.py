@@ -203,7 +203,10 @@ def test_who_enables_must_go_on_doing_so_where_that_is_required() -> None:
     robot = Robot("velocities", {"velocity": 1.0}, require_enable=True, enable_timeout_s=0.2)
     robot.press(True)
     assert robot.act(0.5) == 0.5
-    held = robot.wait(8)
+    held = robot.wait(2)
+    assert not robot.guard.at_rest(robot.now_s)
+    held += robot.wait(8)
+    assert robot.guard.at_rest(robot.now_s)
     assert held == [0.0] * HOLDS_AT_REST
     assert not robot.guard.enabled(robot.now_s)
     robot.permission.set_enabled(True, robot.now_s)
