@@ -239,6 +239,14 @@ def test_a_velocity_towards_a_position_limit_falls_within_the_acceleration(
     assert position == pytest.approx([sign], abs=1e-3)
 
 
+def test_after_a_gap_a_velocity_begins_at_rest() -> None:
+    envelope = Envelope(limits_of(velocity=1.0, acceleration=2.0), "velocities", PERIOD_S)
+    sent_velocities = []
+    for elapsed_s in (PERIOD_S, PERIOD_S, 1.4 * PERIOD_S, 1.5 * PERIOD_S + 1e-9):
+        sent_velocities.append(float(sent(envelope.admit(np.ones(1), None, elapsed_s))[0]))
+    assert sent_velocities == pytest.approx([0.1, 0.2, 0.3, 0.1])
+
+
 def test_a_velocity_is_braked_in_time_and_may_always_lead_back() -> None:
     limits = limits_of(position=(-1.0, 1.0), velocity=2.0)
     envelope = Envelope(limits, "velocities", PERIOD_S)

@@ -58,7 +58,7 @@ def test_an_arm_that_lags_follows_at_any_speed(lag: int) -> None:
 
 
 def test_an_arm_that_was_moved_while_it_was_held_follows() -> None:
-    robot = Robot("positions", ARM)
+    robot = Robot("positions", {**ARM, "acceleration": np.inf})
     for _ in range(20):
         robot.act(0.0, measured=0.0)
         robot.wait()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from adahi_ros.safety.intervention import Intervention
 from adahi_ros.safety.motion import HOLDS_AT_REST
 from test.safety.conftest import PERIOD_S, Robot
 
@@ -127,3 +128,13 @@ def test_an_action_that_was_replaced_is_not_executed_later(replaced_by: str) -> 
     robot.press(True)
     assert robot.repeat() is None
     assert robot.act(0.3) == 0.3
+
+
+def test_while_a_person_has_the_arm_only_the_persons_actions_pass() -> None:
+    robot, at = Robot("positions", {}), np.array([0.1])
+    robot.permission.takeover.signal(True, 0.0, robot.now_s)
+    assert robot.act(0.1) is None
+    assert robot.guard.interventions == (Intervention.TAKEOVER,)
+    assert robot.guard.act(at, at, robot.now_s, person=True) == at
+    assert robot.act(0.1) is None
+    assert robot.guard.interventions == (Intervention.TAKEOVER,)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from adahi_ros.safety.envelope import Envelope
+from adahi_ros.safety.envelope import WINDOW_S, Envelope
 from adahi_ros.safety.guard import SETTLED_S, Guard, GuardConfig
 from adahi_ros.safety.holds import Event
 from adahi_ros.safety.intervention import Intervention
@@ -18,3 +18,265 @@ from adahi_ros.safety.limits import Limits
 from adahi_ros.safety.motion import HOLDS_AT_REST
 from adahi_ros.safety.permission import Permission
 from test.safety.conftest import HOLD_AFTER_S, PERIOD_S, Robot, listed
+
+
+
+ARM = {"position_low": -3.0, "position_high": 3.0, "velocity": 2.0, "max_step": 0.2}
+AT = (0.5, -0.5)
+
+
+class TwoJoints:
+    """An arm with joints a and b, which was started; nobody must enable it."""
+
+    def __init__(self, hold_after_s: float = HOLD_AFTER_S, b: str = "positions", **limit: float) -> None:
+        limit = {**ARM, **limit}
+        self.permission, self.now_s = Permission(False, 0.5), 100.0
+        envelope = Envelope(Limits.of(["a", "b"], {"a": limit, "b": limit}), ["positions", b], PERIOD_S)
+        self.guard = Guard(envelope, GuardConfig(PERIOD_S, hold_after_s), self.permission, self.now_s)
+        self.guard.start(self.now_s)
+
+    def act(
+        self, a: float, b: float, measured: tuple[float, float] | None = AT, stamp_s: float | None = None
+    ) -> list[float] | None:
+        self.guard.observed(self.now_s)
+        where = None if measured is None else np.array(measured)
+        command = self.guard.act(np.array([a, b]), where, self.now_s, stamp_s)
+        return None if command is None else [float(each) for each in command]
+
+    def wait(self, periods: int = 1) -> None:
+        for _ in range(periods):
+            self.now_s += PERIOD_S
+            self.guard.look(self.now_s)
+
+
+def test_one_joint_far_outside_holds_the_arm_and_repeats_nothing() -> None:
+    arm, near = TwoJoints(), (0.5, -2.9)
+    assert arm.act(*near, measured=near) == list(near)
+    arm.wait(3)
+    assert arm.act(*near, measured=(0.5, -3.7)) is None
+    assert arm.guard.reason(arm.now_s) == "position"
+    assert arm.guard.repeat(arm.now_s) is None
+
+
+def test_an_arm_is_where_it_was_commanded_joint_by_joint() -> None:
+    arm = TwoJoints()
+    assert arm.act(*AT) == list(AT)
+    arm.wait(4)  # a gap
+    assert arm.act(*AT) == list(AT)
+
+
+@pytest.mark.parametrize("hold", ["a gap", "withheld"])
+def test_an_arm_that_was_pushed_during_a_hold_waits_for_a_press(hold: str) -> None:
+    arm = TwoJoints(acceleration=10.0)
+    assert arm.act(*AT) == list(AT)
+    for step in range(1, 8):  # slower than a jump
+        arm.now_s += PERIOD_S
+        if hold == "withheld":
+            arm.guard.observed(arm.now_s)
+            arm.guard.withhold(arm.now_s)
+        where = (0.5 + 0.05 * step, -0.5)
+    assert arm.act(*AT, measured=where) is None
+    assert arm.guard.interventions == (Intervention.MEASURED,)
+    assert "a is at 0.85 and was commanded to 0.5" in arm.guard.reason(arm.now_s)
+
+
+def test_an_arm_that_is_pushed_during_a_short_hold_waits_for_a_press() -> None:
+    arm = TwoJoints()
+    assert arm.act(*AT) == list(AT)
+    arm.wait()
+    arm.guard.observed(arm.now_s)
+    assert arm.guard.withhold(arm.now_s) is not None
+    arm.wait()
+    assert arm.act(*AT, measured=(0.8, -0.5)) is None  # slower than a jump
+    assert arm.permission.needs_press
+
+
+def test_a_jump_is_judged_by_the_stamps_of_the_measurements() -> None:
+    arm = TwoJoints()
+    assert arm.act(*AT, stamp_s=7.0) == list(AT)
+    arm.now_s += PERIOD_S
+    assert arm.act(1.0, -0.5, measured=(1.0, -0.5), stamp_s=8.0) is not None
+
+
+def test_no_press_ends_a_jump_before_it_was_steady_for_a_while() -> None:
+    robot = Robot("positions", ARM)
+    for _ in range(20):
+        robot.act(0.5, measured=0.5)
+        robot.wait()
+    robot.act(0.5, measured=2.5)
+    jumped_s = robot.now_s
+    while robot.now_s < jumped_s + 3 * SETTLED_S:
+        robot.wait()
+        robot.permission.set_enabled(True, robot.now_s)  # in vain until it is steady
+        moves, after_s = robot.act(2.5, measured=2.5) is not None, robot.now_s - jumped_s
+        assert moves or after_s < SETTLED_S + 2.5 * PERIOD_S
+        assert not moves or after_s > SETTLED_S
+
+
+def test_after_a_following_error_no_former_action_is_repeated() -> None:
+    arm = TwoJoints()
+    assert arm.act(*AT) == list(AT)
+    arm.permission.holds.happen(Event.LAGS, "a lag")
+    assert arm.act(0.6, -0.5) is None
+    arm.permission.set_enabled(True, arm.now_s)
+    assert arm.guard.repeat(arm.now_s) is None
+
+
+def test_an_arm_that_braked_repeats_nothing_of_before() -> None:
+    arm = TwoJoints(acceleration=4.0)
+    for _ in range(5):
+        assert arm.act(2.0, -0.5, measured=None) is not None
+        arm.now_s += PERIOD_S
+    arm.wait(math.ceil(HOLD_AFTER_S / PERIOD_S) + 20)
+    assert not arm.guard.moving
+    arm.guard.observed(arm.now_s)
+    assert arm.guard.repeat(arm.now_s) is None
+
+
+@pytest.mark.parametrize("measured", [None, AT])
+def test_no_number_before_a_place_is_known_commands_nothing(measured: tuple[float, float] | None) -> None:
+    arm = TwoJoints()
+    assert arm.act(math.nan, 0.0, measured=None) is None
+    arm.wait()
+    for _ in range(math.ceil(2 * WINDOW_S / PERIOD_S)):
+        assert arm.act(*AT, measured=measured) == list(AT)
+        arm.wait()
+
+
+@pytest.mark.parametrize("late_s", [0.08, 0.1, 0.2, 0.4])
+@pytest.mark.parametrize("where", [(3.9, -0.5), (1.1, -0.5)])
+@pytest.mark.parametrize("stop", ["disabled", "shared", "deactivated", "silent"])
+def test_no_stop_brings_an_arm_back_that_was_moved_in_a_gap(
+    late_s: float, where: tuple[float, float], stop: str
+) -> None:
+    arm = TwoJoints(acceleration=10.0)
+    for _ in range(6):
+        assert arm.act(*AT) is not None
+        arm.now_s += PERIOD_S
+    arm.now_s += late_s - PERIOD_S
+    sent = [arm.act(*AT, measured=where)]
+    for step in range(40):
+        arm.now_s += PERIOD_S
+        if step == 20:
+            if stop == "disabled":
+                arm.permission.set_enabled(False, arm.now_s)
+            elif stop == "shared":
+                arm.permission.holds.happen(Event.COMMANDED_TWICE)
+            elif stop == "deactivated":
+                arm.guard.stop()
+        if step < 20 or stop != "silent":
+            sent.append(arm.act(*AT, measured=where))
+        command = arm.guard.look(arm.now_s)
+        sent.append(None if command is None else command.tolist())
+    assert sent == [None] * len(sent)
+    assert not arm.guard.moving
+
+
+def test_an_arm_that_leads_its_commands_is_no_displaced_one() -> None:
+    arm = TwoJoints()
+    arm.act(0.0, 0.0, measured=(0.0, 0.0))
+    arm.wait()
+    assert arm.act(0.3, 0.0, measured=(0.3, 0.0)) == pytest.approx([0.1, 0.0])
+    assert Intervention.DISPLACED not in arm.guard.counts
+
+
+def test_after_a_long_gap_motion_begins_where_the_arm_is_measured() -> None:
+    arm = TwoJoints(hold_after_s=2.0, velocity=1.0)
+    arm.act(0.0, 0.0, measured=(0.0, 0.0))
+    arm.now_s += 1.2 * SETTLED_S
+    assert arm.act(0.15, 0.0, measured=(0.15, 0.0)) == [0.15, 0.0]
+    assert listed(arm.guard.velocities) == [0.0, 0.0]
+
+
+@pytest.mark.parametrize(("looks", "start"), [(1, 0.0), (HOLDS_AT_REST, 0.15)])
+def test_a_late_hold_that_still_commands_the_arm_is_where_it_starts(looks: int, start: float) -> None:
+    arm = TwoJoints(hold_after_s=2.0)
+    arm.act(0.0, 0.0, measured=(0.0, 0.0))
+    arm.now_s += SETTLED_S
+    arm.permission.set_enabled(False, arm.now_s)
+    arm.wait(looks)
+    arm.permission.set_enabled(True, arm.now_s)
+    assert arm.act(0.15, 0.0, measured=(0.15, 0.0)) == [start, 0.0]  # in no time
+
+
+def test_an_activation_without_a_stop_begins_where_the_arm_is_measured() -> None:
+    arm = TwoJoints()
+    arm.act(0.0, 0.0, measured=(0.0, 0.0))
+    arm.wait()
+    arm.guard.start(arm.now_s)
+    assert arm.act(1.0, 0.0, measured=(1.0, 0.0)) == [1.0, 0.0]
+    assert listed(arm.guard.velocities) == [0.0, 0.0]
+    arm.guard.stop()
+    arm.wait(math.ceil(2 * HOLD_AFTER_S / PERIOD_S))
+    arm.guard.start(arm.now_s)
+    assert "stale" not in arm.guard.reason(arm.now_s)
+
+
+def test_an_arm_at_rest_starts_where_it_was_commanded_or_is_measured() -> None:
+    arm = TwoJoints(continuous=True, position_low=-math.inf, position_high=math.inf)
+    near, far = np.array([0.55 - 2 * math.pi, -0.5]), np.array([0.9, math.nan])
+
+    def place(measured: np.ndarray | None) -> list[float] | None:
+        at = arm.guard.place(measured, arm.now_s)
+        return None if at is None else [float(each) for each in at]
+
+    assert place(None) is None
+    assert place(np.array(AT)) == list(AT)
+    arm.act(*AT)
+    assert place(None) == place(near) == list(AT)
+    assert place(far) == [0.9, -0.5]
+    arm.now_s += SETTLED_S + PERIOD_S
+    assert place(near) == pytest.approx([0.55, -0.5])
+
+
+def test_no_velocity_is_requested_where_one_joint_would_exceed_its_limit() -> None:
+    arm = TwoJoints()
+    arm.act(0.0, 0.0, measured=(0.0, 0.0))
+    arm.wait()
+    assert arm.act(0.09, 0.0, measured=(0.0, 0.0)) == [0.09, 0.0]
+    assert arm.guard.velocities is None
+
+
+def test_after_a_long_brake_an_arm_goes_on_from_its_last_command() -> None:
+    robot = Robot("positions", {**ARM, "acceleration": 2.0})
+    at, braked = [0.0, 0.0], []
+    while at[-1] < 1.0:
+        at.append(robot.act(9.0, measured=at[-1]) or 9.0)
+        robot.wait()
+    robot.act(9.0, measured=at[-1])
+    robot.press(False)
+    while robot.guard.moving:
+        braked += robot.wait()
+    assert len(braked) * PERIOD_S > SETTLED_S
+    robot.press(True)
+    assert robot.act(braked[-1], measured=braked[-1] - 0.1) == braked[-1]
+
+
+def test_what_is_no_position_may_be_measured_anywhere_after_a_hold() -> None:
+    robot = Robot("velocities", {"velocity": 1.0})
+    assert robot.act(0.5, measured=0.7) == 0.5
+    robot.guard.observed(robot.now_s)
+    robot.guard.withhold(robot.now_s)
+    robot.wait()
+    assert robot.act(0.5, measured=0.7) == 0.5
+
+
+def test_a_joint_that_goes_on_in_a_gap_is_stopped_beside_one_that_stands() -> None:
+    arm = TwoJoints(b="velocities", acceleration=10.0)
+    for _ in range(6):
+        arm.act(0.5, 0.5, measured=(0.5, 0.0))
+        arm.now_s += PERIOD_S
+    arm.now_s += 2 * PERIOD_S
+    assert arm.act(0.5, 0.5, measured=(0.5, 5.0)) == [0.5, 0.0]
+    assert arm.guard.holding
+
+
+def test_a_hold_between_two_looks_ends_like_any_other() -> None:
+    arm = TwoJoints()
+    arm.act(0.0, 0.0, measured=(0.0, 0.0))
+    arm.permission.set_enabled(False, arm.now_s)
+    assert arm.act(0.0, 0.0, measured=(0.0, 0.0)) is None
+    arm.now_s += PERIOD_S
+    arm.permission.set_enabled(True, arm.now_s)
+    assert arm.act(0.45, 0.0, measured=(0.45, 0.0)) == [0.45, 0.0]
+    assert arm.guard.interventions == (Intervention.DISPLACED,)

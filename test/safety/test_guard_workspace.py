@@ -159,6 +159,27 @@ def test_an_arm_stops_inside_at_any_pace_of_its_commands() -> None:
     assert at > EDGE - 0.1
 
 
+def test_a_limit_is_asked_about_the_way_on_which_a_late_arm_would_brake() -> None:
+    asked: list[float] = []
+
+    def spy(before: np.ndarray, wanted: np.ndarray) -> bool:
+        asked.append(float(wanted[0]))
+        return True
+
+    robot = Robot("positions", ARM, judges={"spy": spy})
+    robot.act(0.0, measured=0.0)
+    robot.now_s += 1.25 * PERIOD_S
+    moved = 8.0 * PERIOD_S**2
+    assert robot.act(3.0, measured=0.0) == pytest.approx(moved)
+    assert max(asked) == pytest.approx(moved + (moved / PERIOD_S) ** 2 / 2 / 8.0)  # it moved in one period
+
+
+def test_no_number_before_a_place_is_known_is_inside_no_limit() -> None:
+    robot = boxed()
+    assert robot.act(np.nan, measured=None) is None
+    assert robot.act(0.1, measured=0.1) == 0.1
+
+
 def test_a_limit_is_asked_about_the_way_from_the_last_command() -> None:
     asked: list[float] = []
 

@@ -348,26 +348,29 @@ def test_a_joint_named_default_limits_no_other_joint(tmp_path: Path, name: str, 
 
 def test_a_urdf_is_read(tmp_path: Path) -> None:
     soft = '<safety_controller soft_lower_limit="-0.5" soft_upper_limit="2.5" k_velocity="1"/>'
+    upper = '<safety_controller soft_lower_limit="-1.5" soft_upper_limit="1.5" k_velocity="1"/>'
     text = robot(
         joint(LIMIT),
         joint(LIMIT + soft, "prismatic", "rail"),
         joint("", "continuous", "wheel"),
         joint('<limit velocity="9" effort="1"/>', "continuous", "tool"),
         joint("", "fixed", "mount"),
+        joint(LIMIT + upper, name="lift"),
         '<ros2_control><joint name="elbow"/></ros2_control>',
         before='<?xml version="1.0" encoding="utf-8"?>\n',
     )
-    limits = load_limits(written(tmp_path, text, "arm.urdf"), ["tool", "elbow", "rail", "wheel"])
+    limits = load_limits(written(tmp_path, text, "arm.urdf"), ["tool", "elbow", "rail", "wheel", "lift"])
     assert row(limits, 0) == [-math.inf, math.inf, 9.0, math.inf, math.inf, 1.0]
     assert row(limits, 1) == [-1.0, 2.0, 3.0, math.inf, math.inf, 87.0]
     assert row(limits, 2) == [-0.5, 2.0, 3.0, math.inf, math.inf, 87.0]
     assert row(limits, 3) == UNLIMITED
+    assert row(limits, 4) == [-1.0, 1.5, 3.0, math.inf, math.inf, 87.0]
     load_limits(
         tmp_path / "arm.urdf", ["tool", "elbow"], ["positions", "positions"]
     )  # a tool that turns on and on
     with pytest.raises(ValueError, match=r"wheel\.velocity: missing"):
         load_limits(tmp_path / "arm.urdf", ["wheel"], ["positions"])
-    with pytest.raises(ValueError, match="no limits of mount, only of elbow, rail, wheel, tool"):
+    with pytest.raises(ValueError, match="no limits of mount, only of elbow, rail, wheel, tool, lift"):
         load_limits(tmp_path / "arm.urdf", ["mount"])
 
 

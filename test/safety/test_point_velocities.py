@@ -73,3 +73,20 @@ def test_a_short_interval_and_a_turn_back_make_a_command_faster() -> None:
         robot.now_s += interval_s
     # From -0.3 to 0.7 the curve is faster than 1.0 in between.
     assert carried == [None, pytest.approx(-0.6), pytest.approx(-0.3), None, pytest.approx(0.7)]
+
+
+def test_what_came_late_was_reached_in_one_period_and_at_once_has_no_speed() -> None:
+    robot = Robot("positions", {"velocity": 1.0})
+    carried = []
+    for at, interval_s in (
+        (0.0, 1.4 * PERIOD_S),
+        (-0.03, PERIOD_S),
+        (0.001, 0.0),
+        (0.001, PERIOD_S),
+        (0.031, 1.0),
+    ):
+        robot.act(at, measured=None)
+        carried.append(None if robot.guard.velocities is None else robot.guard.velocities[0])
+        robot.now_s += interval_s
+    # From -0.6, not -0.43, to 0.62 the curve is faster than 1.0 in between.
+    assert carried == [None, pytest.approx(-0.6), None, None, pytest.approx(0.6)]

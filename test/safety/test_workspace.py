@@ -74,6 +74,9 @@ def test_a_shipped_arm_is_judged_by_its_tool(tmp_path: Path) -> None:
     behind = ready + np.array([np.pi, 0, 0, 0, 0, 0, 0])
     assert admits(behind, ready)
     assert not admits(ready, behind)
+    table = {"low": [-math.inf, -math.inf, 0.05], "high": [math.inf] * 3}
+    file.write_text(yaml.safe_dump({"workspace": {**tool, **table}}))
+    assert named_command_limits(str(file), Commanded.alike(names, "positions"))["workspace"](ready, behind)
 
 
 @pytest.mark.parametrize(("side", "limits"), [(1.0, True), (2.0, False), (800.0, False)])  # or in mm
