@@ -8,8 +8,11 @@ from hypothesis import strategies as st
 
 from adahi_ros.contract.contract import MeasuredPositions
 from adahi_ros.safety.commands import Commands
+from adahi_ros.safety.envelope import Envelope
+from adahi_ros.safety.guard import Guard, GuardConfig
+from adahi_ros.safety.permission import Permission
 from adahi_ros.safety.person_commands import PersonCommands
-from test.safety.conftest import PERIOD_S
+from test.safety.conftest import HOLD_AFTER_S, PERIOD_S, limits_of
 from test.safety.test_ahead import BRAKES_M, HIGH, LOW, SPEED, STEPS, Arm, ramp
 
 
@@ -85,3 +88,21 @@ def test_a_takeover_ends_the_points_and_the_person_starts_at_rest(
         arm.pass_by(PERIOD_S)
     arm.pass_by(PERIOD_S)
     assert abs(arm.at.positions[0] - np.clip(rest + 3 * moved, LOW, HIGH)) <= 1e-6
+
+
+def test_a_person_moves_no_joint_from_a_place_that_is_unknown() -> None:
+    measured, now_s = MeasuredPositions(("joint_0", "joint_1"), (0, None)), 100.0
+    permission, fields = Permission(False, 0.5), ["positions"] * 2
+    guard = Guard(
+        Envelope(limits_of(2), fields, PERIOD_S), GuardConfig(PERIOD_S, HOLD_AFTER_S), permission, now_s
+    )
+    guard.start(now_s)
+    commands = Commands(guard, Units(), measured)  # type: ignore[arg-type]
+    person = PersonCommands(permission.takeover, commands, guard, fields, measured)
+    for publishers in permission.takeover.publishers.values():
+        publishers.look(frozenset((b"person",)), None, 99.0)
+    permission.takeover.signal(True, 0.0, now_s)
+    permission.takeover.command(np.array([0.4, 0.7]), 0.0, now_s)
+    outgoing = person.send(np.array([0.1]), now_s)
+    assert outgoing.command is None
+    assert outgoing.brakes
