@@ -87,7 +87,7 @@ class Sink:
         self._commands.repeat(self._clock())
 
     def withhold(self, observation: Observation) -> None:
-        self._commands.withhold(self._clock())
+        self._commands.withhold(observation.read, self._clock())
 
     def resumes(self) -> bool:
         return self._guard.resumes(self._clock())

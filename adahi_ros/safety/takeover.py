@@ -66,18 +66,18 @@ class Takeover:
         """Whether a person has the arm."""
         return self._holds[Hold.TAKEN] is not State.CLEAR
 
+    def forget(self, fault: str) -> None:
+        """Forget the person's commands; a fault says why, for people."""
+        self._wanted: np.ndarray | None = None  # (A,), the newest of each joint
+        self._named_s: np.ndarray | None = None  # (A,), when each was sent
+        self._fault = fault
+
     def configure(self, timeout_s: float) -> None:
         """Take a new timeout. A longer one does not count for messages that were received before."""
         longer_s, self.timeout_s = max(0.0, timeout_s - self.timeout_s), timeout_s
         self._sent_s = {topic: sent_s - longer_s for topic, sent_s in self._sent_s.items()}
         if self._named_s is not None:
             self._named_s = self._named_s - longer_s
-
-    def forget(self, fault: str) -> None:
-        """Forget the person's commands; a fault says why, for people."""
-        self._wanted: np.ndarray | None = None  # (A,), the newest of each joint
-        self._named_s: np.ndarray | None = None  # (A,), when each was sent
-        self._fault = fault
 
     def subscribed(self, topic: str) -> SolePublisher:
         """Note a new subscription of a topic: nothing is known of its publishers. Return them."""

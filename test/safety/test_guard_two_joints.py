@@ -12,25 +12,22 @@ from adahi_ros.safety.guard import SETTLED_S, Guard, GuardConfig
 from adahi_ros.safety.holds import Event
 from adahi_ros.safety.intervention import Intervention
 from adahi_ros.safety.limits import Limits
-
-
-
 from adahi_ros.safety.motion import HOLDS_AT_REST
-from adahi_ros.safety.permission import Permission
+from adahi_ros.safety.permission import Permission, Press
 from test.safety.conftest import HOLD_AFTER_S, PERIOD_S, Robot, listed
-
-
 
 ARM = {"position_low": -3.0, "position_high": 3.0, "velocity": 2.0, "max_step": 0.2}
 AT = (0.5, -0.5)
 
 
 class TwoJoints:
-    """An arm with joints a and b, which was started; nobody must enable it."""
+    """An arm with joints a and b, which was started; it needs no enabling."""
 
     def __init__(self, hold_after_s: float = HOLD_AFTER_S, b: str = "positions", **limit: float) -> None:
         limit = {**ARM, **limit}
         self.permission, self.now_s = Permission(False, 0.5), 100.0
+        self.permission.publishers.look(frozenset((b"deadman",)), None, self.now_s)
+        self.published = 0
         envelope = Envelope(Limits.of(["a", "b"], {"a": limit, "b": limit}), ["positions", b], PERIOD_S)
         self.guard = Guard(envelope, GuardConfig(PERIOD_S, hold_after_s), self.permission, self.now_s)
         self.guard.start(self.now_s)
@@ -43,10 +40,20 @@ class TwoJoints:
         command = self.guard.act(np.array([a, b]), where, self.now_s, stamp_s)
         return None if command is None else [float(each) for each in command]
 
-    def wait(self, periods: int = 1) -> None:
+    def wait(self, periods: int = 1) -> list[list[float]]:
+        """Let time pass; return what is commanded meanwhile."""
+        sent = []
         for _ in range(periods):
             self.now_s += PERIOD_S
-            self.guard.look(self.now_s)
+            command = self.guard.look(self.now_s)
+            if command is not None:
+                sent.append(command.tolist())
+        return sent
+
+    def publish(self, value: bool) -> None:
+        """Receive a message on `enable`."""
+        self.published += 1
+        self.permission.receive(Press(value, self.now_s, 0.0, self.published), self.now_s)
 
 
 def test_one_joint_far_outside_holds_the_arm_and_repeats_nothing() -> None:
@@ -188,15 +195,15 @@ def test_after_a_long_gap_motion_begins_where_the_arm_is_measured() -> None:
     assert listed(arm.guard.velocities) == [0.0, 0.0]
 
 
-@pytest.mark.parametrize(("looks", "start"), [(1, 0.0), (HOLDS_AT_REST, 0.15)])
-def test_a_late_hold_that_still_commands_the_arm_is_where_it_starts(looks: int, start: float) -> None:
+@pytest.mark.parametrize("looks", [1, HOLDS_AT_REST])
+def test_after_a_late_hold_motion_begins_where_the_arm_is_measured(looks: int) -> None:
     arm = TwoJoints(hold_after_s=2.0)
     arm.act(0.0, 0.0, measured=(0.0, 0.0))
     arm.now_s += SETTLED_S
     arm.permission.set_enabled(False, arm.now_s)
-    arm.wait(looks)
+    assert arm.wait(looks) == []
     arm.permission.set_enabled(True, arm.now_s)
-    assert arm.act(0.15, 0.0, measured=(0.15, 0.0)) == [start, 0.0]  # in no time
+    assert arm.act(0.15, 0.0, measured=(0.15, 0.0)) == [0.15, 0.0]
 
 
 def test_an_activation_without_a_stop_begins_where_the_arm_is_measured() -> None:
@@ -275,8 +282,98 @@ def test_a_hold_between_two_looks_ends_like_any_other() -> None:
     arm = TwoJoints()
     arm.act(0.0, 0.0, measured=(0.0, 0.0))
     arm.permission.set_enabled(False, arm.now_s)
-    assert arm.act(0.0, 0.0, measured=(0.0, 0.0)) is None
     arm.now_s += PERIOD_S
+    assert arm.act(0.0, 0.0, measured=(0.45, 0.0)) is None
     arm.permission.set_enabled(True, arm.now_s)
     assert arm.act(0.45, 0.0, measured=(0.45, 0.0)) == [0.45, 0.0]
     assert arm.guard.interventions == (Intervention.DISPLACED,)
+
+
+def in_motion(b: str = "positions") -> TwoJoints:
+    """An arm that has moved for a while, and then got no command for four periods."""
+    arm = TwoJoints(b=b, acceleration=10.0)
+    for step in range(10):
+        a = 0.05 * step
+        assert arm.act(a, 0.0, measured=(a, 0.0)) is not None
+        arm.now_s += PERIOD_S
+    arm.now_s += 3.0 * PERIOD_S
+    return arm
+
+
+@pytest.mark.parametrize("stop", ["released", "called", "deactivated", "silent", "halted", "withheld"])
+def test_a_stop_in_a_gap_sends_positions_nothing(stop: str) -> None:
+    arm, sent = in_motion(), []
+    if stop == "released":
+        arm.publish(False)
+    elif stop == "called":
+        arm.permission.set_enabled(False, arm.now_s)
+    elif stop == "deactivated":
+        arm.guard.stop()
+    elif stop == "halted":
+        sent.append(arm.guard.halt(arm.now_s))
+    elif stop == "withheld":  # where someone has moved it meanwhile
+        arm.guard.observed(arm.now_s)
+        sent.append(arm.guard.withhold(arm.now_s, measured=np.array([1.0, 0.0])))
+    assert sent in ([], [None])
+    assert arm.wait(20) == []
+    assert not arm.guard.moving
+    assert arm.guard.resting
+
+
+@pytest.mark.parametrize("stop", ["released", "deactivated", "silent", "jumps", "outside"])
+def test_in_a_gap_only_velocities_are_braked_of_an_arm_with_both(stop: str) -> None:
+    arm = in_motion("velocities")
+    if stop == "released":
+        arm.publish(False)
+    elif stop == "deactivated":
+        arm.guard.stop()
+    elif stop != "silent":
+        assert arm.act(0.5, 0.0, measured=(2.0 if stop == "jumps" else 3.9, 0.0)) is None
+    braked = arm.wait(20)
+    assert [command[1] for command in braked] == [0.0] * len(braked)
+    assert len(braked) > 0
+    assert arm.guard.resting  # so the first joint's commands are not sent
+    assert not arm.guard.moving
+
+
+def test_a_press_before_an_arm_was_moved_does_not_accept_its_place() -> None:
+    arm, where = in_motion(), (1.2, 0.0)
+    arm.publish(False)
+    assert arm.act(0.5, 0.0, measured=(0.45, 0.0)) is None
+    arm.wait(math.ceil((HOLD_AFTER_S + SETTLED_S) / PERIOD_S))  # nothing is observed
+    arm.publish(True)
+    arm.wait()
+    for _ in range(math.ceil(SETTLED_S / PERIOD_S) + 2):
+        assert arm.act(0.5, 0.0, measured=where) is None
+        assert "a is at 1.2 and was commanded to 0.45" in arm.guard.reason(arm.now_s)
+        arm.wait()
+    arm.publish(False)
+    arm.publish(True)
+    command = arm.act(0.5, 0.0, measured=where)
+    assert command is not None
+    assert abs(command[0] - where[0]) <= ARM["max_step"] + 1e-9
+
+
+def test_a_press_accepts_where_an_arm_was_measured_before() -> None:
+    arm, where = in_motion(), (1.2, 0.0)
+    arm.publish(False)
+    arm.wait(math.ceil((HOLD_AFTER_S + SETTLED_S) / PERIOD_S))
+    assert arm.act(0.5, 0.0, measured=where) is None
+    arm.publish(True)
+    command = arm.act(0.5, 0.0, measured=where)
+    assert command is not None
+    assert abs(command[0] - where[0]) <= ARM["max_step"] + 1e-9
+
+
+def test_one_that_was_moved_further_after_the_press_waits_for_another() -> None:
+    arm = in_motion()
+    arm.publish(False)
+    arm.wait(math.ceil((HOLD_AFTER_S + SETTLED_S) / PERIOD_S))
+    assert arm.act(0.5, 0.0, measured=(1.0, 0.0)) is None
+    arm.permission.takeover.signal(True, 0.0, arm.now_s)
+    arm.publish(True)
+    arm.wait(2)
+    assert arm.guard.withhold(arm.now_s, measured=np.array([1.4, 0.0])) is None  # the person drives
+    arm.permission.takeover.give_back(0.0, arm.now_s)
+    assert arm.act(0.5, 0.0, measured=(1.4, 0.0)) is None
+    assert "a is at 1.4" in arm.guard.reason(arm.now_s)

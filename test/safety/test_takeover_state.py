@@ -268,9 +268,6 @@ def test_a_false_of_another_keeps_no_true_from_taking_over() -> None:
         assert arm.takeover.person
 
 
-
-
-
 @pytest.mark.parametrize("topic", [SIGNAL, COMMAND])
 def test_the_first_message_of_a_publisher_counts(topic: str) -> None:
     arm = Arm()
