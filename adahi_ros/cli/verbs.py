@@ -48,7 +48,6 @@ VERBS: Registry[Callable[..., None]] = Registry(
         "lab committee": "adahi_ros.cli.lab.committee:committee",
         "lab index": "adahi_ros.cli.lab.dataset:index",
         "lab bench latency": "adahi_ros.cli.lab.bench:latency",
-        "lab bench plans": "adahi_ros.cli.lab.bench:plans",
         "lab bench peers": "adahi_ros.cli.lab.bench:peers",
         "lab bench dds": "adahi_ros.cli.lab.bench:dds",
         "lab bench cameras": "adahi_ros.cli.lab.bench:cameras",

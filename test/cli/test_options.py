@@ -73,16 +73,6 @@ def test_a_rate_is_refused_before_anything_is_loaded(verb: str, fails: Fails) ->
     assert output == "adahi: rate: 1.5, must be between 0 and 1\n"
 
 
-def test_too_few_recordings_are_refused_before_the_work(
-    fails: Fails, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(
-        "adahi_ros.lab.evaluation.evaluate.evaluate_methods", lambda *_: pytest.fail("measured")
-    )
-    output = fails("bench", "plans", "ball", "--episodes-over-dds", 0, "--recorded", 1)
-    assert output == "adahi: recorded: 1, must be at least 2 (one is held out), or 0 for none\n"
-
-
 def test_a_recipe_is_that_which_is_given_or_the_first_that_is_shipped(tmp_path: Path) -> None:
     given = tmp_path / "recipe.yaml"
     given.touch()

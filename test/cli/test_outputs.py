@@ -32,7 +32,6 @@ WITH_FIGURES = [
     ("bench", "dds"),
     ("bench", "cameras"),
     ("bench", "compute", "ball"),
-    ("bench", "plans", "ball"),
     ("bench", "soak"),
 ]
 WITH_PICTURE = [

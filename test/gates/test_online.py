@@ -9,7 +9,7 @@ import pytest
 
 from adahi_ros.gates.gate_config import ThresholdedGate
 from adahi_ros.gates.online import LATEST_REPLY, OnlineGate, Ranks
-from adahi_ros.lab.evaluation.drifting_clocks import (
+from test.gates.drifting_clocks import (
     BOUND,
     DRIFTS,
     FOLLOWED,
@@ -17,11 +17,9 @@ from adahi_ros.lab.evaluation.drifting_clocks import (
     RATE_PACE,
     RATE_STEPS,
     TOLERANCE,
-    Drifted,
     drift,
     drift_of_bound,
     drift_of_rate,
-    guarantee,
     scored,
 )
 
@@ -51,17 +49,6 @@ def test_the_rate_stays_within_two_hundredths_of_what_was_requested() -> None:
     assert np.abs(blocks.mean(axis=1) - RATE).max() < 0.02  # all along, not on the whole alone
     informed = ran.wrong[ran.requested].mean() / ran.wrong.mean()
     assert informed > 1.3  # it asks where it matters
-
-
-def test_the_figures_say_where_the_bound_held_and_how_far_the_rate_was_off() -> None:
-    gate = OnlineGate(FOLLOWED, rate=RATE)
-    wrong = np.zeros((20, 3), dtype=bool)
-    wrong[:2, 1] = wrong[:5, 2] = True  # a tenth, which is allowed, and a quarter
-    requested = np.zeros((20, 3), dtype=bool)
-    requested[19] = True  # of twenty
-    figures = guarantee(Drifted(requested, wrong, gate), Drifted(requested, wrong, gate))
-    assert (figures["drifts"], figures["held"], figures["worst"]) == (3, 2, 0.25)
-    assert figures["furthest_from_rate"] == pytest.approx(0.05)
 
 
 def test_exploration_counts_as_asking() -> None:

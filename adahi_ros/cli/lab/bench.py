@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,8 +15,7 @@ from adahi_ros.cli.lab.task_options import TaskName, Workers, file_name, folder_
 from adahi_ros.cli.terminal import command_line, console, episode_bars, job_bar, say, write_json
 
 if TYPE_CHECKING:
-    from adahi_ros.lab.evaluation.evaluate import Comparison
-    from adahi_ros.lab.figures import Figures
+    pass
 
 Parameters = Annotated[int, Option(min=1, help="Weights that the trained target is grown to.")]
 
@@ -62,80 +60,6 @@ def latency(
     write_json(json_file, {"command": command_line(), **found.figures})
     draw_latency(found.figures, found.runs, picture)
     say(f"picture: {picture}")
-
-
-def plans(
-    task: TaskName,
-    workers: Workers,
-    episodes: Annotated[int, Option(min=1, help="In one process, per method.")] = 600,
-    episodes_over_dds: Annotated[
-        int, Option(min=0, help="Per method and condition, in real time; 0 for none.")
-    ] = 10,
-    methods: Annotated[str, Option("--methods", help="Separated by commas.")] = "best,hybrid,adahi,plan_8",
-    repetitions: Annotated[int, Option(min=100, help="Runs of each policy, to measure its cost.")] = 3000,
-    recorded: Annotated[
-        int,
-        Option("--recorded", min=0, help="Episodes for a corrector trained on recordings only; 0 skips it."),
-    ] = 125,
-    seed: options.Seed = 1,
-    json_file: options.JsonFile = None,
-) -> None:
-    """Measure plans: success and requests across links and slow targets, and the cost on the robot.
-
-    It also measures a corrector trained on recordings only, and thresholds learned online.
-    With ten episodes over DDS the ball takes about 20 minutes.
-    """
-    from adahi_ros.lab.bench.loop_latency import measure_conditions
-    from adahi_ros.lab.evaluation.drifting_clocks import drift_of_bound, drift_of_rate, guarantee
-    from adahi_ros.lab.evaluation.episodes import evaluation_episodes
-    from adahi_ros.lab.evaluation.evaluate import Comparison, evaluate_methods
-    from adahi_ros.lab.evaluation.step_costs import step_costs
-    from adahi_ros.lab.methods.methods import parse_methods
-    from adahi_ros.lab.reporting.plans_table import plans_table
-    from adahi_ros.lab.reporting.tables import step_cost_table
-
-    if recorded == 1:  # refused before minutes of work
-        raise ValueError("recorded: 1, must be at least 2 (one is held out), or 0 for none")
-    names, name = parse_methods(methods, on_air=True), file_name(task)
-    comparison = Comparison.shipped(task, seed)
-    with episode_bars(names, episodes) as advance:
-        figures = evaluate_methods(comparison, names, evaluation_episodes(episodes), workers, advance)
-    costs = step_costs(comparison.files.load(), repetitions)
-    conditions = (
-        measure_conditions(task, episodes_over_dds, names, seed, workers, say) if episodes_over_dds else {}
-    )
-    correctors = _correctors(task, comparison, recorded, episodes) if recorded else None
-    with console.status("drifting"):
-        drifts = guarantee(drift_of_bound(), drift_of_rate())
-    console.print(plans_table(name, figures, conditions, correctors, drifts))
-    console.print(step_cost_table(costs, f"{name}, one robot, {repetitions} steps"))
-    found = {
-        "methods": figures,
-        "steps": {each: asdict(cost) for each, cost in costs.items()},
-        "conditions": conditions,
-        "correctors": correctors,
-        "drifts": drifts,
-    }
-    write_json(json_file, {"command": command_line(), "task": name, **found})
-
-
-def _correctors(task: str, comparison: Comparison, recorded: int, episodes: int) -> Figures | None:
-    """Compare a corrector trained on recordings with one of simulation; None where a task has none."""
-    from adahi_ros.core.assets import asset, shipped
-    from adahi_ros.lab.evaluation.episodes import evaluation_episodes
-    from adahi_ros.lab.training.recipes import load_recipe
-    from adahi_ros.lab.training.recorded_corrector import compare_correctors
-
-    recipe_file, bench = f"config/recipes/{file_name(task)}-plans.yaml", comparison.bench()
-    recipe = load_recipe(asset(recipe_file)).corrector if shipped(recipe_file) else None
-    if recipe is None or bench.policies.plans is None or bench.policies.corrector is None:
-        return None
-    horizon = bench.policies.plans.signature.horizon
-    with TemporaryDirectory() as folder, console.status("recording") as status:
-        numbers, horizons = evaluation_episodes(episodes), (3 * horizon // 4, horizon)
-        return compare_correctors(
-            *(task, bench, recipe, Path(folder), horizons, recorded, numbers), comparison.seed, status.update
-        )
 
 
 def peers(

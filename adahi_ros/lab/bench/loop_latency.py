@@ -288,35 +288,3 @@ def ratios(adahi: Figures, hybrid: Figures) -> dict[str, float | None]:
     latency = (figures["per_action_latency_ms"]["mean"] for figures in (adahi, hybrid))
     names = ("success_rate", "bytes_up_per_action", "bytes_down_per_action")
     return {"latency": share(*latency), **{name: share(adahi[name], hybrid[name]) for name in names}}
-
-
-CONDITIONS = {  # the link's profile, and the added compute of the target, s
-    "the paper's link": ("wifi_ac", 0.0),
-    "target 150 ms slower": ("wifi_ac", 0.15),
-    "5 % of packets lost": ("wifi_ac_loss_5", 0.0),
-    "no link for 1 s of 5": ("wifi_ac_outages", 0.0),
-}
-
-
-def measure_conditions(
-    task: str, episodes: int, methods: Sequence[str], seed: int, workers: int, say: Callable[[str], None]
-) -> dict[str, Figures]:
-    """Run methods over DDS in real time under each of `CONDITIONS`; return the figures of each.
-
-    Arguments, errors and figures as of `measure_latency`.
-    """
-    found = {}
-    for name, (profile, added_compute_s) in CONDITIONS.items():
-        say(name)
-        found[name] = measure_latency(
-            profile,
-            task,
-            episodes,
-            methods,
-            rounds=1,
-            seed=seed,
-            workers=workers,
-            added_compute_s=added_compute_s,
-            on_run=lambda method, count: say(f"  {method}: {count} episodes"),
-        ).figures
-    return found

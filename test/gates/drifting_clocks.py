@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0
 """Simulated drifts: tests whether a threshold learned online keeps its bound."""
 
 from __future__ import annotations
@@ -96,20 +95,3 @@ def drift_of_bound(seed: int = 0) -> Drifted:
 def drift_of_rate(seed: int = 2) -> Drifted:
     """Run the gate that keeps the rate of requests at `RATE`."""
     return drift(OnlineGate(FOLLOWED, rate=RATE, pace=RATE_PACE), RATE_STEPS, seed)
-
-
-def guarantee(bound: Drifted, rate: Drifted) -> dict[str, float]:
-    """Return in how many drifts `BOUND` held, and the largest distance of the rate from `RATE`.
-
-    Args:
-        bound: of `drift_of_bound`.
-        rate: of `drift_of_rate`.
-    """
-    return {
-        "drifts": len(bound.missed),
-        "bound": BOUND,
-        "held": int((bound.missed <= BOUND).sum()),
-        "worst": float(bound.missed.max()),
-        "rate": RATE,
-        "furthest_from_rate": float(np.abs(rate.requested.mean(axis=0) - RATE).max()),
-    }
