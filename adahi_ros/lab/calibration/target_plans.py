@@ -6,18 +6,13 @@ A target that needs more than a recording has is replaced by its stored plans.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from adahi_ros.core.proposal import ActionRange
-from adahi_ros.core.randomness import EpisodeStreams
 from adahi_ros.core.signature import GOAL, IMAGE_FEATURES, OBSERVATION, Feature, Observations, Signature
 from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.lab.calibration.recorded_world import RecordedWorld
-from adahi_ros.lab.evaluation.rollout import for_target
-from adahi_ros.lab.history import History
 from adahi_ros.lab.training.reservoir import repeated
 from adahi_ros.policies.absent import LARGEST
 from adahi_ros.policies.direct import DirectPolicy
@@ -63,7 +58,6 @@ def numbered(planned: Planned) -> Trajectories:
     return replace(planned.data, image_features=numbers[:, None])
 
 
-BATCH = 50  # episodes side by side
 TEACHER = "teacher"  # the stream of the plans' draws
 
 
@@ -185,36 +179,3 @@ def fresh_plans(
     actions = target.propose(repeated, draws.reshape(batch * samples, -1)).actions
     every: np.ndarray = actions.reshape(batch, samples, *actions.shape[1:])
     return every
-
-
-def plan_recorded(
-    target: Policy,
-    data: Trajectories,
-    samples: int,
-    seed: int,
-    on_episodes: Callable[[int], None] = lambda episodes: None,
-) -> Planned:
-    """Return the plans of a target of features at recorded steps.
-
-    Args:
-        target: makes the plans, from observations only.
-        data: the observations.
-        samples: S, plans at every step.
-        seed: of all draws; those of an episode depend on its number.
-        on_episodes: called with the number of episodes that have just been done.
-    """
-    parts: list[np.ndarray] = []
-    for start in range(0, len(data), BATCH):
-        numbers = list(range(start, min(start + BATCH, len(data))))
-        world = RecordedWorld(data.episodes(numbers))
-        draws = EpisodeStreams(seed, TEACHER, numbers, samples * target.draws)
-        history, made, there = History(target.signature, len(numbers)), [], []
-        while not world.done.all():
-            observed = {OBSERVATION: world.observation, GOAL: world.goal, **for_target(world)}
-            drawn = draws.next().reshape(len(numbers), samples, target.draws)
-            there.append(~world.done)
-            made.append(fresh_plans(target, history.push(observed), drawn, there[-1]))
-            world.step(world.action)
-        parts.append(np.stack(made, axis=1)[np.stack(there, axis=1)])
-        on_episodes(len(numbers))
-    return Planned(data, np.concatenate(parts), target.action_scale)

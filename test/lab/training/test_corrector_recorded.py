@@ -9,9 +9,12 @@ import numpy as np
 import pytest
 from safetensors.torch import load_file
 
+from adahi_ros.core.randomness import EpisodeStreams
+from adahi_ros.core.signature import GOAL, OBSERVATION
 from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.lab.calibration import target_plans as planned
-from adahi_ros.lab.calibration.target_plans import Planned, plan_recorded, unit_of_actions
+from adahi_ros.lab.calibration.recorded_world import RecordedWorld
+from adahi_ros.lab.calibration.target_plans import TEACHER, Planned, fresh_plans, unit_of_actions
+from adahi_ros.lab.history import History
 from adahi_ros.lab.training import corrector_data, corrector_training, train_corrector
 from adahi_ros.lab.training.corrector_data import AGES, Examples, nearest, recorded_examples
 from adahi_ros.lab.training.corrector_training import running
@@ -29,11 +32,27 @@ from adahi_ros.policies.corrector.corrector_checkpoint import CorrectorCheckpoin
 from adahi_ros.policies.corrector.corrector_features import AHEAD, FeatureScales
 from adahi_ros.policies.corrector.corrector_network import LOG_VARIANCE, CorrectorNetwork
 from adahi_ros.policies.corrector.distilled import DistilledPolicy
+from adahi_ros.policies.interface import Policy
 from test.lab.toys import LENGTHS, Counting, counted, float32, unit_scales
 
 T = 4
 PLANNED = 4  # of the features, O 1, G 1, A 1: the present action of the plan
 RECIPE = CorrectorRecipe(1, {"hidden": 8}, FitConfig(5), samples=2)
+
+
+def plan_recorded(target: Policy, data: Trajectories, samples: int, seed: int) -> Planned:
+    """Return S plans of a target of features at each recorded step."""
+    numbers, made, there = range(len(data)), [], []
+    world = RecordedWorld(data)
+    draws = EpisodeStreams(seed, TEACHER, numbers, samples * target.draws)
+    history = History(target.signature, len(data))
+    while not world.done.all():
+        drawn = draws.next().reshape(len(data), samples, target.draws)
+        there.append(~world.done)
+        observed = {OBSERVATION: world.observation, GOAL: world.goal}
+        made.append(fresh_plans(target, history.push(observed), drawn, there[-1]))
+        world.step(world.action)
+    return Planned(data, np.stack(made, axis=1)[np.stack(there, axis=1)], target.action_scale)
 
 
 def examples_of(
@@ -93,11 +112,7 @@ def test_examples_of_an_episode_do_not_depend_on_those_beside(monkeypatch: pytes
     np.testing.assert_array_equal(alone.features, together.features[mine])
     np.testing.assert_array_equal(alone.wanted, together.wanted[mine])
     monkeypatch.setattr(corrector_data, "BATCH", 2)
-    monkeypatch.setattr(planned, "BATCH", 2)
-    reported: list[int] = []
-    by_two = plan_recorded(target, counted(), 3, 1, reported.append)
-    assert reported == [2, 1]
-    batched = recorded_examples(by_two, (0, 1, 2), unit_scales(), 1)
+    batched = examples_of(target)
     order, other = np.lexsort(together.features.T), np.lexsort(batched.features.T)
     np.testing.assert_array_equal(batched.features[other], together.features[order])
     assert not np.array_equal(examples_of(target, seed=2).features, together.features)
