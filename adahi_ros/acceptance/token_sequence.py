@@ -40,12 +40,6 @@ class JudgedTokens:
     accepted: np.ndarray
     passes: np.ndarray
 
-    @property
-    def accepted_length(self) -> np.ndarray:
-        """(M,) int64, number of tokens before the first that is not the draft's."""
-        kept: np.ndarray = np.logical_and.accumulate(self.accepted, axis=1).sum(axis=1)
-        return kept
-
 
 class TokenJudge:
     """Tests drafted tokens against a target's distributions. Rules of token policies build on it.

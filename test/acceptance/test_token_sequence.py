@@ -98,7 +98,6 @@ def test_a_draft_of_the_target_itself_is_accepted_in_one_pass(model: int, comple
     result = judged(model, model, N, completion, 50)
     assert result.accepted.all()
     assert (result.passes == 1).all()
-    assert (result.accepted_length == N).all()
 
 
 def test_each_refusal_costs_one_more_pass() -> None:
