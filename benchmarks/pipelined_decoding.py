@@ -2,36 +2,24 @@
 """PipeInfer and DSI: how long a chunk of tokens takes while drafts of it are verified.
 
     .venv/bin/python benchmarks/pipelined_decoding.py clock
-    .venv/bin/python benchmarks/pipelined_decoding.py threads TASK FOLDER [--chunks 20]
 
-`clock` simulates machines by a test clock, for made-up chunks with any rate of acceptance; token_pair.py does
-so for the chunks of a draft and its target. `threads` decodes these for real, in threads of this machine; a
-layer waits `--layer-ms`, to emulate a larger target. Every way gives the target's own chunk, or the program
-ends.
+Simulates machines by a test clock, for made-up chunks with any rate of acceptance; token_pair.py does so for
+the chunks of a draft and its target. Every way gives the target's own chunk, or the program ends.
 """
 
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import Annotated
 
-import numpy as np
 import typer
 from rich.console import Console
 
-from adahi_ros.lab.decoding.observed_chunks import load_token_policy, some_chunks
 from adahi_ros.lab.decoding.run_clock import Decoded, Machines, alone, pipelined, speculative
-from adahi_ros.lab.decoding.run_threads import by_threads
-from adahi_ros.lab.decoding.texts import MadeUpText, PolicyText, Text, own_chunk
+from adahi_ros.lab.decoding.texts import MadeUpText, Text, own_chunk
 from adahi_ros.lab.decoding.token_pair import CLUSTER, INSTANCES, TOKENS_PER_RUN, UNBOUNDED
 from adahi_ros.lab.reporting.tables import narrow_table, number
-from adahi_ros.policies.tokens.greedy_draft import GreedyDraft
-from adahi_ros.policies.tokens.layered_target import LayeredTarget
-from adahi_ros.policies.tokens.token_checkpoint import load_tokens
 
 SEED, LENGTH, REPEATS = 11, 64, 8
 ACCEPTANCES = (0.0, 0.2, 0.4, 0.6, 0.8, 0.9, 1.0)
@@ -39,6 +27,11 @@ LATENCIES = (0.02, 0.1, 0.25, 0.5, 0.75, 1.0)  # of the draft; DSI's are from 0.
 LOOKAHEADS = (1, 2, 5, 10)
 app = typer.Typer(add_completion=False)
 console = Console(width=130)
+
+
+@app.callback()
+def command() -> None:
+    """Simulate PipeInfer and DSI."""
 
 
 def checked(text: Text, made: Sequence[Decoded]) -> None:
@@ -130,60 +123,6 @@ def instances() -> None:
         table.add_row(f"{draft_s:g}", *cells)
     console.print(table)
     console.print(f"DSI was slower than the faster of the two in {slower} of {compared} chunks.")
-
-
-@app.command()
-def threads(
-    task: str,
-    folder: Path,
-    chunks: Annotated[int, typer.Option(min=1, help="Of held-out episodes")] = 20,
-    layer_ms: Annotated[float, typer.Option(min=0.0, help="A layer waits so long")] = 10.0,
-) -> None:
-    """Decode for real, in threads."""
-    draft, target = (load_token_policy(folder / name) for name in ("draft", "target"))
-    pairs = some_chunks(task, draft, target, 6, chunks, SEED)
-    table = narrow_table(
-        f"{task}: chunks of 32 tokens in threads of this machine, a layer waits {layer_ms:g} ms",
-        ["decoding"],
-        ["median ms", "runs", "void", "layers saved"],
-        f"{len(pairs)} chunks, greedy, 4 drafted tokens a run, 4 runs in flight. Each chunk is the target's "
-        "own. Void: passes that were stopped; layers saved: of 4 for each of these",
-    )
-
-    def targets(count: int, at_once: int) -> list[LayeredTarget]:
-        return [LayeredTarget(load_tokens(folder / "target"), at_once, 1e-3 * layer_ms) for _ in range(count)]
-
-    for name, readers in {
-        "target alone": targets(1, 1),
-        "PipeInfer: 4 runs in one pipeline": targets(1, 4),
-        "DSI: 2 instances": targets(2, 1),
-        "DSI: 4 instances": targets(4, 1),
-    }.items():
-        took, sent = [], []
-        for for_draft, for_target in pairs:
-            own = own_chunk(PolicyText(draft, target, for_draft, for_target))
-            if name == "target alone":
-                started_s, tokens = time.monotonic(), list[int]()
-                while len(tokens) < len(own):
-                    tokens.append(readers[0].run(for_target, tuple(tokens))[-1])
-                took.append(time.monotonic() - started_s)
-                sent.append(len(own))
-            else:
-                made = by_threads(GreedyDraft(draft, for_draft), readers, for_target, TOKENS_PER_RUN, 4)
-                tokens = made.tokens
-                took.append(made.took_s)
-                sent.append(made.runs)
-            if tokens != own:
-                raise SystemExit(f"{name}: another chunk: {tokens}, must be {own}")
-        counts = [each.counts for each in readers]
-        table.add_row(
-            name,
-            number(1e3 * float(np.median(took)), 0),
-            number(float(np.mean(sent)), 1),
-            number(sum(each.void for each in counts) / len(pairs), 1),
-            number(sum(each.saved for each in counts) / len(pairs), 1),
-        )
-    console.print(table)
 
 
 if __name__ == "__main__":
