@@ -13,8 +13,8 @@ from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.lab.tasks import make
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.vision.encoder import Encoder
-from benchmarks.lerobot_conformance import completed
 from test.cli.conftest import Fails, Run
+from test.policies.lerobot.lerobot_fixture import completed
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "test" / "data" / "lerobot"

@@ -1,4 +1,4 @@
-"""LeRobot wrote the dataset in test/data/lerobot: benchmarks/lerobot_conformance.py."""
+"""LeRobot wrote the dataset in test/data/lerobot: lerobot_fixture.py."""
 
 from __future__ import annotations
 

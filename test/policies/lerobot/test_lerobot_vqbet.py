@@ -1,4 +1,4 @@
-"""LeRobot wrote the files in test/data/lerobot and the answers in them: benchmarks/lerobot_conformance.py."""
+"""LeRobot wrote the files in test/data/lerobot and the answers in them: lerobot_fixture.py."""
 
 from __future__ import annotations
 
@@ -28,11 +28,12 @@ from adahi_ros.policies.lerobot.lerobot_vqbet import LeRobotPolicy, lerobot_toke
 from adahi_ros.policies.vqbet.vqbet_checkpoint import load_decoder, save_policy, save_tokenizer
 from adahi_ros.vision.encoder import Encoder
 from adahi_ros.vision.encoder_export import save_encoder
-from benchmarks.lerobot_conformance import BACKBONE, LIMIT, SMALL, VARIANTS, completed, frames
 from test.policies.damage import edit_in
+from test.policies.lerobot.lerobot_fixture import BACKBONE, SMALL, VARIANTS, completed, frames
 
 DATA = Path(__file__).parents[2] / "data/lerobot"
 CODES = SMALL["vqvae_n_embed"]
+LIMIT = 1e-4  # a difference from LeRobot
 THROUGH_RESNET = 10 * LIMIT  # another machine's convolutions round otherwise, and the policy makes more of it
 PREPROCESSOR = "policy_preprocessor.json"
 SCALING_FILE = "policy_preprocessor_step_3_normalizer_processor.safetensors"
