@@ -13,7 +13,6 @@ others are void, and needs no message.
 from __future__ import annotations
 
 import threading
-import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -34,7 +33,6 @@ from adahi_ros.policies.tokens.token_torch import load_network
 
 CHUNKS_KEPT = 16  # with keys and values; a robot needs those of its newest chunk
 AT_ONCE_MOST = 16
-EMULATED_MOST_MS = 1000.0
 
 
 class VoidRunError(ValueError):
@@ -79,11 +77,9 @@ class _Chunk:
 
 @dataclass
 class Counts:
-    """Work of a `LayeredTarget` so far: passes started, void ones among them, layers passed and saved."""
+    """Void passes of a `LayeredTarget` so far, and the layers that these did not pass."""
 
-    passes: int = 0
     void: int = 0
-    layers: int = 0
     saved: int = 0
 
 
@@ -96,22 +92,14 @@ class LayeredTarget(Policy):
     Args:
         checkpoint: of the network.
         at_once: threads.
-        layer_s: duration of a layer, to emulate a larger network; 0 for none.
-        sleep: waits so long.
     """
 
-    def __init__(
-        self,
-        checkpoint: TokenCheckpoint,
-        at_once: int = 4,
-        layer_s: float = 0.0,
-        sleep: Callable[[float], None] = time.sleep,
-    ) -> None:
+    def __init__(self, checkpoint: TokenCheckpoint, at_once: int = 4) -> None:
         codec = checkpoint.codec
         super().__init__(checkpoint.signature, codec.range, codec.action_scale, checkpoint.digest())
         self.codec, self.at_once, self.counts = codec, at_once, Counts()
         self._network: TokenNetwork = load_network(checkpoint).eval()
-        self._embedding, self._layer_s, self._sleep = Embedding(checkpoint), layer_s, sleep
+        self._embedding = Embedding(checkpoint)
         self._stages = [threading.Lock() for _ in self._network.blocks]  # one run at a time each
         self._lock = threading.Lock()
         self._chunks: OrderedDict[bytes, _Chunk] = OrderedDict()
@@ -181,7 +169,6 @@ class LayeredTarget(Policy):
             before = _longest(chunk.runs, tokens)
             run = _Run(tokens, [], [threading.Event() for _ in range(self.layers)])
             chunk.runs.append(run)
-            self.counts.passes += 1
         try:
             if before is not None and before.tokens == tokens:  # a copy of it
                 before.ready[-1].wait()
@@ -238,8 +225,6 @@ class LayeredTarget(Policy):
             past = empty if before is None else before.caches[layer]
             with self._stages[layer]:
                 values, cache = block.attend(values, past, mask)
-                if self._layer_s:
-                    self._sleep(self._layer_s)
             run.caches.append(cache)
             if layer < self.layers - 1:
                 run.ready[layer].set()
@@ -247,7 +232,6 @@ class LayeredTarget(Policy):
         own = logits.argmax(dim=-1).tolist()
         run.own = own[self._embedding.context - 1 :] if before is None else before.own + own
         with self._lock:
-            self.counts.layers += self.layers
             accepted = _agreeing(run.tokens, run.own)
             if accepted + 1 > len(chunk.known):
                 chunk.known = [*run.tokens[:accepted], run.own[accepted]]
@@ -260,7 +244,6 @@ class LayeredTarget(Policy):
         """Stop a run before a layer."""
         with self._lock:
             self.counts.void += 1
-            self.counts.layers += layer
             self.counts.saved += self.layers - layer
             raise VoidRunError(layer, list(chunk.known))
 
@@ -285,16 +268,13 @@ def _agreeing(tokens: tuple[int, ...], own: list[int]) -> int:
     return next((index for index, token in enumerate(tokens) if token != own[index]), len(tokens))
 
 
-def load_layered(
-    folder: Path, /, *, checkpoint: str, at_once: int = 4, layer_ms: float = 0.0
-) -> LayeredTarget:
+def load_layered(folder: Path, /, *, checkpoint: str, at_once: int = 4) -> LayeredTarget:
     """Load a target from the values of a YAML file of `kind: layered`.
 
     Args:
         folder: of the file.
         checkpoint: DIRECTORY/NAME of tokens, beside the file or below the package's checkpoints.
         at_once: runs of all robots that are read at the same time.
-        layer_ms: duration of a layer, to emulate a larger network.
 
     Raises:
         ValueError: names the field, its value and what was allowed.
@@ -302,9 +282,7 @@ def load_layered(
     """
     if not (type(at_once) is int and 1 <= at_once <= AT_ONCE_MOST):
         raise ValueError(f"at_once: {at_once!r}, must be an integer from 1 to {AT_ONCE_MOST}")
-    if not (isinstance(layer_ms, int | float) and 0.0 <= layer_ms <= EMULATED_MOST_MS):
-        raise ValueError(f"layer_ms: {layer_ms!r}, must be a number from 0 to {EMULATED_MOST_MS:g}")
     path = folder / checkpoint
     if not path.with_name(f"{path.name}.json").is_file():
         path = named(checkpoint, CHECKPOINTS)
-    return LayeredTarget(load_tokens(path), at_once, 1e-3 * layer_ms)
+    return LayeredTarget(load_tokens(path), at_once)

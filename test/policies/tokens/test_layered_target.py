@@ -151,9 +151,7 @@ def test_it_proposes_the_likeliest_chunk_of_each_robot(pair: Path) -> None:
     assert np.isnan(target.propose(broken, np.zeros((1, 0))).actions).all()
 
 
-@pytest.mark.parametrize(
-    ("field", "value"), [("at_once", 0), ("at_once", 1.5), ("layer_ms", -1.0), ("layer_ms", "slow")]
-)
-def test_wrong_values_are_refused(pair: Path, field: str, value: object) -> None:
-    with pytest.raises(ValueError, match=f"{field}: .* must be"):
-        load_layered(pair, **{"checkpoint": "target", field: value})  # type: ignore[arg-type]
+@pytest.mark.parametrize("value", [0, 1.5])
+def test_wrong_values_are_refused(pair: Path, value: int) -> None:
+    with pytest.raises(ValueError, match=r"at_once: .* must be"):
+        load_layered(pair, checkpoint="target", at_once=value)
