@@ -351,3 +351,15 @@ def test_a_publisher_that_came_and_left_before_the_first_look_is_noticed() -> No
     assert publishers.since_s > 2.5
     publishers.look(frozenset((b"1", b"2")), 4, 3.0)
     assert (publishers.gid, publishers.since_s) == (None, math.inf)
+
+
+def test_a_longer_timeout_revives_no_person_who_fell_silent() -> None:
+    arm = Arm()
+    arm.take(2.0)
+    arm.command(2.0)
+    arm.takeover.configure(10.0)
+    assert arm.wanted(1.99 + TIMEOUT_S) == [0.1, 0.2]
+    assert arm.wanted(2.01 + TIMEOUT_S) is None
+    arm.take(3.0)
+    arm.command(3.0)
+    assert arm.wanted(12.99) == [0.1, 0.2]
