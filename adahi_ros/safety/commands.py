@@ -175,7 +175,7 @@ class Commands:
 
     def look(self, now_s: float) -> Outgoing:
         """Hold the robot where necessary; call it every control period."""
-        if now_s >= self._end_s and not (self._guard.active or self._closed):
+        if self._guard.moving and now_s >= self._end_s and not (self._guard.active or self._closed):
             return self.halt(now_s)
         outgoing = self._outgoing(self._guard.look(now_s), now_s)
         if outgoing.command is None and self._published != self._state(now_s):

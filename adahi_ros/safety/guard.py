@@ -236,22 +236,22 @@ class Guard:
             self._jumped(elsewhere, now_s)
             self._count((Intervention.MEASURED,))
             return None
+        before = self._envelope.state, motion.at, motion.speeds
         displaced = (self._held or gap) and self._begin(measured, gap, now_s)
         start = measured if motion.at is None else motion.at
         if start is not None:
             wanted = self._unwrapped(wanted, start)
-        before_admit = self._envelope.state
         admitted = self._envelope.admit(wanted, measured, now_s - motion.put_s)
         if self._refused(start, admitted.action, now_s - motion.put_s):
-            self._envelope.state = before_admit
+            self._envelope.state, motion.at, motion.speeds = before
             return self._stand(Intervention.WORKSPACE, now_s)
         elapsed_s = motion.elapsed_s(now_s)
         self._held = self._anywhere = False
         self._why = self._pressed_at = None
         motion.begins(now_s)
-        before = (Intervention.DISPLACED,) if displaced else ()
+        began = (Intervention.DISPLACED,) if displaced else ()
         self.velocities = motion.velocities(admitted.action, elapsed_s, self._envelope.limits.velocity)
-        self._commanded = self._put(Admitted(admitted.action, before + admitted.interventions))
+        self._commanded = self._put(Admitted(admitted.action, began + admitted.interventions))
         return self._commanded
 
     def _checked(self, measured: np.ndarray | None, now_s: float, stamp_s: float | None) -> np.ndarray | None:
@@ -286,7 +286,8 @@ class Guard:
         limits, seen = self._envelope.limits, at if self._pressed_at is None else self._pressed_at
         reach = np.where(self._envelope.positions, limits.max_step, np.inf)
         with np.errstate(invalid="ignore"):
-            off = (np.abs(measured - at) > reach) & (np.abs(measured - self._unwrapped(seen, at)) > reach)
+            seen_there = np.abs(measured - self._unwrapped(seen, at)) <= reach  # false where it was unknown
+            off = (np.abs(measured - at) > reach) & ~seen_there
         entries = np.flatnonzero(off)
         if not len(entries):
             return ""
@@ -359,11 +360,10 @@ class Guard:
     def _rests(self, now_s: float) -> bool:
         """Note whether positions rest since a gap; return whether nothing else is to be braked.
 
-        A last velocity or effort may go on in a gap. An arm that brakes goes on braking after a late period.
+        A last velocity or effort may go on in a gap.
         """
         motion = self._motion
-        longest_s = SETTLED_S if motion.braking else PAUSE_S
-        motion.resting |= motion.gap(now_s) and now_s - motion.put_s >= longest_s
+        motion.resting |= motion.gap(now_s) and now_s - motion.put_s >= PAUSE_S
         return motion.resting and bool(self._envelope.positions.all())
 
     def _brake(self, why: Intervention, now_s: float) -> np.ndarray | None:

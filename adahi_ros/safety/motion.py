@@ -25,7 +25,6 @@ class Motion:
         interval_s: between the last two commands, at most a period.
         moving: the commands may move the arm, or may have been lost.
         rested: commands at rest so far, of the present hold.
-        braking: the last command was to brake.
         resting: positions were held in a gap, and have not been moved since.
     """
 
@@ -37,7 +36,6 @@ class Motion:
     interval_s: float = 0.0
     moving: bool = False
     rested: int = 0
-    braking: bool = False
     resting: bool = False
 
     def elapsed_s(self, now_s: float) -> float:
@@ -58,12 +56,10 @@ class Motion:
 
     def begins(self, now_s: float) -> None:
         """Note that the next command moves the arm."""
-        self.moving, self.rested, self.moved_s = True, 0, now_s
-        self.braking = self.resting = False
+        self.moving, self.resting, self.rested, self.moved_s = True, False, 0, now_s
 
     def brakes(self, at_rest: bool) -> None:
         """Note a command that brakes the arm; at rest, it stands once it has reached it."""
-        self.braking = True
         if at_rest:
             self.rested += 1
         else:

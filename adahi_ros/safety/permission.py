@@ -18,6 +18,7 @@ from adahi_ros.safety.takeover import Takeover, lateness
 OTHERS = frozenset((Hold.DEACTIVATED, Hold.TAKEN, Hold.STALE))  # holds that the operator does not end
 COPIES = 64
 SILENCES = 2.0  # of `timeout_s`: a deadman that is silent for so long was released
+LONGEST_WAIT_S = 10.0  # of a call that activates the node
 SERVICE_NEEDED = "only ~/set_enabled with true lets the arm move"
 
 
@@ -253,25 +254,26 @@ class Heartbeat:
 
     def __init__(self, timeout_s: float) -> None:
         self._timeout_s = timeout_s
-        self._since_s = -math.inf  # heartbeats from then on count
+        self._since_s = -math.inf  # heartbeats that arrived since then count
         self._began_s: float | None = None  # while the node acts
         self._received_s: float | None = None  # when the newest heartbeat arrived
-        self._looked_s = 0.0
+        self._silent_s: float | None = None  # when a silence was seen first
 
     def begin(self, since_s: float, now_s: float) -> None:
         """Start judging: the node acts.
 
         Args:
-            since_s: when its activation began.
+            since_s: when its activation began; the call may have waited for `LONGEST_WAIT_S`.
             now_s: the time.
         """
-        self._since_s, self._began_s, self._looked_s = since_s - self._timeout_s, now_s, now_s
+        self._since_s, self._began_s = max(self._since_s, since_s - LONGEST_WAIT_S), now_s
+        self._silent_s = None
         if self._received_s is not None and self._received_s < self._since_s:
             self._received_s = None
 
-    def end(self) -> None:
+    def end(self, now_s: float) -> None:
         """Stop judging, and forget former heartbeats: the node does not act."""
-        self._since_s, self._began_s, self._received_s = -math.inf, None, None
+        self._since_s, self._began_s, self._received_s = now_s, None, None
 
     def received(self, waited_s: float, now_s: float) -> None:
         """Process a heartbeat that arrived so long ago."""
@@ -284,13 +286,14 @@ class Heartbeat:
 
         Args:
             now_s: the time.
-            period_s: between two calls. An interval of more than twice that does not count as silence: this
-                process did not receive messages either.
+            period_s: between two calls. A silence must last for so long after it was seen first: a node that
+                stood still receives then what came meanwhile.
         """
-        between_s, self._looked_s = now_s - self._looked_s, now_s
         if self._began_s is None or self._received_s is None or self._timeout_s == 0.0:
             return None
-        if between_s > 2.0 * period_s:
-            self._received_s = min(now_s, self._received_s + between_s - period_s)
         silent_s = now_s - max(self._received_s, self._began_s)
-        return silent_s if silent_s > self._timeout_s else None
+        if silent_s <= self._timeout_s:
+            self._silent_s = None
+            return None
+        self._silent_s = now_s if self._silent_s is None else self._silent_s
+        return silent_s if now_s - self._silent_s >= period_s else None

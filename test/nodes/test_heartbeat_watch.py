@@ -93,3 +93,9 @@ def test_after_an_end_the_next_runner_counts(runners: Runners) -> None:
     runners.beat(second)
     assert runners.silences == []
     runners.beat(until=lambda: runners.silences)
+
+
+def test_a_heartbeat_that_comes_while_the_node_is_cleaned_up_is_ignored(observer: Observer) -> None:
+    with ExitStack() as opened:
+        watch = HeartbeatWatch(observer.node, TIMEOUT_S, lambda text: None, opened)
+    watch._received(Empty(), {"received_timestamp": time.time_ns()})  # the events executor had queued it

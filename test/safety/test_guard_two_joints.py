@@ -377,3 +377,23 @@ def test_one_that_was_moved_further_after_the_press_waits_for_another() -> None:
     arm.permission.takeover.give_back(0.0, arm.now_s)
     assert arm.act(0.5, 0.0, measured=(1.4, 0.0)) is None
     assert "a is at 1.4" in arm.guard.reason(arm.now_s)
+
+
+def test_a_press_accepts_no_place_that_was_unknown() -> None:
+    arm = in_motion()
+    arm.publish(False)
+    assert arm.act(0.5, 0.0, measured=(math.nan, 0.0)) is None
+    arm.wait(math.ceil((HOLD_AFTER_S + SETTLED_S) / PERIOD_S))
+    arm.publish(True)
+    assert arm.act(0.5, 0.0, measured=(1.2, 0.0)) is None
+
+
+def test_an_arm_that_was_moved_while_braking_stalled_is_not_brought_back() -> None:
+    arm = TwoJoints(acceleration=10.0)
+    for step in range(10):
+        assert arm.act(0.05 * step, 0.0, measured=(0.05 * step, 0.0)) is not None
+        arm.now_s += PERIOD_S
+    arm.publish(False)
+    assert arm.guard.look(arm.now_s) is not None
+    arm.now_s += 4 * PERIOD_S  # the process was suspended, and the arm moved
+    assert arm.wait(20) == []

@@ -192,3 +192,36 @@ def test_a_limit_is_asked_about_the_way_from_the_last_command() -> None:
     robot.wait()
     assert robot.act(0.1, measured=0.05) is not None
     assert set(asked) == {0.0}
+
+
+def test_an_arm_that_was_moved_at_the_edge_of_the_box_waits_for_a_press() -> None:
+    robot, at = boxed(), 0.0
+    for _ in range(60):
+        at = robot.act(3.0, measured=at) or at
+        robot.wait()
+    assert robot.guard.interventions == (Intervention.WORKSPACE,)
+    moved = at
+    while moved < at + 0.5:  # by hand, slowly
+        moved += 0.02
+        assert robot.act(3.0, measured=moved) is None
+        robot.wait()
+    for _ in range(20):
+        assert robot.act(0.0, measured=moved) is None
+        robot.wait()
+    robot.press(False)
+    robot.press(True)
+    assert robot.act(0.0, measured=moved) is not None
+
+
+@pytest.mark.parametrize("periods", [3, 6])
+@pytest.mark.parametrize("stop", [False, True])
+def test_an_arm_that_was_moved_as_the_box_braked_it_is_not_brought_back(periods: int, stop: bool) -> None:
+    robot, at = boxed(), 0.0
+    while Intervention.WORKSPACE not in robot.guard.interventions:
+        at = robot.act(3.0, measured=at) or at
+        robot.now_s += PERIOD_S
+    robot.now_s += (periods - 1) * PERIOD_S
+    if stop:
+        robot.press(False)
+    assert robot.act(3.0, measured=at - 0.6) is None
+    assert robot.wait(20) == []

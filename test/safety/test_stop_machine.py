@@ -17,7 +17,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initial
 
 from adahi_ros.safety.ahead import AheadGuard
 from adahi_ros.safety.envelope import Envelope
-from adahi_ros.safety.guard import HELD, SETTLED_S, Guard, GuardConfig
+from adahi_ros.safety.guard import HELD, Guard, GuardConfig
 from adahi_ros.safety.holds import Event
 from adahi_ros.safety.limits import Limits
 from adahi_ros.safety.permission import Permission, Press
@@ -85,7 +85,6 @@ class Stops(RuleBasedStateMachine):
         self.numbers = iter(range(10**9))
         self.matched = 0
         self.at, self.speed, self.sent_s = 0.0, 0.0, -math.inf
-        self.braked = False
         self.signals = self.taker = b"teleoperator"
         self.held_for = 0
         self.configure()
@@ -119,9 +118,7 @@ class Stops(RuleBasedStateMachine):
             assert self.guard.active
         else:
             assert abs(speed) <= abs(before) + 1e-9, "a hold that accelerates"
-            longest_s = SETTLED_S if self.braked else 1.5 * PERIOD_S
-            assert at_once < longest_s + 1e-9 or self.guard_kind is AheadGuard, "a hold in a gap"
-        self.braked = not moves
+            assert at_once < 1.5 * PERIOD_S + 1e-9 or self.guard_kind is AheadGuard, "a hold in a gap"
         if at_once >= PERIOD_S - 1e-9:
             assert abs(speed - before) <= ACCELERATION * min(at_once, 1.5 * PERIOD_S) + 1e-6 or not moves
             self.speed = speed

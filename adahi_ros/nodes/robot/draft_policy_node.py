@@ -100,11 +100,13 @@ class DraftPolicyNode(ManagedNode):
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Look for a verifier, then begin to step; refuse where another program commands the arm."""
         began_s = time.monotonic()
+        assert self._heartbeat is not None
         try:
             self._commands.open()
         except ValueError as error:
             self.last_error = str(error)
             self.get_logger().error(f"cannot be activated: {error}")
+            self._heartbeat.end()
             return TransitionCallbackReturn.FAILURE
         self._link_state_publisher = self._open_publisher(LinkState, LINK_STATE, 1, self._while_active)
         self._forget_inputs()
@@ -113,7 +115,6 @@ class DraftPolicyNode(ManagedNode):
         self._loop.start(wait_s)
         self._due.set(self._loop.next_due_s)
         self._commands.start()
-        assert self._heartbeat is not None
         self._heartbeat.begin(began_s)
         self._condition.active = True
         self.get_logger().info(f"active; waits up to {wait_s:g} s for a verifier before the first step")

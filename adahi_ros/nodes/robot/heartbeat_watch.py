@@ -42,12 +42,14 @@ class HeartbeatWatch:
         opened.callback(node.destroy_subscription, subscription)
         self._watch = PublisherWatch(node, subscription, "std_msgs/msg/Empty", SolePublisher())
         opened.callback(self.close)
+        self._closed = False
         self._runner: bytes | None = None  # the only publisher of a heartbeat since the node acts
         self._timer = steady_timer(node, PERIOD_S, self._look, opened)
         self._timer.cancel()  # saves the wake-ups without a policy runner
 
     def close(self) -> None:
         """Look no more who publishes; the subscription may be destroyed."""
+        self._closed = True
         self._watch.close()
 
     def begin(self, since_s: float) -> None:
@@ -57,12 +59,13 @@ class HeartbeatWatch:
 
     def end(self) -> None:
         """The node does not act any longer."""
-        self._heartbeat.end()
+        self._heartbeat.end(time.monotonic())
         self._timer.cancel()
 
     def _received(self, message: Empty, information: Mapping[str, int]) -> None:
+        if self._closed:  # the events executor queued it before its subscription was destroyed
+            return
         if self._timer.is_canceled():
-            self._look()  # so that the time before does not count as a stall of this process
             self._timer.reset()
         now_s, waited_s = time.monotonic(), age_of(information["received_timestamp"])
         sender = self._watch.knows(now_s - max(0.0, waited_s))
