@@ -18,13 +18,14 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from adahi_msgs.srv import DescribeTarget, VerifyDraft
 from rclpy.client import Client
 from rclpy.node import Node
 
+from adahi_ros.acceptance.interface import LinkFacts
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import IMAGE_FEATURES, ImageInput, Signature
 from adahi_ros.nodes.common.qos import verify_qos
@@ -32,7 +33,7 @@ from adahi_ros.nodes.common.replies import NotRepliedError, replied
 from adahi_ros.nodes.common.verifier_messages import from_described, from_reply, to_request
 from adahi_ros.protocol.description import Description
 from adahi_ros.protocol.records import Reason
-from adahi_ros.protocol.request import PROTOCOL_VERSION, UNKNOWN_MS, Request, Sender, check_round_trip
+from adahi_ros.protocol.request import PROTOCOL_VERSION, Request, Sender
 from adahi_ros.protocol.window import WireWindow
 from adahi_ros.robot.steps import judged
 from adahi_ros.vision.images import resized, to_jpeg, within
@@ -120,7 +121,6 @@ class VerifierClient:
         draft: Proposal | None = None,
         images: Mapping[str, np.ndarray] = NO_IMAGES,
         instruction: str = "",
-        round_trip_ms: float = UNKNOWN_MS,
     ) -> Answer:
         """Return the target's actions for a window.
 
@@ -135,13 +135,10 @@ class VerifierClient:
             images: by name, (H, rows, columns, 3) uint8, for a target that reads raw images. They are sent
                 as JPEG, scaled down to the size that the target reads.
             instruction: a sentence, for a target that reads one.
-            round_trip_ms: current round trip without the verifier's compute, for rules that use it; 0 if
-                unknown.
 
         Raises:
             VerifierError: no reply by the deadline, a refusal, or an invalid reply.
-            ValueError: window, goal, images or instruction do not match the target, or the round trip is
-                out of range.
+            ValueError: window, goal, images or instruction do not match the target.
         """
         target = self._description or await self.describe()
         signature = target.signature
@@ -163,11 +160,12 @@ class VerifierClient:
         fingerprint = None if codes is None or draft.distribution is None else codes.fingerprint
         if signature.instruction and not instruction.strip():
             raise ValueError("instruction: empty, must say what to do: the target reads an instruction")
-        check_round_trip(round_trip_ms)
         jpegs = _jpegs(signature, images)
         sent = WireWindow.of(np.asarray(window, np.float32), goal, images=jpegs)
         sentence = instruction if signature.instruction else ""
-        request = Request.of(draft, episode, step, sent, 0, sentence, self._deadline_s, round_trip_ms)
+        request = Request.of(draft, episode, step, sent, 0, sentence, self._deadline_s)
+        if draft.data:
+            request = replace(request, rule_data=target.rule.pack(draft.data, LinkFacts()))
         message = to_request(request, sent, Sender(*self._name, fingerprint))
         started_s = time.monotonic()
         response = await self._call(self._verifying, message)

@@ -23,9 +23,16 @@ import torch
 import typer
 from rich.console import Console
 
-from adahi_ros.acceptance.hidden_states import STEPS, DecidedTokens, HiddenStates, StateHead
+from adahi_ros.acceptance.hidden_states import (
+    CHANNEL_BYTES,
+    STEPS,
+    DecidedTokens,
+    HiddenStates,
+    StateHead,
+    bits_bytes,
+)
 from adahi_ros.acceptance.interface import Verdict
-from adahi_ros.core.proposal import CodeDistribution, Proposal, TokenDistribution
+from adahi_ros.core.proposal import Proposal, TokenDistribution
 from adahi_ros.core.tensor_files import read_tensors
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
 from adahi_ros.lab.evaluation.episodes import evaluation_episodes
@@ -75,48 +82,36 @@ class Watched(HiddenStates):
         super().__post_init__()
         self.head = self.given or self.head
 
-    def verify(
-        self,
-        draft: Proposal,
-        target: Proposal,
-        draws: np.ndarray,
-        round_trip_ms: np.ndarray | None = None,
-    ) -> Verdict:
+    def verify(self, draft: Proposal, target: Proposal, draws: np.ndarray) -> Verdict:
         """See `Acceptance`."""
-        ours, robots = draft.distribution, len(draft.actions)
-        assert ours is not None
-        assert ours.states is not None
-        trip_ms, loss = self.link or (np.nan, np.nan)
-        states = ours.states._replace(loss=np.full(robots, loss))
-        sent = Proposal(draft.actions, replace(ours, states=states))
-        return super().verify(sent, target, draws, np.full(robots, trip_ms))
+        channel = np.tile(self.link or (np.nan, np.nan), (len(draft.actions), 1))
+        return super().verify(replace(draft, data={**draft.data, "channel": channel}), target, draws)
 
-    def decide(
-        self, draft: Proposal, target: Proposal, round_trip_ms: np.ndarray | None = None
-    ) -> DecidedTokens:
+    def decide(self, draft: Proposal, target: Proposal) -> DecidedTokens:
         """See `HiddenStates`."""
-        self.made.append(super().decide(draft, target, round_trip_ms))
+        self.made.append(super().decide(draft, target))
         return self.made[-1]
 
     def risk(
-        self, ours: CodeDistribution, theirs: TokenDistribution, of: np.ndarray, channel: np.ndarray
+        self, draft: Proposal, theirs: TokenDistribution, of: np.ndarray, channel: np.ndarray
     ) -> np.ndarray:
         """See `HiddenStates`."""
+        ours = draft.distribution
+        assert ours is not None
         best = theirs.probabilities[:, : of.shape[1]].argmax(axis=-1)[of]
         apart = np.abs(ours.codes[of] - best)[:, None].astype(np.float64)
         if self.within is not None:
             near: np.ndarray = apart[:, 0] > self.within
             return near.astype(np.float64)
         if self.reads == "states":
-            return super().risk(ours, theirs, of, channel)
+            return super().risk(draft, theirs, of, channel)
         assert self.head is not None
         if self.reads == "distance":
             return self.head.risk(apart, channel)
         assert self.code_out is not None
-        assert ours.states is not None
         weight, bias = self.code_out
         logits = np.log(np.maximum(theirs.probabilities[:, : of.shape[1]][of], 1e-7))
-        drafted = ours.states.values[of] / STEPS @ weight.T + bias
+        drafted = draft.data["states"][of] / STEPS @ weight.T + bias
         return self.head.risk(np.concatenate([logits, drafted], axis=1), channel)
 
 
@@ -212,9 +207,10 @@ class Bench:
         accepted, actions, wrong, gap, judged, kept = np.concatenate(rows).T
 
         def size(rows: float, states: float, goal: bool) -> float:
-            numbers = 2 + states + (states * self.size + 1) // 2
+            data = CHANNEL_BYTES + bits_bytes(tokens) + int(states) * self.size
             goals = read.goal_dim if goal else 0
-            return float(request_bytes(int(rows) * read.observation_dim, 0, goals, 0, tokens, int(numbers)))
+            numbers = int(rows) * read.observation_dim
+            return float(request_bytes(numbers, 0, goals, 0, tokens, rule_data=data))
 
         brief = [size(each, 0, each == read.history) for each in gap]
         whole = [size(each, tokens, each == read.history) for each in gap]

@@ -24,13 +24,7 @@ TOGETHER, EACH = 45, 25
 class Blocks(ActionRule):
     """HeiSD: keeps retrieved actions by blocks, drafted ones by tokens."""
 
-    def verify(
-        self,
-        draft: Proposal,
-        target: Proposal,
-        draws: np.ndarray,
-        round_trip_ms: np.ndarray | None = None,
-    ) -> Verdict:
+    def verify(self, draft: Proposal, target: Proposal, draws: np.ndarray) -> Verdict:
         """See `Acceptance`; nothing is drawn. The verdict is of one action."""
         judge = self.decide(draft, target)
         return judge.verdict(judge.action_of(judge.tokens))

@@ -39,13 +39,7 @@ class CompensatedAction:
 class Compensated(ActionRule):
     """KERV: keeps tokens near the target's; a robot's prediction replaces a second pass."""
 
-    def verify(
-        self,
-        draft: Proposal,
-        target: Proposal,
-        draws: np.ndarray,
-        round_trip_ms: np.ndarray | None = None,
-    ) -> Verdict:
+    def verify(self, draft: Proposal, target: Proposal, draws: np.ndarray) -> Verdict:
         """See `Acceptance`; nothing is drawn. The verdict is of one action."""
         made = self.decide(draft, target)
         return made.judge.verdict(made.actions)

@@ -29,13 +29,7 @@ class Distance(Acceptance):
     def __init__(self, within: np.ndarray | float = np.inf) -> None:
         self._within = within
 
-    def verify(
-        self,
-        draft: Proposal,
-        target: Proposal,
-        draws: np.ndarray,
-        round_trip_ms: np.ndarray | None = None,
-    ) -> Verdict:
+    def verify(self, draft: Proposal, target: Proposal, draws: np.ndarray) -> Verdict:
         """See `Acceptance`; one part, the whole draft."""
         count = min(draft.actions.shape[1], target.actions.shape[1])
         own = draft.actions[:, :count]

@@ -6,12 +6,23 @@ decision head at the target reads hidden states and the state of the channel. He
 hidden state before the token, the draft's, which the robot uploads, and the round trip and loss that the
 robot measured.
 
+A draft's data (`Proposal.data`) is, for each of B robots:
+
+    states   (B, N, D) int8, hidden states by which its codes were chosen, see `packed_states`
+    sent     (B, N) bool, the states that the target has; the others are zero there
+    channel  (B, 2) float32, round trip in ms and share of lost requests; NaN where unknown
+
+It is sent as two float32 (the channel), one bit for each code (whether its state is sent, the first code in
+the highest bit), and the D bytes of each sent state. At first a robot sends all states, or none. Where the
+target needs more, its reply has such bits of the codes of which it needs the states.
+
 Decoding is greedy. The decided part of a chunk ends with the action in which a token is refused: the target
 completes that action. `ChunkPrefixProposer` executes this part, and drafts again.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,7 +32,7 @@ from types import MappingProxyType
 import numpy as np
 
 from adahi_ros.acceptance.action_tokens import ActionRule, certain, greedy
-from adahi_ros.acceptance.interface import Verdict
+from adahi_ros.acceptance.interface import LinkFacts, Verdict
 from adahi_ros.acceptance.token_sequence import TokenJudge
 from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.core.proposal import CodeDistribution, Proposal, TokenDistribution
@@ -33,8 +44,24 @@ STEPS = 16.0  # of a hidden state's unit, as it is sent
 FURTHEST = 5.0  # standard deviations at which inputs are clipped
 WIDEST = 4096
 CHANNEL = 3  # inputs for the channel
-LEAST_MS = 0.1
+LEAST_MS, MOST_MS = 0.1, 60_000.0
+CHANNEL_BYTES = 8
 SIZES = "target", "target_size", "draft_size"  # in a file's metadata: of `StateHead`
+
+
+def bits(flags: np.ndarray) -> bytes:
+    """Return flags (N,) as bytes."""
+    return np.packbits(flags).tobytes()
+
+
+def bits_bytes(count: int) -> int:
+    """Return how many bytes `bits` makes of so many flags."""
+    return (count + 7) // 8
+
+
+def from_bits(packed: bytes, count: int) -> np.ndarray:
+    """Return flags (N,) bool from `bits`."""
+    return np.unpackbits(np.frombuffer(packed, np.uint8), count=count).astype(bool)
 
 
 def packed_states(hidden: np.ndarray) -> np.ndarray:
@@ -150,7 +177,7 @@ class HiddenStates(ActionRule):
     """
 
     needs_actions = False
-    needs_states = True
+    needs_data = True
 
     file: str = argument("", "Weights written by `adahi train states`", optional=True)
     channel: int = argument(1, "1: the head reads the channel; 0: not", 0, 1)
@@ -158,8 +185,6 @@ class HiddenStates(ActionRule):
 
     def __post_init__(self) -> None:
         self.head = load_state_head(Path(self.file).expanduser()) if self.file else None
-        self.uses_link = bool(self.channel)
-        self.state_size = 0 if self.head is None else self.head.draft_size
 
     def check_target(self, target: Signature, fingerprint: str) -> None:
         """See `Acceptance`: for another target the head's predictions are meaningless."""
@@ -169,24 +194,52 @@ class HiddenStates(ActionRule):
         if fingerprint and self.head.target not in ("", fingerprint):
             raise ValueError(f"file: a head for the target {self.head.target}, must be one for {fingerprint}")
 
-    def verify(
-        self,
-        draft: Proposal,
-        target: Proposal,
-        draws: np.ndarray,
-        round_trip_ms: np.ndarray | None = None,
-    ) -> Verdict:
+    def verify(self, draft: Proposal, target: Proposal, draws: np.ndarray) -> Verdict:
         """See `Acceptance`; nothing is drawn. Behind the decided actions, the last one is repeated."""
-        made, theirs = self.decide(draft, target, round_trip_ms), target.distribution
+        made, theirs = self.decide(draft, target), target.distribution
         assert theirs is not None
         actions, size = theirs.actions_of(made.judge.tokens), target.actions.shape[2]
         last = np.minimum(np.arange(actions.shape[1]), made.length[:, None] // size - 1)
         accepted = made.judge.accepted[:, : made.mismatch.shape[1]]
-        return Verdict(actions[np.arange(len(actions))[:, None], last], accepted, wanted=made.wanted)
+        asks = tuple(bits(each) if each.any() else b"" for each in made.wanted)
+        return Verdict(actions[np.arange(len(actions))[:, None], last], accepted, asks=asks)
 
-    def decide(
-        self, draft: Proposal, target: Proposal, round_trip_ms: np.ndarray | None = None
-    ) -> DecidedTokens:
+    @classmethod
+    def pack(cls, data: Mapping[str, np.ndarray], link: LinkFacts) -> bytes:
+        """See `Acceptance`."""
+        sent = data["sent"][0]
+        trip_ms = min(max(link.round_trip_ms, LEAST_MS), MOST_MS)  # NaN stays
+        channel = np.array([trip_ms, link.loss], dtype="<f4").tobytes()
+        return channel + bits(sent) + data["states"][0, sent].tobytes()
+
+    def unpack(self, packed: bytes, codes: np.ndarray) -> dict[str, np.ndarray]:
+        """See `Acceptance`."""
+        count, size = len(codes), 0 if self.head is None else self.head.draft_size
+        least = CHANNEL_BYTES + bits_bytes(count)
+        if len(packed) < least:
+            raise ValueError(f"{len(packed)} bytes, must be at least {least} for {count} codes")
+        sent = from_bits(packed[CHANNEL_BYTES:least], count)
+        expected = least + size * int(sent.sum())
+        if len(packed) != expected:
+            what = f"{int(sent.sum())} hidden states of {size}"
+            raise ValueError(f"{len(packed)} bytes, must be {expected} for {what}")
+        channel = np.frombuffer(packed, "<f4", 2)
+        for name, value, most in zip(("round trip", "loss"), channel.tolist(), (MOST_MS, 1.0), strict=True):
+            if not (math.isnan(value) or 0.0 <= value <= most):
+                raise ValueError(f"{name} of {value:g}, must be from 0 to {most:g}, or NaN")
+        states = np.zeros((1, count, size), dtype=np.int8)
+        states[0, sent] = np.frombuffer(packed, np.int8, offset=least).reshape(-1, size)
+        return {"states": states, "sent": sent[None], "channel": channel[None]}
+
+    @classmethod
+    def answered(cls, data: Mapping[str, np.ndarray], asked: bytes) -> dict[str, np.ndarray]:
+        """See `Acceptance`; the verifier has the states that it does not ask for, or needs none of them."""
+        count = data["sent"].shape[1]
+        if len(asked) != bits_bytes(count):
+            raise ValueError(f"{len(asked)} bytes, must be {bits_bytes(count)} for {count} codes")
+        return {**data, "sent": from_bits(asked, count)[None]}
+
+    def decide(self, draft: Proposal, target: Proposal) -> DecidedTokens:
         """Return the decided tokens."""
         ours, theirs = draft.distribution, target.distribution
         assert ours is not None
@@ -196,29 +249,27 @@ class HiddenStates(ActionRule):
         judge = TokenJudge(sure, greedy(theirs, count), np.zeros((*codes.shape[:1], count, 2)))
         mismatch = codes != judge.q[:, : codes.shape[1]].argmax(axis=-1)
         stands, wanted = np.zeros(codes.shape, dtype=bool), np.zeros(codes.shape, dtype=bool)
-        if ours.states is not None and self.head is not None and self.tolerance > 0.0:  # else none is kept
-            wanted = mismatch & ~ours.states.sent.any(axis=1, keepdims=True)
-            read = mismatch & ours.states.sent
-            trip_ms = np.full(len(codes), np.nan) if round_trip_ms is None else round_trip_ms
-            channel = np.column_stack([trip_ms, ours.states.loss])
-            channel[:] = channel if self.channel else np.nan
-            risk = self.risk(ours, theirs, read, channel[np.nonzero(read)[0]])
+        if draft.data and self.head is not None and self.tolerance > 0.0:  # else none is kept
+            sent = draft.data["sent"]
+            wanted = mismatch & ~sent.any(axis=1, keepdims=True)
+            read = mismatch & sent
+            channel = draft.data["channel"] if self.channel else np.full((len(codes), 2), np.nan)
+            risk = self.risk(draft, theirs, read, channel[np.nonzero(read)[0]])
             stands[read] = risk < self.tolerance
         return self._completed(judge, ~mismatch | stands, target.actions.shape[2], mismatch, wanted)
 
     def risk(
-        self, ours: CodeDistribution, theirs: TokenDistribution, of: np.ndarray, channel: np.ndarray
+        self, draft: Proposal, theirs: TokenDistribution, of: np.ndarray, channel: np.ndarray
     ) -> np.ndarray:
         """Return the predicted risks (R,) of some tokens, (M, n) bool, on their channels (R, 2)."""
         assert self.head is not None
-        assert ours.states is not None
         size = theirs.hidden.shape[-1]
         if size != self.head.target_size:
             raise ValueError(
                 f"file: a head for hidden states of {self.head.target_size} numbers, must be for the "
                 f"target's {size}"
             )
-        drafted = ours.states.values[of] / STEPS
+        drafted = draft.data["states"][of] / STEPS
         return self.head.risk(np.concatenate([theirs.hidden[:, : of.shape[1]][of], drafted], axis=1), channel)
 
     def _completed(

@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,20 +25,36 @@ class Verdict:
         actions: (M, T, A) float32 in action units.
         accepted: (M, N) bool, whether each part of the drafts was kept: for codes, one per codebook.
         intent: (M, Z) int8, what the target wants beyond its plan; None without an encoder of intents.
-        wanted: (M, N) bool, parts of which the rule needs the draft's hidden states before it decides; then
-            the other fields do not count. None for a rule that needs none.
+        asks: M texts of bytes, with which the rule asks robots for more of their data, see
+            `Acceptance.answered`; empty where it has decided, or for all. Where it asks, the other fields do
+            not count.
+        codes: (M, N) int64, of the target's tokenizer, for these actions; None where they have none.
     """
 
     actions: np.ndarray
     accepted: np.ndarray
     intent: np.ndarray | None = None
-    wanted: np.ndarray | None = None
+    asks: tuple[bytes, ...] = ()
+    codes: np.ndarray | None = None
 
     def rows(self, which: np.ndarray) -> Verdict:
         """Return the verdicts of some robots, by mask or index."""
         intent = None if self.intent is None else self.intent[which]
-        wanted = None if self.wanted is None else self.wanted[which]
-        return Verdict(self.actions[which], self.accepted[which], intent, wanted)
+        asks = tuple(self.asks[row] for row in np.arange(len(self.asks))[which]) if self.asks else ()
+        codes = None if self.codes is None else self.codes[which]
+        return Verdict(self.actions[which], self.accepted[which], intent, asks, codes)
+
+
+class LinkFacts(NamedTuple):
+    """What a robot knows of its link when it sends a request; NaN where unknown.
+
+    Attributes:
+        round_trip_ms: without the verifier's compute.
+        loss: share of lost requests.
+    """
+
+    round_trip_ms: float = math.nan
+    loss: float = math.nan
 
 
 class Acceptance(ABC):
@@ -47,22 +66,19 @@ class Acceptance(ABC):
         needs_codes: the draft's codes must be sent, with their distributions.
         needs_actions: the draft's actions are sent, (M, 0, A) for robots without any, at the end of
             the target's plan.
-        needs_states: the draft's hidden states are sent, at once or where `Verdict.wanted` says so.
-        state_size: numbers of a hidden state.
+        needs_data: drafts have data for this rule (`Proposal.data`). It is sent as `pack` makes it, instead
+            of the distributions: each code counts as certain.
         keeps_drafts: a completely accepted draft is executed unchanged, and a reply only has
             the actions after it.
         takes_distance: its argument `within` (A,) is the largest distance of actions, in action units.
-        uses_link: `verify` reads the round trip.
     """
 
     exact: bool = False
     needs_codes: bool = False
     needs_actions: bool = False
-    needs_states: bool = False
-    state_size: int = 0
+    needs_data: bool = False
     keeps_drafts: bool = False
     takes_distance: bool = False
-    uses_link: bool = False
 
     def check_target(self, target: Signature, fingerprint: str) -> None:  # noqa: B027
         """Refuse an unsuitable target; called before the first draft. By default none is refused.
@@ -85,22 +101,36 @@ class Acceptance(ABC):
         return difference("action_dim", draft.action_dim, target.action_dim)
 
     @abstractmethod
-    def verify(
-        self,
-        draft: Proposal,
-        target: Proposal,
-        draws: np.ndarray,
-        round_trip_ms: np.ndarray | None = None,
-    ) -> Verdict:
+    def verify(self, draft: Proposal, target: Proposal, draws: np.ndarray) -> Verdict:
         """Return the resulting actions.
 
         Args:
             draft: of M robots, as received; parts that the rule does not need may be missing.
             target: of the same robots, drawn by `draws[..., 1]`.
             draws: (M, N, 2) uniform in [0, 1).
-            round_trip_ms: (M,), the present round trip, NaN for robots where it is unknown; None where
-                no rule of this target reads it.
         """
+
+    @classmethod
+    def pack(cls, data: Mapping[str, np.ndarray], link: LinkFacts) -> bytes:
+        """Return what a robot sends of the data of one draft (B = 1), 131072 bytes at most."""
+        raise NotImplementedError(f"{cls.__name__}.pack: missing, must be there with needs_data")
+
+    def unpack(self, packed: bytes, codes: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the data (B = 1) that a robot sent with its codes (N,).
+
+        Raises:
+            ValueError: they are of the wrong size, or out of range.
+        """
+        raise NotImplementedError(f"{type(self).__name__}.unpack: missing, must be there with needs_data")
+
+    @classmethod
+    def answered(cls, data: Mapping[str, np.ndarray], asked: bytes) -> dict[str, np.ndarray]:
+        """Return the data (B = 1) to send after a reply that asked for more; see `Verdict.asks`.
+
+        Raises:
+            ValueError: the verifier's bytes are of the wrong size.
+        """
+        raise NotImplementedError(f"{cls.__name__}.answered: missing, must be there if the rule asks")
 
 
 def difference(name: str, draft: object, target: object) -> str | None:

@@ -28,13 +28,7 @@ class Likeliest(Acceptance):
         """See `Acceptance`; a request with codes of another tokenizer is refused."""
         return difference("action_dim", draft.action_dim, target.action_dim)
 
-    def verify(
-        self,
-        draft: Proposal,
-        target: Proposal,
-        draws: np.ndarray,
-        round_trip_ms: np.ndarray | None = None,
-    ) -> Verdict:
+    def verify(self, draft: Proposal, target: Proposal, draws: np.ndarray) -> Verdict:
         """See `Acceptance`; nothing is drawn. Actions of tokens after the added one mean nothing."""
         ours, theirs = draft.distribution, target.distribution
         if ours is None or not isinstance(theirs, TokenDistribution):

@@ -32,13 +32,7 @@ class Prefix(Acceptance):
     def __init__(self, within: np.ndarray | float = np.inf) -> None:
         self._within = within
 
-    def verify(
-        self,
-        draft: Proposal,
-        target: Proposal,
-        draws: np.ndarray,
-        round_trip_ms: np.ndarray | None = None,
-    ) -> Verdict:
+    def verify(self, draft: Proposal, target: Proposal, draws: np.ndarray) -> Verdict:
         """See `Acceptance`; a part for each action, or one, not kept, without actions."""
         count = min(draft.actions.shape[1], target.actions.shape[1], LONGEST)
         actions = target.actions.copy()

@@ -14,15 +14,10 @@ class Replace(Acceptance):
 
     exact = True
 
-    def verify(
-        self,
-        draft: Proposal,
-        target: Proposal,
-        draws: np.ndarray,
-        round_trip_ms: np.ndarray | None = None,
-    ) -> Verdict:
+    def verify(self, draft: Proposal, target: Proposal, draws: np.ndarray) -> Verdict:
         """See `Acceptance`."""
         ours, theirs = draft.distribution, target.distribution
-        if ours is None or theirs is None or ours.codes.shape != theirs.codes.shape:
-            return Verdict(target.actions, np.zeros((len(target.actions), 0), dtype=bool))
-        return Verdict(target.actions, theirs.codes == ours.codes)
+        codes = None if theirs is None else theirs.codes
+        if ours is None or codes is None or ours.codes.shape != codes.shape:
+            return Verdict(target.actions, np.zeros((len(target.actions), 0), dtype=bool), codes=codes)
+        return Verdict(target.actions, codes == ours.codes, codes=codes)

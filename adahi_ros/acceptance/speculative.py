@@ -77,19 +77,14 @@ class Speculative(Acceptance):
             raise ValueError(f"completion: {completion!r}, must be one of {', '.join(COMPLETIONS)}")
         self._completion = completion
 
-    def verify(
-        self,
-        draft: Proposal,
-        target: Proposal,
-        draws: np.ndarray,
-        round_trip_ms: np.ndarray | None = None,
-    ) -> Verdict:
+    def verify(self, draft: Proposal, target: Proposal, draws: np.ndarray) -> Verdict:
         """See `Acceptance`."""
         ours, theirs = draft.distribution, target.distribution
         assert ours is not None
         assert theirs is not None
         if isinstance(theirs, TokenDistribution):
             judged = TokenJudge(ours, theirs, draws).complete(self._completion)
-            return Verdict(theirs.actions_of(judged.codes), judged.accepted[:, : ours.codes.shape[1]])
+            accepted = judged.accepted[:, : ours.codes.shape[1]]
+            return Verdict(theirs.actions_of(judged.codes), accepted, codes=judged.codes)
         codes, accepted = speculative_sample(ours.probabilities, theirs.probabilities, ours.codes, draws)
-        return Verdict(theirs.actions_of(codes), accepted)
+        return Verdict(theirs.actions_of(codes), accepted, codes=codes)

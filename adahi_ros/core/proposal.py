@@ -3,29 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import numpy as np
-
-
-class States(NamedTuple):
-    """The hidden states by which a draft chose its codes, and what the robot knows of its link.
-
-    Attributes:
-        values: (B, N, D) int8, see `adahi_ros.acceptance.hidden_states`.
-        sent: (B, N) bool, those that the target has; the others are zero there.
-        loss: (B,), share of lost requests; NaN where unknown.
-    """
-
-    values: np.ndarray
-    sent: np.ndarray
-    loss: np.ndarray
-
-    def rows(self, which: np.ndarray) -> States:
-        """Return those of some robots, by mask or index."""
-        return States(*(each[which] for each in self))
 
 
 @dataclass(frozen=True)
@@ -38,14 +19,12 @@ class CodeDistribution:
         actions_of: from codes (B, N) to the policy's actions (B, T, A) for them.
         counts: (B, N, K) uint16, the same distributions in units of 1/UNITS, where they were rounded
             to be sent; else None.
-        states: by which the codes were chosen, for rules that read them; None without.
     """
 
     probabilities: np.ndarray
     codes: np.ndarray
     actions_of: Callable[[np.ndarray], np.ndarray]
     counts: np.ndarray | None = None
-    states: States | None = None
 
 
 @dataclass(frozen=True)
@@ -76,11 +55,18 @@ class Proposal:
         distribution: of the actions; None where there is none.
         expected_error: (B,) in action scales, expected distance of the first actions from those of a
             fresh plan; None if unknown.
+        data: (B, ...) arrays by name, what a rule reads besides; see `Acceptance.needs_data`.
     """
 
     actions: np.ndarray
     distribution: CodeDistribution | None = None
     expected_error: np.ndarray | None = None
+    data: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+
+def rows_of(data: Mapping[str, np.ndarray], which: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the data of some robots, by mask or index."""
+    return {name: each[which] for name, each in data.items()}
 
 
 UNITS = 65535  # units of a transmitted distribution: the largest uint16

@@ -51,6 +51,21 @@ class ImageInput:
 
 
 @dataclass(frozen=True)
+class Ranges:
+    """The values that a policy learnt from, of each entry, in its units.
+
+    Attributes:
+        minimum, maximum, q01, q99: extremes, and quantiles of 1 % and 99 %; each empty if unknown, with NaN
+            for an unknown entry.
+    """
+
+    minimum: tuple[float, ...] = ()
+    maximum: tuple[float, ...] = ()
+    q01: tuple[float, ...] = ()
+    q99: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
 class CodeSpace:
     """Codes of an action tokenizer.
 

@@ -13,7 +13,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from adahi_ros.core.proposal import Proposal
-from adahi_ros.core.signature import Observations, Signature
+from adahi_ros.core.signature import Observations, Ranges, Signature
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +89,7 @@ class Actor:
             batches by itself; 1 where all robots belong in one call.
         weights_known: false where its server does not identify its weights; then `digest`
             identifies only the request.
+        ranges: of features and actions in its training data.
 
     Args:
         signature: what it reads and what it proposes.
@@ -104,6 +105,7 @@ class Actor:
     device: str = "cpu"
     at_once: int = 1
     weights_known: bool = True
+    ranges: tuple[Ranges, Ranges] = (Ranges(), Ranges())
 
     def __init__(
         self,

@@ -12,18 +12,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from adahi_ros.acceptance.hidden_states import packed_states
+from adahi_ros.acceptance.hidden_states import CHANNEL_BYTES, bits_bytes, packed_states
 from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.core.plan import Plan
-from adahi_ros.core.proposal import UNITS, CodeDistribution, Proposal, States
+from adahi_ros.core.proposal import UNITS, CodeDistribution, Proposal
 from adahi_ros.core.registry import argument
 from adahi_ros.policies.interface import Policy
 from adahi_ros.policies.tokens.token_codes import BinCodec
 from adahi_ros.policies.tokens.token_policy import TokenPolicy
 from adahi_ros.proposers.interface import Proposer, ProposerContext
 
-MOST_NUMBERS = 65536  # of `draft_probabilities` in a request, which has the states
-BEFORE = 2  # of them, for the loss and how many states follow
+MOST_BYTES = 131072  # of `rule_data` in a request, which has the states
 
 
 class DecidedActions(Plan):
@@ -79,7 +78,7 @@ class ChunkPrefixProposer(Proposer):
                 "proposer chunk_prefix"
             )
         tokens = policy.codec.codebooks
-        allowed = 2 * (MOST_NUMBERS - BEFORE - tokens) // tokens  # an index for each, and two to a number
+        allowed = (MOST_BYTES - CHANNEL_BYTES - bits_bytes(tokens)) // tokens
         if policy.hidden_size > allowed:
             raise ValueError(
                 f"checkpoint: hidden states of {policy.hidden_size} numbers, must be at most {allowed} for "
@@ -112,9 +111,9 @@ class ChunkPrefixProposer(Proposer):
         actions[rows] = np.where(made.finite[:, None, None], codec.decode(made.codes), np.float32(np.nan))
         sure = np.eye(codec.codebook_size, dtype=np.uint16)[codes] * np.uint16(UNITS)
         sent = np.full(codes.shape, self.first == "all")
-        read = States(states, sent, np.full(batch, np.nan))
-        drawn = CodeDistribution(sure.astype(np.float32) / UNITS, codes, codec.decode, sure, read)
-        return Proposal(actions, drawn)
+        drawn = CodeDistribution(sure.astype(np.float32) / UNITS, codes, codec.decode, sure)
+        channel = np.full((batch, 2), np.nan, dtype=np.float32)  # a robot adds what it knows
+        return Proposal(actions, drawn, data={"states": states, "sent": sent, "channel": channel})
 
     def observe_reply(self, requested_at: int, verdict: Verdict, rows: np.ndarray) -> None:
         """See `Proposer`; keeps the actions up to the one with the first token that is not accepted."""

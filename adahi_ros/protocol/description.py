@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 
 from adahi_ros.acceptance.interface import Acceptance, codes_differ, difference
 from adahi_ros.acceptance.registry import ACCEPTANCES
 from adahi_ros.core.registry import RegistryError
-from adahi_ros.core.signature import Offer, Signature
+from adahi_ros.core.signature import Offer, Ranges, Signature
 from adahi_ros.protocol.request import PROTOCOL_VERSION, SentParts
 
 LONGEST_HISTORY = 64  # observations that a robot keeps to send
@@ -39,6 +39,7 @@ class Description:
         policy_fingerprint: of the target's configuration and weights; empty if unknown.
         intent_fingerprint: of its encoder of intents; empty without one.
         intent_size: Z, numbers of an intent; 0 without an encoder of intents.
+        feature_ranges, action_ranges: of the data that the target learnt from.
     """
 
     target: str
@@ -49,6 +50,8 @@ class Description:
     policy_fingerprint: str = ""
     intent_fingerprint: str = ""
     intent_size: int = 0
+    feature_ranges: Ranges = field(default=Ranges(), compare=False)
+    action_ranges: Ranges = field(default=Ranges(), compare=False)
 
     @property
     def without_weights(self) -> Description:
@@ -64,7 +67,7 @@ class Description:
         for ours, theirs in ((self, other), (self.signature, other.signature)):
             for each in fields(ours):
                 value, its = getattr(ours, each.name), getattr(theirs, each.name)
-                if each.name not in ("signature", "policy_fingerprint") and value != its:
+                if each.compare and each.name not in ("signature", "policy_fingerprint") and value != its:
                     return f"{each.name}: {value}, must be {its}"
         mine, its = self.policy_fingerprint, other.policy_fingerprint
         if mine and its and mine != its:
@@ -160,4 +163,4 @@ class Wants:
         """Return the parts of a draft that a target needs and can read."""
         alike = codes_differ(self.draft, described.signature) is None
         rule = ACCEPTANCES[described.acceptance]
-        return SentParts(rule.needs_actions, alike, rule.needs_states)
+        return SentParts(rule.needs_actions, alike, rule.needs_data)

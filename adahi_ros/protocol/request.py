@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cached_property
 from typing import NamedTuple
@@ -14,16 +14,12 @@ from typing import NamedTuple
 import numpy as np
 
 from adahi_ros.acceptance.interface import Verdict
-from adahi_ros.core.proposal import CodeDistribution, Proposal, States, probabilities_of
-from adahi_ros.core.signature import Signature
+from adahi_ros.core.proposal import CodeDistribution, Proposal, probabilities_of
+from adahi_ros.core.signature import CodeSpace, Signature
 from adahi_ros.protocol.window import NO_WINDOW, WireWindow
 
-PROTOCOL_VERSION = 7
+PROTOCOL_VERSION = 8
 """Version of the messages. Another version may give the same bytes another meaning."""
-UNKNOWN_MS = 0.0
-"""In place of an unknown round trip."""
-ROUND_TRIP_MS = (1e-3, 60_000.0)
-"""Smallest and largest round trip in a request."""
 NOTHING = np.empty(0, dtype=np.float32)
 NO_CODES = np.empty(0, dtype=np.int64)
 NO_FINGERPRINT = 0
@@ -112,12 +108,12 @@ class SentParts(NamedTuple):
     Attributes:
         actions: all actions; else only those that the robot executes with any reply.
         codes: the codes, with their distributions.
-        states: the hidden states instead of the distributions.
+        data: the rule's own data instead of the distributions.
     """
 
     actions: bool
     codes: bool
-    states: bool = False
+    data: bool = False
 
     def of(self, draft: Proposal, ahead: int = 0) -> Proposal:
         """Return these parts of a draft.
@@ -129,9 +125,7 @@ class SentParts(NamedTuple):
         """
         actions = draft.actions if self.actions else draft.actions[:, :ahead]
         drawn = draft.distribution if self.codes else None
-        if drawn is not None and drawn.states is not None and not self.states:
-            drawn = replace(drawn, states=None)
-        return Proposal(actions, drawn)
+        return Proposal(actions, drawn, data=draft.data if drawn is not None and self.data else {})
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,12 +143,13 @@ class Request:
             reply is. Empty where they are not sent.
         codes: (N,) integers; empty where the draft has none.
         counts: (N * K,) integers, the distributions of the codes; at the verifier as they were sent, see
-            `unpacked`; empty without codes.
+            `unpacked`; empty without codes, or with data.
+        rule_data: what the rule reads besides, see `Acceptance.pack`; on a robot it is added when the request
+            is sent.
         instruction: for the target, in a sentence; empty without one.
         needed_in_s: how soon the robot needs the reply, from when it makes the request; 0 where unknown.
-        round_trip_ms: as `reported_round_trip_ms` returns it; the same in all copies of a request.
         intent_only: the reply has an intent and no actions.
-        states: on a robot, hidden states of its draft; `counts` has those sent, see `protocol/states.py`.
+        data: on a robot, its draft's data for the rule.
         robot_id: names the robot's windows and draws at the verifier.
         session: distinguishes this start of the robot from others.
         target: name of the policy; empty takes the verifier's first.
@@ -173,9 +168,9 @@ class Request:
     counts: np.ndarray = field(default_factory=lambda: NO_CODES)
     instruction: str = ""
     needed_in_s: float = 0.0
-    round_trip_ms: float = UNKNOWN_MS
     intent_only: bool = False
-    states: States | None = None
+    data: Mapping[str, np.ndarray] = field(default_factory=dict)
+    rule_data: bytes = b""
     robot_id: str = ""
     session: int = 0
     target: str = ""
@@ -194,7 +189,6 @@ class Request:
         ahead: int = 0,
         instruction: str = "",
         needed_in_s: float = 0.0,
-        round_trip_ms: float = UNKNOWN_MS,
         intent_only: bool = False,
     ) -> Request:
         """Return the request about one robot's draft (M = 1).
@@ -207,15 +201,14 @@ class Request:
             ahead: number of the draft's actions that the robot executes with any reply.
             instruction: see the class.
             needed_in_s: see the class.
-            round_trip_ms: see the class.
             intent_only: see the class.
         """
         drawn = draft.distribution
         codes = counts = NO_CODES
         if drawn is not None and drawn.counts is not None:
-            codes, counts = drawn.codes[0], drawn.counts[0].ravel()
-        states = None if drawn is None else drawn.states
-        content = codes, counts, instruction, needed_in_s, round_trip_ms, intent_only, states
+            codes = drawn.codes[0]
+            counts = NO_CODES if draft.data else drawn.counts[0].ravel()
+        content = codes, counts, instruction, needed_in_s, intent_only, draft.data
         return cls(episode, step, step + ahead, window, draft.actions[0].ravel(), *content)
 
     @property
@@ -245,6 +238,8 @@ class Reply:
         retry_after_s: when to ask again, where the verifier is busy; else 0.
         intent: Z, from -127 to 127; empty without an encoder of intents.
         intent_fingerprint: of that encoder; `NO_FINGERPRINT` without an intent.
+        codes: N, of these actions; empty where they have none, and without actions.
+        rule_data: with which the rule asks for more, see `Acceptance.answered`; then there are no actions.
         id: of the answered message on the robot.
         size_bytes: of the serialized reply.
         fault: why the robot cannot read it; then the other fields are meaningless.
@@ -263,6 +258,8 @@ class Reply:
     retry_after_s: float = 0.0
     intent: Sequence[int] | np.ndarray = ()
     intent_fingerprint: int = NO_FINGERPRINT
+    codes: Sequence[int] | np.ndarray = ()
+    rule_data: bytes = b""
     id: int = 0
     size_bytes: int = 0
     fault: str = ""
@@ -277,25 +274,6 @@ def fingerprint_number(fingerprint: str) -> int:
 def fingerprint_text(number: int) -> str:
     """Return the text of a fingerprint's number, empty for `NO_FINGERPRINT`."""
     return "" if number == NO_FINGERPRINT else f"{number:016x}"
-
-
-def reported_round_trip_ms(measured_ms: float) -> float:
-    """Return the value to send for a measured round trip; `UNKNOWN_MS` for NaN."""
-    least, most = ROUND_TRIP_MS
-    return UNKNOWN_MS if math.isnan(measured_ms) else min(max(measured_ms, least), most)
-
-
-def check_round_trip(sent_ms: float) -> None:
-    """Check a received round trip.
-
-    Raises:
-        RequestError: it is invalid.
-    """
-    if not math.isfinite(sent_ms):
-        raise RequestError(RequestFault.NOT_FINITE, f"round_trip_ms: {sent_ms}, must be finite")
-    if not UNKNOWN_MS <= sent_ms <= ROUND_TRIP_MS[1]:
-        allowed = f"from 0 to {ROUND_TRIP_MS[1]:g}"
-        raise RequestError(RequestFault.WRONG_SHAPE, f"round_trip_ms: {sent_ms:g}, must be {allowed}")
 
 
 def check_finite(field: str, values: np.ndarray) -> None:
@@ -365,6 +343,27 @@ def check_reply(
         np.array(actions, dtype=np.float32).reshape(1, *shape),
         np.array(accepted, dtype=bool).reshape(1, len(accepted)),
     )
+
+
+def check_codes(codes: Sequence[int] | np.ndarray, space: CodeSpace | None) -> np.ndarray | None:
+    """Convert a reply's codes to one robot's (1, N) int64, or refuse them; None without codes.
+
+    Args:
+        codes: of the reply.
+        space: of the target.
+
+    Raises:
+        RequestError: wrong size, or out of range.
+    """
+    if not len(codes):
+        return None
+    books, entries = (0, 0) if space is None else (space.codebooks, space.codebook_size)
+    check_size("codes", len(codes), (books,))
+    for index, code in enumerate(codes):
+        if not 0 <= code < entries:
+            what = f"codes[{index}]: {code}, must be from 0 to {entries - 1}"
+            raise RequestError(RequestFault.CODE_OUT_OF_RANGE, what)
+    return np.array(codes, dtype=np.int64).reshape(1, books)
 
 
 def check_intent(

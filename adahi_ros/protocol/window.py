@@ -220,6 +220,7 @@ def request_bytes(
     target: str = "",
     instruction: str = "",
     images: Sequence[int] = (),
+    rule_data: int = 0,
 ) -> int:
     """Return the size of a request.
 
@@ -234,6 +235,7 @@ def request_bytes(
         target: its name.
         instruction: in a sentence.
         images: bytes of each JPEG.
+        rule_data: bytes of the rule's own data.
     """
     length = _Length()
     length.numbers(1)  # protocol
@@ -252,12 +254,14 @@ def request_bytes(
     length.sequence(4, actions)
     length.sequence(2, codes)
     length.sequence(2, counts)
-    length.numbers(4)  # round_trip_ms
     length.numbers(1)  # intent_only
+    length.sequence(1, rule_data)
     return HEADER + length.bytes
 
 
-def reply_bytes(actions: int, accepted: int = 0, message: str = "", intent: int = 0) -> int:
+def reply_bytes(
+    actions: int, accepted: int = 0, message: str = "", intent: int = 0, codes: int = 0, rule_data: int = 0
+) -> int:
     """Return the size of a reply.
 
     Args:
@@ -265,6 +269,8 @@ def reply_bytes(actions: int, accepted: int = 0, message: str = "", intent: int 
         accepted: number of judged parts of the draft.
         message: human-readable.
         intent: number of its entries.
+        codes: number of the actions' codes.
+        rule_data: bytes of the rule's own data.
     """
     length = _Length()
     length.numbers(1)  # status
@@ -276,4 +282,6 @@ def reply_bytes(actions: int, accepted: int = 0, message: str = "", intent: int 
     length.numbers(1)  # window_kept
     length.sequence(1, intent)
     length.numbers(8)  # intent_fingerprint
+    length.sequence(2, codes)
+    length.sequence(1, rule_data)
     return HEADER + length.bytes

@@ -23,7 +23,7 @@ import numpy as np
 from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.core.observation_buffer import NO_IMAGES, ObservationBuffer
 from adahi_ros.core.plan import BLENDS, LATEST, Plan
-from adahi_ros.core.proposal import CodeDistribution, Proposal
+from adahi_ros.core.proposal import CodeDistribution, Proposal, rows_of
 from adahi_ros.core.randomness import EpisodeStreams
 from adahi_ros.core.signature import GOAL, Observations
 from adahi_ros.gates.gate_config import ControllerConfig, DeviationTracker, ThresholdedGate
@@ -75,9 +75,8 @@ class Step:
         actions, drawn = self.proposal.actions[rows], self.proposal.distribution
         if drawn is None or drawn.counts is None:
             return Proposal(actions)
-        states = drawn.states and drawn.states.rows(rows)
-        sent = drawn.probabilities[rows], drawn.codes[rows], drawn.actions_of, drawn.counts[rows], states
-        return Proposal(actions, CodeDistribution(*sent))
+        sent = drawn.probabilities[rows], drawn.codes[rows], drawn.actions_of, drawn.counts[rows]
+        return Proposal(actions, CodeDistribution(*sent), data=rows_of(self.proposal.data, rows))
 
 
 class Controller:

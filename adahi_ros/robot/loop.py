@@ -13,7 +13,7 @@ from adahi_ros.core.signature import GOAL, OBSERVATION
 from adahi_ros.gates.gate_config import ControllerConfig
 from adahi_ros.protocol.notice import Notice
 from adahi_ros.protocol.records import Reason, StepRecord
-from adahi_ros.protocol.request import Request, reported_round_trip_ms
+from adahi_ros.protocol.request import Request
 from adahi_ros.robot.assignments import AssignmentWatch
 from adahi_ros.robot.command_sink import CommandSink
 from adahi_ros.robot.controller import Controller
@@ -298,8 +298,7 @@ class ControlLoop:
         observation, window = active.observation, self._view.window(target)
         episode, step = observation.episode, observation.step
         draft = self._session.sent_parts.of(draft, committed)
-        trip_ms = reported_round_trip_ms(self._session.rtt_ms)
-        content = committed, instruction, needed_in_s, trip_ms, intent_only
+        content = committed, instruction, needed_in_s, intent_only
         return Request.of(draft, episode, step, window, *content)
 
     def _received(self, step: int, committed: int, outcome: Outcome) -> None:

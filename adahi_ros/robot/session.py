@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from enum import IntEnum
 
-import numpy as np
-
+from adahi_ros.acceptance.interface import LinkFacts
 from adahi_ros.core.signature import Signature
 from adahi_ros.gates.interface import LinkEstimate
 from adahi_ros.protocol.description import Described, Description, Wants
@@ -187,12 +187,9 @@ class VerifierSession:
             on_outcome: called once, by `poll`, unless the request is given up or cancelled before. The
                 statistics are updated after the call, because the robot waits for it.
         """
-        if request.states is not None:
-            from adahi_ros.protocol.states import stated
-
-            request = stated(request, self.estimate(now_s).loss)
         pending = PendingRequest(request, now_s, now_s + deadline_s)
         self._pending[pending] = on_outcome
+        self._pack(pending, now_s)
         self._send(pending, now_s)
         return pending
 
@@ -265,8 +262,8 @@ class VerifierSession:
             self._send_whole(pending, now_s)
             return
         took_s = now_s - pending.submitted_s
-        if pending.request.states is not None and pending.wants_states(reply):
-            self._send_states(pending, reply, now_s)
+        if pending.asked_by(reply):
+            self._answer(pending, reply, now_s)
             return
         outcome = judged(self._target, pending.request, reply, 1e3 * took_s, self._check)
         if outcome.reason is Reason.BUSY:
@@ -300,16 +297,27 @@ class VerifierSession:
         pending.retransmissions = 1  # not more: the whole window may be lost, too
         self._send(pending, now_s)
 
-    def _send_states(self, pending: PendingRequest, reply: Reply, now_s: float) -> None:
-        """Send a request again with the hidden states that the verifier wants; the deadline stays."""
-        from adahi_ros.protocol.states import answered
+    def _pack(self, pending: PendingRequest, now_s: float) -> None:
+        """Add the data for the verifier's rule, if there are any."""
+        request = pending.request
+        if request.data:
+            link = LinkFacts(self.rtt_ms, self.estimate(now_s).loss)
+            pending.request = replace(request, rule_data=self._target.rule.pack(request.data, link))
 
+    def _answer(self, pending: PendingRequest, reply: Reply, now_s: float) -> None:
+        """Send a request again with the data that the verifier's rule asks for; the deadline stays."""
+        try:
+            data = self._target.rule.answered(pending.request.data, reply.rule_data)
+        except ValueError as error:
+            self._end(pending, Outcome(None, Reason.BAD_REPLY, f"rule_data: {error}"))
+            return
         while pending.ids:
             self._transport.cancel(pending.ids.pop())
         found = Outcome(None, Reason.NONE, compute_ms=reply.compute_ms, reply_bytes=reply.size_bytes)
         self._learn(pending, found, reply.window_kept, now_s - pending.submitted_s, now_s)
         self._sent_windows.replied(pending.request.window, reply.window_kept)
-        pending.request = answered(pending.request, np.array(reply.accepted, dtype=bool))
+        pending.request = replace(pending.request, data=data)
+        self._pack(pending, now_s)
         pending.round_s, pending.retransmissions = now_s, 0
         self._send(pending, now_s)
 

@@ -23,6 +23,7 @@ from adahi_ros.protocol.request import (
     Request,
     RequestError,
     RequestFault,
+    check_codes,
     check_intent,
     check_reply,
     fingerprint_number,
@@ -100,15 +101,13 @@ class PendingRequest:
     ids: list[int] = field(default_factory=list)
     round_s: float | None = None
 
-    def wants_states(self, reply: Reply) -> bool:
-        """Whether a reply asks for hidden states of the draft, see `protocol/states.py`."""
+    def asked_by(self, reply: Reply) -> bool:
+        """Whether a reply asks for more data of the draft, see `Acceptance.answered`; once at most."""
         request = self.request
-        if request.states is None or request.intent_only or self.round_s is not None:
+        if not (request.data and reply.rule_data) or request.intent_only or self.round_s is not None:
             return False
         named = reply.episode, reply.step, reply.first_step
-        if reply.status != OK or reply.fault or named != request.about:
-            return False
-        return len(reply.accepted) == request.codes.size and len(reply.actions) == 0
+        return reply.status == OK and not reply.fault and named == request.about and not len(reply.actions)
 
     @property
     def due_s(self) -> float:
@@ -154,6 +153,7 @@ def judged(
         verification = check_reply(target.signature, known, parts, reply.accepted, reply.actions)
         wanted_intent = target.intent_size, fingerprint_number(target.intent_fingerprint)
         intent = check_intent(reply.intent, reply.intent_fingerprint, *wanted_intent)
+        codes = check_codes(reply.codes, target.signature.codes)
         check(verification.actions)
     except (RequestError, ValueError) as error:
         return Outcome(None, Reason.BAD_REPLY, str(error), reply_bytes=size)
@@ -162,7 +162,7 @@ def judged(
         dim = target.signature.action_dim
         drafted = request.actions[: known * dim].reshape(1, known, dim)
         actions = np.concatenate([drafted, actions], axis=1)
-    verification = Verdict(actions, verification.accepted, intent)
+    verification = Verdict(actions, verification.accepted, intent, codes=codes)
     took = verify_ms, reply.compute_ms
     return Outcome(verification, Reason.NONE, "", *took, size, assignment=reply.assignment)
 

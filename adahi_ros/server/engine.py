@@ -13,19 +13,17 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from adahi_ros.acceptance.interface import Acceptance, Verdict
-from adahi_ros.core.proposal import UNITS, Proposal
+from adahi_ros.core.proposal import UNITS, CodeDistribution, Proposal
 from adahi_ros.core.signature import Signature
 from adahi_ros.protocol.distributions import unpacked
 from adahi_ros.protocol.request import (
     NOTHING,
     OK,
-    UNKNOWN_MS,
     Reply,
     Request,
     RequestError,
     RequestFault,
     check_finite,
-    check_round_trip,
     check_size,
     fingerprint_number,
     sent_codes,
@@ -207,9 +205,10 @@ class Engine:
         skipped = self._signature.horizon if checked.received.request.intent_only else checked.received.ahead
         if self._terms.acceptance.keeps_drafts and verdict.accepted.all():
             skipped = max(skipped, checked.request.draft.actions.shape[1])
-        if verdict.wanted is not None and verdict.wanted.any():
-            skipped, verdict = self._signature.horizon, replace(verdict, accepted=~verdict.wanted)
-        verdict = Verdict(verdict.actions[:, skipped:], verdict.accepted, verdict.intent)
+        if any(verdict.asks):
+            skipped = self._signature.horizon
+            verdict = replace(verdict, accepted=verdict.accepted[:, :0], codes=None)
+        verdict = replace(verdict, actions=verdict.actions[:, skipped:])
         self._remembered[checked.received.key] = verdict
         if len(self._remembered) > REPLIES_KEPT:
             self._remembered.popitem(last=False)
@@ -228,6 +227,8 @@ class Engine:
             window_kept=kept,
             intent=intent,
             intent_fingerprint=encoder,
+            codes=() if request.intent_only or verdict.codes is None else verdict.codes[0],
+            rule_data=b"".join(verdict.asks),
             assignment=request.assignment,
         )
 
@@ -251,13 +252,12 @@ class Engine:
             what = "intent_only: true, must be false: the target has no encoder of intents"
             raise RequestError(RequestFault.WRONG_SHAPE, what)
         window = self._windows.complete(request.robot_id, request.window)
-        check_round_trip(request.round_trip_ms)
         key = (
             *(request.robot_id, request.episode, request.step, request.first_step, request.instruction),
             *(request.intent_only, window.digest),
             None if request.assigned_goal is None else request.assigned_goal.tobytes(),
             *(each.tobytes() for each in (request.codes, request.counts, request.actions)),
-            request.round_trip_ms if self._terms.acceptance.uses_link else None,
+            request.rule_data,
         )
         return _Received(key, request, window, ahead)
 
@@ -279,7 +279,7 @@ class Engine:
             request.instruction,
             received.ahead,
             images,
-            request.round_trip_ms,
+            request.rule_data,
         )
         episode = request.robot_id, request.session, request.episode
         checked = replace(checked, observations=replace(checked.observations, episodes=(episode,)))
@@ -317,7 +317,7 @@ def check_request(
     instruction: str = "",
     ahead: int = 0,
     images: Mapping[str, np.ndarray] = NO_IMAGES,
-    round_trip_ms: float = UNKNOWN_MS,
+    rule_data: bytes = b"",
 ) -> VerificationRequest:
     """Make one robot's request from a window and flat arrays, or refuse it.
 
@@ -334,12 +334,12 @@ def check_request(
         ahead: how many control steps after the request's step the reply begins; the robot has committed to
             the draft's actions for these steps.
         images: by name, (H, rows, columns, 3) uint8, that the target reads as raw images.
-        round_trip_ms: current round trip, or `UNKNOWN_MS`; checked by `check_round_trip`.
+        rule_data: of the draft, for the rule; ignored where it reads none.
 
     Raises:
         RequestError: wrong size, not finite, a code out of range or never drafted, or not distributions.
     """
-    draft = _checked_draft(signature, rule, codes, counts, actions)
+    draft = _checked_draft(signature, rule, codes, counts, actions, rule_data)
     check_size("goal", goal.size, (signature.goal_dim,))
     check_finite("goal", goal)
     observations = signature.observations(window[None], goal[None].astype(np.float32))
@@ -352,12 +352,30 @@ def check_request(
         shown = {each.name: images[each.name][None] for each in signature.images}
         observations = replace(observations, images=shown)
     committed = draft.actions[:, :ahead] if ahead and draft.actions.size else None
-    trip = None if round_trip_ms == UNKNOWN_MS else np.array([round_trip_ms])
-    return VerificationRequest(observations, draft, committed, trip)
+    return VerificationRequest(observations, draft, committed)
+
+
+def _certain_codes(codes: np.ndarray, entries: int) -> CodeDistribution:
+    """Return one robot's drafted codes (N,), each certain among K entries."""
+    drafted = codes[None].astype(np.int64, copy=False)
+    return sent_codes(drafted, np.eye(entries, dtype=np.uint16)[drafted] * np.uint16(UNITS))
+
+
+def _rule_data(rule: Acceptance, packed: bytes, codes: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the data of a draft for its rule, or refuse them."""
+    try:
+        return rule.unpack(packed, codes)
+    except ValueError as error:
+        raise RequestError(RequestFault.WRONG_SHAPE, f"rule_data: {error}") from error
 
 
 def _checked_draft(
-    signature: Signature, rule: Acceptance, codes: np.ndarray, counts: np.ndarray, actions: np.ndarray
+    signature: Signature,
+    rule: Acceptance,
+    codes: np.ndarray,
+    counts: np.ndarray,
+    actions: np.ndarray,
+    rule_data: bytes,
 ) -> Proposal:
     """Return a draft from flat arrays: actions (1, T, A) float32; T is 0 without actions."""
     size = signature.action_dim
@@ -377,10 +395,8 @@ def _checked_draft(
         if not 0 <= code < entries:
             what = f"codes[{index}]: {code}, must be at least 0 and below {entries}"
             raise RequestError(RequestFault.CODE_OUT_OF_RANGE, what)
-    if rule.needs_states:
-        from adahi_ros.protocol.states import received
-
-        return Proposal(drafted, received(codes, counts, entries, rule.state_size))
+    if rule.needs_data:
+        return Proposal(drafted, _certain_codes(codes, entries), data=_rule_data(rule, rule_data, codes))
     counts = counts.reshape(books, -1) if counts.size == books * entries else unpacked(counts, books, entries)
     sums = counts.sum(axis=-1, dtype=np.int64)
     if counts.min() < 0 or (sums != UNITS).any():

@@ -13,9 +13,9 @@ import numpy as np
 
 from adahi_ros.acceptance.interface import WITHIN, Acceptance, Verdict
 from adahi_ros.acceptance.registry import ACCEPTANCES, made, rule_for
-from adahi_ros.core.proposal import Proposal, States
+from adahi_ros.core.proposal import Proposal, rows_of
 from adahi_ros.core.randomness import step_uniforms
-from adahi_ros.core.signature import Observations, Signature
+from adahi_ros.core.signature import Observations, Ranges, Signature
 from adahi_ros.policies.interface import (
     JudgingPolicy,
     Policy,
@@ -44,26 +44,21 @@ class VerificationRequest:
         observations: of M robots, as the target reads them.
         draft: the proposals as they were sent; parts that the rule does not need may be missing.
         committed: (M, d, A) float32, actions that they execute before the reply; see `Sampling`.
-        round_trip_ms: (M,), current round trip without the verifier's compute; NaN if unknown, None if
-            unknown for all.
     """
 
     observations: Observations
     draft: Proposal
     committed: np.ndarray | None = None
-    round_trip_ms: np.ndarray | None = None
 
     def rows(self, which: np.ndarray) -> VerificationRequest:
         """Return those of some robots, by index."""
         drawn = self.draft.distribution
         if drawn is not None and drawn.counts is not None:
-            states = drawn.states and drawn.states.rows(which)
-            drawn = replace(sent_codes(drawn.codes[which], drawn.counts[which]), states=states)
+            drawn = sent_codes(drawn.codes[which], drawn.counts[which])
         return VerificationRequest(
             self.observations.rows(which),
-            Proposal(self.draft.actions[which], drawn),
+            Proposal(self.draft.actions[which], drawn, data=rows_of(self.draft.data, which)),
             None if self.committed is None else self.committed[which],
-            None if self.round_trip_ms is None else self.round_trip_ms[which],
         )
 
 
@@ -83,9 +78,6 @@ def joined(requests: Sequence[VerificationRequest]) -> VerificationRequest:
     codes = (
         sent_codes(np.concatenate([each.codes for each in drawn]), np.concatenate(counts)) if drawn else None
     )
-    if codes is not None and drawn[0].states is not None:
-        states = zip(*(each.states for each in drawn if each.states is not None), strict=True)
-        codes = replace(codes, states=States(*map(np.concatenate, states)))
     return VerificationRequest(
         Observations(
             _by_name([each.features for each in seen]),
@@ -94,9 +86,12 @@ def joined(requests: Sequence[VerificationRequest]) -> VerificationRequest:
             _by_name([each.images for each in seen]),
             tuple(episode for each in seen for episode in each.episodes),
         ),
-        Proposal(np.concatenate([each.actions for each in drafts]), codes),
+        Proposal(
+            np.concatenate([each.actions for each in drafts]),
+            codes,
+            data=_by_name([each.data for each in drafts]),
+        ),
         _committed(requests),
-        _round_trips(requests),
     )
 
 
@@ -119,15 +114,6 @@ def _committed(requests: Sequence[VerificationRequest]) -> np.ndarray | None:
     return np.concatenate(parts)
 
 
-def _round_trips(requests: Sequence[VerificationRequest]) -> np.ndarray | None:
-    """Return each robot's round trip (M,), ms; NaN if unknown, None if all are unknown."""
-    each_ms = [
-        np.full(len(each.draft.actions), np.nan) if each.round_trip_ms is None else each.round_trip_ms
-        for each in requests
-    ]
-    return None if all(each.round_trip_ms is None for each in requests) else np.concatenate(each_ms)
-
-
 Verdicts = list[Verdict | Exception]
 """For each robot of a batch its verdict (M = 1), or the error."""
 
@@ -144,6 +130,7 @@ class Terms:
         fingerprint: of the target's configuration and weights, see `fingerprint_of`.
         intent_fingerprint: of the encoder of intents; empty without one.
         intent_size: Z, numbers of an intent; 0 without an encoder.
+        ranges: of features and actions that the target learnt from.
     """
 
     signature: Signature
@@ -153,6 +140,7 @@ class Terms:
     fingerprint: str
     intent_fingerprint: str = ""
     intent_size: int = 0
+    ranges: tuple[Ranges, Ranges] = (Ranges(), Ranges())
 
     def described(self, name: str, encoder_fingerprint: str = "") -> Description:
         """Return the description for robots.
@@ -169,6 +157,8 @@ class Terms:
             policy_fingerprint=self.fingerprint,
             intent_fingerprint=self.intent_fingerprint,
             intent_size=self.intent_size,
+            feature_ranges=self.ranges[0],
+            action_ranges=self.ranges[1],
         )
 
 
@@ -278,7 +268,8 @@ class TargetVerifier:
         if intents is not None:
             intents.check_target(policy.signature)
             kind = intents.fingerprint, intents.size
-        self.terms = Terms(policy.signature, self.policy.draws, rule, self.acceptance, fingerprint, *kind)
+        of_target = policy.signature, self.policy.draws, rule, self.acceptance, fingerprint
+        self.terms = Terms(*of_target, *kind, policy.ranges)
         self.at_once, self.alone = policy.at_once, policy.at_once > 1
         self._sampling = Sampling(temperature, sendable)
         self._agrees = agreement != "none"
@@ -346,7 +337,7 @@ class TargetVerifier:
             proposal = self.policy.judge(request.observations, drawn.codes, sampling)
         else:
             proposal = self.policy.propose(request.observations, draws[..., 1], sampling)
-        verdict = self.acceptance.verify(request.draft, proposal, draws, request.round_trip_ms)
+        verdict = self.acceptance.verify(request.draft, proposal, draws)
         if self._intents is None:
             return verdict
         intent = self._intents.encode_replies(request.observations, verdict.actions)
@@ -367,7 +358,22 @@ class TargetVerifier:
         if accepted.shape != (robots, wanted) or wanted > PARTS_MOST:
             allowed = wanted if needs_codes else f"at most {PARTS_MOST}"
             raise ValueError(f"accepted: of shape {accepted.shape}, must be ({robots}, N), N {allowed}")
-        return Verdict(actions, accepted, verdict.intent, verdict.wanted)
+        if len(verdict.asks) not in (0, robots):
+            raise ValueError(f"asks: {len(verdict.asks)}, must be none, or {robots}")
+        return replace(
+            verdict, actions=actions, accepted=accepted, codes=self._checked_codes(verdict, robots)
+        )
+
+    def _checked_codes(self, verdict: Verdict, robots: int) -> np.ndarray | None:
+        """Return a verdict's codes (M, N) int64, or None."""
+        space = self.policy.signature.codes
+        if verdict.codes is None or space is None:
+            return None
+        codes, expected = np.asarray(verdict.codes), (robots, space.codebooks)
+        if codes.shape != expected or codes.min() < 0 or codes.max() >= space.codebook_size:
+            found = f"of shape {codes.shape}, from {codes.min()} to {codes.max()}"
+            raise ValueError(f"codes: {found}, must be {expected}, from 0 to {space.codebook_size - 1}")
+        return codes.astype(np.int64, copy=False)
 
 
 def verification_stream(robot_id: str) -> str:

@@ -12,16 +12,21 @@ import pytest
 
 from adahi_ros.acceptance.hidden_states import (
     CHANNEL,
+    CHANNEL_BYTES,
     DecidedTokens,
     HiddenStates,
     StateHead,
+    bits,
+    bits_bytes,
     channel_inputs,
+    from_bits,
     load_state_head,
     packed_states,
     save_state_head,
 )
+from adahi_ros.acceptance.interface import LinkFacts
 from adahi_ros.core.checkpoint_files import CheckpointError
-from adahi_ros.core.proposal import CodeDistribution, Proposal, States, TokenDistribution, counted
+from adahi_ros.core.proposal import CodeDistribution, Proposal, TokenDistribution, counted, rows_of
 from adahi_ros.core.signature import CodeSpace, Feature, Signature
 from adahi_ros.core.tensor_files import save_arrays
 
@@ -86,12 +91,13 @@ def drafted(share: float = 0.8) -> tuple[np.ndarray, np.ndarray]:
     return codes, packed_states(rng.normal(size=(M, N, D)))
 
 
-def draft(sent: np.ndarray | bool = True, loss: float = np.nan) -> Proposal:
+def draft(sent: np.ndarray | bool = True, channel: tuple[float, float] = (np.nan, np.nan)) -> Proposal:
     codes, values = drafted()
-    states = States(values, np.broadcast_to(sent, (M, N)).copy(), np.full(M, loss))
     p = np.full((M, N, K), 1 / K, dtype=np.float32)
-    drawn = CodeDistribution(p, codes, actions_of, counted(p), states)
-    return Proposal(np.zeros((M, 0, A), np.float32), drawn)
+    drawn = CodeDistribution(p, codes, actions_of, counted(p))
+    of_all = np.broadcast_to(sent, (M, N)).copy()
+    data = {"states": values, "sent": of_all, "channel": np.tile(channel, (M, 1))}
+    return Proposal(np.zeros((M, 0, A), np.float32), drawn, data=data)
 
 
 def target() -> Proposal:
@@ -144,15 +150,13 @@ def test_a_reply_repeats_the_last_decided_action(rule: HiddenStates) -> None:
 def test_states_that_come_second_lead_to_the_same_reply(rule: HiddenStates) -> None:
     draws = np.zeros((M, N, 2))
     once, first = (rule.verify(draft(sent), target(), draws) for sent in (True, False))
-    assert first.wanted is not None
-    assert once.wanted is not None
-    assert not once.wanted.any()
+    assert not any(once.asks)
     codes = drafted()[0]
     alike = codes == read(codes).probabilities[:, :N].argmax(axis=-1)
-    np.testing.assert_array_equal(first.wanted, ~alike)
-    second = rule.verify(draft(first.wanted), target(), draws)
-    assert second.wanted is not None
-    assert not second.wanted[first.wanted.any(axis=1)].any()
+    wanted = np.array([from_bits(asked, N) if asked else np.zeros(N, bool) for asked in first.asks])
+    np.testing.assert_array_equal(wanted, ~alike)
+    second = rule.verify(draft(wanted), target(), draws)
+    assert not any(second.asks)
     np.testing.assert_array_equal(second.actions, once.actions)
     np.testing.assert_array_equal(second.accepted, once.accepted)
 
@@ -177,14 +181,11 @@ def test_more_is_kept_on_a_slow_channel_if_the_head_says_so(tmp_path: Path) -> N
     save_state_head(tmp_path / "head", head(of_channel=3.0))
     rule = HiddenStates(str(tmp_path / "head"))
     kept = [
-        rule.decide(draft(loss=0.1), target(), np.full(M, trip_ms)).length.mean()
-        for trip_ms in (1.0, 10.0, 1000.0)
+        rule.decide(draft(channel=(trip_ms, 0.1)), target()).length.mean() for trip_ms in (1.0, 10.0, 1000.0)
     ]
     assert kept[0] < kept[1] < kept[2]
     blind = replace(rule, channel=0)
-    assert rule.uses_link
-    assert not blind.uses_link
-    slow = blind.decide(draft(loss=0.1), target(), np.full(M, 1000.0))
+    slow = blind.decide(draft(channel=(1000.0, 0.1)), target())
     np.testing.assert_array_equal(slow.length, rule.decide(draft(), target()).length)
 
 
@@ -237,3 +238,51 @@ def test_a_file_of_another_head_is_refused(
     save_arrays(tmp_path / "head", {**arrays, **changes}, {**said, **notes})
     with pytest.raises(CheckpointError, match=message):
         load_state_head(tmp_path / "head")
+
+
+@pytest.mark.parametrize("which", [[], [6], [0, 3, 4], list(range(N))])
+@pytest.mark.parametrize("link", [LinkFacts(12.5, 0.25), LinkFacts(0.0, 1.0), LinkFacts()])
+def test_what_is_sent_is_read(rule: HiddenStates, which: list[int], link: LinkFacts) -> None:
+    sent = np.isin(np.arange(N), which)
+    given = rows_of(draft(sent).data, np.array([0]))
+    packed = rule.pack(given, link)
+    assert len(packed) == CHANNEL_BYTES + bits_bytes(N) + len(which) * D
+    read_as = rule.unpack(packed, drafted()[0][0])
+    np.testing.assert_array_equal(read_as["sent"][0], sent)
+    np.testing.assert_array_equal(read_as["states"][0, sent], given["states"][0, sent])
+    assert not read_as["states"][0, ~sent].any()
+    trip_ms, loss = read_as["channel"][0]
+    np.testing.assert_allclose(loss, link.loss)
+    np.testing.assert_allclose(trip_ms, link.round_trip_ms or 0.1)
+
+
+def test_a_robot_sends_the_states_that_a_reply_asks_for(rule: HiddenStates) -> None:
+    given = rows_of(draft(sent=False).data, np.array([0]))
+    wanted = np.isin(np.arange(N), [3, 5])
+    np.testing.assert_array_equal(rule.answered(given, bits(wanted))["sent"], wanted[None])
+    with pytest.raises(ValueError, match=f"^0 bytes, must be {bits_bytes(N)} for {N} codes$"):
+        rule.answered(given, b"")
+
+
+def channel_of(trip_ms: float, loss: float) -> bytes:
+    """One hidden state, sent on such a channel."""
+    return np.array([trip_ms, loss], "<f4").tobytes() + bits(np.isin(np.arange(N), [1])) + bytes(D)
+
+
+RIGHT = channel_of(5.0, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("packed", "message"),
+    [
+        (b"", f"0 bytes, must be at least {CHANNEL_BYTES + bits_bytes(N)} for {N} codes"),
+        (RIGHT[:-1], f"{len(RIGHT) - 1} bytes, must be {len(RIGHT)} for 1 hidden states of {D}"),
+        (RIGHT + b"0", f"{len(RIGHT) + 1} bytes, must be {len(RIGHT)} for 1 hidden states of {D}"),
+        (channel_of(-1.0, 0.5), "round trip of -1, must be from 0 to 60000, or NaN"),
+        (channel_of(1.0, 1.5), "loss of 1.5, must be from 0 to 1, or NaN"),
+        (channel_of(np.inf, 1.0), "round trip of inf, must be from 0 to 60000"),
+    ],
+)
+def test_what_is_no_state_is_refused(rule: HiddenStates, packed: bytes, message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{message}"):
+        rule.unpack(packed, drafted()[0][0])

@@ -25,7 +25,7 @@ from adahi_ros.contract.sinks.interface import Command
 from adahi_ros.contract.sinks.joint_trajectory import JointTrajectorySink
 from adahi_ros.core.health_level import Level
 from adahi_ros.core.proposal import Proposal, counted
-from adahi_ros.core.signature import CodeSpace, Feature, ImageInput, Signature
+from adahi_ros.core.signature import CodeSpace, Feature, ImageInput, Ranges, Signature
 from adahi_ros.gates.interface import LinkEstimate
 from adahi_ros.nodes.common.messages import (
     from_stamp,
@@ -135,7 +135,7 @@ def over_the_wire(message: VerifyDraft.Request) -> VerifyDraft.Request:
 )
 def test_requests_survive_the_wire(kind: str, seed: int, books: int, size: int, horizon: int) -> None:
     request = request_of(ROWS[kind], books, size, seed, horizon)
-    request = replace(request, first_step=9, instruction="fold", round_trip_ms=12.5, intent_only=True)
+    request = replace(request, first_step=9, instruction="fold", intent_only=True, rule_data=b"\0\xff")
     received = over_the_wire(to_request(request, request.window, SENDER))
     assert (received.protocol, received.robot_id, received.target) == (
         PROTOCOL_VERSION,
@@ -183,9 +183,9 @@ LATER = PROTOCOL_VERSION + 1
 
 def test_a_later_protocol_with_more_fields_at_the_end_is_recognised() -> None:
     """So that of protocol 5 is by robots and verifiers of protocol 4: what came with it is at the end."""
-    assert list(VerifyDraft.Request.get_fields_and_field_types())[-1] == "intent_only"
-    assert list(DescribeTarget.Response.get_fields_and_field_types())[-1] == "intent_size"
-    assert list(VerifyDraft.Response.get_fields_and_field_types())[-1] == "intent_fingerprint"
+    assert list(VerifyDraft.Request.get_fields_and_field_types())[-1] == "rule_data"
+    assert list(DescribeTarget.Response.get_fields_and_field_types())[-1] == "action_q99"
+    assert list(VerifyDraft.Response.get_fields_and_field_types())[-1] == "rule_data"
     request = request_of(ROWS["images"])
     sent = to_request(request, request.window, SENDER)
     sent.protocol = LATER
@@ -210,10 +210,14 @@ def test_an_image_of_another_format_is_refused() -> None:
 def test_replies_survive_the_wire(seed: int, books: int) -> None:
     draw = np.random.default_rng(seed)
     actions, accepted = np.float32(draw.normal(size=8)), tuple((draw.random(books) < 0.5).tolist())
-    sent = to_reply(Reply(OK, "", 7, 8, 9, accepted, actions, window_kept=True), 0.5)
+    codes, data = draw.integers(2**16, size=books), bytes(range(books))
+    reply = Reply(OK, "", 7, 8, 9, accepted, actions, window_kept=True, codes=codes, rule_data=data)
+    sent = to_reply(reply, 0.5)
     received = from_reply(3, deserialize_message(serialize_message(sent), VerifyDraft.Response))
     assert tuple(received.accepted) == accepted
     np.testing.assert_array_equal(received.actions, actions)
+    np.testing.assert_array_equal(received.codes, codes)
+    assert received.rule_data == data
     assert (received.episode, received.step, received.first_step) == (7, 8, 9)
     assert (received.id, received.status, received.compute_ms, received.window_kept) == (3, OK, 500.0, True)
 
@@ -237,7 +241,7 @@ def test_the_size_of_a_reply_is_that_of_its_message(actions: int, intent: int) -
 
 def test_an_intent_alone_is_a_few_bytes() -> None:
     whole, alone = reply_bytes(16 * 7, intent=8), reply_bytes(0, intent=8)
-    assert (whole, alone) == (524, 76)
+    assert (whole, alone) == (532, 84)
 
 
 def test_an_intent_that_is_too_long_is_refused() -> None:
@@ -279,11 +283,27 @@ SEES = Signature(
         Description("ball", "replace", Signature(1, 8, 7, FEATURES), policy_fingerprint="b" * 16),
         Description("a", "replace", Signature(1, 8, 7, ()), intent_fingerprint="c" * 16, intent_size=64),
         Description("arm/act", "replace", SEES),
+        Description(
+            *("arm/act", "replace", SEES),
+            feature_ranges=Ranges((0.0, -1.5, 0.25), (1.0, 2.0, 0.5), q99=(0.9, 1.9, 0.4)),
+            action_ranges=Ranges(q01=(-1.0, 0.0)),
+        ),
     ],
 )
 def test_a_description_survives_the_wire(described: Description) -> None:
     sent = serialize_message(describe(described))
-    assert from_description(deserialize_message(sent, DescribeTarget.Response)) == described
+    received = from_description(deserialize_message(sent, DescribeTarget.Response))
+    assert received == described
+    assert received.feature_ranges == described.feature_ranges
+    assert received.action_ranges == described.action_ranges
+
+
+def test_ranges_make_no_other_target() -> None:
+    one, other = (
+        Description("arm/act", "replace", SEES, action_ranges=Ranges(minimum=(end, end)))
+        for end in (0.0, math.nan)
+    )
+    assert one.difference_from(other) is None
 
 
 @pytest.mark.parametrize("kind", ["feature", "condition"])
@@ -303,6 +323,9 @@ def test_a_description_with_a_name_too_many_is_refused(kind: str) -> None:
         ("image_rows", [480], "image_rows: 1, must be as many as image_names, 2"),
         ("image_padded", [True] * 3, "image_padded: 3, must be as many as image_names, 2"),
         ("image_columns", [640, 0], "image_columns: 0, must be from 1 to 65500"),
+        ("feature_minimum", [0.0] * 2, "feature_minimum: 2, must be none, or 3"),
+        ("action_q99", [0.0] * 3, "action_q99: 3, must be none, or 2"),
+        ("action_maximum", [0.0, math.inf], "action_maximum: infinite, must be finite, or NaN if unknown"),
         ("rate_hz", math.nan, "rate_hz: nan, must be finite and at least 0"),
         ("history", 33, "history times images: 66, must be at most 64"),
     ],
@@ -366,7 +389,7 @@ def test_a_command_is_one_point_a_period_after_its_observation(
 
 
 TEXTS = st.text(st.characters(exclude_categories=("Cs", "Cc")), max_size=9)
-SIZES = st.tuples(*[st.integers(0, 9)] * 6, *[TEXTS] * 3, st.lists(st.integers(0, 9), max_size=3))
+SIZES = st.tuples(*[st.integers(0, 9)] * 7, *[TEXTS] * 3, st.lists(st.integers(0, 9), max_size=3))
 
 
 @given(SIZES)
@@ -385,13 +408,20 @@ def test_requests_are_as_long_as_computed(sizes: tuple[Any, ...]) -> None:
         draft_actions=floats[2],
         codes=words[1],
         draft_probabilities=words[2],
+        rule_data=array("B", bytes(counts[6])),
     )
     assert size_of(message) == len(serialize_message(message))
 
 
-@given(st.integers(0, 9), st.integers(0, 9), TEXTS)
-def test_replies_are_as_long_as_computed(actions: int, accepted: int, message: str) -> None:
+@given(*[st.integers(0, 9)] * 4, TEXTS)
+def test_replies_are_as_long_as_computed(
+    actions: int, accepted: int, codes: int, data: int, message: str
+) -> None:
     response = VerifyDraft.Response(
-        message=message, actions=array("f", bytes(4 * actions)), accepted=[True] * accepted
+        message=message,
+        actions=array("f", bytes(4 * actions)),
+        accepted=[True] * accepted,
+        codes=array("H", bytes(2 * codes)),
+        rule_data=array("B", bytes(data)),
     )
     assert from_reply(0, response).size_bytes == len(serialize_message(response))

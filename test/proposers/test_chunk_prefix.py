@@ -63,15 +63,15 @@ def test_a_draft_carries_the_states_of_its_likeliest_tokens(
     controller = Controller(draft, NEVER, "chunk_prefix", arguments={"first": first})
     controller.reset(1, [0])
     step = controller.begin(seen(1, 0))
-    drawn = step.draft(np.array([0])).distribution
+    sent = step.draft(np.array([0]))
+    drawn, states = sent.distribution, sent.data["states"]
     assert drawn is not None
-    assert drawn.states is not None
     made = draft.likeliest(step.observations, 32)
     np.testing.assert_array_equal(drawn.codes, made.codes)
-    assert drawn.states.values.dtype == np.int8
-    np.testing.assert_allclose(drawn.states.values / 16, made.hidden.clip(-127 / 16, 127 / 16), atol=1 / 32)
-    assert drawn.states.sent.mean() == share
-    assert np.isnan(drawn.states.loss).all()
+    assert states.dtype == np.int8
+    np.testing.assert_allclose(states / 16, made.hidden.clip(-127 / 16, 127 / 16), atol=1 / 32)
+    assert sent.data["sent"].mean() == share
+    assert np.isnan(sent.data["channel"]).all()
 
 
 def test_after_a_change_of_the_task_it_drafts_again(draft: TokenPolicy) -> None:
@@ -93,8 +93,8 @@ def test_another_draft_is_refused(fixed_policy: Callable[..., Policy]) -> None:
 def test_states_that_no_request_can_carry_are_refused(
     draft: TokenPolicy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(TokenPolicy, "hidden_size", 4094)  # 32 tokens: 2 + 32 + 32 * 2047 numbers
-    with pytest.raises(ValueError, match=r"^checkpoint: hidden states of 4094 numbers, must be at most 4093"):
+    monkeypatch.setattr(TokenPolicy, "hidden_size", 4096)  # 32 tokens: 8 + 4 + 32 * 4096 bytes
+    with pytest.raises(ValueError, match=r"^checkpoint: hidden states of 4096 numbers, must be at most 4095"):
         Controller(draft, NEVER, "chunk_prefix")
-    monkeypatch.setattr(TokenPolicy, "hidden_size", 4093)
+    monkeypatch.setattr(TokenPolicy, "hidden_size", 4095)
     Controller(draft, NEVER, "chunk_prefix")

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -8,20 +7,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from adahi_ros.acceptance.interface import Acceptance, Verdict
 from adahi_ros.acceptance.replace import Replace
 from adahi_ros.acceptance.speculative import Speculative
 from adahi_ros.core.signature import GOAL, OBSERVATION, CodeSpace, Feature, Signature
 from adahi_ros.protocol.request import (
-    UNKNOWN_MS,
     RequestError,
     RequestFault,
+    check_codes,
     check_reply,
-    check_round_trip,
-    reported_round_trip_ms,
 )
 from adahi_ros.server.engine import check_request
 
@@ -137,42 +132,6 @@ def test_drafted_actions_must_be_finite() -> None:
     assert refusal.value.fault is RequestFault.NOT_FINITE
 
 
-@pytest.mark.parametrize(
-    ("sent_ms", "fault", "message"),
-    [
-        (math.nan, "NOT_FINITE", "nan, must be finite"),
-        (math.inf, "NOT_FINITE", "inf, must be finite"),
-        (-math.inf, "NOT_FINITE", "-inf, must be finite"),
-        (-1e-6, "WRONG_SHAPE", "-1e-06, must be from 0 to 60000"),
-        (60_000.1, "WRONG_SHAPE", "60000.1, must be from 0 to 60000"),
-        (3e38, "WRONG_SHAPE", "3e+38, must be from 0 to 60000"),
-    ],
-)
-def test_a_round_trip_that_can_be_none_is_refused(sent_ms: float, fault: str, message: str) -> None:
-    with pytest.raises(RequestError, match=f"^round_trip_ms: {re.escape(message)}$") as refusal:
-        check_round_trip(sent_ms)
-    assert refusal.value.fault is RequestFault[fault]
-
-
-@given(st.floats(0.0, 1e300) | st.just(math.nan))
-def test_a_robots_round_trip_is_never_refused_and_0_means_unknown(ms: float) -> None:
-    sent_ms = float(np.float32(reported_round_trip_ms(ms)))  # as it is sent
-    check_round_trip(sent_ms)
-    assert (sent_ms == UNKNOWN_MS) == math.isnan(ms)
-    if 1e-3 <= ms <= 60_000.0:
-        assert sent_ms == pytest.approx(ms)
-
-
-def test_what_was_sent_of_a_round_trip_is_in_the_request_where_it_is_known() -> None:
-    known, unknown = (
-        check_request(TARGET, RULE, WINDOW, np.zeros(1), np.array([0, 3]), P, round_trip_ms=ms)
-        for ms in (12.5, UNKNOWN_MS)
-    )
-    assert known.round_trip_ms is not None
-    np.testing.assert_array_equal(known.round_trip_ms, [12.5])
-    assert unknown.round_trip_ms is None
-
-
 def test_a_policy_without_a_goal_takes_an_empty_one() -> None:
     aimless = replace(TARGET, conditions=())
     seen = check_request(aimless, RULE, WINDOW, np.array([]), np.array([0, 3]), P).observations
@@ -247,3 +206,26 @@ def test_rows_of_a_verdict_by_mask_and_by_index() -> None:
         some = verdict.rows(which)
         np.testing.assert_array_equal(some.accepted, [[True, False], [True, False]])
         np.testing.assert_array_equal(some.actions, [[[0, 1]], [[4, 5]]])
+
+
+CODED = CodeSpace("ab", 2, 5)
+
+
+def test_codes_of_a_reply_are_those_of_the_target() -> None:
+    codes = check_codes([4, 0], CODED)
+    assert codes is not None
+    assert codes.tolist() == [[4, 0]]
+    assert check_codes([], CODED) is None
+
+
+@pytest.mark.parametrize(
+    ("codes", "space", "message"),
+    [
+        ([1], CODED, "codes: 1 values, expected 2 for shape (2,)"),
+        ([1, 5], CODED, "codes[1]: 5, must be from 0 to 4"),
+        ([1], None, "codes: 1 values, expected 0 for shape (0,)"),
+    ],
+)
+def test_other_codes_of_a_reply_are_refused(codes: list[int], space: CodeSpace | None, message: str) -> None:
+    with pytest.raises(RequestError, match=f"^{re.escape(message)}$"):
+        check_codes(codes, space)

@@ -11,7 +11,7 @@ import pytest
 
 from adahi_ros.core.signature import CodeSpace, Feature
 from adahi_ros.protocol.records import Reason
-from adahi_ros.protocol.request import PROTOCOL_VERSION, UNKNOWN_MS, RequestFault
+from adahi_ros.protocol.request import PROTOCOL_VERSION, RequestFault
 from adahi_ros.protocol.window import WHOLE
 from adahi_ros.robot.link_estimate import FIRST_PAUSE_S, FIRST_S, MISSES_UNTIL_OPEN, RETRANSMISSIONS
 from adahi_ros.robot.session import DESCRIBE_RETRY_S, OF_ANOTHER, UNDESCRIBED, OnOutcome, VerifierState
@@ -70,18 +70,6 @@ def test_a_refusal_of_the_robots_name_is_kept_until_the_next_start(robot: Robot)
     assert robot.changes == [VerifierState.READY] * 2  # what was told of once is not told of again
     robot.loop.stop()
     assert robot.session.misnamed == ""
-
-
-def test_all_copies_of_a_request_say_the_same_of_the_link(robot: Robot) -> None:
-    robot.walk(range(1), PERIOD_S)
-    known_ms = robot.session.estimate(robot.link.now_s).rtt_ms
-    robot.link.loss = 1.0
-    robot.walk(range(1, 2), PERIOD_S)
-    trips = [request.round_trip_ms for request, _ in robot.link.updates]
-    assert trips[0] == UNKNOWN_MS
-    assert trips[1:] == [known_ms] * len(trips[1:])
-    assert len(trips) > 2
-    assert 0.0 < known_ms < 1e3 * PERIOD_S
 
 
 CODES = CodeSpace("feedfacefeedface", 2, 4)

@@ -165,14 +165,11 @@ def test_a_refusal_names_its_field_in_a_batch_as_well() -> None:
     assert refused.fault is RequestFault.NOT_FINITE
 
 
-def test_what_a_round_trip_takes_is_each_robots_own_and_unknown_of_others() -> None:
+def test_data_of_drafts_stay_with_their_robots() -> None:
     observations = Observations({OBSERVATION: np.zeros((1, 2, 3), np.float32)}, {GOAL: np.zeros((1, 1))})
-    silent = VerificationRequest(observations, Proposal(np.zeros((1, 0, 2), np.float32)))
-    received = replace(silent, round_trip_ms=np.array([7.0]))
-    assert joined([silent, silent]).round_trip_ms is None
-    both = joined([received, silent, replace(silent, round_trip_ms=np.array([9.0]))])
-    assert both.round_trip_ms is not None
-    np.testing.assert_array_equal(both.round_trip_ms, [7.0, np.nan, 9.0])
-    part = both.rows(np.array([2, 0])).round_trip_ms
-    assert part is not None
-    np.testing.assert_array_equal(part, [9.0, 7.0])
+    actions = np.zeros((1, 0, 2), np.float32)
+    both = joined(
+        [VerificationRequest(observations, Proposal(actions, data={"n": np.array([[n]])})) for n in (7, 8, 9)]
+    )
+    np.testing.assert_array_equal(both.draft.data["n"], [[7], [8], [9]])
+    np.testing.assert_array_equal(both.rows(np.array([2, 0])).draft.data["n"], [[9], [7]])

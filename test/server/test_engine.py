@@ -11,7 +11,7 @@ import pytest
 
 from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.acceptance.registry import ACCEPTANCES
-from adahi_ros.acceptance.speculative import Speculative
+from adahi_ros.acceptance.replace import Replace
 from adahi_ros.core.proposal import Proposal, counted
 from adahi_ros.core.signature import GOAL, OBSERVATION, CodeSpace
 from adahi_ros.lab.history import History
@@ -19,7 +19,6 @@ from adahi_ros.policies.vqbet.code_policy import ActionDecoder, CodePolicy, Pred
 from adahi_ros.policies.vqbet.vqbet_checkpoint import code_signature
 from adahi_ros.protocol.request import (
     NO_FINGERPRINT,
-    UNKNOWN_MS,
     Reply,
     Request,
     RequestError,
@@ -174,26 +173,24 @@ def together(engine: Engine, requests: list[Request]) -> list[Reply]:
     return replies  # type: ignore[return-value]
 
 
-class ByLink(Speculative):
-    """Keeps whole drafts of robots with a round trip above 50 ms."""
+class ByData(Replace):
+    """Keeps whole drafts whose data say so, and asks where they say nothing."""
 
-    uses_link = True
+    needs_codes = needs_data = True
 
-    def verify(
-        self,
-        draft: Proposal,
-        target: Proposal,
-        draws: np.ndarray,
-        round_trip_ms: np.ndarray | None = None,
-    ) -> Verdict:
-        verdict = super().verify(draft, target, draws)
+    def unpack(self, packed: bytes, codes: np.ndarray) -> dict[str, np.ndarray]:
+        if packed not in (b"", b"keep", b"drop"):
+            raise ValueError(f"{packed!r}, must be keep or drop")
+        return {"kept": np.array([packed == b"keep"]), "asks": np.array([not packed])}
+
+    def verify(self, draft: Proposal, target: Proposal, draws: np.ndarray) -> Verdict:
         assert draft.distribution is not None
         assert target.distribution is not None
-        trips_ms = np.zeros(len(draws)) if round_trip_ms is None else round_trip_ms
-        kept = trips_ms > 50.0  # none where it is unknown
-        own = target.distribution.actions_of(draft.distribution.codes)
-        actions = np.where(kept[:, None, None], own, verdict.actions)
-        return Verdict(actions, verdict.accepted | kept[:, None])
+        codes, kept = draft.distribution.codes, draft.data["kept"]
+        own = target.distribution.actions_of(codes)
+        actions = np.where(kept[:, None, None], own, target.actions)
+        asks = tuple(b"more" if each else b"" for each in draft.data["asks"])
+        return Verdict(actions, np.repeat(kept[:, None], codes.shape[1], axis=1), asks=asks)
 
 
 def counting(target: Recalling) -> list[int]:
@@ -201,46 +198,33 @@ def counting(target: Recalling) -> list[int]:
     return noted(target, lambda observations, draws, sampling: len(draws))
 
 
-def test_by_link_a_draft_stands_where_the_round_trip_is_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(ACCEPTANCES.shipped, "by_link", ByLink)
+@pytest.fixture
+def by_data(monkeypatch: pytest.MonkeyPatch) -> tuple[Engine, list[int]]:
+    """A verifier with that rule, and for how many robots its target proposed each time."""
+    monkeypatch.setitem(ACCEPTANCES.shipped, "by_data", ByData)
     target = Recalling(2)
     requested = counting(target)
-    engine = Engine(TargetVerifier(target, "by_link"), SEED)
-    plain = Engine(TargetVerifier(Recalling(2)), SEED)
-    steps = range(40)
-    all_stand = [request_of(step=step, first_step=step, round_trip_ms=51.0) for step in steps]
-    none_stand = [replace(each, round_trip_ms=49.0) for each in all_stand]
-    unknown = [replace(each, round_trip_ms=UNKNOWN_MS) for each in all_stand]
-    for verdict in together(engine, all_stand):
-        assert all(verdict.accepted)
-    expected = together(plain, unknown)
-    assert not all(all(verdict.accepted) for verdict in expected)
-    for requests in (none_stand, unknown):
-        for verdict, one in zip(together(engine, requests), expected, strict=True):
-            np.testing.assert_array_equal(verdict.accepted, one.accepted)
-            np.testing.assert_allclose(verdict.actions, one.actions, rtol=1e-6)
+    return Engine(TargetVerifier(target, "by_data"), SEED), requested
+
+
+def test_a_rule_decides_by_its_own_data_or_asks_for_more(by_data: tuple[Engine, list[int]]) -> None:
+    engine, requested = by_data
+    said = {data: request_of(rule_data=data) for data in (b"keep", b"drop", b"")}
+    keep, drop, asked = together(engine, list(said.values()))
+    assert (all(keep.accepted), any(drop.accepted), keep.rule_data, drop.rule_data) == (True, False, b"", b"")
+    assert not np.array_equal(keep.actions, drop.actions)
+    assert (asked.rule_data, len(asked.actions), asked.accepted) == (b"more", 0, ())
     before = len(requested)
-    together(engine, all_stand)  # sent again as they were
+    for copy, one in zip(together(engine, list(said.values())), (keep, drop, asked), strict=True):
+        np.testing.assert_array_equal(copy.actions, one.actions)  # sent again as they were
+        assert copy.rule_data == one.rule_data
     assert len(requested) == before
 
 
-def test_the_round_trip_makes_no_new_request_where_no_rule_uses_it() -> None:
-    target = Recalling(2)
-    requested = counting(target)
-    engine = Engine(TargetVerifier(target), SEED)
-    replies = [engine.verify(request_of(round_trip_ms=ms), NOW_S).actions for ms in (0.0, 7.0, 60_000.0)]
-    assert len(requested) == 1
-    for actions in replies[1:]:
-        np.testing.assert_array_equal(actions, replies[0])
-
-
-@pytest.mark.parametrize("rule", ["speculative", "replace"])
-@pytest.mark.parametrize("sent_ms", [np.nan, np.inf, -1.0, 60_001.0])
-def test_garbage_of_the_link_is_refused_also_for_a_remembered_reply(rule: str, sent_ms: float) -> None:
-    engine = Engine(TargetVerifier(Recalling(2), rule), SEED)
-    engine.verify(request_of(), NOW_S)
-    with pytest.raises(RequestError, match=r"^round_trip_ms: "):
-        engine.verify(request_of(round_trip_ms=sent_ms), NOW_S)
+def test_data_that_a_rule_cannot_read_are_refused_by_name(by_data: tuple[Engine, list[int]]) -> None:
+    with pytest.raises(RequestError, match=r"^rule_data: b'garbage', must be keep or drop$") as refusal:
+        by_data[0].verify(request_of(rule_data=b"garbage"), NOW_S)
+    assert refusal.value.fault is RequestFault.WRONG_SHAPE
 
 
 def test_another_instruction_is_another_request() -> None:
@@ -251,3 +235,23 @@ def test_another_instruction_is_another_request() -> None:
     for instruction in ("fold", "fold", "pour"):
         engine.verify(request_of(instruction=instruction), NOW_S)
     assert given == [("fold",), ("pour",)]
+
+
+@pytest.mark.parametrize("rule", ["speculative", "replace"])
+def test_a_reply_has_the_codes_of_its_actions(rule: str) -> None:
+    target = Recalling(2)
+    reply = Engine(TargetVerifier(target, rule), SEED).verify(request_of(), NOW_S)
+    codes = np.array(reply.codes, dtype=np.int64)[None]
+    offsets = np.asarray(reply.actions) - DECODER.decode(codes).ravel()
+    assert np.ptp(offsets) < 1e-5  # the target's offset is the same of each entry
+
+
+def test_a_rule_with_codes_that_the_target_has_not_is_at_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Wrong(Replace):
+        def verify(self, draft: Proposal, target: Proposal, draws: np.ndarray) -> Verdict:
+            return replace(super().verify(draft, target, draws), codes=np.array([[1, 5]]))
+
+    monkeypatch.setitem(ACCEPTANCES.shipped, "wrong", Wrong)
+    engine = Engine(TargetVerifier(Recalling(2), "wrong"), SEED)
+    with pytest.raises(ValueError, match=r"from 1 to 5, must be \(1, 2\), from 0 to 4"):
+        engine.verify(request_of(), NOW_S)

@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from adahi_ros.acceptance.hidden_states import packed_states
+from adahi_ros.acceptance.hidden_states import HiddenStates, packed_states
+from adahi_ros.acceptance.interface import LinkFacts
 from adahi_ros.core.assets import asset
-from adahi_ros.core.proposal import UNITS, CodeDistribution, Proposal, States
+from adahi_ros.core.proposal import UNITS, CodeDistribution, Proposal
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.tokens.token_policy import TokenPolicy
 from adahi_ros.protocol.request import OK, Reply, Request, RequestError, SentParts, fingerprint_number
-from adahi_ros.protocol.states import answered, stated
 from adahi_ros.protocol.window import SentWindows, WireWindow
 from adahi_ros.robot.target_view import Features
 from adahi_ros.server.engine import Engine
@@ -50,14 +50,17 @@ def request(pair: tuple[TokenPolicy, TokenPolicy], sent: bool) -> Request:
     draft, target = pair
     seen = draft.signature.observations(np.tile(OBSERVED, (1, 4, 1)), np.zeros((1, 0), np.float32))
     made = draft.likeliest(seen, N)
-    states = States(packed_states(made.hidden), np.full((1, N), sent), np.full(1, np.nan))
     sure = np.eye(K, dtype=np.uint16)[made.codes] * np.uint16(UNITS)
-    drawn = CodeDistribution(sure / UNITS, made.codes, draft.codec.decode, sure, states)
-    parts = SentParts(actions=False, codes=True, states=True).of(
-        Proposal(np.zeros((1, T, A), np.float32), drawn)
+    drawn = CodeDistribution(sure / UNITS, made.codes, draft.codec.decode, sure)
+    data = {"states": packed_states(made.hidden), "sent": np.full((1, N), sent)}
+    parts = SentParts(actions=False, codes=True, data=True).of(
+        Proposal(np.zeros((1, T, A), np.float32), drawn, data=data)
     )
-    made_by = stated(Request.of(parts, 0, 0, window(target)), np.nan)
-    return replace(made_by, robot_id="arm", fingerprint=fingerprint_number(draft.codec.fingerprint))
+    made_by = Request.of(parts, 0, 0, window(target))
+    assert not made_by.counts.size
+    fingerprint = fingerprint_number(draft.codec.fingerprint)
+    packed = HiddenStates.pack(data, LinkFacts())
+    return replace(made_by, robot_id="arm", fingerprint=fingerprint, rule_data=packed)
 
 
 def test_the_second_message_gets_the_reply_of_the_first(
@@ -68,29 +71,29 @@ def test_the_second_message_gets_the_reply_of_the_first(
     first: Reply = engine.verify(brief, 0.0)
     assert first.status == OK
     assert len(first.actions) == 0
-    assert len(first.accepted) == N
-    assert not all(first.accepted)
-    second = engine.verify(answered(brief, np.array(first.accepted)), 0.0)
+    assert first.accepted == ()
+    data = HiddenStates.answered(brief.data, first.rule_data)
+    second = engine.verify(replace(brief, rule_data=HiddenStates.pack(data, LinkFacts())), 0.0)
+    assert second.rule_data == b""
     np.testing.assert_array_equal(second.actions, whole.actions)
     assert second.accepted == whole.accepted
     assert len(whole.actions) == T * A
     again = engine.verify(brief, 0.0)
-    assert again.accepted == first.accepted
+    assert again.rule_data == first.rule_data
 
 
 @pytest.mark.parametrize(
-    ("counts", "message"),
+    ("packed", "message"),
     [
-        (np.zeros(N * K, np.int64), "8192 values, expected 2 for 0 hidden states of 48"),
-        (np.array([0, 1, 2], np.int64), "3 values, expected 27 for 1 hidden states of 48"),
-        (np.zeros(0, np.int64), "0 values, must be at least 2 for a rule that reads hidden states"),
+        (bytes(13), "13 bytes, must be 12 for 0 hidden states of 48"),
+        (b"", "0 bytes, must be at least 12 for 32 codes"),
     ],
 )
-def test_other_numbers_are_refused(
-    engine: Engine, pair: tuple[TokenPolicy, TokenPolicy], counts: np.ndarray, message: str
+def test_other_data_are_refused(
+    engine: Engine, pair: tuple[TokenPolicy, TokenPolicy], packed: bytes, message: str
 ) -> None:
-    with pytest.raises(RequestError, match=f"^draft_probabilities: {message}"):
-        engine.verify(replace(request(pair, sent=True), counts=counts), 0.0)
+    with pytest.raises(RequestError, match=f"^rule_data: {message}"):
+        engine.verify(replace(request(pair, sent=True), rule_data=packed), 0.0)
 
 
 def test_requests_with_states_are_verified_together(

@@ -9,6 +9,8 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
+from adahi_ros.acceptance.interface import Acceptance
+from adahi_ros.core.proposal import rows_of
 from adahi_ros.core.randomness import EpisodeStreams
 from adahi_ros.core.signature import GOAL, IMAGE_FEATURES, OBSERVATION
 from adahi_ros.lab.evaluation.in_flight import InFlight
@@ -138,13 +140,14 @@ class VerificationDraws:
         return draws.reshape(len(draws), self._count, 2)
 
 
-def _with_states(request: VerificationRequest, wanted: np.ndarray) -> VerificationRequest:
-    """Return requests with more of the drafts' hidden states, (M, N) bool, as robots send them again."""
-    drawn = request.draft.distribution
-    assert drawn is not None
-    assert drawn.states is not None
-    states = drawn.states._replace(sent=drawn.states.sent | wanted)
-    return replace(request, draft=replace(request.draft, distribution=replace(drawn, states=states)))
+def _answered(rule: Acceptance, request: VerificationRequest, asks: Sequence[bytes]) -> VerificationRequest:
+    """Return requests with the data of drafts that a rule asks for, as robots send them again."""
+    data = {name: each.copy() for name, each in request.draft.data.items()}
+    for row, asked in enumerate(asks):
+        if asked:
+            for name, each in rule.answered(rows_of(data, np.array([row])), asked).items():
+                data[name][row] = each[0]
+    return replace(request, draft=replace(request.draft, data=data))
 
 
 def rollout(
@@ -206,8 +209,9 @@ def rollout(
             committed = in_flight.committed(step, requested)
             request = VerificationRequest(observations.rows(requested), step.draft(requested), committed)
             verdict = verifier.verdict(request, uniforms[requested])
-            if verdict.wanted is not None and verdict.wanted.any():
-                verdict = verifier.verdict(_with_states(request, verdict.wanted), uniforms[requested])
+            if any(verdict.asks):
+                again = _answered(verifier.acceptance, request, verdict.asks)
+                verdict = verifier.verdict(again, uniforms[requested])
             refused[requested] |= transmit[requested] & ~controller.policy.sound(verdict.actions)
             if controller.drafts:
                 accepted, verdict = verdict.accepted, verdict.rows(transmit)

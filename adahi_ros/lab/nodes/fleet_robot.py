@@ -17,7 +17,7 @@ import numpy as np
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import Offer, Signature
 from adahi_ros.protocol.description import Wants
-from adahi_ros.protocol.request import Request, reported_round_trip_ms
+from adahi_ros.protocol.request import Request
 from adahi_ros.protocol.window import WireWindow
 from adahi_ros.robot.prefetch import RequestsAhead
 from adahi_ros.robot.session import VerifierSession, VerifierState
@@ -123,8 +123,7 @@ class FleetRobot:
         window = WireWindow.of(self._window, self._goal)
         needed_in_s = self._ahead.needed_in_s(left)
         instruction = "go on" if signature.instruction else ""
-        trip_ms = reported_round_trip_ms(self._session.rtt_ms)
-        request = Request.of(draft, 0, self._step, window, committed, instruction, needed_in_s, trip_ms)
+        request = Request.of(draft, 0, self._step, window, committed, instruction, needed_in_s)
         self.record.requests += 1
         self._pending[self._step] = self._ahead.submit(request, self._step, now_s)
 

@@ -20,7 +20,7 @@ from adahi_msgs.msg import DraftStatus
 from adahi_msgs.srv import DescribeTarget, VerifyDraft
 from sensor_msgs.msg import CompressedImage
 
-from adahi_ros.core.signature import CodeSpace, Feature, ImageInput, Signature
+from adahi_ros.core.signature import CodeSpace, Feature, ImageInput, Ranges, Signature
 from adahi_ros.core.texts import shortened
 from adahi_ros.protocol.description import Described, Description
 from adahi_ros.protocol.distributions import DENSE_MOST, packed
@@ -105,7 +105,7 @@ def to_request(request: Request, window: WireWindow, sender: Sender) -> VerifyDr
     """
     rows, counts = window.rows, request.counts
     has_codes = bool(request.codes.size)
-    pairs = request.states is None and counts.size > DENSE_MOST
+    pairs = counts.size > DENSE_MOST
     return VerifyDraft.Request(
         protocol=PROTOCOL_VERSION,
         robot_id=sender.robot_id,
@@ -125,8 +125,8 @@ def to_request(request: Request, window: WireWindow, sender: Sender) -> VerifyDr
         draft_actions=floats(request.actions),
         codes=_codes(request.codes),
         draft_probabilities=_codes(packed(counts) if pairs else counts),
-        round_trip_ms=request.round_trip_ms,
         intent_only=request.intent_only,
+        rule_data=array("B", request.rule_data),
     )
 
 
@@ -152,6 +152,7 @@ def size_of(message: VerifyDraft.Request) -> int:
         message.target,
         message.instruction,
         [len(image.data) for image in message.images],
+        len(message.rule_data),
     )
 
 
@@ -173,8 +174,17 @@ def from_reply(sent: int, response: VerifyDraft.Response) -> Reply:
         response.retry_after_s,
         response.intent,
         response.intent_fingerprint,
+        response.codes,
+        response.rule_data.tobytes(),
         sent,
-        reply_bytes(len(response.actions), len(response.accepted), response.message, len(response.intent)),
+        reply_bytes(
+            len(response.actions),
+            len(response.accepted),
+            response.message,
+            len(response.intent),
+            len(response.codes),
+            len(response.rule_data),
+        ),
         assignment=response.assignment,
     )
 
@@ -219,7 +229,22 @@ def from_description(response: DescribeTarget.Response) -> Description:
         policy_fingerprint=fingerprint_text(response.policy_fingerprint),
         intent_fingerprint=fingerprint_text(response.intent_fingerprint),
         intent_size=response.intent_size,
+        feature_ranges=_ranges("feature", response, signature.observation_dim),
+        action_ranges=_ranges("action", response, signature.action_dim),
     )
+
+
+def _ranges(kind: str, response: DescribeTarget.Response, size: int) -> Ranges:
+    """Return the ranges of features or actions; their texts name the fields."""
+    found = {}
+    for name in vars(Ranges()):
+        values = tuple(getattr(response, f"{kind}_{name}"))
+        if len(values) not in (0, size):
+            raise ValueError(f"{kind}_{name}: {len(values)}, must be none, or {size}")
+        if math.inf in map(abs, values):
+            raise ValueError(f"{kind}_{name}: infinite, must be finite, or NaN if unknown")
+        found[name] = values
+    return Ranges(**found)
 
 
 def _parts(kind: str, names: Sequence[str], sizes: Sequence[int]) -> tuple[Feature, ...]:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from adahi_msgs.srv import DescribeTarget, VerifyDraft
 
-from adahi_ros.core.signature import Feature
+from adahi_ros.core.signature import Feature, Ranges
 from adahi_ros.core.texts import NAME_LENGTH
 from adahi_ros.nodes.common.verifier_messages import IMAGE_BYTES, REQUEST, floats, too_long
 from adahi_ros.protocol.description import Description
@@ -99,8 +99,8 @@ def from_request(message: VerifyDraft.Request) -> Request:
         codes=np.asarray(message.codes, dtype=np.int64),
         counts=np.asarray(message.draft_probabilities, dtype=np.int64),
         instruction=message.instruction,
-        round_trip_ms=message.round_trip_ms,
         intent_only=message.intent_only,
+        rule_data=message.rule_data.tobytes(),
         fingerprint=message.tokenizer_fingerprint,
     )
 
@@ -121,6 +121,8 @@ def to_reply(reply: Reply, took_s: float) -> VerifyDraft.Response:
         retry_after_s=reply.retry_after_s,
         intent=array("b", np.asarray(reply.intent, dtype=np.int8).tobytes()),
         intent_fingerprint=reply.intent_fingerprint,
+        codes=array("H", np.asarray(reply.codes, dtype=np.uint16).tobytes()),
+        rule_data=array("B", reply.rule_data),
     )
 
 
@@ -155,7 +157,13 @@ def describe(description: Description) -> DescribeTarget.Response:
         policy_fingerprint=fingerprint_number(description.policy_fingerprint),
         intent_fingerprint=fingerprint_number(description.intent_fingerprint),
         intent_size=description.intent_size,
+        **_ranges("feature", description.feature_ranges),
+        **_ranges("action", description.action_ranges),
     )
+
+
+def _ranges(kind: str, ranges: Ranges) -> dict[str, array]:
+    return {f"{kind}_{name}": array("d", values) for name, values in vars(ranges).items()}
 
 
 def _entries(features: Sequence[Feature]) -> list[str]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from adahi_ros.core.proposal import ActionRange, Proposal
-from adahi_ros.core.signature import Observations
+from adahi_ros.core.signature import Observations, Ranges
 from adahi_ros.policies.flow.flow_checkpoint import FlowCheckpoint
 from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling
 from adahi_ros.policies.networks.network_checkpoint import RunNetwork
@@ -29,6 +29,8 @@ class FlowPolicy(Policy):
         margin = RANGE_MARGIN * scale
         allowed = ActionRange(checkpoint.action_low - margin, checkpoint.action_high + margin)
         super().__init__(signature, allowed, scale, checkpoint.digest(), self._size + self._size % 2)
+        ends = (tuple(each.tolist()) for each in (checkpoint.action_low, checkpoint.action_high))
+        self.ranges = Ranges(), Ranges(*ends)
         self.device = device
         self._run = run
 

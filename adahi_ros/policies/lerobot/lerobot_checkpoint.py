@@ -21,6 +21,7 @@ from torch import Tensor
 
 from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.core.schema import Listed, above, one_of, within
+from adahi_ros.core.signature import Ranges
 from adahi_ros.core.tensor_files import Shapes, check_count, check_shapes, read_shapes, weights_of
 from adahi_ros.policies.lerobot.lerobot_files import ACTION, CONFIG, LeRobotSchema, read_config
 from adahi_ros.policies.lerobot.lerobot_scaling import Modes, Processor, Scaling, among_weights, shaped
@@ -173,6 +174,7 @@ class LeRobotCheckpoint:
         tensors: the weights, by their names in LeRobot's `VQBeTModel`.
         state_scaling, image_scaling, action_scaling: of (S,), (3, 1, 1) and (A,).
         digest: 16 hexadecimal digits of the SHA-256 of all of its files.
+        state_ranges, action_ranges: of the data in its training, as far as they are known.
     """
 
     folder: Path
@@ -182,6 +184,8 @@ class LeRobotCheckpoint:
     image_scaling: Scaling
     action_scaling: Scaling
     digest: str
+    state_ranges: Ranges
+    action_ranges: Ranges
 
     def part(self, name: str) -> dict[str, Tensor]:
         """Return the weights of a part of the model, by their names in that part."""
@@ -226,11 +230,13 @@ def read_checkpoint(folder: Path) -> LeRobotCheckpoint:
             "was done"
         )
     files, image, action = [where, weights], config.camera, config.output_features[ACTION]
+    ranges = Ranges(), Ranges()
     if (folder / "policy_preprocessor.json").is_file():
         before = Processor(folder / "policy_preprocessor.json", "normalizer_processor")
         after = Processor(folder / "policy_postprocessor.json", "unnormalizer_processor")
         files += before.files + after.files
         scalings = (before.scaling(STATE), before.scaling(image), after.scaling(ACTION))
+        ranges = before.ranges(STATE, config.state_dim), after.ranges(ACTION, config.action_dim)
     else:
         modes = config.normalization_mapping
         scalings = (
@@ -245,4 +251,5 @@ def read_checkpoint(folder: Path) -> LeRobotCheckpoint:
     digest = hashlib.sha256()
     for file in files:
         digest.update(file.read_bytes())
-    return LeRobotCheckpoint(folder, config, model, state, frame, of_action, digest.hexdigest()[:16])
+    read = folder, config, model, state, frame, of_action, digest.hexdigest()[:16]
+    return LeRobotCheckpoint(*read, *ranges)

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.core.schema import Listed, checked, one_of, within
+from adahi_ros.core.signature import Ranges
 from adahi_ros.core.tensor_files import weights_of
 from adahi_ros.policies.lerobot.lerobot_files import ACTION, LeRobotSchema, read_config
 
@@ -20,6 +21,8 @@ EPSILON = 1e-8  # LeRobot's own, where a scale would be zero
 RANGES = {"MIN_MAX": ("min", "max"), "QUANTILES": ("q01", "q99"), "QUANTILE10": ("q10", "q90")}
 MODES: dict[str, tuple[str, ...]] = {"IDENTITY": (), "MEAN_STD": ("mean", "std"), **RANGES}
 """Kinds of scaling, and the statistics that each uses."""
+STATISTICS = {"minimum": "min", "maximum": "max", "q01": "q01", "q99": "q99"}
+"""LeRobot's names of the fields of `Ranges`."""
 Modes = dict[str, Annotated[str, one_of(MODES)]]
 PLAIN_STEPS = ("rename_observations_processor", "to_batch_processor", "device_processor")
 
@@ -110,6 +113,15 @@ class Processor:
         if key != ACTION and alone is not None and key not in alone:
             mode = "IDENTITY"
         return _scaling(mode, f"{key}.", self._stats, config.eps, self.files[-1])
+
+    def ranges(self, key: str, size: int) -> Ranges:
+        """Return the ranges of a feature's numbers in the training data, as far as the file has them."""
+        found = {}
+        for name, statistic in STATISTICS.items():
+            values = self._stats.get(f"{key}.{statistic}")
+            if values is not None and values.numel() == size:
+                found[name] = tuple(values.double().flatten().tolist())
+        return Ranges(**found)
 
 
 def among_weights(mode: str, layer: str, key: str, tensors: dict[str, Tensor], path: Path) -> Scaling:

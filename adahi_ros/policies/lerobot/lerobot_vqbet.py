@@ -15,6 +15,7 @@ codebook of K x K: the same distribution, exactly.
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ import torch
 from torch import Tensor, nn
 
 from adahi_ros.core.checkpoint_files import CheckpointError
+from adahi_ros.core.signature import Ranges
 from adahi_ros.policies.lerobot.lerobot_checkpoint import (
     CODEBOOKS,
     MODEL,
@@ -259,3 +261,8 @@ class LeRobotPolicy(CodePolicy):
         )
         run = OnTorch(network, **compute)
         super().__init__(signature, decoder, checkpoint.digest, run, str(run.device))
+        of_state = {
+            name: (*values, *[math.nan] * (signature.observation_dim - len(values))) if values else ()
+            for name, values in vars(checkpoint.state_ranges).items()
+        }
+        self.ranges = Ranges(**of_state), checkpoint.action_ranges

@@ -15,7 +15,7 @@ import pytest
 from adahi_msgs.srv import DescribeTarget, VerifyDraft
 from rclpy.lifecycle import TransitionCallbackReturn
 
-from adahi_ros.acceptance.hidden_states import load_state_head
+from adahi_ros.acceptance.hidden_states import HiddenStates, load_state_head
 from adahi_ros.core.assets import CHECKPOINTS, asset
 from adahi_ros.nodes.common import policies
 from adahi_ros.nodes.server.request_scheduler import BatchParameters
@@ -143,14 +143,16 @@ def test_a_head_of_another_target_is_refused_where_it_is_configured(
 
 
 @pytest.mark.parametrize("channel", [0, 1])
-def test_the_head_of_its_target_uses_the_link_where_it_reads_the_channel(
+def test_a_rule_with_the_head_of_its_target_is_configured(
     make_verifier: Callable[..., TargetVerifierNode], channel: int
 ) -> None:
     given = {"hidden_states.file": HEAD, "hidden_states.channel": channel}
     node = make_verifier(rule="hidden_states", checkpoint=str(TOKENS / "target"), **given)
     assert node.trigger_configure() is TransitionCallbackReturn.SUCCESS
     engine = node._service.targets.named("").engine
-    assert engine._terms.acceptance.uses_link == bool(channel)
+    rule = engine._terms.acceptance
+    assert isinstance(rule, HiddenStates)
+    assert rule.channel == channel
     head = load_state_head(Path(HEAD))
     assert described(node).policy_fingerprint == fingerprint_number(head.target) > 0
 

@@ -180,3 +180,11 @@ def test_a_regressions_plan_stays_within_the_demonstrations(
         policy = load(tmp_path / "mean", backend)
         actions = policy.propose(*seen(policy)).actions
         np.testing.assert_allclose(actions, np.broadcast_to(highest, actions.shape), atol=1e-6)
+
+
+def test_a_policy_knows_the_ends_of_the_actions_that_it_learnt_from(folder: Path) -> None:
+    checkpoint = load_flow(folder / "told")
+    _, actions = load(folder / "told").ranges
+    np.testing.assert_array_equal(np.array(actions.minimum, np.float32), checkpoint.action_low)
+    np.testing.assert_array_equal(np.array(actions.maximum, np.float32), checkpoint.action_high)
+    assert actions.q01 == ()

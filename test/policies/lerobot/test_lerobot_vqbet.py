@@ -217,6 +217,17 @@ def test_ranges_are_scaled_to_minus_one_and_one(mode: str, parallel: Path) -> No
         np.testing.assert_allclose(found[moved], scaled, rtol=1e-5)
 
 
+def test_a_policy_knows_the_ranges_of_what_it_learnt_from() -> None:
+    policy = LeRobotPolicy(DATA / "parallel")
+    features, actions = policy.ranges
+    stats = load_file(DATA / "parallel" / SCALING_FILE)
+    size = stats["observation.state.min"].numel()
+    assert features.minimum[:size] == tuple(stats["observation.state.min"].tolist())
+    assert len(features.maximum) == policy.signature.observation_dim
+    assert np.isnan(features.maximum[size:]).all()  # of images nothing is known
+    assert len(actions.q99) == len(actions.minimum) == policy.signature.action_dim
+
+
 def test_the_fixture_is_small_and_names_no_machine() -> None:
     files = [path for path in DATA.rglob("*") if path.is_file()]
     assert sum(path.stat().st_size for path in files) < 300_000

@@ -108,7 +108,7 @@ def test_drafts_with_codes_get_the_same_verdicts_as_in_one_process(on_ray: OnRay
     bare, draws = on_ray.request(robots)
     counts = counted(draw.dirichlet(np.ones(codes.codebook_size), size=(robots, codes.codebooks)))
     drafted = Proposal(bare.draft.actions, sent_codes(counts.argmax(axis=-1), counts))
-    request = VerificationRequest(bare.observations, drafted, round_trip_ms=np.full(robots, 50.0))
+    request = VerificationRequest(bare.observations, drafted)
     results = there.submit(request, draws, until_s()).result()
     check_same(results, here.verify_each(request, draws))
 
