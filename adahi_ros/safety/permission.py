@@ -279,7 +279,7 @@ class Heartbeat:
         """Process a heartbeat that arrived so long ago."""
         arrived_s = now_s - max(0.0, waited_s)
         if arrived_s >= self._since_s:
-            self._received_s = max(arrived_s, self._received_s or arrived_s)
+            self._received_s, self._silent_s = max(arrived_s, self._received_s or arrived_s), None
 
     def silence_s(self, now_s: float, period_s: float) -> float | None:
         """Return how long heartbeats have been missing, if longer than the timeout; else None.

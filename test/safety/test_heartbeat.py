@@ -105,6 +105,13 @@ def test_looks_that_are_far_apart_prolong_a_silence_by_two_at_most(
     assert now_s <= 101.0 + PERIOD_S + 2 * between_s + 1e-6
 
 
+def test_a_second_stall_receives_first_as_well(heartbeat: Heartbeat) -> None:
+    heartbeat.received(0.0, 100.0)
+    assert heartbeat.silence_s(101.2, PERIOD_S) is None
+    heartbeat.received(0.0, 101.21)
+    assert heartbeat.silence_s(102.36, PERIOD_S) is None
+
+
 def test_a_process_that_stood_still_receives_first(heartbeat: Heartbeat) -> None:
     heartbeat.received(0.0, 100.0)
     assert heartbeat.silence_s(110.0, PERIOD_S) is None
