@@ -20,10 +20,13 @@ RETRY_S, RELEASED_S = 4.0, 1.0
 def press(node: LifecycleNode, for_s: float, watches: Path) -> None:
     """Press again and again until the robot may move, keep pressed for so long, and say when it was let go.
 
-    A link with losses delays discovery, and reliable messages, by seconds: a first press can be too old.
+    Before, the robot must know this publisher: of a stop that it cannot ascribe, no press is an end. A link
+    with losses delays reliable messages by seconds, so a first press can be too old.
     """
     enable = node.create_publisher(Bool, "enable", 100)
-    while "enabled" not in watches.read_text():
+    while not said(watches, "knows"):
+        rclpy.spin_once(node, timeout_sec=PERIOD_S)
+    while not said(watches, "enabled"):
         enable.publish(Bool(data=time.monotonic() % RETRY_S > RELEASED_S))
         rclpy.spin_once(node, timeout_sec=PERIOD_S)
     let_go_s = time.monotonic() + for_s
@@ -35,14 +38,21 @@ def press(node: LifecycleNode, for_s: float, watches: Path) -> None:
         rclpy.spin_once(node)
 
 
+def said(log: Path, word: str) -> bool:
+    return any(line.startswith(f"{word} ") for line in log.read_text().splitlines())
+
+
 def watch(node: LifecycleNode) -> None:
-    """Say at every change whether the robot may move."""
+    """Say when the publisher is known, and at every change whether the robot may move."""
     operator = Operator(node, lambda: True, lambda: None)
     operator.permission.configure(True, TIMEOUT_S)
-    before = None
+    before, knows = None, False
     while True:
         rclpy.spin_once(node, timeout_sec=0.01)
         now_s = time.monotonic()
+        if not knows and operator.permission.publishers.gid is not None:
+            knows = True
+            print(f"knows {now_s}", flush=True)
         enabled = operator.permission.enabled(now_s)
         if enabled != before:
             print(f"{'enabled' if enabled else 'held'} {now_s}", flush=True)
