@@ -96,9 +96,9 @@ def test_the_middleware_delivers_what_is_longer_than_its_bound() -> None:
     """Where this fails, `check_request_bounds` may go."""
     named = serialize_message(VerifyDraft.Request(check_fields=False, robot_id="x" * MANY))
     assert len(deserialize_message(named, VerifyDraft.Request).robot_id) == MANY
-    # The end is two lengths of 0, of codes and probabilities, a number and a bool. That is how those look of
-    # whom no bound binds.
-    coded = serialize_message(VerifyDraft.Request())[:-13] + struct.pack("<I", MANY) + bytes(2 * MANY + 9)
+    # The end is two lengths of 0, of codes and probabilities, a bool and the length of rule_data. A sender
+    # without bounds can write any.
+    coded = serialize_message(VerifyDraft.Request())[:-16] + struct.pack("<I", MANY) + bytes(2 * MANY + 12)
     assert len(deserialize_message(coded, VerifyDraft.Request).codes) == MANY
 
 

@@ -83,7 +83,8 @@ def test_lockstep_over_dds_equals_the_rollout(folder: Path, name: str) -> None:
     assert [row.plan_age for row in rows[1:8]] == list(range(1, 8))
     signature = target.signature
     sent = 0 if at_target else signature.horizon * signature.action_dim
-    expected = reply_bytes(sent, intent=SIZE if at_target else 0)
+    codes = 0 if at_target or signature.codes is None else signature.codes.codebooks
+    expected = reply_bytes(sent, intent=SIZE if at_target else 0, codes=codes)
     assert {row.response_bytes for row in requested} == {expected}
     assert all(bool(row.planned_action) == (not at_target) for row in rows[1:3])
 
