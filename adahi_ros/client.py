@@ -25,7 +25,7 @@ from adahi_msgs.srv import DescribeTarget, VerifyDraft
 from rclpy.client import Client
 from rclpy.node import Node
 
-from adahi_ros.acceptance.interface import LinkFacts
+from adahi_ros.acceptance.interface import DataRule, LinkFacts
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import IMAGE_FEATURES, ImageInput, Signature
 from adahi_ros.nodes.common.qos import verify_qos
@@ -164,8 +164,9 @@ class VerifierClient:
         sent = WireWindow.of(np.asarray(window, np.float32), goal, images=jpegs)
         sentence = instruction if signature.instruction else ""
         request = Request.of(draft, episode, step, sent, 0, sentence, self._deadline_s)
-        if draft.data:
-            request = replace(request, rule_data=target.rule.pack(draft.data, LinkFacts()))
+        rule = target.rule
+        if draft.data and issubclass(rule, DataRule):
+            request = replace(request, rule_data=rule.pack(draft.data, LinkFacts()))
         message = to_request(request, sent, Sender(*self._name, fingerprint))
         started_s = time.monotonic()
         response = await self._call(self._verifying, message)

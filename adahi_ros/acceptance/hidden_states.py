@@ -32,7 +32,7 @@ from types import MappingProxyType
 import numpy as np
 
 from adahi_ros.acceptance.action_tokens import ActionRule, certain, greedy
-from adahi_ros.acceptance.interface import LinkFacts, Verdict
+from adahi_ros.acceptance.interface import DataRule, LinkFacts, Verdict
 from adahi_ros.acceptance.token_sequence import TokenJudge
 from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.core.proposal import CodeDistribution, Proposal, TokenDistribution
@@ -169,7 +169,7 @@ class DecidedTokens:
 
 
 @dataclass(eq=False)
-class HiddenStates(ActionRule):
+class HiddenStates(ActionRule, DataRule):
     """WISV: keeps tokens that a head on hidden states and the channel allows.
 
     Raises:
@@ -177,7 +177,6 @@ class HiddenStates(ActionRule):
     """
 
     needs_actions = False
-    needs_data = True
 
     file: str = argument("", "Weights written by `adahi train states`", optional=True)
     channel: int = argument(1, "1: the head reads the channel; 0: not", 0, 1)
@@ -206,14 +205,14 @@ class HiddenStates(ActionRule):
 
     @classmethod
     def pack(cls, data: Mapping[str, np.ndarray], link: LinkFacts) -> bytes:
-        """See `Acceptance`."""
+        """See `DataRule`."""
         sent = data["sent"][0]
         trip_ms = min(max(link.round_trip_ms, LEAST_MS), MOST_MS)  # NaN stays
         channel = np.array([trip_ms, link.loss], dtype="<f4").tobytes()
         return channel + bits(sent) + data["states"][0, sent].tobytes()
 
     def unpack(self, packed: bytes, codes: np.ndarray) -> dict[str, np.ndarray]:
-        """See `Acceptance`."""
+        """See `DataRule`."""
         count, size = len(codes), 0 if self.head is None else self.head.draft_size
         least = CHANNEL_BYTES + bits_bytes(count)
         if len(packed) < least:
@@ -233,7 +232,7 @@ class HiddenStates(ActionRule):
 
     @classmethod
     def answered(cls, data: Mapping[str, np.ndarray], asked: bytes) -> dict[str, np.ndarray]:
-        """See `Acceptance`; the verifier has the states that it does not ask for, or needs none of them."""
+        """See `DataRule`; the verifier has the states that it does not ask for, or needs none of them."""
         count = data["sent"].shape[1]
         if len(asked) != bits_bytes(count):
             raise ValueError(f"{len(asked)} bytes, must be {bits_bytes(count)} for {count} codes")

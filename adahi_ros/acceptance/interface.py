@@ -25,9 +25,9 @@ class Verdict:
         actions: (M, T, A) float32 in action units.
         accepted: (M, N) bool, whether each part of the drafts was kept: for codes, one per codebook.
         intent: (M, Z) int8, what the target wants beyond its plan; None without an encoder of intents.
-        asks: M texts of bytes, with which the rule asks robots for more of their data, see
-            `Acceptance.answered`; empty where it has decided, or for all. Where it asks, the other fields do
-            not count.
+        asks: bytes for each of M robots, with which the rule asks for more of its data, see
+            `DataRule.answered`; no bytes where it has decided. Empty if it asks none. Where it asks, the
+            other fields do not count.
         codes: (M, N) int64, of the target's tokenizer, for these actions; None where they have none.
     """
 
@@ -66,8 +66,6 @@ class Acceptance(ABC):
         needs_codes: the draft's codes must be sent, with their distributions.
         needs_actions: the draft's actions are sent, (M, 0, A) for robots without any, at the end of
             the target's plan.
-        needs_data: drafts have data for this rule (`Proposal.data`). It is sent as `pack` makes it, instead
-            of the distributions: each code counts as certain.
         keeps_drafts: a completely accepted draft is executed unchanged, and a reply only has
             the actions after it.
         takes_distance: its argument `within` (A,) is the largest distance of actions, in action units.
@@ -76,7 +74,6 @@ class Acceptance(ABC):
     exact: bool = False
     needs_codes: bool = False
     needs_actions: bool = False
-    needs_data: bool = False
     keeps_drafts: bool = False
     takes_distance: bool = False
 
@@ -110,27 +107,34 @@ class Acceptance(ABC):
             draws: (M, N, 2) uniform in [0, 1).
         """
 
+
+class DataRule(Acceptance):
+    """A rule that reads data of its own (`Proposal.data`), which is sent instead of the distributions.
+
+    Each code of the draft counts as certain.
+    """
+
     @classmethod
+    @abstractmethod
     def pack(cls, data: Mapping[str, np.ndarray], link: LinkFacts) -> bytes:
         """Return what a robot sends of the data of one draft (B = 1), 131072 bytes at most."""
-        raise NotImplementedError(f"{cls.__name__}.pack: missing, must be there with needs_data")
 
+    @abstractmethod
     def unpack(self, packed: bytes, codes: np.ndarray) -> dict[str, np.ndarray]:
         """Return the data (B = 1) that a robot sent with its codes (N,).
 
         Raises:
             ValueError: they are of the wrong size, or out of range.
         """
-        raise NotImplementedError(f"{type(self).__name__}.unpack: missing, must be there with needs_data")
 
     @classmethod
+    @abstractmethod
     def answered(cls, data: Mapping[str, np.ndarray], asked: bytes) -> dict[str, np.ndarray]:
         """Return the data (B = 1) to send after a reply that asked for more; see `Verdict.asks`.
 
         Raises:
             ValueError: the verifier's bytes are of the wrong size.
         """
-        raise NotImplementedError(f"{cls.__name__}.answered: missing, must be there if the rule asks")
 
 
 def difference(name: str, draft: object, target: object) -> str | None:

@@ -55,7 +55,7 @@ class Proposal:
         distribution: of the actions; None where there is none.
         expected_error: (B,) in action scales, expected distance of the first actions from those of a
             fresh plan; None if unknown.
-        data: (B, ...) arrays by name, what a rule reads besides; see `Acceptance.needs_data`.
+        data: (B, ...) arrays by name, what a rule reads besides; see `DataRule`.
     """
 
     actions: np.ndarray

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 
-from adahi_ros.acceptance.interface import Acceptance, codes_differ, difference
+from adahi_ros.acceptance.interface import Acceptance, DataRule, codes_differ, difference
 from adahi_ros.acceptance.registry import ACCEPTANCES
 from adahi_ros.core.registry import RegistryError
 from adahi_ros.core.signature import Offer, Ranges, Signature
@@ -163,4 +163,4 @@ class Wants:
         """Return the parts of a draft that a target needs and can read."""
         alike = codes_differ(self.draft, described.signature) is None
         rule = ACCEPTANCES[described.acceptance]
-        return SentParts(rule.needs_actions, alike, rule.needs_data)
+        return SentParts(rule.needs_actions, alike, issubclass(rule, DataRule))

@@ -144,7 +144,7 @@ class Request:
         codes: (N,) integers; empty where the draft has none.
         counts: (N * K,) integers, the distributions of the codes; at the verifier as they were sent, see
             `unpacked`; empty without codes, or with data.
-        rule_data: what the rule reads besides, see `Acceptance.pack`; on a robot it is added when the request
+        rule_data: what the rule reads besides, see `DataRule.pack`; on a robot it is added when the request
             is sent.
         instruction: for the target, in a sentence; empty without one.
         needed_in_s: how soon the robot needs the reply, from when it makes the request; 0 where unknown.
@@ -239,7 +239,7 @@ class Reply:
         intent: Z, from -127 to 127; empty without an encoder of intents.
         intent_fingerprint: of that encoder; `NO_FINGERPRINT` without an intent.
         codes: N, of these actions; empty where they have none, and without actions.
-        rule_data: with which the rule asks for more, see `Acceptance.answered`; then there are no actions.
+        rule_data: with which the rule asks for more, see `DataRule.answered`; then there are no actions.
         id: of the answered message on the robot.
         size_bytes: of the serialized reply.
         fault: why the robot cannot read it; then the other fields are meaningless.
@@ -318,6 +318,7 @@ def check_reply(
     parts: int | None,
     accepted: Sequence[bool],
     actions: Sequence[float] | np.ndarray,
+    codes: Sequence[int] | np.ndarray = (),
 ) -> Verdict:
     """Convert a reply's values to one robot's verdict, or refuse them.
 
@@ -327,9 +328,10 @@ def check_reply(
         parts: N, the judged parts of the draft; None where the rule determines it.
         accepted: N.
         actions: (T - ahead) * A.
+        codes: N, of the target's tokenizer; empty where the reply has none.
 
     Raises:
-        RequestError: wrong size, or not finite.
+        RequestError: wrong size, not finite, or out of range.
     """
     # Without arrays until all checks pass: the robot waits, and for few values arrays are slower.
     if parts is not None:
@@ -342,19 +344,12 @@ def check_reply(
     return Verdict(
         np.array(actions, dtype=np.float32).reshape(1, *shape),
         np.array(accepted, dtype=bool).reshape(1, len(accepted)),
+        codes=_checked_codes(codes, target.codes),
     )
 
 
-def check_codes(codes: Sequence[int] | np.ndarray, space: CodeSpace | None) -> np.ndarray | None:
-    """Convert a reply's codes to one robot's (1, N) int64, or refuse them; None without codes.
-
-    Args:
-        codes: of the reply.
-        space: of the target.
-
-    Raises:
-        RequestError: wrong size, or out of range.
-    """
+def _checked_codes(codes: Sequence[int] | np.ndarray, space: CodeSpace | None) -> np.ndarray | None:
+    """Return a reply's codes (1, N) int64, or refuse them; None without codes."""
     if not len(codes):
         return None
     books, entries = (0, 0) if space is None else (space.codebooks, space.codebook_size)

@@ -75,8 +75,9 @@ class Step:
         actions, drawn = self.proposal.actions[rows], self.proposal.distribution
         if drawn is None or drawn.counts is None:
             return Proposal(actions)
+        data = self.proposal.data
         sent = drawn.probabilities[rows], drawn.codes[rows], drawn.actions_of, drawn.counts[rows]
-        return Proposal(actions, CodeDistribution(*sent), data=rows_of(self.proposal.data, rows))
+        return Proposal(actions, CodeDistribution(*sent), data=data and rows_of(data, rows))
 
 
 class Controller:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from enum import IntEnum
 
-from adahi_ros.acceptance.interface import LinkFacts
+from adahi_ros.acceptance.interface import DataRule, LinkFacts
 from adahi_ros.core.signature import Signature
 from adahi_ros.gates.interface import LinkEstimate
 from adahi_ros.protocol.description import Described, Description, Wants
@@ -262,7 +262,7 @@ class VerifierSession:
             self._send_whole(pending, now_s)
             return
         took_s = now_s - pending.submitted_s
-        if pending.asked_by(reply):
+        if reply.rule_data and pending.asked_by(reply):
             self._answer(pending, reply, now_s)
             return
         outcome = judged(self._target, pending.request, reply, 1e3 * took_s, self._check)
@@ -299,15 +299,17 @@ class VerifierSession:
 
     def _pack(self, pending: PendingRequest, now_s: float) -> None:
         """Add the data for the verifier's rule, if there are any."""
-        request = pending.request
-        if request.data:
+        request, rule = pending.request, self._target.rule
+        if request.data and issubclass(rule, DataRule):
             link = LinkFacts(self.rtt_ms, self.estimate(now_s).loss)
-            pending.request = replace(request, rule_data=self._target.rule.pack(request.data, link))
+            pending.request = replace(request, rule_data=rule.pack(request.data, link))
 
     def _answer(self, pending: PendingRequest, reply: Reply, now_s: float) -> None:
         """Send a request again with the data that the verifier's rule asks for; the deadline stays."""
+        rule = self._target.rule
+        assert issubclass(rule, DataRule)
         try:
-            data = self._target.rule.answered(pending.request.data, reply.rule_data)
+            data = rule.answered(pending.request.data, reply.rule_data)
         except ValueError as error:
             self._end(pending, Outcome(None, Reason.BAD_REPLY, f"rule_data: {error}"))
             return

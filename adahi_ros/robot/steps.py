@@ -23,7 +23,6 @@ from adahi_ros.protocol.request import (
     Request,
     RequestError,
     RequestFault,
-    check_codes,
     check_intent,
     check_reply,
     fingerprint_number,
@@ -102,7 +101,7 @@ class PendingRequest:
     round_s: float | None = None
 
     def asked_by(self, reply: Reply) -> bool:
-        """Whether a reply asks for more data of the draft, see `Acceptance.answered`; once at most."""
+        """Whether a reply asks for more data of the draft, see `DataRule.answered`; once at most."""
         request = self.request
         if not (request.data and reply.rule_data) or request.intent_only or self.round_s is not None:
             return False
@@ -150,10 +149,9 @@ def judged(
             target.signature.horizon if request.intent_only else _left_out(target, request, reply.accepted)
         )
         parts = request.codes.size if target.rule.needs_codes else None  # other rules have other parts
-        verification = check_reply(target.signature, known, parts, reply.accepted, reply.actions)
+        verification = check_reply(target.signature, known, parts, reply.accepted, reply.actions, reply.codes)
         wanted_intent = target.intent_size, fingerprint_number(target.intent_fingerprint)
         intent = check_intent(reply.intent, reply.intent_fingerprint, *wanted_intent)
-        codes = check_codes(reply.codes, target.signature.codes)
         check(verification.actions)
     except (RequestError, ValueError) as error:
         return Outcome(None, Reason.BAD_REPLY, str(error), reply_bytes=size)
@@ -162,7 +160,7 @@ def judged(
         dim = target.signature.action_dim
         drafted = request.actions[: known * dim].reshape(1, known, dim)
         actions = np.concatenate([drafted, actions], axis=1)
-    verification = Verdict(actions, verification.accepted, intent, codes=codes)
+    verification = replace(verification, actions=actions, intent=intent)
     took = verify_ms, reply.compute_ms
     return Outcome(verification, Reason.NONE, "", *took, size, assignment=reply.assignment)
 

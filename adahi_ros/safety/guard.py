@@ -353,7 +353,6 @@ class Guard:
         """Return the braking command of a moving robot; None where it stands, at any position."""
         if self._motion.moving:
             return self._brake(why, now_s)
-        self._held = True
         self._count((why,))
         return None
 
@@ -373,7 +372,6 @@ class Guard:
             self._count((why,))
             return None
         held = self._put(self._envelope.hold(None, self._motion.elapsed_s(now_s), why))
-        self._held = True
         self._motion.brakes(self._envelope.at_rest)
         return held
 

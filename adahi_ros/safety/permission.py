@@ -136,7 +136,7 @@ class Permission:
         return ""
 
     def used(self) -> None:
-        """Note a `true` on `enable`: from now on the deadman counts, also where it is refused."""
+        """Note a `true` on `enable`, even an ignored one: it ends what the service granted."""
         if self.holds[Hold.DISABLED] is State.GRANTED:
             self.holds.happen(Event.TRUE)
 

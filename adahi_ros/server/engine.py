@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from adahi_ros.acceptance.interface import Acceptance, Verdict
+from adahi_ros.acceptance.interface import Acceptance, DataRule, Verdict
 from adahi_ros.core.proposal import UNITS, CodeDistribution, Proposal
 from adahi_ros.core.signature import Signature
 from adahi_ros.protocol.distributions import unpacked
@@ -257,7 +257,7 @@ class Engine:
             *(request.intent_only, window.digest),
             None if request.assigned_goal is None else request.assigned_goal.tobytes(),
             *(each.tobytes() for each in (request.codes, request.counts, request.actions)),
-            request.rule_data,
+            request.rule_data if isinstance(self._terms.acceptance, DataRule) else b"",
         )
         return _Received(key, request, window, ahead)
 
@@ -361,14 +361,6 @@ def _certain_codes(codes: np.ndarray, entries: int) -> CodeDistribution:
     return sent_codes(drafted, np.eye(entries, dtype=np.uint16)[drafted] * np.uint16(UNITS))
 
 
-def _rule_data(rule: Acceptance, packed: bytes, codes: np.ndarray) -> dict[str, np.ndarray]:
-    """Return the data of a draft for its rule, or refuse them."""
-    try:
-        return rule.unpack(packed, codes)
-    except ValueError as error:
-        raise RequestError(RequestFault.WRONG_SHAPE, f"rule_data: {error}") from error
-
-
 def _checked_draft(
     signature: Signature,
     rule: Acceptance,
@@ -395,8 +387,12 @@ def _checked_draft(
         if not 0 <= code < entries:
             what = f"codes[{index}]: {code}, must be at least 0 and below {entries}"
             raise RequestError(RequestFault.CODE_OUT_OF_RANGE, what)
-    if rule.needs_data:
-        return Proposal(drafted, _certain_codes(codes, entries), data=_rule_data(rule, rule_data, codes))
+    if isinstance(rule, DataRule):
+        try:
+            data = rule.unpack(rule_data, codes)
+        except ValueError as error:
+            raise RequestError(RequestFault.WRONG_SHAPE, f"rule_data: {error}") from error
+        return Proposal(drafted, _certain_codes(codes, entries), data=data)
     counts = counts.reshape(books, -1) if counts.size == books * entries else unpacked(counts, books, entries)
     sums = counts.sum(axis=-1, dtype=np.int64)
     if counts.min() < 0 or (sums != UNITS).any():

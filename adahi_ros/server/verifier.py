@@ -78,6 +78,7 @@ def joined(requests: Sequence[VerificationRequest]) -> VerificationRequest:
     codes = (
         sent_codes(np.concatenate([each.codes for each in drawn]), np.concatenate(counts)) if drawn else None
     )
+    data = _by_name([each.data for each in drafts])
     return VerificationRequest(
         Observations(
             _by_name([each.features for each in seen]),
@@ -86,11 +87,7 @@ def joined(requests: Sequence[VerificationRequest]) -> VerificationRequest:
             _by_name([each.images for each in seen]),
             tuple(episode for each in seen for episode in each.episodes),
         ),
-        Proposal(
-            np.concatenate([each.actions for each in drafts]),
-            codes,
-            data=_by_name([each.data for each in drafts]),
-        ),
+        Proposal(np.concatenate([each.actions for each in drafts]), codes, data=data),
         _committed(requests),
     )
 

@@ -36,6 +36,7 @@ from adahi_ros.nodes.common.messages import (
 )
 from adahi_ros.nodes.common.qos import new_message
 from adahi_ros.nodes.common.verifier_messages import (
+    DESCRIPTION,
     RESPONSE,
     from_description,
     from_reply,
@@ -252,6 +253,20 @@ def test_an_intent_that_is_too_long_is_refused() -> None:
     described.intent_size = INTENT_MOST + 1
     with pytest.raises(ValueError, match=r"^intent_size: 65, must be at most 64$"):
         from_description(described)
+
+
+@pytest.mark.parametrize(("field", "code"), [("codes", "H"), ("rule_data", "B")])
+def test_other_fields_of_a_reply_that_are_too_long_are_refused(field: str, code: str) -> None:
+    values = array(code, [0] * (RESPONSE[field] + 1))
+    fault = from_reply(0, VerifyDraft.Response(check_fields=False, **{field: values})).fault
+    assert fault == f"{field}: length {len(values)}, must be at most {RESPONSE[field]}"
+
+
+def test_more_ranges_than_fit_are_not_sent() -> None:
+    most = DESCRIPTION["action_minimum"]
+    for count, sent in ((most, most), (most + 1, 0)):
+        described = Description("arm/act", "replace", SEES, action_ranges=Ranges((0.0,) * count))
+        assert len(describe(described).action_minimum) == sent
 
 
 def test_refusals_survive_the_wire() -> None:

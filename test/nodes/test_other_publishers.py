@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -124,6 +125,8 @@ class Arm:
         return str(self.nodes.call(client, Trigger.Request()).message)
 
     def close(self) -> None:
+        """End the nodes that are spun, then the others."""
+        self.nodes.close()
         for node in self._made:
             node.destroy_node()
 
@@ -135,10 +138,8 @@ def _named(name: str, options: dict[str, Any]) -> DraftPolicyNode:
 
 @pytest.fixture
 def arm(nodes: NodesInProcess, exported: Path) -> Iterator[Arm]:
-    arm = Arm(nodes, exported / "draft")
-    yield arm
-    nodes.close()
-    arm.close()
+    with closing(Arm(nodes, exported / "draft")) as arm:
+        yield arm
 
 
 @pytest.mark.parametrize("alike", [False, True], ids=["77 Hz", "equal stamps"])

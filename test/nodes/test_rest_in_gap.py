@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -21,10 +22,8 @@ LIFT = "lift/command"
 
 @pytest.fixture
 def arm(nodes: NodesInProcess, exported: Path) -> Iterator[Arm]:
-    arm = Arm(nodes, exported / "draft")
-    yield arm
-    nodes.close()
-    arm.close()
+    with closing(Arm(nodes, exported / "draft")) as arm:
+        yield arm
 
 
 @pytest.fixture

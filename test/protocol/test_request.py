@@ -15,7 +15,6 @@ from adahi_ros.core.signature import GOAL, OBSERVATION, CodeSpace, Feature, Sign
 from adahi_ros.protocol.request import (
     RequestError,
     RequestFault,
-    check_codes,
     check_reply,
 )
 from adahi_ros.server.engine import check_request
@@ -208,24 +207,25 @@ def test_rows_of_a_verdict_by_mask_and_by_index() -> None:
         np.testing.assert_array_equal(some.actions, [[[0, 1]], [[4, 5]]])
 
 
-CODED = CodeSpace("ab", 2, 5)
+CODED = replace(TARGET, codes=CodeSpace("ab", 2, 5))
+WHOLE = (0, None, (), [0.0] * (TARGET.horizon * TARGET.action_dim))
 
 
 def test_codes_of_a_reply_are_those_of_the_target() -> None:
-    codes = check_codes([4, 0], CODED)
+    codes = check_reply(CODED, *WHOLE, [4, 0]).codes
     assert codes is not None
     assert codes.tolist() == [[4, 0]]
-    assert check_codes([], CODED) is None
+    assert check_reply(CODED, *WHOLE).codes is None
 
 
 @pytest.mark.parametrize(
-    ("codes", "space", "message"),
+    ("codes", "target", "message"),
     [
         ([1], CODED, "codes: 1 values, expected 2 for shape (2,)"),
         ([1, 5], CODED, "codes[1]: 5, must be from 0 to 4"),
-        ([1], None, "codes: 1 values, expected 0 for shape (0,)"),
+        ([1], replace(TARGET, codes=None), "codes: 1 values, expected 0 for shape (0,)"),
     ],
 )
-def test_other_codes_of_a_reply_are_refused(codes: list[int], space: CodeSpace | None, message: str) -> None:
+def test_other_codes_of_a_reply_are_refused(codes: list[int], target: Signature, message: str) -> None:
     with pytest.raises(RequestError, match=f"^{re.escape(message)}$"):
-        check_codes(codes, space)
+        check_reply(target, *WHOLE, codes)

@@ -126,7 +126,7 @@ def test_a_hold_or_a_gap_makes_plans_outdated() -> None:
     assert robot.guard.resumes(robot.now_s)
     assert not robot.guard.resumes(robot.now_s)
     robot.guard.observed(robot.now_s)
-    robot.now_s += HOLD_AFTER_S + PERIOD_S  # nobody looks meanwhile
+    robot.now_s += HOLD_AFTER_S + PERIOD_S  # without a look
     assert robot.guard.resumes(robot.now_s)
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from adahi_ros.acceptance.interface import Verdict
+from adahi_ros.acceptance.interface import DataRule, LinkFacts, Verdict
 from adahi_ros.acceptance.registry import ACCEPTANCES
 from adahi_ros.acceptance.replace import Replace
 from adahi_ros.core.proposal import Proposal, counted
@@ -173,10 +174,18 @@ def together(engine: Engine, requests: list[Request]) -> list[Reply]:
     return replies  # type: ignore[return-value]
 
 
-class ByData(Replace):
+class ByData(DataRule):
     """Keeps whole drafts whose data say so, and asks where they say nothing."""
 
-    needs_codes = needs_data = True
+    needs_codes = True
+
+    @classmethod
+    def pack(cls, data: Mapping[str, np.ndarray], link: LinkFacts) -> bytes:
+        return b"keep"
+
+    @classmethod
+    def answered(cls, data: Mapping[str, np.ndarray], asked: bytes) -> dict[str, np.ndarray]:
+        return dict(data)
 
     def unpack(self, packed: bytes, codes: np.ndarray) -> dict[str, np.ndarray]:
         if packed not in (b"", b"keep", b"drop"):
@@ -255,3 +264,20 @@ def test_a_rule_with_codes_that_the_target_has_not_is_at_fault(monkeypatch: pyte
     engine = Engine(TargetVerifier(Recalling(2), "wrong"), SEED)
     with pytest.raises(ValueError, match=r"from 1 to 5, must be \(1, 2\), from 0 to 4"):
         engine.verify(request_of(), NOW_S)
+
+
+def test_data_for_a_rule_that_reads_none_make_no_new_request() -> None:
+    target = Recalling(2)
+    requested = counting(target)
+    engine = Engine(TargetVerifier(target), SEED)
+    one, other = (engine.verify(request_of(rule_data=data), NOW_S) for data in (b"", b"garbage"))
+    assert len(requested) == 1
+    np.testing.assert_array_equal(one.actions, other.actions)
+
+
+def test_a_rule_with_data_is_whole_or_refused() -> None:
+    class Part(Replace, DataRule):
+        pass
+
+    with pytest.raises(TypeError, match=r"abstract methods .*answered.*pack.*unpack"):
+        Part()  # type: ignore[abstract]

@@ -50,7 +50,7 @@ def lingers(publisher):
 
 def noted(guard, now_s):
     rested = rests(guard, now_s)
-    if rested:
+    if rested and now_s - guard._motion.put_s >= 0.07:
         open("{rested}", "w").close()
     return rested
 

@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
-from adahi_ros.acceptance.interface import Acceptance
+from adahi_ros.acceptance.interface import DataRule
 from adahi_ros.core.proposal import rows_of
 from adahi_ros.core.randomness import EpisodeStreams
 from adahi_ros.core.signature import GOAL, IMAGE_FEATURES, OBSERVATION
@@ -140,7 +140,7 @@ class VerificationDraws:
         return draws.reshape(len(draws), self._count, 2)
 
 
-def _answered(rule: Acceptance, request: VerificationRequest, asks: Sequence[bytes]) -> VerificationRequest:
+def _answered(rule: DataRule, request: VerificationRequest, asks: Sequence[bytes]) -> VerificationRequest:
     """Return requests with the data of drafts that a rule asks for, as robots send them again."""
     data = {name: each.copy() for name, each in request.draft.data.items()}
     for row, asked in enumerate(asks):
@@ -210,6 +210,7 @@ def rollout(
             request = VerificationRequest(observations.rows(requested), step.draft(requested), committed)
             verdict = verifier.verdict(request, uniforms[requested])
             if any(verdict.asks):
+                assert isinstance(verifier.acceptance, DataRule)
                 again = _answered(verifier.acceptance, request, verdict.asks)
                 verdict = verifier.verdict(again, uniforms[requested])
             refused[requested] |= transmit[requested] & ~controller.policy.sound(verdict.actions)

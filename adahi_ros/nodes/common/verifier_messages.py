@@ -50,6 +50,7 @@ def _bounds(kind: Any) -> dict[str, int]:
 
 REQUEST = _bounds(VerifyDraft.Request)
 RESPONSE = _bounds(VerifyDraft.Response)
+DESCRIPTION = _bounds(DescribeTarget.Response)
 STATUS = _bounds(DraftStatus)
 IMAGE_BYTES = 10_000_000  # our own bound: CompressedImage has none
 
@@ -65,7 +66,7 @@ def check_response_bounds(message: VerifyDraft.Response) -> None:
     Raises:
         RequestError: names the first field that is too long, its length and what is allowed.
     """
-    for field in ("accepted", "actions", "intent"):
+    for field in ("accepted", "actions", "intent", "codes", "rule_data"):
         if (length := len(getattr(message, field))) > RESPONSE[field]:
             raise too_long(field, length, RESPONSE[field])
 
@@ -163,6 +164,7 @@ def from_reply(sent: int, response: VerifyDraft.Response) -> Reply:
         check_response_bounds(response)
     except RequestError as error:
         return Reply(0, "", *about, id=sent, fault=str(error))
+    sizes = map(len, (response.intent, response.codes, response.rule_data))
     return Reply(
         response.status,
         response.message and shortened(response.message),
@@ -177,14 +179,7 @@ def from_reply(sent: int, response: VerifyDraft.Response) -> Reply:
         response.codes,
         response.rule_data.tobytes(),
         sent,
-        reply_bytes(
-            len(response.actions),
-            len(response.accepted),
-            response.message,
-            len(response.intent),
-            len(response.codes),
-            len(response.rule_data),
-        ),
+        reply_bytes(len(response.actions), len(response.accepted), response.message, *sizes),
         assignment=response.assignment,
     )
 
@@ -235,15 +230,15 @@ def from_description(response: DescribeTarget.Response) -> Description:
 
 
 def _ranges(kind: str, response: DescribeTarget.Response, size: int) -> Ranges:
-    """Return the ranges of features or actions; their texts name the fields."""
+    """Return the ranges of features or actions; errors name the field."""
     found = {}
-    for name in vars(Ranges()):
-        values = tuple(getattr(response, f"{kind}_{name}"))
+    for name in vars(Ranges()) if response.protocol == PROTOCOL_VERSION else ():
+        values = getattr(response, f"{kind}_{name}")
         if len(values) not in (0, size):
             raise ValueError(f"{kind}_{name}: {len(values)}, must be none, or {size}")
         if math.inf in map(abs, values):
             raise ValueError(f"{kind}_{name}: infinite, must be finite, or NaN if unknown")
-        found[name] = values
+        found[name] = tuple(values)
     return Ranges(**found)
 
 

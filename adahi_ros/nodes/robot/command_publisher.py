@@ -224,10 +224,9 @@ class CommandPublisher:
             velocities: list[np.ndarray | None] = [None] * len(parts)
             if self._sends_velocities and self.guard.velocities is not None:
                 velocities = list(self._action.parts(self.guard.velocities))
-            kinds = zip(self._sinks, parts, velocities, self._positions, strict=True)
-            for sink, part, at, positions in kinds:
-                stands = sink.holds_by_itself if held else False
-                if not (stands or (positions and self.guard.resting)):
+            rests = [positions and self.guard.resting for positions in self._positions]
+            for sink, part, at, stands in zip(self._sinks, parts, velocities, rests, strict=True):
+                if not (stands or (held and sink.holds_by_itself)):
                     sink.send(part, stamp_ns, at)
         fault = next((sink.fault for sink in self._sinks if sink.fault), "")
         stuck = self.commands.sink(fault, time.monotonic()).record

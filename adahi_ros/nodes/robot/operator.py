@@ -166,8 +166,8 @@ class Operator:
     def _on_any_enable(self, message: Bool, info: Mapping[str, int]) -> None:
         if message.data:
             self.permission.used()
-        else:
-            self.permission.stop(press_of(False, info), time.monotonic())
+            return
+        self.permission.stop(press_of(False, info), time.monotonic())
         self._changed()
 
     def _on_set_enabled(self, request: SetBool.Request, header: object) -> None:

@@ -16,7 +16,7 @@ from adahi_msgs.srv import DescribeTarget, VerifyDraft
 
 from adahi_ros.core.signature import Feature, Ranges
 from adahi_ros.core.texts import NAME_LENGTH
-from adahi_ros.nodes.common.verifier_messages import IMAGE_BYTES, REQUEST, floats, too_long
+from adahi_ros.nodes.common.verifier_messages import DESCRIPTION, IMAGE_BYTES, REQUEST, floats, too_long
 from adahi_ros.protocol.description import Description
 from adahi_ros.protocol.request import (
     PROTOCOL_VERSION,
@@ -163,7 +163,10 @@ def describe(description: Description) -> DescribeTarget.Response:
 
 
 def _ranges(kind: str, ranges: Ranges) -> dict[str, array]:
-    return {f"{kind}_{name}": array("d", values) for name, values in vars(ranges).items()}
+    """Return the fields of features or actions; empty ones for more values than fit."""
+    named = {f"{kind}_{name}": values for name, values in vars(ranges).items()}
+    fitting = {name: values if len(values) <= DESCRIPTION[name] else () for name, values in named.items()}
+    return {name: array("d", values) for name, values in fitting.items()}
 
 
 def _entries(features: Sequence[Feature]) -> list[str]:
