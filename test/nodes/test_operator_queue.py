@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 from rclpy.duration import Duration
@@ -12,7 +14,8 @@ from std_msgs.msg import Bool
 from std_srvs.srv import SetBool
 
 from adahi_ros.lab.nodes.observer import Observer
-from adahi_ros.nodes.robot.operator import Operator
+from adahi_ros.nodes.common.graph import publishers_of
+from adahi_ros.nodes.robot.operator import BOOL, Operator
 from test.nodes.conftest import destroy
 
 FLOOD = 1000  # messages that wait
@@ -65,3 +68,19 @@ def test_a_call_that_stops_is_not_displaced_by_later_calls(
         other.call_async(SetBool.Request(data=True))
     observer.wait_until(stopped.done, DEADLINE_S, "the reply", receive)
     assert stopped.result().message == "disabled, held"
+
+
+def test_a_press_ends_a_stop_of_which_the_unreliable_copy_came_first(
+    observer: Observer, arm: tuple[Operator, Callable[[], None]]
+) -> None:
+    operator, _ = arm
+    deadman = observer.node.create_publisher(Bool, "enable", 10)
+    observer.wait_until(lambda: deadman.get_subscription_count() == 2, DEADLINE_S, "the node")
+    known = partial(publishers_of, operator._node, "/enable", BOOL)
+    observer.wait_until(lambda: len(known()) == 1, DEADLINE_S, "the publisher")
+    stop = {"source_timestamp": time.time_ns(), "publication_sequence_number": 1}
+    operator._on_any_enable(Bool(data=False), stop)
+    operator._on_enable(Bool(data=False), stop)
+    assert operator.permission.stopped
+    operator._on_enable(Bool(data=True), {"source_timestamp": time.time_ns(), "publication_sequence_number": 2})
+    assert not operator.permission.stopped

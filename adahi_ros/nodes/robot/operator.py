@@ -167,7 +167,9 @@ class Operator:
         if message.data:
             self.permission.used()
             return
-        self.permission.stop(press_of(False, info), time.monotonic())
+        press, now_s = press_of(False, info), time.monotonic()
+        self._enable.look(now_s - max(0.0, press.waited_s))  # its reliable copy may come later
+        self.permission.stop(press, now_s)
         self._changed()
 
     def _on_set_enabled(self, request: SetBool.Request, header: object) -> None:
