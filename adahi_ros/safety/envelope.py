@@ -23,6 +23,7 @@ SHORTEST_S = 1e-9  # the clocks' resolution; shorter intervals count as 0
 # In periods after the last command. The robot reaches a command in one period and then stands still. Timers
 # jitter, so its velocity fades: the rest is never more than its mean velocity since then.
 FADES, RESTS = 1.0, 1.5
+PAUSE_S = 0.07  # in a shorter pause no arm moves far, and a controller of velocities keeps its velocity
 BRAKES = 1.1  # a hold after this time does not move a robot at standstill
 
 
@@ -35,7 +36,8 @@ class Envelope:
     Limits are relative to the commanded state: the last command and its age. So call one of `admit` and
     `hold` for every command, and send every command that they return. A command is reached within a period,
     so longer intervals count as one: the robot stood still since. Its velocity fades to 0 between `FADES` and
-    `RESTS` periods after the last command. The first interval counts as a period.
+    `RESTS` periods after the last command. A commanded velocity remains until `PAUSE_S` if that is later. The
+    first interval counts as a period.
 
     Braking takes time where accelerations are limited: call `hold` once a period until `at_rest`. After
     that the last command may be repeated.
@@ -223,8 +225,9 @@ class Envelope:
         """Let the commanded velocity fade after the robot has reached its last command."""
         share = (RESTS - elapsed_s / self.period_s) / (RESTS - FADES)
         if share < 1.0:
+            unknown = share <= 0.0 and elapsed_s >= PAUSE_S
             for governor in self._governors:
-                governor.slow(max(0.0, share), reached)
+                governor.slow(max(0.0, share), reached, unknown)
 
 
 WINDOW_S = 0.5  # an arm must reach a command within this time

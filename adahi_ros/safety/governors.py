@@ -63,13 +63,13 @@ class Governor(ABC):
     def reset(self) -> None:  # noqa: B027
         """Forget the previous commands."""
 
-    def slow(self, share: float, reached: bool) -> None:  # noqa: B027
+    def slow(self, share: float, reached: bool, unknown: bool) -> None:  # noqa: B027
         """Note that the next command is late.
 
         Args:
-            share: share of the commanded velocity that remains for a robot that reaches a position and
-                stands; 0 once no commanded velocity is known any more.
+            share: share of the commanded velocity that remains for a robot that reaches a position and stands.
             reached: a position is reached, and nothing may set the robot in motion again.
+            unknown: a controller may have stopped a commanded velocity meanwhile.
         """
 
     def strays(self, measured: float, interval_s: float) -> bool:
@@ -163,7 +163,7 @@ class PositionGovernor(Governor):
         self._position: float | None = None
         self._velocity = 0.0  # stays 0 without an acceleration limit
 
-    def slow(self, share: float, reached: bool) -> None:
+    def slow(self, share: float, reached: bool, unknown: bool) -> None:
         self._velocity *= 0.0 if reached else share
 
     def strays(self, measured: float, interval_s: float) -> bool:

@@ -14,7 +14,7 @@ from types import MappingProxyType
 import numpy as np
 
 from adahi_ros.safety.command_limits import Judge
-from adahi_ros.safety.envelope import Envelope, Following, Unwrapped, stopping_path
+from adahi_ros.safety.envelope import PAUSE_S, Envelope, Following, Unwrapped, stopping_path
 from adahi_ros.safety.holds import REPORTED_AS, Event, Hold, State
 from adahi_ros.safety.intervention import Admitted, Intervention
 from adahi_ros.safety.measured_jumps import MeasuredJumps
@@ -27,7 +27,6 @@ WITH_PERSON = frozenset((Hold.TAKEN,))  # does not hold the commands of a person
 NOTHING: frozenset[Hold] = frozenset()
 ACTED_ON = frozenset((Intervention.UNVERIFIED, Intervention.TAKEOVER))  # only an action ends these
 OWED = frozenset((Intervention.DISABLED, Intervention.STALE, Intervention.DEACTIVATED))
-PAUSE_S = 0.07  # no arm is moved far in a shorter gap
 SETTLED_S = 0.5  # the measurement of a robot that moved lags this long behind
 
 

@@ -38,8 +38,8 @@ class VelocityGovernor(Governor):
     def reset(self) -> None:
         self._velocity = 0.0
 
-    def slow(self, share: float, reached: bool) -> None:
-        if share == 0.0:  # a controller may have stopped it meanwhile; earlier it continues
+    def slow(self, share: float, reached: bool, unknown: bool) -> None:
+        if unknown:  # earlier it continues
             self._velocity = 0.0
 
     def begin(self, measured: float) -> None:

@@ -411,3 +411,21 @@ def test_a_lag_counts_once_a_whole_window_of_commands_is_known() -> None:
         assert (late is not None) == (0.05 * step > 2.05 + WINDOW_S - 1e-9), step
     following.reset()
     assert following.error(np.array([0.2]), 3.0) is None
+
+
+@pytest.mark.parametrize("holds", [False, True])
+@pytest.mark.parametrize("late_s", [0.016, 0.03, 0.065])
+def test_a_late_velocity_changes_within_the_acceleration_limit(late_s: float, holds: bool) -> None:
+    envelope = Envelope(limits_of(velocity=2.0, acceleration=4.0), "velocities", 0.01)
+    for _ in range(50):
+        before = sent(envelope.admit(np.array([1.5]), None, 0.01))[0]
+    made = envelope.hold(None, late_s) if holds else envelope.admit(np.array([-1.5]), None, late_s)
+    assert before == 1.5
+    assert sent(made)[0] == pytest.approx(1.5 - 4.0 * 0.01)
+
+
+def test_a_velocity_after_a_gap_starts_at_rest() -> None:
+    envelope = Envelope(limits_of(velocity=2.0, acceleration=4.0), "velocities", 0.01)
+    for _ in range(50):
+        envelope.admit(np.array([1.5]), None, 0.01)
+    assert sent(envelope.admit(np.array([1.5]), None, 0.07))[0] == pytest.approx(0.04)

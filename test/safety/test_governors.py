@@ -71,10 +71,10 @@ def test_it_begins_at_rest_where_it_is_measured_or_was_commanded(measured: float
 
 def test_a_reached_command_has_no_speed_left() -> None:
     made = governor(1.0, 1.0)
-    made.slow(0.5, reached=True)
+    made.slow(0.5, reached=True, unknown=False)
     assert made.at_rest
     made = governor(1.0, 1.0)
-    made.slow(0.5, reached=False)
+    made.slow(0.5, reached=False, unknown=False)
     assert not made.at_rest
 
 
