@@ -67,7 +67,8 @@ class Governor(ABC):
         """Note that the next command is late.
 
         Args:
-            share: share of the commanded velocity that remains for a robot that reaches a position and stands.
+            share: share of the commanded velocity that remains for a robot that reaches a position and
+                stands.
             reached: a position is reached, and nothing may set the robot in motion again.
             unknown: a controller may have stopped a commanded velocity meanwhile.
         """

@@ -328,6 +328,8 @@ class Guard:
         if fault is not None:
             self._interrupted = True  # plans from before are outdated
         why = fault or self._why
+        if why is None and self._person and not self.permission.takeover.person:
+            why = Intervention.UNVERIFIED  # the person's last command must not go on
         if why is None:
             return None
         if not self._motion.moving:

@@ -82,5 +82,6 @@ def test_a_press_ends_a_stop_of_which_the_unreliable_copy_came_first(
     operator._on_any_enable(Bool(data=False), stop)
     operator._on_enable(Bool(data=False), stop)
     assert operator.permission.stopped
-    operator._on_enable(Bool(data=True), {"source_timestamp": time.time_ns(), "publication_sequence_number": 2})
+    press = {"source_timestamp": time.time_ns(), "publication_sequence_number": 2}
+    operator._on_enable(Bool(data=True), press)
     assert not operator.permission.stopped

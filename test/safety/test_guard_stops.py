@@ -138,3 +138,24 @@ def test_while_a_person_has_the_arm_only_the_persons_actions_pass() -> None:
     assert robot.guard.act(at, at, robot.now_s, person=True) == at
     assert robot.act(0.1) is None
     assert robot.guard.interventions == (Intervention.TAKEOVER,)
+
+
+@pytest.mark.parametrize("ends", ["false", "give_back"])
+def test_a_persons_last_velocity_ends_without_an_observation(ends: str) -> None:
+    robot = Robot("velocities", {"velocity": 1.0, "acceleration": 4.0})
+    takeover = robot.permission.takeover
+    for publishers in takeover.publishers.values():
+        publishers.look(frozenset((b"person",)), None, robot.now_s)
+    takeover.signal(True, 0.0, robot.now_s)
+    for _ in range(4):
+        robot.wait()
+        robot.guard.observed(robot.now_s)
+        robot.guard.act(np.array([0.5]), np.array([0.0]), robot.now_s, person=True)
+    assert robot.wait(2) == []  # it goes on while the person drives
+    if ends == "false":
+        takeover.signal(False, 0.0, robot.now_s)
+    else:
+        takeover.give_back(0.0, robot.now_s)
+    assert robot.wait(6)[-1] == 0.0
+    assert robot.guard.holding
+    assert robot.act(0.1) == 0.1
