@@ -228,7 +228,7 @@ class Permission:
 
     def _was_silent(self, press: Press, before: Press, between_s: float) -> bool:
         """Whether the publisher was silent: either clock may jump, and this node may be suspended."""
-        if press.stamp_s is None or before.stamp_s is None or press.sequence is None:
+        if None in (press.sequence, before.sequence) or press.stamp_s is None or before.stamp_s is None:
             return False
         return min(press.stamp_s - before.stamp_s, between_s) >= SILENCES * self._timeout_s
 

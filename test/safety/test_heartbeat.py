@@ -138,3 +138,10 @@ def test_an_older_heartbeat_takes_nothing_from_a_newer_one(heartbeat: Heartbeat)
     heartbeat.received(0.0, 100.5)
     heartbeat.received(0.9, 100.6)
     assert silence(heartbeat, 101.4) is None
+
+
+def test_a_heartbeat_of_the_former_goal_that_comes_late_does_not_count(heartbeat: Heartbeat) -> None:
+    heartbeat.end(101.0)
+    heartbeat.begin(101.3, 101.3)
+    heartbeat.received(0.5, 101.4)
+    assert silence(heartbeat, 110.0, 101.4) is None

@@ -632,12 +632,13 @@ def test_a_late_message_is_no_silence(topic: Topic) -> None:
 
 
 @pytest.mark.parametrize("missing", ["stamp_s", "sequence"])
-def test_a_silence_that_is_not_known_is_no_press(topic: Topic, missing: str) -> None:
+@pytest.mark.parametrize("of", [(2,), (3,), (2, 3)])
+def test_a_silence_that_is_not_known_is_no_press(topic: Topic, missing: str, of: tuple[int, ...]) -> None:
     permission = topic.permission
-    without: dict[str, Any] = {missing: None}
     topic.join(0.5)
     permission.holds.happen(Event.LAGS)
     for number, now_s in enumerate((1.0, 1.0 + 3 * TIMEOUT_S), 2):
+        without: dict[str, Any] = {missing: None} if number in of else {}
         topic.look(now_s)
         permission.receive(replace(Press(True, now_s, 0.0, number), **without), now_s)
     assert permission.holds[Hold.FOLLOWING] is State.PRESS
@@ -711,7 +712,7 @@ def test_a_publisher_that_came_while_a_stop_waited_does_not_end_it(topic: Topic)
 
 
 def test_a_stop_of_a_clock_that_is_ahead_was_sent_when_it_came(topic: Topic) -> None:
-    deadman = topic.join(1.0)
+    deadman = topic.join(2.2)
     topic.permission.stop(Press(False, 2.5, -0.2, None, 0.0), 2.3)
     deadman.say(False, 2.35)
     assert deadman.say(True, 2.4) == ""
@@ -730,3 +731,47 @@ def test_a_deadman_that_is_ignored_counts_after_a_call(topic: Topic, ignored: st
     assert not topic.permission.enabled(2.0)
     topic.permission.set_enabled(True, 2.1)
     assert topic.permission.enabled(2.1)
+
+
+def test_a_true_that_is_ignored_does_not_enable_after_an_activation(topic: Topic) -> None:
+    permission = topic.permission
+    topic.join(0.5).say(True, 1.0)
+    permission.set_enabled(True, 1.1)
+    permission.holds.happen(Event.ACTIVATE)
+    permission.used()  # of a publisher that may lose messages
+    assert not permission.enabled(1.2)
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_a_new_publisher_begins_though_another_has_spoken_before(topic: Topic, waits: bool) -> None:
+    former = topic.join(0.5, sequence=700)
+    if not waits:
+        former.say(True, 1.0)
+    topic.leave(former, 2.0)
+    new = topic.join(3.0)
+    if waits:  # what arrived at 1 s has its turn now
+        former.say(True, 4.0, age_s=3.0, waited_s=3.0)
+    assert new.say(True, 4.1) == ""
+    assert topic.permission.enabled(4.1)
+
+
+def test_a_first_true_after_the_message_of_a_guest_is_no_press() -> None:
+    topic = Topic(counts=False)
+    deadman = topic.join(9.0)
+    guest = topic.join(sequence=700)
+    topic.leave(guest)  # before the node looks
+    guest.say(True, 10.0)
+    deadman.say(True, 11.0)
+    assert not topic.permission.enabled(11.0)
+
+
+def test_a_first_true_while_the_driver_is_unknown_does_not_end_the_start(topic: Topic) -> None:
+    permission = topic.permission
+    permission.holds.happen(Event.DEACTIVATE)
+    permission.driver("no message yet", known=False)
+    deadman = topic.join(9.0)
+    deadman.say(True, 10.0)
+    permission.driver("")
+    permission.holds.happen(Event.ACTIVATE)
+    deadman.say(True, 10.1)
+    assert not permission.enabled(10.1)
