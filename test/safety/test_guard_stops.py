@@ -5,9 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from adahi_ros.safety.envelope import Envelope
+from adahi_ros.safety.guard import Guard, GuardConfig
 from adahi_ros.safety.intervention import Intervention
 from adahi_ros.safety.motion import HOLDS_AT_REST
-from test.safety.conftest import PERIOD_S, Robot
+from adahi_ros.safety.permission import Permission
+from test.safety.conftest import HOLD_AFTER_S, PERIOD_S, Robot, limits_of, listed
 
 
 def stream(robot: Robot, periods: int) -> list[bool]:
@@ -159,3 +162,37 @@ def test_a_persons_last_velocity_ends_without_an_observation(ends: str) -> None:
     assert robot.wait(6)[-1] == 0.0
     assert robot.guard.holding
     assert robot.act(0.1) == 0.1
+
+
+def test_an_arm_far_outside_is_commanded_to_rest_several_times() -> None:
+    robot, sent = Robot("positions", {"position_low": -1.0, "position_high": 1.0}), []
+    robot.act(0.5)
+    for _ in range(10):
+        robot.now_s += PERIOD_S
+        sent.append(robot.act(0.5, measured=9.0))
+    assert sent == [0.5] * HOLDS_AT_REST + [None] * (10 - HOLDS_AT_REST)
+
+
+def test_after_an_activation_the_person_and_holds_of_before_are_forgotten() -> None:
+    robot, at = Robot("positions", {}), np.array([0.1])
+    robot.permission.takeover.signal(True, 0.0, robot.now_s)
+    assert robot.guard.act(at, at, robot.now_s, person=True) == at
+    robot.guard.stop()
+    robot.wait()
+    robot.guard.start(robot.now_s)
+    assert robot.guard.reason(robot.now_s) == "takeover"
+    robot.permission.takeover.give_back(0.0, robot.now_s)
+    assert not robot.guard.resumes(robot.now_s)
+
+
+@pytest.mark.parametrize(("period_s", "pause_s"), [(0.02, 0.032), (0.1, 0.1)])
+def test_an_arm_is_braked_after_a_pause_that_is_short_or_within_a_period(
+    period_s: float, pause_s: float
+) -> None:
+    permission = Permission(False, 0.5)
+    envelope = Envelope(limits_of(), "positions", period_s)
+    guard = Guard(envelope, GuardConfig(period_s, HOLD_AFTER_S), permission, 100.0)
+    guard.start(100.0)
+    assert listed(guard.act(np.array([0.5]), None, 100.0)) == [0.5]
+    permission.set_enabled(False, 100.0)
+    assert listed(guard.look(100.0 + pause_s)) == [0.5]

@@ -146,3 +146,10 @@ def test_a_joint_with_ends_that_jumps_by_a_turn_jumps() -> None:
     robot.wait()
     assert robot.act(3.0, measured=3.0 - 2.0 * math.pi) is None
     assert robot.guard.interventions == (Intervention.MEASURED,)
+
+
+def test_an_arm_that_sags_between_late_commands_is_not_held() -> None:
+    robot = Robot("positions", {"max_step": 0.1})
+    for measured, sent in ((0.0, 0.1), (0.0, 0.1), (-0.05, 0.05)):
+        robot.now_s += 1.4 * PERIOD_S
+        assert robot.act(0.1, measured=measured) == pytest.approx(sent)

@@ -90,3 +90,20 @@ def test_what_came_late_was_reached_in_one_period_and_at_once_has_no_speed() -> 
         robot.now_s += interval_s
     # From -0.6, not -0.43, to 0.62 the curve is faster than 1.0 in between.
     assert carried == [None, pytest.approx(-0.6), None, None, pytest.approx(0.6)]
+
+
+@pytest.mark.parametrize(("periods", "carried"), [(1.4, None), (2.0, 0.62)])
+def test_an_arm_that_turns_back_may_have_its_speed_until_a_gap(periods: float, carried: float | None) -> None:
+    robot = Robot("positions", {"velocity": 1.0})
+    for at, pause_s in ((0.0, PERIOD_S), (-0.03, periods * PERIOD_S), (0.001, 0.0)):
+        robot.act(at, measured=None)
+        robot.now_s += pause_s
+    found = robot.guard.velocities
+    assert (None if found is None else found[0]) == (None if carried is None else pytest.approx(carried))
+
+
+def test_two_commands_at_once_have_no_speed_without_a_limit_either() -> None:
+    robot = Robot("positions", {})
+    robot.act(0.0, measured=None)
+    robot.act(0.1, measured=None)
+    assert robot.guard.velocities is None

@@ -363,3 +363,22 @@ def test_a_longer_timeout_revives_no_person_who_fell_silent() -> None:
     arm.take(3.0)
     arm.command(3.0)
     assert arm.wanted(12.99) == [0.1, 0.2]
+
+
+def test_a_shorter_timeout_counts_for_what_was_received_before() -> None:
+    arm = Arm()
+    arm.take(2.0)
+    arm.command(2.0)
+    arm.takeover.configure(0.2)
+    assert arm.wanted(2.19) == [0.1, 0.2]
+    assert arm.wanted(2.21) is None
+
+
+def test_a_longer_timeout_revives_no_joint_that_was_not_named_since() -> None:
+    arm = Arm()
+    arm.take(2.3)
+    arm.command(2.0)
+    arm.command(2.3, a=NAN)
+    arm.takeover.configure(10.0)
+    assert arm.wanted(1.99 + TIMEOUT_S) == [0.1, 0.2]
+    np.testing.assert_equal(arm.wanted(2.01 + TIMEOUT_S), [NAN, 0.2])
