@@ -110,6 +110,7 @@ class Hand:
         self._executor = SingleThreadedExecutor(context=observer.context)
         self._executor.add_node(node)
         opened.callback(self._executor.shutdown, timeout_sec=1.0)
+        opened.callback(self._executor.spin_once, timeout_sec=1.0)  # destroys the sink's client
         self.closing = opened.enter_context(ExitStack())
         (sink,) = parse_contract(CONTRACT).action.sinks
         self.sink = GoalSink(node, sink, GripperCommandSink(), self.closing)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from rclpy.task import Future
 from std_srvs.srv import SetBool
 
 from adahi_ros.lab.evaluation.task_contract import contract_values
+from adahi_ros.lab.nodes.observer import Observer
 from adahi_ros.lab.tasks import make
 from adahi_ros.nodes.common.qos import message_type
 from test.system.stage import Robot, Stage
@@ -22,10 +25,17 @@ GRIPPER = "control_msgs/action/GripperCommand"
 
 
 class Gripper:
-    """A driver that takes every goal and gets nowhere, or a mute one, that does not even answer."""
+    """A driver that takes every goal and gets nowhere, or a mute one, that does not even answer.
 
-    def __init__(self, node: Any, mute: bool = False) -> None:
+    Args:
+        node: of the driver.
+        mute: it does not answer.
+        cancel_s: it takes so long to answer that a goal is cancelled.
+    """
+
+    def __init__(self, node: Any, mute: bool = False, cancel_s: float = 0.0) -> None:
         self.requested = 0
+        self._cancel_s = cancel_s
         self._mute = mute
         self.handles: list[Any] = []
         self._type = message_type(GRIPPER)
@@ -37,7 +47,7 @@ class Gripper:
             goal_callback=self._on_goal,
             execute_callback=lambda handle: self._type.Result(),
             handle_accepted_callback=self.handles.append,
-            cancel_callback=lambda handle: CancelResponse.ACCEPT,
+            cancel_callback=self._on_cancel,
         )
 
     @property
@@ -50,11 +60,17 @@ class Gripper:
             await Future()
         return GoalResponse.ACCEPT
 
+    def _on_cancel(self, handle: Any) -> CancelResponse:
+        time.sleep(self._cancel_s)
+        return CancelResponse.ACCEPT
+
     def close(self) -> None:
         self._server.destroy()
 
 
-def test_a_gripper_gets_goals_and_is_held_with_the_arm(stage: Stage, exported: Path, tmp_path: Path) -> None:
+@pytest.fixture
+def with_a_hand(tmp_path: Path) -> dict[str, Any]:
+    """Parameters of a node with an arm on a topic and a gripper behind an action."""
     values = contract_values(make("ball"))
     whole = values["actions"].pop("action")
     values["actions"]["action.arm"] = {**whole, "select": whole["select"][:1]}
@@ -63,10 +79,17 @@ def test_a_gripper_gets_goals_and_is_held_with_the_arm(stage: Stage, exported: P
     values["actions"]["action.hand"] = {"channel": hand, "select": [f"position.{joint}"], "max_effort": 7.0}
     path = tmp_path / "hand.yaml"
     path.write_text(yaml.safe_dump({**values, "max_age_s": 1.0}, sort_keys=False))
+    return {
+        **{"contract": str(path), "gate__name": "never", "verifier_wait_s": 0.0},
+        "command__lockstep": True,
+    }
+
+
+def test_a_gripper_gets_goals_and_is_held_with_the_arm(
+    stage: Stage, exported: Path, with_a_hand: dict[str, Any]
+) -> None:
     gripper = Gripper(stage.node)
-    stage.start_draft(
-        exported, contract=str(path), gate__name="never", verifier_wait_s=0.0, command__lockstep=True
-    )
+    stage.start_draft(exported, **with_a_hand)
     robot = Robot(stage)
     set_enabled = stage.client(SetBool, "draft_policy/set_enabled")
     stage.activate()
@@ -94,3 +117,27 @@ def test_a_gripper_gets_goals_and_is_held_with_the_arm(stage: Stage, exported: P
     mute.close()
     after = Gripper(stage.node)
     stage.wait(lambda: bool(robot.next()) and bool(after.handles), "a goal for the one after, too")
+
+
+def test_a_cleanup_while_a_cancel_is_not_answered_does_not_end_the_node(
+    stage: Stage, exported: Path, with_a_hand: dict[str, Any]
+) -> None:
+    driver, ended = Observer(stage.domain, "gripper"), threading.Event()  # answers while the test waits
+    gripper = Gripper(driver.node, cancel_s=0.25)
+    thread = threading.Thread(target=lambda: driver.wait_until(ended.is_set, 1e6, "the end"))
+    thread.start()
+    try:
+        stage.start_draft(exported, **with_a_hand)
+        robot = Robot(stage)
+        for number in range(1, 4):
+            stage.activate()
+            robot.show_until_commanded(number)
+            stage.wait(lambda: len(gripper.handles) >= number, "a goal")  # noqa: B023
+            assert stage.change_state("deactivate")
+            assert stage.change_state("cleanup")
+        assert stage.state() == "unconfigured"
+    finally:
+        ended.set()
+        thread.join()
+        gripper.close()
+        driver.close()

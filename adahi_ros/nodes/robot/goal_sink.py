@@ -169,7 +169,11 @@ class GoalSink:
             )
         self._unanswered.clear()
         self._accepted.clear()
-        self._client.destroy()
+        executor = self._node.executor
+        if executor is None:
+            self._client.destroy()
+        else:  # later: an event of an answer that was read here may wait, and needs the client
+            executor.create_task(self._client.destroy)
 
     def _warn(self, kind: str, text: str) -> None:
         self._log.warning(kind, f"{self._sink.key}: {text}")
