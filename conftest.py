@@ -10,25 +10,30 @@ import sys
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
 import yaml
 from hypothesis import settings
 
+from adahi_lab.evaluation.evaluate import Comparison
+from adahi_lab.evaluation.loaded_policies import PLANS, Policies, PolicyFiles
+from adahi_lab.tasks import make as make_task
+from adahi_lab.tasks.offscreen import choose_renderer
+from adahi_lab.tasks.task_interface import Task
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.core.written_files import locked
 from adahi_ros.gates.parameter_file import Calibration
-from adahi_ros.lab.evaluation.evaluate import Comparison
-from adahi_ros.lab.evaluation.loaded_policies import PLANS, Policies, PolicyFiles
-from adahi_ros.lab.tasks import make as make_task
-from adahi_ros.lab.tasks.offscreen import choose_renderer
-from adahi_ros.lab.tasks.task_interface import Task
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.vqbet.code_policy import ActionDecoder, CodePolicy, Prediction
 from adahi_ros.policies.vqbet.vqbet_checkpoint import code_signature
 from adahi_ros.protocol.records import Reason, StepRecord
+
+# The tests of both packages are one namespace, beside which the standard library has a package of that name.
+ROOT = Path(__file__).parent
+sys.modules["test"] = ModuleType("test")
+sys.modules["test"].__path__ = [str(ROOT / "test"), str(ROOT / "adahi_lab/test")]
 
 choose_renderer()  # before a test imports mujoco itself
 
@@ -103,8 +108,8 @@ def libero_scene(_cache_home: None) -> Path:
     """The folder of LIBERO's scene, converted once for all workers; skips where the library is missing."""
     if find_spec("libero") is None:
         pytest.skip("LIBERO is optional: pip install -r requirements/libero.txt")
-    from adahi_ros.lab.tasks.libero.convert import convert
-    from adahi_ros.lab.tasks.libero.scene_files import NOTES, scene_folder
+    from adahi_lab.tasks.libero.convert import convert
+    from adahi_lab.tasks.libero.scene_files import NOTES, scene_folder
 
     folder = scene_folder()
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -211,8 +216,8 @@ def make_checkpoints(
 
     @functools.cache
     def make(goal_dim: int = 2, chunk_length: int = 1, codebooks: int = 2, seed: int = 0) -> Path:
-        from adahi_ros.lab.training.fitting import FitConfig, Run
-        from adahi_ros.lab.training.vqbet_training import CodeFitConfig, train_policy, train_tokenizer
+        from adahi_lab.training.fitting import FitConfig, Run
+        from adahi_lab.training.vqbet_training import CodeFitConfig, train_policy, train_tokenizer
         from adahi_ros.policies.vqbet.vqbet_checkpoint import save_policy, save_tokenizer
         from adahi_ros.policies.vqbet.vqbet_sizes import TokenizerConfig
 

@@ -30,14 +30,11 @@ setup(
     name=NAME,
     version="0.3.0",
     packages=find_packages(include=[NAME, f"{NAME}.*"]),
-    package_data={NAME: ["lab/reporting/*.j2", "lab/reporting/*.js", "lab/*/*.yaml"]},
     data_files=[
         ("share/ament_index/resource_index/packages", [f"resource/{NAME}"]),
         (f"share/{NAME}", ["package.xml"]),
         *shared("launch"),
         *shared("config"),
-        *shared("checkpoints/ball"),  # the others are a package of their own, adahi_checkpoints
-        *shared("checkpoints/encoders"),
         *shared("adahi_msgs/msg"),  # to read bags where no ROS is installed
     ],
     python_requires=">=3.10",
@@ -54,7 +51,6 @@ setup(
             "draft_policy_node = adahi_ros.start:draft_policy_node",
             "policy_runner_node = adahi_ros.start:policy_runner_node",
             "target_verifier_node = adahi_ros.start:target_verifier_node",
-            "robot_simulator_node = adahi_ros.start:robot_simulator_node",
             "bag_recorder_node = adahi_ros.start:bag_recorder_node",
             "path_markers_node = adahi_ros.start:path_markers_node",
         ],

@@ -55,11 +55,6 @@ def target_verifier_node() -> None:
     run_main("adahi_ros.nodes.server.target_verifier_node")
 
 
-def robot_simulator_node() -> None:
-    """Run the simulated robot."""
-    run_main("adahi_ros.lab.nodes.robot_simulator_node")
-
-
 def bag_recorder_node() -> None:
     """Run the node that records."""
     run_main("adahi_ros.nodes.monitoring.bag_recorder_node")

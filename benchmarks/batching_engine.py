@@ -33,8 +33,8 @@ from rclpy.node import Node
 from rich.console import Console
 from rich.table import Table
 
+from adahi_lab.nodes.domain import exclusive_domain, loopback_environment
 from adahi_ros.client import VerifierClient, VerifierError
-from adahi_ros.lab.nodes.domain import exclusive_domain, loopback_environment
 from adahi_ros.nodes.launching.child_processes import node_processes
 from adahi_ros.policies.remote.packed_arrays import pack_openpi, unpack_openpi
 

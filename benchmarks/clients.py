@@ -11,10 +11,10 @@ robot moves at its control rate, with or without a command. A client is one of
     lerobot:T:F      LeRobot's `RobotClient`: asks where a share T of the chunk is left, aggregates by F
     ours:METHOD      robot's and verifier's nodes over DDS, by a method that asks ahead: best, plan_7
 
-with the packages of the first two in folders of their own (`lab/peers/environments.py`). All run the
+with the packages of the first two in folders of their own (`adahi_lab/peers/environments.py`). All run the
 same episodes, in turns; each run begins with an episode that does not count.
 
-With `--judged` the world is LIBERO's own, and vla-eval steps it by the clock (`lab/peers/vla_eval_judge.py`):
+With `--judged` the world is LIBERO's own, and vla-eval steps it by the clock (`peers/vla_eval_judge.py`):
 
     .venv/bin/python benchmarks/clients.py libero_goal --judged --episodes 20
 
@@ -40,22 +40,22 @@ import yaml
 from rich.console import Console
 from rich.table import Table
 
+from adahi_lab.bench.link_ends import dds_environment, run_at_robot, serving
+from adahi_lab.bench.loop_latency import in_rounds
+from adahi_lab.evaluation.episodes import evaluation_episodes
+from adahi_lab.evaluation.loaded_policies import PLANS, PolicyFiles
+from adahi_lab.evaluation.metrics import wilson_interval
+from adahi_lab.link.emulator import EmulatedLink, emulated_link
+from adahi_lab.link.link_profile import profile_named
+from adahi_lab.methods.dds_method import goes_ahead, node_parameters
+from adahi_lab.peers import environments
+from adahi_lab.peers.closed_loop import Drive, EpisodeLog, load_logs
+from adahi_lab.peers.driving import BACKEND
+from adahi_lab.reporting.tables import narrow_table, number
+from adahi_lab.tasks import make
 from adahi_ros.cli.terminal import progress, say, write_json
 from adahi_ros.core.assets import asset
 from adahi_ros.gates.parameter_file import load_calibration
-from adahi_ros.lab.bench.link_ends import dds_environment, run_at_robot, serving
-from adahi_ros.lab.bench.loop_latency import in_rounds
-from adahi_ros.lab.evaluation.episodes import evaluation_episodes
-from adahi_ros.lab.evaluation.loaded_policies import PLANS, PolicyFiles
-from adahi_ros.lab.evaluation.metrics import wilson_interval
-from adahi_ros.lab.link.emulator import EmulatedLink, emulated_link
-from adahi_ros.lab.link.link_profile import profile_named
-from adahi_ros.lab.methods.dds_method import goes_ahead, node_parameters
-from adahi_ros.lab.peers import environments
-from adahi_ros.lab.peers.closed_loop import Drive, EpisodeLog, load_logs
-from adahi_ros.lab.peers.driving import BACKEND
-from adahi_ros.lab.reporting.tables import narrow_table, number
-from adahi_ros.lab.tasks import make
 
 
 def jerk(joints: Sequence[np.ndarray], rate_hz: float) -> float | None:
@@ -228,7 +228,7 @@ def _peer(
 ) -> Started:
     names = [PEERS[client.kind], *([JUDGE] if wanted.judged else [])]
     variables = environments.variables(*map(environments.environment, names))
-    module = ["-m", f"adahi_ros.lab.peers.{client.kind}_loop"]
+    module = ["-m", f"adahi_lab.peers.{client.kind}_loop"]
     settings = {**client.settings, "added_compute_s": condition.added_compute_s}
     replace(wanted, settings=settings, address=link.server.address, port=PORT).save(drive_file)
     server = serving(link, [*module, "serve", str(drive_file)], variables, "ready")
@@ -253,7 +253,7 @@ def _ours(
     server = serving(link, node, variables, "target policy of")
     if wanted.judged:
         variables = variables | environments.variables(environments.environment(JUDGE))
-    return server, ["-m", "adahi_ros.lab.nodes.adahi_loop"], variables
+    return server, ["-m", "adahi_lab.nodes.adahi_loop"], variables
 
 
 def compare(

@@ -25,13 +25,13 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from adahi_lab.decoding.drafters import GENERAL, KINDS, train_drafters
+from adahi_lab.decoding.observed_chunks import Seen, by_robot, load_token_policy, observed_chunks
+from adahi_lab.decoding.serving import COSINE, DraftedText, Served, Service, Way
+from adahi_lab.decoding.serving_clock import MadeUpDrafts, serve
+from adahi_lab.decoding.texts import PolicyDrafts, own_chunk
+from adahi_lab.reporting.tables import narrow_table, number
 from adahi_ros.cli.terminal import job_bar
-from adahi_ros.lab.decoding.drafters import GENERAL, KINDS, train_drafters
-from adahi_ros.lab.decoding.observed_chunks import Seen, by_robot, load_token_policy, observed_chunks
-from adahi_ros.lab.decoding.serving import COSINE, DraftedText, Served, Service, Way
-from adahi_ros.lab.decoding.serving_clock import MadeUpDrafts, serve
-from adahi_ros.lab.decoding.texts import PolicyDrafts, own_chunk
-from adahi_ros.lab.reporting.tables import narrow_table, number
 from adahi_ros.policies.tokens.token_policy import TokenPolicy
 
 SEED, LENGTH, CHUNKS = 11, 32, 6
@@ -187,7 +187,7 @@ def on_ray(
     address: Annotated[str, typer.Option(help="Of a Ray with nodes for drafters and verifier")] = "",
 ) -> None:
     """Run drafters and verifier as actors on the nodes of a Ray, and simulate the same."""
-    from adahi_ros.lab.decoding.serving_ray import RayService, nodes_of
+    from adahi_lab.decoding.serving_ray import RayService, nodes_of
 
     trained = Trained.of(task, out, robots, chunks)
     own, unit_s = trained.own, 1e-3 * pass_ms

@@ -30,8 +30,8 @@ from rich.table import Table
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
 
-from adahi_ros.lab.nodes.domain import exclusive_domain, loopback_environment
-from adahi_ros.lab.nodes.observer import Observer
+from adahi_lab.nodes.domain import exclusive_domain, loopback_environment
+from adahi_lab.nodes.observer import Observer
 from adahi_ros.nodes.common.messages import to_joint_state, to_task_state
 
 TREE = Path(__file__).parents[1]
@@ -121,7 +121,13 @@ def robot_of(tree: Path, python: Path) -> Iterator[Robot]:
     with ExitStack() as stack:
         domain = stack.enter_context(exclusive_domain())
         environment = {**os.environ, **loopback_environment(domain), "PYTHONPATH": str(tree)}
-        shared = ["--ros-args", "--log-level", "error", "--params-file", str(tree / "config/best/ball.yaml")]
+        shared = [
+            "--ros-args",
+            "--log-level",
+            "error",
+            "--params-file",
+            str(tree / "adahi_lab/config/best/ball.yaml"),
+        ]
         processes = []
         for module, values in NODES.items():
             own = [word for name, value in values.items() for word in ("-p", f"{name}:={value}")]

@@ -26,16 +26,16 @@ from diagnostic_msgs.msg import DiagnosticArray
 from rich.console import Console
 from rich.table import Table
 
+from adahi_lab.bench.link_ends import dds_environment, run_at_robot
+from adahi_lab.link.emulator import Traffic, emulated_links
+from adahi_lab.link.link_profile import profile_named
+from adahi_lab.nodes.dds_run import run_over_dds
+from adahi_lab.nodes.domain import exclusive_domain, link_environment
+from adahi_lab.nodes.observer import Observer
+from adahi_lab.reporting.tables import narrow_table, number
 from adahi_ros.core.assets import asset
 from adahi_ros.core.parameter_sections import parameters_for
 from adahi_ros.core.yaml_files import read_yaml
-from adahi_ros.lab.bench.link_ends import dds_environment, run_at_robot
-from adahi_ros.lab.link.emulator import Traffic, emulated_links
-from adahi_ros.lab.link.link_profile import profile_named
-from adahi_ros.lab.nodes.dds_run import run_over_dds
-from adahi_ros.lab.nodes.domain import exclusive_domain, link_environment
-from adahi_ros.lab.nodes.observer import Observer
-from adahi_ros.lab.reporting.tables import narrow_table, number
 from adahi_ros.nodes.launching.child_processes import node_processes
 from adahi_ros.protocol.records import Reason
 from adahi_ros.protocol.run_records import RunRecord
@@ -90,7 +90,7 @@ def parameters_of(way: str) -> tuple[dict[str, Any], dict[str, Any]]:
         return {"checkpoint": "ball/draft", **gate}, {"checkpoint": "ball/target"}
     if way == "gated":
         return {"checkpoint": "ball/draft"}, {"checkpoint": "ball/target"}
-    best = read_yaml(asset("config/best/ball.yaml"))
+    best = read_yaml(asset("adahi_lab/config/best/ball.yaml"))
     draft, target = (parameters_for(best, f"/{name}") for name in ("draft_policy", "target_verifier"))
     return draft, target
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """An ACT that LeRobot trains on demonstrations of ours, evaluated LeRobot's way and as our target.
 
-    export PYTHONPATH=$PWD:$(.venv/bin/python -m adahi_ros.lab.peers.environments lerobot_grpc)
+    export PYTHONPATH=$PWD:$(.venv/bin/python -m adahi_lab.peers.environments lerobot_grpc)
     .venv/bin/adahi data simulate metaworld --episodes 800 --action-noise 0 --out runs/act/demos.safetensors
     .venv/bin/python benchmarks/lerobot_act.py metaworld runs/act
 
@@ -25,11 +25,11 @@ import torch
 import typer
 import yaml
 
+from adahi_lab.evaluation.episodes import evaluation_episodes
+from adahi_lab.evaluation.rollout import rollout
+from adahi_lab.tasks import make
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
-from adahi_ros.lab.evaluation.episodes import evaluation_episodes
-from adahi_ros.lab.evaluation.rollout import rollout
-from adahi_ros.lab.tasks import make
 from adahi_ros.policies.absent import AbsentPolicy
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.lerobot.dataset_writer import ENVIRONMENT, STATE, save_dataset

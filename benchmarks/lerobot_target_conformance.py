@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares plans of the target of kind `lerobot` with LeRobot's, for the same policy and observations.
 
-    export PYTHONPATH=$PWD:$(.venv/bin/python -m adahi_ros.lab.peers.environments lerobot_grpc)
+    export PYTHONPATH=$PWD:$(.venv/bin/python -m adahi_lab.peers.environments lerobot_grpc)
     .venv/bin/python benchmarks/lerobot_target_conformance.py [--only act] [--only diffusion]
 
 LeRobot writes small policies of drawn weights, and runs them: each robot by itself, from its first

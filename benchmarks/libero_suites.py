@@ -17,15 +17,15 @@ import numpy as np
 import typer
 from rich.console import Console
 
+from adahi_lab.evaluation.episodes import evaluation_episodes
+from adahi_lab.evaluation.evaluate import Comparison, Run, play
+from adahi_lab.evaluation.metrics import wilson_interval
+from adahi_lab.methods.methods import METHODS
+from adahi_lab.reporting.tables import narrow_table, number
+from adahi_lab.tasks.libero.expert import LiberoGoalExpert
+from adahi_lab.tasks.libero.scene_files import PERTURBED, SUITE
+from adahi_lab.tasks.libero.suites import LiberoStates
 from adahi_ros.cli.terminal import job_bar
-from adahi_ros.lab.evaluation.episodes import evaluation_episodes
-from adahi_ros.lab.evaluation.evaluate import Comparison, Run, play
-from adahi_ros.lab.evaluation.metrics import wilson_interval
-from adahi_ros.lab.methods.methods import METHODS
-from adahi_ros.lab.reporting.tables import narrow_table, number
-from adahi_ros.lab.tasks.libero.expert import LiberoGoalExpert
-from adahi_ros.lab.tasks.libero.scene_files import PERTURBED, SUITE
-from adahi_ros.lab.tasks.libero.suites import LiberoStates
 
 EXPERT = "expert"
 

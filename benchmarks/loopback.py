@@ -16,7 +16,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from adahi_ros.lab.nodes.domain import exclusive_domain
+from adahi_lab.nodes.domain import exclusive_domain
 
 OUTGOING = 4  # of a packet: on the loopback interface each is seen twice
 LOOPBACK = """\

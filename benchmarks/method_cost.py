@@ -27,15 +27,15 @@ import torch
 import typer
 from rich.console import Console
 
-from adahi_ros.cli.lab.task_options import folder_of
+from adahi_lab.cli.task_options import folder_of
+from adahi_lab.evaluation.episodes import evaluation_episodes
+from adahi_lab.evaluation.loaded_policies import Bench, PolicyFiles
+from adahi_lab.methods.methods import METHODS, gates_of_methods, parse_methods
+from adahi_lab.reporting.tables import narrow_table, number
+from adahi_lab.tasks import make
 from adahi_ros.core.assets import asset
 from adahi_ros.core.texts import abridged
 from adahi_ros.gates.parameter_file import load_calibration
-from adahi_ros.lab.evaluation.episodes import evaluation_episodes
-from adahi_ros.lab.evaluation.loaded_policies import Bench, PolicyFiles
-from adahi_ros.lab.methods.methods import METHODS, gates_of_methods, parse_methods
-from adahi_ros.lab.reporting.tables import narrow_table, number
-from adahi_ros.lab.tasks import make
 from adahi_ros.robot.controller import Controller
 from adahi_ros.server.verifier import TargetVerifier
 

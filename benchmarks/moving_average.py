@@ -20,16 +20,16 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from adahi_ros.gates.parameter_file import Calibration
-from adahi_ros.lab.calibration.calibrate import (
+from adahi_lab.calibration.calibrate import (
     SMOOTHINGS,
     Wanted,
     calibrate,
     deviations,
     rank_correlation,
 )
-from adahi_ros.lab.evaluation.episodes import calibration_episodes, evaluation_episodes
-from adahi_ros.lab.evaluation.evaluate import Comparison, outcome_figures, paired_with, play_all
+from adahi_lab.evaluation.episodes import calibration_episodes, evaluation_episodes
+from adahi_lab.evaluation.evaluate import Comparison, outcome_figures, paired_with, play_all
+from adahi_ros.gates.parameter_file import Calibration
 
 AVERAGED = 0.3
 

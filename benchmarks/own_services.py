@@ -33,11 +33,11 @@ from rclpy.utilities import try_shutdown
 from rich.console import Console
 from rich.table import Table
 
+from adahi_lab.bench.link_ends import dds_environment
+from adahi_lab.link.emulator import emulated_link
+from adahi_lab.link.link_profile import profile_named
+from adahi_lab.nodes.domain import exclusive_domain, link_environment
 from adahi_ros.client import VerifierClient, VerifierError
-from adahi_ros.lab.bench.link_ends import dds_environment
-from adahi_ros.lab.link.emulator import emulated_link
-from adahi_ros.lab.link.link_profile import profile_named
-from adahi_ros.lab.nodes.domain import exclusive_domain, link_environment
 from adahi_ros.nodes.launching.child_processes import node_processes
 
 LINK = "wired"

@@ -23,15 +23,15 @@ import torch
 import typer
 from rich.console import Console
 
+from adahi_lab.decoding.observed_chunks import success_of_chunks
+from adahi_lab.evaluation.episodes import evaluation_episodes
+from adahi_lab.evaluation.metrics import mcnemar, wilson_interval
+from adahi_lab.reporting.tables import narrow_table, number
+from adahi_lab.tasks.demonstrations import collect_parallel
+from adahi_lab.training.recipes import load_recipe
+from adahi_lab.training.token_training import codec_of
 from adahi_ros.core.signature import GOAL, IMAGE_FEATURES, OBSERVATION, Observations
 from adahi_ros.core.yaml_files import read_yaml
-from adahi_ros.lab.decoding.observed_chunks import success_of_chunks
-from adahi_ros.lab.evaluation.episodes import evaluation_episodes
-from adahi_ros.lab.evaluation.metrics import mcnemar, wilson_interval
-from adahi_ros.lab.reporting.tables import narrow_table, number
-from adahi_ros.lab.tasks.demonstrations import collect_parallel
-from adahi_ros.lab.training.recipes import load_recipe
-from adahi_ros.lab.training.token_training import codec_of
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.networks.step_dataset import Moments
 from adahi_ros.policies.networks.transformer import InputMoments

@@ -16,10 +16,10 @@ from dataclasses import replace
 import typer
 from rich.console import Console
 
-from adahi_ros.lab.decoding.run_clock import Decoded, Machines, alone, pipelined, speculative
-from adahi_ros.lab.decoding.texts import MadeUpText, Text, own_chunk
-from adahi_ros.lab.decoding.token_pair import CLUSTER, INSTANCES, TOKENS_PER_RUN, UNBOUNDED
-from adahi_ros.lab.reporting.tables import narrow_table, number
+from adahi_lab.decoding.run_clock import Decoded, Machines, alone, pipelined, speculative
+from adahi_lab.decoding.texts import MadeUpText, Text, own_chunk
+from adahi_lab.decoding.token_pair import CLUSTER, INSTANCES, TOKENS_PER_RUN, UNBOUNDED
+from adahi_lab.reporting.tables import narrow_table, number
 
 SEED, LENGTH, REPEATS = 11, 64, 8
 ACCEPTANCES = (0.0, 0.2, 0.4, 0.6, 0.8, 0.9, 1.0)

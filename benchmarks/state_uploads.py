@@ -23,6 +23,16 @@ import torch
 import typer
 from rich.console import Console
 
+from adahi_lab.evaluation.episodes import evaluation_episodes
+from adahi_lab.evaluation.evaluate import batches
+from adahi_lab.evaluation.loaded_policies import PolicyFiles
+from adahi_lab.evaluation.metrics import mcnemar, wilson_interval
+from adahi_lab.evaluation.rollout import rollout
+from adahi_lab.link.link_profile import LinkProfile, profile_named
+from adahi_lab.reporting.tables import narrow_table, number
+from adahi_lab.tasks import make
+from adahi_lab.training.state_lessons import StateLessons, lessons
+from adahi_lab.training.train_states import train_states
 from adahi_ros.acceptance.hidden_states import (
     CHANNEL_BYTES,
     STEPS,
@@ -35,16 +45,6 @@ from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.core.proposal import Proposal, TokenDistribution
 from adahi_ros.core.tensor_files import read_tensors
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
-from adahi_ros.lab.evaluation.episodes import evaluation_episodes
-from adahi_ros.lab.evaluation.evaluate import batches
-from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
-from adahi_ros.lab.evaluation.metrics import mcnemar, wilson_interval
-from adahi_ros.lab.evaluation.rollout import rollout
-from adahi_ros.lab.link.link_profile import LinkProfile, profile_named
-from adahi_ros.lab.reporting.tables import narrow_table, number
-from adahi_ros.lab.tasks import make
-from adahi_ros.lab.training.state_lessons import StateLessons, lessons
-from adahi_ros.lab.training.train_states import train_states
 from adahi_ros.policies.tokens.token_policy import TokenPolicy
 from adahi_ros.protocol.window import reply_bytes, request_bytes
 from adahi_ros.robot.controller import Controller

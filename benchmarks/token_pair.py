@@ -25,13 +25,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from adahi_ros.cli.terminal import job_bar
-from adahi_ros.core.assets import CHECKPOINTS, asset, named
-from adahi_ros.core.written_files import replacing
-from adahi_ros.core.yaml_files import read_yaml
-from adahi_ros.lab.decoding.drafters import KINDS, train_drafters
-from adahi_ros.lab.decoding.observed_chunks import load_token_policy, observed_chunks
-from adahi_ros.lab.decoding.token_pair import (
+from adahi_lab.decoding.drafters import KINDS, train_drafters
+from adahi_lab.decoding.observed_chunks import load_token_policy, observed_chunks
+from adahi_lab.decoding.token_pair import (
     DRAFT_S,
     GROUPS,
     PACKED,
@@ -44,11 +40,15 @@ from adahi_ros.lab.decoding.token_pair import (
     play,
     simulated,
 )
-from adahi_ros.lab.evaluation.episodes import evaluation_episodes
-from adahi_ros.lab.evaluation.evaluate import Comparison
-from adahi_ros.lab.evaluation.metrics import mcnemar, wilson_interval
-from adahi_ros.lab.methods.methods import for_task
-from adahi_ros.lab.reporting.tables import narrow_table, number
+from adahi_lab.evaluation.episodes import evaluation_episodes
+from adahi_lab.evaluation.evaluate import Comparison
+from adahi_lab.evaluation.metrics import mcnemar, wilson_interval
+from adahi_lab.methods.methods import for_task
+from adahi_lab.reporting.tables import narrow_table, number
+from adahi_ros.cli.terminal import job_bar
+from adahi_ros.core.assets import CHECKPOINTS, asset, named
+from adahi_ros.core.written_files import replacing
+from adahi_ros.core.yaml_files import read_yaml
 from adahi_ros.policies.tokens.token_checkpoint import load_tokens
 from adahi_ros.policies.tokens.token_widths import packed_session
 

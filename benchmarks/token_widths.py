@@ -21,14 +21,14 @@ import numpy as np
 import typer
 from rich.console import Console
 
+from adahi_lab.decoding.observed_chunks import load_token_policy, some_chunks, success_of_chunks
+from adahi_lab.decoding.token_pair import kilobytes
+from adahi_lab.evaluation.episodes import evaluation_episodes
+from adahi_lab.evaluation.metrics import mcnemar, wilson_interval
+from adahi_lab.reporting.tables import narrow_table, number
 from adahi_ros.core.assets import CHECKPOINTS, named
 from adahi_ros.core.signature import Observations
 from adahi_ros.core.yaml_files import read_yaml
-from adahi_ros.lab.decoding.observed_chunks import load_token_policy, some_chunks, success_of_chunks
-from adahi_ros.lab.decoding.token_pair import kilobytes
-from adahi_ros.lab.evaluation.episodes import evaluation_episodes
-from adahi_ros.lab.evaluation.metrics import mcnemar, wilson_interval
-from adahi_ros.lab.reporting.tables import narrow_table, number
 from adahi_ros.policies.networks.onnx_cache import FULL
 from adahi_ros.policies.tokens.token_checkpoint import load_tokens
 from adahi_ros.policies.tokens.token_policy import TokenPolicy
@@ -84,7 +84,7 @@ def main(
     chunks: Annotated[int, typer.Option(min=1, help="At which the widths are compared.")] = 60,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the figures to this file.")] = None,
 ) -> None:
-    """Print both tables, and what limits for `config/switched/` come from."""
+    """Print both tables, and what limits for `adahi_lab/config/switched/` come from."""
     console = Console()
     settings = read_yaml(folder / "target.yaml")
     path = named(settings["checkpoint"], CHECKPOINTS)

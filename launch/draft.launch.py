@@ -13,7 +13,6 @@ from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 
-from adahi_ros.lab.nodes.method_files import parameter_files
 from adahi_ros.nodes.launching.arguments import ENCLAVE, check_file, with_arguments_checked
 from adahi_ros.nodes.launching.exits import (
     ENDS_WITH_LAUNCH,
@@ -52,18 +51,9 @@ def generate_launch_description() -> LaunchDescription:
     arguments = [
         DeclareLaunchArgument("namespace", default_value="", description="Namespace of the robot"),
         DeclareLaunchArgument(
-            "task", default_value="ball", description="Task; its shipped files are the defaults"
-        ),
-        DeclareLaunchArgument(
-            "method",
-            default_value="adahi",
-            description="adahi, the paper's; best, the recommended one; or one of 'adahi methods', for which "
-            "parameter files are made",
-        ),
-        DeclareLaunchArgument(
             "params_file",
-            default_value="",
-            description="ROS parameter file, such as 'adahi thresholds' writes; '' for the method's",
+            default_value="",  # which is refused: shipped files are for other robots
+            description="ROS parameter file of this robot, such as 'adahi thresholds' writes",
         ),
         *(
             DeclareLaunchArgument(
@@ -121,11 +111,9 @@ def generate_launch_description() -> LaunchDescription:
 
 
 def check_params_file(context: LaunchContext) -> None:
-    task = LaunchConfiguration("task").perform(context)
-    given = context.launch_configurations
-    if not given["params_file"]:
-        given["params_file"] = str(parameter_files(given["method"], task)[0])
-    check_file(context, "params_file", "; without it, draft.launch.py uses that of task and method")
+    if not context.launch_configurations["params_file"]:
+        raise ValueError("params_file: '', must be given: the ROS parameter file of this robot")
+    check_file(context, "params_file")
     if LaunchConfiguration("runner_params_file").perform(context):
         check_file(context, "runner_params_file")
 

@@ -49,7 +49,7 @@ def generate_launch_description() -> LaunchDescription:
             "holds the robot until one is verified; draft executes all drafts, which rarely succeed alone",
         ),
     ]
-    params_file = DeclareLaunchArgument(  # no default: shipped files are for other robots
+    params_file = DeclareLaunchArgument(
         "params_file", description="ROS parameter file of this robot, such as `adahi thresholds` writes"
     )
     remaps = [

@@ -17,8 +17,7 @@ from launch.substitutions import (
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 
-from adahi_ros.lab.nodes.method_files import parameter_files
-from adahi_ros.lab.nodes.task_encoders import encoder_parameters
+from adahi_ros.core.assets import asset
 from adahi_ros.nodes.launching.arguments import (
     ENCLAVE,
     check_file,
@@ -40,19 +39,10 @@ def generate_launch_description() -> LaunchDescription:
             "namespace", default_value="", description="Namespace of the node, such as the robot's"
         ),
         DeclareLaunchArgument(
-            "task", default_value="ball", description="Task; its shipped files are the defaults"
-        ),
-        DeclareLaunchArgument(
-            "method",
-            default_value="adahi",
-            description="adahi, the paper's; best, the recommended one; or one of 'adahi methods', for which "
-            "parameter files are made",
-        ),
-        DeclareLaunchArgument(
             "verifier_params_file",
             default_value="",
-            description="ROS parameter file of the verifier: target, rule and device; the default target is "
-            "the task's; '' for the method's",
+            description="ROS parameter file of the verifier: target, rule and device; '' for the shipped "
+            "config/verifier.yaml, which names no target",
         ),
         DeclareLaunchArgument(
             "target",
@@ -96,7 +86,7 @@ def generate_launch_description() -> LaunchDescription:
 def check_files(context: LaunchContext) -> None:
     given = context.launch_configurations
     if not given["verifier_params_file"]:
-        given["verifier_params_file"] = str(parameter_files(given["method"], given["task"])[1])
+        given["verifier_params_file"] = str(asset("config/verifier.yaml"))
     check_file(context, "verifier_params_file")
     checkpoint_of(context, "target")
 
@@ -113,10 +103,6 @@ def start(context: LaunchContext) -> list[Node]:
         name="target_verifier",
         namespace=LaunchConfiguration("namespace"),
         parameters=[
-            {
-                "checkpoint": [LaunchConfiguration("task"), "/target"],
-                **encoder_parameters(LaunchConfiguration("task").perform(context)),
-            },
             LaunchConfiguration("verifier_params_file"),
             {"checkpoint": ParameterValue(target, value_type=str)} if target else {},
             {"robots": robots} if robots else {},

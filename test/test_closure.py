@@ -10,7 +10,7 @@ import pytest
 from tools.count_lines import code_lines, configured
 
 ROOT = Path(__file__).resolve().parents[1]
-BEST = ROOT / "config/best"
+BEST = ROOT / "adahi_lab/config/best"
 TARGETS = ("ball", "ball_instructed", "ball_seen")
 """A target that plans, one with intents, and one that sees pictures: the others load as one of these."""
 

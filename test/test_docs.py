@@ -106,7 +106,7 @@ NOTES = [page for page in PAGES if {"developers", "research"} & {*page.parts}]
 @pytest.mark.parametrize("page", NOTES, ids=lambda page: page.name)
 def test_files_that_a_page_for_developers_names_exist(page: Path) -> None:
     named = re.findall(r"`([a-z_/]+/[a-z_]+\.py)\b", page.read_text())
-    places = (ROOT / "adahi_ros", ROOT)
+    places = (ROOT / "adahi_ros", ROOT / "adahi_lab", ROOT)
     assert [each for each in named if not any((place / each).exists() for place in places)] == []
 
 
@@ -128,7 +128,8 @@ def test_every_verb_on_a_page_is_one() -> None:
 def test_messages_that_have_a_documented_fix_exist() -> None:
     texts = [
         node.value
-        for file in (ROOT / "adahi_ros").rglob("*.py")
+        for package in ("adahi_ros", "adahi_lab/adahi_lab")
+        for file in (ROOT / package).rglob("*.py")
         for node in ast.walk(ast.parse(file.read_text()))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     ]

@@ -42,7 +42,7 @@ from types import SimpleNamespace
 import rclpy
 from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.parameter import Parameter
-from adahi_ros.lab.nodes.domain import exclusive_domain, loopback_environment
+from adahi_lab.nodes.domain import exclusive_domain, loopback_environment
 
 with exclusive_domain() as domain:
     os.environ.update(loopback_environment(domain))

@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
+import adahi_lab
 import adahi_ros
 
 PACKAGE = Path(adahi_ros.__file__).parent
+LAB = Path(adahi_lab.__file__).parent
 POLICIES = {
     "policies",
     "policies.networks",
@@ -52,7 +54,7 @@ MAY_IMPORT = {
     "bags": {"contract", "protocol", "vision"},
     "security": set(),
 }
-"""Rooms that know no ROS and no lab, and the rooms that each may import beside itself and core."""
+"""Rooms that know no ROS, and the rooms that each may import beside itself and core."""
 NODES_MAY_IMPORT = {
     "nodes": set(),
     "nodes.common": {"contract", "contract.sinks", "gates", "policies", "protocol", "vision"},
@@ -74,7 +76,6 @@ NODES_MAY_IMPORT = {
     "nodes.launching": {"policies", "server.ray"},
 }
 """Rooms that know ROS; each may import nodes.common as well."""
-LAB_WITH_ROS = {"lab.nodes"}
 ROS = {
     "action_msgs",
     "adahi_msgs",
@@ -128,10 +129,10 @@ def rooms_imported(file: Path) -> set[str]:
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:
-    root = PACKAGE.parent
     files = {
-        ".".join(file.relative_to(root).with_suffix("").parts).removesuffix(".__init__"): file
-        for file in PACKAGE.rglob("*.py")
+        ".".join(file.relative_to(package.parent).with_suffix("").parts).removesuffix(".__init__"): file
+        for package in (PACKAGE, LAB)
+        for file in package.rglob("*.py")
     }
     graph: dict[str, set[str]] = {}
     for name, file in files.items():
@@ -145,7 +146,7 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
 
 def test_every_folder_is_a_room_that_is_known() -> None:
     folders = {room_of(path) for path in PACKAGE.rglob("__init__.py")}
-    free = {room for room in folders if room.partition(".")[0] in ("", "cli", "lab")}
+    free = {room for room in folders if room in ("", "cli")}
     assert folders - free == MAY_IMPORT.keys() | NODES_MAY_IMPORT.keys()
 
 
@@ -159,32 +160,27 @@ def test_a_room_imports_only_what_it_may(room: str) -> None:
 
 
 def test_ros_is_imported_in_rooms_of_nodes_alone() -> None:
-    allowed = NODES_MAY_IMPORT.keys() | LAB_WITH_ROS
-    files = [file for file in PACKAGE.rglob("*.py") if room_of(file) not in allowed]
-    with_ros = {
-        str(file.relative_to(PACKAGE))
-        for file in files
-        if any(name.split(".")[0] in ROS for name in imported(file))
-    }
+    files = [file for file in PACKAGE.rglob("*.py") if room_of(file) not in NODES_MAY_IMPORT]
+    files += [file for file in LAB.rglob("*.py") if file.parent != LAB / "nodes"]
+    with_ros = {file.name for file in files if any(name.split(".")[0] in ROS for name in imported(file))}
     assert with_ros == {"client.py"}  # the library for a user's own program
 
 
 def test_timers_of_nodes_are_made_in_one_module() -> None:
     """A timer made directly still calls after it was destroyed, and a clock that is set back delays it."""
     made = re.compile(r"\.create_timer\(|\bTimer\(")
-    direct = [
-        str(file.relative_to(PACKAGE)) for file in PACKAGE.rglob("*.py") if made.search(file.read_text())
-    ]
-    assert direct == ["nodes/common/timers.py"], "use steady_timer of nodes/common/timers.py"
+    files = [*PACKAGE.rglob("*.py"), *LAB.rglob("*.py")]
+    direct = [file for file in files if made.search(file.read_text())]
+    assert direct == [PACKAGE / "nodes/common/timers.py"], "use steady_timer of nodes/common/timers.py"
 
 
-def test_nothing_outside_of_the_lab_imports_it() -> None:
-    for file in PACKAGE.rglob("*.py"):
-        room = room_of(file)
-        if room.partition(".")[0] == "lab" or room == "cli.lab":
-            continue
-        strange = {each for each in rooms_imported(file) if each.startswith(("lab", "cli.lab"))}
-        assert not strange or file == PACKAGE / "cli/verbs.py", file
+def test_nothing_that_a_robot_runs_names_the_lab() -> None:
+    """Neither by an import nor by a string; the launch file that moved says where it is now."""
+    root = PACKAGE.parent
+    files = [path for name in ("launch", "config") for path in (root / name).rglob("*") if path.is_file()]
+    files += [*PACKAGE.rglob("*.py"), root / "package.xml", root / "setup.py"]
+    naming = {str(file.relative_to(root)) for file in files if "adahi_lab" in file.read_text()}
+    assert naming == {"launch/all.launch.py"}
 
 
 def test_beside_the_rooms_are_only_the_entry_points_and_the_client() -> None:
@@ -220,7 +216,13 @@ def test_neither_end_loads_the_other(node: str, other: str) -> None:
 
 def test_nothing_that_is_installed_needs_what_is_not() -> None:
     root = PACKAGE.parent
-    for file in (root / "setup.py", *sorted(PACKAGE.rglob("*.py")), *sorted((root / "launch").glob("*.py"))):
+    packages = (root, PACKAGE), (root / "adahi_lab", LAB)
+    installed = [
+        file
+        for folder, package in packages
+        for file in (folder / "setup.py", *package.rglob("*.py"), *(folder / "launch").glob("*.py"))
+    ]
+    for file in sorted(installed):
         tree = ast.parse(file.read_text())
         docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}  # docstrings
         paths = [

@@ -25,7 +25,7 @@ COUNTED_MORE = np.array([0.0] * 5 + [np.pi / 2, np.pi / 4, 0.0, 0.0])  # by a re
 @pytest.fixture(scope="module")
 def kitchen() -> Any:
     pytest.importorskip("gymnasium_robotics")
-    from adahi_ros.lab.tasks.kitchen_world import load_world
+    from adahi_lab.tasks.kitchen_world import load_world
 
     return load_world(("microwave",)).model
 

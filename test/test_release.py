@@ -16,10 +16,15 @@ from catkin_pkg.changelog import get_changelog_from_path
 from catkin_pkg.package import Package, parse_package
 from catkin_pkg.packages import find_packages, verify_equal_package_versions
 
-from tools.release_branch import INSTALLED, git, release_tree
+from tools.release_branch import git, release_tree
 
 ROOT = Path(__file__).resolve().parents[1]
-FOLDERS = {"adahi_ros": ROOT, "adahi_msgs": ROOT / "adahi_msgs", "adahi_checkpoints": ROOT / "checkpoints"}
+FOLDERS = {
+    "adahi_ros": ROOT,
+    "adahi_lab": ROOT / "adahi_lab",
+    "adahi_msgs": ROOT / "adahi_msgs",
+    "adahi_checkpoints": ROOT / "checkpoints",
+}
 KEYS = {"PIL": "python3-pil", "yaml": "python3-yaml", "ament_index_python": "ament_index_python"}
 FOR_SOME = (
     "runtime",
@@ -100,19 +105,20 @@ def test_all_packages_have_one_version_and_one_maintainer() -> None:
     assert all(part in page for part in maintainer)
 
 
-@pytest.mark.parametrize("name", ["adahi_ros", "adahi_msgs"])
+@pytest.mark.parametrize("name", ["adahi_ros", "adahi_lab", "adahi_msgs"])
 def test_the_changelog_has_the_version(name: str) -> None:
     changelog = get_changelog_from_path(str(FOLDERS[name]))
     versions = [version for version, *_ in changelog.foreach_version()]
     assert package(name).version in versions
 
 
-def test_every_imported_package_is_a_dependency() -> None:
-    names = {each.name for each in package("adahi_ros").exec_depends}
+@pytest.mark.parametrize("name", ["adahi_ros", "adahi_lab"])
+def test_every_imported_package_is_a_dependency(name: str) -> None:
+    names = {each.name for each in package(name).exec_depends}
     known = ELSEWHERE.union(*(required(name) for name in (*FOR_SOME, "robot", "demo")))
     missing = {
         module
-        for module in imported(ROOT / "adahi_ros") - sys.stdlib_module_names - {"adahi_ros"}
+        for module in imported(FOLDERS[name] / name) - sys.stdlib_module_names - {name}
         if not {module, f"python3-{module}", KEYS.get(module)} & names
         and module not in from_pip()
         and not {module, MODULES.get(module)} & known
@@ -177,12 +183,10 @@ def test_a_release_has_every_package_in_a_folder_of_its_own(released: Path) -> N
 
 
 def test_a_release_of_the_package_has_what_it_installs(released: Path) -> None:
-    files = released / "adahi_ros"
-    assert {path.name for path in (files / "checkpoints").iterdir()} == set(INSTALLED)
-    for name in ("setup.py", "package.xml", "resource/adahi_ros", "launch/all.launch.py", "rosdoc2.yaml"):
-        assert (files / name).is_file()
-    setup = (ROOT / "setup.py").read_text()
-    assert set(re.findall(r'shared\("checkpoints/(\w+)"\)', setup)) == set(INSTALLED)
+    for name in ("setup.py", "package.xml", "resource/adahi_ros", "launch/robot.launch.py", "rosdoc2.yaml"):
+        assert (released / "adahi_ros" / name).is_file()
+    for name in ("setup.py", "package.xml", "resource/adahi_lab", "launch/all.launch.py"):
+        assert (released / "adahi_lab" / name).is_file()
 
 
 def test_rosdoc2_finds_the_pages_and_the_code() -> None:

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import typer
 
+from adahi_lab.methods.methods import for_task, parse_methods
 from adahi_ros.cli import app
-from adahi_ros.lab.methods.methods import for_task, parse_methods
 
 ROOT = Path(__file__).resolve().parents[1]
 RESEARCH = ROOT / "docs/research"

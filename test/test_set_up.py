@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[1]
-DEMO = ["make_venv", "install_for_demo", "build_messages", "install_package"]
+DEMO = ["make_venv", "install_for_demo", "build_messages", "install_packages"]
 
 
 @pytest.fixture

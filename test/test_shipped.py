@@ -12,13 +12,13 @@ import onnxruntime
 import pytest
 import yaml
 
+from adahi_lab.calibration.calibrate import node_parameters
+from adahi_lab.evaluation.loaded_policies import PLANS, PolicyFiles
+from adahi_lab.tasks import goal_is_for_target, make, names
+from adahi_lab.training.recipes import IntentRecipe, Recipe, load_recipe
 from adahi_ros.core.assets import asset
 from adahi_ros.core.checkpoint_files import kind_of
 from adahi_ros.gates.parameter_file import load_calibration
-from adahi_ros.lab.calibration.calibrate import node_parameters
-from adahi_ros.lab.evaluation.loaded_policies import PLANS, PolicyFiles
-from adahi_ros.lab.tasks import goal_is_for_target, make, names
-from adahi_ros.lab.training.recipes import IntentRecipe, Recipe, load_recipe
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.corrector.corrector_checkpoint import load_corrector
 from adahi_ros.policies.flow.flow_checkpoint import load_flow

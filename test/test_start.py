@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -61,6 +62,7 @@ def test_no_verb_becomes_a_module_otherwise() -> None:
 
 
 def test_all_entry_points_go_through_it() -> None:
-    points = [line for line in Path("setup.py").read_text().splitlines() if " = adahi_ros." in line]
-    assert len(points) == 7
-    assert all("adahi_ros.start:" in line for line in points)
+    for file, package, scripts in (("setup.py", "adahi_ros", 6), ("adahi_lab/setup.py", "adahi_lab", 1)):
+        points = re.findall(rf'"(\w+) = {package}\.(\w+):(\w+)"', Path(file).read_text())
+        assert len(points) == scripts
+        assert all(module == "start" and name == function for name, module, function in points)

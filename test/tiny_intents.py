@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from adahi_lab.training.intent_training import IntentNetworks, save_intent
 from adahi_ros.core.signature import OBSERVATION, Signature
-from adahi_ros.lab.training.intent_training import IntentNetworks, save_intent
 from adahi_ros.policies.corrector.corrector_network import CorrectorNetwork
 from adahi_ros.policies.intent.intent import Intent
 from adahi_ros.policies.intent.intent_checkpoint import EncoderConfig

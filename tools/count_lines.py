@@ -19,7 +19,7 @@ from collections import Counter
 from functools import cache
 from pathlib import Path
 
-from adahi_ros.lab.nodes.domain import exclusive_domain, loopback_environment
+from adahi_lab.nodes.domain import exclusive_domain, loopback_environment
 from adahi_ros.nodes.launching.modules import MODULES
 
 DEADLINE_S = 120.0  # only a broken node is slower, on a busy machine too

@@ -13,13 +13,13 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageDraw
 
+from adahi_lab.evaluation.evaluate import Comparison
+from adahi_lab.evaluation.loaded_policies import PolicyFiles
+from adahi_lab.methods.methods import on_task
+from adahi_lab.tasks.ball import BallBalancing
+from adahi_lab.tasks.ball_render import draw
 from adahi_ros.core.assets import asset
 from adahi_ros.gates.parameter_file import load_calibration
-from adahi_ros.lab.evaluation.evaluate import Comparison
-from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
-from adahi_ros.lab.methods.methods import on_task
-from adahi_ros.lab.tasks.ball import BallBalancing
-from adahi_ros.lab.tasks.ball_render import draw
 
 TASK, METHOD, SEED = "ball", "best", 0
 SIZE = (320, 240)  # pixels

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-CHECKED = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs", "adahi_ros", "adahi_msgs", "launch")
+CODE = ("adahi_ros", "adahi_lab/adahi_lab", "adahi_lab/launch", "adahi_msgs", "launch")
+CHECKED = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs", *CODE)
 SUFFIXES = (".md", ".py", ".msg", ".srv", ".action")
 LONGEST = 35  # words of a sentence on a page
 TEXT = 20  # characters; longer string literals are texts

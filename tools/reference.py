@@ -20,9 +20,9 @@ from rclpy.utilities import try_shutdown
 from reference_files import interface_sections, with_blocks
 from reference_nodes import node_sections
 
+from adahi_lab.nodes.domain import exclusive_domain, loopback_environment
 from adahi_ros.cli.verbs import FORMER, VERBS
 from adahi_ros.core.assets import asset
-from adahi_ros.lab.nodes.domain import exclusive_domain, loopback_environment
 
 GENERATED = "This page is generated from the code by `python tools/reference.py`.\n"
 NODES = f"""\
@@ -73,7 +73,7 @@ def _command() -> str:
     """Return the commands of `adahi` with the first line of each one's help."""
     rows = [
         f"| `adahi {name}` | {' '.join((VERBS[name].__doc__ or '').partition(chr(10))[0].split())} |"
-        for name in VERBS.shipped
+        for name in sorted(VERBS)
     ]
     rows += ["", FORMER_NAMES]
     rows += [f"| `{old}` | `adahi {new}` |" for old, new in FORMER.items() if f"lab {old}" != new]

@@ -10,6 +10,7 @@ from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
+from adahi_lab.methods.method_names import ALIASES
 from adahi_ros.acceptance.registry import ACCEPTANCES
 from adahi_ros.contract.contract_file import (
     AlignFields,
@@ -27,7 +28,6 @@ from adahi_ros.core.schema import checked
 from adahi_ros.core.yaml_files import read_yaml
 from adahi_ros.gates.interface import GateContext, LinkEstimate, PlanContext
 from adahi_ros.gates.registry import GATES
-from adahi_ros.lab.methods.method_names import ALIASES
 from adahi_ros.policies.remote.groot import GrootFile
 from adahi_ros.policies.remote.lerobot_target import LeRobotFile
 from adahi_ros.policies.remote.openpi import OpenPiFile

@@ -80,7 +80,7 @@ def node_sections() -> Iterator[str]:
 
 
 def _node(name: str, settings: Settings) -> str:
-    module = import_module(MODULES[name])
+    module = import_module(MODULES.get(name, f"adahi_lab.nodes.{name}"))
     kind = next(
         each
         for _, each in inspect.getmembers(module, inspect.isclass)

@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-DATA, MESSAGES = "checkpoints", "adahi_msgs"  # folders of the packages inside of adahi_ros
-INSTALLED = ("ball", "encoders")  # checkpoints that are installed with adahi_ros
+PACKAGES = {"checkpoints": "adahi_checkpoints", "adahi_lab": "adahi_lab", "adahi_msgs": "adahi_msgs"}
+"""Packages inside of adahi_ros, by folder."""
 
 
 def git(*words: str, given: str = "", environment: Mapping[str, str] | None = None) -> str:
@@ -31,7 +31,7 @@ def git(*words: str, given: str = "", environment: Mapping[str, str] | None = No
 
 
 def release_tree(source: str, environment: Mapping[str, str] | None = None) -> str:
-    """Return the hash of a tree with the folders adahi_checkpoints, adahi_msgs and adahi_ros.
+    """Return the hash of a tree with a folder for each package.
 
     Args:
         source: commit or tree of this repository.
@@ -45,18 +45,10 @@ def release_tree(source: str, environment: Mapping[str, str] | None = None) -> s
     def made_of(lines: Mapping[str, str]) -> str:
         return git("mktree", given="".join(f"{line}\n" for line in lines.values()), environment=environment)
 
-    top, data = entries(source), entries(f"{source}:{DATA}")
-    kept = {name: line for name, line in top.items() if name not in (MESSAGES, DATA)}
-    kept[DATA] = f"040000 tree {made_of({name: data[name] for name in INSTALLED})}\t{DATA}"
-    messages = top[MESSAGES].partition("\t")[0]
-    checkpoints = top[DATA].partition("\t")[0]
-    return made_of(
-        {
-            "checkpoints": f"{checkpoints}\tadahi_checkpoints",
-            "messages": f"{messages}\tadahi_msgs",
-            "package": f"040000 tree {made_of(kept)}\tadahi_ros",
-        }
-    )
+    top = entries(source)
+    kept = {name: line for name, line in top.items() if name not in PACKAGES}
+    inside = {name: f"{top[folder].partition(chr(9))[0]}\t{name}" for folder, name in PACKAGES.items()}
+    return made_of({**inside, "adahi_ros": f"040000 tree {made_of(kept)}\tadahi_ros"})
 
 
 def main() -> None:

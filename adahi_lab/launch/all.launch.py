@@ -3,20 +3,36 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
-from launch import LaunchDescription
-from launch.actions import DeclareLaunchArgument, GroupAction
+from launch import LaunchContext, LaunchDescription
+from launch.actions import DeclareLaunchArgument, GroupAction, OpaqueFunction
 from launch.launch_description_sources import get_launch_description_from_python_launch_file
 
+from adahi_lab.nodes.method_files import parameter_files, with_task_defaults
+from adahi_ros.core.assets import asset
 from adahi_ros.nodes.launching.arguments import BOOLEAN, ArgumentsCheck, Chosen, with_arguments_checked
 
 JOBS = ("verifier", "draft", "simulation")
+OURS = ("params_file", "verifier_params_file")  # arguments with other defaults than in those files
+
+
+def name_files(context: LaunchContext) -> None:
+    """Name the parameter files of method and task where none are given."""
+    given = context.launch_configurations
+    if not all(given[name] for name in OURS):
+        made = parameter_files(given["method"], given["task"])
+        given.update({name: str(file) for name, file in zip(OURS, made, strict=True) if not given[name]})
+    verifier = given["verifier_params_file"]
+    if os.path.isfile(verifier):  # pathlib's would raise for a name that is too long
+        given["verifier_params_file"] = str(with_task_defaults(Path(verifier), given["task"]))
 
 
 def generate_launch_description() -> LaunchDescription:
-    files = [str(Path(__file__).with_name(f"{job}.launch.py")) for job in JOBS]
+    files = [str(asset(f"launch/{job}.launch.py")) for job in JOBS]
     entities = [e for file in files for e in get_launch_description_from_python_launch_file(file).entities]
+    entities = [e for e in entities if not isinstance(e, DeclareLaunchArgument) or e.name not in OURS]
     # Check files before the first node starts, in a group: if an action raises, launch ends, but a process
     # that is just starting keeps running.
     nodes = [entity for entity in entities if isinstance(entity, GroupAction)]
@@ -28,6 +44,20 @@ def generate_launch_description() -> LaunchDescription:
 
     description = LaunchDescription(
         [
+            DeclareLaunchArgument(
+                "method",
+                default_value="adahi",
+                description="adahi, the paper's; best, the recommended one; or one of 'adahi methods', for "
+                "which parameter files are made",
+            ),
+            *(
+                DeclareLaunchArgument(
+                    name,
+                    default_value="",
+                    description=f"ROS parameter file of the {node}; '' for the method's",
+                )
+                for name, node in zip(OURS, ("draft policy", "verifier"), strict=True)
+            ),
             DeclareLaunchArgument(
                 "require_enable",
                 default_value="false",
@@ -46,7 +76,9 @@ def generate_launch_description() -> LaunchDescription:
                 description="Commands carry the stamp of their observation; '' for the value in params_file. "
                 "In lockstep true, because the simulator waits for the command to each state",
             ),
-            *before,
+            *(each for each in before if isinstance(each, DeclareLaunchArgument)),
+            OpaqueFunction(function=name_files),
+            *(each for each in before if not isinstance(each, DeclareLaunchArgument)),
             *nodes,
         ]
     )

@@ -3,17 +3,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from launch import LaunchDescription
 from launch.actions import DeclareLaunchArgument, GroupAction, IncludeLaunchDescription
 from launch.launch_description_sources import PythonLaunchDescriptionSource
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import SetRemap
 
+from adahi_ros.core.assets import asset
 from adahi_ros.nodes.launching.arguments import Chosen, with_arguments_checked
 
-URDF = Path(__file__).absolute().parents[1] / "config" / "urdf" / "panda_kitchen.urdf"
+URDF = asset("config/urdf/panda_kitchen.urdf")
 INPUTS = {  # input topic of a real robot's controller, by command interface
     "joint_trajectory": "joint_trajectory_controller/joint_trajectory",
     "forward_command": "forward_velocity_controller/commands",
@@ -44,7 +43,7 @@ def generate_launch_description() -> LaunchDescription:
     topics = {"joint_states": "joint_states", "command": "command", "camera/image_raw": "camera"}
     remaps = [SetRemap(src=topic, dst=LaunchConfiguration(argument)) for topic, argument in topics.items()]
     included = [
-        IncludeLaunchDescription(PythonLaunchDescriptionSource(str(Path(__file__).with_name(file))))
+        IncludeLaunchDescription(PythonLaunchDescriptionSource(str(asset(f"launch/{file}"))))
         for file in ("description.launch.py", "simulation.launch.py")
     ]
     nodes = GroupAction([*remaps, *included])

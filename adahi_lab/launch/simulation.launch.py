@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from launch import LaunchContext, LaunchDescription
 from launch.actions import (
     DeclareLaunchArgument,
@@ -20,6 +18,7 @@ from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 
 from adahi_ros.contract import sinks
+from adahi_ros.core.assets import asset
 from adahi_ros.nodes.launching.arguments import BOOLEAN, ENCLAVE, Chosen, with_arguments_checked
 from adahi_ros.nodes.launching.exits import ENDS_WITH_LAUNCH, fail_with_it, leave_interrupts_to_launch
 
@@ -87,7 +86,7 @@ def generate_launch_description() -> LaunchDescription:
         DeclareLaunchArgument("log_level", default_value="info", description="debug, info, warn, error"),
     ]
     node = Node(
-        package="adahi_ros",
+        package="adahi_lab",
         executable="robot_simulator_node",
         name="robot_simulator",
         namespace=LaunchConfiguration("namespace"),
@@ -116,9 +115,7 @@ def generate_launch_description() -> LaunchDescription:
         output="screen",
         on_exit=end_with_it,
     )
-    dds = IncludeLaunchDescription(
-        PythonLaunchDescriptionSource(str(Path(__file__).with_name("dds.launch.py")))
-    )
+    dds = IncludeLaunchDescription(PythonLaunchDescriptionSource(str(asset("launch/dds.launch.py"))))
     return with_arguments_checked(
         LaunchDescription(
             [*arguments, GroupAction([dds, OpaqueFunction(function=leave_interrupts_to_launch), node])]

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from adahi_ros.lab.environment_variables import environment_variables
+from adahi_lab.environment_variables import environment_variables
 
 NEW, OLD = "ADAHI_TEST_NEW", "ADAHI_TEST_OLD"
 

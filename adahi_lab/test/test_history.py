@@ -5,8 +5,8 @@ import re
 import numpy as np
 import pytest
 
+from adahi_lab.history import History
 from adahi_ros.core.signature import Feature, Signature
-from adahi_ros.lab.history import History
 
 
 def reading(length: int, size: int) -> Signature:

@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from adahi_ros.lab.parallel import cores, run_jobs
+from adahi_lab.parallel import cores, run_jobs
 
 DEADLINE_S = 60  # only what never ends takes longer
 
 # One job ends, so that its worker has nothing to do, and one waits for ever.
 PROGRAM = """
 import os, signal
-from adahi_ros.lab.parallel import run_jobs
+from adahi_lab.parallel import run_jobs
 if __name__ == "__main__":
     jobs = [(os.getpid, ()), (signal.pause, ())]
     run_jobs(jobs, 2, lambda index: print("ended", index, flush=True))
@@ -135,7 +135,7 @@ def test_there_is_a_core_to_work_on() -> None:
 ALIKE = """
 import os, signal, sys
 from pathlib import Path
-from adahi_ros.lab.parallel import run_alike
+from adahi_lab.parallel import run_alike
 
 def work(folder):
     try:
@@ -163,7 +163,7 @@ import os, signal
 if __name__ == "__mp_main__":
     os.kill(os.getpid(), signal.SIGINT)  # amid the imports of a worker
 
-from adahi_ros.lab.parallel import run_alike, run_jobs
+from adahi_lab.parallel import run_alike, run_jobs
 
 def work():
     pass

@@ -101,7 +101,7 @@ def _typer() -> typer.Typer:
         try:
             group(within).command(
                 last,
-                context_settings=SETTINGS.get(actual),
+                context_settings=dict(SETTINGS.get(actual, {})),
                 hidden=name in FORMER,
                 rich_help_panel=None if within else panel_of.get(name, "Of other packages"),
             )(VERBS[actual])

@@ -10,11 +10,38 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Exit, Option
 
 from adahi_ros.cli import options
-from adahi_ros.cli.terminal import console, say
+from adahi_ros.cli.terminal import command_line, console, say
+from adahi_ros.core.assets import asset, asset_files
+from adahi_ros.core.texts import nearest
+from adahi_ros.core.written_files import replacing
 
 if TYPE_CHECKING:
     from adahi_ros.bags.message_counts import BagSurvey
     from adahi_ros.contract.contract import Channel, Contract
+
+
+def write(
+    name: Annotated[
+        str, Argument(help="A shipped contract, such as that of an arm: so101. An unknown name lists all.")
+    ],
+    out: Annotated[Path | None, Option(help="File to write. Default: NAME.yaml here.")] = None,
+    overwrite: options.Overwrite = False,
+) -> None:
+    """Write a copy of a shipped contract, to start from."""
+    from adahi_ros.contract.parsing import SHIPPED
+
+    known = [path.stem for path in asset_files(SHIPPED)]
+    if name not in known:
+        raise ValueError(
+            f"{name}: no contract of that name; must be one of {', '.join(known)}{nearest(name, known)}"
+        )
+    path = options.replaceable("--out", out if out is not None else Path(f"{name}.yaml"), overwrite)
+    if path.exists() and not overwrite:  # somebody may have changed it
+        raise ValueError(f"--out: {path}, exists; must be another file, or give --overwrite")
+    shipped = asset(f"{SHIPPED}/{name}.yaml").read_text()  # with the comments, which say what to change
+    with replacing(path) as partial:
+        partial.write_text(f"# Written by: {command_line()}\n{shipped}")
+    say(f"contract: {path}")
 
 
 def check(

@@ -12,7 +12,7 @@ from typer import Argument
 from adahi_ros.cli import options
 from adahi_ros.start import become
 
-MOCK = "adahi_ros.lab.nodes.mock_arm"
+MOCK = "adahi_ros.nodes.robot.mock_arm"
 
 
 def mock(

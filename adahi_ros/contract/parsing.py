@@ -12,7 +12,7 @@ from pathlib import Path
 
 from adahi_ros.contract.contract import Channel, Contract
 from adahi_ros.contract.contract_file import ContractFile
-from adahi_ros.core.assets import asset
+from adahi_ros.core.assets import asset, asset_files
 from adahi_ros.core.schema import checked
 from adahi_ros.core.texts import abridged
 from adahi_ros.core.yaml_files import read_yaml
@@ -42,7 +42,7 @@ def contract_path(name: str) -> Path:
             return path
         raise ContractError(f"contract: {name!r}, no such file")
     except (OSError, RuntimeError):  # such as a name that is too long for a file, or an unknown user's home
-        known = ", ".join(sorted(path.stem for path in asset(SHIPPED).glob("*.yaml")))
+        known = ", ".join(path.stem for path in asset_files(SHIPPED))
         raise ContractError(f"contract: {name!r}, must be a YAML file or one of {known}") from None
 
 

@@ -4,33 +4,50 @@
 from __future__ import annotations
 
 import os
+from functools import cache
+from importlib.metadata import entry_points
+from importlib.util import find_spec
 from pathlib import Path
 
 from adahi_ros.core.missing_assets import not_found
 
-PACKAGES = "adahi_ros", "adahi_checkpoints"  # the second one has the checkpoints that the first leaves out
+GROUP = "adahi_ros.assets"
+"""Entry points of packages with files that are found as ours are; the value is the package's name."""
+DATA = "adahi_checkpoints"  # a package without code
 CHECKPOINTS = "checkpoints"
 ENCODERS = "checkpoints/encoders"
 
 
+@cache
+def _added() -> tuple[str, ...]:
+    return tuple(sorted({entry.value for entry in entry_points(group=GROUP)}))
+
+
+def _checkout(package: str) -> list[Path]:
+    """Return the folder of a package's checkout; none if it is installed elsewhere."""
+    spec = find_spec(package)
+    places = (spec.submodule_search_locations if spec else None) or []
+    folders = (Path(place).resolve().parent for place in places)  # resolved: colcon links to the source
+    return [folder for folder in folders if (folder / "package.xml").is_file()]
+
+
 def roots() -> list[Path]:
-    """Return the checkout alone or, installed, the folders below which shipped files may be."""
-    checkout = Path(__file__).resolve().parents[2]  # resolved: colcon --symlink-install links to the source
+    """Return the checkouts or, installed, the folders below which shipped files may be."""
+    checkout = Path(__file__).resolve().parents[2]
     if (checkout / "package.xml").is_file():
-        return [checkout]
+        return [checkout, *(folder for package in _added() for folder in _checkout(package))]
     # Installed at PREFIX/lib/pythonX.Y/site-packages (or dist-packages): share/ is at PREFIX.
     sourced = [prefix for prefix in os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep) if prefix]
     prefixes = [*Path(__file__).parents, *map(Path, sourced)]
-    return [path for at in prefixes for name in PACKAGES if (path := at / "share" / name).is_dir()]
+    packages = ("adahi_ros", *_added(), DATA)
+    return [path for at in prefixes for name in packages if (path := at / "share" / name).is_dir()]
 
 
 def asset(relative: str) -> Path:
-    """Return the file or folder at this path below the checkout or, installed, below share/adahi_ros.
-
-    Checkpoints are also found in the package adahi_checkpoints.
+    """Return the file or folder at this path below a checkout or, installed, below share/PACKAGE.
 
     Args:
-        relative: such as "config/ball.yaml" or "checkpoints/ball".
+        relative: such as "config/verifier.yaml" or "checkpoints/ball".
 
     Raises:
         FileNotFoundError: there is no such file; the message names the searched places and, for a checkpoint,
@@ -40,6 +57,12 @@ def asset(relative: str) -> Path:
         if os.path.exists(root / relative):  # pathlib's would raise for a name that is too long
             return root / relative
     raise not_found(relative, roots())
+
+
+def asset_files(folder: str, pattern: str = "*.yaml") -> list[Path]:
+    """Return the shipped files in a folder, such as "config/contracts", of all packages; sorted by name."""
+    found = {path for root in roots() for path in (root / folder).glob(pattern)}
+    return sorted(found, key=lambda each: (each.name, each))
 
 
 def named(name: str, folder: str) -> Path:

@@ -24,7 +24,6 @@ def how_to_get(relative: str, searched: Sequence[Path]) -> str:
     if in_checkout or not Path(relative).is_relative_to(CHECKPOINTS):
         return ""
     return (
-        "; only the checkpoints of ball are installed with adahi_ros. For the others build the package "
-        f"adahi_checkpoints, and source the workspace again: colcon build --base-paths SOURCE/{CHECKPOINTS}, "
-        "where SOURCE is a checkout of adahi_ros"
+        "; checkpoints are a package of their own, adahi_checkpoints. Build it, and source the workspace "
+        f"again: colcon build --base-paths SOURCE/{CHECKPOINTS}, where SOURCE is a checkout of adahi_ros"
     )

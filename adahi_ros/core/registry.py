@@ -51,8 +51,8 @@ class Registry(Mapping[str, T]):
 
     Args:
         group: of the entry points, such as adahi_ros.gates.
-        shipped: components of this package, as objects or "module:attribute"; other packages cannot reuse
-            their names.
+        shipped: components of the group's own package, as objects or "module:attribute"; other packages
+            cannot reuse their names.
         base: required base class of other packages' classes.
     """
 
@@ -77,7 +77,9 @@ class Registry(Mapping[str, T]):
             RegistryError: there are several, it cannot be imported, or it has another base.
         """
         entries = self._added.get(name, [])
-        owners = [_package(entry) for entry in entries] + ["adahi_ros"] * (name in self.shipped)
+        owners = [_package(entry) for entry in entries] + [self.group.partition(".")[0]] * (
+            name in self.shipped
+        )
         if len(owners) > 1:
             raise RegistryError(
                 f"{self.group}: {name!r} is in {', '.join(sorted(owners))}; must be in one package"

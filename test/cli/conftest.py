@@ -104,4 +104,4 @@ def toy(checkpoints: Path, calibrated: Path) -> list[object]:
 @pytest.fixture
 def unexported(monkeypatch: pytest.MonkeyPatch) -> None:
     """Correctors are trained, and not exported."""
-    monkeypatch.setattr("adahi_ros.lab.training.corrector_training.export", lambda *arguments: None)
+    monkeypatch.setattr("adahi_lab.training.corrector_training.export", lambda *arguments: None)

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from adahi_lab.methods.methods import METHODS
+from adahi_lab.tasks import names
 from adahi_ros import __version__
 from adahi_ros.cli.verbs import FORMER, PANELS, VERBS
-from adahi_ros.lab.methods.methods import METHODS
-from adahi_ros.lab.tasks import names
 from test.cli.conftest import Fails, Run
 
 ROOT = Path(__file__).parents[2]

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 import yaml
 
+from adahi_lab.evaluation import step_latency as latency
+from adahi_lab.methods.methods import METHODS
 from adahi_ros.contract.plain import with_camera
 from adahi_ros.core.assets import CHECKPOINTS, named
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.gates.parameter_file import load_calibration
-from adahi_ros.lab.evaluation import step_latency as latency
-from adahi_ros.lab.methods.methods import METHODS
 from test.bags.conftest import run
 
 

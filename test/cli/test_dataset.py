@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from adahi_ros.cli.lab.dataset import index
+from adahi_lab.cli.dataset import index
+from adahi_lab.evaluation.loaded_policies import RETRIEVAL
 from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.lab.evaluation.loaded_policies import RETRIEVAL
 from adahi_ros.policies.retrieval import load_retrieval
 from test.cli.conftest import Fails, Measured, Run
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from adahi_ros.cli.robot.fleet_up import up
+from adahi_ros.cli.fleet_up import up
 from adahi_ros.core.assets import asset
 
 

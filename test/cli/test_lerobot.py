@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from adahi_lab.tasks import make
 from adahi_ros.bags.bag_dataset import TRAJECTORIES
 from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.lab.tasks import make
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.vision.encoder import Encoder
 from test.cli.conftest import Fails, Run

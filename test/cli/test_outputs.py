@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
+from adahi_lab.reporting import calibration_figure, training_figure
+from adahi_lab.training import train
 from adahi_ros.core.assets import asset
-from adahi_ros.lab.reporting import calibration_figure, training_figure
-from adahi_ros.lab.training import train
 from adahi_ros.policies.vqbet.vqbet_checkpoint import save_policy
 from test.cli.conftest import Fails, Run
 
@@ -55,7 +55,7 @@ SHIPPED = {
     ("train", "ball", "--only", "draft"): "--out: checkpoints/ball/draft.json",
     ("calibrate", "ball"): "--out: config/ball.yaml",
     ("encoder", "train", "ball"): "--out: checkpoints/encoders/ball.json",
-    ("contract", "write", "ball"): "--out: config/contracts/ball.yaml",
+    ("lab", "contract", "ball"): "--out: config/contracts/ball.yaml",
     ("export", "ball"): f"--checkpoints: {asset('checkpoints/ball/draft.onnx')}",
 }
 
@@ -98,7 +98,8 @@ def test_a_result_that_cannot_be_written_is_reported_before_the_work(
 def test_what_is_shipped_is_not_replaced_unasked(
     verb: tuple[str, ...], fails: Fails, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(asset("package.xml").parent)
+    place = SHIPPED[verb].split(": ")[1].split("/")[0]
+    monkeypatch.chdir(asset("config/best" if place == "config" else "package.xml").parents[place == "config"])
     output = fails(*verb)
     assert output == f"adahi: {SHIPPED[verb]} is shipped; must be another place, or give --overwrite\n"
 

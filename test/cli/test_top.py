@@ -18,8 +18,8 @@ pytest.importorskip("rclpy")
 
 from adahi_msgs.msg import DraftStatus
 
-from adahi_ros.lab.nodes.domain import exclusive_domain, loopback_environment
-from adahi_ros.lab.nodes.observer import Observer
+from adahi_lab.nodes.domain import exclusive_domain, loopback_environment
+from adahi_lab.nodes.observer import Observer
 
 DEADLINE_S = 60.0
 PROGRAM = "from adahi_ros.cli import main; main()"

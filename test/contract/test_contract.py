@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import yaml
 
+from adahi_lab.evaluation.task_contract import contract_values
+from adahi_lab.tasks.task_interface import Task
 from adahi_ros.contract.contract import Channel
 from adahi_ros.contract.parsing import ContractError, load_contract, parse_contract
-from adahi_ros.core.assets import asset
-from adahi_ros.lab.evaluation.task_contract import contract_values
-from adahi_ros.lab.tasks.task_interface import Task
+from adahi_ros.core.assets import asset, asset_files
 
 ARM: dict[str, Any] = {
     "robot_type": "arm",
@@ -275,7 +275,7 @@ def test_no_other_word_of_a_contract_is_a_command_or_a_tag(word: str) -> None:
 
 
 WRITTEN_BY_HAND = {"franka_panda", "panda_kitchen", "so101", "ur5e"}  # of no task
-SHIPPED = {path.stem for path in asset("config/contracts").glob("*.yaml")}
+SHIPPED = {path.stem for path in asset_files("config/contracts")}
 
 
 @pytest.mark.parametrize("name", sorted(SHIPPED - WRITTEN_BY_HAND))

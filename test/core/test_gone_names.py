@@ -9,6 +9,7 @@ from typing import Annotated
 
 import pytest
 
+from adahi_lab.methods.methods import parse_methods
 from adahi_ros.acceptance.registry import ACCEPTANCES, rule_for
 from adahi_ros.cli.verbs import FORMER, VERBS
 from adahi_ros.core.gone_names import GONE, gone
@@ -17,7 +18,6 @@ from adahi_ros.core.schema import Schema, checked, one_of
 from adahi_ros.core.signature import OBSERVATION, Feature, Signature
 from adahi_ros.gates.gate_config import ThresholdedGate
 from adahi_ros.gates.registry import GATES
-from adahi_ros.lab.methods.methods import parse_methods
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.registry import BACKENDS, POLICIES
 from adahi_ros.proposers.registry import PROPOSERS

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from adahi_lab.tasks.ball import GRAVITY, ROLLING_SHARE, BallBalancing, BallParameters
 from adahi_ros.core.assets import asset
 from adahi_ros.core.kinematics import Chain
-from adahi_ros.lab.tasks.ball import GRAVITY, ROLLING_SHARE, BallBalancing, BallParameters
 
 MASS = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
 KINDS = ("revolute", "continuous", "prismatic", "fixed")

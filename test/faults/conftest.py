@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from adahi_lab.bench.link_ends import Stage, stage_across
+from adahi_lab.bench.robot_log import LogPart, Replay, Shown, mistimed, never, unaccounted
+from adahi_lab.link.emulator import emulated_link
+from adahi_lab.link.link_profile import LinkProfile, profile_named
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
-from adahi_ros.lab.bench.link_ends import Stage, stage_across
-from adahi_ros.lab.bench.robot_log import LogPart, Replay, Shown, mistimed, never, unaccounted
-from adahi_ros.lab.link.emulator import emulated_link
-from adahi_ros.lab.link.link_profile import LinkProfile, profile_named
 from adahi_ros.nodes.launching.child_processes import NodeProcess
 from adahi_ros.policies.backends import load_policy
 

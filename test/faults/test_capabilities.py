@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import pytest
 
-from adahi_ros.lab.bench.fleet_bench import Serving, measure_fleet
-from adahi_ros.lab.evaluation.evaluate import Comparison, Run, play
-from adahi_ros.lab.link.emulator import unavailable
-from adahi_ros.lab.methods.methods import METHODS, parse_methods
+from adahi_lab.bench.fleet_bench import Serving, measure_fleet
+from adahi_lab.evaluation.evaluate import Comparison, Run, play
+from adahi_lab.link.emulator import unavailable
+from adahi_lab.methods.methods import METHODS, parse_methods
 from benchmarks import batching_engine, own_services
 
 pytestmark = pytest.mark.soak

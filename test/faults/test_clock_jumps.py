@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from adahi_ros.lab.bench.robot_log import Shown
-from adahi_ros.lab.link.emulator import unavailable
+from adahi_lab.bench.robot_log import Shown
+from adahi_lab.link.emulator import unavailable
 
 pytestmark = pytest.mark.skipif(unavailable() is not None, reason=str(unavailable()))
 

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from adahi_ros.lab.bench.link_ends import dds_environment
-from adahi_ros.lab.link.emulator import EmulatedLink, LinkEnd, emulated_link, unavailable
-from adahi_ros.lab.link.link_profile import profile_named
-from adahi_ros.lab.nodes.domain import exclusive_domain, link_environment
+from adahi_lab.bench.link_ends import dds_environment
+from adahi_lab.link.emulator import EmulatedLink, LinkEnd, emulated_link, unavailable
+from adahi_lab.link.link_profile import profile_named
+from adahi_lab.nodes.domain import exclusive_domain, link_environment
 from test.faults.deadman import TIMEOUT_S
 
 pytestmark = pytest.mark.skipif(unavailable() is not None, reason=str(unavailable()))

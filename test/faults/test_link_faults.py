@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from adahi_ros.lab.link.emulator import unavailable
+from adahi_lab.link.emulator import unavailable
 from adahi_ros.protocol.records import Reason
 
 pytestmark = pytest.mark.skipif(unavailable() is not None, reason=str(unavailable()))

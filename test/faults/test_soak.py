@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from adahi_ros.lab.bench.soak import soak, soak_profile
-from adahi_ros.lab.link.emulator import unavailable
+from adahi_lab.bench.soak import soak, soak_profile
+from adahi_lab.link.emulator import unavailable
 
 pytestmark = [
     pytest.mark.soak,

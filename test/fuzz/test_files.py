@@ -20,16 +20,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rclpy.serialization import serialize_message
 
+from adahi_lab.calibration.bag_run import bag_run_figures, read_run
+from adahi_lab.link.link_profile import load_profile
+from adahi_lab.tasks.gymnasium_description import load_description
+from adahi_lab.training.recipes import load_encoder_recipe, load_recipe
 from adahi_ros.bags.bag_dataset import read_dataset
 from adahi_ros.bags.bag_writer import BagWriter
 from adahi_ros.contract.assembler import ObservationAssembler
 from adahi_ros.contract.parsing import load_contract
-from adahi_ros.core.assets import asset
+from adahi_ros.core.assets import asset, asset_files
 from adahi_ros.gates.parameter_file import load_calibration
-from adahi_ros.lab.calibration.bag_run import bag_run_figures, read_run
-from adahi_ros.lab.link.link_profile import load_profile
-from adahi_ros.lab.tasks.gymnasium_description import load_description
-from adahi_ros.lab.training.recipes import load_encoder_recipe, load_recipe
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.safety.envelope import Envelope
 from adahi_ros.safety.limits_file import load_limits
@@ -173,7 +173,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @given(data=st.data())
 def test_a_file_is_read_or_refused(kind: str, folder: Path, data: st.DataObject) -> None:
     read, pattern = READERS[kind]
-    sound = data.draw(st.sampled_from(sorted(asset(".").glob(pattern))))
+    sound = data.draw(st.sampled_from(asset_files(".", pattern)))
     path = folder / sound.name
     before = path.read_bytes() if path.exists() else None
     path.write_bytes(broken(data.draw, sound))
@@ -191,7 +191,7 @@ def test_a_wrong_value_is_refused_by_its_name_with_what_is_allowed(
     kind: str, folder: Path, data: st.DataObject
 ) -> None:
     read, pattern = READERS[kind]
-    sound = data.draw(st.sampled_from(sorted(asset(".").glob(pattern))))
+    sound = data.draw(st.sampled_from(asset_files(".", pattern)))
     tree = yaml.safe_load(sound.read_text())
     container, key = data.draw(st.sampled_from(garbage.places(tree)))
     value = container[key] = data.draw(st.sampled_from(WRONG))

@@ -25,8 +25,8 @@ from rclpy.parameter import Parameter
 from rclpy.serialization import serialize_message
 from std_msgs.msg import Bool
 
-from adahi_ros.lab.nodes import robot_simulator_node
-from adahi_ros.lab.nodes.domain import exclusive_domain, loopback_environment
+from adahi_lab.nodes import robot_simulator_node
+from adahi_lab.nodes.domain import exclusive_domain, loopback_environment
 from adahi_ros.nodes.common.messages import from_stamp
 from adahi_ros.nodes.common.parameters import rows
 from adahi_ros.nodes.common.qos import verify_qos

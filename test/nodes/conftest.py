@@ -12,8 +12,8 @@ from rclpy.lifecycle import LifecycleNode
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
-from adahi_ros.lab.nodes.domain import exclusive_domain
-from adahi_ros.lab.nodes.observer import Observer
+from adahi_lab.nodes.domain import exclusive_domain
+from adahi_lab.nodes.observer import Observer
 from test.nodes.in_process import NodesInProcess
 
 Make = Callable[..., Any]

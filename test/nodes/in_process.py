@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
-from adahi_ros.lab.nodes.domain import exclusive_domain
-from adahi_ros.lab.nodes.observer import Observer
+from adahi_lab.nodes.domain import exclusive_domain
+from adahi_lab.nodes.observer import Observer
 from adahi_ros.nodes.common.executors import executor_of
 from adahi_ros.nodes.common.managed import ManagedNode, started
 

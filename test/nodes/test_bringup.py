@@ -187,7 +187,7 @@ def test_mock_hardware_starts_the_shipped_controllers_or_given_ones(installed: A
 
 def test_a_panda_and_its_policy_come_up_and_end_with_0(sourced_workspace: None) -> None:
     pytest.importorskip("launch_testing", reason="launch_testing is not on PyPI; needs a sourced ROS 2")
-    from adahi_ros.lab.nodes.domain import exclusive_domain, loopback_environment
+    from adahi_lab.nodes.domain import exclusive_domain, loopback_environment
 
     file = Path(__file__).with_name("bringup.py")
     with exclusive_domain() as domain:

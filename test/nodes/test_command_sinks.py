@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from rclpy.lifecycle import LifecycleNode
 
+from adahi_lab.nodes.observer import Observer
+from adahi_lab.tasks.trajectory_controller import TrajectoryController
 from adahi_ros.contract.commanded import Commanded, commanded_by_sink
 from adahi_ros.contract.fields import NANOSECONDS
 from adahi_ros.contract.parsing import parse_contract
 from adahi_ros.contract.sinks import INTERFACES, message_sink
 from adahi_ros.contract.sinks.joint_trajectory import JointTrajectorySink
-from adahi_ros.lab.nodes.observer import Observer
-from adahi_ros.lab.tasks.trajectory_controller import TrajectoryController
 from adahi_ros.nodes.common.messages import from_stamp
 from adahi_ros.nodes.common.parameters import ParameterError
 from adahi_ros.nodes.common.qos import command_qos, message_type

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from adahi_lab.nodes.domain import exclusive_domain
 from adahi_ros.core.domains import DOMAINS, held_domains
-from adahi_ros.lab.nodes.domain import exclusive_domain
 
 HOLD = """
-from adahi_ros.lab.nodes.domain import exclusive_domain
+from adahi_lab.nodes.domain import exclusive_domain
 with exclusive_domain() as domain:
     print(domain, flush=True)
     input()

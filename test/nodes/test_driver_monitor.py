@@ -16,8 +16,8 @@ from rclpy.duration import Duration
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from std_msgs.msg import Int32
 
+from adahi_lab.nodes.observer import Observer
 from adahi_ros.contract.monitors import Monitor
-from adahi_ros.lab.nodes.observer import Observer
 from adahi_ros.nodes.common.parameters import ParameterError
 from adahi_ros.nodes.robot.driver_monitor import DriverMonitor
 

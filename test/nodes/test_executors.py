@@ -14,8 +14,8 @@ from rclpy.executors import Executor, SingleThreadedExecutor
 from std_msgs.msg import Bool, Int32
 from std_srvs.srv import Trigger
 
+from adahi_lab.nodes.observer import Observer
 from adahi_ros.contract.monitors import Monitor
-from adahi_ros.lab.nodes.observer import Observer
 from adahi_ros.nodes.common.deferred_service import DeferredService
 from adahi_ros.nodes.common.executors import executor_of, with_info
 from adahi_ros.nodes.common.timers import DueTimer, steady_timer

@@ -11,9 +11,9 @@ import yaml
 pytest.importorskip("rclpy")
 pytest.importorskip("torch")
 
+from adahi_lab.link.link_profile import load_profile
 from adahi_ros.core.parameter_sections import parameters_for
 from adahi_ros.core.schema import checked
-from adahi_ros.lab.link.link_profile import load_profile
 from adahi_ros.nodes.common.parameters import filled, rows
 from adahi_ros.nodes.robot.draft_policy_parameters import DraftPolicyParameters
 from adahi_ros.nodes.server.target_verifier_parameters import TargetVerifierParameters

@@ -16,9 +16,9 @@ from rclpy.lifecycle import LifecycleNode
 from rclpy.node import Node
 from rclpy.task import Future
 
+from adahi_lab.nodes.observer import Observer
 from adahi_ros.contract.parsing import parse_contract
 from adahi_ros.contract.sinks.gripper_command import GripperCommandSink
-from adahi_ros.lab.nodes.observer import Observer
 from adahi_ros.nodes.common.qos import message_type
 from adahi_ros.nodes.robot.goal_sink import GoalSink
 from adahi_ros.safety.goals import CANCEL_ATTEMPTS

@@ -10,7 +10,7 @@ import pytest
 from rclpy.publisher import Publisher
 from std_msgs.msg import Empty
 
-from adahi_ros.lab.nodes.observer import Observer
+from adahi_lab.nodes.observer import Observer
 from adahi_ros.nodes.robot.heartbeat_watch import QOS, TOPIC, HeartbeatWatch
 
 DEADLINE_S = 20.0

@@ -9,10 +9,10 @@ import pytest
 from adahi_msgs.srv import VerifyDraft
 from rclpy.serialization import deserialize_message, serialize_message
 
+from adahi_lab.bench.verification_calls import VerificationCalls
+from adahi_lab.nodes.called_verifier import CalledTransport, CalledVerifier
 from adahi_ros.core.proposal import Proposal, counted
 from adahi_ros.core.signature import GOAL, OBSERVATION, Offer
-from adahi_ros.lab.bench.verification_calls import VerificationCalls
-from adahi_ros.lab.nodes.called_verifier import CalledTransport, CalledVerifier
 from adahi_ros.policies.interface import Policy
 from adahi_ros.protocol.description import Wants
 from adahi_ros.protocol.request import sent_codes

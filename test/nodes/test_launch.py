@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 import yaml
 
-from adahi_ros.core.assets import asset
-from adahi_ros.lab.nodes.method_files import parameter_files
+from adahi_lab.nodes.method_files import parameter_files
+from adahi_ros.core.assets import asset, asset_files
 from test.nodes.launches import FILES, FIRST, JOBS, NODES, description_of
+
+OURS = ("adahi_ros", "adahi_lab")
 
 launch = pytest.importorskip("launch", reason="launch is not on PyPI; needs a sourced ROS 2")
 pytest.importorskip("launch_ros", reason="launch_ros is not on PyPI; needs a sourced ROS 2")
@@ -47,14 +49,14 @@ def test_all_takes_the_arguments_of_every_job() -> None:
     def names(job: str) -> set[str]:
         return {argument.name for argument in description_of(job).get_launch_arguments()}
 
-    assert names("all") == names("draft") | names("verifier") | names("simulation")
+    assert names("all") == names("draft") | names("verifier") | names("simulation") | {"method"}
 
 
 @pytest.mark.parametrize("job", JOBS)
 @pytest.mark.parametrize(
     ("argument", "says"),
     [
-        ("taks", "taks: no argument of this launch file, ignored; did you mean task?"),
+        ("log_levle", "log_levle: no argument of this launch file, ignored; did you mean log_level?"),
         ("zzz", "zzz: no argument of this launch file, ignored; there are "),
         ("log_level", ""),
         ("peers", ""),
@@ -111,7 +113,7 @@ def all_nodes_in(description: Any, **arguments: str) -> list[Any]:
     nodes = []
     for node in nodes_of(description, context):
         node._perform_substitutions(context)  # here, while the remappings of its group hold
-        if node.node_package == "adahi_ros":  # not robot_state_publisher, which may be installed
+        if node.node_package in OURS:  # not robot_state_publisher, which may be installed
             nodes.append(node)
     return nodes
 
@@ -155,7 +157,7 @@ def test_every_node_is_in_the_enclave(job: str, enclave: str) -> None:
     context.launch_configurations.update(given)
     found = []
     for node in nodes_of(description_of(job), context):
-        if node.node_package == "adahi_ros":
+        if node.node_package in OURS:
             (at,) = (index for index, word in enumerate(node.cmd) if text_of(word) == "--enclave")
             found.append(context.perform_substitution(node.cmd[at + 1][0]))
     assert found == [enclave] * (2 if job in ("draft", "robot") else 1)
@@ -341,7 +343,7 @@ def test_the_simulated_panda_takes_commands_where_a_real_one_would(interface: st
     assert dict(other.expanded_remapping_rules)["command"] == "/mine"
 
 
-FOUND = sorted(path.name.removesuffix(".launch.py") for path in asset("launch").glob("*.launch.py"))
+FOUND = sorted({path.name.removesuffix(".launch.py") for path in asset_files("launch", "*.launch.py")})
 
 
 @pytest.mark.parametrize("job", FOUND)
@@ -355,10 +357,10 @@ def test_no_argument_is_run_as_python(job: str, tmp_path: Path) -> None:
             assert not ran.exists(), argument.name
 
 
-OF_A_DRAFT = ("task", "method", "params_file", "runner_params_file")
 NAMING = [
-    *[(job, name) for job in ("draft", "all") for name in OF_A_DRAFT],
-    *[("verifier", name) for name in ("task", "method", "verifier_params_file", "target")],
+    *[(job, name) for job in ("draft", "all") for name in ("params_file", "runner_params_file")],
+    *[(job, name) for job in ("verifier", "all") for name in ("verifier_params_file", "target")],
+    *[("all", name) for name in ("task", "method")],
     *[("description", "urdf"), ("dds", "dds")],
 ]
 
@@ -408,21 +410,32 @@ def test_the_simulator_takes_joint_trajectories_by_default() -> None:
 
 @pytest.mark.parametrize("method", ["adahi", "best", "plan_8"])
 def test_a_method_brings_the_parameter_files_that_are_not_given(method: str) -> None:
+    verifier, draft, _ = all_nodes_in(description_of("all"), method=method, task="swarm")
+    robot_file, verifier_file = parameter_files(method, "swarm")
+
+    def values(file: Path) -> dict[str, Any]:
+        sections = yaml.safe_load(file.read_text()).values()
+        return {name: value for each in sections for name, value in each["ros__parameters"].items()}
+
+    assert parameters_of(draft).items() >= values(robot_file).items()
+    assert parameters_of(verifier).items() >= values(verifier_file).items()
+    _, draft, _ = all_nodes_in(description_of("all"), method=method, task="swarm", **FILES)
+    assert parameters_of(draft).items() >= values(Path(FILES["params_file"])).items()
+
+
+def test_a_verifier_beside_a_simulation_has_the_tasks_target_and_encoder(tmp_path: Path) -> None:
+    file = tmp_path / "verifier.yaml"
+    file.write_text("/**: {ros__parameters: {rule: replace}}\ntarget_verifier: {ros__parameters: {seed: 3}}")
+    files = {**FILES, "verifier_params_file": str(file)}
+    verifier, _, _ = all_nodes_in(description_of("all"), task="ball_seen", **files)
+    given = {"checkpoint": "ball_seen/target", "encoder": "ball_instructed", "rule": "replace", "seed": 3}
+    assert parameters_of(verifier).items() >= given.items()
+
+
+def test_the_launch_file_that_moved_refuses_with_the_new_command() -> None:
     from launch import LaunchContext
-    from launch.actions import OpaqueFunction
+    from launch.launch_description_sources import get_launch_description_from_python_launch_file
 
-    defaults = {"draft": "params_file", "verifier": "verifier_params_file"}
-    for number, (job, name) in enumerate(defaults.items()):
-        context = LaunchContext()
-        check = next(each for each in description_of(job).entities[1:] if type(each) is OpaqueFunction)
-        context.launch_configurations.update({"method": method, "task": "swarm", "target": "", name: ""})
-        context.launch_configurations["runner_params_file"] = ""
-        check.execute(context)
-        made = Path(context.launch_configurations[name])
-        expected = parameter_files(method, "swarm")[number]
-        assert made.read_text() == expected.read_text()
-
-
-def test_the_robots_that_may_ask_are_separated_by_commas() -> None:
-    assert "robots" not in parameters_of(node_of("verifier", **FILES))
-    assert parameters_of(node_of("verifier", **FILES, robots="r1, r2"))["robots"] == ("r1", "r2")
+    (refusal,) = get_launch_description_from_python_launch_file(str(asset("launch/all.launch.py"))).entities
+    with pytest.raises(RuntimeError, match=r"use: ros2 launch adahi_lab all.launch.py task:=ball$"):
+        refusal.execute(LaunchContext(argv=["task:=ball"]))

@@ -12,7 +12,7 @@ import pytest
 
 from adahi_ros.core import signals
 from adahi_ros.core.assets import asset
-from test.nodes.launches import FILES, FIRST, JOBS, NODES
+from test.nodes.launches import FILES, FIRST, JOBS, NODES, file_of
 
 launch = pytest.importorskip("launch", reason="launch is not on PyPI; needs a sourced ROS 2")
 pytest.importorskip("launch_ros", reason="launch_ros is not on PyPI; needs a sourced ROS 2")
@@ -51,12 +51,13 @@ def stand_ins(tmp_path: Path) -> dict[str, str]:
     """An environment in which the package's nodes are scripts that print theirs and end."""
     prefix = tmp_path / "prefix"
     (prefix / "share/ament_index/resource_index/packages").mkdir(parents=True)
-    (prefix / "share/ament_index/resource_index/packages/adahi_ros").touch()
-    (prefix / "share/adahi_ros").mkdir()
+    for package in ("adahi_ros", "adahi_lab"):
+        (prefix / "share/ament_index/resource_index/packages" / package).touch()
+        (prefix / "share" / package).mkdir()
+        (prefix / "lib" / package).mkdir(parents=True)
     (prefix / "share/adahi_ros/config").symlink_to(asset("config"))
-    (prefix / "lib/adahi_ros").mkdir(parents=True)
-    for name in NODES.values():
-        script = prefix / "lib/adahi_ros" / name
+    for job, name in NODES.items():
+        script = prefix / "lib" / ("adahi_lab" if job == "simulation" else "adahi_ros") / name
         script.write_text("#!/bin/sh\nenv\n")
         script.chmod(0o755)
     present = {name: value for name, value in os.environ.items() if name not in VARIABLES}
@@ -66,7 +67,7 @@ def stand_ins(tmp_path: Path) -> dict[str, str]:
 def launched(
     job: str, environment: dict[str, str], *arguments: str, script: str = LAUNCH
 ) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", script, str(asset(f"launch/{job}.launch.py")), *arguments]
+    command = [sys.executable, "-c", script, str(file_of(job)), *arguments]
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
 
 
@@ -206,7 +207,8 @@ def test_a_node_knows_the_launch_that_it_ends_with(job: str, stand_ins: dict[str
 def instead(stand_ins: dict[str, str], name: str, *lines: str) -> None:
     """Let a stand-in do something else."""
     prefix = Path(stand_ins["AMENT_PREFIX_PATH"].split(os.pathsep)[0])
-    (prefix / "lib/adahi_ros" / name).write_text("\n".join(["#!/bin/sh", *lines, ""]))
+    (script,) = prefix.glob(f"lib/*/{name}")
+    script.write_text("\n".join(["#!/bin/sh", *lines, ""]))
 
 
 @pytest.mark.parametrize("job", JOBS)
@@ -236,7 +238,7 @@ def test_a_launch_that_is_interrupted_ends_with_0(
         "exec sleep 60",
     )
     arguments = [f"{name}:={file}" for name, file in FILES.items()]
-    command = [sys.executable, "-c", LAUNCH, str(asset(f"launch/{job}.launch.py")), *arguments]
+    command = [sys.executable, "-c", LAUNCH, str(file_of(job)), *arguments]
     with subprocess.Popen(
         [*command, f"respawn:={respawn}"],
         env=stand_ins,
@@ -257,9 +259,9 @@ def test_a_launch_that_is_interrupted_ends_with_0(
 
 
 def test_all_runs_to_the_end_of_its_episodes(sourced_workspace: None) -> None:
-    from adahi_ros.lab.nodes.domain import exclusive_domain, loopback_environment
+    from adahi_lab.nodes.domain import exclusive_domain, loopback_environment
 
-    arguments = [str(asset("launch/all.launch.py")), "lockstep:=true", "episodes:=2"]
+    arguments = [str(file_of("all")), "lockstep:=true", "episodes:=2"]
     with exclusive_domain() as domain:
         process = subprocess.Popen(
             [sys.executable, "-c", LAUNCH, *arguments],

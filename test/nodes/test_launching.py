@@ -8,9 +8,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from adahi_lab.nodes.task_encoders import encoder_parameters
 from adahi_ros.contract.parsing import ContractError
-from adahi_ros.core.assets import asset
-from adahi_ros.lab.nodes.task_encoders import encoder_parameters
+from adahi_ros.core.assets import asset_files
 from adahi_ros.nodes.launching.exits import fail_with_it, leave_interrupts_to_launch
 
 
@@ -49,7 +49,9 @@ def test_an_interrupt_breaks_off_nothing_that_launch_does() -> None:
         signal.signal(signal.SIGINT, before)
 
 
-@pytest.mark.parametrize("path", sorted(asset("launch").rglob("*.launch.*")), ids=lambda path: str(path.name))
+@pytest.mark.parametrize(
+    "path", asset_files("launch", "**/*.launch.*"), ids=lambda path: path.name
+)
 def test_no_launch_file_evaluates_python(path: Path) -> None:
     """Its arguments come from a command line, and launch would run them."""
     assert not re.search(r"PythonExpression|\beval\b", path.read_text())
@@ -65,7 +67,7 @@ def test_a_broken_shipped_contract_is_reported_and_not_taken_for_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "torn.yaml").write_text("images_for_target: true\n")
-    monkeypatch.setattr("adahi_ros.lab.nodes.task_encoders.shipped", lambda relative: True)
+    monkeypatch.setattr("adahi_lab.nodes.task_encoders.shipped", lambda relative: True)
     monkeypatch.setattr("adahi_ros.contract.parsing.asset", lambda relative: tmp_path / "torn.yaml")
     with pytest.raises(ContractError, match="robot_type: missing"):
         encoder_parameters("torn")

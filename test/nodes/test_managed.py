@@ -12,10 +12,10 @@ import pytest
 from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from std_msgs.msg import Header
 
-from adahi_ros.lab.nodes.mock_arm import MockArm
-from adahi_ros.lab.nodes.observer import Observer
+from adahi_lab.nodes.observer import Observer
 from adahi_ros.nodes.common.managed import ManagedNode, ManagedParameters
 from adahi_ros.nodes.common.parameters import parameter
+from adahi_ros.nodes.robot.mock_arm import MockArm
 from adahi_ros.nodes.robot.policy_runner_node import PolicyRunnerNode
 from test.nodes.conftest import Make
 from test.nodes.in_process import DEADLINE_S

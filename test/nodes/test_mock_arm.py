@@ -13,9 +13,9 @@ from rclpy.action import ActionClient  # type: ignore[attr-defined]
 from sensor_msgs.msg import CompressedImage, Image, JointState
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from adahi_ros.lab.nodes.mock_arm import MockArm
 from adahi_ros.nodes.common.parameters import ParameterError
 from adahi_ros.nodes.common.qos import message_type
+from adahi_ros.nodes.robot.mock_arm import MockArm
 from adahi_ros.vision.images import from_image
 from test.nodes.in_process import NodesInProcess
 

@@ -13,7 +13,7 @@ from rclpy.lifecycle import LifecycleNode
 from std_msgs.msg import Bool
 from std_srvs.srv import SetBool
 
-from adahi_ros.lab.nodes.observer import Observer
+from adahi_lab.nodes.observer import Observer
 from adahi_ros.nodes.common.graph import publishers_of
 from adahi_ros.nodes.robot.operator import BOOL, Operator
 from test.nodes.conftest import destroy

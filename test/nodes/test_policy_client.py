@@ -11,7 +11,7 @@ from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.task import Future
 from std_srvs.srv import Trigger
 
-from adahi_ros.lab.nodes.observer import Observer
+from adahi_lab.nodes.observer import Observer
 from adahi_ros.nodes.robot import policy_client
 from adahi_ros.nodes.robot.policy_client import NotStartedError, PolicyNode
 from adahi_ros.robot.policy_run import Preparation

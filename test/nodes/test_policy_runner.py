@@ -13,7 +13,7 @@ from adahi_msgs.action import RunPolicy
 from adahi_msgs.msg import EpisodeResult, SafetyState
 from rclpy.qos import DurabilityPolicy, QoSProfile
 
-from adahi_ros.lab.nodes.observer import Observer
+from adahi_lab.nodes.observer import Observer
 from adahi_ros.nodes.robot import policy_runner_node
 from adahi_ros.nodes.robot.policy_runner_node import PolicyRunnerNode
 from adahi_ros.protocol.records import StepRecord

@@ -10,7 +10,7 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 from rclpy.service import Service
 from std_srvs.srv import Trigger
 
-from adahi_ros.lab.nodes.observer import Observer
+from adahi_lab.nodes.observer import Observer
 from adahi_ros.nodes.common.executors import executor_of
 from adahi_ros.nodes.common.reachable import ServiceReplies
 

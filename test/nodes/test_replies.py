@@ -8,7 +8,7 @@ import pytest
 from rclpy.task import Future
 from std_srvs.srv import Trigger
 
-from adahi_ros.lab.nodes.observer import Observer
+from adahi_lab.nodes.observer import Observer
 from adahi_ros.nodes.common.replies import NotRepliedError, sent
 from test.nodes.in_process import DEADLINE_S
 

@@ -11,8 +11,8 @@ import pytest
 import yaml
 from trajectory_msgs.msg import JointTrajectory
 
-from adahi_ros.lab.evaluation.task_contract import contract_values
-from adahi_ros.lab.tasks import make
+from adahi_lab.evaluation.task_contract import contract_values
+from adahi_lab.tasks import make
 from adahi_ros.safety.intervention import Intervention
 from test.nodes.in_process import NodesInProcess
 from test.nodes.test_other_publishers import FAST_S, Arm

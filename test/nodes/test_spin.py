@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from adahi_lab.nodes.domain import exclusive_domain, loopback_environment
+from adahi_lab.nodes.robot_simulator_node import RobotSimulatorParameters
 from adahi_ros.core.signals import LAUNCH
-from adahi_ros.lab.nodes.domain import exclusive_domain, loopback_environment
-from adahi_ros.lab.nodes.robot_simulator_node import RobotSimulatorParameters
 from adahi_ros.nodes.common.parameters import rows
 from adahi_ros.nodes.launching.modules import MODULES
 from adahi_ros.nodes.robot.draft_policy_parameters import DraftPolicyParameters
@@ -138,7 +138,7 @@ def test_a_fault_of_its_own_is_reported() -> None:
 )
 def test_help_lists_the_parameters_and_other_arguments_are_refused(node: str, parameters: type[Any]) -> None:
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", MODULES[node], *arguments]
+        command = [sys.executable, "-m", MODULES.get(node, f"adahi_lab.nodes.{node}"), *arguments]
         return subprocess.run(command, capture_output=True, text=True, timeout=60.0, check=False)
 
     helped = run("--help")

@@ -12,9 +12,9 @@ import pytest
 from rclpy.lifecycle import LifecycleNode, TransitionCallbackReturn
 from rclpy.node import Node
 
+from adahi_lab.nodes.domain import exclusive_domain
+from adahi_lab.nodes.robot_simulator_node import RobotSimulatorNode
 from adahi_ros.core.assets import asset
-from adahi_ros.lab.nodes.domain import exclusive_domain
-from adahi_ros.lab.nodes.robot_simulator_node import RobotSimulatorNode
 from adahi_ros.nodes.common.manager_bond import TOPIC as BOND
 from adahi_ros.nodes.monitoring.bag_recorder_node import BagRecorderNode
 from adahi_ros.nodes.monitoring.path_markers_node import PathMarkersNode

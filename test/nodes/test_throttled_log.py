@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from rclpy.impl import rcutils_logger
 
-from adahi_ros.lab.nodes.observer import Observer
+from adahi_lab.nodes.observer import Observer
 from adahi_ros.nodes.common.throttled_log import MOST_KEYS, ThrottledLog
 
 NODES = Path(__file__).resolve().parents[2] / "adahi_ros/nodes"

@@ -9,8 +9,8 @@ from adahi_msgs.msg import DraftStatus, LinkState, SafetyState
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 
-from adahi_ros.lab.nodes.domain import exclusive_domain, loopback_environment
-from adahi_ros.lab.nodes.observer import Observer
+from adahi_lab.nodes.domain import exclusive_domain, loopback_environment
+from adahi_lab.nodes.observer import Observer
 from adahi_ros.nodes.common.messages import to_status
 from adahi_ros.nodes.monitoring.robot_status import LEVELS, STATUS_TYPE, Figures
 from adahi_ros.nodes.monitoring.top import Watcher

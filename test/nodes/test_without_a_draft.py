@@ -11,9 +11,9 @@ import yaml
 
 pytest.importorskip("rclpy")
 
+from adahi_lab.training.corrector_training import save_corrector
 from adahi_ros.contract.plain import plain_values
 from adahi_ros.core.signature import GOAL, OBSERVATION
-from adahi_ros.lab.training.corrector_training import save_corrector
 from adahi_ros.nodes.common.parameters import ParameterError
 from adahi_ros.nodes.robot.draft_policy_parameters import DraftPolicyParameters
 from adahi_ros.nodes.robot.draft_policy_parts import controller_of, policy_and_contract

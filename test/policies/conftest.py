@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import torch
 
+from adahi_lab.training.corrector_training import save_corrector, scales_of
 from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.lab.training.corrector_training import save_corrector, scales_of
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.corrector.corrector_checkpoint import CorrectorConfig
 from adahi_ros.policies.corrector.corrector_features import feature_count

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from adahi_ros.cli.lab.training import export
+from adahi_lab.cli.training import export
 from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.networks import quantization

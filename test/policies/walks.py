@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
+from adahi_lab.training.retrieval_index import make_index, save_index
 from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.lab.training.retrieval_index import make_index, save_index
 
 EPISODES, STEPS, T = 12, 20, 6
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from adahi_lab.evaluation.rollout import VerificationDraws
 from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
 from adahi_ros.gates.interface import Gate, GateContext, LinkEstimate
-from adahi_ros.lab.evaluation.rollout import VerificationDraws
 from adahi_ros.policies.vqbet.code_policy import CodePolicy, Prediction
 from adahi_ros.robot.controller import Controller, Step
 from adahi_ros.server.verifier import TargetVerifier, VerificationRequest

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from adahi_ros.lab.nodes.fleet_robot import FleetRobot
+from adahi_lab.nodes.fleet_robot import FleetRobot
 from adahi_ros.robot.session import VerifierState
 from test.robot.conftest import MakeRobot, Robot
 

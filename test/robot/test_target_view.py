@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from adahi_lab.history import History
 from adahi_ros.core.signature import GOAL, OBSERVATION, Feature, ImageInput, Signature, observed_features
-from adahi_ros.lab.history import History
 from adahi_ros.protocol.description import LONGEST_HISTORY, MOST_PICTURED
 from adahi_ros.protocol.window import WireWindow
 from adahi_ros.robot.target_view import Features, Jpegs, Numbers, TargetView

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adahi_ros.lab.tasks.trajectory_controller import SetPoint, TrajectoryController
+from adahi_lab.tasks.trajectory_controller import SetPoint, TrajectoryController
 from adahi_ros.safety.ahead import AheadGuard
 from adahi_ros.safety.envelope import Envelope
 from adahi_ros.safety.guard import GuardConfig

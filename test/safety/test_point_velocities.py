@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adahi_ros.lab.tasks.trajectory_controller import TrajectoryController
+from adahi_lab.tasks.trajectory_controller import TrajectoryController
 from adahi_ros.safety.intervention import Intervention
 from test.safety.conftest import PERIOD_S, Robot
 

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from adahi_lab.tasks import make
+from adahi_lab.tasks.task_interface import TaskSpec
 from adahi_ros.contract.commanded import commanded
 from adahi_ros.contract.parsing import load_contract
-from adahi_ros.core.assets import asset
-from adahi_ros.lab.tasks import make
-from adahi_ros.lab.tasks.task_interface import TaskSpec
+from adahi_ros.core.assets import asset, asset_files
 from adahi_ros.safety.envelope import Envelope
 from adahi_ros.safety.limits import Limits
 from adahi_ros.safety.limits_file import load_limits
@@ -63,7 +63,7 @@ def test_beyond_its_actions_a_task_is_limited(spec: TaskSpec) -> None:
 
 
 def test_every_shipped_file_is_read_and_no_task_is_without() -> None:
-    files = {path.stem for path in asset("config/limits").glob("*.yaml")}
+    files = {path.stem for path in asset_files("config/limits")}
     assert files == {*TASKS, *ARMS}
 
 

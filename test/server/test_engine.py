@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from adahi_lab.history import History
 from adahi_ros.acceptance.interface import DataRule, LinkFacts, Verdict
 from adahi_ros.acceptance.registry import ACCEPTANCES
 from adahi_ros.acceptance.replace import Replace
 from adahi_ros.core.proposal import Proposal, counted
 from adahi_ros.core.signature import GOAL, OBSERVATION, CodeSpace
-from adahi_ros.lab.history import History
 from adahi_ros.policies.vqbet.code_policy import ActionDecoder, CodePolicy, Prediction
 from adahi_ros.policies.vqbet.vqbet_checkpoint import code_signature
 from adahi_ros.protocol.request import (

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from test.toys import Constant
 
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import GOAL, IMAGE_FEATURES, OBSERVATION, Feature, Signature
@@ -16,7 +17,6 @@ from adahi_ros.protocol.request import Request, RequestError, RequestFault, fing
 from adahi_ros.protocol.window import WireWindow
 from adahi_ros.server.engine import Engine
 from adahi_ros.server.verifier import TargetVerifier
-from test.lab.toys import Constant
 from test.tiny_intents import tiny_intents
 
 TARGET = Signature(

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from adahi_lab.evaluation.rollout import VerificationDraws
 from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.core.proposal import Proposal, counted
 from adahi_ros.core.randomness import STEPS_PER_REFILL
 from adahi_ros.core.signature import Observations
-from adahi_ros.lab.evaluation.rollout import VerificationDraws
 from adahi_ros.policies.interface import Policy, fingerprint_of
 from adahi_ros.policies.slowed import SlowedPolicy
 from adahi_ros.policies.vqbet.code_policy import CodePolicy

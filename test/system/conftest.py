@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from adahi_ros.lab.nodes.domain import exclusive_domain, loopback_environment
-from adahi_ros.lab.nodes.observer import Observer
+from adahi_lab.nodes.domain import exclusive_domain, loopback_environment
+from adahi_lab.nodes.observer import Observer
 from adahi_ros.nodes.launching.child_processes import node_processes
 from test.system.recorder import Recorder
 from test.system.stage import HeldVerifier, Robot, Scene, Stage, describe_policy

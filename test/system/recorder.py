@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from adahi_ros.lab.nodes.domain import loopback_environment
+from adahi_lab.nodes.domain import loopback_environment
 from test.system.stage import Stage
 
 COMMAND = [sys.executable, "-c", "from adahi_ros.cli import main; main()"]

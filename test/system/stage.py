@@ -18,7 +18,7 @@ from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
 
-from adahi_ros.lab.nodes.observer import Observer
+from adahi_lab.nodes.observer import Observer
 from adahi_ros.nodes.common.messages import from_stamp, from_status, to_joint_state, to_task_state
 from adahi_ros.nodes.common.qos import verify_qos
 from adahi_ros.nodes.launching.child_processes import NodeProcess, NodeProcesses
@@ -80,7 +80,7 @@ class Stage:
         return self.start("target_verifier_node", checkpoint=str(checkpoints / "target"), **parameters)
 
     def start_simulator(self, **parameters: Any) -> NodeProcess:
-        return self.start("robot_simulator_node", **parameters)
+        return self.start("adahi_lab.nodes.robot_simulator_node", **parameters)
 
     def check(self) -> None:
         """Raise if a node has ended that nobody ended."""

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from adahi_ros.lab.nodes.domain import exclusive_domain, loopback_environment
-from adahi_ros.lab.nodes.observer import Observer
+from adahi_lab.nodes.domain import exclusive_domain, loopback_environment
+from adahi_lab.nodes.observer import Observer
 from adahi_ros.nodes.launching.child_processes import node_processes
 from test.system.conftest import UDP_ONLY
 from test.system.stage import Robot, Stage

@@ -13,10 +13,10 @@ from rclpy.qos import HistoryPolicy, QoSProfile
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 
+from adahi_lab.tasks import make, make_expert
 from adahi_ros.contract.commanded import Commanded
 from adahi_ros.contract.sinks import INTERFACES, message_sink
 from adahi_ros.contract.sinks.interface import Command
-from adahi_ros.lab.tasks import make, make_expert
 from adahi_ros.nodes.common.messages import from_stamp
 from adahi_ros.nodes.common.qos import command_qos, message_type, new_message
 from test.system.stage import BEST_EFFORT, Stage

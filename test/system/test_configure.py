@@ -107,8 +107,8 @@ def test_a_node_starts_by_itself_where_it_is_to(stage: Stage, exported: Path) ->
             ["rule: 'generous'", "one of by_target, speculative, replace, distance, prefix, compensated"],
         ),
         ("target_verifier_node", {"checkpoint": "/nowhere/target"}, ["checkpoint: '/nowhere/target'"]),
-        ("robot_simulator_node", {"task": "chess"}, ["task: 'chess'", "one of ball"]),
-        ("robot_simulator_node", {"episodes": -1}, ["episodes", "-1", "from 0"]),
+        ("adahi_lab.nodes.robot_simulator_node", {"task": "chess"}, ["task: 'chess'", "one of ball"]),
+        ("adahi_lab.nodes.robot_simulator_node", {"episodes": -1}, ["episodes", "-1", "from 0"]),
     ],
 )
 def test_a_wrong_parameter_ends_a_plain_node(

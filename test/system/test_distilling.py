@@ -14,8 +14,8 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from adahi_lab.calibration.robot_file import RobotFile
 from adahi_ros import cli
-from adahi_ros.lab.calibration.robot_file import RobotFile
 from test.system.policy_server import PolicyServer, camera_contract, served, target_file
 from test.system.recorder import RELIABLE, Recorder
 from test.system.stage import Robot, Stage
@@ -51,7 +51,7 @@ def folder(policy: PolicyServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     for name, values in files.items():
         (tmp_path / name).write_text(yaml.safe_dump(values))
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("adahi_ros.lab.evaluation.step_latency.REPETITIONS", 3)
+    monkeypatch.setattr("adahi_lab.evaluation.step_latency.REPETITIONS", 3)
     return tmp_path
 
 

@@ -15,9 +15,9 @@ from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.task import Future
 from std_srvs.srv import SetBool
 
-from adahi_ros.lab.evaluation.task_contract import contract_values
-from adahi_ros.lab.nodes.observer import Observer
-from adahi_ros.lab.tasks import make
+from adahi_lab.evaluation.task_contract import contract_values
+from adahi_lab.nodes.observer import Observer
+from adahi_lab.tasks import make
 from adahi_ros.nodes.common.qos import message_type
 from test.system.stage import Robot, Stage
 

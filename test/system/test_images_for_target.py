@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
+from adahi_lab.evaluation.rollout import rollout
+from adahi_lab.nodes.dds_run import run_over_dds
+from adahi_lab.tasks import make
 from adahi_ros.core.assets import asset
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
-from adahi_ros.lab.evaluation.rollout import rollout
-from adahi_ros.lab.nodes.dds_run import run_over_dds
-from adahi_ros.lab.tasks import make
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.protocol.records import Reason
 from adahi_ros.robot.controller import Controller

@@ -12,13 +12,13 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from adahi_lab.calibration.bag_run import bag_run_figures, read_run
+from adahi_lab.evaluation.loaded_policies import PLANS, PolicyFiles
+from adahi_lab.evaluation.rollout import rollout
+from adahi_lab.nodes.dds_run import run_over_dds
+from adahi_lab.tasks import make
 from adahi_ros import cli
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
-from adahi_ros.lab.calibration.bag_run import bag_run_figures, read_run
-from adahi_ros.lab.evaluation.loaded_policies import PLANS, PolicyFiles
-from adahi_ros.lab.evaluation.rollout import rollout
-from adahi_ros.lab.nodes.dds_run import run_over_dds
-from adahi_ros.lab.tasks import make
 from adahi_ros.nodes.launching.child_processes import DdsRunError
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.intent.intent import load_intent
@@ -140,7 +140,7 @@ def test_a_checkpoint_that_cannot_be_used_is_named(folder: Path, node: str, valu
 def test_a_bag_of_a_run_by_intents_is_reported_replayed_and_trained_on(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("adahi_ros.lab.evaluation.step_latency.REPETITIONS", 3)
+    monkeypatch.setattr("adahi_lab.evaluation.step_latency.REPETITIONS", 3)
     draft, target = nodes(folder, "intent", "intent")
     bag, params, figures, out = (tmp_path / name for name in ("bag", "params.yaml", "figures.json", "out"))
     ran = run_over_dds("ball", draft, target, SEED, range(2), bag=bag)

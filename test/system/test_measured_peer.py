@@ -10,10 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
+from adahi_lab.bench.peer_comparison import OURS, program
+from adahi_lab.nodes.domain import loopback_environment
+from adahi_lab.peers.driving import Observations
 from adahi_ros.core.proposal import UNITS
-from adahi_ros.lab.bench.peer_comparison import OURS, program
-from adahi_ros.lab.nodes.domain import loopback_environment
-from adahi_ros.lab.peers.driving import Observations
 from adahi_ros.policies.backends import load_policy
 from test.system.stage import Stage
 

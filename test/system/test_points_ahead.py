@@ -8,7 +8,7 @@ import pytest
 from std_srvs.srv import SetBool
 from trajectory_msgs.msg import JointTrajectory
 
-from adahi_ros.lab.evaluation.loaded_policies import PLANS, PolicyFiles
+from adahi_lab.evaluation.loaded_policies import PLANS, PolicyFiles
 from adahi_ros.nodes.launching.child_processes import NodeProcess
 from adahi_ros.policies.backends import load_policy
 from test.system.stage import Robot, Stage

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 import yaml
 
+from adahi_lab.evaluation.rollout import rollout
+from adahi_lab.evaluation.task_contract import contract_values
+from adahi_lab.nodes.dds_run import run_over_dds
+from adahi_lab.nodes.domain import exclusive_domain
+from adahi_lab.tasks import make
+from adahi_lab.training.fitting import Run
+from adahi_lab.training.vqbet_training import CodeFitConfig, train_policy
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
-from adahi_ros.lab.evaluation.rollout import rollout
-from adahi_ros.lab.evaluation.task_contract import contract_values
-from adahi_ros.lab.nodes.dds_run import run_over_dds
-from adahi_ros.lab.nodes.domain import exclusive_domain
-from adahi_ros.lab.tasks import make
-from adahi_ros.lab.training.fitting import Run
-from adahi_ros.lab.training.vqbet_training import CodeFitConfig, train_policy
 from adahi_ros.nodes.launching.child_processes import DdsRunError
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.vqbet.vqbet_checkpoint import load_tokenizer, save_policy

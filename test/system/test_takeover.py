@@ -15,7 +15,7 @@ from rclpy.action import ActionClient  # type: ignore[attr-defined]
 from sensor_msgs.msg import JointState, Joy
 from std_msgs.msg import Bool
 
-from adahi_ros.lab.evaluation.loaded_policies import PLANS, PolicyFiles
+from adahi_lab.evaluation.loaded_policies import PLANS, PolicyFiles
 from adahi_ros.nodes.common.messages import to_joint_state
 from adahi_ros.nodes.launching.child_processes import NodeProcess
 from adahi_ros.policies.backends import load_policy

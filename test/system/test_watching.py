@@ -18,7 +18,7 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 from std_msgs.msg import String
 from visualization_msgs.msg import Marker, MarkerArray
 
-from adahi_ros.lab.nodes.domain import loopback_environment
+from adahi_lab.nodes.domain import loopback_environment
 from adahi_ros.nodes.common.messages import to_stamp
 from adahi_ros.nodes.monitoring.top import Watcher
 from test.system.stage import Scene, Stage

@@ -12,11 +12,11 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from adahi_lab.training.encoder_training import train_encoder
+from adahi_lab.training.fitting import FitConfig, Run
+from adahi_lab.training.recipes import DemonstrationRecipe, EncoderRecipe, load_encoder_recipe
 from adahi_ros.core.assets import asset
 from adahi_ros.core.checkpoint_files import CheckpointError
-from adahi_ros.lab.training.encoder_training import train_encoder
-from adahi_ros.lab.training.fitting import FitConfig, Run
-from adahi_ros.lab.training.recipes import DemonstrationRecipe, EncoderRecipe, load_encoder_recipe
 from adahi_ros.policies.networks.onnx_files import DIGEST, HASH, note_hash
 from adahi_ros.vision import encoder_export as export
 from adahi_ros.vision.encoder import Encoder, load_files

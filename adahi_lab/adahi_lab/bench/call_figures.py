@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from adahi_ros.lab.figures import Figures
+from adahi_lab.figures import Figures
 
 STARVED_MOST = 0.01  # share of a robot's periods without a plan; above it, it is not served in time
 

@@ -15,19 +15,19 @@ from typing import TypeVar
 
 import numpy as np
 
+from adahi_lab.bench.verification_calls import VerificationCalls
+from adahi_lab.evaluation.episodes import evaluation_episodes
+from adahi_lab.evaluation.evaluate import Comparison, batches
+from adahi_lab.evaluation.metrics import transmission_rate, wilson_interval
+from adahi_lab.evaluation.rollout import Log, Logged
+from adahi_lab.figures import Figures
+from adahi_lab.methods.methods import gated
+from adahi_lab.nodes.called_verifier import CalledTransport, CalledVerifier
+from adahi_lab.parallel import Job, run_jobs
+from adahi_lab.tasks import make
+from adahi_lab.tasks.camera import CameraTask
 from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.core.signature import GOAL, OBSERVATION, Feature, Offer, Signature
-from adahi_ros.lab.bench.verification_calls import VerificationCalls
-from adahi_ros.lab.evaluation.episodes import evaluation_episodes
-from adahi_ros.lab.evaluation.evaluate import Comparison, batches
-from adahi_ros.lab.evaluation.metrics import transmission_rate, wilson_interval
-from adahi_ros.lab.evaluation.rollout import Log, Logged
-from adahi_ros.lab.figures import Figures
-from adahi_ros.lab.methods.methods import gated
-from adahi_ros.lab.nodes.called_verifier import CalledTransport, CalledVerifier
-from adahi_ros.lab.parallel import Job, run_jobs
-from adahi_ros.lab.tasks import make
-from adahi_ros.lab.tasks.camera import CameraTask
 from adahi_ros.protocol.description import Wants
 from adahi_ros.robot.controller import Controller
 from adahi_ros.robot.target_view import Jpegs, TargetView, target_view

@@ -9,16 +9,16 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from adahi_ros.lab.bench.call_figures import call_figures
-from adahi_ros.lab.bench.link_ends import DDS, dds_environment, run_at_robot, serving
-from adahi_ros.lab.figures import Figures
-from adahi_ros.lab.link.emulator import EmulatedLink, emulated_link
-from adahi_ros.lab.link.link_profile import profile_named
+from adahi_lab.bench.call_figures import call_figures
+from adahi_lab.bench.link_ends import DDS, dds_environment, run_at_robot, serving
+from adahi_lab.figures import Figures
+from adahi_lab.link.emulator import EmulatedLink, emulated_link
+from adahi_lab.link.link_profile import profile_named
 
 LINKS = ("wifi_ac", "wifi_ac_loss_1", "wifi_ac_loss_5", "wifi_ac_bursts")
 SIZES = {"1_kB": (1_000, 300), "100_kB": (100_000, 60)}  # bytes of a request, calls
 TIMEOUT_S = 10.0
-PROGRAM = ("-m", "adahi_ros.lab.nodes.service_calls")
+PROGRAM = ("-m", "adahi_lab.nodes.service_calls")
 LIMIT_S = 40.0  # some settings lose nearly every call on some links
 
 

@@ -23,20 +23,20 @@ from tempfile import TemporaryDirectory, TemporaryFile
 import numpy as np
 import yaml
 
+from adahi_lab.bench.call_figures import fleet_figures
+from adahi_lab.bench.endurance import MemoryWatch
+from adahi_lab.figures import Figures
+from adahi_lab.nodes.domain import exclusive_domain, run_environment
+from adahi_lab.peers import environments
+from adahi_lab.peers.closed_loop import Drive
 from adahi_ros.core.assets import asset
-from adahi_ros.lab.bench.call_figures import fleet_figures
-from adahi_ros.lab.bench.endurance import MemoryWatch
-from adahi_ros.lab.figures import Figures
-from adahi_ros.lab.nodes.domain import exclusive_domain, run_environment
-from adahi_ros.lab.peers import environments
-from adahi_ros.lab.peers.closed_loop import Drive
 from adahi_ros.nodes.launching.child_processes import DdsRunError, NodeProcess, node_processes
 from adahi_ros.nodes.launching.fleet import SERVING, RunningFleet, fleet_up
 
 PARTS = ("replica", "head", "front")
 BACK = "Ray is back"  # the verifier logs this when its policies are available again
-SERVER = "adahi_ros.lab.peers.openpi_loop"
-OPENPI_FLEET, FLEET = "adahi_ros.lab.nodes.openpi_fleet", "adahi_ros.lab.nodes.fleet_robots"
+SERVER = "adahi_lab.peers.openpi_loop"
+OPENPI_FLEET, FLEET = "adahi_lab.nodes.openpi_fleet", "adahi_lab.nodes.fleet_robots"
 
 
 def measure_openpi(checkpoint: str, wanted: Figures, added_compute_s: float = 0.0) -> Figures:

@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from adahi_lab.bench.robot_log import RobotLog
+from adahi_lab.link.emulator import EmulatedLink, on_cores
+from adahi_lab.link.link_commands import environment_of
+from adahi_lab.nodes.domain import exclusive_domain, link_environment
 from adahi_ros.core.assets import asset
-from adahi_ros.lab.bench.robot_log import RobotLog
-from adahi_ros.lab.link.emulator import EmulatedLink, on_cores
-from adahi_ros.lab.link.link_commands import environment_of
-from adahi_ros.lab.nodes.domain import exclusive_domain, link_environment
 from adahi_ros.nodes.launching.child_processes import NodeProcess, NodeProcesses, node_processes
 
 LOOK_S = 0.02
@@ -50,7 +50,7 @@ class Stage:
     def start_robot(self, parameters: Mapping[str, object]) -> NodeProcess:
         """Start `recording_robot_node` at the robot's end."""
         values = {"log": str(self._log_file), **parameters}
-        return self.processes.start("recording_robot_node", values, self.link.robot.prefix)
+        return self.processes.start("adahi_lab.nodes.recording_robot_node", values, self.link.robot.prefix)
 
     def start_draft(self, parameters: Mapping[str, object]) -> NodeProcess:
         """Start `draft_policy_node` at the robot's end; the robot activates it."""

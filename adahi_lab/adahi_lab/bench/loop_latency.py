@@ -18,23 +18,23 @@ from pathlib import Path
 
 import numpy as np
 
+from adahi_lab.bench.link_ends import dds_environment, run_at_robot
+from adahi_lab.calibration.calibrate import EPISODES
+from adahi_lab.evaluation.episodes import calibration_episodes, evaluation_episodes
+from adahi_lab.evaluation.evaluate import Comparison, play_all
+from adahi_lab.evaluation.loaded_policies import PolicyFiles
+from adahi_lab.evaluation.metrics import transmission_rate
+from adahi_lab.evaluation.run_metrics import run_figures
+from adahi_lab.figures import Figures
+from adahi_lab.link.emulator import EmulatedLink, emulated_link
+from adahi_lab.link.link_measurement import round_trips_ms
+from adahi_lab.link.link_profile import profile_named
+from adahi_lab.methods.dds_method import goes_ahead, node_parameters
+from adahi_lab.methods.methods import on_task
+from adahi_lab.tasks import make
 from adahi_ros.core.assets import asset
 from adahi_ros.gates.calibration import threshold_for_rate
 from adahi_ros.gates.parameter_file import Calibration, load_calibration
-from adahi_ros.lab.bench.link_ends import dds_environment, run_at_robot
-from adahi_ros.lab.calibration.calibrate import EPISODES
-from adahi_ros.lab.evaluation.episodes import calibration_episodes, evaluation_episodes
-from adahi_ros.lab.evaluation.evaluate import Comparison, play_all
-from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
-from adahi_ros.lab.evaluation.metrics import transmission_rate
-from adahi_ros.lab.evaluation.run_metrics import run_figures
-from adahi_ros.lab.figures import Figures
-from adahi_ros.lab.link.emulator import EmulatedLink, emulated_link
-from adahi_ros.lab.link.link_measurement import round_trips_ms
-from adahi_ros.lab.link.link_profile import profile_named
-from adahi_ros.lab.methods.dds_method import goes_ahead, node_parameters
-from adahi_ros.lab.methods.methods import on_task
-from adahi_ros.lab.tasks import make
 from adahi_ros.policies.vqbet.growth import grown_policies
 from adahi_ros.policies.vqbet.vqbet_checkpoint import load_checkpoint
 from adahi_ros.protocol.run_records import Crossed, RunRecord
@@ -225,7 +225,7 @@ def run_across(
             "lockstep": lockstep,
         }
         requested.write_text(json.dumps(arguments))
-        command = ["-m", "adahi_ros.lab.nodes.dds_run", str(requested), str(record)]
+        command = ["-m", "adahi_lab.nodes.dds_run", str(requested), str(record)]
         run_at_robot(link, command, dds_environment("wireless"))
         return RunRecord.of(json.loads(record.read_text()))
 

@@ -16,15 +16,15 @@ from pathlib import Path
 
 import numpy as np
 
+from adahi_lab.bench.call_figures import call_figures, outage_figures
+from adahi_lab.bench.link_ends import cores_of_ends, dds_environment, run_at_robot, serving
+from adahi_lab.figures import Figures
+from adahi_lab.link.emulator import EmulatedLink, emulated_link
+from adahi_lab.link.link_measurement import round_trips_ms
+from adahi_lab.link.link_profile import LinkProfile
+from adahi_lab.peers import environments
+from adahi_lab.peers.observations import write_observations
 from adahi_ros.core.assets import asset
-from adahi_ros.lab.bench.call_figures import call_figures, outage_figures
-from adahi_ros.lab.bench.link_ends import cores_of_ends, dds_environment, run_at_robot, serving
-from adahi_ros.lab.figures import Figures
-from adahi_ros.lab.link.emulator import EmulatedLink, emulated_link
-from adahi_ros.lab.link.link_measurement import round_trips_ms
-from adahi_ros.lab.link.link_profile import LinkProfile
-from adahi_ros.lab.peers import environments
-from adahi_ros.lab.peers.observations import write_observations
 
 OURS = "adahi_dds"
 PEERS = (OURS, "openpi_websocket", "lerobot_grpc", "flask_waitress", "flask_json")
@@ -57,8 +57,8 @@ class Trial:
 
 def program(name: str) -> list[str]:
     """Return the interpreter's arguments to run a peer."""
-    room = "lab.nodes" if name == OURS else "lab.peers"
-    return ["-m", f"adahi_ros.{room}.{name}"]
+    room = "nodes" if name == OURS else "peers"
+    return ["-m", f"adahi_lab.{room}.{name}"]
 
 
 def compare_peers(

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import numpy as np
 
+from adahi_lab.bench.endurance import Memory, grown, late_commands, memory_of
+from adahi_lab.bench.link_ends import Stage, stage_across
+from adahi_lab.bench.robot_log import Replay, RobotLog, mistimed, shortened, unaccounted
+from adahi_lab.figures import Figures
+from adahi_lab.link.emulator import emulated_link
+from adahi_lab.link.link_profile import LinkProfile, profile_named
 from adahi_ros.core.assets import asset
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
-from adahi_ros.lab.bench.endurance import Memory, grown, late_commands, memory_of
-from adahi_ros.lab.bench.link_ends import Stage, stage_across
-from adahi_ros.lab.bench.robot_log import Replay, RobotLog, mistimed, shortened, unaccounted
-from adahi_ros.lab.figures import Figures
-from adahi_ros.lab.link.emulator import emulated_link
-from adahi_ros.lab.link.link_profile import LinkProfile, profile_named
 from adahi_ros.nodes.launching.child_processes import NodeProcess
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.protocol.records import Reason

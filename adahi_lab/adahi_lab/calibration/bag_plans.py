@@ -10,17 +10,17 @@ from pathlib import Path
 
 import numpy as np
 
-from adahi_ros.bags.bag_dataset import BagDataset
-from adahi_ros.core.randomness import step_uniforms
-from adahi_ros.core.signature import Observations
-from adahi_ros.lab.calibration.plan_store import PlanStore, digest_of_bags
-from adahi_ros.lab.calibration.target_inputs import (
+from adahi_lab.calibration.plan_store import PlanStore, digest_of_bags
+from adahi_lab.calibration.target_inputs import (
     Query,
     check_target,
     read_inputs,
     verifiers_encoder,
 )
-from adahi_ros.lab.calibration.target_plans import TEACHER, Planned, fresh_plans
+from adahi_lab.calibration.target_plans import TEACHER, Planned, fresh_plans
+from adahi_ros.bags.bag_dataset import BagDataset
+from adahi_ros.core.randomness import step_uniforms
+from adahi_ros.core.signature import Observations
 from adahi_ros.policies.interface import Policy
 
 STORED = 64  # steps in a file, fewer where a run ends earlier

@@ -11,21 +11,21 @@ from itertools import product
 import numpy as np
 from scipy.stats import spearmanr
 
+from adahi_lab.calibration.recorded_world import RecordedWorld
+from adahi_lab.evaluation.episodes import calibration_episodes
+from adahi_lab.evaluation.evaluate import Comparison, play_all
+from adahi_lab.evaluation.loaded_policies import Bench, Policies, PolicyFiles
+from adahi_lab.evaluation.metrics import transmission_rate
+from adahi_lab.evaluation.rollout import Log
+from adahi_lab.figures import Figures
+from adahi_lab.methods.methods import METHODS, gates_of_methods
+from adahi_lab.tasks import make
+from adahi_lab.tasks.task_interface import has_camera
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.gates.calibration import RejectionCurve, rejection_curve, threshold_for_rate
 from adahi_ros.gates.gate_config import NORMALIZATIONS, ControllerConfig, DeviationTracker, ThresholdedGate
 from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.gates.registry import GATES
-from adahi_ros.lab.calibration.recorded_world import RecordedWorld
-from adahi_ros.lab.evaluation.episodes import calibration_episodes
-from adahi_ros.lab.evaluation.evaluate import Comparison, play_all
-from adahi_ros.lab.evaluation.loaded_policies import Bench, Policies, PolicyFiles
-from adahi_ros.lab.evaluation.metrics import transmission_rate
-from adahi_ros.lab.evaluation.rollout import Log
-from adahi_ros.lab.figures import Figures
-from adahi_ros.lab.methods.methods import METHODS, gates_of_methods
-from adahi_ros.lab.tasks import make
-from adahi_ros.lab.tasks.task_interface import has_camera
 from adahi_ros.safety.named_limits import limits_of_task
 
 EPISODES = 200

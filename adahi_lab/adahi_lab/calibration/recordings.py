@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
+from adahi_lab.calibration.lerobot_recording import LeRobotRecording, is_lerobot
 from adahi_ros.bags.bag_dataset import BagDataset, read_dataset
 from adahi_ros.bags.bag_reader import OnLoss
 from adahi_ros.contract.contract import Contract
 from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.lab.calibration.lerobot_recording import LeRobotRecording, is_lerobot
 
 
 def bags_first(paths: Sequence[Path]) -> list[Path]:

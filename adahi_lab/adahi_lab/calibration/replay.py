@@ -9,19 +9,19 @@ from pathlib import Path
 
 import numpy as np
 
+from adahi_lab.calibration.recorded_world import RecordedWorld
+from adahi_lab.evaluation.loaded_policies import Bench, Policies, check_fits
+from adahi_lab.evaluation.metrics import squared_error, transmission_rate, true_skip_ratio
+from adahi_lab.evaluation.rollout import Log
+from adahi_lab.evaluation.run_metrics import spread
+from adahi_lab.evaluation.step_latency import Costs, measure_costs, measure_plan_costs, simulated_latency
+from adahi_lab.figures import Figures
+from adahi_lab.link.link_profile import LinkProfile
+from adahi_lab.methods.methods import DRAFTLESS, METHODS, gates_of_methods
+from adahi_lab.methods.recommended import BEST, Recommendation
 from adahi_ros.core.signature import Signature
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.gates.parameter_file import Calibration
-from adahi_ros.lab.calibration.recorded_world import RecordedWorld
-from adahi_ros.lab.evaluation.loaded_policies import Bench, Policies, check_fits
-from adahi_ros.lab.evaluation.metrics import squared_error, transmission_rate, true_skip_ratio
-from adahi_ros.lab.evaluation.rollout import Log
-from adahi_ros.lab.evaluation.run_metrics import spread
-from adahi_ros.lab.evaluation.step_latency import Costs, measure_costs, measure_plan_costs, simulated_latency
-from adahi_ros.lab.figures import Figures
-from adahi_ros.lab.link.link_profile import LinkProfile
-from adahi_ros.lab.methods.methods import DRAFTLESS, METHODS, gates_of_methods
-from adahi_ros.lab.methods.recommended import BEST, Recommendation
 from adahi_ros.policies.backends import load_policy
 
 REPLAYED = ("adahi", "hybrid", "draft", "target", "random", "uncertainty")

@@ -8,6 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from adahi_lab.calibration.replayed_targets import Observed, observed, queried_once, query_of
+from adahi_lab.calibration.target_inputs import Jpeg
+from adahi_lab.evaluation.loaded_policies import INTENTS, PlanFiles, Policies
+from adahi_lab.methods.recommended import Recommendation, arguments_among
 from adahi_ros.bags.bag_reader import OnLoss
 from adahi_ros.contract.contract import Contract
 from adahi_ros.contract.parsing import contract_path, load_contract
@@ -15,10 +19,6 @@ from adahi_ros.core.assets import CHECKPOINTS, named
 from adahi_ros.core.parameter_sections import parameters_for, section_names
 from adahi_ros.core.signature import Signature
 from adahi_ros.core.yaml_files import read_yaml
-from adahi_ros.lab.calibration.replayed_targets import Observed, observed, queried_once, query_of
-from adahi_ros.lab.calibration.target_inputs import Jpeg
-from adahi_ros.lab.evaluation.loaded_policies import INTENTS, PlanFiles, Policies
-from adahi_ros.lab.methods.recommended import Recommendation, arguments_among
 from adahi_ros.policies.backends import is_policy
 from adahi_ros.robot.compatibility import contract_of_joints
 from adahi_ros.vision.interface import QUALITIES, QUALITY

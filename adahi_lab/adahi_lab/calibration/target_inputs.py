@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from adahi_lab.calibration.lerobot_recording import LeRobotRecording, is_lerobot
 from adahi_ros.acceptance.replace import Replace
 from adahi_ros.bags.bag_dataset import BagDataset, beside, encoder_of
 from adahi_ros.bags.bag_reader import read_bag
@@ -24,7 +25,6 @@ from adahi_ros.contract.contract import BY_CONTRACT, Contract
 from adahi_ros.contract.fields import InputError
 from adahi_ros.core.assets import ENCODERS, named
 from adahi_ros.core.signature import GOAL, OBSERVATION, Feature, Observations, Signature
-from adahi_ros.lab.calibration.lerobot_recording import LeRobotRecording, is_lerobot
 from adahi_ros.protocol.description import Description, Wants
 from adahi_ros.protocol.request import NOTHING
 from adahi_ros.protocol.window import WHOLE, WireWindow

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from adahi_ros.lab.calibration.calibrate import Wanted, calibrate_recorded
-from adahi_ros.lab.calibration.target_plans import Planned, RecordedTarget, numbered
-from adahi_ros.lab.evaluation.loaded_policies import Policies
+from adahi_lab.calibration.calibrate import Wanted, calibrate_recorded
+from adahi_lab.calibration.target_plans import Planned, RecordedTarget, numbered
+from adahi_lab.evaluation.loaded_policies import Policies
 from adahi_ros.policies.absent import AbsentPolicy
 from adahi_ros.policies.corrector.corrector import Corrector
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from adahi_lab.calibration import calibrate
+from adahi_lab.evaluation.evaluate import Comparison
+from adahi_lab.methods.methods import gates_of_methods
 from adahi_ros.gates.parameter_file import Calibration, load_calibration
-from adahi_ros.lab.calibration import calibrate
-from adahi_ros.lab.evaluation.evaluate import Comparison
-from adahi_ros.lab.methods.methods import gates_of_methods
 
 SEED = "seed"  # of the episodes on which they were searched
 

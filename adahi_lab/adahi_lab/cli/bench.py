@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Option
 
+from adahi_lab.cli.task_options import TaskName, Workers, file_name, folder_of
 from adahi_ros.cli import options
-from adahi_ros.cli.lab.task_options import TaskName, Workers, file_name, folder_of
 from adahi_ros.cli.terminal import command_line, console, episode_bars, job_bar, say, write_json
 
 if TYPE_CHECKING:
@@ -47,9 +47,9 @@ def latency(
     json_file: options.JsonFile = None,
 ) -> None:
     """Measure latency, throughput and bytes of every method across an emulated link."""
-    from adahi_ros.lab.bench.loop_latency import RATE, ROUNDS, measure_latency
-    from adahi_ros.lab.methods.methods import parse_methods
-    from adahi_ros.lab.reporting.wireless import draw_latency, latency_table
+    from adahi_lab.bench.loop_latency import RATE, ROUNDS, measure_latency
+    from adahi_lab.methods.methods import parse_methods
+    from adahi_lab.reporting.wireless import draw_latency, latency_table
 
     options.picture_file("--picture", picture)
     names = parse_methods(methods, on_air=True)
@@ -77,10 +77,10 @@ def peers(
     With 200 calls all of them take eight minutes. The first run installs each system's packages
     in its own folder below ~/.cache/adahi_ros. A system that cannot be installed is skipped, with the reason.
     """
+    from adahi_lab.bench.peer_comparison import PEERS, compare_peers
+    from adahi_lab.link.link_profile import profile_named
+    from adahi_lab.reporting.wireless import draw_peers, peers_table
     from adahi_ros.core.assets import asset
-    from adahi_ros.lab.bench.peer_comparison import PEERS, compare_peers
-    from adahi_ros.lab.link.link_profile import profile_named
-    from adahi_ros.lab.reporting.wireless import draw_peers, peers_table
     from adahi_ros.policies.vqbet.growth import grown_policies
 
     options.picture_file("--picture", picture)
@@ -111,8 +111,8 @@ def dds(
     json_file: options.JsonFile = None,
 ) -> None:
     """Measure service calls with DDS's defaults and with config/dds, across lossy links."""
-    from adahi_ros.lab.bench.dds_settings import SIZES, compare_dds
-    from adahi_ros.lab.reporting.wireless import dds_table
+    from adahi_lab.bench.dds_settings import SIZES, compare_dds
+    from adahi_lab.reporting.wireless import dds_table
 
     sizes = {name: SIZES[name] for name in list(SIZES)[:1]} if quick else SIZES
     figures = {"command": command_line(), "seed": seed}
@@ -136,9 +136,9 @@ def cameras(
 
     In process, with the real messages, but without DDS and without a link.
     """
-    from adahi_ros.lab.bench.cameras import VISION_SETTINGS, measure_cameras
-    from adahi_ros.lab.methods.methods import parse_methods
-    from adahi_ros.lab.reporting.cameras_table import cameras_table, draw_cameras
+    from adahi_lab.bench.cameras import VISION_SETTINGS, measure_cameras
+    from adahi_lab.methods.methods import parse_methods
+    from adahi_lab.reporting.cameras_table import cameras_table, draw_cameras
 
     options.picture_file("--figure", picture)
     names = parse_methods(methods, on_air=True)
@@ -160,9 +160,9 @@ def soak(
     json_file: options.JsonFile = None,
 ) -> None:
     """Run robot, policy and verifier for long across a bad link; fails if a step is lost."""
-    from adahi_ros.lab.bench.soak import soak as run_soak
-    from adahi_ros.lab.link.link_profile import profile_named
-    from adahi_ros.lab.reporting.load_tables import soak_table
+    from adahi_lab.bench.soak import soak as run_soak
+    from adahi_lab.link.link_profile import profile_named
+    from adahi_lab.reporting.load_tables import soak_table
 
     link = profile_named(profile) if profile is not None else None
     with job_bar("soak", 1.0) as update:
@@ -187,9 +187,9 @@ def compute(
     json_file: options.JsonFile = None,
 ) -> None:
     """Measure a step of draft, corrector, intents and targets: weights, and time on this machine."""
-    from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
-    from adahi_ros.lab.evaluation.step_costs import step_costs
-    from adahi_ros.lab.reporting.tables import step_cost_table
+    from adahi_lab.evaluation.loaded_policies import PolicyFiles
+    from adahi_lab.evaluation.step_costs import step_costs
+    from adahi_lab.reporting.tables import step_cost_table
 
     policies = PolicyFiles(folder_of(task, checkpoints), backend).load()
     with console.status("measuring"):
@@ -239,9 +239,9 @@ def fleet(
     json_file: options.JsonFile = None,
 ) -> None:
     """Send requests as a fleet does, and count the robots that get plans in time."""
-    from adahi_ros.lab.bench.fleet_bench import ENGINES, OPENPI, PARTS, Serving, measure_fleet
-    from adahi_ros.lab.peers.environments import EnvironmentMissingError
-    from adahi_ros.lab.reporting.load_tables import fleet_table
+    from adahi_lab.bench.fleet_bench import ENGINES, OPENPI, PARTS, Serving, measure_fleet
+    from adahi_lab.peers.environments import EnvironmentMissingError
+    from adahi_lab.reporting.load_tables import fleet_table
 
     names, known = engine.split(","), (*ENGINES, OPENPI)
     for name in names:

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
+from adahi_lab.cli.task_options import TASKS_THERE_ARE, Workers, file_name, folder_of, known_task
 from adahi_ros.cli import options
-from adahi_ros.cli.lab.task_options import TASKS_THERE_ARE, Workers, file_name, folder_of, known_task
 from adahi_ros.cli.terminal import command_line, console, planned, say, write_json
 from adahi_ros.core.assets import asset, shipped
 
 if TYPE_CHECKING:
+    from adahi_lab.evaluation.loaded_policies import PolicyFiles
     from adahi_ros.gates.parameter_file import Calibration
-    from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
 
 
 def calibrate(
@@ -86,13 +86,13 @@ def calibrate(
     json_file: options.JsonFile = None,
 ) -> None:
     """Find each gate's threshold for a request rate, and write a ROS parameter file."""
-    from adahi_ros.lab.calibration.bag_calibration import calibrate_bags
-    from adahi_ros.lab.calibration.calibrate import Wanted, node_parameters
-    from adahi_ros.lab.calibration.calibrate import calibrate as run
-    from adahi_ros.lab.calibration.robot_file import RobotFile
-    from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
-    from adahi_ros.lab.reporting.calibration_figure import draw_calibrations
-    from adahi_ros.lab.reporting.tables import calibration_table
+    from adahi_lab.calibration.bag_calibration import calibrate_bags
+    from adahi_lab.calibration.calibrate import Wanted, node_parameters
+    from adahi_lab.calibration.calibrate import calibrate as run
+    from adahi_lab.calibration.robot_file import RobotFile
+    from adahi_lab.evaluation.loaded_policies import PolicyFiles
+    from adahi_lab.reporting.calibration_figure import draw_calibrations
+    from adahi_lab.reporting.tables import calibration_table
 
     if rejection is not None:
         options.left_out(f"rejection ({rejection}) is given", rate=rate)
@@ -173,12 +173,12 @@ def calibration_for(
     Raises:
         ValueError: no file or rate is given, none is shipped, and a method has a threshold.
     """
+    from adahi_lab.calibration.calibrate import Wanted
+    from adahi_lab.calibration.calibrate import calibrate as run
+    from adahi_lab.evaluation.loaded_policies import check_fits, uncalibrated
+    from adahi_lab.methods.file_methods import is_file_method
+    from adahi_lab.methods.methods import METHODS, gates_of_methods
     from adahi_ros.gates.parameter_file import load_calibration
-    from adahi_ros.lab.calibration.calibrate import Wanted
-    from adahi_ros.lab.calibration.calibrate import calibrate as run
-    from adahi_ros.lab.evaluation.loaded_policies import check_fits, uncalibrated
-    from adahi_ros.lab.methods.file_methods import is_file_method
-    from adahi_ros.lab.methods.methods import METHODS, gates_of_methods
 
     name, policies = file_name(task), files.load()
     file = options.calibration_file(path, name)
@@ -212,7 +212,7 @@ def calibration_for(
 
 def _say_thresholds(made: Calibration, methods: Sequence[str], known: set[str]) -> None:
     """Print the thresholds that a search found for these methods; `known` ones are not used."""
-    from adahi_ros.lab.methods.methods import gates_of_methods
+    from adahi_lab.methods.methods import gates_of_methods
 
     rates = made.figures.get("measured_rates", {})
     for method, key in gates_of_methods(methods).items():

@@ -7,10 +7,10 @@ from typing import Annotated
 
 from typer import Option
 
+from adahi_lab.cli.calibration import calibration_for
+from adahi_lab.cli.comparison import comparison_figures
+from adahi_lab.cli.task_options import TaskName, Workers, file_name, folder_of
 from adahi_ros.cli import options
-from adahi_ros.cli.lab.calibration import calibration_for
-from adahi_ros.cli.lab.comparison import comparison_figures
-from adahi_ros.cli.lab.task_options import TaskName, Workers, file_name, folder_of
 from adahi_ros.cli.terminal import console, episode_bars, say, write_json
 
 BY_PLANS = "best,plan_2,plan_4,plan_8,corrector_8,corrector_16,adahi"
@@ -37,14 +37,14 @@ def choose(
     In the table, TR is the share of steps with a request. TSR (true skip ratio) is the share of the other
     steps with a draft that the target would have accepted; it is empty for plans.
     """
-    from adahi_ros.lab.evaluation.choice import chosen
-    from adahi_ros.lab.evaluation.episodes import evaluation_episodes
-    from adahi_ros.lab.evaluation.evaluate import Comparison, evaluate_methods
-    from adahi_ros.lab.evaluation.loaded_policies import INTENTS, PLANS, PolicyFiles, plans_in
-    from adahi_ros.lab.methods.methods import METHODS, for_task, parse_methods
-    from adahi_ros.lab.methods.recommended import has_plans, with_best
-    from adahi_ros.lab.reporting.tables import method_table
-    from adahi_ros.lab.tasks import make
+    from adahi_lab.evaluation.choice import chosen
+    from adahi_lab.evaluation.episodes import evaluation_episodes
+    from adahi_lab.evaluation.evaluate import Comparison, evaluate_methods
+    from adahi_lab.evaluation.loaded_policies import INTENTS, PLANS, PolicyFiles, plans_in
+    from adahi_lab.methods.methods import METHODS, for_task, parse_methods
+    from adahi_lab.methods.recommended import has_plans, with_best
+    from adahi_lab.reporting.tables import method_table
+    from adahi_lab.tasks import make
 
     files = PolicyFiles(folder_of(task, checkpoints), "onnxruntime")
     candidates = BY_PLANS if has_plans(files.folder) else BY_DRAFTS

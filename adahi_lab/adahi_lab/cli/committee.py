@@ -9,9 +9,9 @@ from typing import Annotated
 
 from typer import Option
 
+from adahi_lab.cli.learning import recipe_with_draft
+from adahi_lab.cli.task_options import DemonstrationsFile, TaskName, Workers, demonstrations_of, folder_of
 from adahi_ros.cli import options
-from adahi_ros.cli.lab.learning import recipe_with_draft
-from adahi_ros.cli.lab.task_options import DemonstrationsFile, TaskName, Workers, demonstrations_of, folder_of
 from adahi_ros.cli.terminal import command_line, say
 
 SPLITS = ("fit", "goal")
@@ -41,9 +41,9 @@ def committee(
     """Train several specialised drafts on the tokenizer of a target; the robot learns which one fits."""
     import torch
 
+    from adahi_lab.tasks.demonstrations import seen_by_robots
+    from adahi_lab.training.train_committee import Lessons, by_fit, by_goal, train_committee
     from adahi_ros.core.schema import checked
-    from adahi_ros.lab.tasks.demonstrations import seen_by_robots
-    from adahi_ros.lab.training.train_committee import Lessons, by_fit, by_goal, train_committee
     from adahi_ros.policies.committee import CommitteeRules
     from adahi_ros.policies.vqbet.vqbet_checkpoint import load_tokenizer
 

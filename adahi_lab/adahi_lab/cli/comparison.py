@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
+from adahi_lab.cli import measuring
+from adahi_lab.cli.calibration import calibration_for
+from adahi_lab.cli.task_options import TaskName, Workers, file_name, folder_of
 from adahi_ros.cli import options
-from adahi_ros.cli.lab import measuring
-from adahi_ros.cli.lab.calibration import calibration_for
-from adahi_ros.cli.lab.task_options import TaskName, Workers, file_name, folder_of
 from adahi_ros.cli.terminal import command_line, console, episode_bars, say, write_json
 
 if TYPE_CHECKING:
+    from adahi_lab.evaluation.loaded_policies import Policies
+    from adahi_lab.figures import Figures
     from adahi_ros.gates.parameter_file import Calibration
-    from adahi_ros.lab.evaluation.loaded_policies import Policies
-    from adahi_ros.lab.figures import Figures
 
 
 def comparison_figures(
@@ -103,14 +103,14 @@ def evaluate(
     In the table, TR is the share of steps with a request. TSR (true skip ratio) is the share of the other
     steps with a draft that the target would have accepted; it is empty for plans.
     """
-    from adahi_ros.lab.evaluation.episodes import evaluation_episodes
-    from adahi_ros.lab.evaluation.evaluate import Comparison, evaluate_methods, reference_among
-    from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
-    from adahi_ros.lab.evaluation.swaps import Swap, SwappedWorld
-    from adahi_ros.lab.methods.file_methods import is_file_method
-    from adahi_ros.lab.methods.methods import for_task, parse_methods
-    from adahi_ros.lab.methods.recommended import with_best
-    from adahi_ros.lab.reporting.tables import method_table, paired_table
+    from adahi_lab.evaluation.episodes import evaluation_episodes
+    from adahi_lab.evaluation.evaluate import Comparison, evaluate_methods, reference_among
+    from adahi_lab.evaluation.loaded_policies import PolicyFiles
+    from adahi_lab.evaluation.swaps import Swap, SwappedWorld
+    from adahi_lab.methods.file_methods import is_file_method
+    from adahi_lab.methods.methods import for_task, parse_methods
+    from adahi_lab.methods.recommended import with_best
+    from adahi_lab.reporting.tables import method_table, paired_table
 
     if swap is not None and displace is not None:
         raise ValueError(f"displace: {displace}, must be left out with --swap")
@@ -167,10 +167,10 @@ def compare(
     json_file: options.JsonFile = None,
 ) -> None:
     """Compare methods on several tasks: success, cost, and a random gate at the same rate."""
-    from adahi_ros.lab.evaluation.comparison import entries, measure, random_baseline, standings
-    from adahi_ros.lab.evaluation.episodes import evaluation_episodes
-    from adahi_ros.lab.methods.methods import METHODS, for_task, parse_methods
-    from adahi_ros.lab.reporting.tables import standing_table
+    from adahi_lab.evaluation.comparison import entries, measure, random_baseline, standings
+    from adahi_lab.evaluation.episodes import evaluation_episodes
+    from adahi_lab.methods.methods import METHODS, for_task, parse_methods
+    from adahi_lab.reporting.tables import standing_table
 
     count = measuring.episode_count(episodes, quick, measuring.WHOLE_TASK)
     default = [name for name in METHODS if name not in NOT_STOOD] + ["corrector_8"]
@@ -226,12 +226,12 @@ def curve(
     Runs in process; time is counted in control steps. A robot that waits is held. A robot with plans
     requests the next plan ahead, and is held when its plan ends. A lost request is sent again.
     """
-    from adahi_ros.lab.evaluation.episodes import evaluation_episodes
-    from adahi_ros.lab.evaluation.link_curves import curves, links
-    from adahi_ros.lab.evaluation.step_link import StepLink
-    from adahi_ros.lab.methods.methods import parse_methods
-    from adahi_ros.lab.reporting.curve_figure import AXES, curve_table, draw_curves
-    from adahi_ros.lab.tasks import make
+    from adahi_lab.evaluation.episodes import evaluation_episodes
+    from adahi_lab.evaluation.link_curves import curves, links
+    from adahi_lab.evaluation.step_link import StepLink
+    from adahi_lab.methods.methods import parse_methods
+    from adahi_lab.reporting.curve_figure import AXES, curve_table, draw_curves
+    from adahi_lab.tasks import make
 
     names, given = parse_methods(methods, own=True), _numbers(values)
     link = StepLink(delay=delay, between=between)

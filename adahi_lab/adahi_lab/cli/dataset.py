@@ -9,8 +9,8 @@ from typing import Annotated
 
 from typer import Argument, Option
 
+from adahi_lab.cli import task_options
 from adahi_ros.cli import options
-from adahi_ros.cli.lab import task_options
 from adahi_ros.cli.terminal import command_line, console, job_bar, say, write_json
 
 
@@ -37,9 +37,9 @@ def index(
     json_file: options.JsonFile = None,
 ) -> None:
     """Index demonstrations or bags for the proposers 'retrieval' and 'tool_path'."""
-    from adahi_ros.lab.evaluation.loaded_policies import RETRIEVAL
-    from adahi_ros.lab.tasks.demonstrations import NOISE, seen_by_robots
-    from adahi_ros.lab.training.retrieval_index import make_index, save_index
+    from adahi_lab.evaluation.loaded_policies import RETRIEVAL
+    from adahi_lab.tasks.demonstrations import NOISE, seen_by_robots
+    from adahi_lab.training.retrieval_index import make_index, save_index
 
     name = task if dataset is not None else task_options.file_name(task_options.known_task(task))
     folder = out if out is not None else Path("checkpoints") / name
@@ -93,8 +93,8 @@ def demos(
     json_file: options.JsonFile = None,
 ) -> None:
     """Record demonstrations of the simulated expert, convert human ones, or record a method's episodes."""
-    from adahi_ros.lab.tasks.demonstrations import NOISE
-    from adahi_ros.lab.tasks.minari_demonstrations import load_minari
+    from adahi_lab.tasks.demonstrations import NOISE
+    from adahi_lab.tasks.minari_demonstrations import load_minari
 
     options.tried("--out", out)
     if method is not None:
@@ -138,9 +138,9 @@ def _record_method(
     Raises:
         ValueError: there is no such method, or it cannot run.
     """
-    from adahi_ros.lab.evaluation.evaluate import Comparison
-    from adahi_ros.lab.methods.methods import METHODS, parse_methods
-    from adahi_ros.lab.training.recorded_rollouts import record_rollouts
+    from adahi_lab.evaluation.evaluate import Comparison
+    from adahi_lab.methods.methods import METHODS, parse_methods
+    from adahi_lab.training.recorded_rollouts import record_rollouts
 
     names = parse_methods(method)
     if len(names) != 1:
@@ -179,10 +179,10 @@ def from_bag(
     ] = False,
 ) -> None:
     """Make a dataset from bags, with the observations that the robot's node would have."""
+    from adahi_lab.reporting.bag_tables import dataset_table
+    from adahi_lab.reporting.dataset_figure import draw_dataset
     from adahi_ros.bags.bag_dataset import PICTURE, TRAJECTORIES, read_dataset
     from adahi_ros.contract.parsing import load_contract
-    from adahi_ros.lab.reporting.bag_tables import dataset_table
-    from adahi_ros.lab.reporting.dataset_figure import draw_dataset
 
     read = load_contract(contract)
     if (out / TRAJECTORIES).exists() and not overwrite:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
+from adahi_lab.cli import learning
 from adahi_ros.cli import options
-from adahi_ros.cli.lab import learning
 from adahi_ros.cli.terminal import command_line, console, fit_bar, job_bar, say, write_json, write_yaml
 from adahi_ros.core.assets import asset, shipped
 from adahi_ros.core.parameter_sections import PARAMETERS
@@ -18,11 +18,11 @@ from adahi_ros.core.parameter_sections import PARAMETERS
 if TYPE_CHECKING:
     import numpy as np
 
+    from adahi_lab.calibration.target_inputs import Query
+    from adahi_lab.calibration.target_plans import Planned
+    from adahi_lab.figures import Figures
+    from adahi_lab.training.recipes import CorrectorRecipe, IntentRecipe, PupilRecipes
     from adahi_ros.bags.bag_dataset import BagDataset
-    from adahi_ros.lab.calibration.target_inputs import Query
-    from adahi_ros.lab.calibration.target_plans import Planned
-    from adahi_ros.lab.figures import Figures
-    from adahi_ros.lab.training.recipes import CorrectorRecipe, IntentRecipe, PupilRecipes
     from adahi_ros.policies.interface import Policy
 
 DEFAULT_RECIPE = "config/recipes/distill/default.yaml"
@@ -78,17 +78,17 @@ def distill(
     A LeRobotDataset of format 3 is a folder with meta/info.json. Its fps and features must fit the contract.
     It needs 'pip install pyarrow', and 'pip install av' if the target reads its videos.
     """
+    from adahi_lab.calibration.bag_corrections import driven_steps
+    from adahi_lab.calibration.lerobot_recording import is_lerobot
+    from adahi_lab.calibration.recordings import bags_first, read_recordings
+    from adahi_lab.calibration.replayed_targets import instruction_for, query_of
+    from adahi_lab.calibration.target_inputs import Jpeg
+    from adahi_lab.calibration.target_replies import GATE, ask_by_expected_error
+    from adahi_lab.tasks import goal_is_for_target
+    from adahi_lab.training.recipes import CORRECTOR, INTENT, load_pupils
+    from adahi_lab.training.train_corrector import DRAFT, check_held_out, check_plans, split
     from adahi_ros.contract.parsing import contract_path, load_contract
     from adahi_ros.gates.parameter_file import ROBOT, VERIFIER
-    from adahi_ros.lab.calibration.bag_corrections import driven_steps
-    from adahi_ros.lab.calibration.lerobot_recording import is_lerobot
-    from adahi_ros.lab.calibration.recordings import bags_first, read_recordings
-    from adahi_ros.lab.calibration.replayed_targets import instruction_for, query_of
-    from adahi_ros.lab.calibration.target_inputs import Jpeg
-    from adahi_ros.lab.calibration.target_replies import GATE, ask_by_expected_error
-    from adahi_ros.lab.tasks import goal_is_for_target
-    from adahi_ros.lab.training.recipes import CORRECTOR, INTENT, load_pupils
-    from adahi_ros.lab.training.train_corrector import DRAFT, check_held_out, check_plans, split
     from adahi_ros.policies.backends import load_policy
     from adahi_ros.policies.corrector.corrector import Corrector
     from adahi_ros.policies.corrector.corrector_checkpoint import load_corrector
@@ -173,8 +173,8 @@ def distill(
 
 
 def _trained(planned: Planned, recipe: CorrectorRecipe, out: Path, seed: int, *how: Any) -> Figures:
-    from adahi_ros.lab.training.fitting import Run
-    from adahi_ros.lab.training.train_corrector import train_on_recordings
+    from adahi_lab.training.fitting import Run
+    from adahi_lab.training.train_corrector import train_on_recordings
 
     with fit_bar("fit", recipe.fit.steps) as on_step:
         return train_on_recordings(planned, recipe, out, Run(seed, on_step=on_step), *how).figures
@@ -189,8 +189,8 @@ def _intent(
     held_out: float,
     name: str,
 ) -> Figures:
-    from adahi_ros.lab.training.fitting import Run
-    from adahi_ros.lab.training.intent_training import train_intent_on_recordings
+    from adahi_lab.training.fitting import Run
+    from adahi_lab.training.intent_training import train_intent_on_recordings
 
     with fit_bar(name, recipe.fit.steps) as on_step:
         run = Run(seed, on_step=on_step)
@@ -203,8 +203,8 @@ def _intents_for(policy: Policy, how: PupilRecipes) -> dict[str, IntentRecipe]:
     Raises:
         ValueError: there is none.
     """
-    from adahi_ros.lab.calibration.replayed_targets import why_no_encoder
-    from adahi_ros.lab.training.recipes import INTENT, INTENT_OF_PLAN
+    from adahi_lab.calibration.replayed_targets import why_no_encoder
+    from adahi_lab.training.recipes import INTENT, INTENT_OF_PLAN
 
     found, why = dict(how.intents), why_no_encoder(policy.signature)
     if why and found.pop(INTENT, None) is not None:
@@ -217,7 +217,7 @@ def _intents_for(policy: Policy, how: PupilRecipes) -> dict[str, IntentRecipe]:
 
 
 def _planned(policy: Policy, dataset: BagDataset, query: Query, out: Path, driven: np.ndarray) -> Planned:
-    from adahi_ros.lab.calibration.bag_plans import plan_bags
+    from adahi_lab.calibration.bag_plans import plan_bags
     from adahi_ros.policies.interface import TargetUnavailableError
 
     total, done = len(dataset.stamps_ns), 0

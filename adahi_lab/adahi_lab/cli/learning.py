@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
+from adahi_lab.cli import task_options
+from adahi_lab.figures import Figures
 from adahi_ros.cli import options
-from adahi_ros.cli.lab import task_options
 from adahi_ros.cli.terminal import command_line, console, fit_bar, say, write_json
-from adahi_ros.lab.figures import Figures
 
 if TYPE_CHECKING:
-    from adahi_ros.lab.training.learn import LearningConfig, Lessons
-    from adahi_ros.lab.training.recipes import Recipe
+    from adahi_lab.training.learn import LearningConfig, Lessons
+    from adahi_lab.training.recipes import Recipe
 
 Steps = Annotated[int, Option(min=1, max=1_000_000, help="Optimizer steps of an update.")]
 Rehearsal = Annotated[float, options.number("Share of the old demonstrations in the loss.", 0.0, 1.0)]
@@ -60,8 +60,8 @@ def old_lessons(
     Raises:
         ValueError: there is no recipe, or one without a draft of codes, or demonstrations do not fit.
     """
-    from adahi_ros.lab.tasks.demonstrations import seen_by_robots
-    from adahi_ros.lab.training.learn import Lessons
+    from adahi_lab.tasks.demonstrations import seen_by_robots
+    from adahi_lab.training.learn import Lessons
     from adahi_ros.policies.vqbet.vqbet_checkpoint import load_checkpoint, load_tokenizer
 
     steps = recipe_with_draft(options.recipe_file(recipe, name))
@@ -79,7 +79,7 @@ def recipe_with_draft(file: Path) -> Recipe:
     Raises:
         ValueError: it has none, or is no recipe.
     """
-    from adahi_ros.lab.training.recipes import load_recipe
+    from adahi_lab.training.recipes import load_recipe
 
     recipe = load_recipe(file)
     if "draft" not in recipe.policies or recipe.policies["draft"].kind != "vqbet":
@@ -91,7 +91,7 @@ def learning_config(
     steps: int, rehearsal: float, pull: float, worse: float, no_guard: bool, person_weight: int = 4
 ) -> LearningConfig:
     """Return how to learn, of options."""
-    from adahi_ros.lab.training.learn import LearningConfig
+    from adahi_lab.training.learn import LearningConfig
 
     return LearningConfig(rehearsal, pull, steps, float("inf") if no_guard else worse, person_weight)
 
@@ -126,12 +126,12 @@ def learn_from_bags(
     """
     import torch
 
+    from adahi_lab.calibration.bag_corrections import WHY, read_corrections
+    from adahi_lab.training.fitting import Run
+    from adahi_lab.training.learn import learn_from
+    from adahi_lab.training.policy_corrections import Corrections
+    from adahi_lab.training.reservoir import Reservoir
     from adahi_ros.contract.parsing import load_contract
-    from adahi_ros.lab.calibration.bag_corrections import WHY, read_corrections
-    from adahi_ros.lab.training.fitting import Run
-    from adahi_ros.lab.training.learn import learn_from
-    from adahi_ros.lab.training.policy_corrections import Corrections
-    from adahi_ros.lab.training.reservoir import Reservoir
     from adahi_ros.policies.vqbet.vqbet_checkpoint import load_checkpoint
 
     begin = checkpoints if checkpoints is not None else options.folder_named(name)
@@ -225,14 +225,14 @@ def learn(
     """Learn between simulated episodes from what the target corrected."""
     import torch
 
+    from adahi_lab.evaluation.loaded_policies import PolicyFiles, check_fits
+    from adahi_lab.methods.methods import METHODS, parse_methods
+    from adahi_lab.reporting.curve_figure import draw_learning, learning_table
+    from adahi_lab.training.learn_corrector import CorrectorLearner
+    from adahi_lab.training.learn_draft import DraftLearner
+    from adahi_lab.training.learn_rounds import Learner, Rounds, learn_in_rounds
+    from adahi_lab.training.recipes import load_pupils
     from adahi_ros.gates.parameter_file import load_calibration
-    from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles, check_fits
-    from adahi_ros.lab.methods.methods import METHODS, parse_methods
-    from adahi_ros.lab.reporting.curve_figure import draw_learning, learning_table
-    from adahi_ros.lab.training.learn_corrector import CorrectorLearner
-    from adahi_ros.lab.training.learn_draft import DraftLearner
-    from adahi_ros.lab.training.learn_rounds import Learner, Rounds, learn_in_rounds
-    from adahi_ros.lab.training.recipes import load_pupils
 
     name = task_options.file_name(task)
     how = Rounds(rounds, episodes, ask, explore, rate, evaluated, most=most, seed=seed)

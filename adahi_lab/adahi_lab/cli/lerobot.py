@@ -102,10 +102,10 @@ def export(
     ] = None,
 ) -> None:
     """Write recorded episodes without images as a LeRobotDataset of format 3, to train LeRobot's policies."""
+    from adahi_lab.tasks import TASKS, make
     from adahi_ros.bags.bag_dataset import CONTRACT, TRAJECTORIES
     from adahi_ros.contract.parsing import load_contract
     from adahi_ros.core.trajectories import Trajectories
-    from adahi_ros.lab.tasks import TASKS, make
     from adahi_ros.policies.lerobot.dataset_writer import save_dataset
 
     recorded = Trajectories.load(data / TRAJECTORIES if data.is_dir() else data)

@@ -17,8 +17,8 @@ def convert(
 
     The result stays in this user's cache, because the assets have licences of their own.
     """
-    from adahi_ros.lab.tasks.libero.convert import convert as convert_scene
-    from adahi_ros.lab.tasks.libero.scene_files import SUITES, scene_folder
+    from adahi_lab.tasks.libero.convert import convert as convert_scene
+    from adahi_lab.tasks.libero.scene_files import SUITES, scene_folder
 
     if suite not in SUITES:
         raise ValueError(f"suite: {suite!r}, must be one of {', '.join(SUITES)}")

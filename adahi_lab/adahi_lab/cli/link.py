@@ -17,8 +17,8 @@ from adahi_ros.cli.terminal import command_line, console, say, write_json
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from adahi_ros.lab.figures import Figures
-    from adahi_ros.lab.link.link_profile import LinkProfile
+    from adahi_lab.figures import Figures
+    from adahi_lab.link.link_profile import LinkProfile
 
 Share = Annotated[float | None, options.number("Share of packets, 0 to 1.", 0.0, 1.0)]
 
@@ -35,8 +35,8 @@ def run(
     The server is 10.77.0.2, the robot 10.77.0.1. ADAHI_LINK_CONTROL names the socket that
     'adahi lab link set' uses. The exit status is that of COMMAND; both ends stop with it.
     """
-    from adahi_ros.lab.link.emulator import emulated_link
-    from adahi_ros.lab.link.link_commands import run_commands
+    from adahi_lab.link.emulator import emulated_link
+    from adahi_lab.link.link_commands import run_commands
 
     with emulated_link(_profile(profile), seed) as link:
         status = run_commands(link, command, shlex.split(server))
@@ -58,8 +58,8 @@ def change(
     cut: Annotated[float | None, options.number("Outage of this many seconds; 0 ends it.", 0)] = None,
 ) -> None:
     """Change a running link; without options, show its state and traffic."""
-    from adahi_ros.lab.link.emulator import command_link
-    from adahi_ros.lab.link.link_commands import CONTROL
+    from adahi_lab.link.emulator import command_link
+    from adahi_lab.link.link_commands import CONTROL
 
     if control is None and CONTROL not in os.environ:
         raise ValueError(f"control: none given, and no {CONTROL} in the environment")
@@ -86,8 +86,8 @@ def check(
     json_file: options.JsonFile = None,
 ) -> None:
     """Measure an emulated link with real packets: the profile, and what this machine makes of it."""
-    from adahi_ros.lab.link.emulator import emulated_link
-    from adahi_ros.lab.link.link_measurement import measure_link
+    from adahi_lab.link.emulator import emulated_link
+    from adahi_lab.link.link_measurement import measure_link
 
     requested = _profile(profile)
     with emulated_link(requested, seed) as link:
@@ -105,7 +105,7 @@ def listing() -> None:
     """List the shipped link profiles."""
     from rich.table import Table
 
-    from adahi_ros.lab.link.link_profile import profile_named, shipped_profiles
+    from adahi_lab.link.link_profile import profile_named, shipped_profiles
 
     table = Table("profile", "round trip, ms", "rate, Mbit/s", "loss", "states")
     for name in shipped_profiles():
@@ -117,7 +117,7 @@ def listing() -> None:
 
 
 def _profile(name: str) -> LinkProfile:
-    from adahi_ros.lab.link.link_profile import profile_named
+    from adahi_lab.link.link_profile import profile_named
 
     return profile_named(name)
 

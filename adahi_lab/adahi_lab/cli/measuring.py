@@ -14,8 +14,8 @@ from adahi_ros.cli import options
 from adahi_ros.cli.terminal import job_bar, say
 
 if TYPE_CHECKING:
-    from adahi_ros.lab.evaluation.comparison import Entry, Rows
-    from adahi_ros.lab.evaluation.evaluate import Comparison
+    from adahi_lab.evaluation.comparison import Entry, Rows
+    from adahi_lab.evaluation.evaluate import Comparison
 
 WHOLE_TASK, POINT = (100, 600), (50, 200)  # episodes: with --quick, and without
 
@@ -31,7 +31,7 @@ def comparisons(tasks: str, seed: int, backend: str, action_noise: float = 0.0) 
     """Return the setup of each task: the shipped policies and calibration."""
     from dataclasses import replace
 
-    from adahi_ros.lab.evaluation.evaluate import Comparison
+    from adahi_lab.evaluation.evaluate import Comparison
 
     names = [name.strip() for name in tasks.split(",") if name.strip()]
     if not names:
@@ -53,7 +53,7 @@ def rows_file(out: Path, json_file: Path | None = None) -> Rows:
     Raises:
         ValueError: it cannot be written, has another format, or is the file of the figures.
     """
-    from adahi_ros.lab.evaluation.comparison import Rows
+    from adahi_lab.evaluation.comparison import Rows
 
     if json_file is not None and json_file.resolve() == out.resolve():
         raise ValueError(f"--json: {json_file}, must be another file than the rows have (--out)")

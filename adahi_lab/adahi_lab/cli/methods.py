@@ -13,7 +13,7 @@ from adahi_ros.cli.terminal import console, say, write_json
 
 def methods(json_file: options.JsonFile = None) -> None:
     """List the methods of papers: how near each is to its paper, how to run it, when, and its cost."""
-    from adahi_ros.lab.papers.literature import LITERATURE, known_methods
+    from adahi_lab.papers.literature import LITERATURE, known_methods
 
     known = known_methods()
     for each in known:

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
+from adahi_lab.cli.calibration import calibration_for
+from adahi_lab.cli.comparison import comparison_figures
+from adahi_lab.cli.run_report import report_bags
+from adahi_lab.cli.task_options import TaskName, Workers, file_name, folder_of
 from adahi_ros.cli import options
-from adahi_ros.cli.lab.calibration import calibration_for
-from adahi_ros.cli.lab.comparison import comparison_figures
-from adahi_ros.cli.lab.run_report import report_bags
-from adahi_ros.cli.lab.task_options import TaskName, Workers, file_name, folder_of
 from adahi_ros.cli.terminal import console, own_name, say, write_json
 
 START_S = 10.0  # three processes that find each other
 LOCKSTEP_DEADLINE_S = 10.0  # a busy machine must not change what a run without a clock does
 
 if TYPE_CHECKING:
-    from adahi_ros.lab.figures import Figures
+    from adahi_lab.figures import Figures
     from adahi_ros.protocol.records import StepRecord
 
 
@@ -84,20 +84,20 @@ def demo(
     In the table, TR is the share of steps with a request. TSR (true skip ratio) is the share of the other
     steps with a draft that the target would have accepted; it is empty for plans.
     """
-    from adahi_ros.lab.evaluation.episodes import evaluation_episodes
-    from adahi_ros.lab.evaluation.evaluate import Comparison, Run, expert_error, held_out
-    from adahi_ros.lab.evaluation.loaded_policies import Bench, PolicyFiles
-    from adahi_ros.lab.evaluation.repeated_run import repeated_true_skip_ratio
-    from adahi_ros.lab.evaluation.run_metrics import run_figures
-    from adahi_ros.lab.methods.dds_method import goes_ahead, node_parameters
-    from adahi_ros.lab.methods.methods import METHODS, for_task, on_task, parse_methods
-    from adahi_ros.lab.methods.recommended import default_methods
-    from adahi_ros.lab.nodes.dds_run import contract_of, run_over_dds
-    from adahi_ros.lab.nodes.domain import exclusive_domain
-    from adahi_ros.lab.reporting.live_view import LiveView
-    from adahi_ros.lab.reporting.run_figure import draw_run
-    from adahi_ros.lab.reporting.tables import method_table
-    from adahi_ros.lab.tasks import make
+    from adahi_lab.evaluation.episodes import evaluation_episodes
+    from adahi_lab.evaluation.evaluate import Comparison, Run, expert_error, held_out
+    from adahi_lab.evaluation.loaded_policies import Bench, PolicyFiles
+    from adahi_lab.evaluation.repeated_run import repeated_true_skip_ratio
+    from adahi_lab.evaluation.run_metrics import run_figures
+    from adahi_lab.methods.dds_method import goes_ahead, node_parameters
+    from adahi_lab.methods.methods import METHODS, for_task, on_task, parse_methods
+    from adahi_lab.methods.recommended import default_methods
+    from adahi_lab.nodes.dds_run import contract_of, run_over_dds
+    from adahi_lab.nodes.domain import exclusive_domain
+    from adahi_lab.reporting.live_view import LiveView
+    from adahi_lab.reporting.run_figure import draw_run
+    from adahi_lab.reporting.tables import method_table
+    from adahi_lab.tasks import make
 
     if lockstep and real_time:
         raise ValueError("lockstep: True, must be left out where --real-time is given")
@@ -176,7 +176,7 @@ def _bags(picture: Path, task: str, names: Sequence[str]) -> dict[str, Path]:
 
 def _aged(steps: Sequence[StepRecord]) -> str:
     """Return the greatest age of the plans or intents of a run; empty where there are none."""
-    from adahi_ros.lab.calibration.bag_run import held_name
+    from adahi_lab.calibration.bag_run import held_name
 
     ages = [step.plan_age for step in steps if step.planned]
     return f", {held_name(steps)}s at most {max(ages)} steps old" if ages else ""

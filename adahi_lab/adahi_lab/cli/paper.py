@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
+from adahi_lab.cli import measuring
+from adahi_lab.cli.task_options import Workers
 from adahi_ros.cli import options
-from adahi_ros.cli.lab import measuring
-from adahi_ros.cli.lab.task_options import Workers
 from adahi_ros.cli.terminal import command_line, console, episode_bars, job_bar, say, write_json
 from adahi_ros.core.assets import asset
 from adahi_ros.core.files import parse_json, read_bytes
 
 if TYPE_CHECKING:
-    from adahi_ros.lab.evaluation.evaluate import Comparison
-    from adahi_ros.lab.figures import Figures
+    from adahi_lab.evaluation.evaluate import Comparison
+    from adahi_lab.figures import Figures
 
 LITERATURE_TASKS = "kitchen,ball,metaworld"
 ROWS, FIGURES, PAGE = "rows.json", "literature.json", "literature.md"
@@ -67,7 +67,7 @@ def methods_by_task(compared: dict[str, Comparison], methods: str | None) -> dic
     Raises:
         ValueError: a method does not exist.
     """
-    from adahi_ros.lab.methods.methods import for_task, on_every_task, parse_methods
+    from adahi_lab.methods.methods import for_task, on_every_task, parse_methods
 
     if methods is not None:
         return {
@@ -88,8 +88,8 @@ def with_thresholds(
     Raises:
         ValueError: no method can run.
     """
-    from adahi_ros.lab.calibration.thresholds import Thresholds
-    from adahi_ros.lab.methods.methods import METHODS
+    from adahi_lab.calibration.thresholds import Thresholds
+    from adahi_lab.methods.methods import METHODS
 
     thresholds = Thresholds(out, comparison, workers, say, command_line())
     skipped = {}
@@ -129,12 +129,12 @@ def table(
     seed: options.Seed = 0,
 ) -> None:
     """Measure the paper's Table I on all tasks, or a table of the methods of papers."""
-    from adahi_ros.lab.evaluation.episodes import evaluation_episodes
-    from adahi_ros.lab.evaluation.evaluate import evaluate_methods
-    from adahi_ros.lab.methods.methods import METHODS
-    from adahi_ros.lab.papers.paper_claims import better_than_adahi, check_claims
-    from adahi_ros.lab.reporting.report import TABLE
-    from adahi_ros.lab.reporting.tables import paper_table
+    from adahi_lab.evaluation.episodes import evaluation_episodes
+    from adahi_lab.evaluation.evaluate import evaluate_methods
+    from adahi_lab.methods.methods import METHODS
+    from adahi_lab.papers.paper_claims import better_than_adahi, check_claims
+    from adahi_lab.reporting.report import TABLE
+    from adahi_lab.reporting.tables import paper_table
 
     count = measuring.episode_count(episodes, quick, measuring.WHOLE_TASK)
     if literature and methods is not None:
@@ -205,11 +205,11 @@ def figures(
     seed: options.Seed = 0,
 ) -> None:
     """Draw the paper's Figures 2 and 4, success against request rate, and traces."""
-    from adahi_ros.lab.evaluation.episodes import evaluation_episodes
-    from adahi_ros.lab.evaluation.tradeoffs import episodes_run, measure_tradeoffs, tradeoff_figures
-    from adahi_ros.lab.link.link_profile import load_profile
-    from adahi_ros.lab.reporting.report import PICTURES
-    from adahi_ros.lab.reporting.tradeoff_figure import area_table, draw_pictures
+    from adahi_lab.evaluation.episodes import evaluation_episodes
+    from adahi_lab.evaluation.tradeoffs import episodes_run, measure_tradeoffs, tradeoff_figures
+    from adahi_lab.link.link_profile import load_profile
+    from adahi_lab.reporting.report import PICTURES
+    from adahi_lab.reporting.tradeoff_figure import area_table, draw_pictures
 
     link_file = link if link.endswith(".yaml") else f"config/links/{link}.yaml"
     path = Path(link) if link.endswith(".yaml") else asset(link_file)
@@ -250,7 +250,7 @@ def figures(
 
 def measured_over_dds(folder: Path | None, task: str) -> Figures:
     """Return the figures of a run over DDS, where there is one."""
-    from adahi_ros.lab.methods.methods import METHODS
+    from adahi_lab.methods.methods import METHODS
 
     path = folder / f"demo-{task}.json" if folder is not None else None
     if path is None or not path.is_file():
@@ -278,12 +278,12 @@ def measure_literature(
         out: folder to write into.
         about: further entries of the file of figures.
     """
-    from adahi_ros.lab.calibration.thresholds import Thresholds
-    from adahi_ros.lab.evaluation.comparison import measure, standings
-    from adahi_ros.lab.evaluation.episodes import evaluation_episodes
-    from adahi_ros.lab.papers.literature import known_methods, lines
-    from adahi_ros.lab.papers.literature_table import line_entries, searched_last
-    from adahi_ros.lab.reporting.literature_rows import literature_markdown, literature_table
+    from adahi_lab.calibration.thresholds import Thresholds
+    from adahi_lab.evaluation.comparison import measure, standings
+    from adahi_lab.evaluation.episodes import evaluation_episodes
+    from adahi_lab.papers.literature import known_methods, lines
+    from adahi_lab.papers.literature_table import line_entries, searched_last
+    from adahi_lab.reporting.literature_rows import literature_markdown, literature_table
 
     known = known_methods()
     rows, table = measuring.rows_file(out / ROWS), lines(known)

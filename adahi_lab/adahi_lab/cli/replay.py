@@ -15,10 +15,10 @@ from adahi_ros.cli.terminal import console, planned, say, write_json
 from adahi_ros.core.assets import ENCODERS, asset, named, shipped
 
 if TYPE_CHECKING:
+    from adahi_lab.calibration.robot_file import RobotFile
+    from adahi_lab.evaluation.loaded_policies import PlanFiles
     from adahi_ros.contract.contract import Contract
     from adahi_ros.gates.parameter_file import Calibration
-    from adahi_ros.lab.calibration.robot_file import RobotFile
-    from adahi_ros.lab.evaluation.loaded_policies import PlanFiles
 
 PARAMETERS = {"plans": "checkpoint", "corrector": "corrector", "intent": "intent", "intent_of_plan": "intent"}
 METHODS = "adahi,hybrid,draft,target,random,uncertainty"
@@ -79,18 +79,18 @@ def replay(
     json_file: options.JsonFile = None,
 ) -> None:
     """Show what each method would have done, and its cost, at recorded observations."""
+    from adahi_lab.calibration.replay import calibration_of, load_pair
+    from adahi_lab.calibration.replay import replay as run
+    from adahi_lab.calibration.robot_file import RobotFile
+    from adahi_lab.evaluation.loaded_policies import PlanFiles
+    from adahi_lab.link.link_profile import profile_named
+    from adahi_lab.methods.methods import METHODS as NAMED
+    from adahi_lab.methods.methods import parse_methods
+    from adahi_lab.methods.recommended import BEST
+    from adahi_lab.reporting.bag_tables import replay_table
+    from adahi_lab.reporting.replay_figure import draw_replay
     from adahi_ros.bags.bag_files import closed, files_of
     from adahi_ros.contract.parsing import load_contract
-    from adahi_ros.lab.calibration.replay import calibration_of, load_pair
-    from adahi_ros.lab.calibration.replay import replay as run
-    from adahi_ros.lab.calibration.robot_file import RobotFile
-    from adahi_ros.lab.evaluation.loaded_policies import PlanFiles
-    from adahi_ros.lab.link.link_profile import profile_named
-    from adahi_ros.lab.methods.methods import METHODS as NAMED
-    from adahi_ros.lab.methods.methods import parse_methods
-    from adahi_ros.lab.methods.recommended import BEST
-    from adahi_ros.lab.reporting.bag_tables import replay_table
-    from adahi_ros.lab.reporting.replay_figure import draw_replay
 
     # Report everything that is missing before loading any of it.
     link = profile_named(profile)
@@ -184,7 +184,7 @@ def _parameter_file(params: Path | None, read: Contract | None) -> Path:
 
 def _plans(robot_file: RobotFile, draft: Path, folder: Path | None) -> PlanFiles:
     """Return the target that plans, and what acts by its replies."""
-    from adahi_ros.lab.evaluation.loaded_policies import PLANS, PlanFiles, plans_in
+    from adahi_lab.evaluation.loaded_policies import PLANS, PlanFiles, plans_in
 
     if folder is not None:
         found = plans_in(folder.expanduser())

@@ -12,7 +12,7 @@ from adahi_ros.cli.options import Incomplete, JsonFile, Namespace, tried
 from adahi_ros.cli.terminal import command_line, say, write_json
 
 if TYPE_CHECKING:
-    from adahi_ros.lab.figures import Figures
+    from adahi_lab.figures import Figures
 
 
 def report(
@@ -40,8 +40,8 @@ def report(
     json_file: JsonFile = None,
 ) -> None:
     """Write one HTML file: an interactive timeline of runs, or the tables and pictures of a folder."""
+    from adahi_lab.reporting.report import REPORT, write_report
     from adahi_ros.bags.bag_files import is_bag
-    from adahi_ros.lab.reporting.report import REPORT, write_report
 
     sources = sources or [Path("results/paper")]
     missing = [str(each) for each in sources if not each.exists()]
@@ -69,10 +69,10 @@ def report_bags(
     json_file: Path | None = None,
 ) -> None:
     """Write the page of bags, and print one line per bag."""
+    from adahi_lab.calibration.bag_run import bag_run_figures, read_run
+    from adahi_lab.reporting.bag_report import ReportedRun, reported, write_bag_report
+    from adahi_lab.reporting.observed import read_observed
     from adahi_ros.contract.parsing import contract_path, load_contract
-    from adahi_ros.lab.calibration.bag_run import bag_run_figures, read_run
-    from adahi_ros.lab.reporting.bag_report import ReportedRun, reported, write_bag_report
-    from adahi_ros.lab.reporting.observed import read_observed
 
     loaded = None if contract is None else load_contract(contract)
     configuration = {} if contract is None else {f"contract {contract}": contract_path(contract).read_text()}

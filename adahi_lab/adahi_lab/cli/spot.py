@@ -9,9 +9,9 @@ from typing import Annotated
 from rich.table import Table
 from typer import Option
 
+from adahi_lab.figures import Figures
 from adahi_ros.cli import options
 from adahi_ros.cli.terminal import console, say, write_json
-from adahi_ros.lab.figures import Figures
 
 SHIPPED = "config/spot/made.json"
 
@@ -37,10 +37,10 @@ def spot(
     json_file: options.JsonFile = None,
 ) -> None:
     """Choose spot instances by trend, and replay the costs of a search."""
+    from adahi_lab.tuning.spot import Predictor, Rules, by_trend
+    from adahi_lab.tuning.spot_costs import Search, costs, over_traces
+    from adahi_lab.tuning.spot_trace import load_trace, made_trace
     from adahi_ros.core.assets import asset
-    from adahi_ros.lab.tuning.spot import Predictor, Rules, by_trend
-    from adahi_ros.lab.tuning.spot_costs import Search, costs, over_traces
-    from adahi_ros.lab.tuning.spot_trace import load_trace, made_trace
 
     if make is not None:
         made_trace(seed).save(make)

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
+from adahi_lab.parallel import cores
 from adahi_ros.cli import options
 from adahi_ros.cli.terminal import job_bar
-from adahi_ros.lab.parallel import cores
 
 if TYPE_CHECKING:
+    from adahi_lab.tasks.demonstrations import Demonstrations
     from adahi_ros.core.trajectories import Trajectories
-    from adahi_ros.lab.tasks.demonstrations import Demonstrations
 
 TASKS_THERE_ARE = (  # the shipped ones; the registry would load more than the help needs
     "The task: ball, inverted_pendulum, kitchen, swarm, with an instruction ball_instructed, "
@@ -25,7 +25,7 @@ TASKS_THERE_ARE = (  # the shipped ones; the registry would load more than the h
 
 def known_task(name: str) -> str:
     """Return the name of a task, or raise the registry's error before anything is loaded."""
-    from adahi_ros.lab.tasks import make
+    from adahi_lab.tasks import make
 
     make(name)
     return name
@@ -33,7 +33,7 @@ def known_task(name: str) -> str:
 
 def file_name(task: str) -> str:
     """Return the file name of a task; the task may be given as a file."""
-    from adahi_ros.lab.tasks import make
+    from adahi_lab.tasks import make
 
     return make(task).spec.name
 
@@ -89,7 +89,7 @@ def recorded_now(
     task: str, episodes: int, seed: int, action_noise: float, workers: int, rests: float = 0.0
 ) -> Demonstrations:
     """Record demonstrations, behind a progress bar; arguments and errors as `collect_parallel`."""
-    from adahi_ros.lab.tasks.demonstrations import collect_parallel
+    from adahi_lab.tasks.demonstrations import collect_parallel
 
     with job_bar(f"{task}: episodes", episodes) as update:
         return collect_parallel(

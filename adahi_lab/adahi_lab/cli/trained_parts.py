@@ -9,8 +9,8 @@ from typing import Annotated
 
 from typer import Argument, Option
 
+from adahi_lab.cli import task_options
 from adahi_ros.cli import options
-from adahi_ros.cli.lab import task_options
 from adahi_ros.cli.terminal import command_line, console, fit_bar, job_bar, say, write_json
 from adahi_ros.core.assets import asset
 
@@ -28,10 +28,10 @@ def train_states(
     """Train the rule 'hidden_states' on forks of worlds."""
     import torch
 
+    from adahi_lab.evaluation.loaded_policies import PolicyFiles
+    from adahi_lab.training.state_lessons import lessons
+    from adahi_lab.training.train_states import train_states
     from adahi_ros.acceptance.hidden_states import save_state_head
-    from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
-    from adahi_ros.lab.training.state_lessons import lessons
-    from adahi_ros.lab.training.train_states import train_states
     from adahi_ros.policies.interface import fingerprint_of
 
     options.tried("--out", out)
@@ -65,8 +65,8 @@ def train_feedback(
     """Train the proposer 'self_correcting': which drafts would be refused, and what instead?"""
     import torch
 
-    from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
-    from adahi_ros.lab.training.train_feedback import train_feedback
+    from adahi_lab.evaluation.loaded_policies import PolicyFiles
+    from adahi_lab.training.train_feedback import train_feedback
     from adahi_ros.policies.self_correction import save_self_correction
 
     options.tried("--out", out)
@@ -95,11 +95,11 @@ def train_encoder(
     json_file: options.JsonFile = None,
 ) -> None:
     """Train the encoder of a simulated camera. A stopped run continues."""
-    from adahi_ros.lab.tasks.camera import make_view
-    from adahi_ros.lab.tasks.frames import record_frames
-    from adahi_ros.lab.training import encoder_training
-    from adahi_ros.lab.training.fitting import Run
-    from adahi_ros.lab.training.recipes import load_encoder_recipe
+    from adahi_lab.tasks.camera import make_view
+    from adahi_lab.tasks.frames import record_frames
+    from adahi_lab.training import encoder_training
+    from adahi_lab.training.fitting import Run
+    from adahi_lab.training.recipes import load_encoder_recipe
     from adahi_ros.vision.encoder_export import save_encoder
 
     view = make_view(task)

@@ -10,8 +10,8 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
+from adahi_lab.cli import learning, task_options
 from adahi_ros.cli import options
-from adahi_ros.cli.lab import learning, task_options
 from adahi_ros.cli.terminal import command_line, progress, say, write_json
 from adahi_ros.core.assets import asset, shipped
 
@@ -68,10 +68,10 @@ def train(
 
     --from-corrections trains only the draft further; the options after it apply only to that.
     """
+    from adahi_lab.reporting.training_figure import draw_losses
+    from adahi_lab.training.recipes import load_recipe
+    from adahi_lab.training.train import train_recipe
     from adahi_ros.core.trajectories import Trajectories
-    from adahi_ros.lab.reporting.training_figure import draw_losses
-    from adahi_ros.lab.training.recipes import load_recipe
-    from adahi_ros.lab.training.train import train_recipe
 
     if dataset is not None:
         options.left_out(f"data ({dataset}) is given", demos=demonstrations)

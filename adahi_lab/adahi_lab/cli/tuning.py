@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
+from adahi_lab.cli.task_options import TaskName, Workers, file_name, folder_of
 from adahi_ros.cli import options
-from adahi_ros.cli.lab.task_options import TaskName, Workers, file_name, folder_of
 from adahi_ros.cli.terminal import command_line, console, say, write_json
 
 if TYPE_CHECKING:
+    from adahi_lab.evaluation.loaded_policies import PolicyFiles
     from adahi_ros.gates.parameter_file import Calibration
-    from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
 
 INSTALL = "pip install -r requirements/tune.txt"
 
@@ -41,14 +41,14 @@ def tune(
     json_file: options.JsonFile = None,
 ) -> None:
     """Search recipes, methods and thresholds; workers may stop, and others may join."""
-    from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
-    from adahi_ros.lab.reporting.tuning_table import tuning_table
-    from adahi_ros.lab.tuning.search_space import load_space
+    from adahi_lab.evaluation.loaded_policies import PolicyFiles
+    from adahi_lab.reporting.tuning_table import tuning_table
+    from adahi_lab.tuning.search_space import load_space
 
     try:
-        from adahi_ros.lab.tuning.search import Plan, rows, run, without_password
-        from adahi_ros.lab.tuning.trial import Ground
-        from adahi_ros.lab.tuning.tuning_outcome import best_of, keep_best, search_figures
+        from adahi_lab.tuning.search import Plan, rows, run, without_password
+        from adahi_lab.tuning.trial import Ground
+        from adahi_lab.tuning.tuning_outcome import best_of, keep_best, search_figures
     except ModuleNotFoundError as error:
         raise RuntimeError(f"{error.name}: must be installed to tune: {INSTALL}") from None
 
@@ -82,8 +82,8 @@ def tune(
 
 def _calibration(name: str, files: PolicyFiles, given: Path | None) -> Calibration:
     """Return the calibration that supplies everything that is not searched."""
+    from adahi_lab.evaluation.loaded_policies import check_fits, uncalibrated
     from adahi_ros.gates.parameter_file import load_calibration
-    from adahi_ros.lab.evaluation.loaded_policies import check_fits, uncalibrated
 
     policies, file = files.load(), options.calibration_file(given, name)
     found = load_calibration(file) if file else uncalibrated(name, policies)

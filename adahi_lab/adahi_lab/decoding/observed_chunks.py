@@ -8,14 +8,14 @@ from pathlib import Path
 
 import numpy as np
 
+from adahi_lab.evaluation.episodes import evaluation_episodes
+from adahi_lab.evaluation.evaluate import batches
+from adahi_lab.evaluation.loaded_policies import Bench, Policies, uncalibrated
+from adahi_lab.evaluation.rollout import rollout
+from adahi_lab.methods.methods import METHODS
+from adahi_lab.tasks import make
 from adahi_ros.core.signature import Observations
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
-from adahi_ros.lab.evaluation.episodes import evaluation_episodes
-from adahi_ros.lab.evaluation.evaluate import batches
-from adahi_ros.lab.evaluation.loaded_policies import Bench, Policies, uncalibrated
-from adahi_ros.lab.evaluation.rollout import rollout
-from adahi_ros.lab.methods.methods import METHODS
-from adahi_ros.lab.tasks import make
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import Policy
 from adahi_ros.policies.tokens.token_policy import TokenPolicy

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from adahi_ros.lab.decoding.texts import Text
+from adahi_lab.decoding.texts import Text
 from adahi_ros.proposers.token_runs import Run, TokenRuns, agreed, contradicts
 
 

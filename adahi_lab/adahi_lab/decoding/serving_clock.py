@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from adahi_ros.lab.decoding.collaboration import Opinion
-from adahi_ros.lab.decoding.serving import DraftedText, Robot, Served, Service, Serving, Way
+from adahi_lab.decoding.collaboration import Opinion
+from adahi_lab.decoding.serving import DraftedText, Robot, Served, Service, Serving, Way
 
 
 class MadeUpDrafts(DraftedText):

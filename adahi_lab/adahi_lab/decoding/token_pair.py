@@ -14,15 +14,15 @@ from typing import Annotated
 
 import numpy as np
 
+from adahi_lab.decoding.observed_chunks import Seen, by_robot
+from adahi_lab.decoding.run_clock import Decoded, Machines, alone, pipelined, speculative
+from adahi_lab.decoding.serving import COSINE, DraftedText, Service
+from adahi_lab.decoding.serving_clock import serve
+from adahi_lab.decoding.texts import PolicyDrafts, PolicyText, Text, own_chunk
+from adahi_lab.decoding.watched_verifier import Greedy, InParallel, Notes, Sampled
+from adahi_lab.evaluation.evaluate import Comparison, batches
+from adahi_lab.methods.methods import METHODS
 from adahi_ros.core.schema import Listed, Schema, load, one_of
-from adahi_ros.lab.decoding.observed_chunks import Seen, by_robot
-from adahi_ros.lab.decoding.run_clock import Decoded, Machines, alone, pipelined, speculative
-from adahi_ros.lab.decoding.serving import COSINE, DraftedText, Service
-from adahi_ros.lab.decoding.serving_clock import serve
-from adahi_ros.lab.decoding.texts import PolicyDrafts, PolicyText, Text, own_chunk
-from adahi_ros.lab.decoding.watched_verifier import Greedy, InParallel, Notes, Sampled
-from adahi_ros.lab.evaluation.evaluate import Comparison, batches
-from adahi_ros.lab.methods.methods import METHODS
 from adahi_ros.policies.tokens.token_policy import TokenPolicy
 
 DRAFT_S = 0.02  # duration of a drafted token, where a pass of the target takes 1

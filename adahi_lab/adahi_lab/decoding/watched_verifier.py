@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from adahi_lab.evaluation.rollout import Log
 from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.core.proposal import Proposal, TokenDistribution
 from adahi_ros.core.signature import Observations
-from adahi_ros.lab.evaluation.rollout import Log
 from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling
 from adahi_ros.policies.tokens.parallel_decoding import decode_in_parallel
 from adahi_ros.policies.tokens.token_codes import TokenCodec

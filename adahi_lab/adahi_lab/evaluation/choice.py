@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from adahi_ros.lab.figures import Figures
+from adahi_lab.figures import Figures
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,7 @@ from pathlib import Path
 import numpy as np
 from scipy.optimize import brentq
 
-from adahi_ros import __version__
-from adahi_ros.core.files import LARGEST_WEIGHTS, read_bytes, read_json
-from adahi_ros.core.written_files import locked, replacing
-from adahi_ros.gates.registry import WITHOUT_THRESHOLD
-from adahi_ros.lab.evaluation.evaluate import (
+from adahi_lab.evaluation.evaluate import (
     Comparison,
     Outcome,
     Run,
@@ -30,13 +26,17 @@ from adahi_ros.lab.evaluation.evaluate import (
     played,
     reference_among,
 )
-from adahi_ros.lab.evaluation.loaded_policies import INTENTS, Bench
-from adahi_ros.lab.evaluation.method_needs import demands, traffic
-from adahi_ros.lab.figures import Figures
-from adahi_ros.lab.methods.method import Method
-from adahi_ros.lab.methods.method_names import printed
-from adahi_ros.lab.methods.methods import METHODS
-from adahi_ros.lab.tasks import make
+from adahi_lab.evaluation.loaded_policies import INTENTS, Bench
+from adahi_lab.evaluation.method_needs import demands, traffic
+from adahi_lab.figures import Figures
+from adahi_lab.methods.method import Method
+from adahi_lab.methods.method_names import printed
+from adahi_lab.methods.methods import METHODS
+from adahi_lab.tasks import make
+from adahi_ros import __version__
+from adahi_ros.core.files import LARGEST_WEIGHTS, read_bytes, read_json
+from adahi_ros.core.written_files import locked, replacing
+from adahi_ros.gates.registry import WITHOUT_THRESHOLD
 from adahi_ros.proposers.intent import IntentProposer
 
 RANDOM = "random"

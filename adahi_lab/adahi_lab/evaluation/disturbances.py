@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from adahi_lab.evaluation.rollout import pushed_at
+from adahi_lab.tasks.portable import UNIFORMS_PER_DRAW, bell_noise
 from adahi_ros.core.randomness import EpisodeStreams
-from adahi_ros.lab.evaluation.rollout import pushed_at
-from adahi_ros.lab.tasks.portable import UNIFORMS_PER_DRAW, bell_noise
 
 MOST = 1.0  # of half an action's range
 

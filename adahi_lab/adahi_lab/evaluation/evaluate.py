@@ -11,14 +11,11 @@ from pathlib import Path
 
 import numpy as np
 
-from adahi_ros.core.assets import asset, shipped
-from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.gates.parameter_file import Calibration, load_calibration
-from adahi_ros.lab.calibration.recorded_world import RecordedWorld
-from adahi_ros.lab.evaluation.disturbances import DisturbedWorld, WorldAround
-from adahi_ros.lab.evaluation.episodes import HELD_OUT_SEED_OFFSET
-from adahi_ros.lab.evaluation.loaded_policies import Bench, PolicyFiles, check_fits, uncalibrated
-from adahi_ros.lab.evaluation.metrics import (
+from adahi_lab.calibration.recorded_world import RecordedWorld
+from adahi_lab.evaluation.disturbances import DisturbedWorld, WorldAround
+from adahi_lab.evaluation.episodes import HELD_OUT_SEED_OFFSET
+from adahi_lab.evaluation.loaded_policies import Bench, PolicyFiles, check_fits, uncalibrated
+from adahi_lab.evaluation.metrics import (
     information_age,
     mcnemar,
     squared_error,
@@ -26,16 +23,19 @@ from adahi_ros.lab.evaluation.metrics import (
     true_skip_ratio,
     wilson_interval,
 )
-from adahi_ros.lab.evaluation.rollout import Logged
-from adahi_ros.lab.evaluation.step_link import Across, StepLink
-from adahi_ros.lab.evaluation.swaps import Swap, SwappedWorld
-from adahi_ros.lab.figures import Figures
-from adahi_ros.lab.methods.method import Method
-from adahi_ros.lab.methods.methods import METHODS
-from adahi_ros.lab.parallel import Job, ended_jobs, run_jobs
-from adahi_ros.lab.tasks import goal_is_for_target, make, make_evaluated
-from adahi_ros.lab.tasks.demonstrations import collect_parallel
-from adahi_ros.lab.tasks.task_interface import Task
+from adahi_lab.evaluation.rollout import Logged
+from adahi_lab.evaluation.step_link import Across, StepLink
+from adahi_lab.evaluation.swaps import Swap, SwappedWorld
+from adahi_lab.figures import Figures
+from adahi_lab.methods.method import Method
+from adahi_lab.methods.methods import METHODS
+from adahi_lab.parallel import Job, ended_jobs, run_jobs
+from adahi_lab.tasks import goal_is_for_target, make, make_evaluated
+from adahi_lab.tasks.demonstrations import collect_parallel
+from adahi_lab.tasks.task_interface import Task
+from adahi_ros.core.assets import asset, shipped
+from adahi_ros.core.trajectories import Trajectories
+from adahi_ros.gates.parameter_file import Calibration, load_calibration
 
 BATCH = 100  # episodes side by side; fixed, because a network's rounding may depend on the batch size
 HELD_OUT_EPISODES = 50

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from adahi_lab.evaluation.step_link import LinkCourse
 from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.core.plan import Plan
-from adahi_ros.lab.evaluation.step_link import LinkCourse
 from adahi_ros.robot.controller import Controller, Step
 from adahi_ros.robot.prefetch import is_due
 

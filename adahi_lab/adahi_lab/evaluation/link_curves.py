@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from adahi_ros.lab.evaluation.comparison import Entry, Rows, entries, measure
-from adahi_ros.lab.evaluation.evaluate import Comparison
-from adahi_ros.lab.evaluation.step_link import StepLink
-from adahi_ros.lab.figures import Figures
+from adahi_lab.evaluation.comparison import Entry, Rows, entries, measure
+from adahi_lab.evaluation.evaluate import Comparison
+from adahi_lab.evaluation.step_link import StepLink
+from adahi_lab.figures import Figures
 
 AGAINST: Mapping[str, tuple[float, ...]] = {
     "delay": (0, 1, 2, 3, 4, 6, 8, 10),

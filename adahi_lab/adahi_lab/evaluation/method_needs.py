@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from adahi_lab.evaluation.loaded_policies import INTENTS, PLANS, RETRIEVAL, Bench
+from adahi_lab.evaluation.rollout import Log
+from adahi_lab.methods.actors import DRAFT, TARGET
+from adahi_lab.methods.method import Method
+from adahi_lab.methods.oracles import ORACLES
+from adahi_lab.tasks.task_interface import TaskSpec
 from adahi_ros.core.signature import Signature
-from adahi_ros.lab.evaluation.loaded_policies import INTENTS, PLANS, RETRIEVAL, Bench
-from adahi_ros.lab.evaluation.rollout import Log
-from adahi_ros.lab.methods.actors import DRAFT, TARGET
-from adahi_ros.lab.methods.method import Method
-from adahi_ros.lab.methods.oracles import ORACLES
-from adahi_ros.lab.tasks.task_interface import TaskSpec
 from adahi_ros.policies.intent.intent import Intent
 from adahi_ros.protocol.window import reply_bytes, request_bytes
 

@@ -7,9 +7,9 @@ from itertools import groupby
 
 import numpy as np
 
-from adahi_ros.lab.evaluation.loaded_policies import Bench
-from adahi_ros.lab.methods.method import Method
-from adahi_ros.lab.tasks import make
+from adahi_lab.evaluation.loaded_policies import Bench
+from adahi_lab.methods.method import Method
+from adahi_lab.tasks import make
 from adahi_ros.protocol.run_records import RunRecord
 
 

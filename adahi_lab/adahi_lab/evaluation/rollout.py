@@ -9,12 +9,12 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
+from adahi_lab.evaluation.in_flight import InFlight
+from adahi_lab.evaluation.step_link import Across, LinkCourse
 from adahi_ros.acceptance.interface import DataRule
 from adahi_ros.core.proposal import rows_of
 from adahi_ros.core.randomness import EpisodeStreams
 from adahi_ros.core.signature import GOAL, IMAGE_FEATURES, OBSERVATION
-from adahi_ros.lab.evaluation.in_flight import InFlight
-from adahi_ros.lab.evaluation.step_link import Across, LinkCourse
 from adahi_ros.robot.controller import Controller
 from adahi_ros.server.verifier import TargetVerifier, VerificationRequest, verification_stream
 

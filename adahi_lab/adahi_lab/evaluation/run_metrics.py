@@ -9,9 +9,9 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import ArrayLike
 
-from adahi_ros.lab.evaluation.metrics import wilson_interval
-from adahi_ros.lab.evaluation.step_latency import throughput
-from adahi_ros.lab.figures import Figures
+from adahi_lab.evaluation.metrics import wilson_interval
+from adahi_lab.evaluation.step_latency import throughput
+from adahi_lab.figures import Figures
 from adahi_ros.protocol.run_records import Crossed, RunRecord
 
 

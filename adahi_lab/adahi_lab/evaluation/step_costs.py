@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from adahi_lab.evaluation.loaded_policies import INTENTS, Policies
 from adahi_ros.core.observation_buffer import ObservationBuffer
 from adahi_ros.core.plan import Plan
 from adahi_ros.core.signature import GOAL, OBSERVATION
-from adahi_ros.lab.evaluation.loaded_policies import INTENTS, Policies
 from adahi_ros.policies.interface import Actor, Policy
 from adahi_ros.proposers.draft import DraftProposer
 from adahi_ros.proposers.intent import IntentProposer

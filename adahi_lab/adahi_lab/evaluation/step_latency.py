@@ -14,12 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import norm
 
+from adahi_lab.evaluation.loaded_policies import INTENTS, Policies
+from adahi_lab.evaluation.rollout import Log
+from adahi_lab.evaluation.step_costs import step_costs
+from adahi_lab.link.link_profile import LinkProfile
+from adahi_lab.methods.actors import CORRECTOR, DRAFT_CHECKS_PLAN
 from adahi_ros.core.randomness import EpisodeStreams
-from adahi_ros.lab.evaluation.loaded_policies import INTENTS, Policies
-from adahi_ros.lab.evaluation.rollout import Log
-from adahi_ros.lab.evaluation.step_costs import step_costs
-from adahi_ros.lab.link.link_profile import LinkProfile
-from adahi_ros.lab.methods.actors import CORRECTOR, DRAFT_CHECKS_PLAN
 from adahi_ros.policies.interface import Policy
 
 REPETITIONS = 200

@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from adahi_ros.lab.evaluation.disturbances import WorldAround
-from adahi_ros.lab.tasks import make_evaluated
+from adahi_lab.evaluation.disturbances import WorldAround
+from adahi_lab.tasks import make_evaluated
 
 OTHER_EPISODES = 1_000_000  # added to a number: the episode that the new goal is from
 

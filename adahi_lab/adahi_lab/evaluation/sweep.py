@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from adahi_ros.lab.evaluation.evaluate import Comparison, Outcome, Progress, Run, outcome_figures, play_runs
-from adahi_ros.lab.evaluation.loaded_policies import Policies
-from adahi_ros.lab.evaluation.metrics import area_under
-from adahi_ros.lab.figures import Figures
-from adahi_ros.lab.methods.methods import METHODS, gates_of_methods
+from adahi_lab.evaluation.evaluate import Comparison, Outcome, Progress, Run, outcome_figures, play_runs
+from adahi_lab.evaluation.loaded_policies import Policies
+from adahi_lab.evaluation.metrics import area_under
+from adahi_lab.figures import Figures
+from adahi_lab.methods.methods import METHODS, gates_of_methods
 
 RATES = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05, 0.02)  # falling: each starts at the last
 SWEPT = gates_of_methods()

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from adahi_lab.tasks.task_interface import Task, has_camera
 from adahi_ros.contract.plain import plain_values, with_camera
-from adahi_ros.lab.tasks.task_interface import Task, has_camera
 
 
 def contract_values(task: Task) -> dict[str, Any]:

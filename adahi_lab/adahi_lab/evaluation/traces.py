@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from adahi_ros.lab.evaluation.rollout import Log
+from adahi_lab.evaluation.rollout import Log
 
 
 @dataclass(frozen=True)

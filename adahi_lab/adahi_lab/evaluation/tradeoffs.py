@@ -8,16 +8,16 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from adahi_ros.lab.evaluation.evaluate import Comparison, outcome_figures, play_all
-from adahi_ros.lab.evaluation.loaded_policies import Policies
-from adahi_ros.lab.evaluation.run_metrics import spread
-from adahi_ros.lab.evaluation.step_latency import measure_costs, simulated_latency, throughput
-from adahi_ros.lab.evaluation.sweep import RATES, SWEPT, Point, areas, fixed_methods, sweep
-from adahi_ros.lab.evaluation.traces import Trace
-from adahi_ros.lab.figures import Figures
-from adahi_ros.lab.link.link_profile import LinkProfile
-from adahi_ros.lab.methods.methods import DRAFTLESS
-from adahi_ros.lab.tasks import make
+from adahi_lab.evaluation.evaluate import Comparison, outcome_figures, play_all
+from adahi_lab.evaluation.loaded_policies import Policies
+from adahi_lab.evaluation.run_metrics import spread
+from adahi_lab.evaluation.step_latency import measure_costs, simulated_latency, throughput
+from adahi_lab.evaluation.sweep import RATES, SWEPT, Point, areas, fixed_methods, sweep
+from adahi_lab.evaluation.traces import Trace
+from adahi_lab.figures import Figures
+from adahi_lab.link.link_profile import LinkProfile
+from adahi_lab.methods.methods import DRAFTLESS
+from adahi_lab.tasks import make
 
 LATENCY_METHODS = ("adahi", "hybrid", "draft", "target", "random")
 WORST = 2.5  # percentile of throughput that the paper calls its worst case

@@ -6,8 +6,8 @@ from __future__ import annotations
 import math
 from statistics import NormalDist
 
+from adahi_lab.link.link_profile import LinkProfile
 from adahi_ros.core.randomness import EpisodeStreams
-from adahi_ros.lab.link.link_profile import LinkProfile
 
 SMALL_BYTES = 98  # frame of an echo request of `ping`, which measures round-trip times
 HALF_UNIT = 2.0**-54  # a draw of 0 would give minus infinity

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from adahi_ros.lab.link.link_profile import LinkProfile
-from adahi_ros.lab.link.namespaces import ROBOT, LinkUnavailable, processes_in, server_address
+from adahi_lab.link.link_profile import LinkProfile
+from adahi_lab.link.namespaces import ROBOT, LinkUnavailable, processes_in, server_address
 
 logger = logging.getLogger(__name__)
 CONTROL = "control"
@@ -200,7 +200,7 @@ def emulated_links(
     folder = Path(tempfile.mkdtemp(prefix="adahi_link_"))
     arguments = [str(folder / CONTROL), json.dumps([each.values() for each in profiles]), str(seed)]
     process = subprocess.Popen(
-        [*interpreter, "-m", "adahi_ros.lab.link.forwarder", *arguments],
+        [*interpreter, "-m", "adahi_lab.link.forwarder", *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # a process with threads cannot change namespaces
@@ -254,6 +254,6 @@ def _links(message: bytes, pid: int, folder: Path) -> list[EmulatedLink]:
 @functools.cache
 def unavailable() -> str | None:
     """Return why no link can be emulated on this machine, or None."""
-    probe = [sys.executable, "-m", "adahi_ros.lab.link.namespaces"]
+    probe = [sys.executable, "-m", "adahi_lab.link.namespaces"]
     ended = subprocess.run(probe, capture_output=True, text=True, check=False)
     return ended.stdout.strip() or ended.stderr.strip() or None

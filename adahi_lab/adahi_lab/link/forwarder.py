@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The process that is the link: it makes the hosts, and carries frames between the robot and each server.
 
-`adahi_ros.lab.link.emulator` starts it. It ends when its standard input closes, which also happens when its
+`adahi_lab.link.emulator` starts it. It ends when its standard input closes, which also happens when its
 parent ends. The hosts and all processes on them end with it.
 """
 
@@ -25,11 +25,11 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from adahi_lab.link import namespaces
+from adahi_lab.link.channel import Channel
+from adahi_lab.link.link_profile import AtLeastZero, LinkProfile
 from adahi_ros.core.schema import checked
 from adahi_ros.core.signals import with_parent
-from adahi_ros.lab.link import namespaces
-from adahi_ros.lab.link.channel import Channel
-from adahi_ros.lab.link.link_profile import AtLeastZero, LinkProfile
 
 FRAME_BYTES = 2048
 FOR_ALL = 1  # bit of a frame's first byte: multicast

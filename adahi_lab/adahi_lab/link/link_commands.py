@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+from adahi_lab.link.emulator import EmulatedLink, LinkEnd, command_link
+from adahi_lab.link.namespaces import end_all, gone
 from adahi_ros.core.signals import leaving_on, with_parent
-from adahi_ros.lab.link.emulator import EmulatedLink, LinkEnd, command_link
-from adahi_ros.lab.link.namespaces import end_all, gone
 
 SERVER_PREFIX, CONTROL = "ADAHI_SERVER_PREFIX", "ADAHI_LINK_CONTROL"
 END_S = 1.0

@@ -18,8 +18,8 @@ from typing import IO
 
 import numpy as np
 
-from adahi_ros.lab.link.emulator import Counts, EmulatedLink, LinkEnd
-from adahi_ros.lab.link.link_profile import LinkProfile
+from adahi_lab.link.emulator import Counts, EmulatedLink, LinkEnd
+from adahi_lab.link.link_profile import LinkProfile
 
 PORT = 7007
 PING_BYTES, DATAGRAM_BYTES, HEADER_BYTES = 56, 1400, 42  # Ethernet, IPv4 and UDP headers
@@ -84,7 +84,7 @@ def _stream(source: LinkEnd, sink: LinkEnd, kind: str, seconds: float, rate_mbit
 
 
 def _command(end: LinkEnd, *arguments: str) -> Sequence[str]:
-    return [*end.prefix, sys.executable, "-m", "adahi_ros.lab.link.link_measurement", *arguments]
+    return [*end.prefix, sys.executable, "-m", "adahi_lab.link.link_measurement", *arguments]
 
 
 def _run(end: LinkEnd, *arguments: str) -> object:

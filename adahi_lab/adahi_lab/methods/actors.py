@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from adahi_ros.lab.evaluation.loaded_policies import INTENTS, PLANS, RETRIEVAL, Policies
+from adahi_lab.evaluation.loaded_policies import INTENTS, PLANS, RETRIEVAL, Policies
 from adahi_ros.policies.interface import Actor, Policy
 from adahi_ros.proposers.interface import Proposer
 from adahi_ros.proposers.registry import PROPOSERS

@@ -23,6 +23,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from adahi_lab.methods.actors import DRAFT, follows_plan
+from adahi_lab.methods.method import Method
+from adahi_lab.methods.method_names import named_number
 from adahi_ros.acceptance.registry import ACCEPTANCES
 from adahi_ros.core.files import read_bytes
 from adahi_ros.core.gone_names import gone
@@ -30,9 +33,6 @@ from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.texts import misspelt
 from adahi_ros.gates.interface import Gate, GateContext
 from adahi_ros.gates.registry import GATES
-from adahi_ros.lab.methods.actors import DRAFT, follows_plan
-from adahi_ros.lab.methods.method import Method
-from adahi_ros.lab.methods.method_names import named_number
 from adahi_ros.policies.interface import Actor
 from adahi_ros.proposers.interface import Proposer, ProposerContext
 from adahi_ros.proposers.registry import PROPOSERS

@@ -7,15 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from adahi_ros.acceptance.registry import BY_TARGET, made, rule_for
-from adahi_ros.core.plan import LATEST
-from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
-from adahi_ros.gates.interface import Gate
-from adahi_ros.gates.parameter_file import Calibration
-from adahi_ros.gates.registry import WITHOUT_THRESHOLD
-from adahi_ros.lab.evaluation.loaded_policies import INTENTS, PLANS, Bench, Policies
-from adahi_ros.lab.evaluation.rollout import Log, World, rollout
-from adahi_ros.lab.methods.actors import (
+from adahi_lab.evaluation.loaded_policies import INTENTS, PLANS, Bench, Policies
+from adahi_lab.evaluation.rollout import Log, World, rollout
+from adahi_lab.methods.actors import (
     DISTILLED,
     DRAFT,
     ON_ROBOT,
@@ -26,7 +20,13 @@ from adahi_ros.lab.methods.actors import (
     follows_plan,
     policy_of,
 )
-from adahi_ros.lab.methods.oracles import ORACLES
+from adahi_lab.methods.oracles import ORACLES
+from adahi_ros.acceptance.registry import BY_TARGET, made, rule_for
+from adahi_ros.core.plan import LATEST
+from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
+from adahi_ros.gates.interface import Gate
+from adahi_ros.gates.parameter_file import Calibration
+from adahi_ros.gates.registry import WITHOUT_THRESHOLD
 from adahi_ros.policies.intent.intent import Intent
 from adahi_ros.policies.interface import Actor, Policy
 from adahi_ros.proposers.interface import Proposer

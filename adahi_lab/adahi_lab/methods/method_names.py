@@ -17,16 +17,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from adahi_lab.evaluation.loaded_policies import RETRIEVAL
+from adahi_lab.methods.actors import DISTILLED, DRAFT, follows_plan
+from adahi_lab.methods.method import Method
+from adahi_lab.methods.oracles import HARM, ORACLES
 from adahi_ros.acceptance.registry import ACCEPTANCES, BY_TARGET
 from adahi_ros.core.plan import BLENDS, LATEST
 from adahi_ros.core.registry import arguments_of
 from adahi_ros.core.schema import Schema, load
 from adahi_ros.core.texts import abridged
 from adahi_ros.gates.registry import GATES, WITHOUT_THRESHOLD
-from adahi_ros.lab.evaluation.loaded_policies import RETRIEVAL
-from adahi_ros.lab.methods.actors import DISTILLED, DRAFT, follows_plan
-from adahi_ros.lab.methods.method import Method
-from adahi_ros.lab.methods.oracles import HARM, ORACLES
 from adahi_ros.proposers.registry import PROPOSERS
 from adahi_ros.robot.loop import WAIT_POLICIES
 from adahi_ros.server.verifier import AGREEMENTS

@@ -7,16 +7,16 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from adahi_lab.methods.actors import DRAFT
+from adahi_lab.methods.file_methods import FILE_GRAMMAR, file_method, is_file_method
+from adahi_lab.methods.method import Method
+from adahi_lab.methods.method_names import ALIASES, GRAMMAR, ORACLE_GRAMMAR, SHOWN, is_template, parsed
+from adahi_lab.methods.recommended import BEST
 from adahi_ros.acceptance.registry import ACCEPTANCES, BY_TARGET
 from adahi_ros.core.gone_names import gone
 from adahi_ros.core.registry import arguments_of
 from adahi_ros.core.texts import abridged, nearest
 from adahi_ros.gates.registry import GATES
-from adahi_ros.lab.methods.actors import DRAFT
-from adahi_ros.lab.methods.file_methods import FILE_GRAMMAR, file_method, is_file_method
-from adahi_ros.lab.methods.method import Method
-from adahi_ros.lab.methods.method_names import ALIASES, GRAMMAR, ORACLE_GRAMMAR, SHOWN, is_template, parsed
-from adahi_ros.lab.methods.recommended import BEST
 from adahi_ros.proposers.registry import PROPOSERS
 
 PLANS = (2, 4, 8)  # steps; periods of plans that are compared by default

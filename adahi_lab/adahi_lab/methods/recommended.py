@@ -9,13 +9,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from adahi_lab.evaluation.loaded_policies import PLANS
+from adahi_lab.methods.method import Method
+from adahi_lab.tasks import make
 from adahi_ros.core.assets import asset, shipped
 from adahi_ros.core.gone_names import gone
 from adahi_ros.core.yaml_files import read_yaml
 from adahi_ros.gates.gate_config import ThresholdedGate
-from adahi_ros.lab.evaluation.loaded_policies import PLANS
-from adahi_ros.lab.methods.method import Method
-from adahi_ros.lab.tasks import make
 from adahi_ros.proposers.registry import PROPOSERS
 from adahi_ros.robot.loop import WAIT_POLICIES
 

@@ -13,9 +13,9 @@ import numpy as np
 import rclpy
 from rclpy.node import Node
 
+from adahi_lab.peers.driving import Client, peer
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import Offer
-from adahi_ros.lab.peers.driving import Client, peer
 from adahi_ros.nodes.common.executors import executor_of
 from adahi_ros.nodes.common.timers import DueTimer
 from adahi_ros.nodes.robot.dds_transport import DdsTransport, VerifierClients

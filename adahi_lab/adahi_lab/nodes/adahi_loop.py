@@ -3,7 +3,7 @@
 
 As a program, at the robot's end,
 
-    python -m adahi_ros.lab.nodes.adahi_loop SETTINGS.json LOGS.json
+    python -m adahi_lab.nodes.adahi_loop SETTINGS.json LOGS.json
 
 runs the episodes of a `Drive` and writes their logs. `draft` in its settings has the parameters of the
 draft policy's node. The verifier is another process at the server's end.
@@ -22,11 +22,11 @@ from rclpy.parameter import Parameter
 from rclpy.qos import QoSProfile
 from rclpy.utilities import try_shutdown
 
-from adahi_ros.lab.link.link_commands import CommandedLink
-from adahi_ros.lab.nodes.dds_run import CONFIGURE_S, STATUSES_KEPT, observed
-from adahi_ros.lab.nodes.observer import Observer
-from adahi_ros.lab.nodes.robot_simulator_node import RobotSimulatorNode
-from adahi_ros.lab.peers.closed_loop import MAX_COMMAND_AGE_S, Drive, EpisodeLog, RecordedTask, save_logs
+from adahi_lab.link.link_commands import CommandedLink
+from adahi_lab.nodes.dds_run import CONFIGURE_S, STATUSES_KEPT, observed
+from adahi_lab.nodes.observer import Observer
+from adahi_lab.nodes.robot_simulator_node import RobotSimulatorNode
+from adahi_lab.peers.closed_loop import MAX_COMMAND_AGE_S, Drive, EpisodeLog, RecordedTask, save_logs
 from adahi_ros.nodes.common.spin import freeze_garbage
 from adahi_ros.nodes.launching.child_processes import NodeProcesses, node_processes
 
@@ -54,7 +54,7 @@ def drive(wanted: Drive) -> list[EpisodeLog]:
                 if not observer.change_state("draft_policy", label, CONFIGURE_S, processes.check):
                     raise drafting.fault(f"did not {label}")
         if wanted.judged:
-            from adahi_ros.lab.nodes.judged_robot import run_judged
+            from adahi_lab.nodes.judged_robot import run_judged
 
             return run_judged(wanted, processes.check)
         return _simulate(wanted, draft, processes)

@@ -10,13 +10,13 @@ import numpy as np
 from rclpy.node import Node
 from rclpy.qos_overriding_options import QoSOverridingOptions
 
+from adahi_lab.tasks.task_interface import TaskSpec
 from adahi_ros.contract.commanded import Commanded, commanded_by_sink
 from adahi_ros.contract.contract import Action
 from adahi_ros.contract.parsing import load_contract
 from adahi_ros.contract.sinks import INTERFACES, message_sink
 from adahi_ros.contract.sinks.interface import MessageSink
 from adahi_ros.contract.sinks.joint_trajectory import JointTrajectorySink
-from adahi_ros.lab.tasks.task_interface import TaskSpec
 from adahi_ros.nodes.common.parameters import ParameterError
 from adahi_ros.nodes.common.qos import command_qos, message_type
 

@@ -2,7 +2,7 @@
 """Runs robot simulator, draft policy and target verifier as three processes over DDS, and observes them.
 
 Inside `adahi lab link run` the verifier is at the other end of the emulated link, and the link's traffic is
-counted. As a program: python -m adahi_ros.lab.nodes.dds_run SETTINGS.json RECORD.json. The first file has the
+counted. As a program: python -m adahi_lab.nodes.dds_run SETTINGS.json RECORD.json. The first file has the
 arguments of `run_over_dds`; the program writes a `RunRecord` to the second.
 """
 
@@ -19,13 +19,13 @@ from adahi_msgs.msg import DraftStatus, EpisodeResult
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
 
+from adahi_lab.link.link_commands import CommandedLink
+from adahi_lab.nodes.domain import exclusive_domain, run_environment, server_prefix
+from adahi_lab.nodes.observer import Observer
+from adahi_lab.nodes.task_encoders import encoder_parameters
+from adahi_lab.tasks import make
+from adahi_lab.tasks.task_interface import has_camera
 from adahi_ros.contract.parsing import load_contract
-from adahi_ros.lab.link.link_commands import CommandedLink
-from adahi_ros.lab.nodes.domain import exclusive_domain, run_environment, server_prefix
-from adahi_ros.lab.nodes.observer import Observer
-from adahi_ros.lab.nodes.task_encoders import encoder_parameters
-from adahi_ros.lab.tasks import make
-from adahi_ros.lab.tasks.task_interface import has_camera
 from adahi_ros.nodes.common.messages import from_status
 from adahi_ros.nodes.common.parameters import NO_NAMES
 from adahi_ros.nodes.launching.child_processes import DdsRunError, NodeProcesses, node_processes
@@ -54,7 +54,7 @@ def run_over_dds(
     """Run episodes over DDS, in a domain that no other run on this machine uses.
 
     Args:
-        task: a key of `adahi_ros.lab.tasks.TASKS`.
+        task: a key of `adahi_lab.tasks.TASKS`.
         draft_parameters: of the draft policy node, by name; `checkpoint` at least. Its backups are started.
         verifier_parameters: of the target verifier node, by name; `checkpoint` at least.
         seed: of the world's, the draft's and the verifier's draws.
@@ -105,7 +105,7 @@ def run_over_dds(
         if bag is not None:
             contract = contract_of(task, draft)
             recorder = processes.start("bag_recorder_node", {"contract": contract, "out": str(bag)})
-        processes.may_end = processes.start("robot_simulator_node", simulator)
+        processes.may_end = processes.start("adahi_lab.nodes.robot_simulator_node", simulator)
         observer = stack.enter_context(Observer(domain, "adahi_run"))
         collector = _Collector(observer.node, on_status)
         try:

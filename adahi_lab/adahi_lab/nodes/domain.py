@@ -9,8 +9,8 @@ import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from adahi_lab.link.link_commands import SERVER_PREFIX
 from adahi_ros.core.domains import DOMAINS, lock_of
-from adahi_ros.lab.link.link_commands import SERVER_PREFIX
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Many robots in one process, which send requests to a verifier in real time; see `fleet_robot.py`.
 
-As a program: python -m adahi_ros.lab.nodes.fleet_robots SETTINGS.json RECORDS.json. The first file has the
+As a program: python -m adahi_lab.nodes.fleet_robots SETTINGS.json RECORDS.json. The first file has the
 arguments of `run_robots`; the program writes one `FleetRecord` for each robot to the second.
 """
 
@@ -19,8 +19,8 @@ from rclpy.executors import Executor
 from rclpy.node import Node
 from rclpy.utilities import try_shutdown
 
+from adahi_lab.nodes.fleet_robot import FleetClock, FleetRobot, fleet_wants
 from adahi_ros.core.signature import Signature
-from adahi_ros.lab.nodes.fleet_robot import FleetClock, FleetRobot, fleet_wants
 from adahi_ros.nodes.common.executors import executor_of
 from adahi_ros.nodes.common.verifier_messages import from_description
 from adahi_ros.nodes.robot.dds_transport import DdsTransport, VerifierClients

@@ -17,13 +17,13 @@ from rclpy.qos import QoSProfile, qos_profile_sensor_data
 from rclpy.utilities import try_shutdown
 from sensor_msgs.msg import JointState
 
-from adahi_ros.lab.nodes.command_inputs import CommandInputs, inputs_of
-from adahi_ros.lab.nodes.dds_run import STATUSES_KEPT
-from adahi_ros.lab.peers.closed_loop import Drive, EpisodeLog
-from adahi_ros.lab.peers.judged_world import JudgedWorld, judged_world
-from adahi_ros.lab.peers.plan_server import signature_of
-from adahi_ros.lab.tasks import make
-from adahi_ros.lab.tasks.instructions import embedded
+from adahi_lab.nodes.command_inputs import CommandInputs, inputs_of
+from adahi_lab.nodes.dds_run import STATUSES_KEPT
+from adahi_lab.peers.closed_loop import Drive, EpisodeLog
+from adahi_lab.peers.judged_world import JudgedWorld, judged_world
+from adahi_lab.peers.plan_server import signature_of
+from adahi_lab.tasks import make
+from adahi_lab.tasks.instructions import embedded
 from adahi_ros.nodes.common import messages
 from adahi_ros.nodes.common.spin import freeze_garbage
 

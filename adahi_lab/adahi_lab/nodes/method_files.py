@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 import yaml
 
+from adahi_lab.nodes.task_encoders import encoder_parameters
 from adahi_ros.core.assets import asset, shipped
 from adahi_ros.core.schema import shown
 
@@ -39,15 +41,30 @@ def parameter_files(method: str, task: str) -> tuple[Path, Path]:
         raise ValueError(f"task: {shown(task)}, nothing is shipped for it: {error}") from None
 
 
+def with_task_defaults(file: Path, task: str) -> Path:
+    """Return a verifier's parameter file with the task's target and encoder where the file names none."""
+    document = yaml.safe_load(file.read_text()) or {}
+    every = (document.pop("/**", None) or {}).get("ros__parameters", {})
+    defaults = {"checkpoint": f"{task}/target", **encoder_parameters(task)}
+    return _written("verifier", {"/**": {"ros__parameters": {**defaults, **every}}, **document})
+
+
+def _written(name: str, document: Mapping[str, object]) -> Path:
+    """Write a parameter file to a new folder, which is removed when this process ends."""
+    _WRITTEN.append(tempfile.TemporaryDirectory(prefix="adahi-method-"))
+    path = Path(_WRITTEN[-1].name, f"{name}.yaml")
+    path.write_text(yaml.safe_dump(document))
+    return path
+
+
 def _made(method: str, task: str) -> tuple[Path, Path]:
-    # Imported here: a robot runs a shipped file without the packages of the lab.
+    # Imported here: a shipped file needs none of them.
+    from adahi_lab.evaluation.loaded_policies import PolicyFiles, uncalibrated
+    from adahi_lab.methods.dds_method import node_parameters
+    from adahi_lab.methods.methods import for_task, parse_methods
+    from adahi_lab.nodes.dds_run import observed
+    from adahi_lab.papers.literature import Line, lines
     from adahi_ros.gates.parameter_file import load_calibration
-    from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles, uncalibrated
-    from adahi_ros.lab.methods.dds_method import node_parameters
-    from adahi_ros.lab.methods.methods import for_task, parse_methods
-    from adahi_ros.lab.nodes.dds_run import observed
-    from adahi_ros.lab.nodes.task_encoders import encoder_parameters
-    from adahi_ros.lab.papers.literature import Line, lines
 
     own_first = sorted(lines(), key=lambda each: each.task != task)
     line = next((each for each in own_first if each.method == method), Line(method, method))
@@ -60,9 +77,9 @@ def _made(method: str, task: str) -> tuple[Path, Path]:
     calibration = load_calibration(asset(file)) if shipped(file) else uncalibrated(task, files.load())
     draft, target = node_parameters(names[0], task, files, calibration, 1.0)
     del draft["deadline_s"]
-    _WRITTEN.append(tempfile.TemporaryDirectory(prefix="adahi-method-"))
-    folder = Path(_WRITTEN[-1].name)
-    made = {"robot": {**observed(task), **draft}, "verifier": {**encoder_parameters(task), **target}}
-    for name, parameters in made.items():
-        (folder / f"{name}.yaml").write_text(yaml.safe_dump({"/**": {"ros__parameters": parameters}}))
-    return folder / "robot.yaml", folder / "verifier.yaml"
+    robot, verifier = ({**observed(task), **draft}, {**encoder_parameters(task), **target})
+    robot_file, verifier_file = (
+        _written(name, {"/**": {"ros__parameters": parameters}})
+        for name, parameters in (("robot", robot), ("verifier", verifier))
+    )
+    return robot_file, verifier_file

@@ -17,8 +17,8 @@ from rclpy.node import Node
 from rclpy.task import Future
 from rclpy.utilities import try_shutdown
 
-from adahi_ros.lab.environment_variables import environment_variables
-from adahi_ros.lab.nodes.domain import run_environment
+from adahi_lab.environment_variables import environment_variables
+from adahi_lab.nodes.domain import run_environment
 
 POLL_S = 0.1
 SHUTDOWN_S = 1.0

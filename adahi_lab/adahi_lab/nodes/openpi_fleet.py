@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The fleet of `fleet_robot.py` with openpi's server, by openpi's messages over websockets.
 
-    python -m adahi_ros.lab.nodes.openpi_fleet SETTINGS.json RECORDS.json
+    python -m adahi_lab.nodes.openpi_fleet SETTINGS.json RECORDS.json
 
 with openpi's packages on PYTHONPATH (`lab/peers/environments.py`). The first file has the arguments of
 `run_robots`; the second is written as by `fleet_robots.py`. Plans, prefetching and lateness are those of our
@@ -26,9 +26,9 @@ import numpy as np
 from openpi_client import msgpack_numpy
 from websockets.asyncio.client import ClientConnection, connect
 
+from adahi_lab.nodes.fleet_robot import FleetClock, FleetRobot, fleet_wants
+from adahi_lab.peers.plan_server import signature_of
 from adahi_ros.core.signature import Signature
-from adahi_ros.lab.nodes.fleet_robot import FleetClock, FleetRobot, fleet_wants
-from adahi_ros.lab.peers.plan_server import signature_of
 from adahi_ros.protocol.description import Described, Description
 from adahi_ros.protocol.request import OK, Reply, Request
 from adahi_ros.protocol.window import WireWindow

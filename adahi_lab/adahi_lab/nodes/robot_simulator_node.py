@@ -31,17 +31,17 @@ from rosgraph_msgs.msg import Clock as ClockMessage
 from sensor_msgs.msg import Image, JointState
 from std_msgs.msg import Header
 
+from adahi_lab.nodes.command_inputs import CommandInputs, Input, inputs_of
+from adahi_lab.tasks import TASKS, make, make_expert
+from adahi_lab.tasks.commanded import CommandedTask
+from adahi_lab.tasks.demonstrations import Demonstrator
+from adahi_lab.tasks.task_interface import has_camera
 from adahi_ros.contract.commanded import Commanded
 from adahi_ros.contract.fields import NANOSECONDS
 from adahi_ros.contract.sinks import INTERFACES, message_sink
 from adahi_ros.contract.sinks.interface import Command
 from adahi_ros.contract.sinks.twist import TwistSink
 from adahi_ros.core.registry import LARGEST_INTEGER
-from adahi_ros.lab.nodes.command_inputs import CommandInputs, Input, inputs_of
-from adahi_ros.lab.tasks import TASKS, make, make_expert
-from adahi_ros.lab.tasks.commanded import CommandedTask
-from adahi_ros.lab.tasks.demonstrations import Demonstrator
-from adahi_ros.lab.tasks.task_interface import has_camera
 from adahi_ros.nodes.common import messages
 from adahi_ros.nodes.common.parameters import ParameterError, Parameters, group, parameter
 from adahi_ros.nodes.common.qos import message_type, new_message

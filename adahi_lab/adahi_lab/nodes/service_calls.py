@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls of a ROS 2 service that does nothing, so that only DDS and the link are measured.
 
-    python -m adahi_ros.lab.nodes.service_calls serve
-    python -m adahi_ros.lab.nodes.service_calls drive --size_bytes 1000 --calls 300 --out FILE.json
+    python -m adahi_lab.nodes.service_calls serve
+    python -m adahi_lab.nodes.service_calls drive --size_bytes 1000 --calls 300 --out FILE.json
 
 One call per control period, after the reply or the timeout of the last: as a robot that waits for each
 action. `adahi lab bench dds` runs both at the ends of an emulated link, with DDS settings from the
@@ -24,7 +24,7 @@ from adahi_msgs.srv import VerifyDraft
 from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 
-from adahi_ros.lab.peers.driving import Call, LinkWatch
+from adahi_lab.peers.driving import Call, LinkWatch
 from adahi_ros.nodes.common.executors import executor_of
 
 SERVICE = "verify_draft"

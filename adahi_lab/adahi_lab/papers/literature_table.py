@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from adahi_lab.calibration.thresholds import Thresholds
+from adahi_lab.evaluation.comparison import ITSELF, Entry
+from adahi_lab.evaluation.evaluate import Comparison
+from adahi_lab.evaluation.loaded_policies import PolicyFiles
+from adahi_lab.methods.methods import METHODS, for_task
+from adahi_lab.papers.literature import Line
 from adahi_ros.core.assets import asset
-from adahi_ros.lab.calibration.thresholds import Thresholds
-from adahi_ros.lab.evaluation.comparison import ITSELF, Entry
-from adahi_ros.lab.evaluation.evaluate import Comparison
-from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
-from adahi_ros.lab.methods.methods import METHODS, for_task
-from adahi_ros.lab.papers.literature import Line
 
 
 def line_entries(

@@ -19,12 +19,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from adahi_lab.history import History
+from adahi_lab.tasks import make
+from adahi_lab.tasks.commanded import CommandedTask, Motion
 from adahi_ros.contract.fields import NANOSECONDS
 from adahi_ros.core.randomness import step_uniforms
 from adahi_ros.core.signature import GOAL, OBSERVATION, Signature
-from adahi_ros.lab.history import History
-from adahi_ros.lab.tasks import make
-from adahi_ros.lab.tasks.commanded import CommandedTask, Motion
 
 MAX_COMMAND_AGE_S = 0.15
 CUT_STEPS = (5, 30)  # an outage begins in one of these
@@ -35,7 +35,7 @@ class Drive:
     """The task of a client at the robot's end, stored as JSON.
 
     Attributes:
-        task: of the world, a key of `adahi_ros.lab.tasks.TASKS`.
+        task: of the world, a key of `adahi_lab.tasks.TASKS`.
         target: DIRECTORY/NAME of the target policy; clients read its signature.
         seed: of the world's draws, and of the times of cuts.
         first_episode: number of the first.

@@ -33,10 +33,10 @@ import typer
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
+from adahi_lab.figures import Figures
+from adahi_lab.link.link_commands import CommandedLink
 from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.core.checkpoint_files import CheckpointError
-from adahi_ros.lab.figures import Figures
-from adahi_ros.lab.link.link_commands import CommandedLink
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import Policy
 from adahi_ros.server.engine import check_request

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The peers' packages: each peer has a separate folder in the user's cache, never in .venv.
 
-    export PYTHONPATH=$(.venv/bin/python -m adahi_ros.lab.peers.environments NAME)
-    .venv/bin/python -m adahi_ros.lab.peers.NAME --help
+    export PYTHONPATH=$(.venv/bin/python -m adahi_lab.peers.environments NAME)
+    .venv/bin/python -m adahi_lab.peers.NAME --help
 
 config/peers lists every package of a peer with its version, except those of this project, such as numpy and
 torch. No other package is installed.

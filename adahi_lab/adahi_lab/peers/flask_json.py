@@ -17,7 +17,7 @@ import requests
 from flask import Flask, request
 from werkzeug.serving import make_server
 
-from adahi_ros.lab.peers.driving import Client, DraftVerifier, peer
+from adahi_lab.peers.driving import Client, DraftVerifier, peer
 from adahi_ros.policies.interface import Policy
 
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from waitress.server import create_server
 
-from adahi_ros.lab.peers.driving import peer
-from adahi_ros.lab.peers.flask_json import JsonClient, JsonServer
+from adahi_lab.peers.driving import peer
+from adahi_lab.peers.flask_json import JsonClient, JsonServer
 
 
 class WaitressServer(JsonServer):

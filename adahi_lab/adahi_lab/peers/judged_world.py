@@ -19,13 +19,13 @@ import numpy as np
 from vla_eval.api import serve_background
 from vla_eval.model_servers.base import ModelServer, SessionContext
 
+from adahi_lab.history import History
+from adahi_lab.link.link_commands import CommandedLink
+from adahi_lab.peers.closed_loop import Drive, EpisodeLog, Link, cut_step
+from adahi_lab.tasks.instructions import embedded
 from adahi_ros.core.signature import GOAL, OBSERVATION, Signature
-from adahi_ros.lab.history import History
-from adahi_ros.lab.link.link_commands import CommandedLink
-from adahi_ros.lab.peers.closed_loop import Drive, EpisodeLog, Link, cut_step
-from adahi_ros.lab.tasks.instructions import embedded
 
-JUDGE = "adahi_ros.lab.peers.vla_eval_judge"
+JUDGE = "adahi_lab.peers.vla_eval_judge"
 LOOK_S = 0.5
 END_S = 60.0
 

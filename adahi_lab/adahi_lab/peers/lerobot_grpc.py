@@ -27,8 +27,8 @@ import grpc
 import numpy as np
 import torch
 
+from adahi_lab.peers.driving import Client, DraftVerifier, peer
 from adahi_ros.core.signature import Signature
-from adahi_ros.lab.peers.driving import Client, DraftVerifier, peer
 from adahi_ros.policies.interface import Policy
 from adahi_ros.policies.remote.lerobot_target import import_lerobot
 

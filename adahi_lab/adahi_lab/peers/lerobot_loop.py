@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from adahi_ros.lab.peers.closed_loop import Drive, RealTimeWorld
-from adahi_ros.lab.peers.lerobot_grpc import InTheirPlace, serve_plans
-from adahi_ros.lab.peers.plan_server import Planner, program, signature_of
+from adahi_lab.peers.closed_loop import Drive, RealTimeWorld
+from adahi_lab.peers.lerobot_grpc import InTheirPlace, serve_plans
+from adahi_lab.peers.plan_server import Planner, program, signature_of
 
 from lerobot.async_inference import policy_server, robot_client  # isort: skip  # after what makes it importable
 from lerobot.async_inference.configs import PolicyServerConfig, RobotClientConfig  # isort: skip

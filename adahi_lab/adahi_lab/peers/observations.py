@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The windows that all peers send: those of running episodes with the draft policy.
 
-python -m adahi_ros.lab.peers.observations [TASK] [--calls N] [--seed S] --out FILE.safetensors
+python -m adahi_lab.peers.observations [TASK] [--calls N] [--seed S] --out FILE.safetensors
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import Annotated
 import numpy as np
 import typer
 
+from adahi_lab.evaluation.episodes import evaluation_episodes
+from adahi_lab.peers.driving import BACKEND, Observations
+from adahi_lab.tasks import make
 from adahi_ros.core.assets import asset
 from adahi_ros.core.proposal import CodeDistribution
 from adahi_ros.core.signature import GOAL, OBSERVATION
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
-from adahi_ros.lab.evaluation.episodes import evaluation_episodes
-from adahi_ros.lab.peers.driving import BACKEND, Observations
-from adahi_ros.lab.tasks import make
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.robot.controller import Controller, Step
 

@@ -19,9 +19,9 @@ from openpi_client.runtime.environment import Environment
 from openpi_client.runtime.runtime import Runtime
 from openpi_client.websocket_client_policy import WebsocketClientPolicy
 
-from adahi_ros.lab.peers.closed_loop import Drive, RealTimeWorld
-from adahi_ros.lab.peers.openpi_websocket import WebsocketServer
-from adahi_ros.lab.peers.plan_server import Planner, program
+from adahi_lab.peers.closed_loop import Drive, RealTimeWorld
+from adahi_lab.peers.openpi_websocket import WebsocketServer
+from adahi_lab.peers.plan_server import Planner, program
 
 
 class WorldEnvironment(Environment):

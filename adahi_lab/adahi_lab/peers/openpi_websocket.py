@@ -22,7 +22,7 @@ import websockets.sync.client
 from openpi_client import msgpack_numpy
 from openpi_client.websocket_client_policy import WebsocketClientPolicy
 
-from adahi_ros.lab.peers.driving import Client, DraftVerifier, peer
+from adahi_lab.peers.driving import Client, DraftVerifier, peer
 from adahi_ros.policies.interface import Policy
 
 

@@ -18,11 +18,11 @@ from typing import Any
 
 import numpy as np
 
+from adahi_lab.link.link_commands import CommandedLink
+from adahi_lab.peers.closed_loop import Drive, RealTimeWorld, save_logs
+from adahi_lab.peers.driving import BACKEND, freeze_garbage
 from adahi_ros.core.randomness import step_uniforms
 from adahi_ros.core.signature import Signature
-from adahi_ros.lab.link.link_commands import CommandedLink
-from adahi_ros.lab.peers.closed_loop import Drive, RealTimeWorld, save_logs
-from adahi_ros.lab.peers.driving import BACKEND, freeze_garbage
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.slowed import SlowedPolicy
 
@@ -60,7 +60,7 @@ def signature_of(target: str) -> Signature:
 def open_world(drive: Drive, signature: Signature) -> Iterator[Any]:
     """Yield the world of a client: a `RealTimeWorld`, or a `JudgedWorld` with the same interface."""
     if drive.judged:
-        from adahi_ros.lab.peers.judged_world import judged_world
+        from adahi_lab.peers.judged_world import judged_world
 
         with judged_world(drive, signature) as world:
             yield world

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """vla-eval as an outside judge: it steps LIBERO by the clock, and counts successes.
 
-    python -m adahi_ros.lab.peers.vla_eval_judge URL --episodes N --out FILE.json
+    python -m adahi_lab.peers.vla_eval_judge URL --episodes N --out FILE.json
 
 runs episodes of libero_goal in vla-eval's live mode: every 50 ms the world executes the newest action that
 has come from the model server at URL, or its hold action. The model server is `judged_world.py`. Runner,
@@ -22,9 +22,9 @@ import typer
 from vla_eval import api
 from vla_eval.benchmarks.libero.benchmark import LIBEROBenchmark
 
+from adahi_lab.tasks.libero.convert import placed
+from adahi_lab.tasks.libero.world import ROBOT, load_world
 from adahi_ros.core.assets import asset
-from adahi_ros.lab.tasks.libero.convert import placed
-from adahi_ros.lab.tasks.libero.world import ROBOT, load_world
 
 TASKS = 10
 OPEN = -1.0

@@ -14,14 +14,14 @@ from bokeh.resources import Resources
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from adahi_ros.lab.calibration.bag_run import BagRun, bag_run_figures
-from adahi_ros.lab.figures import Figures
-from adahi_ros.lab.reporting.observed import Observed, activations
-from adahi_ros.lab.reporting.run_timeline import columns_of, marks_of, thinned, timeline
-from adahi_ros.lab.reporting.run_verdict import Check, period_of, verdict
-from adahi_ros.lab.reporting.tables import number
+from adahi_lab.calibration.bag_run import BagRun, bag_run_figures
+from adahi_lab.figures import Figures
+from adahi_lab.reporting.observed import Observed, activations
+from adahi_lab.reporting.run_timeline import columns_of, marks_of, thinned, timeline
+from adahi_lab.reporting.run_verdict import Check, period_of, verdict
+from adahi_lab.reporting.tables import number
 
-PARTS = PackageLoader("adahi_ros.lab.reporting", ".")
+PARTS = PackageLoader("adahi_lab.reporting", ".")
 LATENCIES = {
     "total_ms": "observation to action",
     "draft_ms": "draft",

@@ -9,10 +9,10 @@ from pathlib import Path
 from matplotlib.lines import Line2D
 from rich.table import Table
 
-from adahi_ros.lab.figures import Figures
-from adahi_ros.lab.methods.methods import METHODS
-from adahi_ros.lab.reporting.style import COLOURS, figure, mark_success, save, titled
-from adahi_ros.lab.reporting.tables import narrow_table, number
+from adahi_lab.figures import Figures
+from adahi_lab.methods.methods import METHODS
+from adahi_lab.reporting.style import COLOURS, figure, mark_success, save, titled
+from adahi_lab.reporting.tables import narrow_table, number
 
 MARKERS = "osv^D*PX"  # of the views, in their order
 

@@ -10,10 +10,10 @@ from pathlib import Path
 from matplotlib.axes import Axes
 from rich.table import Table
 
-from adahi_ros.lab.figures import Figures
-from adahi_ros.lab.methods.methods import METHODS
-from adahi_ros.lab.reporting.style import curve_looks, draw_success, figure, save, titled
-from adahi_ros.lab.reporting.tables import narrow_table, number
+from adahi_lab.figures import Figures
+from adahi_lab.methods.methods import METHODS
+from adahi_lab.reporting.style import curve_looks, draw_success, figure, save, titled
+from adahi_lab.reporting.tables import narrow_table, number
 
 Curves = Mapping[str, Sequence[Figures]]
 """By method, figures in the order of the varied property."""

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 
 from rich.table import Table
 
-from adahi_ros.lab.figures import Figures
-from adahi_ros.lab.papers.literature import Line
-from adahi_ros.lab.reporting.tables import narrow_table, number, probability
+from adahi_lab.figures import Figures
+from adahi_lab.papers.literature import Line
+from adahi_lab.reporting.tables import narrow_table, number, probability
 
 ByLine = Mapping[str, Figures]
 """Figures by `Line.key`: see `evaluation.standing.standings`."""

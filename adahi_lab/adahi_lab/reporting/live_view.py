@@ -8,7 +8,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from adahi_ros.lab.methods.methods import METHODS
+from adahi_lab.methods.methods import METHODS
 from adahi_ros.protocol.records import StepRecord
 
 SHOWN_STEPS = 12

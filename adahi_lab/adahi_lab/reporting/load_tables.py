@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from rich import box
 from rich.table import Table
 
-from adahi_ros.lab.figures import Figures
-from adahi_ros.lab.reporting.tables import number
+from adahi_lab.figures import Figures
+from adahi_lab.reporting.tables import number
 
 
 def fleet_table(engines: Mapping[str, Figures], title: str) -> Table:

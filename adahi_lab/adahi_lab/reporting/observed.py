@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from adahi_lab.calibration.bag_run import BagRun
 from adahi_ros.bags.bag_reader import OnLoss, read_bag
 from adahi_ros.bags.recorded_topics import BESIDE_A_RUN, DRAFT_STATUS
 from adahi_ros.contract.assembler import ObservationAssembler
 from adahi_ros.contract.contract import Contract
 from adahi_ros.contract.fields import NANOSECONDS, InputError, stamp_ns
-from adahi_ros.lab.calibration.bag_run import BagRun
 from adahi_ros.safety.intervention import Intervention
 from adahi_ros.vision.images import resized, to_jpeg, within
 

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from adahi_ros.lab.calibration.replay import REPLAYED, Replay
-from adahi_ros.lab.evaluation.traces import Trace
-from adahi_ros.lab.methods.methods import METHODS
-from adahi_ros.lab.reporting.style import COLOURS, MARKERS, draw_latencies, figure, save, titled
-from adahi_ros.lab.reporting.trace_figure import GATE_OF_THE_TRACE, draw_trace
+from adahi_lab.calibration.replay import REPLAYED, Replay
+from adahi_lab.evaluation.traces import Trace
+from adahi_lab.methods.methods import METHODS
+from adahi_lab.reporting.style import COLOURS, MARKERS, draw_latencies, figure, save, titled
+from adahi_lab.reporting.trace_figure import GATE_OF_THE_TRACE, draw_trace
 
 SHOWN = ("draft", "target", "adahi")  # of the methods of every replay
 

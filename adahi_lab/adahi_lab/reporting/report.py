@@ -9,12 +9,12 @@ from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, UndefinedError
 
+from adahi_lab.figures import Figures
+from adahi_lab.methods.methods import METHODS
+from adahi_lab.papers.paper_claims import better_than_adahi, check_claims
+from adahi_lab.reporting.published_figures import NOT_REPORTED, REPORTED
+from adahi_lab.reporting.tables import number
 from adahi_ros.core.files import read_json
-from adahi_ros.lab.figures import Figures
-from adahi_ros.lab.methods.methods import METHODS
-from adahi_ros.lab.papers.paper_claims import better_than_adahi, check_claims
-from adahi_ros.lab.reporting.published_figures import NOT_REPORTED, REPORTED
-from adahi_ros.lab.reporting.tables import number
 
 TABLE, PICTURES, REPORT = "table.json", "figures.json", "report.html"
 
@@ -64,7 +64,7 @@ def _render(folder: Path, table: Figures, drawn: Figures) -> str:
         if (folder / f"{name}.png").is_file()
     ]
     environment = Environment(
-        loader=PackageLoader("adahi_ros.lab.reporting", "."), autoescape=True, undefined=StrictUndefined
+        loader=PackageLoader("adahi_lab.reporting", "."), autoescape=True, undefined=StrictUndefined
     )
     environment.filters["number"] = number
     return environment.get_template("report.html.j2").render(

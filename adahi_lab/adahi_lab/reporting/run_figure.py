@@ -11,11 +11,11 @@ from matplotlib.axes import Axes
 from matplotlib.collections import PathCollection
 from matplotlib.gridspec import SubplotSpec
 
-from adahi_ros.lab.figures import Figures
-from adahi_ros.lab.reporting.style import SENT, draw_latencies, figure, label_of, mark_success, save, titled
-from adahi_ros.lab.reporting.trace_figure import draw_trace, trace_of
-from adahi_ros.lab.tasks import make
-from adahi_ros.lab.tasks.task_interface import TaskSpec
+from adahi_lab.figures import Figures
+from adahi_lab.reporting.style import SENT, draw_latencies, figure, label_of, mark_success, save, titled
+from adahi_lab.reporting.trace_figure import draw_trace, trace_of
+from adahi_lab.tasks import make
+from adahi_lab.tasks.task_interface import TaskSpec
 from adahi_ros.protocol.records import StepRecord
 from adahi_ros.protocol.run_records import RunRecord
 

@@ -22,8 +22,8 @@ from bokeh.models import (
 )
 from bokeh.plotting import figure
 
-from adahi_ros.lab.calibration.bag_run import BagRun, Push, held_name, takeovers
-from adahi_ros.lab.reporting.observed import Observed
+from adahi_lab.calibration.bag_run import BagRun, Push, held_name, takeovers
+from adahi_lab.reporting.observed import Observed
 from adahi_ros.protocol.records import ON_COURSE, Reason, StepRecord
 
 PLANNED, COMMANDED, MEASURED = "#999999", "#0072B2", "#009E73"

@@ -10,8 +10,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from adahi_ros.lab.calibration.bag_run import BagRun
-from adahi_ros.lab.figures import Figures
+from adahi_lab.calibration.bag_run import BagRun
+from adahi_lab.figures import Figures
 from adahi_ros.protocol.records import ON_COURSE, Reason
 
 FEW = 0.005  # share of steps that may fall back

@@ -18,8 +18,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from adahi_ros.lab.figures import Figures
-from adahi_ros.lab.methods.methods import METHODS
+from adahi_lab.figures import Figures
+from adahi_lab.methods.methods import METHODS
 
 
 class Looks(dict[str, str]):

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from adahi_ros.lab.evaluation.traces import Trace
-from adahi_ros.lab.reporting.style import SENT, SKIPPED, WITHOUT_REPLY, figure, save, titled
+from adahi_lab.evaluation.traces import Trace
+from adahi_lab.reporting.style import SENT, SKIPPED, WITHOUT_REPLY, figure, save, titled
 from adahi_ros.protocol.records import StepRecord
 
 GATE_OF_THE_TRACE = "deviation"  # other gates' thresholds do not concern the deviation

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
-from adahi_ros.lab.evaluation.evaluate import Comparison
-from adahi_ros.lab.evaluation.sweep import COUNTED, Area, Point, areas, curve_of
-from adahi_ros.lab.evaluation.tradeoffs import Tradeoffs
-from adahi_ros.lab.figures import Figures
-from adahi_ros.lab.methods.methods import METHODS
-from adahi_ros.lab.reporting import style
-from adahi_ros.lab.reporting.calibration_figure import draw_calibrations
-from adahi_ros.lab.reporting.tables import narrow_table, number
-from adahi_ros.lab.reporting.trace_figure import draw_traces
+from adahi_lab.evaluation.evaluate import Comparison
+from adahi_lab.evaluation.sweep import COUNTED, Area, Point, areas, curve_of
+from adahi_lab.evaluation.tradeoffs import Tradeoffs
+from adahi_lab.figures import Figures
+from adahi_lab.methods.methods import METHODS
+from adahi_lab.reporting import style
+from adahi_lab.reporting.calibration_figure import draw_calibrations
+from adahi_lab.reporting.tables import narrow_table, number
+from adahi_lab.reporting.trace_figure import draw_traces
 
 NEAR = 0.01  # tolerance of a wanted rate
 CURVES = {"plan_K": "Plan/K", "corrector_K": "Corrected plan/K"}  # labels of curves that are no method

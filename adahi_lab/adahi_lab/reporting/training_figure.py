@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from adahi_ros.lab.reporting.style import COLOURS, figure, save, titled
+from adahi_lab.reporting.style import COLOURS, figure, save, titled
 
 SMOOTHED_POINTS = 100
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from rich.table import Table
 
-from adahi_ros.lab.figures import Figures
-from adahi_ros.lab.reporting.tables import narrow_table, number
+from adahi_lab.figures import Figures
+from adahi_lab.reporting.tables import narrow_table, number
 
 
 def tuning_table(figures: Figures) -> Table:

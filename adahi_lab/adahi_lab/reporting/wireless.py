@@ -10,10 +10,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from rich.table import Table
 
-from adahi_ros.lab.figures import Figures
-from adahi_ros.lab.methods.methods import METHODS
-from adahi_ros.lab.reporting.style import COLOURS, SENT, SKIPPED, figure, save, share_below, titled
-from adahi_ros.lab.reporting.tables import narrow_table, number
+from adahi_lab.figures import Figures
+from adahi_lab.methods.methods import METHODS
+from adahi_lab.reporting.style import COLOURS, SENT, SKIPPED, figure, save, share_below, titled
+from adahi_lab.reporting.tables import narrow_table, number
 from adahi_ros.protocol.run_records import RunRecord
 
 PEERS = {

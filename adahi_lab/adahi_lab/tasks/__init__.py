@@ -11,11 +11,11 @@ import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from adahi_lab.tasks.task_interface import Expert, Task
 from adahi_ros.core.assets import asset
 from adahi_ros.core.registry import Registry, at_place
 from adahi_ros.core.schema import shown
 from adahi_ros.core.texts import nearest
-from adahi_ros.lab.tasks.task_interface import Expert, Task
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def make(name: str) -> Task:
     if name in TASKS:
         task: Task = at_place(TASKS[name].task)()
         return task
-    from adahi_ros.lab.tasks.gymnasium_task import described_task
+    from adahi_lab.tasks.gymnasium_task import described_task
 
     return described_task(_description(name))
 
@@ -112,7 +112,7 @@ def make_expert(name: str) -> Expert:
     if name in TASKS:
         expert: Expert = at_place(TASKS[name].expert)()
         return expert
-    from adahi_ros.lab.tasks.gymnasium_task import described_expert
+    from adahi_lab.tasks.gymnasium_task import described_expert
 
     return described_expert(_description(name))
 

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from adahi_lab.tasks.portable import UNIFORMS_PER_DRAW, bell_noise, norm, polar, sine_of_small
+from adahi_lab.tasks.task_interface import SimulatedTask, Task, TaskSpec, checked_action
 from adahi_ros.core.randomness import EpisodeStreams
-from adahi_ros.lab.tasks.portable import UNIFORMS_PER_DRAW, bell_noise, norm, polar, sine_of_small
-from adahi_ros.lab.tasks.task_interface import SimulatedTask, Task, TaskSpec, checked_action
 
 GRAVITY = 9.81  # m/s^2
 ROLLING_SHARE = 5.0 / 7.0  # of the tangential acceleration, for a solid ball without slip
@@ -64,7 +64,7 @@ class BallParameters:
 
 
 class BallBalancing(SimulatedTask):
-    """E plates side by side. Implements `adahi_ros.lab.tasks.task_interface.Task`.
+    """E plates side by side. Implements `adahi_lab.tasks.task_interface.Task`.
 
     Joints: plate roll and pitch (rad). State: ball x, y (m), vx, vy (m/s) in the plate's frame. Goal: x,
     y (m). Action: commanded roll and pitch (rad). An episode that is done stands still from then on.
@@ -73,7 +73,7 @@ class BallBalancing(SimulatedTask):
         parameters: the world's constants.
     """
 
-    painter = "adahi_ros.lab.tasks.ball_render:draw"
+    painter = "adahi_lab.tasks.ball_render:draw"
 
     def __init__(self, parameters: BallParameters | None = None) -> None:
         self.parameters = parameters or BallParameters()
@@ -243,7 +243,7 @@ class ExpertGains:
 class BallExpert:
     """A PD controller that goes round the post on a side drawn per episode, then to the goal.
 
-    Implements `adahi_ros.lab.tasks.task_interface.Expert`. The side is all it remembers.
+    Implements `adahi_lab.tasks.task_interface.Expert`. The side is all it remembers.
 
     Args:
         gains: how it drives.

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from adahi_ros.lab.tasks.ball import BallBalancing
-from adahi_ros.lab.tasks.portable import sine_of_small
+from adahi_lab.tasks.ball import BallBalancing
+from adahi_lab.tasks.portable import sine_of_small
 
 ROWS = COLUMNS = 64
 HEIGHT_M = 0.75  # of the camera above the plate's centre

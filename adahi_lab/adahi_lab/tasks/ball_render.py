@@ -12,7 +12,7 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.path import Path
 from matplotlib.transforms import IdentityTransform
 
-from adahi_ros.lab.tasks.ball import BallBalancing, BallParameters
+from adahi_lab.tasks.ball import BallBalancing, BallParameters
 
 WIDTH, HEIGHT = 640, 480
 DPI = 72  # one point is one pixel

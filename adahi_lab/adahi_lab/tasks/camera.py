@@ -18,12 +18,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from adahi_lab.tasks import make, make_expert
+from adahi_lab.tasks.portable import UNIFORMS_PER_DRAW, bell_noise
+from adahi_lab.tasks.task_interface import SimulatedTask, Task
 from adahi_ros.core.assets import asset
 from adahi_ros.core.randomness import EpisodeStreams, step_uniforms
 from adahi_ros.core.registry import at_place
-from adahi_ros.lab.tasks import make, make_expert
-from adahi_ros.lab.tasks.portable import UNIFORMS_PER_DRAW, bell_noise
-from adahi_ros.lab.tasks.task_interface import SimulatedTask, Task
 from adahi_ros.vision.encoder import Encoder
 from adahi_ros.vision.images import as_sent
 
@@ -34,10 +34,10 @@ DRAWS = 3  # per frame: exposure, and where on the sheet
 TOGETHER = 16  # frames at once, which fit into caches
 
 CAMERA_VIEWS: dict[str, str] = {
-    "ball": "adahi_ros.lab.tasks.ball_camera:BallView",
-    "ball_instructed": "adahi_ros.lab.tasks.ball_camera:BallAndGoalView",
-    "kitchen": "adahi_ros.lab.tasks.kitchen_camera:KitchenView",
-    "metaworld": "adahi_ros.lab.tasks.metaworld_camera:MetaWorldView",
+    "ball": "adahi_lab.tasks.ball_camera:BallView",
+    "ball_instructed": "adahi_lab.tasks.ball_camera:BallAndGoalView",
+    "kitchen": "adahi_lab.tasks.kitchen_camera:KitchenView",
+    "metaworld": "adahi_lab.tasks.metaworld_camera:MetaWorldView",
 }
 """The view of each task, as "module:class": imported when made."""
 

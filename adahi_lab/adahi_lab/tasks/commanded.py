@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from adahi_lab.tasks.demonstrations import Demonstrator
+from adahi_lab.tasks.task_interface import Task
+from adahi_lab.tasks.trajectory_controller import TrajectoryController
 from adahi_ros.contract.fields import NANOSECONDS
-from adahi_ros.lab.tasks.demonstrations import Demonstrator
-from adahi_ros.lab.tasks.task_interface import Task
-from adahi_ros.lab.tasks.trajectory_controller import TrajectoryController
 
 
 class Motion(NamedTuple):

@@ -8,10 +8,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from adahi_ros.lab.tasks import make, make_expert
-from adahi_ros.lab.tasks.camera import Film, View, make_view
-from adahi_ros.lab.tasks.demonstrations import Demonstrator, in_batches
-from adahi_ros.lab.tasks.task_interface import Expert, Task
+from adahi_lab.tasks import make, make_expert
+from adahi_lab.tasks.camera import Film, View, make_view
+from adahi_lab.tasks.demonstrations import Demonstrator, in_batches
+from adahi_lab.tasks.task_interface import Expert, Task
 
 EVERY = 2  # steps; frames in between show nothing new
 

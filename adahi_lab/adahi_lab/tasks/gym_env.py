@@ -2,7 +2,7 @@
 """Any task as a Gymnasium environment, one episode at a time: adahi_ros/CLASS-v0 for each shipped one.
 
 import gymnasium
-import adahi_ros.lab.tasks.gym_env  # registers
+import adahi_lab.tasks.gym_env  # registers
 env = gymnasium.make("adahi_ros/BallBalancing-v0", render_mode="rgb_array")
 env = gymnasium.make("adahi_ros/Task-v0", task="inverted_pendulum")  # whatever `make` takes
 """
@@ -14,7 +14,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from adahi_ros.lab.tasks import TASKS, make
+from adahi_lab.tasks import TASKS, make
 
 
 class TaskEnv(gym.Env[np.ndarray, np.ndarray]):
@@ -100,10 +100,10 @@ class TaskEnv(gym.Env[np.ndarray, np.ndarray]):
         return {"seed": self._seed, "episode": self._episode, "success": bool(self.task.success[0])}
 
 
-gym.register("adahi_ros/Task-v0", entry_point="adahi_ros.lab.tasks.gym_env:TaskEnv")
+gym.register("adahi_ros/Task-v0", entry_point="adahi_lab.tasks.gym_env:TaskEnv")
 for _name in TASKS.shipped:
     gym.register(
         f"adahi_ros/{TASKS[_name].task.partition(':')[2]}-v0",
-        entry_point="adahi_ros.lab.tasks.gym_env:TaskEnv",
+        entry_point="adahi_lab.tasks.gym_env:TaskEnv",
         kwargs={"task": _name},
     )

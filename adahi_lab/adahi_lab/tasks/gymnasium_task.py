@@ -11,17 +11,17 @@ from pathlib import Path
 import gymnasium as gym
 import numpy as np
 
+from adahi_lab.faults import faults_of
+from adahi_lab.tasks.gymnasium_description import Description, criterion, load_description
+from adahi_lab.tasks.offscreen import choose_renderer
+from adahi_lab.tasks.task_interface import Expert, SimulatedTask, Task, TaskSpec, checked_action
 from adahi_ros.core.randomness import step_uniforms
-from adahi_ros.lab.faults import faults_of
-from adahi_ros.lab.tasks.gymnasium_description import Description, criterion, load_description
-from adahi_ros.lab.tasks.offscreen import choose_renderer
-from adahi_ros.lab.tasks.task_interface import Expert, SimulatedTask, Task, TaskSpec, checked_action
 
 SEEDS = 2**31  # an episode's seed for the environment is below
 
 
 class GymnasiumTask(SimulatedTask):
-    """E environments of one kind. Implements `adahi_ros.lab.tasks.task_interface.Task`.
+    """E environments of one kind. Implements `adahi_lab.tasks.task_interface.Task`.
 
     Each episode has a separate, separately seeded environment. Joint velocities are differences of joint
     positions over the control period, because environments rarely name them. A finished episode stands still;

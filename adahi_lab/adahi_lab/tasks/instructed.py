@@ -13,10 +13,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from adahi_lab.tasks.ball import TURN, BallBalancing, BallExpert, BallParameters
+from adahi_lab.tasks.portable import polar
+from adahi_lab.tasks.swarm import Swarm, SwarmParameters
 from adahi_ros.core.randomness import EpisodeStreams
-from adahi_ros.lab.tasks.ball import TURN, BallBalancing, BallExpert, BallParameters
-from adahi_ros.lab.tasks.portable import polar
-from adahi_ros.lab.tasks.swarm import Swarm, SwarmParameters
 
 BEHIND = 0.7
 """Within this share of the distance to the post beside the straight way, either side is possible."""

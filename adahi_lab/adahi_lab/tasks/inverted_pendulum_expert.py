@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from adahi_ros.lab.tasks.task_interface import Task
+from adahi_lab.tasks.task_interface import Task
 
 # A linear-quadratic regulator at 25 Hz for the model linearised by central differences about upright,
 # with costs 1, 10, 0.1 and 0.1 of the squared entries of the observation and 1 of the squared action.

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from adahi_ros.core.randomness import EpisodeStreams
-from adahi_ros.lab.tasks.kitchen_world import (
+from adahi_lab.tasks.kitchen_world import (
     ARM_JOINTS,
     ROBOT_JOINTS,
     KitchenPhysics,
@@ -29,10 +28,11 @@ from adahi_ros.lab.tasks.kitchen_world import (
     position_names,
     velocity_names,
 )
-from adahi_ros.lab.tasks.task_interface import SimulatedTask, TaskSpec, checked_action
+from adahi_lab.tasks.task_interface import SimulatedTask, TaskSpec, checked_action
+from adahi_ros.core.randomness import EpisodeStreams
 
 if TYPE_CHECKING:
-    from adahi_ros.lab.tasks.kitchen_render import KitchenPainter
+    from adahi_lab.tasks.kitchen_render import KitchenPainter
 
 SUBTASKS = ("microwave", "kettle", "light switch", "slide cabinet")
 ARM_START_NOISE_RAD = 0.1
@@ -40,7 +40,7 @@ KETTLE_START_NOISE_M = 0.02
 
 
 class Kitchen(SimulatedTask):
-    """E kitchens side by side. Implements `adahi_ros.lab.tasks.task_interface.Task`.
+    """E kitchens side by side. Implements `adahi_lab.tasks.task_interface.Task`.
 
     Joints: the arm's seven (rad) and two fingers (m). State: their velocities, then the positions of
     what is in the kitchen and their velocities. Action: joint velocities (rad/s, m/s). The light's
@@ -166,7 +166,7 @@ class Kitchen(SimulatedTask):
             IndexError: no such episode.
             RuntimeError: there is no OpenGL to draw with.
         """
-        from adahi_ros.lab.tasks import kitchen_render  # most kitchens are never drawn
+        from adahi_lab.tasks import kitchen_render  # most kitchens are never drawn
 
         if self._painter is None:
             self._painter = kitchen_render.KitchenPainter(self.world)

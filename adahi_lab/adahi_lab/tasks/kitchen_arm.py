@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 import mujoco
 import numpy as np
 
-from adahi_ros.lab.tasks.kitchen_world import ARM_JOINTS, ROBOT_JOINTS, KitchenWorld
+from adahi_lab.tasks.kitchen_world import ARM_JOINTS, ROBOT_JOINTS, KitchenWorld
 
 TOOL_M = 0.235  # along the last link's z, between the fingertips
 DAMPING = 0.05  # of the least squares

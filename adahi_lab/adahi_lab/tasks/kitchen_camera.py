@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from adahi_ros.lab.tasks.kitchen import SUBTASKS, Kitchen
-from adahi_ros.lab.tasks.kitchen_world import ROBOT_JOINTS, KitchenWorld, load_world, position_names
-from adahi_ros.lab.tasks.mujoco_picture import camera_at, mujoco, photographed
-from adahi_ros.lab.tasks.offscreen import make_renderer
+from adahi_lab.tasks.kitchen import SUBTASKS, Kitchen
+from adahi_lab.tasks.kitchen_world import ROBOT_JOINTS, KitchenWorld, load_world, position_names
+from adahi_lab.tasks.mujoco_picture import camera_at, mujoco, photographed
+from adahi_lab.tasks.offscreen import make_renderer
 
 ROWS = COLUMNS = 96
 FINE_ARM, COARSE_ARM = 0, 3  # groups of the model's shapes
@@ -24,7 +24,7 @@ PLACE = 3  # of a pose, the entries before the quaternion
 
 
 class KitchenView:
-    """Renders kitchens. Implements `adahi_ros.lab.tasks.camera.View`."""
+    """Renders kitchens. Implements `adahi_lab.tasks.camera.View`."""
 
     image_size = (ROWS, COLUMNS)
 

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from adahi_lab.tasks.kitchen import SUBTASKS
+from adahi_lab.tasks.kitchen_arm import ArmView, KitchenArm
+from adahi_lab.tasks.kitchen_world import ROBOT_JOINTS, load_world
+from adahi_lab.tasks.task_interface import Task
 from adahi_ros.core.randomness import EpisodeStreams
-from adahi_ros.lab.tasks.kitchen import SUBTASKS
-from adahi_ros.lab.tasks.kitchen_arm import ArmView, KitchenArm
-from adahi_ros.lab.tasks.kitchen_world import ROBOT_JOINTS, load_world
-from adahi_ros.lab.tasks.task_interface import Task
 
 ENOUGH = 0.25  # from the goal: the task requires 0.3; the margin is for imitators
 OPEN, CLOSED = 1.0, -1.0  # m/s: the fingers arrive in one or two steps

@@ -12,11 +12,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from adahi_lab.tasks.kitchen import SUBTASKS, Kitchen
+from adahi_lab.tasks.kitchen_expert import KitchenExpert
+from adahi_lab.tasks.kitchen_world import KitchenWorld
+from adahi_lab.tasks.task_interface import Task
 from adahi_ros.core.randomness import EpisodeStreams
-from adahi_ros.lab.tasks.kitchen import SUBTASKS, Kitchen
-from adahi_ros.lab.tasks.kitchen_expert import KitchenExpert
-from adahi_ros.lab.tasks.kitchen_world import KitchenWorld
-from adahi_ros.lab.tasks.task_interface import Task
 
 ORDERED = 3  # sub-tasks of an instruction
 LONGEST = 200  # steps

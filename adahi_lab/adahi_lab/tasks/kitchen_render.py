@@ -7,8 +7,8 @@ import copy
 
 import numpy as np
 
-from adahi_ros.lab.tasks.kitchen_world import KitchenWorld
-from adahi_ros.lab.tasks.mujoco_picture import (
+from adahi_lab.tasks.kitchen_world import KitchenWorld
+from adahi_lab.tasks.mujoco_picture import (
     BAD,
     FAINT,
     GOOD,
@@ -19,7 +19,7 @@ from adahi_ros.lab.tasks.mujoco_picture import (
     mujoco,
     photographed,
 )
-from adahi_ros.lab.tasks.offscreen import make_renderer
+from adahi_lab.tasks.offscreen import make_renderer
 
 
 class KitchenPainter:

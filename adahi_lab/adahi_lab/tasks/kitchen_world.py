@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from adahi_ros.lab.tasks.offscreen import choose_renderer
+from adahi_lab.tasks.offscreen import choose_renderer
 
 choose_renderer()
 

@@ -19,16 +19,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from adahi_lab.tasks.instructions import INSTRUCTION_DIM, embedded
+from adahi_lab.tasks.metaworld_original import load_original
+from adahi_lab.tasks.metaworld_scenes import AXES, MT10, MT50, SHARED, Errand, Original, Scene, Suite
+from adahi_lab.tasks.metaworld_world import LIBRARY_OBSERVATION_DIM, load_library, load_scene
+from adahi_lab.tasks.portable import UNIFORMS_PER_DRAW, bell_noise
+from adahi_lab.tasks.task_interface import SimulatedTask, Task, TaskSpec, checked_action
 from adahi_ros.core.randomness import EpisodeStreams
-from adahi_ros.lab.tasks.instructions import INSTRUCTION_DIM, embedded
-from adahi_ros.lab.tasks.metaworld_original import load_original
-from adahi_ros.lab.tasks.metaworld_scenes import AXES, MT10, MT50, SHARED, Errand, Original, Scene, Suite
-from adahi_ros.lab.tasks.metaworld_world import LIBRARY_OBSERVATION_DIM, load_library, load_scene
-from adahi_ros.lab.tasks.portable import UNIFORMS_PER_DRAW, bell_noise
-from adahi_ros.lab.tasks.task_interface import SimulatedTask, Task, TaskSpec, checked_action
 
 if TYPE_CHECKING:
-    from adahi_ros.lab.tasks.metaworld_render import MetaWorldPainter
+    from adahi_lab.tasks.metaworld_render import MetaWorldPainter
 
 DISTURBANCE = 0.6  # standard deviation, as a share of the fastest motion along an axis
 GAIN = 2.0  # on the motions of scripted policies, which assume no disturbance
@@ -37,7 +37,7 @@ MIDDLE_M = np.array([0.0, 0.85, 0.15])  # of the range of marks
 
 
 class MetaWorld(SimulatedTask):
-    """E tables side by side. Implements `adahi_ros.lab.tasks.task_interface.Task`.
+    """E tables side by side. Implements `adahi_lab.tasks.task_interface.Task`.
 
     Joints: none, for the hand is commanded. State: the hand's place (m), how open the gripper is (0 to 1),
     and what is on the table. In shared scenes that is where the moving part of the thing is and where the
@@ -213,7 +213,7 @@ class MetaWorld(SimulatedTask):
             IndexError: no such episode.
             RuntimeError: there is no OpenGL to draw with.
         """
-        from adahi_ros.lab.tasks import metaworld_render  # most tables are never drawn
+        from adahi_lab.tasks import metaworld_render  # most tables are never drawn
 
         world, step = self._worlds[index], int(self._steps[index])
         if self._painter is None:

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from adahi_ros.lab.tasks.camera import CameraExpert, SeenTask
-from adahi_ros.lab.tasks.metaworld_scenes import AXES
-from adahi_ros.lab.tasks.mujoco_picture import camera_at, mujoco, photographed
-from adahi_ros.lab.tasks.offscreen import make_renderer
+from adahi_lab.tasks.camera import CameraExpert, SeenTask
+from adahi_lab.tasks.metaworld_scenes import AXES
+from adahi_lab.tasks.mujoco_picture import camera_at, mujoco, photographed
+from adahi_lab.tasks.offscreen import make_renderer
 from adahi_ros.vision.encoder import Encoder
 
 SIDE = 64  # px, of each camera's picture
@@ -29,7 +29,7 @@ LINKS = "right_arm", "right_l"
 
 
 class MetaWorldView:
-    """Renders tables. Implements `adahi_ros.lab.tasks.camera.View`."""
+    """Renders tables. Implements `adahi_lab.tasks.camera.View`."""
 
     image_size = (SIDE, 2 * SIDE)
     label_names = tuple(f"{thing}_{axis}_m" for thing in ("part", "thing") for axis in AXES)

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from adahi_ros.lab.tasks.metaworld_scenes import Original
-from adahi_ros.lab.tasks.metaworld_world import LIBRARY_OBSERVATION_DIM, STATE, Look, load_library
-from adahi_ros.lab.tasks.offscreen import choose_renderer
+from adahi_lab.tasks.metaworld_scenes import Original
+from adahi_lab.tasks.metaworld_world import LIBRARY_OBSERVATION_DIM, STATE, Look, load_library
+from adahi_lab.tasks.offscreen import choose_renderer
 
 choose_renderer()
 
@@ -51,7 +51,7 @@ class OriginalWorld:
     """One of the library's environments, unmodified.
 
     Only the hand's motion to its first place, the same in all episodes, is simulated once. It is used as
-    `adahi_ros.lab.tasks.metaworld_world.SceneWorld`.
+    `adahi_lab.tasks.metaworld_world.SceneWorld`.
 
     Args:
         task: which.

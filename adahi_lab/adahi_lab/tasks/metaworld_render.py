@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from adahi_ros.lab.tasks.metaworld_original import OriginalWorld
-from adahi_ros.lab.tasks.metaworld_world import SceneWorld
-from adahi_ros.lab.tasks.mujoco_picture import (
+from adahi_lab.tasks.metaworld_original import OriginalWorld
+from adahi_lab.tasks.metaworld_world import SceneWorld
+from adahi_lab.tasks.mujoco_picture import (
     BAD,
     GOOD,
     HEIGHT,
@@ -17,7 +17,7 @@ from adahi_ros.lab.tasks.mujoco_picture import (
     mujoco,
     photographed,
 )
-from adahi_ros.lab.tasks.offscreen import make_renderer
+from adahi_lab.tasks.offscreen import make_renderer
 
 CAMERA = {"azimuth": 145.0, "elevation": -28.0, "distance": 1.5, "lookat": (0.0, 0.68, 0.12)}
 MARK_RADIUS_M = 0.02

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from adahi_ros.lab.tasks.metaworld_scenes import Delivery, Errand, Point, Scene
-from adahi_ros.lab.tasks.offscreen import choose_renderer
+from adahi_lab.tasks.metaworld_scenes import Delivery, Errand, Point, Scene
+from adahi_lab.tasks.offscreen import choose_renderer
 
 choose_renderer()
 

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from adahi_lab.tasks import make
+from adahi_lab.tasks.demonstrations import Demonstrations
+from adahi_lab.tasks.task_interface import TaskSpec
 from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.lab.tasks import make
-from adahi_ros.lab.tasks.demonstrations import Demonstrations
-from adahi_ros.lab.tasks.task_interface import TaskSpec
 
 ID = re.compile(r"\w\S*-v\d+")  # a namespace or several, a name and a version
 
@@ -46,7 +46,7 @@ SOURCES: dict[str, Source] = {
 def load_minari(dataset: str, task: str) -> Demonstrations:
     """Read demonstrations from a Minari dataset; all are kept, without a check of success.
 
-    Observations are a box of O + G entries, the goal last, as `adahi_ros.lab.tasks.gym_env` has them, or
+    Observations are a box of O + G entries, the goal last, as `adahi_lab.tasks.gym_env` has them, or
     a dictionary with a box for each (see `SOURCES`). A goal is taken from an episode's first step.
 
     Args:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-from adahi_ros.lab.tasks.offscreen import choose_renderer
+from adahi_lab.tasks.offscreen import choose_renderer
 
 choose_renderer()
 

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from adahi_lab.tasks.portable import UNIFORMS_PER_DRAW, bell_noise, dot, norm, polar
+from adahi_lab.tasks.task_interface import SimulatedTask, Task, TaskSpec, checked_action
 from adahi_ros.core.randomness import EpisodeStreams
-from adahi_ros.lab.tasks.portable import UNIFORMS_PER_DRAW, bell_noise, dot, norm, polar
-from adahi_ros.lab.tasks.task_interface import SimulatedTask, Task, TaskSpec, checked_action
 
 SUBSTEPS = 5
 TURN = 2.0 * np.pi
@@ -67,7 +67,7 @@ class SwarmParameters:
 
 
 class Swarm(SimulatedTask):
-    """E arenas side by side, each with N drones. Implements `adahi_ros.lab.tasks.task_interface.Task`.
+    """E arenas side by side, each with N drones. Implements `adahi_lab.tasks.task_interface.Task`.
 
     Joints: none, J = 0. State: every drone's x, y (m), then every drone's vx, vy (m/s). Goal: every
     target's x, y (m). Action: every drone's commanded vx, vy (m/s). Sub-task i is completed once drone i
@@ -78,7 +78,7 @@ class Swarm(SimulatedTask):
         parameters: the world's constants.
     """
 
-    painter = "adahi_ros.lab.tasks.swarm_render:draw"
+    painter = "adahi_lab.tasks.swarm_render:draw"
 
     def __init__(self, parameters: SwarmParameters | None = None) -> None:
         self.parameters = parameters or SwarmParameters()
@@ -250,7 +250,7 @@ class SwarmGains:
 class SwarmExpert:
     """A roundabout: all drones circle the centre the same way, drawn per episode, and leave at their targets.
 
-    Implements `adahi_ros.lab.tasks.task_interface.Expert`. The way round is all it remembers.
+    Implements `adahi_lab.tasks.task_interface.Expert`. The way round is all it remembers.
 
     Args:
         gains: how it flies.

@@ -11,7 +11,7 @@ from matplotlib.colors import to_rgba_array
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, Rectangle
 
-from adahi_ros.lab.tasks.swarm import Swarm
+from adahi_lab.tasks.swarm import Swarm
 
 WIDTH, HEIGHT = 640, 480
 DPI = 72  # one point is one pixel

@@ -18,15 +18,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from adahi_lab.calibration.recorded_world import RecordedWorld
+from adahi_lab.calibration.target_plans import Planned, fresh_plans
+from adahi_lab.evaluation.rollout import World, for_target
+from adahi_lab.history import History
+from adahi_lab.training.reservoir import Rows
 from adahi_ros.core.observation_buffer import ObservationBuffer
 from adahi_ros.core.plan import Plan
 from adahi_ros.core.randomness import EpisodeStreams
 from adahi_ros.core.signature import GOAL, OBSERVATION
-from adahi_ros.lab.calibration.recorded_world import RecordedWorld
-from adahi_ros.lab.calibration.target_plans import Planned, fresh_plans
-from adahi_ros.lab.evaluation.rollout import World, for_target
-from adahi_ros.lab.history import History
-from adahi_ros.lab.training.reservoir import Rows
 from adahi_ros.policies.corrector.corrector import Correction
 from adahi_ros.policies.corrector.corrector_features import FeatureScales, PlanView, features
 from adahi_ros.policies.interface import Policy

@@ -12,8 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from adahi_lab.training.fitting import FitConfig, Run, digest_of, fit, fit_further
 from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.lab.training.fitting import FitConfig, Run, digest_of, fit, fit_further
 from adahi_ros.policies.corrector.corrector_checkpoint import (
     CorrectorCheckpoint,
     CorrectorConfig,

@@ -16,8 +16,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from adahi_ros.lab.training.fitting import Run, fit
-from adahi_ros.lab.training.recipes import EncoderRecipe
+from adahi_lab.training.fitting import Run, fit
+from adahi_lab.training.recipes import EncoderRecipe
 from adahi_ros.policies.networks.step_dataset import Moments
 from adahi_ros.vision.encoder_export import Network, make_network
 from adahi_ros.vision.images import from_jpeg, to_jpeg

@@ -13,9 +13,9 @@ from typing import Annotated, Any
 import torch
 from torch import Tensor
 
+from adahi_lab.training.fitting import FitConfig, Run, digest_of, fit, sizes_of
 from adahi_ros.core.schema import within
 from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.lab.training.fitting import FitConfig, Run, digest_of, fit, sizes_of
 from adahi_ros.policies.flow.flow_checkpoint import FlowConfig
 from adahi_ros.policies.flow.flow_network import FlowNetwork
 from adahi_ros.policies.networks.step_dataset import Moments, action_chunks, step_goals, window_indices

@@ -13,14 +13,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from adahi_lab.calibration.target_plans import fresh_plans
+from adahi_lab.evaluation.rollout import for_target
+from adahi_lab.history import History
+from adahi_lab.tasks.rests import Rests
+from adahi_lab.tasks.task_interface import Task
+from adahi_lab.training.reservoir import Rows
 from adahi_ros.core.randomness import EpisodeStreams
 from adahi_ros.core.signature import GOAL, OBSERVATION
-from adahi_ros.lab.calibration.target_plans import fresh_plans
-from adahi_ros.lab.evaluation.rollout import for_target
-from adahi_ros.lab.history import History
-from adahi_ros.lab.tasks.rests import Rests
-from adahi_ros.lab.tasks.task_interface import Task
-from adahi_ros.lab.training.reservoir import Rows
 from adahi_ros.policies.intent.intent import extra_of
 from adahi_ros.policies.intent.intent_features import RepliesView
 from adahi_ros.policies.interface import Policy

@@ -16,13 +16,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from adahi_ros.lab.calibration.target_plans import Planned
-from adahi_ros.lab.evaluation.episodes import lesson_episodes
-from adahi_ros.lab.tasks import make
-from adahi_ros.lab.training.fitting import Run, digest_of, fit
-from adahi_ros.lab.training.intent_data import IntentExamples, drawn_requests, lesson, newest_requests
-from adahi_ros.lab.training.recipes import IntentRecipe
-from adahi_ros.lab.training.train_corrector import root_mean_square, split
+from adahi_lab.calibration.target_plans import Planned
+from adahi_lab.evaluation.episodes import lesson_episodes
+from adahi_lab.tasks import make
+from adahi_lab.training.fitting import Run, digest_of, fit
+from adahi_lab.training.intent_data import IntentExamples, drawn_requests, lesson, newest_requests
+from adahi_lab.training.recipes import IntentRecipe
+from adahi_lab.training.train_corrector import root_mean_square, split
 from adahi_ros.policies.corrector.corrector_network import CorrectorNetwork, corrector_loss, weights_count
 from adahi_ros.policies.intent.intent import Intent, IntentEncoder
 from adahi_ros.policies.intent.intent_checkpoint import (

@@ -10,23 +10,23 @@ from typing import Any
 
 import numpy as np
 
+from adahi_lab.evaluation.episodes import lesson_episodes
+from adahi_lab.evaluation.evaluate import Comparison
+from adahi_lab.evaluation.loaded_policies import PLANS, Bench, PolicyFiles
+from adahi_lab.evaluation.rollout import rollout
+from adahi_lab.methods.actors import CORRECTOR
+from adahi_lab.methods.method import Method
+from adahi_lab.methods.methods import METHODS
+from adahi_lab.tasks import make
+from adahi_lab.training.corrector_data import Examples, Teacher
+from adahi_lab.training.corrector_training import learn_on, running, save_with_export
+from adahi_lab.training.fitting import Run
+from adahi_lab.training.learn import LearningConfig, learned_within
+from adahi_lab.training.learn_rounds import Learner, Rounds
+from adahi_lab.training.recipes import CorrectorRecipe
 from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.gates.parameter_file import Calibration
-from adahi_ros.lab.evaluation.episodes import lesson_episodes
-from adahi_ros.lab.evaluation.evaluate import Comparison
-from adahi_ros.lab.evaluation.loaded_policies import PLANS, Bench, PolicyFiles
-from adahi_ros.lab.evaluation.rollout import rollout
-from adahi_ros.lab.methods.actors import CORRECTOR
-from adahi_ros.lab.methods.method import Method
-from adahi_ros.lab.methods.methods import METHODS
-from adahi_ros.lab.tasks import make
-from adahi_ros.lab.training.corrector_data import Examples, Teacher
-from adahi_ros.lab.training.corrector_training import learn_on, running, save_with_export
-from adahi_ros.lab.training.fitting import Run
-from adahi_ros.lab.training.learn import LearningConfig, learned_within
-from adahi_ros.lab.training.learn_rounds import Learner, Rounds
-from adahi_ros.lab.training.recipes import CorrectorRecipe
 from adahi_ros.policies.corrector.corrector import Corrector
 from adahi_ros.policies.corrector.corrector_checkpoint import load_corrector
 from adahi_ros.policies.corrector.corrector_features import features

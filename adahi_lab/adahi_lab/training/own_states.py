@@ -16,17 +16,17 @@ from typing import Any
 
 import numpy as np
 
+from adahi_lab.evaluation.episodes import lesson_episodes
+from adahi_lab.evaluation.rollout import for_target
+from adahi_lab.history import History
+from adahi_lab.tasks import make, make_expert
+from adahi_lab.tasks.demonstrations import in_batches
+from adahi_lab.training.fitting import Run
+from adahi_lab.training.flow_training import train_flow
+from adahi_lab.training.recipes import TARGET, ModelRecipe, OwnStatesRecipe
 from adahi_ros.core.randomness import EpisodeStreams
 from adahi_ros.core.signature import GOAL, OBSERVATION
 from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.lab.evaluation.episodes import lesson_episodes
-from adahi_ros.lab.evaluation.rollout import for_target
-from adahi_ros.lab.history import History
-from adahi_ros.lab.tasks import make, make_expert
-from adahi_ros.lab.tasks.demonstrations import in_batches
-from adahi_ros.lab.training.fitting import Run
-from adahi_ros.lab.training.flow_training import train_flow
-from adahi_ros.lab.training.recipes import TARGET, ModelRecipe, OwnStatesRecipe
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.flow.flow_checkpoint import load_flow
 from adahi_ros.policies.flow.flow_torch import save_flow

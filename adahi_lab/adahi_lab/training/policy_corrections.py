@@ -17,15 +17,15 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from adahi_lab.evaluation.disturbances import WorldAround
+from adahi_lab.evaluation.evaluate import Outcome
+from adahi_lab.evaluation.loaded_policies import Bench
+from adahi_lab.evaluation.rollout import Log
+from adahi_lab.methods.method import Method
+from adahi_lab.tasks import make
+from adahi_lab.tasks.task_interface import Task
+from adahi_lab.training.reservoir import Rows, repeated
 from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.lab.evaluation.disturbances import WorldAround
-from adahi_ros.lab.evaluation.evaluate import Outcome
-from adahi_ros.lab.evaluation.loaded_policies import Bench
-from adahi_ros.lab.evaluation.rollout import Log
-from adahi_ros.lab.methods.method import Method
-from adahi_ros.lab.tasks import make
-from adahi_ros.lab.tasks.task_interface import Task
-from adahi_ros.lab.training.reservoir import Rows, repeated
 from adahi_ros.policies.networks.step_dataset import step_goals, window_indices
 
 PERSON_WEIGHT = 4  # by default; an action of a person is rarer, and was needed

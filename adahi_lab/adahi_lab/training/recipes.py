@@ -10,12 +10,12 @@ from typing import Annotated, Any, Generic, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from adahi_lab.faults import faults_of
+from adahi_lab.training.fitting import FitConfig
+from adahi_lab.training.flow_training import FlowFitConfig
+from adahi_lab.training.vqbet_training import CodeFitConfig
 from adahi_ros.core.schema import LARGEST, Listed, Schema, at_least, checked, must, within
 from adahi_ros.core.yaml_files import read_yaml
-from adahi_ros.lab.faults import faults_of
-from adahi_ros.lab.training.fitting import FitConfig
-from adahi_ros.lab.training.flow_training import FlowFitConfig
-from adahi_ros.lab.training.vqbet_training import CodeFitConfig
 from adahi_ros.policies.corrector.corrector_checkpoint import CorrectorConfig
 from adahi_ros.policies.flow.flow_checkpoint import FlowConfig
 from adahi_ros.policies.intent.intent_checkpoint import EncoderConfig

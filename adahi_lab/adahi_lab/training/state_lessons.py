@@ -14,17 +14,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from adahi_lab.evaluation.episodes import lesson_episodes
+from adahi_lab.evaluation.loaded_policies import PolicyFiles
+from adahi_lab.evaluation.rollout import World, for_target
+from adahi_lab.history import History
+from adahi_lab.parallel import Job, run_jobs
+from adahi_lab.tasks import make
+from adahi_lab.training.reservoir import Rows
 from adahi_ros.acceptance.hidden_states import packed_states
 from adahi_ros.core.proposal import TokenDistribution, sample
 from adahi_ros.core.randomness import EpisodeStreams
 from adahi_ros.core.signature import GOAL, OBSERVATION, Observations
-from adahi_ros.lab.evaluation.episodes import lesson_episodes
-from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
-from adahi_ros.lab.evaluation.rollout import World, for_target
-from adahi_ros.lab.history import History
-from adahi_ros.lab.parallel import Job, run_jobs
-from adahi_ros.lab.tasks import make
-from adahi_ros.lab.training.reservoir import Rows
 from adahi_ros.policies.tokens.token_policy import TokenPolicy
 
 FIRST_EPISODE = 800_000  # of the lessons; lower numbers are for other parts

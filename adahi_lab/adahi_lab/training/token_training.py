@@ -11,8 +11,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from adahi_lab.training.fitting import FitConfig, Run, digest_of, fit, sizes_of
 from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.lab.training.fitting import FitConfig, Run, digest_of, fit, sizes_of
 from adahi_ros.policies.networks.step_dataset import Moments, action_chunks, step_goals, window_indices
 from adahi_ros.policies.networks.transformer import InputMoments
 from adahi_ros.policies.tokens.frequency_codes import FrequencyCodec, learned_merges

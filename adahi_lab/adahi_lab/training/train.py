@@ -16,14 +16,13 @@ import torch
 from rich.progress import Progress, TaskID
 from torch import nn
 
-from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.lab.tasks import make
-from adahi_ros.lab.tasks.demonstrations import collect_parallel, seen_by_robots
-from adahi_ros.lab.training.fitting import FitConfig, Run
-from adahi_ros.lab.training.flow_training import train_flow
-from adahi_ros.lab.training.intent_training import train_intent
-from adahi_ros.lab.training.own_states import with_own_states
-from adahi_ros.lab.training.recipes import (
+from adahi_lab.tasks import make
+from adahi_lab.tasks.demonstrations import collect_parallel, seen_by_robots
+from adahi_lab.training.fitting import FitConfig, Run
+from adahi_lab.training.flow_training import train_flow
+from adahi_lab.training.intent_training import train_intent
+from adahi_lab.training.own_states import with_own_states
+from adahi_lab.training.recipes import (
     TARGET,
     TOKENS,
     VQBET,
@@ -36,10 +35,11 @@ from adahi_ros.lab.training.recipes import (
     Recipe,
     TokenRecipe,
 )
-from adahi_ros.lab.training.staging import STATES, StagedFolder
-from adahi_ros.lab.training.token_training import codec_of, train_tokens
-from adahi_ros.lab.training.train_corrector import train_in_simulation
-from adahi_ros.lab.training.vqbet_training import train_policy, train_tokenizer
+from adahi_lab.training.staging import STATES, StagedFolder
+from adahi_lab.training.token_training import codec_of, train_tokens
+from adahi_lab.training.train_corrector import train_in_simulation
+from adahi_lab.training.vqbet_training import train_policy, train_tokenizer
+from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.flow.flow_checkpoint import load_flow
 from adahi_ros.policies.flow.flow_torch import save_flow

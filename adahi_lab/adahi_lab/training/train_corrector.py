@@ -10,20 +10,20 @@ from typing import Any
 
 import numpy as np
 
-from adahi_ros.core.randomness import step_uniforms
-from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.lab.calibration.target_plans import Planned
-from adahi_ros.lab.evaluation.episodes import lesson_episodes
-from adahi_ros.lab.tasks import make
-from adahi_ros.lab.training.corrector_data import Examples, Teacher, recorded_examples
-from adahi_ros.lab.training.corrector_training import (
+from adahi_lab.calibration.target_plans import Planned
+from adahi_lab.evaluation.episodes import lesson_episodes
+from adahi_lab.tasks import make
+from adahi_lab.training.corrector_data import Examples, Teacher, recorded_examples
+from adahi_lab.training.corrector_training import (
     running,
     save_with_export,
     scales_of,
     train_corrector,
 )
-from adahi_ros.lab.training.fitting import Run
-from adahi_ros.lab.training.recipes import CORRECTOR, DISTILLED, CorrectorRecipe
+from adahi_lab.training.fitting import Run
+from adahi_lab.training.recipes import CORRECTOR, DISTILLED, CorrectorRecipe
+from adahi_ros.core.randomness import step_uniforms
+from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.corrector.corrector import Corrector
 from adahi_ros.policies.corrector.corrector_checkpoint import CorrectorConfig
 from adahi_ros.policies.corrector.corrector_features import FeatureScales, PlanView, features

@@ -16,18 +16,18 @@ import torch
 from scipy.stats import rankdata
 from torch import nn
 
+from adahi_lab.evaluation.episodes import lesson_episodes
+from adahi_lab.evaluation.loaded_policies import Policies, PolicyFiles
+from adahi_lab.evaluation.rollout import World, for_target
+from adahi_lab.figures import Figures
+from adahi_lab.history import History
+from adahi_lab.tasks import make
+from adahi_lab.training.fitting import FitConfig, Run, fit
+from adahi_lab.training.reservoir import Rows
 from adahi_ros.acceptance.speculative import Speculative
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.randomness import EpisodeStreams
 from adahi_ros.core.signature import GOAL, OBSERVATION, Observations
-from adahi_ros.lab.evaluation.episodes import lesson_episodes
-from adahi_ros.lab.evaluation.loaded_policies import Policies, PolicyFiles
-from adahi_ros.lab.evaluation.rollout import World, for_target
-from adahi_ros.lab.figures import Figures
-from adahi_ros.lab.history import History
-from adahi_ros.lab.tasks import make
-from adahi_ros.lab.training.fitting import FitConfig, Run, fit
-from adahi_ros.lab.training.reservoir import Rows
 from adahi_ros.policies.interface import Sampling
 from adahi_ros.policies.self_correction import SelfCorrection, inputs_of
 from adahi_ros.protocol.request import sent_codes

@@ -16,10 +16,10 @@ import torch
 from scipy.stats import mannwhitneyu
 from torch import nn
 
+from adahi_lab.figures import Figures
+from adahi_lab.training.fitting import FitConfig, Run, fit
+from adahi_lab.training.state_lessons import StateLessons
 from adahi_ros.acceptance.hidden_states import FURTHEST, STEPS, StateHead, channel_inputs
-from adahi_ros.lab.figures import Figures
-from adahi_ros.lab.training.fitting import FitConfig, Run, fit
-from adahi_ros.lab.training.state_lessons import StateLessons
 
 HELD_OUT = 5  # one of so many episodes tests the head
 WIDTH = 48

@@ -24,9 +24,9 @@ from optuna.trial import FrozenTrial, Trial, TrialState
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
-from adahi_ros.lab.parallel import run_alike
-from adahi_ros.lab.tuning.trend import PRUNERS
-from adahi_ros.lab.tuning.trial import COSTS, FIGURES, Attempt, Ground, Meter
+from adahi_lab.parallel import run_alike
+from adahi_lab.tuning.trend import PRUNERS
+from adahi_lab.tuning.trial import COSTS, FIGURES, Attempt, Ground, Meter
 
 STARTUP = 8  # trials drawn at random, before suggestions from results
 MOST_WORKERS = 10  # that one trial may crash before it is abandoned

@@ -12,13 +12,13 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
+from adahi_lab.evaluation.loaded_policies import PLANS
+from adahi_lab.faults import faults_of
+from adahi_lab.methods.methods import METHODS, gates_of_methods, parse_methods
+from adahi_lab.training.recipes import Positive, Recipe, recipe_of
 from adahi_ros.core.assets import asset, shipped
 from adahi_ros.core.schema import LARGEST, Listed, Schema, checked, must, one_of, within
 from adahi_ros.core.yaml_files import read_yaml
-from adahi_ros.lab.evaluation.loaded_policies import PLANS
-from adahi_ros.lab.faults import faults_of
-from adahi_ros.lab.methods.methods import METHODS, gates_of_methods, parse_methods
-from adahi_ros.lab.training.recipes import Positive, Recipe, recipe_of
 
 Value = int | float | str
 SCALES = ("linear", "log")

@@ -20,19 +20,19 @@ from optuna.storages import RetryHeartbeatStaleTrialCallback
 from optuna.trial import BaseTrial, Trial
 from rich.progress import Progress
 
+from adahi_lab.evaluation.episodes import tuning_episodes
+from adahi_lab.evaluation.evaluate import Comparison, outcome_figures, play_all
+from adahi_lab.evaluation.loaded_policies import PLANS, Policies, PolicyFiles
+from adahi_lab.figures import Figures
+from adahi_lab.methods.methods import METHODS
+from adahi_lab.tasks.demonstrations import collect_parallel
+from adahi_lab.training.recipes import Recipe
+from adahi_lab.training.staging import STATES
+from adahi_lab.training.train import Stages, Write, train_recipe
+from adahi_lab.tuning.search_space import Choices, Range, Space, Value, Varied
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.core.written_files import save_json
 from adahi_ros.gates.parameter_file import Calibration
-from adahi_ros.lab.evaluation.episodes import tuning_episodes
-from adahi_ros.lab.evaluation.evaluate import Comparison, outcome_figures, play_all
-from adahi_ros.lab.evaluation.loaded_policies import PLANS, Policies, PolicyFiles
-from adahi_ros.lab.figures import Figures
-from adahi_ros.lab.methods.methods import METHODS
-from adahi_ros.lab.tasks.demonstrations import collect_parallel
-from adahi_ros.lab.training.recipes import Recipe
-from adahi_ros.lab.training.staging import STATES
-from adahi_ros.lab.training.train import Stages, Write, train_recipe
-from adahi_ros.lab.tuning.search_space import Choices, Range, Space, Value, Varied
 
 HOUR_S = 3600.0
 COSTS = ("cpu_s", "wall_s", "cost")

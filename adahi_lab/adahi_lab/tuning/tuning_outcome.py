@@ -9,13 +9,13 @@ from dataclasses import asdict
 import yaml
 from optuna.trial import FixedTrial
 
+from adahi_lab.calibration.calibrate import node_parameters
+from adahi_lab.evaluation.loaded_policies import Bench, PolicyFiles
+from adahi_lab.figures import Figures
+from adahi_lab.methods.methods import METHODS
+from adahi_lab.tuning.search import Row, efficient
+from adahi_lab.tuning.trial import CHECKPOINTS, COSTS, TRAINED, Ground, Setting, suggested
 from adahi_ros.core.written_files import replacing
-from adahi_ros.lab.calibration.calibrate import node_parameters
-from adahi_ros.lab.evaluation.loaded_policies import Bench, PolicyFiles
-from adahi_ros.lab.figures import Figures
-from adahi_ros.lab.methods.methods import METHODS
-from adahi_ros.lab.tuning.search import Row, efficient
-from adahi_ros.lab.tuning.trial import CHECKPOINTS, COSTS, TRAINED, Ground, Setting, suggested
 
 BEST = "best"
 

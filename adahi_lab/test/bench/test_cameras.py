@@ -7,17 +7,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from adahi_lab.bench import cameras
+from adahi_lab.evaluation.evaluate import Comparison
+from adahi_lab.evaluation.loaded_policies import PolicyFiles
+from adahi_lab.evaluation.rollout import Log, rollout
+from adahi_lab.history import History
+from adahi_lab.methods.methods import gated
+from adahi_lab.tasks.camera import CameraTask
 from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.core.assets import asset
 from adahi_ros.core.signature import OBSERVATION, Feature, Signature
 from adahi_ros.gates.parameter_file import Calibration
-from adahi_ros.lab.bench import cameras
-from adahi_ros.lab.evaluation.evaluate import Comparison
-from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
-from adahi_ros.lab.evaluation.rollout import Log, rollout
-from adahi_ros.lab.history import History
-from adahi_ros.lab.methods.methods import gated
-from adahi_ros.lab.tasks.camera import CameraTask
 from adahi_ros.robot.controller import Controller
 from adahi_ros.server.verifier import TargetVerifier, VerificationRequest
 from adahi_ros.vision.encoder import Encoder

@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from adahi_ros.lab.bench.link_ends import cores_of_ends
-from adahi_ros.lab.link.emulator import on_cores
-from adahi_ros.lab.link.namespaces import LinkUnavailable
+from adahi_lab.bench.link_ends import cores_of_ends
+from adahi_lab.link.emulator import on_cores
+from adahi_lab.link.namespaces import LinkUnavailable
 
 
 @pytest.mark.parametrize("usable", [{0, 1}, {1, 4, 7}, set(range(16))])

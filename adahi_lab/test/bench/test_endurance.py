@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from adahi_ros.lab.bench.endurance import Memory, grown, late_commands, memory_of
+from adahi_lab.bench.endurance import Memory, grown, late_commands, memory_of
 
 
 def test_memory_is_looked_at_after_the_warm_up_and_at_the_end() -> None:

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from adahi_ros.lab.bench.call_figures import STARVED_MOST, call_figures, fleet_figures
-from adahi_ros.lab.bench.fleet_bench import OPENPI, Serving, measure_fleet
-from adahi_ros.lab.nodes.fleet_robot import FleetClock
-from adahi_ros.lab.peers import environments
+from adahi_lab.bench.call_figures import STARVED_MOST, call_figures, fleet_figures
+from adahi_lab.bench.fleet_bench import OPENPI, Serving, measure_fleet
+from adahi_lab.nodes.fleet_robot import FleetClock
+from adahi_lab.peers import environments
 
 INSTALLED = environments.folder("openpi_websocket")  # as it is before a test changes where it would be
 
@@ -73,7 +73,7 @@ def test_each_robot_steps_at_its_rate_and_phase() -> None:
 
 def test_a_server_as_openpi_has_it_serves_the_same_fleet(monkeypatch: pytest.MonkeyPatch) -> None:
     if not INSTALLED.is_dir():
-        pytest.skip("not installed; 'python -m adahi_ros.lab.peers.environments openpi_websocket' does")
+        pytest.skip("not installed; 'python -m adahi_lab.peers.environments openpi_websocket' does")
     monkeypatch.setattr(environments, "environment", lambda name: INSTALLED)
     found = measure_fleet(Serving("ball/plans/target"), [OPENPI], 3, 10.0, 2.0)[OPENPI]
     assert found["robots"] == 3

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from adahi_ros.lab.bench.robot_log import SILENCE, Command, RobotLog, Shown, mistimed, unaccounted
+from adahi_lab.bench.robot_log import SILENCE, Command, RobotLog, Shown, mistimed, unaccounted
 from adahi_ros.protocol.records import Reason, StepRecord
 
 COUNT = 6

@@ -11,6 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from adahi_lab.calibration.bag_plans import plan_bags
+from adahi_lab.calibration.target_inputs import Jpeg, Query
+from adahi_lab.calibration.target_plans import Planned
 from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.bags.bag_dataset import BagDataset, read_dataset
 from adahi_ros.contract.assembler import ObservationAssembler
@@ -21,9 +24,6 @@ from adahi_ros.core.proposal import ActionRange
 from adahi_ros.core.signature import Observations
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
 from adahi_ros.gates.interface import LinkEstimate
-from adahi_ros.lab.calibration.bag_plans import plan_bags
-from adahi_ros.lab.calibration.target_inputs import Jpeg, Query
-from adahi_ros.lab.calibration.target_plans import Planned
 from adahi_ros.policies.absent import AbsentPolicy
 from adahi_ros.policies.interface import TargetUnavailableError
 from adahi_ros.protocol.records import Reason

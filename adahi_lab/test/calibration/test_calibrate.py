@@ -11,12 +11,7 @@ import numpy as np
 import pytest
 import yaml
 
-from adahi_ros.core.assets import asset
-from adahi_ros.gates.gate_config import NORMALIZATIONS
-from adahi_ros.gates.parameter_file import Calibration, load_calibration
-from adahi_ros.gates.registry import GATES
-from adahi_ros.gates.scores import DeviationGate
-from adahi_ros.lab.calibration.calibrate import (
+from adahi_lab.calibration.calibrate import (
     FOLDS,
     SMOOTHINGS,
     Wanted,
@@ -28,14 +23,19 @@ from adahi_ros.lab.calibration.calibrate import (
     rank_correlation,
     searched_gates,
 )
-from adahi_ros.lab.evaluation.episodes import calibration_episodes
-from adahi_ros.lab.evaluation.evaluate import Comparison, play_all
-from adahi_ros.lab.evaluation.loaded_policies import Policies, PolicyFiles
-from adahi_ros.lab.evaluation.metrics import transmission_rate
-from adahi_ros.lab.evaluation.rollout import Log
-from adahi_ros.lab.methods.method import Method
-from adahi_ros.lab.methods.methods import METHODS
-from adahi_ros.lab.reporting.calibration_figure import draw_calibrations
+from adahi_lab.evaluation.episodes import calibration_episodes
+from adahi_lab.evaluation.evaluate import Comparison, play_all
+from adahi_lab.evaluation.loaded_policies import Policies, PolicyFiles
+from adahi_lab.evaluation.metrics import transmission_rate
+from adahi_lab.evaluation.rollout import Log
+from adahi_lab.methods.method import Method
+from adahi_lab.methods.methods import METHODS
+from adahi_lab.reporting.calibration_figure import draw_calibrations
+from adahi_ros.core.assets import asset
+from adahi_ros.gates.gate_config import NORMALIZATIONS
+from adahi_ros.gates.parameter_file import Calibration, load_calibration
+from adahi_ros.gates.registry import GATES
+from adahi_ros.gates.scores import DeviationGate
 
 RATE = 0.45
 METHODS_OF_GATES = {**searched_gates(), "random": "random"}

@@ -11,17 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
-
-from adahi_ros.bags.definitions import BagError
-from adahi_ros.contract.parsing import parse_contract
-from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.lab.calibration import lerobot_frames
-from adahi_ros.lab.calibration.lerobot_recording import LeRobotRecording
-from adahi_ros.lab.calibration.plan_store import digest_of_bags
-from adahi_ros.lab.calibration.recordings import bags_first, read_recordings
-from adahi_ros.policies.lerobot import dataset_rows
-from adahi_ros.policies.lerobot.dataset_writer import save_dataset
-from test.lab.calibration.lerobot_arm import (
+from test.calibration.lerobot_arm import (
     CAMERA,
     ENDS,
     ENVIRONMENT,
@@ -38,9 +28,19 @@ from test.lab.calibration.lerobot_arm import (
     write_tasks,
 )
 
+from adahi_lab.calibration import lerobot_frames
+from adahi_lab.calibration.lerobot_recording import LeRobotRecording
+from adahi_lab.calibration.plan_store import digest_of_bags
+from adahi_lab.calibration.recordings import bags_first, read_recordings
+from adahi_ros.bags.definitions import BagError
+from adahi_ros.contract.parsing import parse_contract
+from adahi_ros.core.trajectories import Trajectories
+from adahi_ros.policies.lerobot import dataset_rows
+from adahi_ros.policies.lerobot.dataset_writer import save_dataset
+
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 needs_av = pytest.mark.skipif(importlib.util.find_spec("av") is None, reason="PyAV is not installed")
-DATA = Path(__file__).parents[2] / "data/lerobot/dataset"
+DATA = Path(__file__).parents[3] / "test/data/lerobot/dataset"
 
 
 @pytest.fixture

@@ -9,15 +9,9 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from adahi_ros.bags.bag_dataset import read_dataset
-from adahi_ros.contract.contract import Contract
-from adahi_ros.core.assets import CHECKPOINTS, named
-from adahi_ros.core.signature import Feature
-from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.gates.parameter_file import Calibration
-from adahi_ros.lab.calibration.calibrate import Wanted, calibrate_recorded
-from adahi_ros.lab.calibration.recorded_world import RecordedWorld
-from adahi_ros.lab.calibration.replay import (
+from adahi_lab.calibration.calibrate import Wanted, calibrate_recorded
+from adahi_lab.calibration.recorded_world import RecordedWorld
+from adahi_lab.calibration.replay import (
     REPLAYED,
     Replay,
     calibration_of,
@@ -25,15 +19,21 @@ from adahi_ros.lab.calibration.replay import (
     load_pair,
     replay,
 )
-from adahi_ros.lab.evaluation import step_latency as latency
-from adahi_ros.lab.evaluation.evaluate import Comparison, Run, expert_error
-from adahi_ros.lab.evaluation.loaded_policies import Bench, PlanFiles, Policies, plans_in, with_plans
-from adahi_ros.lab.evaluation.metrics import transmission_rate
-from adahi_ros.lab.link.link_profile import LinkProfile
-from adahi_ros.lab.methods.methods import METHODS
-from adahi_ros.lab.methods.recommended import Recommendation
-from adahi_ros.lab.reporting.bag_tables import replay_table
-from adahi_ros.lab.reporting.replay_figure import draw_replay
+from adahi_lab.evaluation import step_latency as latency
+from adahi_lab.evaluation.evaluate import Comparison, Run, expert_error
+from adahi_lab.evaluation.loaded_policies import Bench, PlanFiles, Policies, plans_in, with_plans
+from adahi_lab.evaluation.metrics import transmission_rate
+from adahi_lab.link.link_profile import LinkProfile
+from adahi_lab.methods.methods import METHODS
+from adahi_lab.methods.recommended import Recommendation
+from adahi_lab.reporting.bag_tables import replay_table
+from adahi_lab.reporting.replay_figure import draw_replay
+from adahi_ros.bags.bag_dataset import read_dataset
+from adahi_ros.contract.contract import Contract
+from adahi_ros.core.assets import CHECKPOINTS, named
+from adahi_ros.core.signature import Feature
+from adahi_ros.core.trajectories import Trajectories
+from adahi_ros.gates.parameter_file import Calibration
 
 LINK = LinkProfile(rtt_mean_ms=20.0, rtt_jitter_ms=0.0, rate_mbit_s=1000.0)
 

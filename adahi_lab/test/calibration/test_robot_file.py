@@ -8,19 +8,19 @@ from typing import Any
 import pytest
 import yaml
 
+from adahi_lab.calibration.robot_file import RobotFile
+from adahi_lab.evaluation.loaded_policies import PlanFiles
+from adahi_lab.methods.recommended import Recommendation
 from adahi_ros.contract.parsing import load_contract
-from adahi_ros.core.assets import CHECKPOINTS, asset, named
-from adahi_ros.lab.calibration.robot_file import RobotFile
-from adahi_ros.lab.evaluation.loaded_policies import PlanFiles
-from adahi_ros.lab.methods.recommended import Recommendation
+from adahi_ros.core.assets import CHECKPOINTS, asset, asset_files, named
 from adahi_ros.policies.backends import is_policy, load_policy
 
-SHIPPED = sorted(
-    path.relative_to(asset("config")).as_posix()
+SHIPPED = [
+    f"{folder}/{path.name}".removeprefix("config/")
     for folder in ("config", "config/best")
-    for path in asset(folder).glob("*.yaml")
+    for path in asset_files(folder)
     if path.name != "verifier.yaml"
-)
+]
 
 
 def written(path: Path, **parameters: Any) -> Path:

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import numpy as np
 
+from adahi_lab.calibration.recorded_world import RecordedWorld
+from adahi_lab.calibration.replayed_targets import why_no_encoder
+from adahi_lab.calibration.target_plans import Planned, RecordedTarget, numbered, with_person
+from adahi_lab.calibration.target_replies import ask_by_expected_error
+from adahi_lab.evaluation.rollout import for_target
+from adahi_lab.history import History
+from adahi_lab.training.corrector_data import AGES, recorded_examples
 from adahi_ros.core.signature import GOAL, IMAGE_FEATURES, OBSERVATION, Feature, Signature
 from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.lab.calibration.recorded_world import RecordedWorld
-from adahi_ros.lab.calibration.replayed_targets import why_no_encoder
-from adahi_ros.lab.calibration.target_plans import Planned, RecordedTarget, numbered, with_person
-from adahi_ros.lab.calibration.target_replies import ask_by_expected_error
-from adahi_ros.lab.evaluation.rollout import for_target
-from adahi_ros.lab.history import History
-from adahi_ros.lab.training.corrector_data import AGES, recorded_examples
 from adahi_ros.policies.corrector.corrector import Corrector
 from adahi_ros.policies.corrector.corrector_checkpoint import CorrectorCheckpoint, CorrectorConfig
 from adahi_ros.policies.corrector.corrector_features import FeatureScales

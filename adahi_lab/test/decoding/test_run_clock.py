@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from adahi_ros.lab.decoding.run_clock import Machines, alone, pipelined, speculative
-from adahi_ros.lab.decoding.texts import MadeUpText, own_chunk
+from adahi_lab.decoding.run_clock import Machines, alone, pipelined, speculative
+from adahi_lab.decoding.texts import MadeUpText, own_chunk
 
 CLUSTER = Machines(stages=7, layers=4, layer_s=1 / 28, draft_s=0.02)
 

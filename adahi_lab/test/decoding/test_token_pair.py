@@ -7,17 +7,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from adahi_ros.core.assets import asset
-from adahi_ros.lab.decoding.observed_chunks import (
+from adahi_lab.decoding.observed_chunks import (
     load_token_policy,
     observed_chunks,
     some_chunks,
     success_of_chunks,
 )
-from adahi_ros.lab.decoding.token_pair import DRAFT_S, GROUPS, Line, Played, kilobytes, play, simulated
-from adahi_ros.lab.evaluation.episodes import evaluation_episodes
-from adahi_ros.lab.evaluation.evaluate import Comparison
-from adahi_ros.lab.methods.methods import METHODS, for_task
+from adahi_lab.decoding.token_pair import DRAFT_S, GROUPS, Line, Played, kilobytes, play, simulated
+from adahi_lab.evaluation.episodes import evaluation_episodes
+from adahi_lab.evaluation.evaluate import Comparison
+from adahi_lab.methods.methods import METHODS, for_task
+from adahi_ros.core.assets import asset
 from adahi_ros.policies.tokens.token_policy import TokenPolicy
 
 TASK, SEED, EPISODES = "metaworld", 11, evaluation_episodes(2)

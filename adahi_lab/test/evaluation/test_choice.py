@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from adahi_ros.lab.evaluation.choice import chosen
+from adahi_lab.evaluation.choice import chosen
 
 
 def figures(success: float, low: float, rate: float) -> dict[str, object]:

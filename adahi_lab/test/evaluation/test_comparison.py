@@ -12,11 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from adahi_ros.core.registry import argument
-from adahi_ros.gates.plans import AgeGate
-from adahi_ros.gates.registry import GATES
-from adahi_ros.lab.evaluation import evaluate
-from adahi_ros.lab.evaluation.comparison import (
+from adahi_lab.evaluation import evaluate
+from adahi_lab.evaluation.comparison import (
     BASELINE,
     ITSELF,
     Entry,
@@ -27,12 +24,15 @@ from adahi_ros.lab.evaluation.comparison import (
     random_baseline,
     standings,
 )
-from adahi_ros.lab.evaluation.evaluate import Comparison, Outcome, Run, evaluate_methods
-from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
-from adahi_ros.lab.evaluation.metrics import mcnemar
-from adahi_ros.lab.figures import Figures
-from adahi_ros.lab.methods.methods import METHODS
-from adahi_ros.lab.methods.recommended import Recommendation
+from adahi_lab.evaluation.evaluate import Comparison, Outcome, Run, evaluate_methods
+from adahi_lab.evaluation.loaded_policies import PolicyFiles
+from adahi_lab.evaluation.metrics import mcnemar
+from adahi_lab.figures import Figures
+from adahi_lab.methods.methods import METHODS
+from adahi_lab.methods.recommended import Recommendation
+from adahi_ros.core.registry import argument
+from adahi_ros.gates.plans import AgeGate
+from adahi_ros.gates.registry import GATES
 
 EPISODES = range(6)
 NAMES = ("target", "adahi", "draft", "plan_4")
@@ -144,7 +144,7 @@ def test_whatever_decides_a_row_is_in_its_key(
     assert key("adahi") == json.loads(json.dumps(key("adahi")))
     recommended = Recommendation("plan", "ahead", "age", 3.0), Recommendation("plan", "wait", "age", 3.0)
     for noted in recommended:
-        monkeypatch.setattr("adahi_ros.lab.methods.recommended.recommended", lambda task, noted=noted: noted)
+        monkeypatch.setattr("adahi_lab.methods.recommended.recommended", lambda task, noted=noted: noted)
         others.append(key("best"))
     assert others[-2]["threshold"] == others[-1]["threshold"]
     assert others[-2] != others[-1]

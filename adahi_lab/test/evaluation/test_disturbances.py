@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from adahi_ros.lab.evaluation.comparison import entries
-from adahi_ros.lab.evaluation.disturbances import DisturbedWorld, WorldAround
-from adahi_ros.lab.evaluation.evaluate import Comparison
-from adahi_ros.lab.tasks import make
+from adahi_lab.evaluation.comparison import entries
+from adahi_lab.evaluation.disturbances import DisturbedWorld, WorldAround
+from adahi_lab.evaluation.evaluate import Comparison
+from adahi_lab.tasks import make
 
 SEED, STEPS = 3, 60
 

@@ -3,12 +3,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from adahi_lab.evaluation.episodes import HELD_OUT_SEED_OFFSET, calibration_episodes, evaluation_episodes
+from adahi_lab.tasks import make, names
+from adahi_lab.tasks.camera import CameraTask
+from adahi_lab.tasks.task_interface import Task
+from adahi_lab.training.recipes import load_recipe
 from adahi_ros.core.assets import asset
-from adahi_ros.lab.evaluation.episodes import HELD_OUT_SEED_OFFSET, calibration_episodes, evaluation_episodes
-from adahi_ros.lab.tasks import make, names
-from adahi_ros.lab.tasks.camera import CameraTask
-from adahi_ros.lab.tasks.task_interface import Task
-from adahi_ros.lab.training.recipes import load_recipe
 
 SEEDS = 3
 EPISODES = 10

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from test.toys import assert_same as assert_same_log
 
-from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.lab.evaluation import evaluate
-from adahi_ros.lab.evaluation.evaluate import (
+from adahi_lab.evaluation import evaluate
+from adahi_lab.evaluation.evaluate import (
     Comparison,
     Outcome,
     Run,
@@ -23,11 +23,11 @@ from adahi_ros.lab.evaluation.evaluate import (
     play_all,
     reference_among,
 )
-from adahi_ros.lab.evaluation.metrics import information_age, mcnemar
-from adahi_ros.lab.evaluation.rollout import Log
-from adahi_ros.lab.methods.methods import METHODS, on_every_task
-from adahi_ros.lab.tasks import make
-from test.lab.toys import assert_same as assert_same_log
+from adahi_lab.evaluation.metrics import information_age, mcnemar
+from adahi_lab.evaluation.rollout import Log
+from adahi_lab.methods.methods import METHODS, on_every_task
+from adahi_lab.tasks import make
+from adahi_ros.core.trajectories import Trajectories
 
 KEYS = {"success_rate", "success_ci95", "transmission_rate", "true_skip_ratio", "mse", "gate", "threshold"}
 KEYS |= {"success_at_end", "subtasks", "subtasks_completed", "rejection_rate", "information_age"}

@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from test.toys import Numbered, numbered
 
+from adahi_lab.calibration.recorded_world import RecordedWorld
+from adahi_lab.evaluation import rollout as rollouts
+from adahi_lab.evaluation.rollout import Log, rollout
+from adahi_lab.evaluation.step_link import Across, LinkCourse, StepLink
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
 from adahi_ros.gates.interface import Gate, GateContext
-from adahi_ros.lab.calibration.recorded_world import RecordedWorld
-from adahi_ros.lab.evaluation import rollout as rollouts
-from adahi_ros.lab.evaluation.rollout import Log, rollout
-from adahi_ros.lab.evaluation.step_link import Across, LinkCourse, StepLink
 from adahi_ros.robot.controller import Controller
 from adahi_ros.server.verifier import TargetVerifier
-from test.lab.toys import Numbered, numbered
 
 DRAFTED = 1000.0
 

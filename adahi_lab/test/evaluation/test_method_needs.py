@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from adahi_lab.evaluation.evaluate import Comparison
+from adahi_lab.evaluation.loaded_policies import Bench
+from adahi_lab.evaluation.method_needs import Demands, demands, traffic
+from adahi_lab.evaluation.rollout import Log
+from adahi_lab.methods.methods import METHODS
+from adahi_lab.tasks import make
 from adahi_ros.core.signature import Signature
-from adahi_ros.lab.evaluation.evaluate import Comparison
-from adahi_ros.lab.evaluation.loaded_policies import Bench
-from adahi_ros.lab.evaluation.method_needs import Demands, demands, traffic
-from adahi_ros.lab.evaluation.rollout import Log
-from adahi_ros.lab.methods.methods import METHODS
-from adahi_ros.lab.tasks import make
 from adahi_ros.protocol.window import reply_bytes, request_bytes
 from test.tiny_intents import tiny_intents
 

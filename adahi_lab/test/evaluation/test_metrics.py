@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from adahi_ros.lab.evaluation.metrics import (
+from adahi_lab.evaluation.metrics import (
     area_under,
     mcnemar,
     transmission_rate,

@@ -5,18 +5,18 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 from scipy import stats
+from test.toys import code_policy
 
+from adahi_lab.calibration.recorded_world import RecordedWorld
+from adahi_lab.evaluation.loaded_policies import Policies
+from adahi_lab.evaluation.rollout import Log, World, rollout
+from adahi_lab.tasks import make
 from adahi_ros.core.proposal import softmax
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
-from adahi_ros.lab.calibration.recorded_world import RecordedWorld
-from adahi_ros.lab.evaluation.loaded_policies import Policies
-from adahi_ros.lab.evaluation.rollout import Log, World, rollout
-from adahi_ros.lab.tasks import make
 from adahi_ros.policies.vqbet.code_policy import CodePolicy
 from adahi_ros.robot.controller import Controller
 from adahi_ros.server.verifier import TargetVerifier
-from test.lab.toys import code_policy
 
 EPISODES, STEPS, MANY = 5, 11, 6000
 

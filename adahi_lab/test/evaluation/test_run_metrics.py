@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from adahi_ros.lab.evaluation.run_metrics import run_figures, spread
-from adahi_ros.lab.reporting.run_figure import draw_run
-from adahi_ros.lab.reporting.training_figure import draw_losses
+from adahi_lab.evaluation.run_metrics import run_figures, spread
+from adahi_lab.reporting.run_figure import draw_run
+from adahi_lab.reporting.training_figure import draw_losses
 from adahi_ros.protocol.records import EpisodeRecord, Reason, StepRecord
 from adahi_ros.protocol.run_records import Crossed, RunRecord
 

@@ -5,12 +5,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from adahi_lab.evaluation import step_costs as module
+from adahi_lab.evaluation.loaded_policies import Policies
+from adahi_lab.evaluation.step_costs import BLOCK, StepCost, step_costs
+from adahi_lab.reporting.tables import step_cost_table
 from adahi_ros.core.proposal import ActionRange
 from adahi_ros.core.signature import GOAL, OBSERVATION, Feature, Signature
-from adahi_ros.lab.evaluation import step_costs as module
-from adahi_ros.lab.evaluation.loaded_policies import Policies
-from adahi_ros.lab.evaluation.step_costs import BLOCK, StepCost, step_costs
-from adahi_ros.lab.reporting.tables import step_cost_table
 from adahi_ros.policies.corrector.corrector import Correction
 from adahi_ros.policies.corrector.corrector_features import PlanView
 

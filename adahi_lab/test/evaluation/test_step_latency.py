@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from adahi_ros.lab.evaluation.loaded_policies import Policies
-from adahi_ros.lab.evaluation.rollout import Log
-from adahi_ros.lab.evaluation.step_latency import Costs, measure_costs, simulated_latency, throughput
-from adahi_ros.lab.link.link_profile import LinkProfile
+from adahi_lab.evaluation.loaded_policies import Policies
+from adahi_lab.evaluation.rollout import Log
+from adahi_lab.evaluation.step_latency import Costs, measure_costs, simulated_latency, throughput
+from adahi_lab.link.link_profile import LinkProfile
 
 COSTS = Costs(draft_ms=0.5, target_ms=3.0, request_bytes=900, response_bytes=100)
 LINK = LinkProfile(rtt_mean_ms=12.0, rtt_jitter_ms=0.5, rate_mbit_s=8.0)  # 1 ms for the bytes above
@@ -74,7 +74,7 @@ def test_the_most_extreme_draws_have_a_finite_round_trip(
         def next(self) -> np.ndarray:
             return np.full((EPISODES, 1), draw)
 
-    monkeypatch.setattr("adahi_ros.lab.evaluation.step_latency.EpisodeStreams", Extreme)
+    monkeypatch.setattr("adahi_lab.evaluation.step_latency.EpisodeStreams", Extreme)
     assert np.isfinite(simulated_latency(log, True, COSTS, LINK, 0, range(EPISODES))).all()
 
 
@@ -97,7 +97,7 @@ def test_throughput_of_windows_by_hand() -> None:
 
 
 def test_costs_are_those_of_one_robots_message(policies: Policies, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("adahi_ros.lab.evaluation.step_latency.REPETITIONS", 3)
+    monkeypatch.setattr("adahi_lab.evaluation.step_latency.REPETITIONS", 3)
     costs = measure_costs(policies.draft, policies.target)
     # O 6, N 2, K 8, W 1, A 2: floats of four bytes, codes and probabilities of two, verdicts of one.
     assert costs.request_bytes == 4 * 6 + 2 * 2 + 2 * 2 * 8

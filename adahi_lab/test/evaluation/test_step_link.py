@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from adahi_ros.lab.evaluation.step_link import Across, LinkCourse, StepLink
+from adahi_lab.evaluation.step_link import Across, LinkCourse, StepLink
 
 STEPS, EPISODES = 400, range(40)
 

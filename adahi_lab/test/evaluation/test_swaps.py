@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from adahi_lab.evaluation.loaded_policies import Policies
+from adahi_lab.evaluation.rollout import Log, rollout
+from adahi_lab.evaluation.swaps import OTHER_EPISODES, Swap, SwappedWorld
+from adahi_lab.tasks import make
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
-from adahi_ros.lab.evaluation.loaded_policies import Policies
-from adahi_ros.lab.evaluation.rollout import Log, rollout
-from adahi_ros.lab.evaluation.swaps import OTHER_EPISODES, Swap, SwappedWorld
-from adahi_ros.lab.tasks import make
 from adahi_ros.policies.vqbet.code_policy import CodePolicy
 from adahi_ros.robot.controller import Controller
 from adahi_ros.server.verifier import TargetVerifier

@@ -6,10 +6,10 @@ from dataclasses import astuple, replace
 import numpy as np
 import pytest
 
-from adahi_ros.lab.evaluation.evaluate import Comparison, Outcome, outcome_figures, play_all
-from adahi_ros.lab.evaluation.loaded_policies import Policies
-from adahi_ros.lab.evaluation.rollout import Log
-from adahi_ros.lab.evaluation.sweep import (
+from adahi_lab.evaluation.evaluate import Comparison, Outcome, outcome_figures, play_all
+from adahi_lab.evaluation.loaded_policies import Policies
+from adahi_lab.evaluation.rollout import Log
+from adahi_lab.evaluation.sweep import (
     COUNTED,
     SWEPT,
     Point,

@@ -9,16 +9,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from test.toys import assert_same, played
 
+from adahi_lab.calibration.calibrate import searched_gates
+from adahi_lab.evaluation.evaluate import Comparison, evaluate_methods, play_all
+from adahi_lab.evaluation.rollout import Log
+from adahi_lab.methods.file_methods import CheckedGate, file_method
+from adahi_lab.methods.methods import METHODS, gates_of_methods, parse_methods
 from adahi_ros.gates.gate_config import ThresholdedGate
 from adahi_ros.gates.online import OnlineGate
 from adahi_ros.gates.plans import AgeGate
-from adahi_ros.lab.calibration.calibrate import searched_gates
-from adahi_ros.lab.evaluation.evaluate import Comparison, evaluate_methods, play_all
-from adahi_ros.lab.evaluation.rollout import Log
-from adahi_ros.lab.methods.file_methods import CheckedGate, file_method
-from adahi_ros.lab.methods.methods import METHODS, gates_of_methods, parse_methods
-from test.lab.toys import assert_same, played
 
 Written = Callable[[str], str]
 HEAD = """

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from adahi_lab.evaluation.evaluate import Comparison
+from adahi_lab.evaluation.loaded_policies import Bench, PolicyFiles
+from adahi_lab.evaluation.rollout import Log
+from adahi_lab.methods.methods import METHODS
+from adahi_lab.tasks.camera import BallSeen
+from adahi_lab.tasks.instructed import BallInstructed
 from adahi_ros.core.assets import asset
 from adahi_ros.gates.parameter_file import load_calibration
-from adahi_ros.lab.evaluation.evaluate import Comparison
-from adahi_ros.lab.evaluation.loaded_policies import Bench, PolicyFiles
-from adahi_ros.lab.evaluation.rollout import Log
-from adahi_ros.lab.methods.methods import METHODS
-from adahi_ros.lab.tasks.camera import BallSeen
-from adahi_ros.lab.tasks.instructed import BallInstructed
 
 STEPS = 12
 TOGETHER = range(4)

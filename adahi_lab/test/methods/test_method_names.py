@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from adahi_lab.calibration.calibrate import searched_gates
+from adahi_lab.methods.method_names import GRAMMAR, LONGEST, ORACLE_GRAMMAR, named_number, printed
+from adahi_lab.methods.methods import METHODS, for_task, gated, gates_of_methods, parse_methods
 from adahi_ros.gates.gate_config import ThresholdedGate
 from adahi_ros.gates.registry import GATES
-from adahi_ros.lab.calibration.calibrate import searched_gates
-from adahi_ros.lab.methods.method_names import GRAMMAR, LONGEST, ORACLE_GRAMMAR, named_number, printed
-from adahi_ros.lab.methods.methods import METHODS, for_task, gated, gates_of_methods, parse_methods
 
 NUMBERS = st.one_of(
     st.sampled_from(["nan", "-inf", "Infinity", "1e400", "9" * 400, "0." + "1" * 400, "1_0", "", "-", "١"]),

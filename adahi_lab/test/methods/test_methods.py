@@ -9,28 +9,28 @@ from typing import Any
 
 import numpy as np
 import pytest
+from test.toys import assert_same, code_policy, played
 
+from adahi_lab.calibration.recorded_world import RecordedWorld
+from adahi_lab.evaluation.evaluate import Comparison
+from adahi_lab.evaluation.loaded_policies import Bench, Policies
+from adahi_lab.methods.actors import actor_of
+from adahi_lab.methods.dds_method import node_parameters
+from adahi_lab.methods.method_names import COOL, GRAMMAR
+from adahi_lab.methods.methods import (
+    METHODS,
+    gated,
+    parse_methods,
+    runs_on_robot,
+)
+from adahi_lab.methods.recommended import default_methods
+from adahi_lab.reporting.style import COLOURS, LINES, MARKERS
 from adahi_ros.acceptance.registry import ACCEPTANCES
 from adahi_ros.acceptance.speculative import rejection_probability
 from adahi_ros.core.proposal import counted, probabilities_of, softmax
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.gates.registry import GATES, ORACLE
-from adahi_ros.lab.calibration.recorded_world import RecordedWorld
-from adahi_ros.lab.evaluation.evaluate import Comparison
-from adahi_ros.lab.evaluation.loaded_policies import Bench, Policies
-from adahi_ros.lab.methods.actors import actor_of
-from adahi_ros.lab.methods.dds_method import node_parameters
-from adahi_ros.lab.methods.method_names import COOL, GRAMMAR
-from adahi_ros.lab.methods.methods import (
-    METHODS,
-    gated,
-    parse_methods,
-    runs_on_robot,
-)
-from adahi_ros.lab.methods.recommended import default_methods
-from adahi_ros.lab.reporting.style import COLOURS, LINES, MARKERS
-from test.lab.toys import assert_same, code_policy, played
 
 ON_AIR = [name for name, method in METHODS.items() if runs_on_robot(method) and not method.by_plans]
 MANY = 300

@@ -6,18 +6,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+from test.toys import Constant, played
 
+from adahi_lab.evaluation.comparison import Entry, random_baseline
+from adahi_lab.evaluation.evaluate import Comparison
+from adahi_lab.evaluation.loaded_policies import Bench, Policies
+from adahi_lab.evaluation.method_needs import demands
+from adahi_lab.evaluation.rollout import Log
+from adahi_lab.methods.methods import METHODS, parse_methods, runs_on_robot
+from adahi_lab.methods.oracles import HarmGate
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import IMAGE_FEATURES, OBSERVATION, Feature, Observations, Signature
 from adahi_ros.gates.parameter_file import Calibration
-from adahi_ros.lab.evaluation.comparison import Entry, random_baseline
-from adahi_ros.lab.evaluation.evaluate import Comparison
-from adahi_ros.lab.evaluation.loaded_policies import Bench, Policies
-from adahi_ros.lab.evaluation.method_needs import demands
-from adahi_ros.lab.evaluation.rollout import Log
-from adahi_ros.lab.methods.methods import METHODS, parse_methods, runs_on_robot
-from adahi_ros.lab.methods.oracles import HarmGate
-from test.lab.toys import Constant, played
 
 
 def run(policies: Policies, calibration: Calibration, name: str) -> Log:

@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 import yaml
 
+from adahi_lab.evaluation.evaluate import Comparison, Run, play
+from adahi_lab.evaluation.loaded_policies import PolicyFiles
+from adahi_lab.evaluation.swaps import Swap
+from adahi_lab.methods import recommended as room
+from adahi_lab.methods.dds_method import goes_ahead, node_parameters
+from adahi_lab.methods.method_names import printed
+from adahi_lab.methods.methods import METHODS
+from adahi_lab.methods.recommended import BEST, recommended
 from adahi_ros.core.assets import CHECKPOINTS, asset, named
 from adahi_ros.gates.parameter_file import load_calibration
-from adahi_ros.lab.evaluation.evaluate import Comparison, Run, play
-from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
-from adahi_ros.lab.evaluation.swaps import Swap
-from adahi_ros.lab.methods import recommended as room
-from adahi_ros.lab.methods.dds_method import goes_ahead, node_parameters
-from adahi_ros.lab.methods.method_names import printed
-from adahi_ros.lab.methods.methods import METHODS
-from adahi_ros.lab.methods.recommended import BEST, recommended
 from adahi_ros.policies.backends import is_policy, load_policy
 from test.tiny_intents import tiny_intents
 

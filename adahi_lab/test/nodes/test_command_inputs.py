@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from adahi_lab.nodes.command_inputs import Joined, check_takes
 from adahi_ros.contract.commanded import commanded_by_sink
-from adahi_ros.lab.nodes.command_inputs import Joined, check_takes
 from test.contract.test_commanded import NUMBERS, TRAJECTORY, TWO
 
 

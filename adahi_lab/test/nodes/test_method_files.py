@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import yaml
 
+from adahi_lab.nodes.method_files import SHIPPED, parameter_files
+from adahi_lab.papers.literature import Line, lines
 from adahi_ros.core.assets import asset
-from adahi_ros.lab.nodes.method_files import SHIPPED, parameter_files
-from adahi_ros.lab.papers.literature import Line, lines
 from adahi_ros.policies.backends import is_policy
 from adahi_ros.safety.named_limits import limits_of_task
 
@@ -79,7 +79,7 @@ def test_a_task_without_policies_is_named() -> None:
 
 
 def test_what_is_made_for_a_launch_is_there_until_it_ends() -> None:
-    code = "from adahi_ros.lab.nodes.method_files import parameter_files as files; "
+    code = "from adahi_lab.nodes.method_files import parameter_files as files; "
     code += "robot, _ = files('plan_8', 'ball'); print(robot, robot.is_file())"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     path, was_there = run.stdout.split()

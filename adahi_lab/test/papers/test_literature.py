@@ -13,22 +13,22 @@ import yaml
 from rich.console import Console
 
 import adahi_ros
+from adahi_lab.calibration import calibrate
+from adahi_lab.calibration.thresholds import Thresholds
+from adahi_lab.evaluation import evaluate
+from adahi_lab.evaluation.comparison import Rows, measure
+from adahi_lab.evaluation.episodes import evaluation_episodes
+from adahi_lab.evaluation.evaluate import Comparison, Outcome, Run
+from adahi_lab.evaluation.loaded_policies import RETRIEVAL, PolicyFiles
+from adahi_lab.methods.methods import for_task, parse_methods
+from adahi_lab.papers.literature import FIDELITIES, LITERATURE, PUBLISHED, Line, PaperMethod, lines
+from adahi_lab.papers.literature_table import line_entries, searched_last
+from adahi_lab.reporting.literature_rows import literature_markdown, literature_table
+from adahi_lab.tasks.demonstrations import collect_parallel
+from adahi_lab.training.retrieval_index import make_index, save_index
 from adahi_ros.core.assets import asset
 from adahi_ros.core.schema import load
 from adahi_ros.gates.parameter_file import load_calibration
-from adahi_ros.lab.calibration import calibrate
-from adahi_ros.lab.calibration.thresholds import Thresholds
-from adahi_ros.lab.evaluation import evaluate
-from adahi_ros.lab.evaluation.comparison import Rows, measure
-from adahi_ros.lab.evaluation.episodes import evaluation_episodes
-from adahi_ros.lab.evaluation.evaluate import Comparison, Outcome, Run
-from adahi_ros.lab.evaluation.loaded_policies import RETRIEVAL, PolicyFiles
-from adahi_ros.lab.methods.methods import for_task, parse_methods
-from adahi_ros.lab.papers.literature import FIDELITIES, LITERATURE, PUBLISHED, Line, PaperMethod, lines
-from adahi_ros.lab.papers.literature_table import line_entries, searched_last
-from adahi_ros.lab.reporting.literature_rows import literature_markdown, literature_table
-from adahi_ros.lab.tasks.demonstrations import collect_parallel
-from adahi_ros.lab.training.retrieval_index import make_index, save_index
 
 PACKAGE = Path(adahi_ros.__file__).parent
 EPISODES = evaluation_episodes(1)
@@ -65,7 +65,8 @@ def searched(folder: Path, comparison: Comparison) -> Thresholds:
 
 @pytest.mark.parametrize("each", LITERATURE, ids=lambda each: each.name)
 def test_it_is_where_it_is_documented(each: PaperMethod) -> None:
-    code = (PACKAGE / each.file).read_text()
+    lab = each.file.startswith("adahi_lab/")
+    code = ((asset("adahi_lab") if lab else PACKAGE) / each.file).read_text()
     for paper in re.findall(r"[0-9]{4}\.[0-9]{5}", each.paper):
         assert paper in code
     assert each.idea

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from adahi_ros.lab.papers.paper_claims import better_than_adahi, check_claims
+from adahi_lab.papers.paper_claims import better_than_adahi, check_claims
 
 
 def figures(

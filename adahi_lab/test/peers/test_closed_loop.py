@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from adahi_lab.peers import closed_loop
 from adahi_ros.core.signature import GOAL, OBSERVATION, Feature, Signature
-from adahi_ros.lab.peers import closed_loop
 from benchmarks.clients import Client, jerk, longest_gap, loop_figures
 
 TASK, SEED, FIRST, RATE_HZ = "ball_instructed", 3, 2_000_000, 20.0

@@ -12,18 +12,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from adahi_lab.bench.peer_comparison import OURS, program
+from adahi_lab.bench.peer_comparison import PEERS as COMPARED
+from adahi_lab.peers import driving, environments
+from adahi_lab.peers.environments import PEERS, EnvironmentMissingError, environment, folder
 from adahi_ros.core.assets import asset
 from adahi_ros.core.proposal import UNITS
-from adahi_ros.lab.bench.peer_comparison import OURS, program
-from adahi_ros.lab.bench.peer_comparison import PEERS as COMPARED
-from adahi_ros.lab.peers import driving, environments
-from adahi_ros.lab.peers.environments import PEERS, EnvironmentMissingError, environment, folder
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import Policy
 from adahi_ros.policies.vqbet.code_policy import ActionDecoder
 from adahi_ros.protocol.request import RequestError
 
-ROOM = "adahi_ros.lab.peers"
+ROOM = "adahi_lab.peers"
 INSTALLED = {name: folder(name) for name in PEERS}  # before the tests get a cache of their own
 JUDGE = "vla_eval_judge"  # steps a world, and answers nothing
 CONNECTING_S = 0.25

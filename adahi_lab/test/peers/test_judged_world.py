@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from adahi_lab.peers.closed_loop import CUT_STEPS, Drive
 from adahi_ros.core.assets import asset
 from adahi_ros.core.signature import GOAL, OBSERVATION, Feature, Signature
-from adahi_ros.lab.peers.closed_loop import CUT_STEPS, Drive
 
 pytest.importorskip("vla_eval", reason="vla-eval is a peer's: lab/peers/environments.py vla_eval_judge")
 
 from vla_eval.benchmarks.libero import benchmark as upstream
 
-from adahi_ros.lab.peers.judged_world import JudgedWorld
-from adahi_ros.lab.peers.vla_eval_judge import LiveLibero, plan_of_episodes
+from adahi_lab.peers.judged_world import JudgedWorld
+from adahi_lab.peers.vla_eval_judge import LiveLibero, plan_of_episodes
 
 SIGNATURE = Signature(2, 8, 7, (Feature(OBSERVATION, 5),), (Feature(GOAL, 32),))
 MOVE = np.array([0.1, 0.0, -0.2, 0.0, 0.0, 0.3, 1.0], dtype=np.float32)
@@ -171,8 +171,8 @@ def test_the_patch_for_upstream_gives_the_same_hold_action(tmp_path: Path) -> No
 @pytest.mark.timeout(120)
 @pytest.mark.usefixtures("libero_scene")
 def test_the_judge_shows_what_our_world_shows() -> None:
-    from adahi_ros.lab.tasks.libero import convert
-    from adahi_ros.lab.tasks.libero.goal import LiberoGoal
+    from adahi_lab.tasks.libero import convert
+    from adahi_lab.tasks.libero.goal import LiberoGoal
 
     library, suite = convert.open_library(4)
     library.set_init_state(suite.get_task_init_states(4)[0])

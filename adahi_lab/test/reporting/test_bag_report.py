@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from adahi_ros.lab.calibration.bag_run import BagRun, Push
-from adahi_ros.lab.reporting.bag_report import reported, write_bag_report
-from adahi_ros.lab.reporting.observed import Frame, Observed
-from adahi_ros.lab.reporting.run_timeline import columns_of, marks_of, requests_of
-from adahi_ros.lab.reporting.run_verdict import verdict, without_command
+from adahi_lab.calibration.bag_run import BagRun, Push
+from adahi_lab.reporting.bag_report import reported, write_bag_report
+from adahi_lab.reporting.observed import Frame, Observed
+from adahi_lab.reporting.run_timeline import columns_of, marks_of, requests_of
+from adahi_lab.reporting.run_verdict import verdict, without_command
 from adahi_ros.protocol.records import EpisodeRecord, Reason, StepRecord
 
 PERIOD_S = 0.05
@@ -101,7 +101,7 @@ def test_marks_name_fallbacks_once_and_interventions(ahead: BagRun) -> None:
 
 
 def test_who_drove_is_on_the_page(ahead: BagRun, tmp_path: Path) -> None:
-    from adahi_ros.lab.calibration.bag_run import bag_run_figures
+    from adahi_lab.calibration.bag_run import bag_run_figures
 
     by_person: dict[str, Any] = {"reason": Reason.PERSON, "action": ()}
     steps = [replace(step, **by_person) if 10 <= row < 14 else step for row, step in enumerate(ahead.steps)]
@@ -178,7 +178,7 @@ def test_a_missing_step_is_a_period_without_a_command(ahead: BagRun) -> None:
 
 
 def test_the_first_plan_of_an_episode_is_no_fallback_of_the_verdict(ahead: BagRun) -> None:
-    from adahi_ros.lab.calibration.bag_run import bag_run_figures
+    from adahi_lab.calibration.bag_run import bag_run_figures
 
     checks = {each.what: each for each in verdict(ahead, bag_run_figures(ahead), 0, PERIOD_S)}
     assert checks["steps that fell back"].healthy

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from adahi_ros.lab.reporting.cameras_table import cameras_table, draw_cameras
+from adahi_lab.reporting.cameras_table import cameras_table, draw_cameras
 
 Shown = Callable[..., str]
 NAMES = ("features", "raw", "jpeg_90", "jpeg_1000_bytes", "none")

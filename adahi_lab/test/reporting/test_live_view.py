@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from adahi_ros.lab.reporting.live_view import BAR_WIDTH, SHOWN_STEPS, LiveView, score_bar, verdict
+from adahi_lab.reporting.live_view import BAR_WIDTH, SHOWN_STEPS, LiveView, score_bar, verdict
 from adahi_ros.protocol.records import Reason, StepRecord
 
 Make = Callable[..., StepRecord]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from adahi_ros.lab.reporting.report import PICTURES, REPORT, TABLE, TEXTS, write_report
+from adahi_lab.reporting.report import PICTURES, REPORT, TABLE, TEXTS, write_report
 
 LOADING = ("src", "href", "srcset", "data")
 PNG = b"\x89PNG and what follows"

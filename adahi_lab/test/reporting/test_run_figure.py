@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from adahi_ros.lab.evaluation.run_metrics import run_figures
-from adahi_ros.lab.reporting.run_figure import axis_label, draw_plans, draw_run, shown_entries
-from adahi_ros.lab.reporting.style import LABEL_WIDTH, figure, label_of
-from adahi_ros.lab.tasks import make
+from adahi_lab.evaluation.run_metrics import run_figures
+from adahi_lab.reporting.run_figure import axis_label, draw_plans, draw_run, shown_entries
+from adahi_lab.reporting.style import LABEL_WIDTH, figure, label_of
+from adahi_lab.tasks import make
 from adahi_ros.protocol.records import EpisodeRecord, StepRecord
 from adahi_ros.protocol.run_records import RunRecord
 

@@ -9,16 +9,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from adahi_ros.lab.evaluation import step_latency as latency
-from adahi_ros.lab.evaluation import tradeoffs
-from adahi_ros.lab.evaluation.evaluate import Comparison, Run, evaluate_methods, play
-from adahi_ros.lab.evaluation.loaded_policies import Policies
-from adahi_ros.lab.evaluation.sweep import RATES, SWEPT, Point, areas, fixed_methods
-from adahi_ros.lab.evaluation.traces import Trace
-from adahi_ros.lab.link.link_profile import LinkProfile
-from adahi_ros.lab.methods.methods import METHODS
-from adahi_ros.lab.reporting.trace_figure import draw_traces
-from adahi_ros.lab.reporting.tradeoff_figure import area_table, draw_pictures
+from adahi_lab.evaluation import step_latency as latency
+from adahi_lab.evaluation import tradeoffs
+from adahi_lab.evaluation.evaluate import Comparison, Run, evaluate_methods, play
+from adahi_lab.evaluation.loaded_policies import Policies
+from adahi_lab.evaluation.sweep import RATES, SWEPT, Point, areas, fixed_methods
+from adahi_lab.evaluation.traces import Trace
+from adahi_lab.link.link_profile import LinkProfile
+from adahi_lab.methods.methods import METHODS
+from adahi_lab.reporting.trace_figure import draw_traces
+from adahi_lab.reporting.tradeoff_figure import area_table, draw_pictures
 
 LINK = LinkProfile(rtt_mean_ms=12.0, rtt_jitter_ms=0.0, rate_mbit_s=55.4)
 EPISODES = range(2)
@@ -123,7 +123,7 @@ def test_latency_measured_over_dds_takes_the_place_of_the_simulated(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr("adahi_ros.lab.evaluation.tradeoffs.sweep", lambda *arguments, **options: found.sweep)
+    monkeypatch.setattr("adahi_lab.evaluation.tradeoffs.sweep", lambda *arguments, **options: found.sweep)
     monkeypatch.setattr(latency, "REPETITIONS", 3)
     spread = {"mean": 77.0, "p50": 77.0, "p95": 77.0, "p99": 77.0}
     evaluated = evaluate_methods(comparison, ["uncertainty"], EPISODES)["uncertainty"]

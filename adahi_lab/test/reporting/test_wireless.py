@@ -4,8 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from adahi_ros.lab.methods.methods import METHODS
-from adahi_ros.lab.reporting.wireless import draw_latency, latency_table
+from adahi_lab.methods.methods import METHODS
+from adahi_lab.reporting.wireless import draw_latency, latency_table
 from adahi_ros.protocol.records import EpisodeRecord, StepRecord
 from adahi_ros.protocol.run_records import RunRecord
 

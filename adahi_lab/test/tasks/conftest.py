@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
-from adahi_ros.lab.tasks.task_interface import Expert, Task
+from adahi_lab.tasks.task_interface import Expert, Task
 
 
 def _drive(task: Task, expert: Expert, seed: int, episodes: Sequence[int], steps: int) -> np.ndarray:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from adahi_ros.lab.tasks.ball import GRAVITY, ROLLING_SHARE, BallBalancing, BallExpert, BallParameters
+from adahi_lab.tasks.ball import GRAVITY, ROLLING_SHARE, BallBalancing, BallExpert, BallParameters
 
 STILL = BallParameters(disturbance_m_s2=0.0, rolling_damping_per_s=0.0)
 

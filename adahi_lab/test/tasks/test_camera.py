@@ -3,11 +3,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from adahi_ros.lab.tasks import make, make_expert
-from adahi_ros.lab.tasks.ball import BallBalancing
-from adahi_ros.lab.tasks.ball_camera import REACH_M, ROWS, BallView
-from adahi_ros.lab.tasks.camera import CameraExpert, CameraTask, Film, exposed, make_view
-from adahi_ros.lab.tasks.frames import EVERY, record_frames
+from adahi_lab.tasks import make, make_expert
+from adahi_lab.tasks.ball import BallBalancing
+from adahi_lab.tasks.ball_camera import REACH_M, ROWS, BallView
+from adahi_lab.tasks.camera import CameraExpert, CameraTask, Film, exposed, make_view
+from adahi_lab.tasks.frames import EVERY, record_frames
 
 STEPS = 15
 

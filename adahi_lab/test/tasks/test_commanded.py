@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from adahi_ros.lab.tasks import make, make_expert, names
-from adahi_ros.lab.tasks.commanded import CommandedTask, Motion, standing_still
-from adahi_ros.lab.tasks.demonstrations import Demonstrator
-from adahi_ros.lab.tasks.task_interface import Task
+from adahi_lab.tasks import make, make_expert, names
+from adahi_lab.tasks.commanded import CommandedTask, Motion, standing_still
+from adahi_lab.tasks.demonstrations import Demonstrator
+from adahi_lab.tasks.task_interface import Task
 
 SEED = 4
 STILL_RAD = {"ball": 1e-12, "kitchen": 0.2}  # in half a second; the kitchen's arm sinks under its weight

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from adahi_lab.tasks import demonstrations, make, make_expert, names
+from adahi_lab.tasks.ball import BallBalancing, BallParameters
+from adahi_lab.tasks.demonstrations import BATCH_EPISODES, Demonstrations, collect_parallel
+from adahi_lab.tasks.task_interface import Task
 from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.lab.tasks import demonstrations, make, make_expert, names
-from adahi_ros.lab.tasks.ball import BallBalancing, BallParameters
-from adahi_ros.lab.tasks.demonstrations import BATCH_EPISODES, Demonstrations, collect_parallel
-from adahi_ros.lab.tasks.task_interface import Task
 
 
 class Idle:

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from adahi_lab.tasks import make, make_expert
+from adahi_lab.tasks.ball import BallBalancing, BallParameters
+from adahi_lab.tasks.gymnasium_description import load_description
+from adahi_lab.tasks.gymnasium_task import GymnasiumTask
+from adahi_lab.tasks.kitchen import SUBTASKS, Kitchen
+from adahi_lab.tasks.kitchen_world import load_world
+from adahi_lab.tasks.swarm import Swarm, SwarmParameters
+from adahi_lab.tasks.task_interface import Task
 from adahi_ros.core.assets import asset
-from adahi_ros.lab.tasks import make, make_expert
-from adahi_ros.lab.tasks.ball import BallBalancing, BallParameters
-from adahi_ros.lab.tasks.gymnasium_description import load_description
-from adahi_ros.lab.tasks.gymnasium_task import GymnasiumTask
-from adahi_ros.lab.tasks.kitchen import SUBTASKS, Kitchen
-from adahi_ros.lab.tasks.kitchen_world import load_world
-from adahi_ros.lab.tasks.swarm import Swarm, SwarmParameters
-from adahi_ros.lab.tasks.task_interface import Task
 
 TASKS = ("ball", "ball_instructed", "swarm", "swarm_instructed")  # whose episodes take milliseconds
 PENDULUM = load_description(asset("config/tasks/inverted_pendulum.yaml"))

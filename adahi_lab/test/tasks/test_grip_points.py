@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from adahi_ros.lab.tasks.libero.grip_points import HANDLES_M, NEAR_M, GripPoints, handle, knob
+from adahi_lab.tasks.libero.grip_points import HANDLES_M, NEAR_M, GripPoints, handle, knob
 
 NAMES = (
     *(f"hand_{axis}_m" for axis in "xyz"),

@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-from adahi_ros.lab.tasks import TASKS, make, make_expert
-from adahi_ros.lab.tasks.ball import BallExpert
-from adahi_ros.lab.tasks.gym_env import TaskEnv
-from adahi_ros.lab.tasks.task_interface import Task
+from adahi_lab.tasks import TASKS, make, make_expert
+from adahi_lab.tasks.ball import BallExpert
+from adahi_lab.tasks.gym_env import TaskEnv
+from adahi_lab.tasks.task_interface import Task
 
 every_task = pytest.mark.parametrize("task", sorted(TASKS.shipped))
 
 
 def environment_id(task: str) -> str:
-    return f"adahi_ros.lab.tasks.gym_env:adahi_ros/{TASKS[task].task.partition(':')[2]}-v0"
+    return f"adahi_lab.tasks.gym_env:adahi_ros/{TASKS[task].task.partition(':')[2]}-v0"
 
 
 def test_the_ball_is_there_by_its_name() -> None:
@@ -28,7 +28,7 @@ def test_the_ball_is_there_by_its_name() -> None:
 
 
 def test_any_task_is_there_by_the_name_that_make_takes() -> None:
-    env = gymnasium.make("adahi_ros.lab.tasks.gym_env:adahi_ros/Task-v0", task="swarm")
+    env = gymnasium.make("adahi_lab.tasks.gym_env:adahi_ros/Task-v0", task="swarm")
     assert isinstance(env.unwrapped, TaskEnv)
     assert env.unwrapped.task.spec.name == "swarm"
 

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 import yaml
 
-from adahi_ros.lab.tasks import gymnasium_task, make, make_expert, names
-from adahi_ros.lab.tasks.gymnasium_task import described_expert
-from adahi_ros.lab.tasks.task_interface import Task
+from adahi_lab.tasks import gymnasium_task, make, make_expert, names
+from adahi_lab.tasks.gymnasium_task import described_expert
+from adahi_lab.tasks.task_interface import Task
 
 
 class Drift(gym.Env[np.ndarray, np.ndarray]):
@@ -191,7 +191,7 @@ def test_pictures_are_the_environments_and_need_its_render_mode(write: Write) ->
 @pytest.mark.skipif(find_library("EGL") is None, reason="needs libegl1")
 def test_pictures_need_no_display() -> None:
     bare = {name: value for name, value in os.environ.items() if name not in ("DISPLAY", "MUJOCO_GL")}
-    program = "from adahi_ros.lab.tasks import make; print(make('inverted_pendulum').render().any())"
+    program = "from adahi_lab.tasks import make; print(make('inverted_pendulum').render().any())"
     run = subprocess.run([sys.executable, "-c", program], env=bare, capture_output=True, text=True)
     assert run.stdout.strip() == "True", run.stderr
 
@@ -282,4 +282,4 @@ def test_the_modules_that_a_file_runs_are_named(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(gymnasium_task, "load_description", lambda path: named)
     with pytest.warns(UserWarning, match=r"task\.yaml: imports and runs the code of json"):
         described_expert(tmp_path / "task.yaml")
-    gymnasium_task._warn_of_code(tmp_path, ("adahi_ros.lab.tasks",))
+    gymnasium_task._warn_of_code(tmp_path, ("adahi_lab.tasks",))

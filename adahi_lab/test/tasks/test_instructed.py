@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from adahi_ros.lab.tasks import goal_is_for_target, names
-from adahi_ros.lab.tasks.ball import BallBalancing
-from adahi_ros.lab.tasks.instructed import BallInstructed, BallInstructedExpert, SwarmInstructed
-from adahi_ros.lab.tasks.kitchen import SUBTASKS
-from adahi_ros.lab.tasks.kitchen_instructed import ORDERED, KitchenInstructed, KitchenInstructedExpert
-from adahi_ros.lab.tasks.swarm import Swarm
-from adahi_ros.lab.tasks.task_interface import Task
+from adahi_lab.tasks import goal_is_for_target, names
+from adahi_lab.tasks.ball import BallBalancing
+from adahi_lab.tasks.instructed import BallInstructed, BallInstructedExpert, SwarmInstructed
+from adahi_lab.tasks.kitchen import SUBTASKS
+from adahi_lab.tasks.kitchen_instructed import ORDERED, KitchenInstructed, KitchenInstructedExpert
+from adahi_lab.tasks.swarm import Swarm
+from adahi_lab.tasks.task_interface import Task
 
 INSTRUCTED = (
     "ball_instructed",

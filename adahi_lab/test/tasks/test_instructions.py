@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from adahi_ros.lab.tasks.instructions import INSTRUCTION_DIM, embedded
+from adahi_lab.tasks.instructions import INSTRUCTION_DIM, embedded
 
 
 def test_a_sentence_has_one_vector_whatever_was_requested_before() -> None:

@@ -8,8 +8,8 @@ import sys
 import numpy as np
 import pytest
 
-from adahi_ros.lab.tasks.kitchen import ARM_START_NOISE_RAD, KETTLE_START_NOISE_M, SUBTASKS, Kitchen
-from adahi_ros.lab.tasks.kitchen_world import KitchenWorld, load_world
+from adahi_lab.tasks.kitchen import ARM_START_NOISE_RAD, KETTLE_START_NOISE_M, SUBTASKS, Kitchen
+from adahi_lab.tasks.kitchen_world import KitchenWorld, load_world
 
 SLIDE = SUBTASKS.index("slide cabinet")
 
@@ -210,7 +210,7 @@ def test_the_picture_shows_what_happens() -> None:
 
 def test_without_opengl_it_says_so_and_all_else_works() -> None:
     program = (
-        "from adahi_ros.lab.tasks.kitchen import Kitchen\n"
+        "from adahi_lab.tasks.kitchen import Kitchen\n"
         "import numpy as np\n"
         "task = Kitchen()\n"
         "task.step(np.zeros((1, 9)))\n"

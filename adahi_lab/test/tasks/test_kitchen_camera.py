@@ -5,9 +5,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from adahi_ros.lab.tasks.camera import KitchenCamera, KitchenCameraExpert
-from adahi_ros.lab.tasks.kitchen import SUBTASKS, Kitchen
-from adahi_ros.lab.tasks.kitchen_camera import COLUMNS, ROWS, KitchenView
+from adahi_lab.tasks.camera import KitchenCamera, KitchenCameraExpert
+from adahi_lab.tasks.kitchen import SUBTASKS, Kitchen
+from adahi_lab.tasks.kitchen_camera import COLUMNS, ROWS, KitchenView
 
 
 @pytest.fixture(scope="module")

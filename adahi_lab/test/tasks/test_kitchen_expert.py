@@ -5,9 +5,9 @@ import types
 import numpy as np
 import pytest
 
-from adahi_ros.lab.tasks.kitchen import SUBTASKS, Kitchen
-from adahi_ros.lab.tasks.kitchen_arm import KitchenArm, _shortened
-from adahi_ros.lab.tasks.kitchen_expert import KitchenExpert
+from adahi_lab.tasks.kitchen import SUBTASKS, Kitchen
+from adahi_lab.tasks.kitchen_arm import KitchenArm, _shortened
+from adahi_lab.tasks.kitchen_expert import KitchenExpert
 
 
 def drive(

@@ -8,17 +8,17 @@ import mujoco
 import numpy as np
 import pytest
 
+from adahi_lab.evaluation.swaps import Swap, SwappedWorld
+from adahi_lab.tasks import make, make_evaluated, make_expert
 from adahi_ros.core.files import read_json
 from adahi_ros.core.written_files import save_json
-from adahi_ros.lab.evaluation.swaps import Swap, SwappedWorld
-from adahi_ros.lab.tasks import make, make_evaluated, make_expert
 
 pytest.importorskip("libero", reason="LIBERO is optional: pip install -r requirements/libero.txt")
 
-from adahi_ros.lab.tasks.libero import convert
-from adahi_ros.lab.tasks.libero.conditions import Condition
-from adahi_ros.lab.tasks.libero.goal import LiberoGoal
-from adahi_ros.lab.tasks.libero.scene_files import MODEL, NOTES, load_scene
+from adahi_lab.tasks.libero import convert
+from adahi_lab.tasks.libero.conditions import Condition
+from adahi_lab.tasks.libero.goal import LiberoGoal
+from adahi_lab.tasks.libero.scene_files import MODEL, NOTES, load_scene
 
 pytestmark = pytest.mark.usefixtures("libero_scene")
 EVERY = range(10)  # an episode of each task

@@ -6,10 +6,10 @@ from types import ModuleType
 
 import pytest
 
-from adahi_ros.lab.tasks import make
-from adahi_ros.lab.tasks.libero.convert import convert
-from adahi_ros.lab.tasks.libero.scene_files import load_scene
-from adahi_ros.lab.tasks.libero.world import load_world
+from adahi_lab.tasks import make
+from adahi_lab.tasks.libero.convert import convert
+from adahi_lab.tasks.libero.scene_files import load_scene
+from adahi_lab.tasks.libero.world import load_world
 
 
 def test_without_a_converted_scene_it_says_what_to_do(

@@ -6,16 +6,16 @@ import mujoco
 import numpy as np
 import pytest
 
-from adahi_ros.lab.tasks import make_expert
+from adahi_lab.tasks import make_expert
 
 pytest.importorskip("libero", reason="LIBERO is optional: pip install -r requirements/libero.txt")
 
-from adahi_ros.lab.tasks.libero import convert
-from adahi_ros.lab.tasks.libero.expert import BOWL, LiberoGoalExpert
-from adahi_ros.lab.tasks.libero.goal import LiberoGoal
-from adahi_ros.lab.tasks.libero.scene_files import load_scene, scene_folder
-from adahi_ros.lab.tasks.libero.skills import Scene, Wish, carried
-from adahi_ros.lab.tasks.libero.suites import LiberoStates
+from adahi_lab.tasks.libero import convert
+from adahi_lab.tasks.libero.expert import BOWL, LiberoGoalExpert
+from adahi_lab.tasks.libero.goal import LiberoGoal
+from adahi_lab.tasks.libero.scene_files import load_scene, scene_folder
+from adahi_lab.tasks.libero.skills import Scene, Wish, carried
+from adahi_lab.tasks.libero.suites import LiberoStates
 
 
 class LiberoSpatialExpert(LiberoGoalExpert):

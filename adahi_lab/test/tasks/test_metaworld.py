@@ -6,13 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from adahi_ros.lab.evaluation.swaps import Swap, SwappedWorld
-from adahi_ros.lab.tasks import make, make_expert
-from adahi_ros.lab.tasks.ball import BallBalancing
-from adahi_ros.lab.tasks.instructions import INSTRUCTION_DIM, embedded
-from adahi_ros.lab.tasks.metaworld import MetaWorld
-from adahi_ros.lab.tasks.metaworld_scenes import SCENES, SHARED, Delivery, Errand, Scene, Suite
-from adahi_ros.lab.tasks.metaworld_world import load_library, load_scene
+from adahi_lab.evaluation.swaps import Swap, SwappedWorld
+from adahi_lab.tasks import make, make_expert
+from adahi_lab.tasks.ball import BallBalancing
+from adahi_lab.tasks.instructions import INSTRUCTION_DIM, embedded
+from adahi_lab.tasks.metaworld import MetaWorld
+from adahi_lab.tasks.metaworld_scenes import SCENES, SHARED, Delivery, Errand, Scene, Suite
+from adahi_lab.tasks.metaworld_world import load_library, load_scene
 
 pytest.importorskip(
     "metaworld", reason="Meta-World is optional: pip install --no-deps -r requirements/metaworld.txt"

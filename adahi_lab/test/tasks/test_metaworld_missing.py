@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from adahi_ros.lab.tasks import make, make_expert
-from adahi_ros.lab.tasks.metaworld_original import load_original
-from adahi_ros.lab.tasks.metaworld_world import load_library, load_scene
+from adahi_lab.tasks import make, make_expert
+from adahi_lab.tasks.metaworld_original import load_original
+from adahi_lab.tasks.metaworld_world import load_library, load_scene
 
 
 @pytest.mark.parametrize("made", [make, make_expert])

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from adahi_ros.lab.tasks import make, make_expert
-from adahi_ros.lab.tasks.metaworld import MetaWorld
-from adahi_ros.lab.tasks.metaworld_scenes import MT10, MT50, ORIGINALS, Suite
-from adahi_ros.lab.tasks.metaworld_world import load_library
+from adahi_lab.tasks import make, make_expert
+from adahi_lab.tasks.metaworld import MetaWorld
+from adahi_lab.tasks.metaworld_scenes import MT10, MT50, ORIGINALS, Suite
+from adahi_lab.tasks.metaworld_world import load_library
 
 pytest.importorskip(
     "metaworld", reason="Meta-World is optional: pip install --no-deps -r requirements/metaworld.txt"

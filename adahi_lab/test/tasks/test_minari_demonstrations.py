@@ -10,9 +10,9 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from adahi_ros.lab.tasks import minari_demonstrations
-from adahi_ros.lab.tasks.demonstrations import Demonstrations
-from adahi_ros.lab.tasks.task_interface import TaskSpec
+from adahi_lab.tasks import minari_demonstrations
+from adahi_lab.tasks.demonstrations import Demonstrations
+from adahi_lab.tasks.task_interface import TaskSpec
 
 minari = pytest.importorskip("minari")
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:minari")  # misses an author, a licence ...

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from adahi_ros.lab.tasks.motions import FASTEST_HZ, Motions, ahead_s
+from adahi_lab.tasks.motions import FASTEST_HZ, Motions, ahead_s
 
 MOTIONS = Motions(seed=3, joints=2, state_dim=4, goal_dim=3, amplitude=0.1, rate_hz=30.0, episode_steps=300)
 

@@ -10,7 +10,7 @@ import pytest
 
 ENDING = """
 import atexit
-from adahi_ros.lab.tasks.offscreen import choose_renderer, make_renderer
+from adahi_lab.tasks.offscreen import choose_renderer, make_renderer
 
 choose_renderer()
 import mujoco

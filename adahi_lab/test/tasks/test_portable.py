@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from adahi_ros.lab.tasks.portable import bell_noise, sine_of_small
+from adahi_lab.tasks.portable import bell_noise, sine_of_small
 
 
 def test_the_sine_is_a_sine() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from adahi_ros.lab.tasks.rests import LONGEST, Rests
+from adahi_lab.tasks.rests import LONGEST, Rests
 
 STEPS = 400
 EPISODES = range(20)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from adahi_ros.lab.tasks import make, make_expert, names
-from adahi_ros.lab.tasks.camera import BallSeen
-from adahi_ros.lab.tasks.instructed import BallInstructed
+from adahi_lab.tasks import make, make_expert, names
+from adahi_lab.tasks.camera import BallSeen
+from adahi_lab.tasks.instructed import BallInstructed
 from adahi_ros.server.received_images import ReceivedImages
 from adahi_ros.vision.images import to_jpeg
 from adahi_ros.vision.interface import QUALITY

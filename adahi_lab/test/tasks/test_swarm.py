@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from adahi_ros.lab.tasks.demonstrations import collect_parallel
-from adahi_ros.lab.tasks.swarm import Swarm, SwarmExpert, SwarmParameters
+from adahi_lab.tasks.demonstrations import collect_parallel
+from adahi_lab.tasks.swarm import Swarm, SwarmExpert, SwarmParameters
 
 STILL = SwarmParameters(wind_m_s2=0.0)
 DRONES = STILL.drones

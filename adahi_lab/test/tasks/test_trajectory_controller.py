@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adahi_ros.lab.tasks.trajectory_controller import TrajectoryController
+from adahi_lab.tasks.trajectory_controller import TrajectoryController
 
 PERIOD_S = 0.05
 NOW_S = 1000.0

@@ -10,22 +10,22 @@ from typing import Any
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
+from test.toys import LENGTHS, Counting, Toy, counted, float32, unit_scales
 
+from adahi_lab.calibration.recorded_world import RecordedWorld
+from adahi_lab.training import corrector_training, train_corrector
+from adahi_lab.training.corrector_data import Examples, Teacher, agreeing
+from adahi_lab.training.fitting import FitConfig, Run
+from adahi_lab.training.recipes import CORRECTOR, DISTILLED, CorrectorRecipe
+from adahi_lab.training.train_corrector import train_in_simulation
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import GOAL, OBSERVATION, Feature, Observations, Signature
 from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.lab.calibration.recorded_world import RecordedWorld
-from adahi_ros.lab.training import corrector_training, train_corrector
-from adahi_ros.lab.training.corrector_data import Examples, Teacher, agreeing
-from adahi_ros.lab.training.fitting import FitConfig, Run
-from adahi_ros.lab.training.recipes import CORRECTOR, DISTILLED, CorrectorRecipe
-from adahi_ros.lab.training.train_corrector import train_in_simulation
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.corrector.corrector import Correction, Corrector
 from adahi_ros.policies.corrector.corrector_checkpoint import CorrectorCheckpoint, load_corrector
 from adahi_ros.policies.corrector.corrector_features import PlanView, feature_count
 from adahi_ros.policies.interface import AS_TRAINED, Sampling
-from test.lab.toys import LENGTHS, Counting, Toy, counted, float32, unit_scales
 
 T = 4
 RECIPE = CorrectorRecipe(

@@ -8,19 +8,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 from safetensors.torch import load_file
+from test.toys import LENGTHS, Counting, counted, float32, unit_scales
 
-from adahi_ros.core.randomness import EpisodeStreams
-from adahi_ros.core.signature import GOAL, OBSERVATION
-from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.lab.calibration.recorded_world import RecordedWorld
-from adahi_ros.lab.calibration.target_plans import TEACHER, Planned, fresh_plans, unit_of_actions
-from adahi_ros.lab.history import History
-from adahi_ros.lab.training import corrector_data, corrector_training, train_corrector
-from adahi_ros.lab.training.corrector_data import AGES, Examples, nearest, recorded_examples
-from adahi_ros.lab.training.corrector_training import running
-from adahi_ros.lab.training.fitting import FitConfig, Run
-from adahi_ros.lab.training.recipes import CorrectorRecipe
-from adahi_ros.lab.training.train_corrector import (
+from adahi_lab.calibration.recorded_world import RecordedWorld
+from adahi_lab.calibration.target_plans import TEACHER, Planned, fresh_plans, unit_of_actions
+from adahi_lab.history import History
+from adahi_lab.training import corrector_data, corrector_training, train_corrector
+from adahi_lab.training.corrector_data import AGES, Examples, nearest, recorded_examples
+from adahi_lab.training.corrector_training import running
+from adahi_lab.training.fitting import FitConfig, Run
+from adahi_lab.training.recipes import CorrectorRecipe
+from adahi_lab.training.train_corrector import (
     DRAFT,
     HELD_OUT,
     TrainedOnRecordings,
@@ -28,12 +26,14 @@ from adahi_ros.lab.training.train_corrector import (
     split,
     train_on_recordings,
 )
+from adahi_ros.core.randomness import EpisodeStreams
+from adahi_ros.core.signature import GOAL, OBSERVATION
+from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.corrector.corrector_checkpoint import CorrectorCheckpoint, load_corrector
 from adahi_ros.policies.corrector.corrector_features import AHEAD, FeatureScales
 from adahi_ros.policies.corrector.corrector_network import LOG_VARIANCE, CorrectorNetwork
 from adahi_ros.policies.corrector.distilled import DistilledPolicy
 from adahi_ros.policies.interface import Policy
-from test.lab.toys import LENGTHS, Counting, counted, float32, unit_scales
 
 T = 4
 PLANNED = 4  # of the features, O 1, G 1, A 1: the present action of the plan

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import torch
 
+from adahi_lab.training.corrector_training import running, scales_of, train_corrector
+from adahi_lab.training.fitting import FitConfig, Run
 from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.lab.training.corrector_training import running, scales_of, train_corrector
-from adahi_ros.lab.training.fitting import FitConfig, Run
 from adahi_ros.policies.corrector.corrector_network import LOG_VARIANCE
 
 

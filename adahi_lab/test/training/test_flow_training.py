@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 
+from adahi_lab.training.fitting import Run
+from adahi_lab.training.flow_training import FlowFitConfig, train_flow
 from adahi_ros.core.schema import checked
 from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.lab.training.fitting import Run
-from adahi_ros.lab.training.flow_training import FlowFitConfig, train_flow
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.flow.flow_torch import save_flow
 from adahi_ros.policies.interface import Policy, Sampling

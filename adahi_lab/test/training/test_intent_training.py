@@ -7,20 +7,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from adahi_ros.core.checkpoint_files import CheckpointError
-from adahi_ros.core.proposal import Proposal
-from adahi_ros.core.signature import Observations
-from adahi_ros.lab.tasks import make
-from adahi_ros.lab.training.fitting import FitConfig, Run
-from adahi_ros.lab.training.intent_data import (
+from adahi_lab.tasks import make
+from adahi_lab.training.fitting import FitConfig, Run
+from adahi_lab.training.intent_data import (
     FIRST_ALONE,
     NEVER,
     drawn_requests,
     lesson,
     newest_requests,
 )
-from adahi_ros.lab.training.intent_training import train_intent
-from adahi_ros.lab.training.recipes import INTENT, INTENT_OF_PLAN, IntentRecipe, recipe_of
+from adahi_lab.training.intent_training import train_intent
+from adahi_lab.training.recipes import INTENT, INTENT_OF_PLAN, IntentRecipe, recipe_of
+from adahi_ros.core.checkpoint_files import CheckpointError
+from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.signature import Observations
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.intent.intent import Intent, IntentEncoder, load_encoder, load_intent
 from adahi_ros.policies.intent.intent_checkpoint import (

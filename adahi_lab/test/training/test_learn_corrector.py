@@ -12,22 +12,22 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from test.toys import float32
 
+from adahi_lab.evaluation.loaded_policies import PLANS, Bench, PolicyFiles
+from adahi_lab.methods.methods import METHODS
+from adahi_lab.training.corrector_training import learn_on, save_corrector, scales_of
+from adahi_lab.training.fitting import FitConfig, Run
+from adahi_lab.training.learn import LearningConfig
+from adahi_lab.training.learn_corrector import CorrectorLearner, corrected_plans
+from adahi_lab.training.learn_rounds import Rounds, learn_in_rounds
+from adahi_lab.training.recipes import CorrectorRecipe
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.gates.parameter_file import Calibration
-from adahi_ros.lab.evaluation.loaded_policies import PLANS, Bench, PolicyFiles
-from adahi_ros.lab.methods.methods import METHODS
-from adahi_ros.lab.training.corrector_training import learn_on, save_corrector, scales_of
-from adahi_ros.lab.training.fitting import FitConfig, Run
-from adahi_ros.lab.training.learn import LearningConfig
-from adahi_ros.lab.training.learn_corrector import CorrectorLearner, corrected_plans
-from adahi_ros.lab.training.learn_rounds import Rounds, learn_in_rounds
-from adahi_ros.lab.training.recipes import CorrectorRecipe
 from adahi_ros.policies.corrector.corrector_checkpoint import CorrectorConfig, load_corrector
 from adahi_ros.policies.corrector.corrector_features import feature_count
 from adahi_ros.policies.corrector.corrector_network import CorrectorNetwork
 from adahi_ros.policies.corrector.corrector_torch import load_network
-from test.lab.toys import float32
 
 HOW = Rounds(rounds=2, episodes=2, ask="corrector_4", evaluated=2, seed=3)
 RECIPE = CorrectorRecipe(1, {"hidden": 4}, FitConfig(20, 32, warmup=0), asking_rates=(0.3,), samples=2)
@@ -145,7 +145,7 @@ def test_what_would_forget_too_much_is_refused(
         found = real(*arguments)
         return replace(found, wanted=np.full_like(found.wanted, 50.0))
 
-    monkeypatch.setattr("adahi_ros.lab.training.learn_corrector.corrected_plans", broken)
+    monkeypatch.setattr("adahi_lab.training.learn_corrector.corrected_plans", broken)
     how = replace(HOW, rounds=1, evaluated=0)
     config = LearningConfig(steps=200, rehearsal=0.0, worse=0.0)
     figures = learn_in_rounds(learner(how, config), begin, tmp_path / "out", how, "")

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from adahi_ros.lab.evaluation.evaluate import Comparison, Run, play
-from adahi_ros.lab.evaluation.rollout import Log, rollout
-from adahi_ros.lab.methods import method
-from adahi_ros.lab.methods.methods import METHODS, gated
-from adahi_ros.lab.tasks import make
-from adahi_ros.lab.training.policy_corrections import Corrections, corrected_episodes, recorded_episodes
-from adahi_ros.lab.training.reservoir import Reservoir
+from adahi_lab.evaluation.evaluate import Comparison, Run, play
+from adahi_lab.evaluation.rollout import Log, rollout
+from adahi_lab.methods import method
+from adahi_lab.methods.methods import METHODS, gated
+from adahi_lab.tasks import make
+from adahi_lab.training.policy_corrections import Corrections, corrected_episodes, recorded_episodes
+from adahi_lab.training.reservoir import Reservoir
 
 EPISODES = [7, 8, 9]
 

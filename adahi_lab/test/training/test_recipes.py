@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 import yaml
 
+from adahi_lab.training.fitting import FitConfig
+from adahi_lab.training.flow_training import FlowFitConfig
+from adahi_lab.training.recipes import CorrectorRecipe, load_pupils, load_recipe
+from adahi_lab.training.vqbet_training import CodeFitConfig
 from adahi_ros.core.assets import asset
-from adahi_ros.lab.training.fitting import FitConfig
-from adahi_ros.lab.training.flow_training import FlowFitConfig
-from adahi_ros.lab.training.recipes import CorrectorRecipe, load_pupils, load_recipe
-from adahi_ros.lab.training.vqbet_training import CodeFitConfig
 
 
 def whole() -> dict[str, Any]:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
+from adahi_lab.tasks import make
 from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.lab.tasks import make
 from test.bags.conftest import run
 
 TASK, EPISODES = "ball_instructed", 2
@@ -64,8 +64,8 @@ def test_noise_is_executed_and_not_recorded(tmp_path: Path) -> None:
 
 def follows_its_actions(data: Trajectories) -> bool:
     """Whether the recorded actions, executed exactly, give the recorded observations of the first episode."""
-    from adahi_ros.lab.evaluation.episodes import lesson_episodes
-    from adahi_ros.lab.training.recorded_rollouts import FIRST_EPISODE
+    from adahi_lab.evaluation.episodes import lesson_episodes
+    from adahi_lab.training.recorded_rollouts import FIRST_EPISODE
 
     world = make(TASK)
     world.reset(0, lesson_episodes(1, FIRST_EPISODE))

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from adahi_ros.lab.training.retrieval_index import make_index
+from adahi_lab.training.retrieval_index import make_index
 from adahi_ros.policies.retrieval import Index, load_retrieval
 from test.policies.walks import EPISODES, STEPS, recorded, saved
 

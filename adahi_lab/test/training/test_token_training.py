@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from adahi_lab.training.fitting import FitConfig, Run
+from adahi_lab.training.token_training import codec_of, train_tokens
 from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.lab.training.fitting import FitConfig, Run
-from adahi_ros.lab.training.token_training import codec_of, train_tokens
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import Policy
 from adahi_ros.policies.tokens.token_checkpoint import CodecSizes, save_codec

@@ -11,26 +11,26 @@ from typing import Any
 import numpy as np
 import pytest
 from rich.progress import Progress
+from test.toys import code_policy
 
-from adahi_ros.core.checkpoint_files import CheckpointError
-from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.lab.tasks.demonstrations import Demonstrations, collect_parallel
-from adahi_ros.lab.training import train
-from adahi_ros.lab.training.fitting import Run
-from adahi_ros.lab.training.recipes import (
+from adahi_lab.tasks.demonstrations import Demonstrations, collect_parallel
+from adahi_lab.training import train
+from adahi_lab.training.fitting import Run
+from adahi_lab.training.recipes import (
     CorrectorRecipe,
     DemonstrationRecipe,
     IntentRecipe,
     ModelRecipe,
     Recipe,
 )
-from adahi_ros.lab.training.train import train_recipe
-from adahi_ros.lab.training.vqbet_training import CodeFitConfig
+from adahi_lab.training.train import train_recipe
+from adahi_lab.training.vqbet_training import CodeFitConfig
+from adahi_ros.core.checkpoint_files import CheckpointError
+from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import Policy
 from adahi_ros.policies.vqbet import vqbet_export
 from adahi_ros.policies.vqbet.vqbet_checkpoint import save_policy
-from test.lab.toys import code_policy
 
 FIT = CodeFitConfig(steps=6, batch_size=16, warmup=1)
 SIZE = {"width": 4, "layers": 1, "heads": 2, "head_hidden": 4}

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from adahi_ros.core.assets import asset
-from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
-from adahi_ros.lab.tasks import make
-from adahi_ros.lab.training.state_lessons import StateLessons, completed, forked, lessons
-from adahi_ros.lab.training.train_states import (
+from adahi_lab.evaluation.loaded_policies import PolicyFiles
+from adahi_lab.tasks import make
+from adahi_lab.training.state_lessons import StateLessons, completed, forked, lessons
+from adahi_lab.training.train_states import (
     INPUTS,
     delay_ms,
     drawn_channels,
@@ -18,6 +17,7 @@ from adahi_ros.lab.training.train_states import (
     tolerated,
     train_states,
 )
+from adahi_ros.core.assets import asset
 from adahi_ros.policies.tokens.token_policy import TokenPolicy
 
 FILES = PolicyFiles(asset("checkpoints/metaworld/tokens"), "onnxruntime")

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 import torch
 
+from adahi_lab.training.fitting import Run
+from adahi_lab.training.vqbet_finetuning import Actions, Keeping, fine_tune, log_likelihood, mean_loss
+from adahi_lab.training.vqbet_training import CodeFitConfig, Demonstrated
 from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.lab.training.fitting import Run
-from adahi_ros.lab.training.vqbet_finetuning import Actions, Keeping, fine_tune, log_likelihood, mean_loss
-from adahi_ros.lab.training.vqbet_training import CodeFitConfig, Demonstrated
 from adahi_ros.policies.vqbet.tokenizer import ActionTokenizer
 from adahi_ros.policies.vqbet.vqbet_checkpoint import load_checkpoint, load_tokenizer
 from adahi_ros.policies.vqbet.vqbet_network import VQBeT

@@ -13,9 +13,8 @@ import torch
 from safetensors.numpy import save_file
 from torch import nn
 
-from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.lab.training.fitting import FitConfig, Run, fit
-from adahi_ros.lab.training.vqbet_training import (
+from adahi_lab.training.fitting import FitConfig, Run, fit
+from adahi_lab.training.vqbet_training import (
     OFFSET_CODES,
     CodeFitConfig,
     focal_loss,
@@ -23,6 +22,7 @@ from adahi_ros.lab.training.vqbet_training import (
     train_policy,
     train_tokenizer,
 )
+from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.networks.step_dataset import step_goals
 from adahi_ros.policies.vqbet.tokenizer import ActionTokenizer
 from adahi_ros.policies.vqbet.vqbet_sizes import TokenizerConfig

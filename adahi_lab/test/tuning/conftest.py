@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
+from adahi_lab.evaluation.loaded_policies import PolicyFiles
 from adahi_ros.gates.parameter_file import Calibration, load_calibration
-from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
 
 SPACE: dict[str, Any] = {
     "recipe": "recipe.yaml",
@@ -52,9 +52,9 @@ def plan_in(
     exported: Path, tmp_path: Path, space_file: Callable[..., Path], toy_calibration: Path
 ) -> Callable[..., Any]:
     """From the name of a folder and what is different in the space to a plan of a search there."""
-    search = pytest.importorskip("adahi_ros.lab.tuning.search", reason="pip install -r requirements/tune.txt")
-    from adahi_ros.lab.tuning.search_space import load_space
-    from adahi_ros.lab.tuning.trial import Ground
+    search = pytest.importorskip("adahi_lab.tuning.search", reason="pip install -r requirements/tune.txt")
+    from adahi_lab.tuning.search_space import load_space
+    from adahi_lab.tuning.trial import Ground
 
     def make(name: str, trials: int = 2, seed: int = 0, **changes: Any) -> Any:
         out = tmp_path / name

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from adahi_lab.tuning.search_space import Choices, Range, load_space
 from adahi_ros.core.assets import asset
-from adahi_ros.lab.tuning.search_space import Choices, Range, load_space
 
 WIDTH = "policies.draft.size.width"
 RATE = "policies.draft.fit.learning_rate"

@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from adahi_ros.core.assets import asset
-from adahi_ros.lab.tuning.spot import (
+from adahi_lab.tuning.spot import (
     Outlook,
     Predictor,
     Rules,
@@ -20,8 +19,9 @@ from adahi_ros.lab.tuning.spot import (
     on_demand,
     replay,
 )
-from adahi_ros.lab.tuning.spot_costs import CHEAPEST, ON_DEMAND, TREND, Search, costs
-from adahi_ros.lab.tuning.spot_trace import InstanceType, SpotTrace, load_trace, made_trace
+from adahi_lab.tuning.spot_costs import CHEAPEST, ON_DEMAND, TREND, Search, costs
+from adahi_lab.tuning.spot_trace import InstanceType, SpotTrace, load_trace, made_trace
+from adahi_ros.core.assets import asset
 
 SPOT, FIXED = (0, False), (0, True)
 AT_ONCE = Rules(startup_h=0.0)

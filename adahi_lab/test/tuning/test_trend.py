@@ -7,7 +7,7 @@ import pytest
 
 optuna = pytest.importorskip("optuna", reason="pip install -r requirements/tune.txt")
 
-from adahi_ros.lab.tuning.trend import MARGIN, STARTUP, TrendPruner, predicted_end  # noqa: E402
+from adahi_lab.tuning.trend import MARGIN, STARTUP, TrendPruner, predicted_end  # noqa: E402
 
 STAGES = 6
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from adahi_ros.cli.lab import choosing
+from adahi_lab.cli import choosing
 from adahi_ros.core.assets import CHECKPOINTS, named
 from adahi_ros.policies.backends import load_policy
 from test.cli.conftest import Measured

@@ -48,7 +48,7 @@ def test_evaluate_swaps_goals_where_the_task_allows_it(
 def test_evaluate_recalibrates(
     evaluate: list[object], option: tuple[str, str], monkeypatch: pytest.MonkeyPatch, measured: Measured
 ) -> None:
-    monkeypatch.setattr("adahi_ros.lab.calibration.calibrate.EPISODES", 20)
+    monkeypatch.setattr("adahi_lab.calibration.calibrate.EPISODES", 20)
     monkeypatch.setattr("adahi_ros.gates.calibration.MOST_TRIALS", 4)  # near is enough here
     result, written = measured(*evaluate, "--methods", "random,adahi,oracle", "--episodes", 20, *option)
     rate = 0.3 if option[0] == "--rate" else 0.6
@@ -110,11 +110,11 @@ def test_a_calibration_of_other_checkpoints_is_refused(
     assert "made for other policies or another task (ball); run 'adahi thresholds ball'" in output
 
 
-EXAMPLE = Path(__file__).parents[2] / "docs/examples/own_method.py"
+EXAMPLE = Path(__file__).parents[3] / "docs/examples/own_method.py"
 
 
 def test_the_example_of_a_method_in_a_file_runs(monkeypatch: pytest.MonkeyPatch, measured: Measured) -> None:
-    monkeypatch.setattr("adahi_ros.lab.evaluation.evaluate.HELD_OUT_EPISODES", 2)
+    monkeypatch.setattr("adahi_lab.evaluation.evaluate.HELD_OUT_EPISODES", 2)
     monkeypatch.chdir(EXAMPLE.parent)  # so its name is that of the page
     names = [f"{EXAMPLE.name}:Moved", f"{EXAMPLE.name}:Moved@0.01", f"{EXAMPLE.name}:Fading"]
     options = ["--method", "plan_8", *(each for name in names for each in ("--method", name))]
@@ -133,8 +133,8 @@ def test_the_example_of_a_method_in_a_file_runs(monkeypatch: pytest.MonkeyPatch,
 def test_a_method_in_a_file_alone_comes_beside_the_others_at_their_rate(
     evaluate: list[object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, measured: Measured
 ) -> None:
-    monkeypatch.setattr("adahi_ros.lab.calibration.calibrate.EPISODES", 20)
-    monkeypatch.setattr("adahi_ros.lab.evaluation.evaluate.HELD_OUT_EPISODES", 2)
+    monkeypatch.setattr("adahi_lab.calibration.calibrate.EPISODES", 20)
+    monkeypatch.setattr("adahi_lab.evaluation.evaluate.HELD_OUT_EPISODES", 2)
     own = tmp_path / "own.py"
     own.write_text("class Own:\n    def score(self, context):\n        return context.deviation ** 2\n")
     result, figures = measured(*evaluate, "--method", f"{own}:Own", "--episodes", 10)
@@ -172,7 +172,7 @@ def test_compare_tells_where_methods_stand_and_goes_on_from_what_is_there(
     assert list(pole["skipped"]) == ["plan_8", f"{EXAMPLE}:Moved"]
     assert "ball: target that plans: Plan/8\n" in result.output
     assert "inverted_pendulum: plan_8 is left out: plan_8: there is no target that plans" in result.output
-    monkeypatch.setattr("adahi_ros.lab.evaluation.evaluate.play", lambda *arguments: pytest.fail("again"))
+    monkeypatch.setattr("adahi_lab.evaluation.evaluate.play", lambda *arguments: pytest.fail("again"))
     again = run(*command, "--methods", "plan_8,adahi")
     assert "ADAHI" in again.output
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from adahi_ros.lab.evaluation import evaluate
+from adahi_lab.evaluation import evaluate
 from test.cli.conftest import Fails, Measured, Run
 
 OPTIONS = ("--task", "ball", "--workers", 1, "--episodes", 2, "--methods", "best,hybrid")

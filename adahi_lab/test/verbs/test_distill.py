@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
+from adahi_ros.core.assets import asset
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.policies.corrector.corrector_checkpoint import load_corrector
 from adahi_ros.policies.intent.intent import load_encoder, load_intent
@@ -163,7 +164,7 @@ def test_a_gripper_with_a_ros_action_is_learnt_from_its_measured_position(
     [
         (["--held-out", 1], "held_out: 1.0, must be above 0 and below 1"),
         (["--recipe", "none.yaml"], "--recipe: none.yaml, no such file"),
-        (["--recipe", "config/recipes/kitchen.yaml"], "kitchen.yaml: recipe.corrector: missing"),
+        (["--recipe", asset("config/recipes/kitchen.yaml")], "kitchen.yaml: recipe.corrector: missing"),
         (["--instruction", "go"], "--instruction: 'go', must be left out: the target takes no instruction"),
         (["--target", "nothing/target"], "no such checkpoint"),
         (["--contract", "swarm"], "toy: no step has an observation and an action, expected at least one"),

@@ -1,7 +1,7 @@
 """`adahi train corrector` on LeRobotDatasets.
 
 LeRobot is not among the packages of the tests. To run the last test, too:
-    export PYTHONPATH=$PWD:$(.venv/bin/python -m adahi_ros.lab.peers.environments lerobot_grpc)
+    export PYTHONPATH=$PWD:$(.venv/bin/python -m adahi_lab.peers.environments lerobot_grpc)
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
-
-from adahi_ros.policies.corrector.corrector import Corrector
-from adahi_ros.policies.corrector.corrector_checkpoint import load_corrector
-from adahi_ros.policies.corrector.corrector_features import PlanView
-from test.bags.conftest import run
-from test.lab.calibration.lerobot_arm import (
+from test.calibration.lerobot_arm import (
     change_info,
     contract_values,
     pictures,
     write_dataset,
 )
+
+from adahi_ros.policies.corrector.corrector import Corrector
+from adahi_ros.policies.corrector.corrector_checkpoint import load_corrector
+from adahi_ros.policies.corrector.corrector_features import PlanView
+from test.bags.conftest import run
 
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 needs_lerobot = pytest.mark.skipif(
@@ -100,9 +100,10 @@ def test_what_does_not_fit_is_named(
 @needs_lerobot
 @pytest.mark.parametrize("filmed", [False, True])
 def test_an_act_of_lerobot_plans_at_the_rows_of_a_dataset(filmed: bool, recipe: Path, tmp_path: Path) -> None:
+    from test.calibration.lerobot_arm import film
+
     from adahi_ros.policies.remote.lerobot_target import import_lerobot
     from benchmarks.lerobot_target_conformance import write_policy
-    from test.lab.calibration.lerobot_arm import film
 
     import_lerobot()
     write_policy(tmp_path / "act", "act", tmp_path)

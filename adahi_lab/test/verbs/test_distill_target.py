@@ -61,7 +61,7 @@ def test_one_command_gives_intents_of_a_target_with_an_instruction(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("adahi_ros.lab.evaluation.step_latency.REPETITIONS", 3)
+    monkeypatch.setattr("adahi_lab.evaluation.step_latency.REPETITIONS", 3)
     params, figures = tmp_path / "arm.yaml", tmp_path / "figures.json"
     said = run("train", "corrector", in_bag(messages(3)), *with_intents, "--draft", "--params", params)
     beside = "intent is left out: the target reads observation.joints, which recordings do not keep"
@@ -133,8 +133,8 @@ def test_calibration_takes_bags_that_training_left_out(
         return np.zeros((len(read), 2), np.float32), read[:, -1]
 
     monkeypatch.setattr(CorrectorCheckpoint, "on_onnx", lambda checkpoint: by_age)
-    monkeypatch.setattr("adahi_ros.lab.evaluation.step_latency.REPETITIONS", 3)
-    monkeypatch.setattr("adahi_ros.lab.reporting.replay_figure.draw_replay", lambda *arguments: None)
+    monkeypatch.setattr("adahi_lab.evaluation.step_latency.REPETITIONS", 3)
+    monkeypatch.setattr("adahi_lab.reporting.replay_figure.draw_replay", lambda *arguments: None)
     params, final, figures = (tmp_path / name for name in ("arm.yaml", "final.yaml", "figures.json"))
     held = in_bag(messages(4))
 
@@ -215,11 +215,9 @@ def test_a_target_that_reads_images_is_calibrated_by_its_recorded_plans(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(POLICIES.shipped, "still", Still)
-    monkeypatch.setattr("adahi_ros.lab.evaluation.step_latency.REPETITIONS", 3)
-    monkeypatch.setattr("adahi_ros.lab.reporting.replay_figure.draw_replay", lambda *arguments: None)
-    monkeypatch.setattr(
-        "adahi_ros.lab.reporting.calibration_figure.draw_calibrations", lambda *arguments: None
-    )
+    monkeypatch.setattr("adahi_lab.evaluation.step_latency.REPETITIONS", 3)
+    monkeypatch.setattr("adahi_lab.reporting.replay_figure.draw_replay", lambda *arguments: None)
+    monkeypatch.setattr("adahi_lab.reporting.calibration_figure.draw_calibrations", lambda *arguments: None)
     (tmp_path / "draft.yaml").write_text("kind: still")
     bag, params, figures = in_bag(messages(3)), tmp_path / "params.yaml", tmp_path / "figures.json"
     pair = ["--draft", tmp_path / "draft", "--target", tmp_path / "target.yaml"]

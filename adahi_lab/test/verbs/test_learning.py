@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from adahi_ros.cli.lab.learning import learn, learning_config
-from adahi_ros.cli.lab.training import train
+from adahi_lab.cli.learning import learn, learning_config
+from adahi_lab.cli.training import train
+from adahi_lab.training.learn import LearningConfig
+from adahi_lab.training.learn_rounds import Rounds
+from adahi_lab.training.reservoir import MOST
 from adahi_ros.core.assets import asset
-from adahi_ros.lab.training.learn import LearningConfig
-from adahi_ros.lab.training.learn_rounds import Rounds
-from adahi_ros.lab.training.reservoir import MOST
 from adahi_ros.policies.backends import load_policy
 from test.cli.conftest import Fails, Measured, Run
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from adahi_lab.link.emulator import unavailable
+from adahi_lab.link.namespaces import processes_in
 from adahi_ros import cli
-from adahi_ros.lab.link.emulator import unavailable
-from adahi_ros.lab.link.namespaces import processes_in
 from test.cli.conftest import Fails, Run
 from test.waiting import wait_for
 

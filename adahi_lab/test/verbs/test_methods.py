@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from adahi_ros.lab.papers.literature import LITERATURE
+from adahi_lab.papers.literature import LITERATURE
 from test.cli.conftest import Measured
 
 

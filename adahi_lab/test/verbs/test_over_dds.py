@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from adahi_ros.cli.lab.over_dds import _aged
-from adahi_ros.lab.methods.methods import METHODS, runs_on_robot
+from adahi_lab.cli.over_dds import _aged
+from adahi_lab.methods.methods import METHODS, runs_on_robot
 from adahi_ros.protocol.records import StepRecord
 from test.cli.conftest import Fails, Run
 
 pytest.importorskip("rclpy")
 
-from adahi_ros.lab.nodes import dds_run
+from adahi_lab.nodes import dds_run
 from adahi_ros.nodes.launching.child_processes import NodeProcesses
 from adahi_ros.nodes.monitoring.bag_recorder_node import first_message
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from adahi_ros.cli.lab.paper import FIGURES, PAGE
+from adahi_lab.cli.paper import FIGURES, PAGE
+from adahi_lab.evaluation import step_latency as latency
+from adahi_lab.methods.methods import METHODS
+from adahi_lab.papers.literature import Line
+from adahi_lab.reporting.report import PICTURES, REPORT, TABLE
 from adahi_ros.core.assets import asset
-from adahi_ros.lab.evaluation import step_latency as latency
-from adahi_ros.lab.methods.methods import METHODS
-from adahi_ros.lab.papers.literature import Line
-from adahi_ros.lab.reporting.report import PICTURES, REPORT, TABLE
 from test.cli.conftest import Fails, Run
 
 COMPARED = ["adahi", "hybrid", "draft", "target", "random", "oracle", "plan_4"]
@@ -33,7 +33,7 @@ def tabled(folder: Path, run: Run) -> str:
 @pytest.fixture(scope="module")
 def drawn(folder: Path, tabled: str, run: Run) -> str:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("adahi_ros.cli.lab.measuring.POINT", (1, 1))
+        patch.setattr("adahi_lab.cli.measuring.POINT", (1, 1))
         patch.setattr(latency, "REPETITIONS", 3)
         result = run("figures", *ON_BALL, "--quick", "--out", folder)
     return str(result.output)
@@ -63,8 +63,8 @@ def test_a_table_is_printed_and_written(tabled: str, folder: Path) -> None:
 def test_a_table_leaves_out_what_a_task_lacks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
 ) -> None:
-    monkeypatch.setattr("adahi_ros.lab.evaluation.evaluate.HELD_OUT_EPISODES", 2)
-    monkeypatch.setattr("adahi_ros.lab.calibration.calibrate.EPISODES", 5)
+    monkeypatch.setattr("adahi_lab.evaluation.evaluate.HELD_OUT_EPISODES", 2)
+    monkeypatch.setattr("adahi_lab.calibration.calibrate.EPISODES", 5)
     head = "always:hidden_states:file={checkpoints}/wisv.safetensors"
     named = f"sampled_uncertainty:speculative,plan_8,{head}"
     tasks = ("--tasks", "ball,inverted_pendulum", "--episodes", 2, "--workers", 1)
@@ -89,9 +89,7 @@ def test_the_methods_of_papers_are_printed_and_written_and_taken_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
 ) -> None:
     table = (Line("ADAHI", "adahi"), Line("8 bits", "target", backend="int8"), Line("none", "plan_8"))
-    monkeypatch.setattr(
-        "adahi_ros.lab.papers.literature.lines", lambda known: (Line("Target", "target"), *table)
-    )
+    monkeypatch.setattr("adahi_lab.papers.literature.lines", lambda known: (Line("Target", "target"), *table))
     tasks = ("--tasks", "inverted_pendulum,ball", "--episodes", 2, "--seed", 3)
     command = ("table", "--literature", *tasks, "--workers", 1, "--out", tmp_path)
     result = run(*command)
@@ -107,7 +105,7 @@ def test_the_methods_of_papers_are_printed_and_written_and_taken_again(
     assert "S3ML has no line: " in result.output
     assert (tmp_path / PAGE).read_text().count("\n") == 2 + 4
     assert max(map(len, result.output.splitlines()[:10])) <= 80
-    monkeypatch.setattr("adahi_ros.lab.evaluation.evaluate.play", lambda *arguments: pytest.fail("again"))
+    monkeypatch.setattr("adahi_lab.evaluation.evaluate.play", lambda *arguments: pytest.fail("again"))
     run(*command)
     assert read(tmp_path / FIGURES)["tasks"] == written["tasks"]
 
@@ -138,7 +136,7 @@ def test_a_report_is_made_of_both(drawn: str, folder: Path, run: Run, tmp_path: 
 
 
 def test_what_was_measured_over_dds_is_taken_or_named(tmp_path: Path, fails: Fails) -> None:
-    from adahi_ros.cli.lab.paper import measured_over_dds
+    from adahi_lab.cli.paper import measured_over_dds
 
     path = tmp_path / "demo-ball.json"
     figures = {
@@ -189,6 +187,6 @@ def test_the_methods_of_a_table_are_by_default_those_that_every_task_has(
         compared.append(names)
         raise ValueError("enough")
 
-    monkeypatch.setattr("adahi_ros.lab.evaluation.evaluate.evaluate_methods", note)
+    monkeypatch.setattr("adahi_lab.evaluation.evaluate.evaluate_methods", note)
     assert "enough" in fails("table", "--workers", 1, "--quick", "--out", tmp_path / "new")
     assert compared == [[name for name in METHODS if name not in ("best", "distilled")]]

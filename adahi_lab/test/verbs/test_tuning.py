@@ -50,7 +50,7 @@ def test_what_cannot_be_searched_is_reported_before_anything_is_started(
     toys = ["--checkpoints", exported, "--calibration", calibrated, "--out", out]
     assert "--space: nowhere.yaml, no such file" in fails("tune", "ball", "--space", "nowhere.yaml", *toys)
     monkeypatch.setitem(sys.modules, "optuna", None)
-    for name in [name for name in sys.modules if name.startswith(("adahi_ros.lab.tuning.", "optuna."))]:
+    for name in [name for name in sys.modules if name.startswith(("adahi_lab.tuning.", "optuna."))]:
         monkeypatch.delitem(sys.modules, name)
     output = fails("tune", "ball", "--space", space, *toys)
     assert "optuna: must be installed to tune: pip install -r requirements/tune.txt" in output
@@ -65,7 +65,7 @@ def test_the_password_of_a_database_is_neither_reported_nor_kept(
     fails: Fails,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    search = pytest.importorskip("adahi_ros.lab.tuning.search", reason="pip install -r requirements/tune.txt")
+    search = pytest.importorskip("adahi_lab.tuning.search", reason="pip install -r requirements/tune.txt")
     url, shown = "none://somebody:secret@host/tuning", "none://somebody:***@host/tuning"
     toys = ["--checkpoints", exported, "--calibration", calibrated, "--out", tmp_path / "out"]
     arguments = ["tune", "ball", "--space", space, "--storage", url, *toys]

@@ -32,7 +32,7 @@ class NodeProcess:
     """A node in its own process, with its output in a file.
 
     Args:
-        module: a key of `MODULES`.
+        module: a key of `MODULES`, or the module of another package's node, as package.module.
         parameters: by name; written to a ROS parameter file.
         directory: for that file and the output.
         environment: variables added to those of this process.
@@ -49,12 +49,12 @@ class NodeProcess:
         prefix: Sequence[str] = (),
         namespace: str = "",
     ) -> None:
-        self.module = module
+        self.module = module.rpartition(".")[2]
         self._ending = False
-        self._log = Path(tempfile.mkstemp(prefix=f"{module}_", suffix=".log", dir=directory)[1])
+        self._log = Path(tempfile.mkstemp(prefix=f"{self.module}_", suffix=".log", dir=directory)[1])
         file = self._log.with_suffix(".yaml")
         file.write_text(yaml.safe_dump({"/**": {"ros__parameters": dict(parameters)}}))
-        arguments = ["-m", MODULES[module], "--ros-args", "--params-file", str(file)]
+        arguments = ["-m", MODULES.get(module, module), "--ros-args", "--params-file", str(file)]
         arguments += ["-r", f"__ns:={namespace}"] if namespace else []
         with self._log.open("w") as output:
             self._process = subprocess.Popen(

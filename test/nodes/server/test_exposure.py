@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from adahi_ros.lab.nodes.domain import exclusive_domain, loopback_environment
+from adahi_lab.nodes.domain import exclusive_domain, loopback_environment
 from adahi_ros.nodes.launching.modules import MODULES
 from adahi_ros.nodes.server.exposure import exposure
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from adahi_msgs.srv import DescribeTarget, VerifyDraft
 
-from adahi_ros.lab.nodes.observer import Observer
+from adahi_lab.nodes.observer import Observer
 from adahi_ros.nodes.common.parameters import ParameterError
 from adahi_ros.nodes.common.qos import verify_qos
 from adahi_ros.nodes.server.target_verifier_node import TargetVerifierNode

@@ -7,7 +7,7 @@ from typing import Any
 
 from adahi_msgs.srv import VerifyDraft
 
-from adahi_ros.lab.nodes.observer import Observer
+from adahi_lab.nodes.observer import Observer
 from adahi_ros.nodes.common.qos import verify_qos
 from adahi_ros.nodes.common.reachable import Clients
 from adahi_ros.nodes.server.request_scheduler import BatchParameters

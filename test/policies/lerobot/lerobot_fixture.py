@@ -1,6 +1,6 @@
 """Writes the fixture of the tests of our readers of LeRobot's files.
 
-    export PYTHONPATH=$(.venv/bin/python -m adahi_ros.lab.peers.environments lerobot_grpc)
+    export PYTHONPATH=$(.venv/bin/python -m adahi_lab.peers.environments lerobot_grpc)
     .venv/bin/python test/policies/lerobot/lerobot_fixture.py test/data/lerobot
 
 LeRobot itself writes a small dataset and two VQ-BeTs with drawn weights, and runs them. The tests compare

@@ -15,11 +15,11 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from adahi_lab.training.fitting import Run
+from adahi_lab.training.vqbet_training import CodeFitConfig, train_policy
 from adahi_ros.acceptance.interface import codes_differ
 from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.lab.training.fitting import Run
-from adahi_ros.lab.training.vqbet_training import CodeFitConfig, train_policy
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.lerobot.lerobot_checkpoint import read_checkpoint
 from adahi_ros.policies.lerobot.lerobot_encoder import load_encoder

@@ -5,9 +5,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from adahi_lab.history import History
 from adahi_ros.core.signature import Feature, Signature
 from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.lab.history import History
 from adahi_ros.policies.networks.step_dataset import Moments, action_chunks, step_goals, window_indices
 
 

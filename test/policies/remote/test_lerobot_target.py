@@ -1,7 +1,7 @@
 """Beside benchmarks/lerobot_target_conformance.py, which compares plans with those of LeRobot itself.
 
 LeRobot is not among the packages of the tests. To run all of them:
-    export PYTHONPATH=$PWD:$(.venv/bin/python -m adahi_ros.lab.peers.environments lerobot_grpc)
+    export PYTHONPATH=$PWD:$(.venv/bin/python -m adahi_lab.peers.environments lerobot_grpc)
 """
 
 from __future__ import annotations

@@ -10,11 +10,11 @@ import pytest
 import torch
 import yaml
 
+from adahi_lab.training.recipes import load_recipe
 from adahi_ros.core.assets import asset
 from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.core.proposal import TokenDistribution
 from adahi_ros.core.signature import Observations
-from adahi_ros.lab.training.recipes import load_recipe
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import Policy
 from adahi_ros.policies.networks.transformer import InputMoments

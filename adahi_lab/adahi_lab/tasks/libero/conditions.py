@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from adahi_ros.lab.tasks.offscreen import choose_renderer
+from adahi_lab.tasks.offscreen import choose_renderer
 
 choose_renderer()
 

@@ -19,9 +19,8 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import save_file
 
-from adahi_ros.core.written_files import save_json
-from adahi_ros.lab.tasks.libero.conditions import Condition
-from adahi_ros.lab.tasks.libero.scene_files import (
+from adahi_lab.tasks.libero.conditions import Condition
+from adahi_lab.tasks.libero.scene_files import (
     FORMAT,
     LIBRARY,
     LIBRARY_VERSION,
@@ -31,8 +30,9 @@ from adahi_ros.lab.tasks.libero.scene_files import (
     SUITE,
     load_scene,
 )
-from adahi_ros.lab.tasks.libero.world import STATE, Placed
-from adahi_ros.lab.tasks.offscreen import choose_renderer
+from adahi_lab.tasks.libero.world import STATE, Placed
+from adahi_lab.tasks.offscreen import choose_renderer
+from adahi_ros.core.written_files import save_json
 
 choose_renderer()
 

@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from adahi_ros.lab.tasks.libero import grip_points
-from adahi_ros.lab.tasks.libero.goal import LiberoGoal
-from adahi_ros.lab.tasks.libero.grip_points import CABINET, STOVE, THINGS_M
-from adahi_ros.lab.tasks.libero.hand_control import FARTHEST_M, FARTHEST_RAD
-from adahi_ros.lab.tasks.libero.skills import (
+from adahi_lab.tasks.libero import grip_points
+from adahi_lab.tasks.libero.goal import LiberoGoal
+from adahi_lab.tasks.libero.grip_points import CABINET, STOVE, THINGS_M
+from adahi_lab.tasks.libero.hand_control import FARTHEST_M, FARTHEST_RAD
+from adahi_lab.tasks.libero.skills import (
     CLOSED,
     DOWN,
     OPEN,
@@ -23,7 +23,7 @@ from adahi_ros.lab.tasks.libero.skills import (
     rotation_to,
     turned,
 )
-from adahi_ros.lab.tasks.task_interface import Task
+from adahi_lab.tasks.task_interface import Task
 
 GAIN = 2.0  # of the hand's goal: the controller covers about a third of the way in a control period
 BOWL = Grip(THINGS_M["akita_black_bowl_1"], 0.006, direction=(-0.257, 0.0, 0.0))

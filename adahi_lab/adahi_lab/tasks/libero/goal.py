@@ -11,11 +11,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from adahi_ros.core.randomness import EpisodeStreams
-from adahi_ros.lab.tasks.instructions import INSTRUCTION_DIM, embedded
-from adahi_ros.lab.tasks.libero.hand_control import ARM, POSTURE_RAD
-from adahi_ros.lab.tasks.libero.scene_files import SUITE, Errand
-from adahi_ros.lab.tasks.libero.world import (
+from adahi_lab.tasks.instructions import INSTRUCTION_DIM, embedded
+from adahi_lab.tasks.libero.hand_control import ARM, POSTURE_RAD
+from adahi_lab.tasks.libero.scene_files import SUITE, Errand
+from adahi_lab.tasks.libero.world import (
     OPEN_M,
     PERIOD_S,
     ROBOT,
@@ -24,8 +23,9 @@ from adahi_ros.lab.tasks.libero.world import (
     load_world,
     state_names,
 )
-from adahi_ros.lab.tasks.portable import UNIFORMS_PER_DRAW, bell_noise
-from adahi_ros.lab.tasks.task_interface import SimulatedTask, TaskSpec, checked_action
+from adahi_lab.tasks.portable import UNIFORMS_PER_DRAW, bell_noise
+from adahi_lab.tasks.task_interface import SimulatedTask, TaskSpec, checked_action
+from adahi_ros.core.randomness import EpisodeStreams
 
 ARM_NOISE_RAD = 0.02  # standard deviation at the start, as in the library
 SETTLING_STEPS = 10  # in which things fall onto the table, as evaluations of papers do it
@@ -35,7 +35,7 @@ ACTIONS = ("hand_x", "hand_y", "hand_z", "hand_turn_x", "hand_turn_y", "hand_tur
 
 
 class LiberoGoal(SimulatedTask):
-    """E tables side by side. Implements `adahi_ros.lab.tasks.task_interface.Task`.
+    """E tables side by side. Implements `adahi_lab.tasks.task_interface.Task`.
 
     Joints: the arm's seven (rad) and two fingers (m). State: place and direction of the hand and of four
     things, three drawers (m), the stove's knob (rad), where the furniture stands, and how near the hand is to
@@ -48,7 +48,7 @@ class LiberoGoal(SimulatedTask):
         ValueError: the scene has not been converted; the message has the command.
     """
 
-    painter = "adahi_ros.lab.tasks.libero.picture:draw"
+    painter = "adahi_lab.tasks.libero.picture:draw"
     suite = SUITE
 
     def __init__(self) -> None:

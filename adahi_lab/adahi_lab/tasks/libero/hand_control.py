@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from adahi_ros.lab.tasks.offscreen import choose_renderer
+from adahi_lab.tasks.offscreen import choose_renderer
 
 choose_renderer()
 

@@ -7,9 +7,9 @@ import functools
 
 import numpy as np
 
-from adahi_ros.lab.tasks.libero.goal import LiberoGoal
-from adahi_ros.lab.tasks.libero.scene_files import load_scene
-from adahi_ros.lab.tasks.mujoco_picture import (
+from adahi_lab.tasks.libero.goal import LiberoGoal
+from adahi_lab.tasks.libero.scene_files import load_scene
+from adahi_lab.tasks.mujoco_picture import (
     GOOD,
     HEIGHT,
     WIDTH,
@@ -18,7 +18,7 @@ from adahi_ros.lab.tasks.mujoco_picture import (
     mujoco,
     photographed,
 )
-from adahi_ros.lab.tasks.offscreen import make_renderer
+from adahi_lab.tasks.offscreen import make_renderer
 
 CAMERA = {"azimuth": 150.0, "elevation": -30.0, "distance": 1.6, "lookat": (-0.15, 0.0, 1.0)}
 

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import load_file
 
+from adahi_lab.tasks.libero.conditions import Condition
+from adahi_lab.tasks.offscreen import choose_renderer
 from adahi_ros.core.files import read_json
-from adahi_ros.lab.tasks.libero.conditions import Condition
-from adahi_ros.lab.tasks.offscreen import choose_renderer
 from adahi_ros.policies.networks.onnx_cache import cache_folder
 
 choose_renderer()

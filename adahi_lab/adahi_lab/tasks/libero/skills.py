@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from adahi_ros.lab.tasks.offscreen import choose_renderer
+from adahi_lab.tasks.offscreen import choose_renderer
 
 choose_renderer()
 

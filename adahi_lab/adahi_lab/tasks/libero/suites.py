@@ -7,8 +7,8 @@ paraphrased, or goals are others. In LIBERO-Spatial the scene shows the task: th
 
 from __future__ import annotations
 
-from adahi_ros.lab.tasks.libero.goal import LiberoGoalStates
-from adahi_ros.lab.tasks.libero.scene_files import SUITES
+from adahi_lab.tasks.libero.goal import LiberoGoalStates
+from adahi_lab.tasks.libero.scene_files import SUITES
 
 
 class LiberoStates(LiberoGoalStates):

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from adahi_ros.lab.tasks.libero.conditions import Judge
-from adahi_ros.lab.tasks.libero.grip_points import GripPoints
-from adahi_ros.lab.tasks.libero.hand_control import ARM, FINGERS, POSTURE_RAD, HandControl
-from adahi_ros.lab.tasks.libero.scene_files import SUITE, Errand, LiberoScene, load_scene
-from adahi_ros.lab.tasks.offscreen import choose_renderer
+from adahi_lab.tasks.libero.conditions import Judge
+from adahi_lab.tasks.libero.grip_points import GripPoints
+from adahi_lab.tasks.libero.hand_control import ARM, FINGERS, POSTURE_RAD, HandControl
+from adahi_lab.tasks.libero.scene_files import SUITE, Errand, LiberoScene, load_scene
+from adahi_lab.tasks.offscreen import choose_renderer
 
 choose_renderer()
 

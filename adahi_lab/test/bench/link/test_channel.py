@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adahi_ros.lab.link.channel import SMALL_BYTES, Channel
-from adahi_ros.lab.link.link_profile import Burst, LinkProfile, Outage
+from adahi_lab.link.channel import SMALL_BYTES, Channel
+from adahi_lab.link.link_profile import Burst, LinkProfile, Outage
 
 PLAIN = LinkProfile(rtt_mean_ms=12.0, rtt_jitter_ms=0.3, rate_mbit_s=55.4)
 EVEN = LinkProfile(rtt_mean_ms=0.0, rtt_jitter_ms=0.0, rate_mbit_s=8.0)  # a byte in a microsecond

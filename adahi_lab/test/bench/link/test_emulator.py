@@ -16,8 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from adahi_ros.core.schema import checked
-from adahi_ros.lab.link.emulator import (
+from adahi_lab.link.emulator import (
     EmulatedLink,
     LinkEnd,
     command_link,
@@ -25,8 +24,9 @@ from adahi_ros.lab.link.emulator import (
     emulated_links,
     unavailable,
 )
-from adahi_ros.lab.link.link_profile import LinkProfile
-from adahi_ros.lab.link.namespaces import LinkUnavailable
+from adahi_lab.link.link_profile import LinkProfile
+from adahi_lab.link.namespaces import LinkUnavailable
+from adahi_ros.core.schema import checked
 from test.waiting import wait_for
 
 pytestmark = pytest.mark.skipif(unavailable() is not None, reason=str(unavailable()))
@@ -43,8 +43,8 @@ socket.send_fds(socket.socket(fileno=int(sys.argv[1])), [b"."], [made.fileno()])
 """
 OPEN_LINK = """
 import sys, time
-from adahi_ros.lab.link.emulator import emulated_link
-from adahi_ros.lab.link.link_profile import LinkProfile
+from adahi_lab.link.emulator import emulated_link
+from adahi_lab.link.link_profile import LinkProfile
 with emulated_link(LinkProfile(1.0, 0.0, 100.0)) as link:
     print(link.robot.net, link.control, flush=True)
     time.sleep(1000)

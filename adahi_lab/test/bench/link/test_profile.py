@@ -10,9 +10,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adahi_ros.core.assets import asset
-from adahi_ros.core.schema import checked
-from adahi_ros.lab.link.link_profile import (
+from adahi_lab.link.link_profile import (
     Burst,
     LinkProfile,
     load_profile,
@@ -20,6 +18,8 @@ from adahi_ros.lab.link.link_profile import (
     profile_path,
     shipped_profiles,
 )
+from adahi_ros.core.assets import asset
+from adahi_ros.core.schema import checked
 
 VALUES = {"rtt_mean_ms": 12.0, "rtt_jitter_ms": 0.3, "rate_mbit_s": 55.4}
 UNKNOWN = (

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the command `adahi` shows the verbs of a package."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class VerbHelp:
+    """How a package's verbs are shown; an entry point in `adahi_ros.verb_help` names an object of this class.
+
+    Attributes:
+        panels: verbs and groups by the title under which the help shows them, in order.
+        groups: from a group, such as "bag", to its help.
+        former: from a former name to today's; it still works, and the help does not show it.
+        settings: from a verb to the settings of its click context.
+    """
+
+    panels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    groups: Mapping[str, str] = field(default_factory=dict)
+    former: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, Mapping[str, bool]] = field(default_factory=dict)
+
+
+def merged(every: Iterable[VerbHelp]) -> VerbHelp:
+    """Return one help for the verbs of all packages; panels with one title become one."""
+    panels: dict[str, tuple[str, ...]] = {}
+    groups: dict[str, str] = {}
+    former: dict[str, str] = {}
+    settings: dict[str, Mapping[str, bool]] = {}
+    for each in every:
+        for title, names in each.panels.items():
+            panels[title] = (*panels.get(title, ()), *names)
+        groups.update(each.groups)
+        former.update(each.former)
+        settings.update(each.settings)
+    return VerbHelp(panels, groups, former, settings)
